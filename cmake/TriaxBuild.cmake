@@ -1,0 +1,49 @@
+# Flags and helpers for targets of this tree. What plugin authors use is core/cmake/TriaxPlugin.cmake.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+# The build tree has the shape of an installation, so that the program finds its plugins in both the same way.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+if(TRIAX_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(TRIAX_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(TRIAX_SANITIZE)
+  message(FATAL_ERROR "TRIAX_SANITIZE is \"${TRIAX_SANITIZE}\"; use address, thread, or leave it empty")
+endif()
+
+# Warnings for everything in this tree; imported headers are SYSTEM and stay quiet.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wpedantic> $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
+if(TRIAX_WERROR)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+# triax_add_test(name SOURCES a.cpp... [LINK lib...] [LABELS label...]): a GoogleTest program, each test a ctest entry.
+function(triax_add_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "triax_add_test(${name}): unknown arguments: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE triax_engine GTest::gmock GTest::gtest_main ${ARG_LINK})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${triax_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE
+    TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+endfunction()

@@ -1,0 +1,75 @@
+// Errors and refusals.
+//
+// Threads: values, any thread. Ownership: they own their text. Blocking: never.
+// An Error says what went wrong, where, and the next step. It may be thrown anywhere in the core or in a plugin; it is
+// caught in one place per rank (the rank's main function) and logged once, there.
+// A Support is the answer to "can you do this?", asked before any work starts: yes, or a sentence saying why not.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "triax/export.hpp"
+#include "triax/text.hpp"
+
+namespace triax {
+
+/// what() is "where: message" and, on a line of its own indented by two spaces, the hint; empty parts are left out.
+class TRIAX_API Error : public std::runtime_error {
+ public:
+  /// `where`: file:line:column, "rank 2, step 118, 0F3", a path... `hint`: the next step for whoever reads it.
+  explicit Error(std::string message, std::string where = {}, std::string hint = {});
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
+  ~Error() override; // out of line: one type_info, in libtriax_core
+
+  const std::string& message() const { return message_; }
+  const std::string& where() const { return where_; }
+  const std::string& hint() const { return hint_; }
+
+ private:
+  std::string message_;
+  std::string where_;
+  std::string hint_;
+};
+
+/// yes(), or no() with the reason. In a reason, configuration keys are written in full ("model.heads = 5 does not
+/// divide by parallel.tensor = 2: each tensor rank takes whole heads"): the core adds the file and line of every key it
+/// finds.
+class Support {
+ public:
+  static Support yes() { return {}; }
+  template <class... Args>
+  static Support no(std::string_view pattern, const Args&... arguments) {
+    Support support;
+    support.reason_ = text(pattern, arguments...);
+    return support;
+  }
+
+  /// The next step, as one line: "use heads 4 or 6, or tensor 1 or 5".
+  template <class... Args>
+  Support&& hint(std::string_view pattern, const Args&... arguments) && {
+    hint_ = text(pattern, arguments...);
+    return static_cast<Support&&>(*this);
+  }
+
+  explicit operator bool() const { return reason_.empty(); }
+  const std::string& reason() const { return reason_; }
+  const std::string& hint() const { return hint_; }
+
+ private:
+  std::string reason_;
+  std::string hint_;
+};
+
+/// Throws Error(text(pattern, ...)) unless `condition`: for what the caller of a function must keep.
+#define TRIAX_REQUIRE(condition, ...)                                                                        \
+  do {                                                                                                       \
+    if (!(condition)) ::triax::fail_requirement(#condition, ::triax::text(__VA_ARGS__), __FILE__, __LINE__); \
+  } while (false)
+
+[[noreturn]] TRIAX_API void fail_requirement(const char* condition, const std::string& message, const char* file,
+                                             int line);
+
+} // namespace triax

@@ -1,0 +1,275 @@
+// The operations of a transformer, as argument structs: each says what its views hold.
+//
+// Threads, ownership: values; the views must stay valid until the operation has finished on its stream.
+// Conventions. [rows, n] stands for any contiguous view whose last dimension is n, the rest joined. Tensors of the
+// residual stream are [s, b, h]: row r belongs to sample r % b. "+=" adds to what is there; everything else overwrites.
+// Types: all floating views of one operation have one dtype, except where a comment says otherwise; statistics (mean,
+// rstd, lse, max, sum_exp, target_logit) are f32, or f64 when the data is f64. Accumulation is at least fp32 (fp64 in
+// the reference). Views whose comment says "may be empty" may be a default TensorView. New fields go to the end of a
+// struct.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "triax/random.hpp"
+#include "triax/tensor.hpp"
+
+namespace triax {
+
+/// Values that change from step to step and live in the device's memory, so that a captured step can be replayed.
+/// One block per rank; kernels read it on the device.
+struct StepScalars {
+  float lr = 0;          // learning rate of this step
+  float clip = 1;        // gradients are multiplied by this in the optimizer's step
+  float loss_scale = 1;  // the loss gradient is multiplied by this, clip divides it out again
+  float skip = 0;        // not 0: the optimizer leaves everything as it is
+  std::int64_t step = 0; // from 1
+};
+
+enum class Activation : std::uint8_t { none, gelu_tanh, silu_mul };
+enum class NormKind : std::uint8_t { layer, rms };
+
+/// Dropout: element e of a sample is dropped when its Philox word is below drop_threshold(p), else scaled by 1/(1-p).
+/// e = (head*rows + row)*width + column in the sample's global tensor; site is layer*16 + site.
+/// For [rows, n] views, row r of the view is (position r / b, sample r % b), head is 0, and row = row0 + r / b,
+/// column = column0 + j. For attention, head = head0 + a, row = q0 + q of the Mask, column = k0 + k.
+struct Drop {
+  float p = 0;
+  PhiloxKey key;
+  std::uint32_t site = 0;
+  TensorView samples; // i64 [b], running sample numbers; may be empty when p is 0
+  std::int64_t head0 = 0, row0 = 0, column0 = 0;
+  std::int64_t rows = 0, width = 0; // of the global tensor of one sample
+};
+
+/// Which keys a query sees: causal: k0 + k <= q0 + q. lengths (i32 [b], may be empty): keys at or past it are hidden.
+struct Mask {
+  enum class Kind : std::uint8_t { none, causal };
+  Kind kind = Kind::none;
+  std::int64_t q0 = 0, k0 = 0;
+  TensorView lengths;
+};
+
+// --- primitives
+// -------------------------------------------------------------------------------------------------------
+
+/// d = alpha * op(a) op(b) + beta * d. d [..., M, N]; op(a) [..., M, K]; op(b) [..., K, N]; up to two leading batch
+/// dimensions, equal in all three. The last stride of each view is 1. With beta = 0, d is not read.
+struct Gemm {
+  TensorView d, a, b;
+  bool transpose_a = false, transpose_b = false;
+  double alpha = 1, beta = 0;
+};
+/// y = x + bias; [rows, n], bias [n].
+struct BiasAdd {
+  TensorView y, x, bias;
+};
+/// dbias += sum over rows of dy, in row order within shape-fixed blocks.
+struct BiasBwd {
+  TensorView dbias, dy;
+};
+/// y = a + b; equal shapes; y may be a or b.
+struct Add {
+  TensorView y, a, b;
+};
+/// y = dropout(x); the backward is the same operation on the gradient. y may be x.
+struct Dropout {
+  TensorView y, x;
+  Drop drop;
+};
+/// gelu_tanh: y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016).
+/// silu_mul: x [rows, 2n], y [rows, n] = silu(x[:, :n]) * x[:, n:] (Shazeer 2020).
+struct ActFwd {
+  Activation act = Activation::none;
+  TensorView y, x;
+};
+/// dx = dy * act'(x); dx may be dy for gelu_tanh.
+struct ActBwd {
+  Activation act = Activation::none;
+  TensorView dx, dy, x;
+};
+/// layer: y = (x - mean) * rstd * weight + bias; rms: y = x * rstd * weight (mean and bias may be empty).
+/// mean, rstd [rows] are written.
+struct NormFwd {
+  NormKind kind = NormKind::layer;
+  TensorView y, x, weight, bias, mean, rstd;
+  double eps = 1e-5;
+};
+/// dx = d(norm)/dx applied to dy, plus `residual` where given (the gradient that goes around the norm).
+/// dx may be dy or residual.
+struct NormBwdInput {
+  NormKind kind = NormKind::layer;
+  TensorView dx, dy, x, weight, mean, rstd, residual;
+};
+/// dweight, dbias += ; dbias may be empty.
+struct NormBwdWeight {
+  NormKind kind = NormKind::layer;
+  TensorView dweight, dbias, dy, x, mean, rstd;
+};
+/// y = softmax(scale * x) under the mask, over the last dimension; x [b, a, sq, sk]. y may be x. A row that sees no key
+/// becomes zeros. lse [b, a, sq], the log of the sum of exponentials, may be empty.
+struct SoftmaxFwd {
+  TensorView y, x;
+  double scale = 1;
+  Mask mask;
+  TensorView lse;
+};
+/// dx = scale * y * (dy - sum(dy * y)); dx may be dy.
+struct SoftmaxBwd {
+  TensorView dx, dy, y;
+  double scale = 1;
+};
+/// Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * base^(-2i/d);
+/// `inverse` turns the other way, which is the backward. y may be x.
+struct Rope {
+  TensorView y, x;
+  std::int64_t position0 = 0;
+  double base = 10000;
+  bool inverse = false;
+};
+/// y[s, b, :] = table[token - begin] for tokens i32 [s, b] in [begin, begin + valid), zeros for others.
+/// table [rows, h] with rows >= valid.
+struct EmbedFwd {
+  TensorView y, table, tokens;
+  std::int64_t begin = 0, valid = 0;
+};
+/// dtable[token - begin] += dy[s, b, :], in row order.
+struct EmbedBwd {
+  TensorView dtable, dy, tokens;
+  std::int64_t begin = 0, valid = 0;
+};
+
+// Cross-entropy over a vocabulary that may be split by columns. logits [rows, v]; columns at or past `valid` are
+// padding and count as -infinity; column j is token begin + j; targets i32 [rows]. With the maxima, sums and target
+// logits all-reduced between the steps this is the published vocabulary-parallel loss (Shoeybi et al. 2019).
+
+/// max [rows] = largest valid logit.
+struct XentMax {
+  TensorView max, logits;
+  std::int64_t valid = 0;
+};
+/// sum_exp [rows] = sum of exp(logit - max); target_logit [rows] = logit of the target less max, 0 where not in range.
+struct XentSums {
+  TensorView sum_exp, target_logit, logits, max, targets;
+  std::int64_t begin = 0, valid = 0;
+};
+/// loss f64 [b]: for sample i the sum over rows r with r % b = i, in row order, of log(sum_exp) - target_logit.
+struct XentLoss {
+  TensorView loss, sum_exp, target_logit;
+};
+/// logits become (softmax - onehot(target)) * scale * loss_scale; padding columns become 0.
+struct XentBwd {
+  TensorView logits, max, sum_exp, targets;
+  std::int64_t begin = 0, valid = 0;
+  double scale = 1;
+  const StepScalars* scalars = nullptr; // device memory; null: loss_scale is 1
+};
+
+/// out f64 [1] = sum of x * x, added in double in shape-fixed blocks. x contiguous.
+struct SumSquares {
+  TensorView out, x;
+};
+/// x *= factor f32 [1], a value in device memory.
+struct Scale {
+  TensorView x, factor;
+};
+/// count i32 [1] += number of elements that are infinite or NaN.
+struct Nonfinite {
+  TensorView count, x;
+};
+
+/// AdamW (Loshchilov & Hutter, ICLR'19) on one flat shard: g = gradient * clip; m = b1 m + (1-b1) g;
+/// v = b2 v + (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p).
+/// master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
+struct AdamW {
+  TensorView master, gradient, m, v, working;
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, decay = 0;
+  const StepScalars* scalars = nullptr;
+};
+/// SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u; else p -=
+/// lr * g.
+struct Sgd {
+  TensorView master, gradient, velocity, working; // velocity may be empty when momentum is 0
+  double momentum = 0, decay = 0;
+  const StepScalars* scalars = nullptr;
+};
+
+// --- fused operations: each has a default made of the primitives
+// --------------------------------------------------------
+
+/// z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). Without an activation z is empty.
+/// With one, z [rows, n] is kept for the backward.
+struct LinearFwd {
+  TensorView y, z, x, w, bias;
+  Activation act = Activation::none;
+};
+/// dx = dy w, where dy is the gradient of z.
+struct LinearBwdInput {
+  TensorView dx, dy, w;
+};
+/// dw += dy^T x; dbias += sum over rows of dy (may be empty).
+struct LinearBwdWeight {
+  TensorView dw, dbias, dy, x;
+};
+/// y = residual + dropout(x + bias); bias may be empty; y may be residual.
+struct BiasDropoutAdd {
+  TensorView y, x, bias, residual;
+  Drop drop;
+};
+/// The same, and normed = norm(y).
+struct BiasDropoutAddNorm {
+  TensorView y, normed, mean, rstd, x, bias, residual;
+  Drop drop;
+  NormKind kind = NormKind::layer;
+  TensorView weight, norm_bias;
+  double eps = 1e-5;
+};
+/// o = dropout(softmax(scale q k^T, mask)) v. q, o [sq, b, a, d]; k, v [sk, b, a_kv, d] with a a multiple of a_kv
+/// (query head i reads key head i / (a / a_kv)); views may be strided, last stride 1. lse [b, a, sq].
+struct AttentionFwd {
+  TensorView o, lse, q, k, v;
+  double scale = 1;
+  Mask mask;
+  Drop drop;
+};
+/// dq, dk, dv are overwritten; shapes as q, k, v.
+struct AttentionBwd {
+  TensorView dq, dk, dv, dout, q, k, v, o, lse;
+  double scale = 1;
+  Mask mask;
+  Drop drop;
+};
+/// XentMax, XentSums and XentLoss in one, for a vocabulary that is not split.
+struct XentFused {
+  TensorView loss, max, sum_exp, target_logit, logits, targets;
+  std::int64_t valid = 0;
+};
+/// AdamW on many shards; the default runs them one after another.
+struct MultiAdamW {
+  std::span<const AdamW> shards;
+};
+
+/// X(args struct, name)
+#define TRIAX_PRIMITIVES(X)                                                                                       \
+  X(Gemm, gemm)                                                                                                   \
+  X(BiasAdd, bias_add) X(BiasBwd, bias_bwd) X(Add, add) X(Dropout, dropout) X(ActFwd, act_fwd) X(ActBwd, act_bwd) \
+      X(NormFwd, norm_fwd) X(NormBwdInput, norm_bwd_input) X(NormBwdWeight, norm_bwd_weight)                      \
+          X(SoftmaxFwd, softmax_fwd) X(SoftmaxBwd, softmax_bwd) X(Rope, rope) X(EmbedFwd, embed_fwd)              \
+              X(EmbedBwd, embed_bwd) X(XentMax, xent_max) X(XentSums, xent_sums) X(XentLoss, xent_loss)           \
+                  X(XentBwd, xent_bwd) X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite)         \
+                      X(AdamW, adamw) X(Sgd, sgd)
+#define TRIAX_FUSED(X)                                                                                           \
+  X(LinearFwd, linear_fwd)                                                                                       \
+  X(LinearBwdInput, linear_bwd_input) X(LinearBwdWeight, linear_bwd_weight) X(BiasDropoutAdd, bias_dropout_add)  \
+      X(BiasDropoutAddNorm, bias_dropout_add_norm) X(AttentionFwd, attention_fwd) X(AttentionBwd, attention_bwd) \
+          X(XentFused, xent_fused) X(MultiAdamW, multi_adamw)
+#define TRIAX_OPERATIONS(X) TRIAX_PRIMITIVES(X) TRIAX_FUSED(X)
+
+enum class Op : std::uint8_t {
+#define TRIAX_OP(Args, name) name,
+  TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+};
+
+} // namespace triax

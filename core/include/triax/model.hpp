@@ -1,0 +1,169 @@
+// Models: a Model is a plugin's object, one per rank; it makes Layers. Layers describe and compute; they own no memory.
+//
+// Threads: the rank's main thread. Ownership: the executor owns all memory and hands in views; descriptions belong to
+// the layer and stay as they are. Blocking: a layer only posts work on the streams it gets.
+//
+// A layer's calls go through LayerCall alone: kernel set, device, communicators. So one code serves training, planning
+// (a planning kernel set and device, views without data) and simulation. Forward always writes its stash with the same
+// kernels; recomputation only decides where the stash lands. backward(m) is backward_input(m) then backward_weight(m).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "triax/communicator.hpp"
+#include "triax/kernels.hpp"
+#include "triax/layout.hpp"
+
+namespace triax {
+
+inline constexpr std::uint32_t kModelInterface = 1;
+
+/// How a parameter begins. Values are drawn by element of the global tensor, on the host.
+struct Init {
+  enum class Kind : std::uint8_t { zeros, ones, normal };
+  Kind kind = Kind::zeros;
+  double std = 0;
+};
+
+struct ParamSpec {
+  std::string name;                // unique within the layer: "attention.qkv.weight"
+  Shape global;                    // of the whole parameter, without padding
+  int dim = -1;                    // the dimension that is split over the tensor axis, or -1: replicated
+  std::int64_t begin = 0, end = 0; // this rank's range of `dim` in `global`; equal where it holds padding only
+  Shape local; // as stored here; local[dim] may exceed end - begin: padding, never initialised, updated or saved
+  Init init;
+  bool decay = false;                // weight decay applies
+  std::uint32_t site = 0;            // random site of its initial values, unique in the model: layer*16 + n
+  std::vector<std::string> sum_axes; // axes over which its gradient is summed besides data
+};
+
+/// How long a tensor is kept, within one microbatch: from forward, or from the input gradient, to the last reader.
+enum class Life : std::uint8_t { forward_only, forward_to_input, forward_to_weight, input_to_weight };
+
+struct StashSpec {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+  Life life = Life::forward_to_input;
+  bool recomputable = false;
+};
+
+/// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data, "loss" (f64 [b], summed over the sample's
+/// tokens) goes to the loop; any other name joins the output of one layer to the input of the next.
+struct TensorSpec {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::f32;
+  Life life = Life::forward_only; // of an input: how long the layer reads it
+};
+
+/// What a layer is made for.
+struct LayerContext {
+  const Layout& layout;
+  int rank = 0;
+  std::int64_t micro = 1;     // samples of a microbatch, b
+  std::int64_t vocab = 0;     // without padding
+  DType compute = DType::f32; // of activations and working weights; the residual stream crosses stages in it
+  std::uint64_t seed = 0;
+
+  int tensor() const { return layout.tensor(); }
+  int tensor_index() const { return layout.coordinate(rank, "tensor"); }
+};
+
+/// The communicators of a rank by axis. An axis of size 1 has none.
+class TRIAX_API Groups {
+ public:
+  void set(std::string axis, Communicator* communicator);
+  /// Null where the axis has size 1.
+  Communicator* find(std::string_view axis) const noexcept;
+
+ private:
+  std::vector<std::pair<std::string, Communicator*>> entries_;
+};
+
+/// What a layer's functions get at each call.
+struct LayerCall {
+  Device& device;
+  KernelSet& kernels;
+  Stream& stream;
+  std::span<std::byte> scratch;
+  const Groups& groups;
+  TensorView samples;       // i64 [b], running sample numbers
+  bool dropout = true;      // false in evaluation
+  double loss_gradient = 1; // 1 / tokens of the global batch
+  const StepScalars* scalars = nullptr;
+  ActionId action = kNoAction;
+
+  OpContext op() const { return {stream, scratch}; }
+};
+
+using Views = std::span<const TensorView>;
+
+/// FLOPs of one microbatch on this rank.
+struct Cost {
+  double forward = 0, backward_input = 0, backward_weight = 0;
+};
+
+class TRIAX_API Layer {
+ public:
+  virtual ~Layer();
+  virtual std::string_view name() const = 0; // "block 3"
+  virtual std::span<const ParamSpec> params() const = 0;
+  virtual std::span<const StashSpec> stash() const = 0;
+  virtual std::span<const TensorSpec> inputs() const = 0;
+  virtual std::span<const TensorSpec> outputs() const = 0;
+  virtual Cost cost() const = 0;
+
+  // Views come in the order of the descriptions. Gradients are of the master dtype and accumulate (+=).
+  virtual void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) = 0;
+  /// dout, din: gradients of outputs and inputs (empty views for tokens, targets and loss). May accumulate parameter
+  /// gradients that fall out on the way.
+  virtual void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                              Views grads) = 0;
+  virtual void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) = 0;
+};
+
+/// Two parameters that are one: same initial value, gradients added once, one update.
+struct Tie {
+  int layer_a = 0;
+  std::string param_a;
+  int layer_b = 0;
+  std::string param_b;
+};
+
+/// Sizes of a model, for layout, reports and FLOPs.
+struct ModelInfo {
+  int blocks = 0; // l, what `parallel.split` counts
+  std::int64_t hidden = 0, heads = 0, sequence = 0;
+};
+
+/// What a run asks of a model.
+struct ModelRequest {
+  std::int64_t vocab = 0;
+  std::int64_t micro = 1;
+  DType compute = DType::f32;
+};
+
+class TRIAX_API Model {
+ public:
+  using Interface = Model;
+  static constexpr const char* kKind = "model";
+  static constexpr std::uint32_t kInterfaceVersion = kModelInterface;
+
+  virtual ~Model();
+  virtual ModelInfo info() const = 0;
+  virtual Support supports(const ModelRequest& request, const Layout& layout) const = 0;
+  /// Number of layers: embedding, blocks, head.
+  virtual int count() const = 0;
+  virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;
+  virtual std::span<const Tie> ties() const = 0;
+  /// Model FLOPs of one sample, forward and backward without recomputation, over the whole model.
+  virtual double flops_per_sample(std::int64_t vocab) const = 0;
+};
+
+} // namespace triax

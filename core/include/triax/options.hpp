@@ -1,0 +1,53 @@
+// The values of one plugin's TOML table, as its constructor gets them: every option of its table is there, of its type,
+// in its range, a default where the user wrote none.
+//
+// Threads: read-only after the core has filled it; any thread. Ownership: the core's; valid as long as the plugin's
+// object. Blocking: never. Errors: asking for a name or type that the option table does not declare throws Error; that
+// is a slip of the plugin's author.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "triax/export.hpp"
+
+namespace triax {
+
+using OptionValue = std::variant<bool, std::int64_t, double, std::string, std::filesystem::path, std::vector<bool>,
+                                 std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>,
+                                 std::vector<std::filesystem::path>>;
+
+class TRIAX_API Options {
+ public:
+  void set(std::string name, OptionValue value) { values_[std::move(name)] = std::move(value); }
+  bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
+  const OptionValue& value(std::string_view name) const;
+
+  bool flag(std::string_view name) const;
+  std::int64_t integer(std::string_view name) const;
+  double number(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  const std::filesystem::path& path(std::string_view name) const;
+  template <class Element>
+  const std::vector<Element>& list(std::string_view name) const {
+    return as<std::vector<Element>>(name);
+  }
+
+ private:
+  template <class T>
+  const T& as(std::string_view name) const {
+    const T* found = std::get_if<T>(&value(name));
+    if (!found) wrong_type(name);
+    return *found;
+  }
+  [[noreturn]] void wrong_type(std::string_view name) const;
+
+  std::map<std::string, OptionValue, std::less<>> values_;
+};
+
+} // namespace triax

@@ -1,0 +1,141 @@
+// What a plugin's author writes: a class, and one macro.
+//
+//   constexpr triax_option kOptions[] = {triax::option_float("beta1", "0.9", 0, 1, "decay of the first moment")};
+//   TRIAX_PLUGIN(triax::Optimizer, MyOptimizer, "optim-mine", "0.1.0", "my own update rule", kOptions)
+//
+// The class is made by MyOptimizer(const triax::PluginContext&), or by MyOptimizer() if it needs nothing. Making it
+// must be cheap: store the values, touch no device and no network; start() or join() do the work.
+// Threads: the constructor runs on the rank's main thread; ranks that are threads of one process may run it at the same
+// time, so a plugin has no mutable globals. Ownership: what PluginContext refers to outlives the object.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <iterator>
+#include <type_traits>
+
+#include "triax/abi.h"
+#include "triax/error.hpp"
+#include "triax/layout.hpp"
+#include "triax/log.hpp"
+#include "triax/options.hpp"
+#include "triax/toolchain.h"
+#include "triax/version.h"
+
+namespace triax {
+
+struct PluginContext {
+  const Options& options;
+  Log& log;
+  const Layout& layout;
+  int rank = 0;
+  int threads = 1; // CPU threads this rank may use
+};
+
+// Rows of an option table. Defaults are text; nullptr makes the key required.
+constexpr triax_option option_bool(const char* name, const char* fallback, const char* doc) {
+  return {TRIAX_OPTION_BOOL, 0, name, fallback, nullptr, doc, 1, 0};
+}
+constexpr triax_option option_int(const char* name, const char* fallback, double min, double max, const char* doc) {
+  return {TRIAX_OPTION_INT, 0, name, fallback, nullptr, doc, min, max};
+}
+constexpr triax_option option_float(const char* name, const char* fallback, double min, double max, const char* doc) {
+  return {TRIAX_OPTION_FLOAT, 0, name, fallback, nullptr, doc, min, max};
+}
+/// choices: "auto|ring", or nullptr for any text.
+constexpr triax_option option_string(const char* name, const char* fallback, const char* choices, const char* doc) {
+  return {TRIAX_OPTION_STRING, 0, name, fallback, choices, doc, 1, 0};
+}
+constexpr triax_option option_path(const char* name, const char* fallback, const char* doc) {
+  return {TRIAX_OPTION_PATH, 0, name, fallback, nullptr, doc, 1, 0};
+}
+/// The row for a list of what `element` is a row for; its default is TOML text: "[1, 2]".
+constexpr triax_option option_list(triax_option element) {
+  element.type |= TRIAX_OPTION_LIST;
+  return element;
+}
+
+namespace plugin_detail {
+
+inline void report(triax_error* error, const char* what) noexcept {
+  if (!error || !error->text || error->capacity == 0) return;
+  std::strncpy(error->text, what, error->capacity - 1);
+  error->text[error->capacity - 1] = '\0';
+}
+
+template <class Interface, class Class>
+void* create(const triax_create_args* args, triax_error* error) noexcept {
+  static_assert(std::is_base_of_v<Interface, Class>, "the class must derive from its interface");
+  try {
+    const PluginContext context{*static_cast<const Options*>(args->options), *static_cast<Log*>(args->log),
+                                *static_cast<const Layout*>(args->layout), args->rank, args->threads};
+    // A pointer to the interface first: a derived pointer may differ from it.
+    Interface* made = nullptr;
+    if constexpr (std::is_constructible_v<Class, const PluginContext&>) {
+      made = new Class(context);
+    } else {
+      made = new Class();
+    }
+    return made;
+  } catch (const std::exception& failure) {
+    report(error, failure.what());
+  } catch (...) {
+    report(error, "an exception that is no std::exception");
+  }
+  return nullptr;
+}
+
+template <class Interface>
+void destroy(void* object) noexcept {
+  delete static_cast<Interface*>(object);
+}
+
+template <std::size_t N>
+constexpr std::size_t count(const triax_option (&)[N]) {
+  return N;
+}
+constexpr std::size_t count(std::nullptr_t) {
+  return 0;
+}
+
+} // namespace plugin_detail
+
+/// An ELF note that can be read without loading the library: engine version, ABI, kind, toolchain.
+/// The layout is ELF's: sizes of name and text, type, name padded to four bytes, text.
+template <std::size_t N>
+struct PluginNote {
+  std::uint32_t name_size = 6, text_size = N, type = 1;
+  char name[8] = "Triax";
+  char text[(N + 3) / 4 * 4] = {};
+  constexpr explicit PluginNote(const char (&source)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = source[i];
+  }
+};
+
+/// Pass nullptr as OptionTable for a plugin without options.
+#define TRIAX_PLUGIN(Interface, Class, Name, Version, Description, OptionTable)                                        \
+  __attribute__((section(".note.triax"), used, aligned(4))) static const auto triax_plugin_note = ::triax::PluginNote( \
+      "triax=" TRIAX_VERSION                                                                                           \
+      ";abi=" TRIAX_STRING(TRIAX_ABI_MAJOR) "." TRIAX_STRING(TRIAX_ABI_MINOR) ";" TRIAX_TOOLCHAIN);                    \
+  extern "C" TRIAX_ENTRY const triax_plugin* triax_plugin_entry_v1(void) {                                             \
+    static const triax_plugin descriptor = {TRIAX_ABI_MAGIC,                                                           \
+                                            sizeof(triax_plugin),                                                      \
+                                            TRIAX_ABI_MAJOR,                                                           \
+                                            TRIAX_ABI_MINOR,                                                           \
+                                            TRIAX_TOOLCHAIN,                                                           \
+                                            Interface::kKind,                                                          \
+                                            Interface::kInterfaceVersion,                                              \
+                                            0,                                                                         \
+                                            Name,                                                                      \
+                                            Version,                                                                   \
+                                            Description,                                                               \
+                                            OptionTable,                                                               \
+                                            ::triax::plugin_detail::count(OptionTable),                                \
+                                            sizeof(triax_option),                                                      \
+                                            &::triax::plugin_detail::create<Interface, Class>,                         \
+                                            &::triax::plugin_detail::destroy<Interface>};                              \
+    return &descriptor;                                                                                                \
+  }
+
+} // namespace triax

@@ -1,0 +1,63 @@
+/* TRIAX_TOOLCHAIN: what two C++ libraries must agree on to share classes, as text.
+ *
+ * Compared by equality: the library family, its string ABI, _GLIBCXX_DEBUG, the sanitizer. Compared as "at least": the
+ * language. Told but not compared: the release of the library (a symbol that is too new is caught when the plugin is
+ * loaded, and equality would refuse every author with a newer compiler). The compiler's name is not in it on purpose:
+ * g++ and clang++ plugins work in each other's core.
+ */
+#ifndef TRIAX_TOOLCHAIN_H
+#define TRIAX_TOOLCHAIN_H
+
+#define TRIAX_STRING_2(x) #x
+#define TRIAX_STRING(x) TRIAX_STRING_2(x)
+
+#if defined(__cplusplus)
+#include <version>
+#endif
+
+#if defined(_LIBCPP_VERSION)
+#define TRIAX_TOOLCHAIN_LIBRARY "libc++" TRIAX_STRING(_LIBCPP_ABI_VERSION)
+#define TRIAX_TOOLCHAIN_RELEASE TRIAX_STRING(_LIBCPP_VERSION)
+#elif defined(__GLIBCXX__)
+#if defined(_GLIBCXX_DEBUG)
+#define TRIAX_TOOLCHAIN_LIBRARY "libstdc++-cxx11abi" TRIAX_STRING(_GLIBCXX_USE_CXX11_ABI) "-debug"
+#else
+#define TRIAX_TOOLCHAIN_LIBRARY "libstdc++-cxx11abi" TRIAX_STRING(_GLIBCXX_USE_CXX11_ABI)
+#endif
+#define TRIAX_TOOLCHAIN_RELEASE TRIAX_STRING(_GLIBCXX_RELEASE)
+#else
+#define TRIAX_TOOLCHAIN_LIBRARY "c"
+#define TRIAX_TOOLCHAIN_RELEASE "0"
+#endif
+
+#if defined(__has_feature)
+#define TRIAX_HAS_FEATURE(x) __has_feature(x)
+#else
+#define TRIAX_HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || TRIAX_HAS_FEATURE(address_sanitizer)
+#define TRIAX_TOOLCHAIN_SANITIZER "address"
+#elif defined(__SANITIZE_THREAD__) || TRIAX_HAS_FEATURE(thread_sanitizer)
+#define TRIAX_TOOLCHAIN_SANITIZER "thread"
+#else
+#define TRIAX_TOOLCHAIN_SANITIZER "none"
+#endif
+
+#if !defined(__cplusplus)
+#define TRIAX_TOOLCHAIN_LANGUAGE "c"
+#elif __cplusplus > 202002L
+#define TRIAX_TOOLCHAIN_LANGUAGE "c++23"
+#elif __cplusplus >= 202002L
+#define TRIAX_TOOLCHAIN_LANGUAGE "c++20"
+#elif __cplusplus >= 201703L
+#define TRIAX_TOOLCHAIN_LANGUAGE "c++17"
+#else
+#define TRIAX_TOOLCHAIN_LANGUAGE "c++14"
+#endif
+
+/* "libstdc++-cxx11abi1;sanitizer=none;c++20;release=12" */
+#define TRIAX_TOOLCHAIN                                                                        \
+  TRIAX_TOOLCHAIN_LIBRARY ";sanitizer=" TRIAX_TOOLCHAIN_SANITIZER ";" TRIAX_TOOLCHAIN_LANGUAGE \
+                          ";release=" TRIAX_TOOLCHAIN_RELEASE
+
+#endif

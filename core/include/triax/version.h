@@ -1,0 +1,7 @@
+/* The engine's version; CMake reads it from here. */
+#ifndef TRIAX_VERSION_H
+#define TRIAX_VERSION_H
+
+#define TRIAX_VERSION "0.1.0"
+
+#endif

@@ -1,0 +1,74 @@
+// A run as its TOML describes it, resolved: what every other room reads.
+//
+// Threads: read-only after it is made. Ownership: owns everything. The plugins named are found, loaded, and their
+// options checked; nothing has been created yet.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/loader.hpp"
+#include "triax/options.hpp"
+#include "triax/tensor.hpp"
+
+namespace triax::config {
+
+/// A plugin chosen in a table, with the values of its options.
+struct PluginChoice {
+  std::string table; // "model", "comm", "comm.tensor"...
+  std::string name;  // "model-gpt"
+  const plugin::Library* library = nullptr;
+  Options options;
+};
+
+struct RunConfig {
+  std::filesystem::path file;   // the TOML
+  std::filesystem::path folder; // [run] dir, absolute
+
+  PluginChoice model, schedule, kernels, optimizer;
+  std::map<std::string, PluginChoice> comm; // by axis: "tensor" "data" "pipeline", each resolved from [comm]
+
+  struct {
+    int pipeline = 1, tensor = 1, data = 1, chunks = 1;
+    std::vector<std::int64_t> split; // transformer blocks per stage; empty: even
+  } parallel;
+  struct {
+    std::int64_t global = 1, micro = 1;
+  } batch;
+  struct {
+    double lr = 0, weight_decay = 0;
+  } optimizer_core;
+  struct {
+    std::string decay = "constant"; // constant | cosine | linear
+    std::int64_t warmup_steps = 0;
+    double min = 0;
+  } lr;
+  struct {
+    std::int64_t steps = 0;
+    std::uint64_t seed = 0;
+    double clip_grad = 0;                            // 0: off
+    DType compute = DType::f32, master = DType::f32; // from `precision`
+    double stall_timeout_s = 0;
+  } train;
+  struct {
+    std::filesystem::path path, validation; // prefixes; validation may be empty
+  } data;
+  std::int64_t vocab = 0; // from [model] vocab, else from the tokenizer file beside the data
+  struct {
+    std::int64_t every = 0, batches = 0; // every 0: off
+  } eval;
+  struct {
+    std::filesystem::path metrics; // the file
+    std::int64_t every = 1;
+    std::string level = "info";
+  } log;
+
+  /// m = B / (d*b)
+  std::int64_t microbatches() const { return batch.global / (parallel.data * batch.micro); }
+};
+
+} // namespace triax::config

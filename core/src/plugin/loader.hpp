@@ -1,0 +1,54 @@
+// Finding, loading and making plugins.
+//
+// Threads: load() may be called from any thread. Ownership: loaded libraries stay loaded until the process ends; the
+// registry of them is leaked on purpose (an object, a thread or an exit hook of a library must never outlive its code).
+// Blocking: load() reads files. Errors: Error with one sentence for each step that can fail; nothing falls back.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "triax/abi.h"
+#include "triax/plugin.hpp"
+
+namespace triax::plugin {
+
+/// A library that passed every check of the door.
+struct Library {
+  std::filesystem::path file;
+  const triax_plugin* descriptor = nullptr;
+  std::vector<triax_option> options; // copied out by the plugin's own stride
+};
+
+/// A folder to look in, and who asked for it: "plugins.path, run.toml:2", "TRIAX_PLUGIN_PATH", "" for the built-in one.
+struct SearchFolder {
+  std::filesystem::path folder;
+  std::string origin;
+};
+
+/// plugins.path of the TOML, then TRIAX_PLUGIN_PATH, then triax/plugins beside libtriax_core.
+std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config);
+
+/// The file of `name` in the first folder that has one. Throws Error saying what was looked for, where, and what is
+/// near.
+std::filesystem::path find(std::string_view name, const std::vector<SearchFolder>& folders);
+
+/// Loads `file` for ever; a second call returns the first's result. `kind` may be empty (any).
+const Library& load(const std::filesystem::path& file, std::string_view kind);
+
+/// A plugin's object, destroyed by the plugin.
+template <class Interface>
+using Instance = std::unique_ptr<Interface, void (*)(void*)>;
+
+void* create_object(const Library& library, const PluginContext& context);
+
+/// Makes the library's object. Throws Error with the plugin's own words. The context must outlive the object.
+template <class Interface>
+Instance<Interface> create(const Library& library, const PluginContext& context) {
+  return {static_cast<Interface*>(create_object(library, context)), library.descriptor->destroy};
+}
+
+} // namespace triax::plugin

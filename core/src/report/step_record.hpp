@@ -1,0 +1,30 @@
+// What one step reports: a line of metrics.jsonl, and the progress bar's input.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace triax::report {
+
+struct GroupTraffic {
+  std::string group;  // "tensor", "data", "pipeline"
+  std::string plugin; // who moved it
+  std::uint64_t ops = 0, bytes_out = 0, bytes_in = 0;
+};
+
+struct StepRecord {
+  std::int64_t step = 0; // from 1
+  double loss = 0;       // mean over the global batch's tokens
+  double grad_norm = 0;
+  double lr = 0;
+  double tokens_per_s = 0;
+  double step_ms = 0;
+  double model_tflops = 0; // model FLOPs of the step / its time
+  double bubble_rate = 0;
+  std::vector<GroupTraffic> comm;
+  std::optional<double> eval_loss, eval_perplexity; // on steps that evaluated
+};
+
+} // namespace triax::report
