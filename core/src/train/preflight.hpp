@@ -1,0 +1,38 @@
+// Everything short of training: creates each plugin's object, asks every supports(), makes and proves the program,
+// plans every layer of every rank without memory, and lists the refusals together.
+//
+// Threads: one. Ownership: values. Blocking: computes; touches no device and no network.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "triax/error.hpp"
+#include "triax/log.hpp"
+
+namespace triax::train {
+
+struct MemoryRow {
+  std::string what; // "weights", "gradients", "optimizer state", "activations", "scratch"...
+  std::size_t bytes = 0;
+};
+
+struct RankPlan {
+  int rank = 0;
+  int pipeline = 0, data = 0, tensor = 0; // coordinates
+  std::vector<std::string> layers;        // names of the layers it holds
+  std::vector<MemoryRow> memory;
+};
+
+struct Preflight {
+  std::vector<Support> refusals; // reasons name keys in full ("parallel.tensor"); config::refusal adds positions
+  std::vector<RankPlan> ranks;
+  std::int64_t parameters = 0; // of the whole model, tied ones once
+};
+
+Preflight preflight(const config::RunConfig& run, Log& log);
+
+} // namespace triax::train
