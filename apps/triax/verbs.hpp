@@ -2,6 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <vector>
+
+#include "config/loaded.hpp"
 
 namespace triax::app {
 
@@ -13,5 +16,11 @@ void add_train(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
 void add_plugins(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
+
+/// Adds `--set a.b=value`, for verbs that read a run's TOML. `overrides` is filled while the command line is parsed.
+void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides);
+
+/// Prints all refusals on stderr, one below the other.
+void print_refusals(const std::vector<config::Refusal>& refusals);
 
 } // namespace triax::app
