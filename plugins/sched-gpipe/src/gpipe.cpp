@@ -1,0 +1,31 @@
+// sched-gpipe: every forward, then every backward (Huang et al., "GPipe", NeurIPS'19).
+// Bubble over ideal (p-1)/m; all m microbatches are in flight.
+#include <triax/plugin.hpp>
+#include <triax/scheduler.hpp>
+
+namespace {
+using namespace triax;
+
+class GPipe final : public Scheduler {
+ public:
+  Support supports(const PipelineShape& shape) const override {
+    if (shape.chunks != 1)
+      return Support::no("parallel.chunks = {}: sched-gpipe gives each pipeline rank one chunk", shape.chunks)
+          .hint("use parallel.chunks 1, or a scheduler that interleaves chunks");
+    return Support::yes();
+  }
+
+  // Microbatches go backward in ascending order, so that gradients add up in one order under every schedule.
+  Schedule rows(const PipelineShape& shape) const override {
+    Schedule schedule(shape, one_stage_per_rank(shape));
+    for (int rank = 0; rank < shape.pipeline; ++rank) {
+      for (int mb = 0; mb < shape.microbatches; ++mb) schedule.row(rank).push_back(forward(rank, mb));
+      for (int mb = 0; mb < shape.microbatches; ++mb) schedule.row(rank).push_back(backward(rank, mb));
+    }
+    return schedule;
+  }
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Scheduler, GPipe, "sched-gpipe", "0.1.0", "every forward, then every backward (GPipe)", nullptr)
