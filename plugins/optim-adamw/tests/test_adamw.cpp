@@ -1,0 +1,106 @@
+// optim-adamw through the plugin's door, on kernels-reference in double, against the formula of its paper.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "plugin/loader.hpp"
+#include "triax/optimizer.hpp"
+
+namespace {
+using namespace triax;
+
+constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, as StepScalars hold them
+
+/// One parameter of the formula, with everything that the engine keeps for it.
+struct Parameter {
+  std::vector<double> master, gradient, m, v;
+  std::vector<double> expected, expected_m, expected_v;
+  bool decay;
+
+  Parameter(std::vector<double> values, std::vector<double> gradients, bool with_decay)
+      : master(values),
+        gradient(gradients),
+        m(values.size()),
+        v(values.size()),
+        expected(values),
+        expected_m(values.size()),
+        expected_v(values.size()),
+        decay(with_decay) {}
+
+  static TensorView view(std::vector<double>& of) {
+    return {of.data(), DType::f64, Shape{static_cast<std::int64_t>(of.size())}};
+  }
+
+  void expect_step(int step) {
+    for (std::size_t i = 0; i < master.size(); ++i) {
+      const double g = gradient[i] * kClip;
+      expected_m[i] = 0.9 * expected_m[i] + 0.1 * g;
+      expected_v[i] = 0.95 * expected_v[i] + 0.05 * g * g;
+      const double mean = expected_m[i] / (1 - std::pow(0.9, step));
+      const double square = expected_v[i] / (1 - std::pow(0.95, step));
+      expected[i] -= kLr * (mean / (std::sqrt(square) + 1e-8) + (decay ? kDecay : 0) * expected[i]);
+    }
+  }
+};
+
+class AdamWPlugin : public ::testing::Test {
+ protected:
+  AdamWPlugin() {
+    options_.set("beta1", 0.9);
+    options_.set("beta2", 0.95);
+    options_.set("eps", 1e-8);
+    optimizer_ = std::make_unique<plugin::Instance<Optimizer>>(plugin::create<Optimizer>(
+        plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/optim-adamw.so", "optimizer"), context_));
+    kernels_->start(*device_);
+  }
+  Optimizer& optimizer() { return **optimizer_; }
+
+  Options options_, no_options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  PluginContext context_{options_, null_log(), layout_}, kernels_context_{no_options_, null_log(), layout_};
+  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
+  plugin::Instance<KernelSet> kernels_ = plugin::create<KernelSet>(
+      plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/kernels-reference.so", "kernels"), kernels_context_);
+  std::unique_ptr<plugin::Instance<Optimizer>> optimizer_;
+};
+
+TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyWhatIsMarked) {
+  Parameter weight({1, -2, 0.5}, {0.3, -0.7, 4}, true), bias({0.25, 3}, {-1, 1e-3}, false);
+  std::vector<TensorView> weight_state{Parameter::view(weight.m), Parameter::view(weight.v)};
+  std::vector<TensorView> bias_state{Parameter::view(bias.m), Parameter::view(bias.v)};
+  const std::vector<ParameterShard> shards{
+      {"w", Parameter::view(weight.master), Parameter::view(weight.gradient), {}, weight_state, true},
+      {"b", Parameter::view(bias.master), Parameter::view(bias.gradient), {}, bias_state, false}};
+  optimizer().prepare(shards);
+  StepScalars scalars{.lr = kLr, .clip = kClip};
+  for (int step = 1; step <= 4; ++step) {
+    scalars.step = step;
+    optimizer().step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+    for (Parameter* parameter : {&weight, &bias}) {
+      parameter->expect_step(step);
+      for (std::size_t i = 0; i < parameter->master.size(); ++i) {
+        EXPECT_NEAR(parameter->master[i], parameter->expected[i], 1e-12) << "step " << step << ", element " << i;
+        EXPECT_NEAR(parameter->m[i], parameter->expected_m[i], 1e-12);
+        EXPECT_NEAR(parameter->v[i], parameter->expected_v[i], 1e-12);
+        parameter->gradient[i] *= -0.8; // another gradient at each step
+      }
+    }
+  }
+}
+
+TEST_F(AdamWPlugin, SaysWhatItKeeps) {
+  EXPECT_EQ(optimizer().traits().state, (std::vector<std::string>{"m", "v"}));
+  EXPECT_TRUE(optimizer().supports({DType::f32}));
+  EXPECT_EQ(optimizer().supports({DType::bf16}).reason(), "optim-adamw keeps master weights in f32 or f64, not bf16");
+}
+
+TEST_F(AdamWPlugin, RefusesOtherShardsThanItPreparedFor) {
+  optimizer().prepare({});
+  const std::vector<ParameterShard> shards(1);
+  StepScalars scalars;
+  EXPECT_THROW(optimizer().step(shards, {&scalars, 0, {*stream_, {}}}, *kernels_), Error);
+}
+
+} // namespace
