@@ -1,0 +1,43 @@
+// optim-sgd: stochastic gradient descent, with momentum on request. Learning rate, clipping, loss scale and the step's
+// number come by StepScalars; weight decay belongs to the core and comes with each step.
+#include <triax/optimizer.hpp>
+#include <triax/plugin.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_float("momentum", "0", 0, 0.999999, "decay of the running sum of gradients; 0 keeps no state"),
+};
+
+class SgdOptimizer final : public Optimizer {
+ public:
+  explicit SgdOptimizer(const PluginContext& context) : momentum_(context.options.number("momentum")) {}
+
+  Support supports(const OptimizerRequest& request) const override {
+    if (request.master != DType::f32 && request.master != DType::f64)
+      return Support::no("optim-sgd keeps master weights in f32 or f64, not {}", name_of(request.master));
+    return Support::yes();
+  }
+
+  OptimizerTraits traits() const override {
+    return {momentum_ == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"}, true};
+  }
+
+  void prepare(std::span<const ParameterShard>) override {}
+
+  void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) override {
+    for (const ParameterShard& shard : shards)
+      kernels.sgd({shard.master, shard.gradient, momentum_ == 0 ? TensorView{} : shard.state[0], shard.working,
+                   momentum_, shard.decay ? args.weight_decay : 0, args.scalars},
+                  args.op);
+  }
+
+ private:
+  double momentum_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Optimizer, SgdOptimizer, "optim-sgd", "0.1.0", "gradient descent, with or without momentum",
+             kOptions)

@@ -1,0 +1,71 @@
+// optim-sgd through the plugin's door, on kernels-reference in double, with and without momentum.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "plugin/loader.hpp"
+#include "triax/optimizer.hpp"
+
+namespace {
+using namespace triax;
+
+constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, as StepScalars hold them
+
+class SgdPlugin : public ::testing::Test {
+ protected:
+  plugin::Instance<Optimizer> optimizer(double momentum) {
+    options_.set("momentum", momentum);
+    return plugin::create<Optimizer>(plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/optim-sgd.so", "optimizer"),
+                                     context_);
+  }
+  static TensorView view(std::vector<double>& of) {
+    return {of.data(), DType::f64, Shape{static_cast<std::int64_t>(of.size())}};
+  }
+
+  void follow_the_formula(double momentum, bool decay) {
+    const auto sgd = optimizer(momentum);
+    kernels_->start(*device_);
+    std::vector<double> master{1, -2, 0.5}, gradient{0.3, -0.7, 4}, velocity(3), expected = master, sum(3);
+    const std::vector<TensorView> state{view(velocity)};
+    const std::vector<ParameterShard> shards{
+        {"w", view(master), view(gradient), {}, std::span(state).first(momentum == 0 ? 0 : 1), decay}};
+    sgd->prepare(shards);
+    StepScalars scalars{.lr = kLr, .clip = kClip};
+    for (int step = 1; step <= 3; ++step) {
+      scalars.step = step;
+      sgd->step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+      for (std::size_t i = 0; i < master.size(); ++i) {
+        const double g = gradient[i] * kClip + (decay ? kDecay * expected[i] : 0);
+        sum[i] = momentum * sum[i] + g;
+        expected[i] -= kLr * sum[i];
+        EXPECT_NEAR(master[i], expected[i], 1e-12) << "step " << step << ", element " << i;
+        gradient[i] *= -0.8; // another gradient at each step
+      }
+    }
+  }
+
+  Options options_, no_options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  PluginContext context_{options_, null_log(), layout_}, kernels_context_{no_options_, null_log(), layout_};
+  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
+  plugin::Instance<KernelSet> kernels_ = plugin::create<KernelSet>(
+      plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/kernels-reference.so", "kernels"), kernels_context_);
+};
+
+TEST_F(SgdPlugin, PlainStep) {
+  follow_the_formula(0, false);
+}
+
+TEST_F(SgdPlugin, MomentumAndDecay) {
+  follow_the_formula(0.75, true);
+}
+
+TEST_F(SgdPlugin, KeepsStateOnlyForMomentum) {
+  EXPECT_TRUE(optimizer(0)->traits().state.empty());
+  EXPECT_EQ(optimizer(0.9)->traits().state, (std::vector<std::string>{"velocity"}));
+  EXPECT_TRUE(optimizer(0)->supports({DType::f64}));
+  EXPECT_EQ(optimizer(0)->supports({DType::f16}).reason(), "optim-sgd keeps master weights in f32 or f64, not f16");
+}
+
+} // namespace
