@@ -4,9 +4,10 @@
 // Conventions. [rows, n] stands for any contiguous view whose last dimension is n, the rest joined. Tensors of the
 // residual stream are [s, b, h]: row r belongs to sample r % b. "+=" adds to what is there; everything else overwrites.
 // Types: all floating views of one operation have one dtype, except where a comment says otherwise; statistics (mean,
-// rstd, lse, max, sum_exp, target_logit) are f32, or f64 when the data is f64. Accumulation is at least fp32 (fp64 in
-// the reference). Views whose comment says "may be empty" may be a default TensorView. New fields go to the end of a
-// struct.
+// rstd, lse, max, sum_exp, target_logit) are f32, or f64 when the data is f64; what a "+=" adds to (and d of a gemm)
+// may be f32 where the data is bf16 or f16. A "[rows]" is any contiguous view of that many elements. Accumulation is at
+// least fp32 (fp64 in the reference). Views whose comment says "may be empty" may be a default TensorView. New fields
+// go to the end of a struct.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,8 @@ enum class NormKind : std::uint8_t { layer, rms };
 /// Dropout: element e of a sample is dropped when its Philox word is below drop_threshold(p), else scaled by 1/(1-p).
 /// e = (head*rows + row)*width + column in the sample's global tensor; site is layer*16 + site.
 /// For [rows, n] views, row r of the view is (position r / b, sample r % b), head is 0, and row = row0 + r / b,
-/// column = column0 + j. For attention, head = head0 + a, row = q0 + q of the Mask, column = k0 + k.
+/// column = column0 + j. For [b, a, sq, sk] scores, head = head0 + a, row = row0 + q, column = column0 + k; for
+/// attention the same with q0 and k0 of the Mask in place of row0 and column0.
 struct Drop {
   float p = 0;
   PhiloxKey key;
@@ -61,7 +63,7 @@ struct Gemm {
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
 };
-/// y = x + bias; [rows, n], bias [n].
+/// y = x + bias; [rows, n], bias [n]. y may be x.
 struct BiasAdd {
   TensorView y, x, bias;
 };
@@ -73,7 +75,8 @@ struct BiasBwd {
 struct Add {
   TensorView y, a, b;
 };
-/// y = dropout(x); the backward is the same operation on the gradient. y may be x.
+/// y = dropout(x); the backward is the same operation on the gradient. y may be x. A view of four dimensions is
+/// [b, a, sq, sk] scores, one of fewer is [rows, n] (see Drop).
 struct Dropout {
   TensorView y, x;
   Drop drop;
@@ -89,8 +92,8 @@ struct ActBwd {
   Activation act = Activation::none;
   TensorView dx, dy, x;
 };
-/// layer: y = (x - mean) * rstd * weight + bias; rms: y = x * rstd * weight (mean and bias may be empty).
-/// mean, rstd [rows] are written.
+/// layer: y = (x - mean) * rstd * weight + bias; rms: y = x * rstd * weight, without bias; its mean may be empty and is
+/// neither read nor written. mean, rstd [rows] are written.
 struct NormFwd {
   NormKind kind = NormKind::layer;
   TensorView y, x, weight, bias, mean, rstd;
@@ -102,7 +105,7 @@ struct NormBwdInput {
   NormKind kind = NormKind::layer;
   TensorView dx, dy, x, weight, mean, rstd, residual;
 };
-/// dweight, dbias += ; dbias may be empty.
+/// dweight, dbias += ; dbias may be empty, and is for rms.
 struct NormBwdWeight {
   NormKind kind = NormKind::layer;
   TensorView dweight, dbias, dy, x, mean, rstd;
@@ -121,7 +124,7 @@ struct SoftmaxBwd {
   double scale = 1;
 };
 /// Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * base^(-2i/d);
-/// `inverse` turns the other way, which is the backward. y may be x.
+/// `inverse` turns the other way, which is the backward. y may be x. Views may be strided, last stride 1.
 struct Rope {
   TensorView y, x;
   std::int64_t position0 = 0;
@@ -212,7 +215,7 @@ struct LinearBwdInput {
 struct LinearBwdWeight {
   TensorView dw, dbias, dy, x;
 };
-/// y = residual + dropout(x + bias); bias may be empty; y may be residual.
+/// y = residual + dropout(x + bias); bias may be empty; y may be residual. At most three dimensions.
 struct BiasDropoutAdd {
   TensorView y, x, bias, residual;
   Drop drop;
@@ -251,20 +254,21 @@ struct MultiAdamW {
 };
 
 /// X(args struct, name)
-#define TRIAX_PRIMITIVES(X)                                                                                       \
-  X(Gemm, gemm)                                                                                                   \
-  X(BiasAdd, bias_add) X(BiasBwd, bias_bwd) X(Add, add) X(Dropout, dropout) X(ActFwd, act_fwd) X(ActBwd, act_bwd) \
-      X(NormFwd, norm_fwd) X(NormBwdInput, norm_bwd_input) X(NormBwdWeight, norm_bwd_weight)                      \
-          X(SoftmaxFwd, softmax_fwd) X(SoftmaxBwd, softmax_bwd) X(Rope, rope) X(EmbedFwd, embed_fwd)              \
-              X(EmbedBwd, embed_bwd) X(XentMax, xent_max) X(XentSums, xent_sums) X(XentLoss, xent_loss)           \
-                  X(XentBwd, xent_bwd) X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite)         \
-                      X(AdamW, adamw) X(Sgd, sgd)
-#define TRIAX_FUSED(X)                                                                                           \
-  X(LinearFwd, linear_fwd)                                                                                       \
-  X(LinearBwdInput, linear_bwd_input) X(LinearBwdWeight, linear_bwd_weight) X(BiasDropoutAdd, bias_dropout_add)  \
-      X(BiasDropoutAddNorm, bias_dropout_add_norm) X(AttentionFwd, attention_fwd) X(AttentionBwd, attention_bwd) \
-          X(XentFused, xent_fused) X(MultiAdamW, multi_adamw)
+// clang-format off
+#define TRIAX_PRIMITIVES(X) \
+  X(Gemm, gemm) X(BiasAdd, bias_add) X(BiasBwd, bias_bwd) X(Add, add) X(Dropout, dropout) \
+  X(ActFwd, act_fwd) X(ActBwd, act_bwd) \
+  X(NormFwd, norm_fwd) X(NormBwdInput, norm_bwd_input) X(NormBwdWeight, norm_bwd_weight) \
+  X(SoftmaxFwd, softmax_fwd) X(SoftmaxBwd, softmax_bwd) X(Rope, rope) \
+  X(EmbedFwd, embed_fwd) X(EmbedBwd, embed_bwd) \
+  X(XentMax, xent_max) X(XentSums, xent_sums) X(XentLoss, xent_loss) X(XentBwd, xent_bwd) \
+  X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite) X(AdamW, adamw) X(Sgd, sgd)
+#define TRIAX_FUSED(X) \
+  X(LinearFwd, linear_fwd) X(LinearBwdInput, linear_bwd_input) X(LinearBwdWeight, linear_bwd_weight) \
+  X(BiasDropoutAdd, bias_dropout_add) X(BiasDropoutAddNorm, bias_dropout_add_norm) \
+  X(AttentionFwd, attention_fwd) X(AttentionBwd, attention_bwd) X(XentFused, xent_fused) X(MultiAdamW, multi_adamw)
 #define TRIAX_OPERATIONS(X) TRIAX_PRIMITIVES(X) TRIAX_FUSED(X)
+// clang-format on
 
 enum class Op : std::uint8_t {
 #define TRIAX_OP(Args, name) name,

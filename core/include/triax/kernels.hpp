@@ -77,8 +77,8 @@ class TRIAX_API KernelSet {
   virtual void start(Device& device) = 0;
 
   virtual Support supports(const OpCall& call) const;
-  /// Scratch the call needs. The default covers the default of each fused operation; a set that overrides one, or whose
-  /// primitives need scratch, overrides this too.
+  /// Scratch the call needs. The default covers the default of each fused operation, and in it what this function says
+  /// of its primitives; a set that overrides one, or whose primitives need scratch, overrides this too.
   virtual std::size_t scratch_bytes(const OpCall& call) const;
   /// Whatever is worth doing once per shape (choosing an algorithm, making a primitive). Never by timing.
   virtual void prepare(const OpCall& call);
@@ -109,6 +109,9 @@ class TRIAX_API KernelSet {
 #undef TRIAX_OP
 
  private:
+  /// Calls the do_* of the call: no count, no check of the scratch.
+  void dispatch(const OpCall& call, const OpContext& context);
+
   static constexpr std::size_t kOps = static_cast<std::size_t>(Op::multi_adamw) + 1;
   std::array<OpStats, kOps> stats_{};
 };

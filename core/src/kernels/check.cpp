@@ -1,0 +1,114 @@
+// The demands that the operations' checks are made of, and their wording.
+#include "kernels/check.hpp"
+
+#include "triax/kernels.hpp"
+
+namespace triax::kernels {
+
+std::string to_text(const Named& named) {
+  return triax::text("{} {}", named.name, named.view);
+}
+
+void Check::fail(const std::string& what) const {
+  throw Error(triax::text("{}: {}", name_of(op_), what));
+}
+
+void Check::given(const Named& a) const {
+  require(!a.view.empty(), "{} is not given", a.name);
+}
+
+void Check::type(const Named& a, DType type) const {
+  given(a);
+  require(a.view.dtype() == type, "{} must be {}", a, name_of(type));
+}
+
+void Check::same_type(const Named& a, const Named& b) const {
+  require(a.view.dtype() == b.view.dtype(), "{} and {} differ in type", a, b);
+}
+
+void Check::accumulator_type(const Named& a, const Named& data) const {
+  const DType type = data.view.dtype();
+  const bool narrow = type == DType::bf16 || type == DType::f16;
+  require(a.view.dtype() == type || (narrow && a.view.dtype() == DType::f32),
+          narrow ? "{} must be f32 or have the type of {}" : "{} must have the type of {}", a, data);
+}
+
+void Check::rank(const Named& a, int rank) const {
+  given(a);
+  require(a.view.rank() == rank, "{} must have {} dimensions", a, rank);
+}
+
+void Check::dense(const Named& a) const {
+  require(a.view.size(-1) <= 1 || a.view.stride(-1) == 1, "{} has the last stride {}; it must be 1", a,
+          a.view.stride(-1));
+}
+
+void Check::contiguous(const Named& a) const {
+  given(a);
+  require(a.view.contiguous(), "{} is strided; it must be contiguous", a);
+}
+
+void Check::same_shape(const Named& a, const Named& b) const {
+  require(a.view.shape() == b.view.shape(), "{} and {} differ in shape", a, b);
+}
+
+void Check::data(const Named& a) const {
+  given(a);
+  require(is_floating(a.view.dtype()), "{} must be of a floating type", a);
+  require(a.view.rank() >= 1, "{} must have at least one dimension", a);
+  contiguous(a);
+}
+
+void Check::match(const Named& a, const Named& like) const {
+  data(a);
+  same_type(a, like);
+  require(a.view.size(-1) == like.view.size(-1) && a.view.elements() == like.view.elements(), "{} does not fit {}", a,
+          like);
+}
+
+void Check::count(const Named& a, std::int64_t count, const char* of, const Named& like) const {
+  contiguous(a);
+  require(a.view.elements() == count, "{} has {} elements; it needs {}, the {} of {}", a, a.view.elements(), count, of,
+          like);
+}
+
+void Check::statistic(const Named& a, const Named& like) const {
+  type(a, statistic_type(like.view.dtype()));
+  count(a, rows_of(like.view), "rows", like);
+}
+
+void Check::vector(const Named& a, const Named& like) const {
+  count(a, like.view.size(-1), "last dimension", like);
+  same_type(a, like);
+}
+
+void Check::gradient_vector(const Named& a, const Named& like) const {
+  count(a, like.view.size(-1), "last dimension", like);
+  accumulator_type(a, like);
+}
+
+void Check::drop(const Drop& drop, std::int64_t samples, std::int64_t rows, std::int64_t columns) const {
+  require(drop.p >= 0 && drop.p < 1, "drop.p = {} must be at least 0 and below 1", drop.p);
+  if (drop.p == 0) return;
+  const Named numbers{"drop.samples", drop.samples};
+  type(numbers, DType::i64);
+  contiguous(numbers);
+  require(drop.samples.elements() == samples, "{} must name {} samples", numbers, samples);
+  require(drop.head0 >= 0 && drop.row0 >= 0 && drop.column0 >= 0,
+          "drop.head0 = {}, row0 = {}, column0 = {}: none may be negative", drop.head0, drop.row0, drop.column0);
+  require(drop.row0 + rows <= drop.rows, "dropout covers rows [{}, {}) of a tensor of drop.rows = {}", drop.row0,
+          drop.row0 + rows, drop.rows);
+  require(drop.column0 + columns <= drop.width, "dropout covers columns [{}, {}) of a tensor of drop.width = {}",
+          drop.column0, drop.column0 + columns, drop.width);
+}
+
+void Check::mask(const Mask& mask, std::int64_t samples) const {
+  require(mask.q0 >= 0 && mask.k0 >= 0, "mask.q0 = {}, k0 = {}: neither may be negative", mask.q0, mask.k0);
+  if (mask.lengths.empty()) return;
+  const Named lengths{"mask.lengths", mask.lengths};
+  type(lengths, DType::i32);
+  contiguous(lengths);
+  require(mask.lengths.elements() == samples, "{} must have the lengths of {} samples", lengths, samples);
+}
+
+} // namespace triax::kernels

@@ -1,0 +1,80 @@
+// The vocabulary of the operations' checks: each function holds one demand and words its refusal.
+//
+// Threads: any. Ownership: refers to its caller's views. Blocking: never. Errors: Error "operation: view sizes ...".
+// A check that passes makes no text and allocates nothing: the checks run at every call of every step.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "triax/error.hpp"
+#include "triax/kernel_ops.hpp"
+
+namespace triax::kernels {
+
+/// A view and the name it has in its argument struct.
+struct Named {
+  const char* name;
+  const TensorView& view;
+};
+std::string to_text(const Named& named); // "a f32[4, 8]"
+
+/// f64 for f64 data, else f32: the type of means, maxima and sums.
+inline DType statistic_type(DType data) {
+  return data == DType::f64 ? DType::f64 : DType::f32;
+}
+
+/// Rows of a view seen as [rows, last].
+inline std::int64_t rows_of(const TensorView& view) {
+  return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
+}
+
+class Check {
+ public:
+  explicit Check(Op op) : op_(op) {}
+
+  template <class... Args>
+  void require(bool condition, std::string_view pattern, const Args&... arguments) const {
+    if (!condition) [[unlikely]]
+      fail(triax::text(pattern, arguments...));
+  }
+  [[noreturn]] void fail(const std::string& what) const;
+
+  void given(const Named& a) const;
+  void type(const Named& a, DType type) const;
+  void same_type(const Named& a, const Named& b) const;
+  /// The type of `data`, or f32 where that is narrower.
+  void accumulator_type(const Named& a, const Named& data) const;
+  void rank(const Named& a, int rank) const;
+  /// The last stride is 1.
+  void dense(const Named& a) const;
+  void contiguous(const Named& a) const;
+  void same_shape(const Named& a, const Named& b) const;
+
+  /// A floating contiguous view of at least one dimension.
+  void data(const Named& a) const;
+  /// Floating data with the type, rows and last dimension of `like`.
+  void match(const Named& a, const Named& like) const;
+  /// A contiguous view of `count` elements; `of` says what they are the count of: "rows of x f32[4, 8]".
+  void count(const Named& a, std::int64_t count, const char* of, const Named& like) const;
+  /// A statistic: one number of statistic_type for each row of `like`.
+  void statistic(const Named& a, const Named& like) const;
+  /// A vector along the last dimension of `like`, of its type.
+  void vector(const Named& a, const Named& like) const;
+  /// A vector along the last dimension of `like` that is added to.
+  void gradient_vector(const Named& a, const Named& like) const;
+
+  /// The part of the global tensor that a view covers, as an extent in each direction.
+  void drop(const Drop& drop, std::int64_t samples, std::int64_t rows, std::int64_t columns) const;
+  void mask(const Mask& mask, std::int64_t samples) const;
+
+ private:
+  Op op_;
+};
+
+// One function per operation.
+#define TRIAX_OP(Args, name) void check(const Args& args);
+TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+
+} // namespace triax::kernels

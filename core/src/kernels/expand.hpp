@@ -1,0 +1,91 @@
+// Fused operations as lists of primitives: one list serves running, planning scratch, preparing and asking for support.
+//
+// Threads: pure functions. Ownership: views into the caller's memory and scratch. Blocking: never. Nothing allocates.
+// `emit(primitive, rest)` is called for each primitive in order; `rest` is the scratch that the list itself does not
+// use. While planning, `scratch.data` is null and the views made of it have sizes only.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "triax/device.hpp"
+#include "triax/kernel_ops.hpp"
+
+namespace triax::kernels {
+
+/// A fused operation's own buffers, cut from the front of the call's scratch.
+class Scratch {
+ public:
+  /// Of a call. While planning: a default span, of which any number of bytes may be "taken".
+  explicit Scratch(std::span<std::byte> bytes) : data_(bytes.data()), left_(bytes.size()) {}
+
+  TensorView take(DType dtype, const Shape& shape) {
+    TensorView view(data_, dtype, shape);
+    const std::size_t bytes = Arena::aligned(view.bytes());
+    taken_ += bytes;
+    if (data_) {
+      data_ += bytes;
+      left_ -= bytes;
+    }
+    return view;
+  }
+  std::size_t taken() const { return taken_; }
+  std::span<std::byte> rest() const { return {data_, left_}; }
+
+ private:
+  std::byte* data_;
+  std::size_t left_;
+  std::size_t taken_ = 0;
+};
+
+template <class Emit>
+void expand(const LinearFwd& args, Scratch&, Emit&& emit) {
+  const bool activated = args.act != Activation::none;
+  const TensorView z = (activated ? args.z : args.y).as_rows();
+  emit(Gemm{.d = z, .a = args.x.as_rows(), .b = args.w, .transpose_b = true});
+  if (!args.bias.empty()) emit(BiasAdd{z, z, args.bias});
+  if (activated) emit(ActFwd{args.act, args.y, z});
+}
+
+template <class Emit>
+void expand(const LinearBwdInput& args, Scratch&, Emit&& emit) {
+  emit(Gemm{.d = args.dx.as_rows(), .a = args.dy.as_rows(), .b = args.w});
+}
+
+template <class Emit>
+void expand(const LinearBwdWeight& args, Scratch&, Emit&& emit) {
+  emit(Gemm{.d = args.dw, .a = args.dy.as_rows(), .b = args.x.as_rows(), .transpose_a = true, .beta = 1});
+  if (!args.dbias.empty()) emit(BiasBwd{args.dbias, args.dy});
+}
+
+template <class Emit>
+void expand(const BiasDropoutAdd& args, Scratch& scratch, Emit&& emit) {
+  const Shape shape = args.x.shape();
+  const auto shaped = [&](const TensorView& view) { return view.reshape(shape); };
+  TensorView branch = args.x;
+  // y may be residual, so what is added to it needs a place of its own.
+  if (!args.bias.empty() || args.drop.p > 0) branch = scratch.take(args.x.dtype(), shape);
+  if (!args.bias.empty()) emit(BiasAdd{branch, args.x, args.bias});
+  if (args.drop.p > 0) emit(Dropout{branch, args.bias.empty() ? args.x : branch, args.drop});
+  emit(Add{shaped(args.y), shaped(args.residual), branch});
+}
+
+template <class Emit>
+void expand(const BiasDropoutAddNorm& args, Scratch& scratch, Emit&& emit) {
+  expand(BiasDropoutAdd{args.y, args.x, args.bias, args.residual, args.drop}, scratch, emit);
+  emit(NormFwd{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps});
+}
+
+template <class Emit>
+void expand(const XentFused& args, Scratch&, Emit&& emit) {
+  emit(XentMax{args.max, args.logits, args.valid});
+  emit(XentSums{args.sum_exp, args.target_logit, args.logits, args.max, args.targets, 0, args.valid});
+  emit(XentLoss{args.loss, args.sum_exp, args.target_logit});
+}
+
+template <class Emit>
+void expand(const MultiAdamW& args, Scratch&, Emit&& emit) {
+  for (const AdamW& shard : args.shards) emit(shard);
+}
+
+} // namespace triax::kernels

@@ -1,0 +1,127 @@
+// The public face of a kernel set: counting, dispatch, and the defaults that make fused operations of primitives.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <typeinfo>
+
+#include "kernels/expand_attention.hpp"
+#include "triax/kernels.hpp"
+
+namespace triax {
+
+namespace {
+
+/// The library that a set comes from; a plugin's file has the plugin's name.
+std::string library_of(const KernelSet& set) {
+  Dl_info info{};
+  if (dladdr(&typeid(set), &info) == 0 || !info.dli_fname) return typeid(set).name();
+  return std::filesystem::path(info.dli_fname).stem().string();
+}
+
+[[noreturn]] void not_implemented(const KernelSet& set, Op op) {
+  throw Error(text("{} does not implement {}", library_of(set), name_of(op)), {},
+              text("override do_{} in its kernel set, or choose a set that has it", name_of(op)));
+}
+
+/// Hands each primitive of a fused call to visit(OpCall); a primitive has none. `scratch` is one without memory.
+template <class Visit>
+void visit_primitives(const OpCall& call, kernels::Scratch& scratch, Visit&& visit) {
+  const auto emit = [&](const auto& primitive) { visit(call_of(primitive)); };
+  switch (call.op) {
+#define TRIAX_OP(Args, name)                         \
+  case Op::name:                                     \
+    kernels::expand(call.as<Args>(), scratch, emit); \
+    return;
+    TRIAX_FUSED(TRIAX_OP)
+#undef TRIAX_OP
+    default:
+      return;
+  }
+}
+
+} // namespace
+
+KernelSet::~KernelSet() = default;
+
+Support KernelSet::supports(const OpCall& call) const {
+  Support answer = Support::yes();
+  kernels::Scratch none({});
+  visit_primitives(call, none, [&](const OpCall& primitive) {
+    if (answer) answer = supports(primitive);
+  });
+  return answer;
+}
+
+std::size_t KernelSet::scratch_bytes(const OpCall& call) const {
+  std::size_t of_primitives = 0;
+  kernels::Scratch own({});
+  visit_primitives(call, own,
+                   [&](const OpCall& primitive) { of_primitives = std::max(of_primitives, scratch_bytes(primitive)); });
+  return own.taken() + of_primitives;
+}
+
+void KernelSet::prepare(const OpCall& call) {
+  kernels::Scratch none({});
+  visit_primitives(call, none, [&](const OpCall& primitive) { prepare(primitive); });
+}
+
+void KernelSet::issue(const OpCall& call, const OpContext& context) {
+  // Operations of the host run here and now, so what the stream waits for must be over.
+  if (device_kind() == DeviceKind::host) context.stream.ready();
+  run(call, context);
+  OpStats& stats = stats_[static_cast<std::size_t>(call.op)];
+  ++stats.calls;
+  stats.flops += call.flops;
+  stats.bytes += call.bytes;
+}
+
+void KernelSet::run(const OpCall& call, const OpContext& context) {
+  const std::size_t needed = scratch_bytes(call);
+  if (context.scratch.size() < needed) [[unlikely]] {
+    throw Error(
+        text("{}: {} bytes of scratch are given and {} are needed", name_of(call.op), context.scratch.size(), needed),
+        {}, "give it the largest scratch_bytes() of the calls to come");
+  }
+  dispatch(call, context);
+}
+
+void KernelSet::dispatch(const OpCall& call, const OpContext& context) {
+  switch (call.op) {
+#define TRIAX_OP(Args, name) \
+  case Op::name:             \
+    return do_##name(call.as<Args>(), context);
+    TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+  }
+}
+
+#define TRIAX_OP(Args, name)                                 \
+  void KernelSet::do_##name(const Args&, const OpContext&) { \
+    not_implemented(*this, Op::name);                        \
+  }
+TRIAX_PRIMITIVES(TRIAX_OP)
+#undef TRIAX_OP
+
+// Straight to do_* of the primitives: the fused call alone is counted.
+#define TRIAX_OP(Args, name)                                              \
+  void KernelSet::do_##name(const Args& args, const OpContext& context) { \
+    kernels::Scratch scratch(context.scratch);                            \
+    kernels::expand(args, scratch, [&](const auto& primitive) {           \
+      dispatch(call_of(primitive), {context.stream, scratch.rest()});     \
+    });                                                                   \
+  }
+TRIAX_FUSED(TRIAX_OP)
+#undef TRIAX_OP
+
+void PlanKernels::run(const OpCall& call, const OpContext&) {
+  if (Support answer = real_.supports(call); !answer) {
+    const auto same = [&](const Support& known) { return known.reason() == answer.reason(); };
+    if (std::none_of(refusals_.begin(), refusals_.end(), same)) refusals_.push_back(std::move(answer));
+    return;
+  }
+  scratch_ = std::max(scratch_, real_.scratch_bytes(call));
+  real_.prepare(call);
+}
+
+} // namespace triax
