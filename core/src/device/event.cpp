@@ -1,0 +1,55 @@
+// Events and the rank's abort flag.
+#include <string>
+
+#include "triax/device.hpp"
+#include "triax/error.hpp"
+
+namespace triax {
+
+void Interrupt::raise(std::string_view reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (raised_.load(std::memory_order_relaxed)) return;
+  try {
+    reason_ = reason;
+  } catch (...) { // out of memory: raised without its text is better than not raised
+    reason_.clear();
+  }
+  raised_.store(true, std::memory_order_release);
+}
+
+std::string Interrupt::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+void Interrupt::check() const {
+  if (raised()) throw Error(reason());
+}
+
+EventState::~EventState() = default;
+HostTask::~HostTask() = default;
+
+Event HostEvent::arm() {
+  TRIAX_REQUIRE(idle(), "a host event was armed again before generation {} fired", armed_);
+  return {this, ++armed_};
+}
+
+void HostEvent::fire() noexcept {
+  fired_.store(armed_, std::memory_order_release);
+}
+
+void HostEvent::fail(std::string_view why) noexcept {
+  try {
+    why_ = why;
+  } catch (...) { // out of memory: failed without its text is better than not failed
+    why_.clear();
+  }
+  failed_ = armed_;
+  fire();
+}
+
+const char* HostEvent::failure(std::uint64_t generation) const noexcept {
+  return failed_ != 0 && failed_ == generation ? why_.c_str() : nullptr;
+}
+
+} // namespace triax

@@ -1,0 +1,82 @@
+// A device that has no memory and runs nothing: layers are run against it once to count what they will need.
+#include <string>
+#include <utility>
+
+#include "device/movement.hpp"
+#include "triax/device.hpp"
+#include "triax/error.hpp"
+
+namespace triax {
+
+namespace {
+
+class PlanMemory final : public Memory {
+ public:
+  explicit PlanMemory(std::size_t bytes) : Memory(nullptr, bytes) {}
+};
+
+class PlanStream final : public Stream {
+ public:
+  explicit PlanStream(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const noexcept override { return name_; }
+  void wait(const Event&) override {}
+  Event record() override { return {}; }
+  void post(HostTask&) override {
+    throw Error("a planning device has no transports", text("stream \"{}\"", name_),
+                "plan with communicators that send nothing");
+  }
+  bool advance() noexcept override { return false; }
+  void ready() override {}
+  void begin(ActionId, const char*) noexcept override {}
+  void end(ActionId) noexcept override {}
+  ActionId current() const noexcept override { return kNoAction; }
+  void* native() noexcept override { return nullptr; }
+
+ private:
+  std::string name_;
+};
+
+/// Data movements are checked as on a real device, so that a plan finds what a run would.
+class PlanDevice final : public Device {
+ public:
+  explicit PlanDevice(DeviceKind kind) : kind_(kind) {}
+  DeviceKind kind() const noexcept override { return kind_; }
+  std::string description() const override { return text("a plan for {}", name_of(kind_)); }
+
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind) override {
+    return std::make_unique<PlanMemory>(bytes);
+  }
+  std::unique_ptr<Stream> make_stream(std::string name) override {
+    return std::make_unique<PlanStream>(std::move(name));
+  }
+  void copy(const TensorView& to, const TensorView& from, Stream&) override {
+    device::check_movement("copy", to, from, true);
+  }
+  void upload(const TensorView& to, const TensorView& host_from, Stream&) override {
+    device::check_movement("upload", to, host_from, true);
+  }
+  void download(const TensorView& host_to, const TensorView& from, Stream&) override {
+    device::check_movement("download", host_to, from, true);
+  }
+  void fill(const TensorView&, double, Stream&) override {}
+  void convert(const TensorView& to, const TensorView& from, Stream&) override {
+    device::check_movement("convert", to, from, false);
+  }
+  void add(const TensorView& to, const TensorView& from, Stream&) override {
+    device::check_movement("add", to, from, true);
+  }
+  bool progress() noexcept override { return false; }
+  void add_source(ProgressSource&) override {}
+  void remove_source(ProgressSource&) noexcept override {}
+
+ private:
+  DeviceKind kind_;
+};
+
+} // namespace
+
+std::unique_ptr<Device> make_plan_device(DeviceKind kind) {
+  return std::make_unique<PlanDevice>(kind);
+}
+
+} // namespace triax
