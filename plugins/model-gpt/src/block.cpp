@@ -1,0 +1,207 @@
+// A transformer block, pre-layer-norm: x + attention(norm(x)), then the same with the MLP. Heads and the MLP's columns
+// are split over the tensor ranks; two all-reduces forward, two backward, all inside the linears of triax/parallel.hpp.
+#include "norm.hpp"
+
+namespace triax::gpt {
+
+namespace {
+
+enum DropSite : std::uint32_t { kAttention, kAttentionResidual, kMlpResidual };
+
+class Block final : public GptLayer {
+ public:
+  Block(const Sizes& sizes, const LayerContext& context, int index);
+
+  Cost cost() const override { return cost_; }
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override;
+  void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                      Views grads) override;
+  void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override;
+
+ private:
+  /// q, k, v [s, b, a/t, d]: views of [s, b, 3h/t], whose columns are ordered [head, 3, d].
+  struct Qkv {
+    TensorView q, k, v;
+  };
+  Qkv split_heads(const TensorView& qkv) const;
+  /// [s, b, h/t] seen as [s, b, a/t, d].
+  TensorView by_head(const TensorView& tensor) const {
+    return tensor.reshape({sizes_.sequence, micro_, heads_, sizes_.head_dim()});
+  }
+  static Mask causal() {
+    Mask mask;
+    mask.kind = Mask::Kind::causal;
+    return mask;
+  }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(sizes_.head_dim())); }
+  Drop attention_drop(const LayerCall& call) const { return drop(call, kAttention, sizes_.sequence, head0_); }
+
+  int add_stash(const char* name, std::int64_t columns, Life life) {
+    return parts_.add(gpt::stash(name, stream_shape(columns), compute_, life));
+  }
+  void backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din, Views stash,
+                    Views grads) const;
+  void backward_attention(const LayerCall& call, Views params, Views in, const TensorView& din, Views stash,
+                          Views grads) const;
+
+  DType compute_;
+  std::int64_t heads_, head0_; // of this tensor rank
+  Norm norm1_;
+  ColumnLinear qkv_;
+  RowLinear projection_;
+  Norm norm2_;
+  ColumnLinear up_;
+  RowLinear down_;
+  Cost cost_;
+
+  // In the stash. Kept by forward: for the input gradient...
+  int heads_in_, lse_, middle_, before_gelu_;
+  // ... for the weights' gradient...
+  int normed1_, heads_out_, normed2_, after_gelu_;
+  // ... within forward: the output of projection and of down.
+  int sum_;
+  // Left by the input gradient for the weights': gradients of the outputs of the four linears.
+  int dqkv_, dprojection_, dup_, ddown_;
+};
+
+Cost block_cost(const Sizes& sizes, const LayerContext& context) {
+  const double b = static_cast<double>(context.micro), s = static_cast<double>(sizes.sequence),
+               h = static_cast<double>(sizes.hidden), t = context.tensor();
+  const double linears = 24 * b * s * h * h / t; // 2 * (3 + 1 + 4 + 4) h^2 for each token
+  const double scores = 4 * b * s * s * h / t;   // q k^T and p v; twice that backward, none of it for weights
+  return {linears + scores, linears + 2 * scores, linears};
+}
+
+Block::Block(const Sizes& sizes, const LayerContext& context, int index)
+    : GptLayer(sizes, context, index, "block " + std::to_string(index - 1)),
+      compute_(context.compute),
+      heads_(sizes.heads / context.tensor()),
+      head0_(heads_ * context.tensor_index()),
+      norm1_(parts_, sizes, context, "attention.norm"),
+      qkv_(parts_, context, "attention.qkv", sizes.hidden, 3 * sizes.hidden, Activation::none, weight_init()),
+      projection_(parts_, context, "attention.projection", sizes.hidden, sizes.hidden, residual_init(sizes.layers)),
+      norm2_(parts_, sizes, context, "mlp.norm"),
+      up_(parts_, context, "mlp.up", sizes.hidden, 4 * sizes.hidden, Activation::gelu_tanh, weight_init()),
+      down_(parts_, context, "mlp.down", 4 * sizes.hidden, sizes.hidden, residual_init(sizes.layers)),
+      cost_(block_cost(sizes, context)) {
+  const std::int64_t h = sizes.hidden, local = sizes.hidden / context.tensor();
+  heads_in_ = add_stash("attention.qkv", 3 * local, Life::forward_to_input);
+  lse_ = parts_.add(gpt::stash("attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_),
+                               Life::forward_to_input));
+  middle_ = add_stash("middle", h, Life::forward_to_input);
+  before_gelu_ = add_stash("mlp.before_gelu", 4 * local, Life::forward_to_input);
+  normed1_ = add_stash("attention.normed", h, Life::forward_to_weight);
+  heads_out_ = add_stash("attention.out", local, Life::forward_to_weight);
+  normed2_ = add_stash("mlp.normed", h, Life::forward_to_weight);
+  after_gelu_ = add_stash("mlp.after_gelu", 4 * local, Life::forward_to_weight);
+  sum_ = add_stash("sum", h, Life::forward_only);
+  dqkv_ = add_stash("attention.dqkv", 3 * local, Life::input_to_weight);
+  dprojection_ = add_stash("attention.dprojection", h, Life::input_to_weight);
+  dup_ = add_stash("mlp.dup", 4 * local, Life::input_to_weight);
+  ddown_ = add_stash("mlp.ddown", h, Life::input_to_weight);
+  inputs_ = {{"hidden", stream_shape(h), compute_, Life::forward_to_input}};
+  outputs_ = {{"hidden", stream_shape(h), compute_}};
+}
+
+Block::Qkv Block::split_heads(const TensorView& qkv) const {
+  const std::int64_t d = sizes_.head_dim();
+  const TensorView heads = qkv.reshape({sizes_.sequence, micro_, heads_, 3 * d});
+  return {heads.slice(3, 0, d), heads.slice(3, d, 2 * d), heads.slice(3, 2 * d, 3 * d)};
+}
+
+void Block::forward(const LayerCall& call, Views params, Views in, Views out, Views stash) {
+  norm1_.forward(call, params, in[0], view(stash, normed1_), stash);
+  qkv_.forward(call, params, view(stash, normed1_), view(stash, heads_in_));
+  const Qkv heads = split_heads(view(stash, heads_in_));
+  call.kernels.attention_fwd({.o = by_head(view(stash, heads_out_)),
+                              .lse = view(stash, lse_),
+                              .q = heads.q,
+                              .k = heads.k,
+                              .v = heads.v,
+                              .scale = scale(),
+                              .mask = causal(),
+                              .drop = attention_drop(call)},
+                             call.op());
+  projection_.forward(call, params, view(stash, heads_out_), view(stash, sum_));
+
+  BiasDropoutAddNorm middle = norm2_.fused(params, stash);
+  middle.y = view(stash, middle_);
+  middle.normed = view(stash, normed2_);
+  middle.x = view(stash, sum_);
+  middle.bias = view(params, projection_.bias());
+  middle.residual = in[0];
+  middle.drop = drop(call, kAttentionResidual, sizes_.hidden);
+  call.kernels.bias_dropout_add_norm(middle, call.op());
+
+  up_.forward(call, params, view(stash, normed2_), view(stash, after_gelu_), view(stash, before_gelu_));
+  down_.forward(call, params, view(stash, after_gelu_), view(stash, sum_));
+  call.kernels.bias_dropout_add({.y = out[0],
+                                 .x = view(stash, sum_),
+                                 .bias = view(params, down_.bias()),
+                                 .residual = view(stash, middle_),
+                                 .drop = drop(call, kMlpResidual, sizes_.hidden)},
+                                call.op());
+}
+
+void Block::backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
+                           Views grads) {
+  backward_mlp(call, params, dout[0], din[0], stash, grads);
+  backward_attention(call, params, in, din[0], stash, grads);
+}
+
+// Leaves the gradient of `middle` in din.
+void Block::backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din,
+                         Views stash, Views grads) const {
+  const TensorView& ddown = view(stash, ddown_);
+  const TensorView& dup = view(stash, dup_);
+  call.kernels.dropout({ddown, dout, drop(call, kMlpResidual, sizes_.hidden)}, call.op());
+  down_.backward_input(call, params, ddown, dup);
+  call.kernels.act_bwd({Activation::gelu_tanh, dup, dup, view(stash, before_gelu_)}, call.op());
+  up_.backward_input(call, params, dup, din);
+  norm2_.backward(call, params, view(stash, middle_), din, dout, din, stash, grads);
+}
+
+void Block::backward_attention(const LayerCall& call, Views params, Views in, const TensorView& din, Views stash,
+                               Views grads) const {
+  // `middle` has been read for the last time: its memory takes two gradients that live within this function.
+  const TensorView& dnormed = view(stash, middle_);
+  const TensorView& heads_out = view(stash, heads_out_);
+  const TensorView dheads_out = dnormed.flat().slice(0, 0, heads_out.elements()).reshape(heads_out.shape());
+
+  const TensorView& dprojection = view(stash, dprojection_);
+  call.kernels.dropout({dprojection, din, drop(call, kAttentionResidual, sizes_.hidden)}, call.op());
+  projection_.backward_input(call, params, dprojection, dheads_out);
+
+  const Qkv heads = split_heads(view(stash, heads_in_));
+  const Qkv dheads = split_heads(view(stash, dqkv_));
+  call.kernels.attention_bwd({.dq = dheads.q,
+                              .dk = dheads.k,
+                              .dv = dheads.v,
+                              .dout = by_head(dheads_out),
+                              .q = heads.q,
+                              .k = heads.k,
+                              .v = heads.v,
+                              .o = by_head(heads_out),
+                              .lse = view(stash, lse_),
+                              .scale = scale(),
+                              .mask = causal(),
+                              .drop = attention_drop(call)},
+                             call.op());
+  qkv_.backward_input(call, params, view(stash, dqkv_), dnormed);
+  norm1_.backward(call, params, in[0], dnormed, din, din, stash, grads);
+}
+
+void Block::backward_weight(const LayerCall& call, Views, Views stash, Views grads) {
+  down_.backward_weight(call, view(stash, after_gelu_), view(stash, ddown_), grads);
+  up_.backward_weight(call, view(stash, normed2_), view(stash, dup_), grads);
+  projection_.backward_weight(call, view(stash, heads_out_), view(stash, dprojection_), grads);
+  qkv_.backward_weight(call, view(stash, normed1_), view(stash, dqkv_), grads);
+}
+
+} // namespace
+
+std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index) {
+  return std::make_unique<Block>(sizes, context, index);
+}
+
+} // namespace triax::gpt

@@ -1,0 +1,61 @@
+// The first layer: token table (split by vocabulary) plus learned positions, then dropout.
+#include "gpt.hpp"
+
+namespace triax::gpt {
+
+namespace {
+
+class Embedding final : public GptLayer {
+ public:
+  Embedding(const Sizes& sizes, const LayerContext& context)
+      : GptLayer(sizes, context, 0, "embedding"),
+        tokens_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
+        positions_(parts_.add(replicated("positions.weight", {sizes.sequence, sizes.hidden}, weight_init(), true))),
+        dsum_(parts_.add(gpt::stash("dsum", stream_shape(sizes.hidden), context.compute, Life::input_to_weight))) {
+    inputs_ = {{"tokens", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_weight}};
+    outputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute}};
+  }
+
+  Cost cost() const override { return {}; } // looked up, not multiplied
+
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views) override {
+    const TensorView& hidden = out[0];
+    tokens_.forward(call, params, in[0], hidden);
+    // One table for every sample: the device adds strided views, kernel sets do not.
+    for (std::int64_t sample = 0; sample < micro_; ++sample)
+      call.device.add(of_sample(hidden, sample), rows(view(params, positions_)), call.stream);
+    const Drop drop = this->drop(call, 0, sizes_.hidden);
+    if (drop.p > 0) call.kernels.dropout({hidden, hidden, drop}, call.op());
+  }
+
+  void backward_input(const LayerCall& call, Views, Views, Views dout, Views, Views stash, Views) override {
+    call.kernels.dropout({view(stash, dsum_), dout[0], drop(call, 0, sizes_.hidden)}, call.op());
+  }
+
+  void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) override {
+    const TensorView& dsum = view(stash, dsum_);
+    tokens_.backward_weight(call, in[0], dsum, grads);
+    const TensorView dpositions = rows(view(grads, positions_));
+    for (std::int64_t sample = 0; sample < micro_; ++sample)
+      call.device.add(dpositions, of_sample(dsum, sample), call.stream);
+  }
+
+ private:
+  // A sample's rows [s, 1, h] of [s, b, h], and a table [s, h] seen the same way.
+  static TensorView of_sample(const TensorView& tensor, std::int64_t sample) {
+    return tensor.slice(1, sample, sample + 1);
+  }
+  static TensorView rows(const TensorView& table) { return table.reshape({table.size(0), 1, table.size(1)}); }
+
+  VocabEmbedding tokens_;
+  int positions_;
+  int dsum_; // gradient before dropout
+};
+
+} // namespace
+
+std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& context) {
+  return std::make_unique<Embedding>(sizes, context);
+}
+
+} // namespace triax::gpt

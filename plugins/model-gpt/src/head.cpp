@@ -1,0 +1,54 @@
+// The last layer: final norm, logits with its own copy of the token table, loss.
+#include "norm.hpp"
+
+namespace triax::gpt {
+
+namespace {
+
+class Head final : public GptLayer {
+ public:
+  Head(const Sizes& sizes, const LayerContext& context)
+      : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
+        norm_(parts_, sizes, context, "norm"),
+        normed_(parts_.add(gpt::stash("normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight))),
+        loss_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
+        logits_flops_(2.0 * static_cast<double>(context.micro * sizes.sequence * sizes.hidden *
+                                                vocab_range(context.vocab, context.tensor(), 0).stored)) {
+    inputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute, Life::forward_to_input},
+               {"targets", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_input}};
+    outputs_ = {{"loss", {context.micro}, DType::f64}};
+  }
+
+  Cost cost() const override { return {logits_flops_, logits_flops_, logits_flops_}; }
+
+  void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) override {
+    const TensorView& normed = view(stash, normed_);
+    norm_.forward(call, params, in[0], normed, stash);
+    loss_.forward(call, params, normed, in[1], out[0], stash);
+  }
+
+  void backward_input(const LayerCall& call, Views params, Views in, Views, Views din, Views stash,
+                      Views grads) override {
+    const TensorView& dx = din[0];
+    loss_.backward_input(call, params, in[1], dx, stash);
+    norm_.backward(call, params, in[0], dx, {}, dx, stash, grads);
+  }
+
+  void backward_weight(const LayerCall& call, Views, Views stash, Views grads) override {
+    loss_.backward_weight(call, view(stash, normed_), stash, grads);
+  }
+
+ private:
+  Norm norm_;
+  int normed_;
+  VocabCrossEntropy loss_;
+  double logits_flops_;
+};
+
+} // namespace
+
+std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context) {
+  return std::make_unique<Head>(sizes, context);
+}
+
+} // namespace triax::gpt
