@@ -1,0 +1,108 @@
+// The public calls of a communicator: they check their arguments, count, and hand on to the backend.
+#include "triax/communicator.hpp"
+
+namespace triax {
+
+namespace {
+
+/// One call being checked: names itself, the group and the views in its errors.
+class Check {
+ public:
+  Check(std::string_view call, const Group& group) : call_(call), group_(group) {}
+
+  void contiguous(std::string_view role, const TensorView& view) const {
+    if (!view.contiguous()) fail(text("{} {} is not contiguous", role, to_text(view)), "copy it into one first");
+  }
+  void same_type(const TensorView& in, const TensorView& out) const {
+    if (in.dtype() != out.dtype()) fail(text("in {} and out {} differ in type", to_text(in), to_text(out)));
+  }
+  /// larger = count * smaller, in elements.
+  void elements(std::string_view role, const TensorView& view, std::int64_t expected) const {
+    if (view.elements() == expected) return;
+    fail(text("{} {} has {} elements; {} are needed in a group of {}", role, to_text(view), view.elements(), expected,
+              group_.size()));
+  }
+  void member(std::string_view role, int index) const {
+    if (index >= 0 && index < group_.size()) return;
+    fail(text("{} {} is outside a group of {}", role, index, group_.size()), "members are counted from 0");
+  }
+  void not_self(int peer) const {
+    if (peer == group_.index) fail(text("peer {} is this member itself", peer), "copy with Device::copy");
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what, std::string hint = {}) const {
+    throw Error(text("{}: {}", call_, what), text("group {}", group_.id), std::move(hint));
+  }
+
+  std::string_view call_;
+  const Group& group_;
+};
+
+Check check_pair(std::string_view call, const Group& group, const TensorView& in, const TensorView& out) {
+  const Check check(call, group);
+  check.contiguous("in", in);
+  check.contiguous("out", out);
+  check.same_type(in, out);
+  return check;
+}
+
+} // namespace
+
+Store::~Store() = default;
+Communicator::~Communicator() = default;
+CommBackend::~CommBackend() = default;
+
+void* Communicator::extension(std::string_view) {
+  return nullptr;
+}
+
+Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                              ActionId action) {
+  check_pair("all_reduce", group_, in, out).elements("out", out, in.elements());
+  ++stats_.ops;
+  return do_all_reduce(in, out, reduce, stream, action);
+}
+
+Work Communicator::reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                  ActionId action) {
+  check_pair("reduce_scatter", group_, in, out).elements("in", in, out.elements() * size());
+  ++stats_.ops;
+  return do_reduce_scatter(in, out, reduce, stream, action);
+}
+
+Work Communicator::all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  check_pair("all_gather", group_, in, out).elements("out", out, in.elements() * size());
+  ++stats_.ops;
+  return do_all_gather(in, out, stream, action);
+}
+
+Work Communicator::all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  const Check check = check_pair("all_to_all", group_, in, out);
+  check.elements("in", in, in.elements() / size() * size());
+  check.elements("out", out, in.elements());
+  ++stats_.ops;
+  return do_all_to_all(in, out, stream, action);
+}
+
+Work Communicator::broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
+  const Check check("broadcast", group_);
+  check.contiguous("view", view);
+  check.member("root", root);
+  ++stats_.ops;
+  return do_broadcast(view, root, stream, action);
+}
+
+Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
+  const Check check("exchange", group_);
+  for (const Transfer& transfer : transfers) {
+    const std::string_view role = transfer.direction == Direction::send ? "sent view" : "received view";
+    check.contiguous(role, transfer.view);
+    check.member("peer", transfer.peer);
+    check.not_self(transfer.peer);
+  }
+  ++stats_.ops;
+  return do_exchange(transfers, stream, action);
+}
+
+} // namespace triax

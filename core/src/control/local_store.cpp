@@ -1,0 +1,39 @@
+#include "control/local_store.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::control {
+
+void LocalStore::set(std::string_view key, std::string_view value) {
+  {
+    const std::lock_guard lock(mutex_);
+    values_.insert_or_assign(std::string(key), std::string(value));
+  }
+  changed_.notify_all();
+}
+
+std::string LocalStore::get(std::string_view key, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  const auto there = [&] { return values_.find(key) != values_.end(); };
+  // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
+  while (!there()) {
+    const Deadline now = Clock::now();
+    if (now >= deadline) {
+      throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
+                  "the rank that sets it is late or lost");
+    }
+    changed_.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::seconds(1)));
+  }
+  return values_.find(key)->second;
+}
+
+std::int64_t LocalStore::add(std::string_view key, std::int64_t amount) {
+  const std::lock_guard lock(mutex_);
+  auto counter = counters_.find(key);
+  if (counter == counters_.end()) counter = counters_.emplace(std::string(key), 0).first;
+  return counter->second += amount;
+}
+
+} // namespace triax::control
