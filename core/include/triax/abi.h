@@ -20,8 +20,8 @@ extern "C" {
 #endif
 
 #define TRIAX_ABI_MAGIC 0x58525431u /* "1TRX" in memory */
-#define TRIAX_ABI_MAJOR 1u
-#define TRIAX_ABI_MINOR 0u
+#define TRIAX_ABI_MAJOR 1
+#define TRIAX_ABI_MINOR 0
 #define TRIAX_ENTRY_NAME "triax_plugin_entry_v1"
 
 /* Type of an option's value. A list type holds values of its element type. */

@@ -101,7 +101,7 @@ constexpr std::size_t count(std::nullptr_t) {
 
 } // namespace plugin_detail
 
-/// An ELF note that can be read without loading the library: engine version, ABI, kind, toolchain.
+/// An ELF note that can be read without loading the library: engine version, ABI, toolchain.
 /// The layout is ELF's: sizes of name and text, type, name padded to four bytes, text.
 template <std::size_t N>
 struct PluginNote {

@@ -32,8 +32,11 @@ struct SearchFolder {
 /// plugins.path of the TOML, then TRIAX_PLUGIN_PATH, then triax/plugins beside libtriax_core.
 std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config);
 
+/// The .so files of a folder by name; none for a folder that cannot be read.
+std::vector<std::filesystem::path> candidates(const std::filesystem::path& folder);
+
 /// The file of `name` in the first folder that has one. Throws Error saying what was looked for, where, and what is
-/// near.
+/// near; its message begins with `plugin "name"`, so that a caller can put the table in front: `schedule.plugin "...`.
 std::filesystem::path find(std::string_view name, const std::vector<SearchFolder>& folders);
 
 /// Loads `file` for ever; a second call returns the first's result. `kind` may be empty (any).

@@ -1,0 +1,274 @@
+// The only file of this room that includes toml++: a default is TOML text, so TOML reads it.
+#include "plugin/option_text.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <type_traits>
+
+namespace triax::plugin {
+
+namespace {
+
+template <class T>
+constexpr bool kIsVector = false;
+template <class T>
+constexpr bool kIsVector<std::vector<T>> = true;
+
+std::uint32_t element_type(const triax_option& option) {
+  return option.type & ~static_cast<std::uint32_t>(TRIAX_OPTION_LIST);
+}
+bool is_list(const triax_option& option) {
+  return (option.type & TRIAX_OPTION_LIST) != 0;
+}
+bool is_number(const triax_option& option) {
+  return element_type(option) == TRIAX_OPTION_INT || element_type(option) == TRIAX_OPTION_FLOAT;
+}
+bool is_text(const triax_option& option) {
+  return element_type(option) == TRIAX_OPTION_STRING || element_type(option) == TRIAX_OPTION_PATH;
+}
+
+const char* type_phrase(std::uint32_t type) {
+  switch (type) {
+    case TRIAX_OPTION_BOOL:
+      return "true or false";
+    case TRIAX_OPTION_INT:
+      return "an integer";
+    case TRIAX_OPTION_FLOAT:
+      return "a number";
+    case TRIAX_OPTION_STRING:
+      return "a string";
+    case TRIAX_OPTION_PATH:
+      return "a path";
+    case TRIAX_OPTION_LIST | TRIAX_OPTION_BOOL:
+      return "a list of true and false";
+    case TRIAX_OPTION_LIST | TRIAX_OPTION_INT:
+      return "a list of integers";
+    case TRIAX_OPTION_LIST | TRIAX_OPTION_FLOAT:
+      return "a list of numbers";
+    case TRIAX_OPTION_LIST | TRIAX_OPTION_STRING:
+      return "a list of strings";
+    case TRIAX_OPTION_LIST | TRIAX_OPTION_PATH:
+      return "a list of paths";
+    default:
+      return "of a known type";
+  }
+}
+
+[[noreturn]] void refuse(const triax_option& option, std::string_view text) {
+  throw Error(triax::text("{} = {} is not {}", option.name, text.empty() ? "\"\"" : text, type_phrase(option.type)));
+}
+
+/// The one element as T; an integer is a number too.
+template <class T>
+std::optional<T> scalar(const toml::node& node) {
+  if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    if (const auto* value = node.as_string()) return std::filesystem::path(value->get());
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (const auto* value = node.as_integer()) return static_cast<double>(value->get());
+    if (const auto* value = node.as_floating_point()) return value->get();
+  } else {
+    if (const auto* value = node.as<T>()) return value->get();
+  }
+  return std::nullopt;
+}
+
+template <class T>
+OptionValue convert(const triax_option& option, const toml::node& node, std::string_view text) {
+  if (!is_list(option)) {
+    if (const auto value = scalar<T>(node)) return *value;
+    refuse(option, text);
+  }
+  std::vector<T> list;
+  if (!node.is_array()) refuse(option, text);
+  for (const auto& element : *node.as_array()) {
+    const auto value = scalar<T>(element);
+    if (!value) refuse(option, text);
+    list.push_back(*value);
+  }
+  return list;
+}
+
+/// Text without quotes is the string itself.
+bool is_bare(const triax_option& option, std::string_view text) {
+  return is_text(option) && !is_list(option) && !text.starts_with('"') && !text.starts_with('\'');
+}
+
+std::string one_line(std::string_view text) {
+  std::string out(text);
+  std::replace(out.begin(), out.end(), '\n', ' '); // else a line of its own could set a second key
+  return out;
+}
+
+std::vector<std::string> split_choices(const char* choices) {
+  std::vector<std::string> out;
+  std::istringstream in(choices);
+  for (std::string choice; std::getline(in, choice, '|');) out.push_back(choice);
+  return out;
+}
+
+std::string number_text(const triax_option& option, double value) {
+  // Integers in full: 1000000 rather than 1e+06.
+  const bool whole = element_type(option) == TRIAX_OPTION_INT && std::abs(value) < 9e15;
+  return whole ? std::to_string(static_cast<long long>(value)) : to_text(value);
+}
+
+template <class T>
+Support check_element(const triax_option& option, const T& value) {
+  if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>) {
+    const auto number = static_cast<double>(value);
+    if (std::isnan(number)) return Support::no("{} = nan is not a number", option.name);
+    if (option.min <= option.max && !(number >= option.min && number <= option.max)) {
+      return Support::no("{} = {} is outside {}", option.name, to_text(value), limits_text(option));
+    }
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!option.choices) return Support::yes();
+    const auto choices = split_choices(option.choices);
+    if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
+      return Support::no("{} = \"{}\" is none of {}", option.name, value, option.choices);
+    }
+  }
+  return Support::yes();
+}
+
+bool is_key(std::string_view name) {
+  return !name.empty() && std::islower(static_cast<unsigned char>(name.front())) != 0 &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_'; });
+}
+
+std::string quoted(const std::string& value) {
+  std::ostringstream out;
+  out << toml::value<std::string>(value);
+  return out.str();
+}
+
+template <class T>
+std::string element_toml(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return quoted(value);
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    return quoted(value.string());
+  } else {
+    const std::string out = to_text(value);
+    const bool whole = std::is_same_v<T, double> && out.find_first_not_of("-0123456789") == std::string::npos;
+    return whole ? out + ".0" : out; // a float stays a float when it is read back
+  }
+}
+
+} // namespace
+
+std::string type_name(std::uint32_t type) {
+  static constexpr const char* kNames[] = {"", "bool", "int", "float", "string", "path"};
+  const std::uint32_t element = type & ~static_cast<std::uint32_t>(TRIAX_OPTION_LIST);
+  if (element == 0 || element >= std::size(kNames)) return {};
+  return (type & TRIAX_OPTION_LIST) != 0 ? text("list of {}", kNames[element]) : kNames[element];
+}
+
+OptionValue parse_option(const triax_option& option, std::string_view text) {
+  if (is_bare(option, text)) {
+    if (element_type(option) == TRIAX_OPTION_PATH) return std::filesystem::path(text);
+    return std::string(text);
+  }
+  toml::table table;
+  try {
+    table = toml::parse("value = " + one_line(text));
+  } catch (const toml::parse_error&) {
+    refuse(option, text);
+  }
+  const toml::node& node = *table.get("value");
+  switch (element_type(option)) {
+    case TRIAX_OPTION_BOOL:
+      return convert<bool>(option, node, text);
+    case TRIAX_OPTION_INT:
+      return convert<std::int64_t>(option, node, text);
+    case TRIAX_OPTION_FLOAT:
+      return convert<double>(option, node, text);
+    case TRIAX_OPTION_STRING:
+      return convert<std::string>(option, node, text);
+    case TRIAX_OPTION_PATH:
+      return convert<std::filesystem::path>(option, node, text);
+    default:
+      refuse(option, text);
+  }
+}
+
+Support check_option(const triax_option& option, const OptionValue& value) {
+  return std::visit(
+      [&option](const auto& held) {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (kIsVector<Held>) {
+          for (const auto& element : held) {
+            if (auto answer = check_element<typename Held::value_type>(option, element); !answer) return answer;
+          }
+          return Support::yes();
+        } else {
+          return check_element(option, held);
+        }
+      },
+      value);
+}
+
+std::string limits_text(const triax_option& option) {
+  if (option.choices && is_text(option)) return option.choices;
+  if (!is_number(option) || !(option.min <= option.max)) return {};
+  const bool below = std::isfinite(option.min), above = std::isfinite(option.max);
+  if (below && !above) return text("{} and more", number_text(option, option.min));
+  if (!below && above) return text("{} and less", number_text(option, option.max));
+  if (!below) return {};
+  return text("{}..{}", number_text(option, option.min), number_text(option, option.max));
+}
+
+std::string to_toml(const OptionValue& value) {
+  return std::visit(
+      [](const auto& held) {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (kIsVector<Held>) {
+          std::string out = "[";
+          for (const auto& element : held) {
+            out += (out.size() > 1 ? ", " : "") + element_toml<typename Held::value_type>(element);
+          }
+          return out + "]";
+        } else {
+          return element_toml<Held>(held);
+        }
+      },
+      value);
+}
+
+Support check_row(const triax_option& option) {
+  if (!option.name || !is_key(option.name)) {
+    return Support::no("option \"{}\" is not a key in lower_snake_case", option.name ? option.name : "");
+  }
+  const std::string_view name = option.name;
+  if (name == "plugin") return Support::no("option \"plugin\" is the core's own key");
+  if (type_name(option.type).empty()) return Support::no("option \"{}\" has the unknown type {}", name, option.type);
+  if (!option.doc || !*option.doc) return Support::no("option \"{}\" has no doc", name);
+  if (is_number(option) && (std::isnan(option.min) || std::isnan(option.max))) {
+    return Support::no("option \"{}\" has a limit that is not a number", name);
+  }
+  if (option.choices) {
+    const auto choices = split_choices(option.choices);
+    if (element_type(option) != TRIAX_OPTION_STRING) {
+      return Support::no("option \"{}\" is no string, but has choices", name);
+    }
+    if (choices.empty() || std::count(choices.begin(), choices.end(), "") != 0 ||
+        std::set(choices.begin(), choices.end()).size() != choices.size()) {
+      return Support::no("option \"{}\" has an empty choice or one twice: {}", name, option.choices);
+    }
+  }
+  if (!option.default_value) return Support::yes();
+  try {
+    const auto answer = check_option(option, parse_option(option, option.default_value));
+    return answer ? answer : Support::no("the default {}", answer.reason());
+  } catch (const Error& error) {
+    return Support::no("the default {}", error.message());
+  }
+}
+
+} // namespace triax::plugin

@@ -1,0 +1,35 @@
+// Rows of a plugin's option table: from text to value, and whether a value is allowed.
+//
+// Threads: any. Ownership: values. Blocking: never. Errors: parse_option throws Error whose message begins with the
+// option's name; position and plugin are the caller's to add.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "triax/abi.h"
+#include "triax/error.hpp"
+#include "triax/options.hpp"
+
+namespace triax::plugin {
+
+/// "int", "list of float"; empty for a type that the door does not know.
+std::string type_name(std::uint32_t type);
+
+/// `text` as a default or a --set writes it: TOML, but a string or path needs no quotes. The limits are not checked.
+OptionValue parse_option(const triax_option& option, std::string_view text);
+
+/// yes, or how the value misses the option's limits or choices: "timeout_s = 0 is outside 1..86400".
+Support check_option(const triax_option& option, const OptionValue& value);
+
+/// "1..86400", "spin|yield|event", or empty: what the option allows beyond its type.
+std::string limits_text(const triax_option& option);
+
+/// The value as TOML text: 600, true, "auto", [1, 2].
+std::string to_toml(const OptionValue& value);
+
+/// yes, or what is wrong with one row of a table: unknown type, bad name, no doc, a default that does not fit.
+Support check_row(const triax_option& option);
+
+} // namespace triax::plugin

@@ -1,0 +1,84 @@
+// Where plugins are looked for. Only file names are read here; nothing is loaded.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "plugin/loader.hpp"
+#include "plugin/nearest.hpp"
+#include "triax/error.hpp"
+#include "triax/log.hpp"
+
+namespace triax::plugin {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of libtriax_core.so. The null log is an object of the library, so its address lies in it; the address of
+/// a function might be that of the program's own jump table.
+fs::path core_folder() {
+  Dl_info info;
+  if (dladdr(&null_log(), &info) == 0 || !info.dli_fname) {
+    throw Error("the system does not tell where libtriax_core.so lies");
+  }
+  return fs::canonical(info.dli_fname).parent_path();
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unreadable;
+  return fs::is_directory(path, unreadable);
+}
+
+std::string described(const SearchFolder& searched) {
+  std::string note = searched.origin;
+  if (!is_folder(searched.folder)) note += (note.empty() ? "" : "; ") + std::string("no such folder");
+  return searched.folder.string() + (note.empty() ? "" : " (" + note + ")");
+}
+
+} // namespace
+
+std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config) {
+  std::vector<SearchFolder> folders = from_config;
+  const char* const variable = std::getenv("TRIAX_PLUGIN_PATH");
+  std::string_view rest = variable ? variable : "";
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    if (!part.empty()) folders.push_back({fs::path(part), "TRIAX_PLUGIN_PATH"});
+  }
+  folders.push_back({core_folder() / "triax" / "plugins", ""});
+  return folders;
+}
+
+std::vector<fs::path> candidates(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (entry.path().extension() == ".so") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+fs::path find(std::string_view name, const std::vector<SearchFolder>& folders) {
+  if (name.empty() || name.find('/') != std::string_view::npos || name.ends_with(".so")) {
+    throw Error(text("plugin \"{}\" is not a plugin's name", name), {},
+                "write the name alone, as in sched-gpipe; folders to look in go to plugins.path");
+  }
+  std::vector<std::string> names;
+  std::string looked_in;
+  for (const auto& searched : folders) {
+    fs::path file = searched.folder / (std::string(name) + ".so");
+    std::error_code unreadable;
+    if (fs::exists(file, unreadable)) return file;
+    for (const auto& candidate : candidates(searched.folder)) names.push_back(candidate.stem().string());
+    looked_in += (looked_in.empty() ? "" : ", ") + described(searched);
+  }
+  std::string near;
+  for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
+  throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},
+              "looked in: " + looked_in);
+}
+
+} // namespace triax::plugin
