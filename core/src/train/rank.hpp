@@ -1,0 +1,92 @@
+// One rank of a training run, as an object: its plugins' objects, device, groups, stages, data and executor.
+//
+// Threads: made, used and destroyed on one thread, the rank's main thread; many ranks may live in one process.
+// Ownership: owns what it makes; run, layout, store, log and the sources of RankOptions must outlive it.
+// Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws Error; after a
+// throw out of step() the weights are those of the step before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "executor/batch_source.hpp"
+#include "report/step_record.hpp"
+#include "train/preflight.hpp"
+#include "triax/communicator.hpp"
+#include "triax/layout.hpp"
+#include "triax/log.hpp"
+#include "triax/model.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::train {
+
+struct StepResult {
+  std::int64_t step = 0; // from 1
+  double loss = 0;       // mean over the global batch's tokens
+  double grad_norm = 0;  // of all parameters together, before clipping
+  double lr = 0;
+  double seconds = 0;     // of the whole step
+  double bubble_rate = 0; // part of the time from the first to the last F, B, I or W that this rank stood waiting
+};
+
+struct EvalResult {
+  double loss = 0; // mean over the tokens
+  double perplexity = 0;
+  std::int64_t tokens = 0;
+};
+
+/// A parameter as this rank holds it. Tied parameters are one and come once, under the first's name.
+struct RankParameter {
+  std::string name; // "block 3/attention.qkv.weight": the layer's name and the parameter's
+  const ParamSpec* spec = nullptr;
+  TensorView master;   // master dtype, spec->local
+  TensorView gradient; // of the last step, summed over the global batch and both sides of a tie, before clipping
+};
+
+/// What a run's TOML does not say. Everything may be left as it is.
+struct RankOptions {
+  executor::BatchSource* training = nullptr; // in place of the dataset at data.path
+  executor::BatchSource* held_out = nullptr; // in place of the dataset at data.validation
+  const Schedule* schedule = nullptr;        // rows to run in place of the scheduler's
+  int threads = 0;                           // CPU threads for this rank; 0: all cores this process may use
+};
+
+class Rank {
+ public:
+  Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,
+       const RankOptions& options = {});
+  ~Rank();
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  /// One step of training. A loss or norm that is not finite throws Error, before any weight is written.
+  StepResult step();
+  /// Forward only, without dropout, over the same held-out samples at each call; changes nothing that step() reads.
+  EvalResult evaluate();
+
+  /// In the order of the model. The views stay where they are for the rank's life.
+  std::span<const RankParameter> parameters() const;
+  /// Throws Error naming what is near.
+  const RankParameter& parameter(std::string_view name) const;
+  /// After writing into a master view: brings the working copies, where there are any, up to date.
+  void weights_changed();
+
+  std::int64_t steps_done() const;
+  Device& device();
+  /// Totals since the start, one entry per joined group.
+  std::vector<report::GroupTraffic> traffic() const;
+  /// What its arenas hold.
+  std::vector<MemoryRow> memory() const;
+  double flops_per_step() const; // of the whole global batch, over all ranks
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace triax::train
