@@ -45,7 +45,8 @@ struct Drop {
   std::int64_t rows = 0, width = 0; // of the global tensor of one sample
 };
 
-/// Which keys a query sees: causal: k0 + k <= q0 + q. lengths (i32 [b], may be empty): keys at or past it are hidden.
+/// Which keys a query sees: causal: k0 + k <= q0 + q. lengths (i32 [b], may be empty): keys with k0 + k at or past it
+/// are hidden.
 struct Mask {
   enum class Kind : std::uint8_t { none, causal };
   Kind kind = Kind::none;

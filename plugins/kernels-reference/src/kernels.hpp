@@ -1,0 +1,42 @@
+// The reference kernel set: every primitive as plain loops, f32 or f64 storage, double arithmetic.
+//
+// Threads: the rank's main thread; none of its own. Ownership: holds nothing. Blocking: operations run in the call.
+// Fused operations are the core's defaults. Errors: Error for a type other than f32 and f64.
+#pragma once
+
+#include "triax/kernels.hpp"
+
+namespace triax::reference {
+
+class ReferenceKernels final : public KernelSet {
+ public:
+  DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
+  using KernelSet::supports;
+  Support supports(const KernelRequest& request) const override;
+  void start(Device&) override {}
+
+ protected:
+#define TRIAX_OP(Args, name) void do_##name(const Args& args, const OpContext& context) override;
+  TRIAX_PRIMITIVES(TRIAX_OP)
+#undef TRIAX_OP
+};
+
+/// body(T{}) with T the C++ type of `type`.
+template <class Body>
+void by_type(DType type, Body&& body) {
+  switch (type) {
+    case DType::f32:
+      return body(float{});
+    case DType::f64:
+      return body(double{});
+    default:
+      throw Error(text("kernels-reference computes in f32 and f64, not in {}", name_of(type)));
+  }
+}
+
+/// Rows of a view seen as [rows, last].
+inline std::int64_t rows_of(const TensorView& view) {
+  return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
+}
+
+} // namespace triax::reference
