@@ -39,7 +39,8 @@ struct Loaded {
   std::vector<Refusal> refusals;
 };
 
-Loaded load(const std::filesystem::path& file, const std::vector<Override>& overrides);
+/// `world`: the number of ranks, where a launcher has decided it; without one it is what the layout asks for.
+Loaded load(const std::filesystem::path& file, const std::vector<Override>& overrides, std::optional<int> world = {});
 
 /// Turns a room's or a plugin's Support::no into a refusal: the first full key found in its text ("model.heads") gives
 /// the position in front, each further key gets its own in brackets.

@@ -1,0 +1,124 @@
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/derive.hpp"
+#include "triax/error.hpp"
+
+namespace triax::config {
+
+namespace {
+
+using Path = std::filesystem::path;
+using Int = std::int64_t;
+
+class Checks {
+ public:
+  Checks(const Values& values, Refusals& refusals) : values_(values), refusals_(refusals) {}
+
+  void batch() {
+    const Int *global = integer("batch.global"), *micro = integer("batch.micro"), *data = integer("parallel.data");
+    if (!global || !micro || !data || *global % (*micro * *data) == 0) return;
+    const Int unit = *micro * *data, below = *global / unit * unit;
+    std::string hint =
+        below > 0 ? text("use batch.global {} or {}", below, below + unit) : text("use batch.global {}", unit);
+    if (*global % *data == 0) hint += text(", or batch.micro {}", divisor_below(*global / *data, *micro));
+    refuse(
+        Support::no("batch.global = {} does not divide by parallel.data = {} x batch.micro = {}: each data rank takes "
+                    "whole microbatches",
+                    *global, *data, *micro)
+            .hint("{}", hint));
+  }
+
+  void split() {
+    const auto* split = values_.find<std::vector<Int>>("parallel.split");
+    const Int *pipeline = integer("parallel.pipeline"), *chunks = integer("parallel.chunks");
+    if (!split || split->empty() || !pipeline || !chunks) return;
+    const Int stages = *pipeline * *chunks, listed = static_cast<Int>(split->size());
+    if (listed == stages) return;
+    refuse(Support::no("parallel.split lists {} stages, but parallel.pipeline = {} x parallel.chunks = {} makes {}",
+                       listed, *pipeline, *chunks, stages)
+               .hint("list one number of blocks for each stage, or leave split out"));
+  }
+
+  void learning_rate() {
+    const Int *warmup = integer("lr.warmup_steps"), *steps = integer("train.steps");
+    if (warmup && steps && *warmup > *steps) {
+      refuse(Support::no("lr.warmup_steps = {} is more than train.steps = {}: the learning rate would never arrive",
+                         *warmup, *steps)
+                 .hint("use lr.warmup_steps {} or less", *steps));
+    }
+    const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
+    if (lowest && highest && *lowest > *highest) {
+      refuse(Support::no("lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));
+    }
+  }
+
+  void evaluation() {
+    const Int *every = integer("eval.every"), *batches = integer("eval.batches");
+    if (!every || *every == 0) return;
+    if (batches && *batches == 0) {
+      refuse(Support::no("eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
+                 .hint("write eval.batches = 8, or eval.every = 0"));
+    }
+    const Path* validation = values_.find<Path>("data.validation");
+    if (validation && validation->empty()) {
+      refuse(Support::no("eval.every = {} needs data.validation: the token files to evaluate on", *every)
+                 .hint("name them, or write eval.every = 0"));
+    }
+  }
+
+  void data_files() {
+    for (const char* key : {"data.path", "data.validation"}) {
+      const Path* prefix = values_.find<Path>(key);
+      if (!prefix || prefix->empty()) continue;
+      for (const char* ending : {".bin", ".idx"}) {
+        const Path file = prefix->string() + ending;
+        std::error_code unreadable;
+        if (std::filesystem::is_regular_file(file, unreadable)) continue;
+        refuse(Support::no("{}: {} is not there", key, file)
+                   .hint("make it from text with triax data prepare; {} is the name without .bin and .idx", key));
+        break;
+      }
+    }
+  }
+
+  void run_folder() {
+    const Path* folder = values_.find<Path>("run.dir");
+    std::error_code unreadable;
+    const bool taken =
+        folder && std::filesystem::exists(*folder, unreadable) && !std::filesystem::is_directory(*folder, unreadable);
+    if (taken) refuse(Support::no("run.dir = \"{}\" is a file, not a folder", *folder));
+  }
+
+ private:
+  const Int* integer(const char* key) const { return values_.find<Int>(key); }
+
+  static Int divisor_below(Int number, Int limit) {
+    Int divisor = limit;
+    while (number % divisor != 0) --divisor;
+    return divisor;
+  }
+
+  void refuse(const Support& answer) {
+    const Annotated refused = annotate(answer, values_.list());
+    refusals_.add_text(values_.at(refused.lead), refused.text);
+  }
+
+  const Values& values_;
+  Refusals& refusals_;
+};
+
+} // namespace
+
+void check_together(const Values& values, Refusals& refusals) {
+  Checks checks(values, refusals);
+  checks.batch();
+  checks.split();
+  checks.learning_rate();
+  checks.evaluation();
+  checks.data_files();
+  checks.run_folder();
+}
+
+} // namespace triax::config

@@ -1,0 +1,112 @@
+#include "config/core_keys.hpp"
+
+#include <limits>
+
+#include "triax/plugin.hpp"
+
+namespace triax::config {
+
+namespace {
+
+constexpr double kMany = std::numeric_limits<double>::infinity();
+constexpr double kMaxSize = 65536; // of one axis
+constexpr double kMaxVocab = 2147483647;
+
+constexpr CoreKey kRun[] = {
+    {option_path("dir", nullptr, "folder of metrics, resolved.toml and logs"),
+     "runs/ and the name of the TOML without .toml, in the working folder"},
+};
+
+constexpr CoreKey kModel[] = {
+    {option_int("vocab", nullptr, 1, kMaxVocab, "number of token ids"), "from data.path's tokenizer file (.json)"},
+};
+
+constexpr CoreKey kParallel[] = {
+    {option_int("pipeline", "1", 1, kMaxSize, "p: ranks that share the layers")},
+    {option_int("tensor", "1", 1, kMaxSize, "t: ranks that share each layer")},
+    {option_int("data", nullptr, 1, kMaxSize, "d: copies of the model, each with its part of the batch"),
+     "number of ranks / (pipeline x tensor)"},
+    {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank")},
+    {option_list(
+        option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: as even as it goes"))},
+};
+
+constexpr CoreKey kBatch[] = {
+    {option_int("global", nullptr, 1, kMany, "B: sequences per step, over all ranks")},
+    {option_int("micro", "1", 1, kMany, "b: sequences per microbatch; m = B / (d x b)")},
+};
+
+constexpr CoreKey kOptimizer[] = {
+    {option_float("lr", nullptr, 0, kMany, "learning rate after the warm-up")},
+    {option_float("weight_decay", "0.1", 0, kMany, "on parameters of two or more dimensions only")},
+};
+
+constexpr CoreKey kLr[] = {
+    {option_string("decay", "constant", "constant|cosine|linear", "how the learning rate falls after the warm-up")},
+    {option_int("warmup_steps", "0", 0, kMany, "steps in which it rises from 0 to optimizer.lr")},
+    {option_float("min", "0", 0, kMany, "where it ends at the last step")},
+};
+
+constexpr CoreKey kTrain[] = {
+    {option_int("steps", nullptr, 1, kMany, "optimizer steps")},
+    {option_int("seed", "1", 0, kMany, "of initial weights, dropout and the order of samples")},
+    {option_float("clip_grad", "1.0", 0, kMany, "largest norm of the whole gradient; 0: no clipping")},
+    {option_string("precision", "fp32", "fp32|fp64", "type of weights, activations and gradients")},
+    {option_float("stall_timeout_s", "600", 1, kMany, "seconds without progress before the run is stopped")},
+};
+
+constexpr CoreKey kData[] = {
+    {option_path("path", nullptr, "token files to train on, without .bin and .idx")},
+    {option_path("validation", "", "token files to evaluate on, without .bin and .idx")},
+};
+
+constexpr CoreKey kEval[] = {
+    {option_int("every", "0", 0, kMany, "steps between two evaluations; 0: none")},
+    {option_int("batches", "0", 0, kMany, "global batches of one evaluation")},
+};
+
+constexpr CoreKey kLog[] = {
+    {option_path("metrics", nullptr, "file of the step records, JSON lines"), "metrics.jsonl in run.dir"},
+    {option_int("every", "1", 1, kMany, "steps between two step records")},
+    {option_string("level", "info", "trace|debug|info|warn|error", "what the log tells")},
+};
+
+constexpr CoreKey kPlugins[] = {
+    {option_list(
+        option_path("path", "[]", "folders to look for plugins in, before TRIAX_PLUGIN_PATH and the engine's"))},
+};
+
+constexpr CoreTable kTables[] = {
+    {"run", "where the run's files go", nullptr, kRun},
+    {"model", "what is trained", "model", kModel},
+    {"parallel", "how the model is laid over the ranks", nullptr, kParallel},
+    {"batch", "sequences per step", nullptr, kBatch},
+    {"schedule", "the order of forward and backward passes", "scheduler", {}},
+    {"comm", "how ranks communicate", "communicator", {}},
+    {"comm.tensor", "the tensor axis alone", "communicator", {}, true},
+    {"comm.pipeline", "the pipeline axis alone", "communicator", {}, true},
+    {"comm.data", "the data axis alone", "communicator", {}, true},
+    {"kernels", "what computes", "kernels", {}},
+    {"optimizer", "how weights are updated", "optimizer", kOptimizer},
+    {"lr", "the learning rate over the steps", nullptr, kLr},
+    {"train", "the training loop", nullptr, kTrain},
+    {"data", "what it is trained on", nullptr, kData},
+    {"eval", "validation during training", nullptr, kEval},
+    {"log", "what a run writes down", nullptr, kLog},
+    {"plugins", "where plugins are found", nullptr, kPlugins},
+};
+
+} // namespace
+
+std::span<const CoreTable> core_tables() {
+  return kTables;
+}
+
+const CoreTable* find_core_table(std::string_view name) {
+  for (const CoreTable& table : kTables) {
+    if (name == table.name) return &table;
+  }
+  return nullptr;
+}
+
+} // namespace triax::config

@@ -1,0 +1,20 @@
+// The values that follow from others, and the refusals of values that do not fit together.
+//
+// Threads: one. Ownership: values. Blocking: looks at the data's files. Errors: refusals.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "config/refusals.hpp"
+#include "config/values.hpp"
+
+namespace triax::config {
+
+/// `world`: the number of ranks, where a launcher has decided it; without one it is what the layout asks for.
+void derive(Values& values, const std::filesystem::path& file, std::optional<int> world, Refusals& refusals);
+
+/// What concerns several of the core's keys. Keys without a value are left out: they have been refused.
+void check_together(const Values& values, Refusals& refusals);
+
+} // namespace triax::config

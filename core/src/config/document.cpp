@@ -1,0 +1,109 @@
+// The only file of this room that includes toml++.
+#include "config/document.hpp"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <tuple>
+
+#include "plugin/option_text.hpp"
+#include "triax/error.hpp"
+#include "triax/text.hpp"
+
+namespace triax::config {
+
+namespace {
+
+struct Source {
+  const std::string& shown;
+  int layer;
+  Position at(const toml::source_region& region) const {
+    return {shown, layer, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
+  }
+};
+
+Written written(const toml::node& node, const Source& source) {
+  using Type = Written::Type;
+  Written out;
+  out.at = source.at(node.source());
+  const auto set = [&out](Type type, std::string text) {
+    out.type = type;
+    out.text = std::move(text);
+  };
+  if (const auto* boolean = node.as_boolean()) {
+    set(Type::boolean, triax::to_text(boolean->get()));
+  } else if (const auto* integer = node.as_integer()) {
+    set(Type::integer, triax::to_text(integer->get()));
+  } else if (const auto* floating = node.as_floating_point()) {
+    set(Type::floating, plugin::to_toml(OptionValue(floating->get())));
+  } else if (const auto* string = node.as_string()) {
+    set(Type::string, string->get());
+  } else if (const auto* array = node.as_array()) {
+    out.type = Type::list;
+    for (const toml::node& item : *array) out.items.push_back(written(item, source));
+  } else if (node.is_table()) {
+    set(Type::table, "a table");
+  } else {
+    set(Type::other, "a date or time");
+  }
+  return out;
+}
+
+void flatten(const toml::table& table, const std::string& name, const Source& source, Document& out) {
+  for (auto&& [key, node] : table) {
+    const std::string word(key.str());
+    const Position key_at = source.at(key.source());
+    if (const toml::table* inner = node.as_table()) {
+      const std::string full = name.empty() ? word : name + "." + word;
+      out.tables.emplace(full, key_at);
+      flatten(*inner, full, source, out);
+    } else {
+      out.entries.push_back({name, word, key_at, written(node, source)});
+    }
+  }
+}
+
+[[noreturn]] void not_toml(const toml::parse_error& error, const Source& source) {
+  throw Error(text("not valid TOML: {}", error.description()), to_text(source.at(error.source())));
+}
+
+} // namespace
+
+std::string to_text(const Position& position) {
+  if (position.line == 0) return position.file;
+  return text("{}:{}:{}", position.file, position.line, position.column);
+}
+
+std::string to_toml(const Written& value) {
+  if (value.type == Written::Type::string) return plugin::to_toml(OptionValue(value.text));
+  if (value.type != Written::Type::list) return value.text;
+  std::string out;
+  for (const Written& item : value.items) out.append(out.empty() ? "" : ", ").append(to_toml(item));
+  return "[" + out + "]";
+}
+
+Document read_document(const std::filesystem::path& file, const std::string& shown, int layer) {
+  // A folder opens as a file and fails in the stream's buffer.
+  if (std::filesystem::is_directory(file)) throw Error("is a folder, not a TOML file", shown);
+  errno = 0;
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw Error(text("cannot be read: {}", std::strerror(errno)), shown);
+  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const Source source{shown, layer};
+  Document out;
+  try {
+    flatten(toml::parse(bytes, std::string_view(shown)), {}, source, out);
+  } catch (const toml::parse_error& error) {
+    not_toml(error, source);
+  }
+  std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.key_at.line, a.key_at.column) < std::tie(b.key_at.line, b.key_at.column);
+  });
+  return out;
+}
+
+} // namespace triax::config

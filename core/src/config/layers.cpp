@@ -1,0 +1,199 @@
+#include "config/layers.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "config/core_keys.hpp"
+#include "triax/text.hpp"
+
+namespace triax::config {
+
+namespace {
+
+struct Layer {
+  Document document;
+  std::filesystem::path base;
+  bool flag = false;
+};
+
+/// Reads a file after the files that it includes.
+class Reader {
+ public:
+  explicit Reader(Refusals& refusals) : refusals_(refusals) {}
+
+  void read(const std::filesystem::path& file, const std::string& shown) {
+    try {
+      read_includes(read_document(file, shown, 0), file, shown);
+    } catch (const Error& error) {
+      refusals_.add_text({shown}, error.what());
+    }
+  }
+
+  void add(Layer layer) { layers_.push_back(std::move(layer)); }
+  std::vector<Layer>& layers() { return layers_; }
+
+ private:
+  struct Open {
+    std::filesystem::path file;
+    std::string shown;
+  };
+
+  void read_includes(Document document, const std::filesystem::path& file, const std::string& shown) {
+    open_.push_back({std::filesystem::weakly_canonical(file), shown});
+    const auto include = std::find_if(document.entries.begin(), document.entries.end(),
+                                      [](const Entry& entry) { return entry.table.empty() && entry.key == "include"; });
+    if (include != document.entries.end()) {
+      for (const Written& item : names_of(include->value)) read_include(item, file, shown);
+      document.entries.erase(include);
+    }
+    open_.pop_back();
+    number(document, static_cast<int>(layers_.size()));
+    add({std::move(document), file.parent_path()});
+  }
+
+  std::vector<Written> names_of(const Written& value) {
+    const auto is_text = [](const Written& item) { return item.type == Written::Type::string; };
+    if (value.type == Written::Type::list && std::all_of(value.items.begin(), value.items.end(), is_text)) {
+      return value.items;
+    }
+    refusals_.add(value.at, text("include = {} is not a list of files", to_toml(value)),
+                  "write include = [\"base.toml\"]");
+    return {};
+  }
+
+  void read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
+    const std::filesystem::path file = from.parent_path() / name.text;
+    const std::string shown = (std::filesystem::path(from_shown).parent_path() / name.text).lexically_normal().string();
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(file);
+    const auto again =
+        std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.file == canonical; });
+    if (again != open_.end()) {
+      std::string chain;
+      for (auto open = again; open != open_.end(); ++open) chain.append(open->shown).append(" includes ");
+      refusals_.add(name.at, text("includes go round in a circle: {}{}", chain, again->shown));
+      return;
+    }
+    try {
+      read_includes(read_document(file, shown, 0), file, shown);
+    } catch (const Error& error) {
+      // What is wrong inside the file has its own line; a file that cannot be read is the fault of this one.
+      const bool inside = error.where() != shown;
+      if (inside) {
+        refusals_.add_text(name.at, error.what());
+      } else {
+        refusals_.add(name.at, text("include \"{}\" {}", name.text, error.message()));
+      }
+    }
+  }
+
+  static void number(Document& document, int layer) {
+    for (Entry& entry : document.entries) {
+      entry.key_at.layer = layer;
+      entry.value.at.layer = layer;
+      for (Written& item : entry.value.items) item.at.layer = layer;
+    }
+    for (auto& [name, at] : document.tables) at.layer = layer;
+  }
+
+  Refusals& refusals_;
+  std::vector<Open> open_;
+  std::vector<Layer> layers_;
+};
+
+Layer flag_layer(const Override& flag, int layer) {
+  const Position at{"--set", layer};
+  const std::size_t dot = flag.key.rfind('.');
+  const bool bare = dot == std::string::npos;
+  Entry entry{bare ? "" : flag.key.substr(0, dot), bare ? flag.key : flag.key.substr(dot + 1), at, {}};
+  entry.value.type = Written::Type::string;
+  entry.value.text = flag.value;
+  entry.value.at = at;
+  Layer out{{}, std::filesystem::current_path(), true};
+  if (!bare) out.document.tables.emplace(entry.table, at);
+  out.document.entries.push_back(std::move(entry));
+  return out;
+}
+
+/// Lays one layer over another, and drops what a swapped plugin makes void.
+class Merger {
+ public:
+  explicit Merger(Layers& out) : out_(out) {}
+
+  void lay(const Layer& layer) {
+    for (const auto& [name, at] : layer.document.tables) out_.tables.emplace(name, at);
+    std::map<std::string, std::string> before;
+    for (const CoreTable& table : core_tables()) {
+      if (table.kind) before[table.name] = plugin_of(table);
+    }
+    put(layer, true);
+    for (const CoreTable& table : core_tables()) {
+      const std::string& old = before[table.name];
+      if (table.kind && !old.empty() && old != plugin_of(table)) drop(table, old);
+    }
+    put(layer, false);
+  }
+
+ private:
+  /// The plugin that a table names or inherits, or nothing.
+  std::string plugin_of(const CoreTable& table) const {
+    const Setting* own = out_.find(table.name, "plugin");
+    if (!own && table.inherits) own = out_.find("comm", "plugin");
+    return own ? own->entry.value.text : std::string();
+  }
+
+  void put(const Layer& layer, bool plugins) {
+    for (const Entry& entry : layer.document.entries) {
+      if ((entry.key == "plugin") == plugins) {
+        out_.settings[entry.table][entry.key] = {entry, layer.base, layer.flag};
+      }
+    }
+  }
+
+  void drop(const CoreTable& table, const std::string& old) {
+    auto& settings = out_.settings[table.name];
+    for (auto setting = settings.begin(); setting != settings.end();) {
+      if (is_core_key(table, setting->first)) {
+        ++setting;
+        continue;
+      }
+      const Entry& entry = setting->second.entry;
+      const std::string value = setting->second.flag ? entry.value.text : to_toml(entry.value);
+      out_.dropped.push_back(
+          text("{}.{} = {} ({}), a key of {}", entry.table, entry.key, value, to_text(entry.key_at), old));
+      setting = settings.erase(setting);
+    }
+  }
+
+  static bool is_core_key(const CoreTable& table, const std::string& key) {
+    const auto named = [&key](const CoreKey& core) { return key == core.option.name; };
+    return key == "plugin" || std::any_of(table.keys.begin(), table.keys.end(), named);
+  }
+
+  Layers& out_;
+};
+
+} // namespace
+
+const Setting* Layers::find(const std::string& table, const std::string& key) const {
+  const auto keys = settings.find(table);
+  if (keys == settings.end()) return nullptr;
+  const auto setting = keys->second.find(key);
+  return setting == keys->second.end() ? nullptr : &setting->second;
+}
+
+Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals) {
+  Layers out;
+  out.shown = file.string();
+  Reader reader(refusals);
+  reader.read(file, out.shown);
+  out.main = static_cast<int>(reader.layers().size()) - 1;
+  for (const Override& flag : overrides) {
+    reader.add(flag_layer(flag, static_cast<int>(reader.layers().size())));
+  }
+  Merger merger(out);
+  for (const Layer& layer : reader.layers()) merger.lay(layer);
+  return out;
+}
+
+} // namespace triax::config

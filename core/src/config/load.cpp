@@ -1,0 +1,74 @@
+#include "config/derive.hpp"
+#include "config/layers.hpp"
+#include "config/loaded.hpp"
+#include "config/refusals.hpp"
+#include "config/resolver.hpp"
+
+namespace triax::config {
+
+namespace {
+
+using Path = std::filesystem::path;
+using Int = std::int64_t;
+
+/// [comm]'s plugin for every axis but those that have a table of their own.
+std::map<std::string, PluginChoice> plugins_by_axis(const std::map<std::string, PluginChoice>& plugins) {
+  std::map<std::string, PluginChoice> out;
+  for (const char* axis : {"tensor", "data", "pipeline"}) {
+    const auto own = plugins.find(std::string("comm.") + axis);
+    out[axis] = own != plugins.end() ? own->second : plugins.at("comm");
+  }
+  return out;
+}
+
+RunConfig run_config(const Path& file, Resolved& resolved) {
+  const Values& values = resolved.values;
+  const auto integer = [&](const char* key) { return values.get<Int>(key); };
+  const auto size = [&](const char* key) { return static_cast<int>(values.get<Int>(key)); };
+  const auto number = [&](const char* key) { return values.get<double>(key); };
+  RunConfig run;
+  run.file = file;
+  run.folder = values.get<Path>("run.dir");
+  run.comm = plugins_by_axis(resolved.plugins);
+  run.model = std::move(resolved.plugins.at("model"));
+  run.schedule = std::move(resolved.plugins.at("schedule"));
+  run.kernels = std::move(resolved.plugins.at("kernels"));
+  run.optimizer = std::move(resolved.plugins.at("optimizer"));
+  run.parallel = {size("parallel.pipeline"), size("parallel.tensor"), size("parallel.data"), size("parallel.chunks"),
+                  values.get<std::vector<Int>>("parallel.split")};
+  run.batch = {integer("batch.global"), integer("batch.micro")};
+  run.optimizer_core = {number("optimizer.lr"), number("optimizer.weight_decay")};
+  run.lr = {values.get<std::string>("lr.decay"), integer("lr.warmup_steps"), number("lr.min")};
+  const DType precision = values.get<std::string>("train.precision") == "fp64" ? DType::f64 : DType::f32;
+  run.train = {integer("train.steps"),
+               static_cast<std::uint64_t>(integer("train.seed")),
+               number("train.clip_grad"),
+               precision,
+               precision,
+               number("train.stall_timeout_s")};
+  run.data = {values.get<Path>("data.path"), values.get<Path>("data.validation")};
+  run.vocab = integer("model.vocab");
+  run.eval = {integer("eval.every"), integer("eval.batches")};
+  run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level")};
+  return run;
+}
+
+} // namespace
+
+Loaded load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world) {
+  Loaded out;
+  Refusals refusals;
+  Layers layers = read_layers(file, overrides, refusals);
+  if (refusals.empty()) {
+    Resolved resolved = Resolver(layers, refusals).resolve();
+    derive(resolved.values, file, world, refusals);
+    check_together(resolved.values, refusals);
+    out.values = resolved.values.list();
+    out.dropped = std::move(layers.dropped);
+    if (refusals.empty()) out.run = run_config(file, resolved);
+  }
+  out.refusals = refusals.sorted();
+  return out;
+}
+
+} // namespace triax::config

@@ -1,0 +1,107 @@
+#include "config/option_value.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "plugin/nearest.hpp"
+#include "plugin/option_text.hpp"
+#include "triax/error.hpp"
+
+namespace triax::config {
+
+namespace {
+
+bool is_list(const triax_option& option) {
+  return (option.type & TRIAX_OPTION_LIST) != 0;
+}
+std::uint32_t element_type(const triax_option& option) {
+  return option.type & ~static_cast<std::uint32_t>(TRIAX_OPTION_LIST);
+}
+bool is_text(const triax_option& option) {
+  return element_type(option) == TRIAX_OPTION_STRING || element_type(option) == TRIAX_OPTION_PATH;
+}
+
+std::filesystem::path located(const std::filesystem::path& path, const std::filesystem::path& base) {
+  return path.empty() ? path : std::filesystem::weakly_canonical(std::filesystem::absolute(base / path));
+}
+
+void locate(OptionValue& value, const std::filesystem::path& base) {
+  if (auto* path = std::get_if<std::filesystem::path>(&value)) *path = located(*path, base);
+  if (auto* paths = std::get_if<std::vector<std::filesystem::path>>(&value)) {
+    for (std::filesystem::path& path : *paths) path = located(path, base);
+  }
+}
+
+bool finite(const OptionValue& value) {
+  if (const auto* number = std::get_if<double>(&value)) return std::isfinite(*number);
+  if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    for (const double number : *numbers) {
+      if (!std::isfinite(number)) return false;
+    }
+  }
+  return true;
+}
+
+/// What to write instead, where that is plain.
+std::string hint_for(const triax_option& option, const Written& value) {
+  if (is_list(option) && value.type != Written::Type::list) return text("write [{}]", to_toml(value));
+  if (element_type(option) != TRIAX_OPTION_INT || value.type != Written::Type::floating) return {};
+  const double number = std::strtod(value.text.c_str(), nullptr);
+  const bool whole = std::abs(number) < 1e15 && number == std::floor(number);
+  return whole ? text("write {}", static_cast<std::int64_t>(number)) : std::string();
+}
+
+std::string choice_hint(const triax_option& option, const OptionValue& value) {
+  const auto* chosen = std::get_if<std::string>(&value);
+  if (!chosen || !option.choices) return {};
+  std::vector<std::string> choices(1);
+  for (const char* letter = option.choices; *letter; ++letter) {
+    if (*letter == '|') {
+      choices.emplace_back();
+    } else {
+      choices.back().push_back(*letter);
+    }
+  }
+  const std::vector<std::string> near = plugin::nearest(*chosen, choices);
+  return near.empty() ? std::string() : text("did you mean \"{}\"?", near.front());
+}
+
+Reading checked(const triax_option& option, OptionValue value, const std::filesystem::path& base) {
+  if (!finite(value)) return {{}, text("{} = {} is not a finite number", option.name, plugin::to_toml(value)), {}};
+  if (const Support answer = plugin::check_option(option, value); !answer) {
+    return {{}, answer.reason(), choice_hint(option, value)};
+  }
+  locate(value, base);
+  return {std::move(value), {}, {}};
+}
+
+} // namespace
+
+Reading read_setting(const triax_option& option, const Setting& setting) {
+  const Written& value = setting.entry.value;
+  const std::string toml = setting.flag ? value.text : to_toml(value);
+  const bool bare = !setting.flag && is_text(option) && !is_list(option) && value.type != Written::Type::string;
+  if (bare) { // parse_option would take it for the text itself
+    const char* wanted = element_type(option) == TRIAX_OPTION_PATH ? "a path" : "a string";
+    return {{}, text("{} = {} is not {}", option.name, toml, wanted), text("write \"{}\"", toml)};
+  }
+  try {
+    return checked(option, plugin::parse_option(option, toml), setting.base);
+  } catch (const Error& error) {
+    return {{}, error.message(), setting.flag ? std::string() : hint_for(option, value)};
+  }
+}
+
+Reading read_default(const triax_option& option) {
+  try {
+    return checked(option, plugin::parse_option(option, option.default_value), std::filesystem::current_path());
+  } catch (const Error& error) {
+    return {{}, error.message(), {}};
+  }
+}
+
+} // namespace triax::config

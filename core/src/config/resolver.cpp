@@ -1,0 +1,197 @@
+#include "config/resolver.hpp"
+
+#include <algorithm>
+
+#include "config/option_value.hpp"
+#include "plugin/nearest.hpp"
+#include "triax/text.hpp"
+
+namespace triax::config {
+
+namespace {
+
+std::string full_key(const CoreTable& table, const char* key) {
+  return text("{}.{}", table.name, key);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out.append(out.empty() ? "" : ", ").append(word);
+  return out;
+}
+
+std::string did_you_mean(const std::string& name, const std::vector<std::string>& known) {
+  const std::vector<std::string> near = plugin::nearest(name, known);
+  return near.empty() ? std::string() : text("; did you mean \"{}\"?", near.front());
+}
+
+/// The core's keys of that name in other tables, in full.
+std::vector<std::string> core_keys_named(const std::string& key) {
+  std::vector<std::string> out;
+  for (const CoreTable& table : core_tables()) {
+    for (const CoreKey& core : table.keys) {
+      if (key == core.option.name) out.push_back(full_key(table, core.option.name));
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+Resolved Resolver::resolve() {
+  PluginFinder finder(plugin::search_folders(plugin_folders()), refusals_);
+  for (const CoreTable& table : core_tables()) {
+    if (!table.inherits || layers_.settings.count(table.name) != 0) resolve_table(table, finder);
+  }
+  refuse_unknown_tables();
+  return std::move(out_);
+}
+
+std::vector<plugin::SearchFolder> Resolver::plugin_folders() {
+  const Setting* setting = layers_.find("plugins", "path");
+  if (!setting) return {};
+  const Reading reading = read_setting(find_core_table("plugins")->keys.front().option, *setting);
+  if (!reading.value) return {}; // refused with its table
+  const Position& at = setting->entry.value.at;
+  const std::string line = at.line == 0 ? at.file : text("{}:{}", at.file, at.line);
+  std::vector<plugin::SearchFolder> out;
+  for (const auto& folder : std::get<std::vector<std::filesystem::path>>(*reading.value)) {
+    out.push_back({folder, "plugins.path, " + line});
+  }
+  return out;
+}
+
+void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
+  const bool inherits = table.inherits && !layers_.find(table.name, "plugin");
+  const plugin::Library* library = nullptr;
+  Options options;
+  if (inherits) {
+    const auto parent = out_.plugins.find("comm");
+    if (parent == out_.plugins.end()) return; // [comm] was refused
+    library = parent->second.library;
+    options = parent->second.options;
+  } else if (table.kind) {
+    library = plugin_of(table, finder);
+  }
+  std::vector<Row> core, own;
+  for (const CoreKey& key : table.keys) core.push_back({&key.option, key.derived != nullptr});
+  if (library) {
+    for (const triax_option& option : library->options) own.push_back({&option});
+  }
+  if (inherits) { // only what it writes itself; the rest is [comm]'s
+    std::erase_if(own, [&](const Row& row) { return !layers_.find(table.name, row.option->name); });
+  }
+  std::vector<const Row*> missing;
+  for (const Row& row : core) resolve_row(table, row, nullptr, missing);
+  for (const Row& row : own) resolve_row(table, row, &options, missing);
+  refuse_missing(table, missing);
+  if (library || !table.kind) refuse_unknown_keys(table, core, library);
+  if (library) out_.plugins[table.name] = {table.name, library->descriptor->name, library, std::move(options)};
+}
+
+const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder& finder) {
+  const Setting* setting = layers_.find(table.name, "plugin");
+  if (!setting) {
+    refusals_.add(table_at(table), text("[{}] names no plugin, and there are no default plugins", table.name),
+                  text("{}; write plugin = \"...\" below [{}]", finder.installed(table.kind), table.name));
+    return nullptr;
+  }
+  const Written& value = setting->entry.value;
+  if (value.type != Written::Type::string) {
+    refusals_.add(value.at, text("{}.plugin = {} is not a string", table.name, to_toml(value)),
+                  finder.installed(table.kind));
+    return nullptr;
+  }
+  const plugin::Library* library = finder.find(table, value.text, value.at);
+  if (library) {
+    const std::string key = full_key(table, "plugin");
+    out_.values.declare(key);
+    out_.values.set(key, value.text, {}, value.at);
+  }
+  return library;
+}
+
+void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing) {
+  const char* name = row.option->name;
+  const std::string key = full_key(table, name);
+  out_.values.declare(key);
+  const Setting* setting = layers_.find(table.name, name);
+  if (!setting && !row.option->default_value) {
+    if (!row.derived) missing.push_back(&row);
+    return;
+  }
+  Reading reading = setting ? read_setting(*row.option, *setting) : read_default(*row.option);
+  const Position at = setting ? setting->entry.value.at : Position{};
+  if (!reading.value) {
+    refusals_.add(at, text("{}.{}", table.name, reading.problem), reading.hint);
+    return;
+  }
+  if (options) options->set(name, *reading.value);
+  out_.values.set(key, std::move(*reading.value), "default", at);
+}
+
+Position Resolver::table_at(const CoreTable& table) const {
+  const auto written = layers_.tables.find(table.name);
+  if (written != layers_.tables.end() && written->second.line != 0) return written->second;
+  return {layers_.shown, layers_.main};
+}
+
+void Resolver::refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing) {
+  if (missing.empty()) return;
+  std::vector<std::string> keys;
+  for (const Row* row : missing) keys.push_back(text("{} ({})", row->option->name, row->option->doc));
+  refusals_.add(table_at(table), text("[{}] lacks {}", table.name, joined(keys)));
+}
+
+void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows,
+                                   const plugin::Library* library) {
+  std::vector<std::string> known;
+  for (const Row& row : rows) known.emplace_back(row.option->name);
+  if (library) {
+    for (const triax_option& option : library->options) known.emplace_back(option.name);
+  }
+  const auto settings = layers_.settings.find(table.name);
+  if (settings == layers_.settings.end()) return;
+  for (const auto& [key, setting] : settings->second) {
+    if (std::find(known.begin(), known.end(), key) != known.end() || (key == "plugin" && table.kind)) continue;
+    const std::string owner =
+        library ? text("[{}] {}", table.name, library->descriptor->name) : text("[{}]", table.name);
+    std::string meant = did_you_mean(key, known);
+    if (key == "include") meant = "; include = [...] stands above the first table";
+    const std::vector<std::string> elsewhere = core_keys_named(key);
+    if (meant.empty() && !elsewhere.empty()) meant = text("; did you mean {}?", joined(elsewhere));
+    const std::string more = library ? text(" (triax plugins describe {})", library->descriptor->name) : std::string();
+    refusals_.add(setting.entry.key_at, text("{} has no key \"{}\"{}", owner, key, meant),
+                  text("its keys: {}{}", known.empty() ? "none" : joined(known), more));
+  }
+}
+
+void Resolver::refuse_unknown_tables() {
+  const auto bare = layers_.settings.find("");
+  if (bare != layers_.settings.end()) {
+    for (const auto& [key, setting] : bare->second) refuse_bare_key(key, setting);
+  }
+  std::string refused;
+  for (const auto& [name, at] : layers_.tables) {
+    const bool inside_refused = !refused.empty() && name.starts_with(refused + ".");
+    if (find_core_table(name) || inside_refused) continue;
+    refused = name;
+    std::vector<std::string> known;
+    for (const CoreTable& table : core_tables()) known.emplace_back(table.name);
+    const std::vector<std::string> near = plugin::nearest(name, known);
+    const std::string meant = near.empty() ? std::string() : text("; did you mean [{}]?", near.front());
+    refusals_.add(at, text("there is no table [{}]{}", name, meant), text("tables: {}", joined(known)));
+  }
+}
+
+void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
+  if (find_core_table(key)) {
+    refusals_.add(setting.entry.key_at, text("{} is a table, not a key", key), text("write [{}] and its keys", key));
+    return;
+  }
+  const std::vector<std::string> elsewhere = core_keys_named(key);
+  const std::string meant = elsewhere.empty() ? std::string() : text("; did you mean {}?", joined(elsewhere));
+  refusals_.add(setting.entry.key_at, text("\"{}\" stands in no table{}", key, meant));
+}
+
+} // namespace triax::config

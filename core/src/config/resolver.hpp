@@ -1,0 +1,52 @@
+// Checks every table against the rows of its keys, the core's and its plugin's, and gives every key its value.
+//
+// Threads: one. Ownership: values. Blocking: loads the plugins named. Errors: refusals.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/core_keys.hpp"
+#include "config/layers.hpp"
+#include "config/plugin_tables.hpp"
+#include "config/refusals.hpp"
+#include "config/run_config.hpp"
+#include "config/values.hpp"
+
+namespace triax::config {
+
+struct Resolved {
+  Values values;
+  std::map<std::string, PluginChoice> plugins; // by table; [comm.tensor] and its like only where they are written
+};
+
+class Resolver {
+ public:
+  Resolver(const Layers& layers, Refusals& refusals) : layers_(layers), refusals_(refusals) {}
+  Resolved resolve();
+
+ private:
+  /// One row of a table: a core key, or an option of its plugin.
+  struct Row {
+    const triax_option* option;
+    bool derived = false; // its value comes later
+  };
+
+  void resolve_table(const CoreTable& table, PluginFinder& finder);
+  void resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing);
+  const plugin::Library* plugin_of(const CoreTable& table, PluginFinder& finder);
+  void refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing);
+  void refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows, const plugin::Library* library);
+  void refuse_unknown_tables();
+  void refuse_bare_key(const std::string& key, const Setting& setting);
+  /// The table's line, or the file where it is not written.
+  Position table_at(const CoreTable& table) const;
+  std::vector<plugin::SearchFolder> plugin_folders();
+
+  const Layers& layers_;
+  Refusals& refusals_;
+  Resolved out_;
+};
+
+} // namespace triax::config

@@ -1,0 +1,27 @@
+#include <algorithm>
+
+#include "config/loaded.hpp"
+
+namespace triax::config {
+
+std::string to_toml(const Loaded& loaded) {
+  std::string out = "# A run with all its values, and where each came from. It loads to the same run.\n";
+  std::string open; // the table whose keys are being written
+  std::size_t width = 0;
+  for (const ResolvedValue& value : loaded.values) {
+    const std::size_t key = value.key.size() - value.key.rfind('.') - 1;
+    width = std::max(width, std::min<std::size_t>(key + 3 + value.value.size(), 60));
+  }
+  for (const ResolvedValue& value : loaded.values) {
+    const std::size_t dot = value.key.rfind('.');
+    const std::string table = value.key.substr(0, dot);
+    if (table != open) out.append("\n[").append(table).append("]\n");
+    open = table;
+    std::string line = value.key.substr(dot + 1) + " = " + value.value;
+    line.resize(std::max(line.size(), width), ' ');
+    out.append(line).append("  # ").append(value.origin).append("\n");
+  }
+  return out;
+}
+
+} // namespace triax::config
