@@ -1,0 +1,101 @@
+// A whole model-gpt driven layer by layer, without schedule or executor, for tests of the layers themselves.
+//
+// Every tensor has memory of its own, and a tensor is filled with NaN as soon as its declared life is over (and before
+// it begins): a layer that reads what it did not say it needs gives NaN, not a number.
+//
+// Threads: one object per rank, on that rank's thread. Ownership: owns its memory. Blocking: computes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/loader.hpp"
+#include "triax/kernels.hpp"
+#include "triax/model.hpp"
+
+namespace triax::gpt_test {
+
+struct Setting {
+  std::int64_t layers = 2, hidden = 8, heads = 4, sequence = 5, vocab = 11, micro = 2;
+  double dropout = 0;
+  DType compute = DType::f64;
+  double amplitude = 0.4; // of the weights
+  std::int64_t tokens() const { return micro * sequence; }
+};
+
+/// The plugin's object for a setting, with what it refers to.
+class GptModel {
+ public:
+  explicit GptModel(const Setting& setting, const Layout& layout = Layout::ptd(1, 1, 1), int rank = 0);
+  Model& operator*() const { return *model_; }
+  Model* operator->() const { return model_.get(); }
+
+ private:
+  Options options_;
+  Layout layout_;
+  PluginContext context_;
+  plugin::Instance<Model> model_;
+};
+
+/// kernels-reference, not started.
+plugin::Instance<KernelSet> reference_kernels();
+
+struct Parameter {
+  std::string name; // "block 0/mlp.up.weight"
+  ParamSpec spec;
+  TensorView value, gradient;
+};
+
+/// A tensor's elements in double, whatever its type.
+std::vector<double> values_of(const TensorView& view);
+
+class GptRun {
+ public:
+  GptRun(const Setting& setting, Device& device, const Groups& groups = {}, const Layout& layout = Layout::ptd(1, 1, 1),
+         int rank = 0);
+
+  std::vector<Parameter>& parameters() { return parameters_; }
+  Parameter& parameter(std::string_view name);
+  KernelSet& kernels() { return *kernels_; }
+  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+
+  /// The loss of each sample, for samples of these running numbers; their tokens follow from the numbers.
+  std::vector<double> forward(std::span<const std::int64_t> samples, bool dropout = true);
+  /// Mean over the tokens.
+  double loss(std::span<const std::int64_t> samples);
+  /// Adds to the gradients those of the mean loss. In two passes: every layer's input gradient, then every layer's
+  /// weight gradient, which a schedule may do.
+  void backward();
+
+ private:
+  struct LayerMemory {
+    std::vector<TensorView> params, grads, in, out, din, dout, stash;
+  };
+  void lay_out(Arena& arena);
+  void initialise();
+  void fill_tokens(std::span<const std::int64_t> samples);
+  LayerCall call(bool dropout);
+  void spoil(const TensorView& view);
+  template <class Specs>
+  void spoil_lives(const Specs& specs, std::span<const TensorView> views, std::initializer_list<Life> lives);
+
+  Setting setting_;
+  Layout layout_;
+  int rank_;
+  Device& device_;
+  const Groups& groups_;
+  GptModel model_;
+  plugin::Instance<KernelSet> kernels_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<LayerMemory> memory_;
+  std::vector<Parameter> parameters_;
+  TensorView tokens_, targets_, samples_, loss_, scratch_;
+  std::size_t scratch_bytes_ = 0;
+  std::unique_ptr<Arena> arena_;
+};
+
+} // namespace triax::gpt_test

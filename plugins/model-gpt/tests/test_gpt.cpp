@@ -1,0 +1,140 @@
+// model-gpt: what it says about itself, and what its forward must keep.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "gpt_run.hpp"
+
+namespace triax::gpt_test {
+namespace {
+
+std::int64_t parameter_count(GptRun& run) {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : run.parameters())
+    if (parameter.name != "head/tokens.weight") count += parameter.spec.global.elements();
+  return count;
+}
+
+TEST(Gpt, RefusesInWords) {
+  const ModelRequest request{.vocab = 11};
+  const auto refusal = [&](const Setting& setting, int tensor) {
+    return GptModel(setting)->supports(request, Layout::ptd(1, tensor, 1));
+  };
+  EXPECT_TRUE(refusal({.hidden = 8, .heads = 4}, 4));
+
+  const Support heads = refusal({.hidden = 60, .heads = 5}, 2);
+  EXPECT_EQ(heads.reason(),
+            "model.heads = 5 does not divide by parallel.tensor = 2: each tensor rank takes whole heads");
+  EXPECT_EQ(heads.hint(), "use heads 4 or 6, or tensor 1 or 5");
+
+  const Support hidden = refusal({.hidden = 100, .heads = 3}, 1);
+  EXPECT_EQ(hidden.reason(),
+            "model.hidden = 100 does not divide by model.heads = 3: each head takes hidden / heads columns");
+  EXPECT_EQ(hidden.hint(), "use hidden 99 or 102, or heads 2 or 4");
+
+  const Support vocab = refusal({.hidden = 64, .heads = 16}, 16);
+  EXPECT_EQ(vocab.reason(), "model.vocab = 11 is less than parallel.tensor = 16: each tensor rank takes tokens of it");
+}
+
+TEST(Gpt, HintsAreValid) {
+  // 7 heads over 2 ranks with h = 49: no even number divides 49, so only the ranks can change.
+  const Support support = GptModel({.hidden = 49, .heads = 7})->supports({.vocab = 11}, Layout::ptd(1, 2, 1));
+  EXPECT_EQ(support.hint(), "use tensor 1 or 7");
+}
+
+TEST(Gpt, Layers) {
+  const auto device = make_host_device();
+  GptRun run({.layers = 3}, *device);
+  std::vector<std::string> names;
+  for (const auto& layer : run.layers()) names.emplace_back(layer->name());
+  EXPECT_EQ(names, (std::vector<std::string>{"embedding", "block 0", "block 1", "block 2", "head"}));
+  const GptModel model({.layers = 3});
+  EXPECT_EQ(model->count(), 5);
+  ASSERT_EQ(model->ties().size(), 1u);
+  EXPECT_EQ(model->ties()[0].layer_b, 4);
+  EXPECT_EQ(run.parameter("embedding/" + model->ties()[0].param_a).spec.global,
+            run.parameter("head/" + model->ties()[0].param_b).spec.global);
+}
+
+// Equation 2 of Narayanan et al., SC'21, plus the final norm, which it leaves out.
+TEST(Gpt, NumberOfParameters) {
+  const auto device = make_host_device();
+  GptRun run({.layers = 3, .hidden = 16, .sequence = 7, .vocab = 29}, *device);
+  const double l = 3, h = 16, s = 7, v = 29;
+  EXPECT_DOUBLE_EQ(static_cast<double>(parameter_count(run)),
+                   12 * l * h * h * (1 + 13 / (12 * h) + (v + s) / (12 * l * h)) + 2 * h);
+}
+
+TEST(Gpt, ParametersHaveTheFixedNumbers) {
+  const auto device = make_host_device();
+  GptRun run({.layers = 2}, *device);
+  std::set<std::uint32_t> sites;
+  for (const Parameter& parameter : run.parameters()) {
+    const ParamSpec& spec = parameter.spec;
+    EXPECT_TRUE(sites.insert(spec.site).second) << parameter.name << " shares its random site";
+    EXPECT_EQ(spec.decay, spec.global.rank() >= 2) << parameter.name;
+    const bool residual = spec.name == "attention.projection.weight" || spec.name == "mlp.down.weight";
+    if (spec.global.rank() >= 2) {
+      EXPECT_EQ(spec.init.kind, Init::Kind::normal) << parameter.name;
+      EXPECT_DOUBLE_EQ(spec.init.std, residual ? 0.01 : 0.02) << parameter.name; // sqrt(2 * 2) = 2
+    } else {
+      const bool scale = spec.name.find("norm.weight") != std::string::npos;
+      EXPECT_EQ(spec.init.kind, scale ? Init::Kind::ones : Init::Kind::zeros) << parameter.name;
+    }
+  }
+}
+
+// What kernels counted in a real forward and backward is what the formulas say. The backward of attention makes the
+// scores again, a fifth product that model FLOPs leave out.
+TEST(Gpt, FlopsOfTheFormulaAreThoseDone) {
+  const Setting setting{.layers = 3, .hidden = 16, .sequence = 6, .vocab = 20, .micro = 3};
+  const auto device = make_host_device();
+  GptRun run(setting, *device);
+  run.forward(std::vector<std::int64_t>{0, 1, 2});
+  run.backward();
+  double done = 0;
+#define TRIAX_OP(Args, name) done += run.kernels().stats(Op::name).flops;
+  TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+  done -= run.kernels().stats(Op::attention_bwd).flops / 5;
+  double declared = 0;
+  for (const auto& layer : run.layers()) {
+    const Cost cost = layer->cost();
+    declared += cost.forward + cost.backward_input + cost.backward_weight;
+  }
+  const double formula = GptModel(setting)->flops_per_sample(setting.vocab) * static_cast<double>(setting.micro);
+  EXPECT_NEAR(done / formula, 1, 1e-12);
+  EXPECT_NEAR(declared / formula, 1, 1e-12);
+}
+
+TEST(Gpt, EvaluationHasNoDropout) {
+  const auto device = make_host_device();
+  const std::vector<std::int64_t> samples{4, 9};
+  GptRun with({.dropout = 0.25}, *device), without({}, *device);
+  const std::vector<double> expected = without.forward(samples);
+  EXPECT_EQ(with.forward(samples, false), expected);
+  EXPECT_NE(with.forward(samples, true), expected);
+}
+
+// Dropout goes by the running number of a sample, so that the microbatch size does not show.
+TEST(Gpt, SamplesDoNotSeeEachOther) {
+  const auto device = make_host_device();
+  GptRun three({.micro = 3, .dropout = 0.25}, *device), one({.micro = 1, .dropout = 0.25}, *device);
+  const std::vector<double> together = three.forward(std::vector<std::int64_t>{4, 9, 2});
+  const std::int64_t numbers[] = {4, 9, 2};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double alone = one.forward(std::span(numbers).subspan(i, 1))[0];
+    EXPECT_NEAR(together[i], alone, 1e-12 * alone);
+  }
+}
+
+TEST(Gpt, SameSampleTwiceGivesTheSameBits) {
+  const auto device = make_host_device();
+  GptRun run({.dropout = 0.25, .compute = DType::f32}, *device);
+  const std::vector<std::int64_t> samples{5, 6};
+  const std::vector<double> first = run.forward(samples);
+  EXPECT_EQ(run.forward(samples), first);
+}
+
+} // namespace
+} // namespace triax::gpt_test
