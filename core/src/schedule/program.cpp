@@ -1,0 +1,27 @@
+// Labels and look-ups of a program.
+#include "schedule/program.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::schedule {
+
+Program::Program(int microbatches, std::vector<int> stages, std::vector<Slots> slots,
+                 std::vector<ProgramAction> actions)
+    : microbatches_(microbatches), stages_(std::move(stages)), slots_(std::move(slots)), actions_(std::move(actions)) {
+  TRIAX_REQUIRE(stages_.size() == slots_.size(), "{} stages, slots of {}", stages_.size(), slots_.size());
+  for (const ProgramAction& action : actions_) {
+    label_at_.push_back(labels_.size());
+    const std::string label = action_text(action.kind, action.stage, action.microbatch);
+    labels_.insert(labels_.end(), label.c_str(), label.c_str() + label.size() + 1);
+  }
+}
+
+int Program::slots(int stage, Pool pool) const {
+  const auto found = std::ranges::find(stages_, stage);
+  TRIAX_REQUIRE(found != stages_.end(), "stage {} is not on this rank", stage);
+  return slots_[static_cast<std::size_t>(found - stages_.begin())][static_cast<std::size_t>(pool)];
+}
+
+} // namespace triax::schedule

@@ -1,0 +1,53 @@
+// A rank's program: the lowered form of a schedule. The executor walks it and adds nothing.
+//
+// Threads: read-only once made; any thread. Ownership: owns its lists and its labels, which stay where they are for the
+// program's life; whoever hands labels to a stream keeps the program as long as the stream. Blocking: never.
+// An action's id is its index. Slots are fixed here, so memory is sized before the first step.
+#pragma once
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "schedule/rules.hpp"
+#include "triax/device.hpp"
+
+namespace triax::schedule {
+
+/// The slot of each pool an action works on; -1: none.
+using Slots = std::array<std::int16_t, kPools>;
+inline constexpr Slots kNoSlots = {-1, -1, -1, -1, -1, -1, -1};
+
+struct ProgramAction {
+  Kind kind = Kind::forward;
+  std::int32_t stage = -1;      // -1: of the whole rank
+  std::int32_t microbatch = -1; // -1: of no single one
+  Slots own = kNoSlots;         // in pools of its own stage
+  Slots handed = kNoSlots;      // in pools of a neighbour stage on the same rank, which it fills
+};
+
+class Program {
+ public:
+  Program() = default;
+  /// `slots`: for each of `stages`, the size of each pool.
+  Program(int microbatches, std::vector<int> stages, std::vector<Slots> slots, std::vector<ProgramAction> actions);
+
+  std::span<const ProgramAction> actions() const { return actions_; }
+  /// Zero-ended text of an action: "3F1".
+  const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
+  int microbatches() const { return microbatches_; }
+  /// The stages this rank holds, ascending.
+  std::span<const int> stages() const { return stages_; }
+  /// How many slots a stage of this rank needs in a pool: its microbatches in flight.
+  int slots(int stage, Pool pool) const;
+
+ private:
+  int microbatches_ = 0;
+  std::vector<int> stages_;
+  std::vector<Slots> slots_;
+  std::vector<ProgramAction> actions_;
+  std::vector<std::size_t> label_at_;
+  std::vector<char> labels_; // one block: a moved program's labels stay where they are
+};
+
+} // namespace triax::schedule

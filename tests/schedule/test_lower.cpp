@@ -1,0 +1,127 @@
+// The rule table, and lowering: which actions are added where, how many slots are needed, who gets which.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
+#include "triax/error.hpp"
+
+namespace {
+using namespace triax;
+using namespace triax::schedule;
+using test::schedule_of;
+
+std::string labels(const Program& program) {
+  std::string out;
+  for (std::size_t at = 0; at < program.actions().size(); ++at)
+    out += (at ? " " : "") + std::string(program.label(static_cast<ActionId>(at)));
+  return out;
+}
+
+Program lowered(const PipelineShape& shape, const std::string& row) {
+  return lower(schedule_of(shape, std::vector<int>(static_cast<std::size_t>(shape.stages()), 0), {row}), shape, 0);
+}
+
+TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
+  std::set<Pool> filled, read, freed;
+  for (const Rule& of : rules()) {
+    for (const Use& use : of.fills) filled.insert(use.pool);
+    for (const Pool pool : of.reads) read.insert(pool);
+    for (const Pool pool : of.frees) {
+      freed.insert(pool);
+      EXPECT_TRUE(touches(of.kind, pool)) << of.name << " frees " << name_of(pool) << ", which it does not have";
+    }
+  }
+  EXPECT_EQ(filled.size(), static_cast<std::size_t>(kPools));
+  EXPECT_EQ(read, filled);
+  EXPECT_EQ(freed, filled);
+}
+
+TEST(Rules, AWholeBackwardFreesWhatItsHalvesFreeBetweenThem) {
+  std::set<Pool> whole, halves;
+  for (const Pool pool : rule(Kind::backward).frees) whole.insert(pool);
+  for (const Kind kind : {Kind::backward_input, Kind::backward_weight})
+    for (const Pool pool : rule(kind).frees) halves.insert(pool);
+  halves.erase(Pool::stash_iw); // filled and freed inside
+  EXPECT_EQ(whole, halves);
+}
+
+TEST(Rules, TextIsPyTorchs) {
+  EXPECT_EQ(action_text(Kind::forward, 3, 1), "3F1");
+  EXPECT_EQ(action_text(Kind::backward_weight, 0, 12), "0W12");
+  EXPECT_EQ(action_text(Kind::reduce_grad, 3, -1), "3REDUCE_GRAD");
+  EXPECT_EQ(action_text(Kind::opt_step, -1, -1), "OPT_STEP");
+}
+
+TEST(Lower, ReducesAfterAStagesLastBackwardAndEndsTheStep) {
+  EXPECT_EQ(labels(lowered({1, 2, 2}, "0F0 1F0 1B0 0F1 1F1 1B1 0B0 0B1")),
+            "0F0 1F0 1B0 0F1 1F1 1B1 1REDUCE_GRAD 0B0 0B1 0REDUCE_GRAD REDUCE_TIED NORM OPT_STEP");
+  EXPECT_EQ(labels(lowered({1, 1, 2}, "0F0 0F1 0I0 0I1 0W0 0B1")).substr(0, 19), "0F0 0F1 0I0 0I1 0W0");
+  EXPECT_EQ(labels(lowered({1, 1, 2}, "0F0 0F1 0I0 0I1 0W0 0W1")),
+            "0F0 0F1 0I0 0I1 0W0 0W1 0REDUCE_GRAD REDUCE_TIED NORM OPT_STEP");
+}
+
+TEST(Lower, SlotsAreTheMicrobatchesInFlight) {
+  const Program gpipe = lowered({1, 1, 4}, "0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3");
+  EXPECT_EQ(gpipe.slots(0, Pool::stash_i), 4);
+  EXPECT_EQ(gpipe.slots(0, Pool::stash_w), 4);
+  EXPECT_EQ(gpipe.slots(0, Pool::stash_iw), 0);
+  EXPECT_EQ(gpipe.slots(0, Pool::input_i), 0);
+
+  const Program alternating = lowered({1, 1, 4}, "0F0 0B0 0F1 0B1 0F2 0B2 0F3 0B3");
+  EXPECT_EQ(alternating.slots(0, Pool::stash_i), 1);
+
+  const Program split = lowered({1, 1, 3}, "0F0 0I0 0F1 0I1 0F2 0W0 0I2 0W1 0W2");
+  EXPECT_EQ(split.slots(0, Pool::stash_i), 1);
+  EXPECT_EQ(split.slots(0, Pool::stash_w), 3);
+  EXPECT_EQ(split.slots(0, Pool::stash_iw), 2);
+}
+
+TEST(Lower, ASlotGoesBackToTheNextMicrobatch) {
+  const Program program = lowered({1, 1, 3}, "0F0 0F1 0B0 0F2 0B1 0B2");
+  std::vector<int> slots;
+  for (const ProgramAction& action : program.actions())
+    if (action.microbatch >= 0) slots.push_back(action.own[static_cast<std::size_t>(Pool::stash_w)]);
+  EXPECT_EQ(slots, (std::vector<int>{0, 1, 0, 0, 1, 0}));
+}
+
+TEST(Lower, StagesOfOneRankHandOverThroughSlots) {
+  const Program program = lowered({1, 2, 2}, "0F0 0F1 1F0 1F1 1B0 1B1 0B0 0B1");
+  EXPECT_EQ(program.slots(1, Pool::input_i), 2);
+  EXPECT_EQ(program.slots(0, Pool::gradient), 2);
+  EXPECT_EQ(program.slots(0, Pool::input_i), 0);
+  EXPECT_EQ(program.slots(1, Pool::gradient), 0);
+  const ProgramAction& producer = program.actions()[1];
+  const ProgramAction& consumer = program.actions()[3];
+  EXPECT_EQ(producer.handed[static_cast<std::size_t>(Pool::input_i)], 1);
+  EXPECT_EQ(consumer.own[static_cast<std::size_t>(Pool::input_i)], 1);
+  EXPECT_EQ(producer.own[static_cast<std::size_t>(Pool::input_i)], -1);
+}
+
+TEST(Lower, ForwardOnlyNeedsOneSlot) {
+  const PipelineShape shape{1, 2, 3};
+  const Program program =
+      lower_forward_only(schedule_of(shape, {0, 0}, {"0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2"}), shape, 0);
+  EXPECT_EQ(labels(program), "0F0 1F0 0F1 1F1 0F2 1F2");
+  for (const Pool pool : {Pool::stash_i, Pool::stash_w}) EXPECT_EQ(program.slots(0, pool), 1);
+  EXPECT_EQ(program.slots(1, Pool::input_w), 1);
+  EXPECT_EQ(program.slots(0, Pool::stash_iw), 0);
+}
+
+TEST(Lower, LabelsStayWhereTheyAreWhenTheProgramMoves) {
+  Program program = lowered({1, 1, 1}, "0F0 0B0");
+  const char* label = program.label(1);
+  const Program moved = std::move(program);
+  EXPECT_EQ(moved.label(1), label);
+  EXPECT_STREQ(label, "0B0");
+}
+
+TEST(Lower, ARankHoldsAllStagesForNow) {
+  const PipelineShape shape{2, 1, 1};
+  const Schedule rows = schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1B0"});
+  EXPECT_THROW(lower(rows, shape, 0), Error);
+}
+
+} // namespace

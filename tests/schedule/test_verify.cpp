@@ -1,0 +1,189 @@
+// Verification of rows and programs: what is refused, in which words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
+#include "schedule/verify.hpp"
+
+namespace {
+using namespace triax;
+using schedule::Kind;
+using schedule::Pool;
+using test::schedule_of;
+using ::testing::ElementsAre;
+
+std::vector<std::string> reasons(const std::vector<Support>& refusals) {
+  std::vector<std::string> out;
+  for (const Support& refusal : refusals) out.push_back(refusal.reason());
+  return out;
+}
+
+struct Case {
+  const char* name;
+  PipelineShape shape;
+  std::vector<int> stage_rank;
+  std::vector<std::string> rows;
+  std::vector<std::string> reasons; // empty: proved
+};
+
+void PrintTo(const Case& value, std::ostream* out) {
+  *out << value.name;
+}
+
+class Rows : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Rows, AreJudged) {
+  const Case& c = GetParam();
+  EXPECT_EQ(reasons(schedule::verify(schedule_of(c.shape, c.stage_rank, c.rows), c.shape)), c.reasons);
+}
+
+const Case kCases[] = {
+    {"Gpipe", {1, 1, 2}, {0}, {"0F0 0F1 0B0 0B1"}, {}},
+    {"OneForwardOneBackward", {1, 1, 2}, {0}, {"0F0 0B0 0F1 0B1"}, {}},
+    {"SplitBackward", {1, 1, 2}, {0}, {"0F0 0F1 0I0 0I1 0W0 0W1"}, {}},
+    {"WholeAndSplitMixed", {1, 1, 2}, {0}, {"0F0 0F1 0B0 0I1 0W1"}, {}},
+    {"TwoRanks", {2, 1, 2}, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}, {}},
+    {"ChunksOnOneRank", {1, 2, 1}, {0, 0}, {"0F0 1F0 1B0 0B0"}, {}},
+    {"VShape", {2, 2, 1}, {0, 1, 1, 0}, {"0F0 3F0 3B0 0B0", "1F0 2F0 2B0 1B0"}, {}},
+    {"ForwardMissing",
+     {1, 1, 2},
+     {0},
+     {"0F0 0B0 0B1"},
+     {"rank 0: 0F1 is missing, the forward of stage 0, microbatch 1"}},
+    {"WeightMissing",
+     {1, 1, 1},
+     {0},
+     {"0F0 0I0"},
+     {"rank 0: 0W0 is missing, the weight gradient of stage 0, microbatch 0"}},
+    {"Twice",
+     {1, 1, 1},
+     {0},
+     {"0F0 0F0 0B0"},
+     {"rank 0, position 1, 0F0: the forward of stage 0, microbatch 0 is at position 0 already"}},
+    {"WholeAndItsHalf",
+     {1, 1, 1},
+     {0},
+     {"0F0 0B0 0W0"},
+     {"rank 0, position 2, 0W0: the weight gradient of stage 0, microbatch 0 is at position 1 already"}},
+    {"BackwardFirst",
+     {1, 1, 1},
+     {0},
+     {"0B0 0F0"},
+     {"rank 0, position 0, 0B0: it needs 0F0, which comes later, at position 1"}},
+    {"WeightBeforeInput",
+     {1, 1, 1},
+     {0},
+     {"0F0 0W0 0I0"},
+     {"rank 0, position 1, 0W0: it needs 0I0, which comes later, at position 2"}},
+    {"InputsDescend",
+     {1, 1, 2},
+     {0},
+     {"0F0 0F1 0I1 0I0 0W0 0W1"},
+     {"rank 0, position 2, 0I1: the input gradient of microbatch 0 comes later, at position 3; gradients of a stage "
+      "are added in ascending order of microbatches, so that every schedule gives the same bits"}},
+    {"WeightsDescend",
+     {1, 1, 2},
+     {0},
+     {"0F0 0F1 0I0 0I1 0W1 0W0"},
+     {"rank 0, position 4, 0W1: the weight gradient of microbatch 0 comes later, at position 5; gradients of a stage "
+      "are added in ascending order of microbatches, so that every schedule gives the same bits"}},
+    {"UnknownStageAndMicrobatch",
+     {1, 1, 1},
+     {0},
+     {"0F0 0B0 1F0 0F1"},
+     {"rank 0, position 2, 1F0: there is no stage 1: the last is 0",
+      "rank 0, position 3, 0F1: there is no microbatch 1: the last is 0"}},
+    {"OtherRanksStage",
+     {2, 1, 1},
+     {0, 1},
+     {"0F0 1F0 1B0 0B0", ""},
+     {"rank 0, position 1, 1F0: stage 1 is on rank 1", "rank 0, position 2, 1B0: stage 1 is on rank 1"}},
+    {"NoSuchRank", {1, 2, 1}, {0, 1}, {"0F0"}, {"the schedule places stage 1 on rank 1 of 1"}},
+    {"StagesMissing", {1, 2, 1}, {0}, {"0F0"}, {"the schedule places 1 stages, but there are 2"}},
+    {"ConsumerBeforeProducer",
+     {1, 2, 1},
+     {0, 0},
+     {"1F0 0F0 1B0 0B0"},
+     {"rank 0, position 0, 1F0: it waits for 0F0 at position 1 of rank 0, which is never reached"}},
+    {"RanksWaitForEachOther",
+     {2, 1, 2},
+     {0, 1},
+     {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"},
+     {"rank 0, position 1, 0B0: it waits for 1I0 at position 2 of rank 1, which is never reached",
+      "rank 1, position 1, 1F1: it waits for 0F1 at position 2 of rank 0, which is never reached"}},
+};
+INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(kCases),
+                         [](const auto& of) { return std::string(of.param.name); });
+
+TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
+  const PipelineShape shape{1, 1, 1};
+  Schedule late = schedule_of(shape, {0}, {"0F0 0B0"});
+  late.delay = 1;
+  EXPECT_THAT(reasons(schedule::verify(late, shape)),
+              ElementsAre("the schedule lets weights lag 1 steps behind: this version runs synchronous schedules"));
+
+  Schedule sliced = schedule_of(shape, {0}, {"0F0 0B0"});
+  sliced.row(0)[0].slice = 1;
+  EXPECT_THAT(reasons(schedule::verify(sliced, shape)),
+              ElementsAre("rank 0, position 0, 0F0.1: this version runs whole sequences through one pipeline"));
+
+  EXPECT_THAT(reasons(schedule::verify(late, PipelineShape{2, 1, 1})),
+              ::testing::Contains("the schedule has 1 rows for parallel.pipeline = 2"));
+}
+
+schedule::Program with_actions(std::vector<schedule::ProgramAction> actions) {
+  schedule::Slots sizes{};
+  sizes[static_cast<std::size_t>(Pool::stash_i)] = 1;
+  sizes[static_cast<std::size_t>(Pool::stash_w)] = 1;
+  return {2, {0}, {sizes}, std::move(actions)};
+}
+
+schedule::ProgramAction compute(Kind kind, int microbatch, std::int16_t slot) {
+  schedule::ProgramAction action{kind, 0, microbatch, schedule::kNoSlots, schedule::kNoSlots};
+  action.own[static_cast<std::size_t>(Pool::stash_i)] = slot;
+  action.own[static_cast<std::size_t>(Pool::stash_w)] = slot;
+  return action;
+}
+
+schedule::ProgramAction ending(Kind kind, int stage = -1) {
+  return {kind, stage, -1, schedule::kNoSlots, schedule::kNoSlots};
+}
+
+TEST(VerifyProgram, ProvesWhatLoweringMakes) {
+  const PipelineShape shape{1, 2, 3};
+  const Schedule rows = schedule_of(shape, {0, 0}, {"0F0 1F0 0F1 1F1 1I0 0I0 1W0 1B1 0I1 0F2 1F2 0W0 0W1 1B2 0B2"});
+  ASSERT_THAT(reasons(schedule::verify(rows, shape)), ElementsAre());
+  EXPECT_THAT(reasons(schedule::verify(schedule::lower(rows, shape, 0))), ElementsAre());
+  EXPECT_THAT(reasons(schedule::verify(schedule::lower_forward_only(rows, shape, 0))), ElementsAre());
+}
+
+TEST(VerifyProgram, RefusesASlotUsedTwice) {
+  const auto program =
+      with_actions({compute(Kind::forward, 0, 0), compute(Kind::forward, 1, 0), compute(Kind::backward, 0, 0),
+                    compute(Kind::backward, 1, 0), ending(Kind::reduce_grad, 0), ending(Kind::reduce_tied),
+                    ending(Kind::norm), ending(Kind::opt_step)});
+  EXPECT_THAT(reasons(schedule::verify(program)),
+              ::testing::IsSupersetOf({"position 1, 0F1: slot 0 of pool stash_i still holds microbatch 0",
+                                       "position 2, 0B0: it reads slot 0 of pool stash_i, which does not hold its "
+                                       "microbatch"}));
+}
+
+TEST(VerifyProgram, RefusesASlotThatDoesNotExist) {
+  const auto program = with_actions({compute(Kind::forward, 0, 1)});
+  EXPECT_THAT(reasons(schedule::verify(program)),
+              ElementsAre("position 0, 0F0: slot 1 of pool stash_i does not exist",
+                          "position 0, 0F0: slot 1 of pool stash_w does not exist"));
+}
+
+TEST(VerifyProgram, RefusesAStepThatEndsWrongly) {
+  const auto program = with_actions(
+      {compute(Kind::forward, 0, 0), ending(Kind::reduce_grad, 0), compute(Kind::backward, 0, 0), ending(Kind::norm)});
+  EXPECT_THAT(reasons(schedule::verify(program)),
+              ElementsAre("position 1, 0REDUCE_GRAD: it needs 0I, which comes later, at position 2",
+                          "position 1, 0REDUCE_GRAD: it needs 0W, which comes later, at position 2",
+                          "position 3, NORM: it needs REDUCE_TIED, which is not in the program",
+                          "the program has backwards and no OPT_STEP"));
+}
+
+} // namespace
