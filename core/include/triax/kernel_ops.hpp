@@ -8,6 +8,7 @@
 // may be f32 where the data is bf16 or f16. A "[rows]" is any contiguous view of that many elements. Accumulation is at
 // least fp32 (fp64 in the reference). Views whose comment says "may be empty" may be a default TensorView. New fields
 // go to the end of a struct.
+// (With {} a designated initialiser may leave the field out without a warning.)
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,9 @@ enum class NormKind : std::uint8_t { layer, rms };
 /// attention the same with q0 and k0 of the Mask in place of row0 and column0.
 struct Drop {
   float p = 0;
-  PhiloxKey key;
+  PhiloxKey key{};
   std::uint32_t site = 0;
-  TensorView samples; // i64 [b], running sample numbers; may be empty when p is 0
+  TensorView samples{}; // i64 [b], running sample numbers; may be empty when p is 0
   std::int64_t head0 = 0, row0 = 0, column0 = 0;
   std::int64_t rows = 0, width = 0; // of the global tensor of one sample
 };
@@ -51,7 +52,7 @@ struct Mask {
   enum class Kind : std::uint8_t { none, causal };
   Kind kind = Kind::none;
   std::int64_t q0 = 0, k0 = 0;
-  TensorView lengths;
+  TensorView lengths{};
 };
 
 // --- primitives
@@ -60,74 +61,74 @@ struct Mask {
 /// d = alpha * op(a) op(b) + beta * d. d [..., M, N]; op(a) [..., M, K]; op(b) [..., K, N]; up to two leading batch
 /// dimensions, equal in all three. The last stride of each view is 1. With beta = 0, d is not read.
 struct Gemm {
-  TensorView d, a, b;
+  TensorView d{}, a{}, b{};
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
 };
 /// y = x + bias; [rows, n], bias [n]. y may be x.
 struct BiasAdd {
-  TensorView y, x, bias;
+  TensorView y{}, x{}, bias{};
 };
 /// dbias += sum over rows of dy, in row order within shape-fixed blocks.
 struct BiasBwd {
-  TensorView dbias, dy;
+  TensorView dbias{}, dy{};
 };
 /// y = a + b; equal shapes; y may be a or b.
 struct Add {
-  TensorView y, a, b;
+  TensorView y{}, a{}, b{};
 };
 /// y = dropout(x); the backward is the same operation on the gradient. y may be x. A view of four dimensions is
 /// [b, a, sq, sk] scores, one of fewer is [rows, n] (see Drop).
 struct Dropout {
-  TensorView y, x;
-  Drop drop;
+  TensorView y{}, x{};
+  Drop drop{};
 };
 /// gelu_tanh: y = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks & Gimpel 2016).
 /// silu_mul: x [rows, 2n], y [rows, n] = silu(x[:, :n]) * x[:, n:] (Shazeer 2020).
 struct ActFwd {
   Activation act = Activation::none;
-  TensorView y, x;
+  TensorView y{}, x{};
 };
 /// dx = dy * act'(x); dx may be dy for gelu_tanh.
 struct ActBwd {
   Activation act = Activation::none;
-  TensorView dx, dy, x;
+  TensorView dx{}, dy{}, x{};
 };
 /// layer: y = (x - mean) * rstd * weight + bias; rms: y = x * rstd * weight, without bias; its mean may be empty and is
 /// neither read nor written. mean, rstd [rows] are written.
 struct NormFwd {
   NormKind kind = NormKind::layer;
-  TensorView y, x, weight, bias, mean, rstd;
+  TensorView y{}, x{}, weight{}, bias{}, mean{}, rstd{};
   double eps = 1e-5;
 };
 /// dx = d(norm)/dx applied to dy, plus `residual` where given (the gradient that goes around the norm).
 /// dx may be dy or residual.
 struct NormBwdInput {
   NormKind kind = NormKind::layer;
-  TensorView dx, dy, x, weight, mean, rstd, residual;
+  TensorView dx{}, dy{}, x{}, weight{}, mean{}, rstd{}, residual{};
 };
 /// dweight, dbias += ; dbias may be empty, and is for rms.
 struct NormBwdWeight {
   NormKind kind = NormKind::layer;
-  TensorView dweight, dbias, dy, x, mean, rstd;
+  TensorView dweight{}, dbias{}, dy{}, x{}, mean{}, rstd{};
 };
 /// y = softmax(scale * x) under the mask, over the last dimension; x [b, a, sq, sk]. y may be x. A row that sees no key
 /// becomes zeros. lse [b, a, sq], the log of the sum of exponentials, may be empty.
 struct SoftmaxFwd {
-  TensorView y, x;
+  TensorView y{}, x{};
   double scale = 1;
-  Mask mask;
-  TensorView lse;
+  Mask mask{};
+  TensorView lse{};
 };
 /// dx = scale * y * (dy - sum(dy * y)); dx may be dy.
 struct SoftmaxBwd {
-  TensorView dx, dy, y;
+  TensorView dx{}, dy{}, y{};
   double scale = 1;
 };
 /// Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * base^(-2i/d);
 /// `inverse` turns the other way, which is the backward. y may be x. Views may be strided, last stride 1.
 struct Rope {
-  TensorView y, x;
+  TensorView y{}, x{};
   std::int64_t position0 = 0;
   double base = 10000;
   bool inverse = false;
@@ -135,12 +136,12 @@ struct Rope {
 /// y[s, b, :] = table[token - begin] for tokens i32 [s, b] in [begin, begin + valid), zeros for others.
 /// table [rows, h] with rows >= valid.
 struct EmbedFwd {
-  TensorView y, table, tokens;
+  TensorView y{}, table{}, tokens{};
   std::int64_t begin = 0, valid = 0;
 };
 /// dtable[token - begin] += dy[s, b, :], in row order.
 struct EmbedBwd {
-  TensorView dtable, dy, tokens;
+  TensorView dtable{}, dy{}, tokens{};
   std::int64_t begin = 0, valid = 0;
 };
 
@@ -150,21 +151,21 @@ struct EmbedBwd {
 
 /// max [rows] = largest valid logit.
 struct XentMax {
-  TensorView max, logits;
+  TensorView max{}, logits{};
   std::int64_t valid = 0;
 };
 /// sum_exp [rows] = sum of exp(logit - max); target_logit [rows] = logit of the target less max, 0 where not in range.
 struct XentSums {
-  TensorView sum_exp, target_logit, logits, max, targets;
+  TensorView sum_exp{}, target_logit{}, logits{}, max{}, targets{};
   std::int64_t begin = 0, valid = 0;
 };
 /// loss f64 [b]: for sample i the sum over rows r with r % b = i, in row order, of log(sum_exp) - target_logit.
 struct XentLoss {
-  TensorView loss, sum_exp, target_logit;
+  TensorView loss{}, sum_exp{}, target_logit{};
 };
 /// logits become (softmax - onehot(target)) * scale * loss_scale; padding columns become 0.
 struct XentBwd {
-  TensorView logits, max, sum_exp, targets;
+  TensorView logits{}, max{}, sum_exp{}, targets{};
   std::int64_t begin = 0, valid = 0;
   double scale = 1;
   const StepScalars* scalars = nullptr; // device memory; null: loss_scale is 1
@@ -172,29 +173,29 @@ struct XentBwd {
 
 /// out f64 [1] = sum of x * x, added in double in shape-fixed blocks. x contiguous.
 struct SumSquares {
-  TensorView out, x;
+  TensorView out{}, x{};
 };
 /// x *= factor f32 [1], a value in device memory.
 struct Scale {
-  TensorView x, factor;
+  TensorView x{}, factor{};
 };
 /// count i32 [1] += number of elements that are infinite or NaN.
 struct Nonfinite {
-  TensorView count, x;
+  TensorView count{}, x{};
 };
 
 /// AdamW (Loshchilov & Hutter, ICLR'19) on one flat shard: g = gradient * clip; m = b1 m + (1-b1) g;
 /// v = b2 v + (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p).
 /// master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
 struct AdamW {
-  TensorView master, gradient, m, v, working;
+  TensorView master{}, gradient{}, m{}, v{}, working{};
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, decay = 0;
   const StepScalars* scalars = nullptr;
 };
 /// SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u; else p -=
 /// lr * g.
 struct Sgd {
-  TensorView master, gradient, velocity, working; // velocity may be empty when momentum is 0
+  TensorView master{}, gradient{}, velocity{}, working{}; // velocity may be empty when momentum is 0
   double momentum = 0, decay = 0;
   const StepScalars* scalars = nullptr;
 };
@@ -205,53 +206,53 @@ struct Sgd {
 /// z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). Without an activation z is empty.
 /// With one, z [rows, n] is kept for the backward.
 struct LinearFwd {
-  TensorView y, z, x, w, bias;
+  TensorView y{}, z{}, x{}, w{}, bias{};
   Activation act = Activation::none;
 };
 /// dx = dy w, where dy is the gradient of z.
 struct LinearBwdInput {
-  TensorView dx, dy, w;
+  TensorView dx{}, dy{}, w{};
 };
 /// dw += dy^T x; dbias += sum over rows of dy (may be empty).
 struct LinearBwdWeight {
-  TensorView dw, dbias, dy, x;
+  TensorView dw{}, dbias{}, dy{}, x{};
 };
 /// y = residual + dropout(x + bias); bias may be empty; y may be residual. At most three dimensions.
 struct BiasDropoutAdd {
-  TensorView y, x, bias, residual;
-  Drop drop;
+  TensorView y{}, x{}, bias{}, residual{};
+  Drop drop{};
 };
 /// The same, and normed = norm(y).
 struct BiasDropoutAddNorm {
-  TensorView y, normed, mean, rstd, x, bias, residual;
-  Drop drop;
+  TensorView y{}, normed{}, mean{}, rstd{}, x{}, bias{}, residual{};
+  Drop drop{};
   NormKind kind = NormKind::layer;
-  TensorView weight, norm_bias;
+  TensorView weight{}, norm_bias{};
   double eps = 1e-5;
 };
 /// o = dropout(softmax(scale q k^T, mask)) v. q, o [sq, b, a, d]; k, v [sk, b, a_kv, d] with a a multiple of a_kv
 /// (query head i reads key head i / (a / a_kv)); views may be strided, last stride 1. lse [b, a, sq].
 struct AttentionFwd {
-  TensorView o, lse, q, k, v;
+  TensorView o{}, lse{}, q{}, k{}, v{};
   double scale = 1;
-  Mask mask;
-  Drop drop;
+  Mask mask{};
+  Drop drop{};
 };
 /// dq, dk, dv are overwritten; shapes as q, k, v.
 struct AttentionBwd {
-  TensorView dq, dk, dv, dout, q, k, v, o, lse;
+  TensorView dq{}, dk{}, dv{}, dout{}, q{}, k{}, v{}, o{}, lse{};
   double scale = 1;
-  Mask mask;
-  Drop drop;
+  Mask mask{};
+  Drop drop{};
 };
 /// XentMax, XentSums and XentLoss in one, for a vocabulary that is not split.
 struct XentFused {
-  TensorView loss, max, sum_exp, target_logit, logits, targets;
+  TensorView loss{}, max{}, sum_exp{}, target_logit{}, logits{}, targets{};
   std::int64_t valid = 0;
 };
 /// AdamW on many shards; the default runs them one after another.
 struct MultiAdamW {
-  std::span<const AdamW> shards;
+  std::span<const AdamW> shards{};
 };
 
 /// X(args struct, name)

@@ -1,0 +1,87 @@
+// Cases for every operation of a kernel set, and the comparison of a set with the reference on them.
+//
+//   for (const OperationCase& one : operation_cases(DType::f32)) {
+//     EXPECT_EQ(compare(tested, device, reference, one, 1e-5), "") << one.name;
+//   }
+//
+// Threads: one. Ownership: cases are values; a comparison allocates on the devices and frees again. Blocking: yes.
+// The reference gets the same (rounded) inputs in f64. Outputs begin as NaN, and every view lies in a larger block of
+// NaN that must stay as it is: a set that reads or writes beside its views is found.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "triax/kernels.hpp"
+
+namespace triax::testing {
+
+enum class Role { in, out, in_out };
+/// What the tensor is made of: the case's own type, its statistics, or a type of its own.
+enum class Kind { data, statistic, own };
+
+struct CaseTensor {
+  std::string name{};
+  Role role = Role::in;
+  Shape shape{};
+  Kind kind = Kind::data;
+  DType dtype = DType::f32;     // where kind is own
+  std::int64_t padding = 0;     // elements between rows of the last dimension: not 0 makes a strided view
+  std::vector<double> values{}; // in row order; made up from the case's seed where empty
+  double low = -1.5, high = 1.5;
+};
+
+class CaseViews {
+ public:
+  const TensorView& operator[](const std::string& name) const { return views_.at(name); }
+  void set(const std::string& name, const TensorView& view) { views_[name] = view; }
+
+ private:
+  std::map<std::string, TensorView> views_;
+};
+
+/// Given to a case, which calls it with the argument struct it builds from the views.
+class UseCall {
+ public:
+  explicit UseCall(std::function<void(const OpCall&)> use) : use_(std::move(use)) {}
+  template <class Args>
+  void operator()(const Args& args) const {
+    use_(call_of(args));
+  }
+
+ private:
+  std::function<void(const OpCall&)> use_;
+};
+
+struct OperationCase {
+  std::string name; // "gemm/transposed b"
+  DType dtype = DType::f32;
+  std::vector<CaseTensor> tensors;
+  std::function<void(const CaseViews&, const UseCall&)> build;
+};
+
+/// Every operation, primitives and fused, several shapes each. f32, f64, or a narrow type.
+std::vector<OperationCase> operation_cases(DType dtype);
+std::vector<OperationCase> primitive_cases(DType dtype);
+std::vector<OperationCase> fused_cases(DType dtype);
+
+/// What an operation has written: out and in_out tensors by name, in row order.
+using CaseResults = std::map<std::string, std::vector<double>>;
+
+/// Runs `one` on a set in the given type. Throws Error if the set refuses it, or if it wrote beside its views.
+CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype);
+
+/// Empty if every result of `tested` is within `tolerance` times the largest magnitude of the tensor of the
+/// reference's in f64, else what differs and how much.
+std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one,
+                    double tolerance);
+
+/// The step's scalars as a tensor of bytes, for cases of optimizers and of the loss gradient.
+CaseTensor scalars_tensor(const StepScalars& scalars);
+inline const StepScalars* scalars_of(const CaseViews& views) {
+  return views["scalars"].as<const StepScalars>();
+}
+
+} // namespace triax::testing

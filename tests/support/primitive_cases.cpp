@@ -1,0 +1,290 @@
+// Cases of the primitives: sizes that are odd, small, and past a vector or a tile; strides where they are allowed.
+#include "support/case_builder.hpp"
+
+namespace triax::testing {
+
+namespace {
+
+using V = const CaseViews&;
+using Use = const UseCall&;
+
+void add_gemm(CaseList& list) {
+  struct Sizes {
+    std::int64_t m, n, k;
+  };
+  for (const auto& [m, n, k] : {Sizes{1, 1, 1}, {3, 5, 7}, {17, 33, 9}, {65, 130, 67}, {150, 41, 128}}) {
+    for (const bool ta : {false, true}) {
+      for (const bool tb : {false, true}) {
+        const Shape a = ta ? Shape{k, m} : Shape{m, k}, b = tb ? Shape{n, k} : Shape{k, n};
+        const auto name = text("gemm/{}x{}x{}{}{}", m, n, k, ta ? " ta" : "", tb ? " tb" : "");
+        list.add(name, {in("a", a), in("b", b), out("d", {m, n})}, [=](V v, Use use) {
+          use(Gemm{.d = v["d"], .a = v["a"], .b = v["b"], .transpose_a = ta, .transpose_b = tb});
+        });
+        list.add(name + " strided, added", {in("a", a, 3), in("b", b, 5), in_out("d", {m, n})}, [=](V v, Use use) {
+          use(Gemm{v["d"], v["a"], v["b"], ta, tb, 0.75, 1});
+        });
+      }
+    }
+  }
+  list.add("gemm/one batch dimension", {in("a", {3, 5, 7}), in("b", {3, 7, 9}), out("d", {3, 5, 9}, 2)},
+           [](V v, Use use) { use(Gemm{.d = v["d"], .a = v["a"], .b = v["b"], .alpha = -2}); });
+  list.add("gemm/two batch dimensions", {in("a", {2, 3, 5, 7}, 1), in("b", {2, 3, 9, 7}), in_out("d", {2, 3, 5, 9})},
+           [](V v, Use use) {
+             use(Gemm{v["d"], v["a"], v["b"], false, true, 1, 0.5});
+           });
+  list.add("gemm/nothing to sum", {in("a", {3, 0}), in("b", {0, 4}), out("d", {3, 4})},
+           [](V v, Use use) { use(Gemm{.d = v["d"], .a = v["a"], .b = v["b"]}); });
+}
+
+void add_elementwise(CaseList& list) {
+  for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 7}, {34, 65}, {129, 256}}) {
+    const auto size = text("{}x{}", rows, n);
+    const Shape shape{rows, n}, wide{rows, 2 * n};
+    list.add("bias_add/" + size, {in("x", shape), in("bias", {n}), out("y", shape)}, [](V v, Use use) {
+      use(BiasAdd{v["y"], v["x"], v["bias"]});
+    });
+    list.add("bias_add/in place " + size, {in_out("x", shape), in("bias", {n})}, [](V v, Use use) {
+      use(BiasAdd{v["x"], v["x"], v["bias"]});
+    });
+    list.add("bias_bwd/" + size, {in("dy", shape), in_out("dbias", {n})}, [](V v, Use use) {
+      use(BiasBwd{v["dbias"], v["dy"]});
+    });
+    list.add("add/" + size, {in("a", shape), in("b", shape), out("y", shape)}, [](V v, Use use) {
+      use(Add{v["y"], v["a"], v["b"]});
+    });
+    list.add("add/onto a " + size, {in_out("a", shape), in("b", shape)}, [](V v, Use use) {
+      use(Add{v["a"], v["a"], v["b"]});
+    });
+    list.add("act_fwd/gelu " + size, {in("x", shape), out("y", shape)}, [](V v, Use use) {
+      use(ActFwd{Activation::gelu_tanh, v["y"], v["x"]});
+    });
+    list.add("act_bwd/gelu " + size, {in("x", shape), in("dy", shape), out("dx", shape)}, [](V v, Use use) {
+      use(ActBwd{Activation::gelu_tanh, v["dx"], v["dy"], v["x"]});
+    });
+    list.add("act_bwd/gelu in place " + size, {in("x", shape), in_out("dy", shape)}, [](V v, Use use) {
+      use(ActBwd{Activation::gelu_tanh, v["dy"], v["dy"], v["x"]});
+    });
+    list.add("act_fwd/silu_mul " + size, {in("x", wide), out("y", shape)}, [](V v, Use use) {
+      use(ActFwd{Activation::silu_mul, v["y"], v["x"]});
+    });
+    list.add("act_bwd/silu_mul " + size, {in("x", wide), in("dy", shape), out("dx", wide)}, [](V v, Use use) {
+      use(ActBwd{Activation::silu_mul, v["dx"], v["dy"], v["x"]});
+    });
+    list.add("scale/" + size, {in_out("x", shape), own("factor", Role::in, DType::f32, {1}, {0.375})},
+             [](V v, Use use) {
+               use(Scale{v["x"], v["factor"]});
+             });
+    list.add("sum_squares/" + size, {in("x", shape), own("out", Role::out, DType::f64, {1})}, [](V v, Use use) {
+      use(SumSquares{v["out"], v["x"]});
+    });
+  }
+  auto gelu_tails = in("x", {3, 40});
+  gelu_tails.low = -30;
+  gelu_tails.high = 30;
+  list.add("act_fwd/gelu far out", {gelu_tails, out("y", {3, 40})}, [](V v, Use use) {
+    use(ActFwd{Activation::gelu_tanh, v["y"], v["x"]});
+  });
+  list.add("act_bwd/gelu far out", {gelu_tails, in("dy", {3, 40}), out("dx", {3, 40})}, [](V v, Use use) {
+    use(ActBwd{Activation::gelu_tanh, v["dx"], v["dy"], v["x"]});
+  });
+  auto holes = in("x", {7});
+  const double infinity = std::numeric_limits<double>::infinity();
+  holes.values = {1, infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0, -0.0, 1e-30};
+  list.add("nonfinite/three", {holes, own("count", Role::in_out, DType::i32, {1}, {4})}, [](V v, Use use) {
+    use(Nonfinite{v["count"], v["x"]});
+  });
+}
+
+void add_dropout(CaseList& list) {
+  const auto drop = [](V v, float p) {
+    return Drop{.p = p,
+                .key = kCaseKey,
+                .site = 35,
+                .samples = v["samples"],
+                .head0 = 1,
+                .row0 = 2,
+                .column0 = 3,
+                .rows = 40,
+                .width = 90};
+  };
+  list.add("dropout/rows", {in("x", {14, 65}), out("y", {14, 65}), samples(2)}, [=](V v, Use use) {
+    use(Dropout{v["y"], v["x"], drop(v, 0.25f)});
+  });
+  list.add("dropout/[s, b, h] in place", {in_out("x", {7, 3, 32}), samples(3)}, [=](V v, Use use) {
+    use(Dropout{v["x"], v["x"], drop(v, 0.5f)});
+  });
+  list.add("dropout/scores", {in("x", {2, 3, 5, 33}), out("y", {2, 3, 5, 33}), samples(2)}, [=](V v, Use use) {
+    use(Dropout{v["y"], v["x"], drop(v, 0.1f)});
+  });
+  list.add("dropout/none", {in("x", {5, 9}), out("y", {5, 9})}, [](V v, Use use) { use(Dropout{v["y"], v["x"], {}}); });
+}
+
+void add_norms(CaseList& list) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+    const bool layer = kind == NormKind::layer;
+    for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{1, 3}, {5, 7}, {35, 64}, {130, 257}}) {
+      const auto name = text("{}/{} {}x{}", "{}", layer ? "layer" : "rms", rows, n);
+      const Shape shape{rows, n};
+      Tensors forward = {in("x", shape), in("weight", {n}), out("y", shape), statistic_out("rstd", {rows})};
+      if (layer) forward.push_back(in("bias", {n}));
+      if (layer) forward.push_back(statistic_out("mean", {rows}));
+      const auto norm = [=](V v, Use use) {
+        use(NormFwd{kind, v["y"], v["x"], v["weight"], layer ? v["bias"] : TensorView{},
+                    layer ? v["mean"] : TensorView{}, v["rstd"], 1e-5});
+      };
+      const auto with = [&](const Tensors& more) {
+        Tensors all = forward;
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+      };
+      list.add(fill_in(name, {"norm_fwd"}), forward, norm);
+      list.add(fill_in(name, {"norm_bwd_input"}), with({in("dy", shape), out("dx", shape)}), [=](V v, Use use) {
+        norm(v, use);
+        use(NormBwdInput{kind, v["dx"], v["dy"], v["x"], v["weight"], layer ? v["mean"] : TensorView{}, v["rstd"], {}});
+      });
+      list.add(fill_in(name, {"norm_bwd_input onto the residual"}), with({in("dy", shape), in_out("dx", shape)}),
+               [=](V v, Use use) {
+                 norm(v, use);
+                 use(NormBwdInput{kind, v["dx"], v["dy"], v["x"], v["weight"], layer ? v["mean"] : TensorView{},
+                                  v["rstd"], v["dx"]});
+               });
+      Tensors weights = {in("dy", shape), in_out("dweight", {n})};
+      if (layer) weights.push_back(in_out("dbias", {n}));
+      list.add(fill_in(name, {"norm_bwd_weight"}), with(weights), [=](V v, Use use) {
+        norm(v, use);
+        use(NormBwdWeight{kind, v["dweight"], layer ? v["dbias"] : TensorView{}, v["dy"], v["x"],
+                          layer ? v["mean"] : TensorView{}, v["rstd"]});
+      });
+    }
+  }
+}
+
+void add_softmax(CaseList& list) {
+  struct Sizes {
+    std::int64_t sq, sk, q0, k0;
+    bool causal;
+  };
+  for (const auto& [sq, sk, q0, k0, causal] :
+       {Sizes{1, 1, 0, 0, true}, {7, 7, 0, 0, true}, {5, 33, 28, 0, true}, {9, 40, 3, 6, true}, {6, 70, 0, 0, false}}) {
+    const Shape shape{2, 3, sq, sk};
+    const auto name = text("{}/{}x{} q0 {} k0 {}{}", "{}", sq, sk, q0, k0, causal ? " causal" : "");
+    const auto mask = [=](const TensorView& lengths) {
+      return Mask{causal ? Mask::Kind::causal : Mask::Kind::none, q0, k0, lengths};
+    };
+    list.add(fill_in(name, {"softmax_fwd"}), {in("x", shape), out("y", shape), statistic_out("lse", {2, 3, sq})},
+             [=](V v, Use use) {
+               use(SoftmaxFwd{v["y"], v["x"], 0.3, mask({}), v["lse"]});
+             });
+    list.add(fill_in(name, {"softmax_fwd in place, lengths"}),
+             {in_out("x", shape), own("lengths", Role::in, DType::i32, {2}, {0, double(k0 + (sk + 1) / 2)})},
+             [=](V v, Use use) {
+               use(SoftmaxFwd{v["x"], v["x"], 1, mask(v["lengths"]), {}});
+             });
+    list.add(fill_in(name, {"softmax_bwd"}), {in("x", shape), in("dy", shape), out("y", shape), out("dx", shape)},
+             [=](V v, Use use) {
+               use(SoftmaxFwd{v["y"], v["x"], 0.3, mask({}), {}});
+               use(SoftmaxBwd{v["dx"], v["dy"], v["y"], 0.3});
+             });
+  }
+}
+
+void add_rope(CaseList& list) {
+  for (const bool inverse : {false, true}) {
+    list.add(text("rope/{}", inverse ? "inverse" : "forward"), {in("x", {5, 2, 3, 8}), out("y", {5, 2, 3, 8})},
+             [=](V v, Use use) {
+               use(Rope{v["y"], v["x"], 11, 10000, inverse});
+             });
+    list.add(text("rope/strided {}", inverse ? "inverse" : "forward"),
+             {in("x", {5, 2, 3, 34}, 3), out("y", {5, 2, 3, 34}, 5)}, [=](V v, Use use) {
+               use(Rope{v["y"], v["x"], 0, 500, inverse});
+             });
+  }
+  list.add("rope/in place", {in_out("x", {17, 1, 2, 64})}, [](V v, Use use) {
+    use(Rope{v["x"], v["x"], 3, 10000, false});
+  });
+}
+
+void add_vocabulary(CaseList& list) {
+  list.add("embed_fwd/whole",
+           {in("table", {23, 33}), out("y", {7, 2, 33}), own("t", Role::in, DType::i32, {7, 2}, tokens(14, 23))},
+           [](V v, Use use) {
+             use(EmbedFwd{v["y"], v["table"], v["t"], 0, 23});
+           });
+  list.add("embed_fwd/range with padding",
+           {in("table", {9, 33}), out("y", {7, 2, 33}), own("t", Role::in, DType::i32, {7, 2}, tokens(14, 23))},
+           [](V v, Use use) {
+             use(EmbedFwd{v["y"], v["table"], v["t"], 6, 7});
+           });
+  list.add("embed_bwd/range with padding",
+           {in_out("dtable", {9, 33}), in("dy", {37, 2, 33}), own("t", Role::in, DType::i32, {37, 2}, tokens(74, 23))},
+           [](V v, Use use) {
+             use(EmbedBwd{v["dtable"], v["dy"], v["t"], 6, 7});
+           });
+  struct Range {
+    std::int64_t columns, begin, valid;
+  };
+  for (const auto& [columns, begin, valid] : {Range{23, 0, 23}, {13, 10, 11}, {70, 3, 65}, {4, 80, 0}}) {
+    const Tensors tensors = {in("logits", {10, columns}), statistic_out("max", {10}), statistic_out("sum", {10}),
+                             statistic_out("target", {10}), own("t", Role::in, DType::i32, {10}, tokens(10, 23))};
+    const auto forward = [=](V v, Use use) {
+      use(XentMax{v["max"], v["logits"], valid});
+      use(XentSums{v["sum"], v["target"], v["logits"], v["max"], v["t"], begin, valid});
+    };
+    const auto size = text("{} columns, {} valid", columns, valid);
+    list.add("xent_max, xent_sums/" + size, tensors, forward);
+    Tensors backward = tensors;
+    backward[0].role = Role::in_out;
+    backward.push_back(scalars_tensor({.loss_scale = 4}));
+    list.add("xent_bwd/" + size, backward, [=](V v, Use use) {
+      forward(v, use);
+      use(XentBwd{v["logits"], v["max"], v["sum"], v["t"], begin, valid, 0.125, scalars_of(v)});
+    });
+  }
+  auto sums = CaseTensor{.name = "sum", .shape = {15}, .kind = Kind::statistic, .low = 1, .high = 9};
+  auto target = CaseTensor{.name = "target", .shape = {15}, .kind = Kind::statistic};
+  list.add("xent_loss/three samples", {sums, target, own("loss", Role::out, DType::f64, {3})}, [](V v, Use use) {
+    use(XentLoss{v["loss"], v["sum"], v["target"]});
+  });
+}
+
+/// Optimizers have a master type of their own: f32, or f64 where all is f64.
+void add_updates(CaseList& list) {
+  const auto tensor = [](const char* name, Role role, double low = -1.5) {
+    return CaseTensor{.name = name, .role = role, .shape = {131}, .kind = Kind::statistic, .low = low};
+  };
+  for (const float skip : {0.0f, 1.0f}) {
+    const StepScalars scalars{.lr = 0.01f, .clip = 0.5f, .skip = skip, .step = 3};
+    const Tensors tensors = {tensor("p", Role::in_out),    tensor("g", Role::in),    tensor("m", Role::in_out),
+                             tensor("v", Role::in_out, 0), in_out("working", {131}), scalars_tensor(scalars)};
+    const auto note = skip != 0 ? "skipped" : "taken";
+    list.add(text("adamw/{}", note), tensors, [](V v, Use use) {
+      use(AdamW{v["p"], v["g"], v["m"], v["v"], v["working"], 0.9, 0.95, 1e-8, 0.1, scalars_of(v)});
+    });
+    list.add(text("sgd/momentum {}", note), tensors, [](V v, Use use) {
+      use(Sgd{v["p"], v["g"], v["m"], v["working"], 0.9, 0.1, scalars_of(v)});
+    });
+  }
+  const Tensors first = {tensor("p", Role::in_out), tensor("g", Role::in), tensor("m", Role::in_out),
+                         scalars_tensor({.lr = 0.1f, .step = 1})};
+  list.add("sgd/momentum at step 1", first, [](V v, Use use) {
+    use(Sgd{v["p"], v["g"], v["m"], {}, 0.9, 0, scalars_of(v)});
+  });
+  list.add("sgd/plain", first, [](V v, Use use) { use(Sgd{v["p"], v["g"], {}, {}, 0, 0.1, scalars_of(v)}); });
+}
+
+} // namespace
+
+std::vector<OperationCase> primitive_cases(DType dtype) {
+  CaseList list(dtype);
+  add_gemm(list);
+  add_elementwise(list);
+  add_dropout(list);
+  add_norms(list);
+  add_softmax(list);
+  add_rope(list);
+  add_vocabulary(list);
+  add_updates(list);
+  return list.take();
+}
+
+} // namespace triax::testing
