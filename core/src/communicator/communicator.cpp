@@ -1,6 +1,8 @@
 // The public calls of a communicator: they check their arguments, count, and hand on to the backend.
 #include "triax/communicator.hpp"
 
+#include <functional>
+
 namespace triax {
 
 namespace {
@@ -22,6 +24,17 @@ class Check {
     fail(text("{} {} has {} elements; {} are needed in a group of {}", role, to_text(view), view.elements(), expected,
               group_.size()));
   }
+  /// The views may be apart, or the second may begin `offset` bytes into the first (in place); anything else would read
+  /// what it has written.
+  void apart_or_at(const TensorView& in, const TensorView& out, std::size_t offset) const {
+    const auto* from = in.as<const std::byte>();
+    const auto* to = out.as<const std::byte>();
+    const bool apart = std::less_equal<>{}(from + in.bytes(), to) || std::less_equal<>{}(to + out.bytes(), from);
+    if (!from || apart || to == from + offset) return;
+    fail(text("in and out overlap: {} and {}", to_text(in), to_text(out)),
+         "use views that are apart, or exactly in place");
+  }
+  void apart(const TensorView& in, const TensorView& out) const { apart_or_at(in, out, in.bytes()); }
   void member(std::string_view role, int index) const {
     if (index >= 0 && index < group_.size()) return;
     fail(text("{} {} is outside a group of {}", role, index, group_.size()), "members are counted from 0");
@@ -59,20 +72,26 @@ void* Communicator::extension(std::string_view) {
 
 Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                               ActionId action) {
-  check_pair("all_reduce", group_, in, out).elements("out", out, in.elements());
+  const Check check = check_pair("all_reduce", group_, in, out);
+  check.elements("out", out, in.elements());
+  check.apart_or_at(in, out, 0);
   ++stats_.ops;
   return do_all_reduce(in, out, reduce, stream, action);
 }
 
 Work Communicator::reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                                   ActionId action) {
-  check_pair("reduce_scatter", group_, in, out).elements("in", in, out.elements() * size());
+  const Check check = check_pair("reduce_scatter", group_, in, out);
+  check.elements("in", in, out.elements() * size());
+  check.apart_or_at(in, out, static_cast<std::size_t>(index()) * out.bytes());
   ++stats_.ops;
   return do_reduce_scatter(in, out, reduce, stream, action);
 }
 
 Work Communicator::all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  check_pair("all_gather", group_, in, out).elements("out", out, in.elements() * size());
+  const Check check = check_pair("all_gather", group_, in, out);
+  check.elements("out", out, in.elements() * size());
+  check.apart_or_at(out, in, static_cast<std::size_t>(index()) * in.bytes());
   ++stats_.ops;
   return do_all_gather(in, out, stream, action);
 }
@@ -81,6 +100,7 @@ Work Communicator::all_to_all(const TensorView& in, const TensorView& out, Strea
   const Check check = check_pair("all_to_all", group_, in, out);
   check.elements("in", in, in.elements() / size() * size());
   check.elements("out", out, in.elements());
+  check.apart(in, out);
   ++stats_.ops;
   return do_all_to_all(in, out, stream, action);
 }

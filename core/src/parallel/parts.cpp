@@ -1,0 +1,69 @@
+// Descriptions of parameters: whole, split, split by vocabulary; and the one transfer that all pieces share.
+#include <algorithm>
+#include <utility>
+
+#include "triax/error.hpp"
+#include "triax/parallel.hpp"
+
+namespace triax {
+
+int LayerParts::add(ParamSpec spec) {
+  constexpr std::size_t kSites = 16;
+  if (params.size() == kSites) {
+    throw Error(text("a layer has at most {} parameters; {} is one more", kSites, spec.name), {}, "split the layer");
+  }
+  spec.site = site0 + static_cast<std::uint32_t>(params.size());
+  params.push_back(std::move(spec));
+  return static_cast<int>(params.size()) - 1;
+}
+
+int LayerParts::add(StashSpec spec) {
+  stash.push_back(std::move(spec));
+  return static_cast<int>(stash.size()) - 1;
+}
+
+VocabRange vocab_range(std::int64_t vocab, int tensor, int index) {
+  TRIAX_REQUIRE(vocab > 0 && tensor > 0 && index >= 0 && index < tensor,
+                "a vocabulary of {} over {} tensor ranks has no part {}", vocab, tensor, index);
+  VocabRange range;
+  range.stored = (vocab + tensor - 1) / tensor;
+  range.begin = std::min(index * range.stored, vocab);
+  range.valid = std::min(range.stored, vocab - range.begin);
+  return range;
+}
+
+ParamSpec replicated(std::string name, const Shape& shape, Init init, bool decay) {
+  ParamSpec spec;
+  spec.name = std::move(name);
+  spec.global = shape;
+  spec.local = shape;
+  spec.init = init;
+  spec.decay = decay;
+  return spec;
+}
+
+ParamSpec split_along(int dim, std::string name, const Shape& global, Init init, bool decay,
+                      const LayerContext& context) {
+  const int tensor = context.tensor();
+  if (tensor == 1) return replicated(std::move(name), global, init, decay);
+  TRIAX_REQUIRE(dim >= 0 && dim < global.rank(), "{} {} has no dimension {}", name, to_text(global), dim);
+  if (global[dim] % tensor != 0) {
+    throw Error(
+        text("{} {} does not divide by parallel.tensor = {} along dimension {}", name, to_text(global), tensor, dim),
+        {}, text("use a parallel.tensor that divides {}", global[dim]));
+  }
+  ParamSpec spec = replicated(std::move(name), global, init, decay);
+  spec.dim = dim;
+  spec.local[dim] = global[dim] / tensor;
+  spec.begin = context.tensor_index() * spec.local[dim];
+  spec.end = spec.begin + spec.local[dim];
+  return spec;
+}
+
+void tensor_all_reduce(const LayerCall& call, const TensorView& view, Reduce reduce) {
+  Communicator* const tensor = call.groups.find("tensor");
+  if (!tensor) return;
+  tensor->wait(tensor->all_reduce(view, view, reduce, call.stream, call.action), call.stream);
+}
+
+} // namespace triax

@@ -1,0 +1,29 @@
+// Small helpers of the tensor-parallel pieces.
+//
+// Threads: any. Ownership: values. Blocking: never.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "triax/parallel.hpp"
+
+namespace triax::parallel {
+
+inline const TensorView& view(Views views, int index) {
+  return views[static_cast<std::size_t>(index)];
+}
+
+/// A weight [V, h] split by rows of the vocabulary; its last rows may be padding.
+inline ParamSpec split_by_vocabulary(std::string name, std::int64_t hidden, Init init, const VocabRange& range,
+                                     const LayerContext& context) {
+  ParamSpec spec = replicated(std::move(name), {context.vocab, hidden}, init, true);
+  if (context.tensor() == 1) return spec;
+  spec.dim = 0;
+  spec.begin = range.begin;
+  spec.end = range.begin + range.valid;
+  spec.local = {range.stored, hidden};
+  return spec;
+}
+
+} // namespace triax::parallel

@@ -1,0 +1,96 @@
+// Embedding and cross-entropy split over the tensor ranks by vocabulary. Rows and columns of padding are left out of
+// every product: what lies in them is never read.
+#include "parallel/piece.hpp"
+
+namespace triax {
+
+using parallel::view;
+
+namespace {
+
+StashSpec stash_of(std::string name, const Shape& shape, DType dtype, Life life) {
+  const bool recomputable = life == Life::forward_to_input || life == Life::forward_to_weight;
+  return {std::move(name), shape, dtype, life, recomputable};
+}
+
+} // namespace
+
+VocabEmbedding::VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden,
+                               Init init)
+    : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())) {
+  table_ = parts.add(parallel::split_by_vocabulary(std::move(name), hidden, init, range_, context));
+}
+
+void VocabEmbedding::forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y) const {
+  call.kernels.embed_fwd({y, view(params, table_), tokens, range_.begin, range_.valid}, call.op());
+  tensor_all_reduce(call, y); // each token is a row of one rank and zeros of the others
+}
+
+void VocabEmbedding::backward_weight(const LayerCall& call, const TensorView& tokens, const TensorView& dy,
+                                     Views grads) const {
+  call.kernels.embed_bwd({view(grads, table_), dy, tokens, range_.begin, range_.valid}, call.op());
+}
+
+VocabCrossEntropy::VocabCrossEntropy(LayerParts& parts, const LayerContext& context, std::string name,
+                                     std::int64_t hidden, std::int64_t sequence, Init init)
+    : range_(vocab_range(context.vocab, context.tensor(), context.tensor_index())), tensor_(context.tensor()) {
+  weight_ = parts.add(parallel::split_by_vocabulary(name, hidden, init, range_, context));
+  const Shape rows{sequence, context.micro};
+  const DType statistic = context.compute == DType::f64 ? DType::f64 : DType::f32;
+  logits_ =
+      parts.add(stash_of("logits", {sequence, context.micro, range_.stored}, context.compute, Life::forward_to_weight));
+  max_ = parts.add(stash_of("logits.max", rows, statistic, Life::forward_to_input));
+  sum_exp_ = parts.add(stash_of("logits.sum_exp", rows, statistic, Life::forward_to_input));
+  target_logit_ = parts.add(stash_of("logits.target", rows, statistic, Life::forward_only));
+}
+
+void VocabCrossEntropy::forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& targets,
+                                const TensorView& loss, Views stash) const {
+  const TensorView& logits = view(stash, logits_);
+  const TensorView& max = view(stash, max_);
+  const TensorView& sum_exp = view(stash, sum_exp_);
+  const TensorView& target_logit = view(stash, target_logit_);
+  if (range_.valid > 0) {
+    Gemm product{logits.as_rows().slice(1, 0, range_.valid), x.as_rows(),
+                 view(params, weight_).slice(0, 0, range_.valid)};
+    product.transpose_b = true;
+    call.kernels.gemm(product, call.op());
+  }
+  if (tensor_ == 1) {
+    call.kernels.xent_fused({loss, max, sum_exp, target_logit, logits, targets, range_.valid}, call.op());
+    return;
+  }
+  call.kernels.xent_max({max, logits, range_.valid}, call.op());
+  tensor_all_reduce(call, max, Reduce::max);
+  call.kernels.xent_sums({sum_exp, target_logit, logits, max, targets, range_.begin, range_.valid}, call.op());
+  tensor_all_reduce(call, sum_exp);
+  tensor_all_reduce(call, target_logit); // 0 on all ranks but the one that has the target
+  call.kernels.xent_loss({loss, sum_exp, target_logit}, call.op());
+}
+
+void VocabCrossEntropy::backward_input(const LayerCall& call, Views params, const TensorView& targets,
+                                       const TensorView& dx, Views stash) const {
+  const TensorView& logits = view(stash, logits_);
+  call.kernels.xent_bwd({logits, view(stash, max_), view(stash, sum_exp_), targets, range_.begin, range_.valid,
+                         call.loss_gradient, call.scalars},
+                        call.op());
+  if (range_.valid > 0) {
+    call.kernels.gemm(
+        {dx.as_rows(), logits.as_rows().slice(1, 0, range_.valid), view(params, weight_).slice(0, 0, range_.valid)},
+        call.op());
+  } else {
+    call.device.fill(dx, 0, call.stream);
+  }
+  tensor_all_reduce(call, dx); // each rank's part of the vocabulary gives a part of dx
+}
+
+void VocabCrossEntropy::backward_weight(const LayerCall& call, const TensorView& x, Views stash, Views grads) const {
+  if (range_.valid == 0) return;
+  Gemm product{view(grads, weight_).slice(0, 0, range_.valid), view(stash, logits_).as_rows().slice(1, 0, range_.valid),
+               x.as_rows()};
+  product.transpose_a = true;
+  product.beta = 1;
+  call.kernels.gemm(product, call.op());
+}
+
+} // namespace triax

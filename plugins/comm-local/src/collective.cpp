@@ -1,0 +1,144 @@
+#include "collective.hpp"
+
+#include <cstring>
+
+#include "reduce.hpp"
+
+namespace comm_local {
+
+namespace {
+
+void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) noexcept {
+  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+} // namespace
+
+Collective::Collective(Hub& hub, int member)
+    : Call(hub, member), sources_(static_cast<std::size_t>(hub.size()), nullptr) {}
+
+Event Collective::start(const Signature& signature, const TensorView& in, const TensorView& out,
+                        std::uint64_t sequence) {
+  signature_ = signature;
+  in_ = in.as<const std::byte>();
+  out_ = out.as<std::byte>();
+  sequence_ = sequence;
+  width_ = static_cast<std::int64_t>(bytes_of(signature.dtype));
+  state_ = State::publish;
+  cursor_ = 0;
+  return begin();
+}
+
+bool Collective::run() noexcept {
+  switch (state_) {
+    case State::publish:
+      // The entry was used kInFlight calls ago; nobody may be reading it still.
+      if (sequence_ > kInFlight) {
+        for (; cursor_ < hub_.size(); ++cursor_) {
+          if (!hub_.reached(cursor_, sequence_ - kInFlight, Phase::done)) return false;
+        }
+        cursor_ = 0;
+      }
+      {
+        Entry& entry = hub_.entry(member_, sequence_);
+        entry.signature = signature_;
+        entry.in = in_;
+        entry.out = out_;
+      }
+      hub_.publish(member_, sequence_, Phase::posted);
+      state_ = State::meet;
+      [[fallthrough]];
+    case State::meet:
+      if (!all_agree() || !move()) return false;
+      hub_.publish(member_, sequence_, Phase::moved);
+      state_ = State::gather;
+      [[fallthrough]];
+    case State::gather:
+      if (signature_.kind == Kind::all_reduce && !gather()) return false;
+      hub_.publish(member_, sequence_, Phase::done);
+      state_ = State::finish;
+      [[fallthrough]];
+    case State::finish:
+      // Nobody reads what a broadcast's receivers gave.
+      if (signature_.kind == Kind::broadcast && signature_.root != member_) return true;
+      return all_reached(Phase::done);
+  }
+  return true;
+}
+
+bool Collective::all_reached(Phase phase) noexcept {
+  for (; cursor_ < hub_.size(); ++cursor_) {
+    if (!met(cursor_, [&] { return hub_.reached(cursor_, sequence_, phase); })) return false;
+  }
+  cursor_ = 0;
+  return true;
+}
+
+bool Collective::all_agree() noexcept {
+  if (signature_.kind == Kind::broadcast) return signature_.root == member_ || agrees(signature_.root);
+  for (; cursor_ < hub_.size(); ++cursor_) {
+    if (!agrees(cursor_)) return false;
+  }
+  cursor_ = 0;
+  return true;
+}
+
+bool Collective::agrees(int peer) noexcept {
+  if (!met(peer, [&] { return hub_.reached(peer, sequence_, Phase::posted); })) return false;
+  const Signature& theirs = hub_.entry(peer, sequence_).signature;
+  if (theirs == signature_) return true;
+  hub_.abort(
+      text("group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
+           hub_.id(), to_text(signature_), hub_.rank(member_), to_text(theirs), hub_.rank(peer)));
+  return false;
+}
+
+bool Collective::move() noexcept {
+  if (!hub_.begin_access(member_)) return false;
+  move_data();
+  hub_.end_access(member_);
+  return true;
+}
+
+void Collective::move_data() noexcept {
+  const std::int64_t all = signature_.elements;
+  const std::int64_t part = all / hub_.size();
+  switch (signature_.kind) {
+    case Kind::all_reduce:
+      return reduce(slice_begin(member_), slice_begin(member_ + 1), out_ + slice_begin(member_) * width_);
+    case Kind::reduce_scatter:
+      return reduce(part * member_, part * (member_ + 1), out_);
+    case Kind::all_gather:
+      for (int peer = 0; peer < hub_.size(); ++peer) copy_bytes(out_ + peer * all * width_, in_of(peer), all * width_);
+      return;
+    case Kind::all_to_all:
+      for (int peer = 0; peer < hub_.size(); ++peer) {
+        copy_bytes(out_ + peer * part * width_, in_of(peer) + member_ * part * width_, part * width_);
+      }
+      return;
+    case Kind::broadcast:
+      copy_bytes(out_, in_of(signature_.root), all * width_);
+      return;
+  }
+}
+
+void Collective::reduce(std::int64_t begin, std::int64_t end, std::byte* out) noexcept {
+  if (begin == end) return;
+  for (int peer = 0; peer < hub_.size(); ++peer) {
+    sources_[static_cast<std::size_t>(peer)] = in_of(peer) + begin * width_;
+  }
+  reduce_members(signature_.dtype, signature_.reduce, sources_, out, end - begin);
+}
+
+/// In place, another's slice of `out` is its slice of `in` too: that member has moved, so it has read it.
+bool Collective::gather() noexcept {
+  if (!all_reached(Phase::moved) || !hub_.begin_access(member_)) return false;
+  for (int peer = 0; peer < hub_.size(); ++peer) {
+    const std::int64_t begin = slice_begin(peer) * width_, end = slice_begin(peer + 1) * width_;
+    if (peer != member_) copy_bytes(out_ + begin, hub_.entry(peer, sequence_).out + begin, end - begin);
+  }
+  hub_.end_access(member_);
+  return true;
+}
+
+} // namespace comm_local

@@ -1,0 +1,173 @@
+#include "communicator.hpp"
+
+#include <sched.h>
+
+#include "reduce.hpp"
+
+namespace comm_local {
+
+LocalCommunicator::LocalCommunicator(const Group& group, HubRef hub, Device& device)
+    : Communicator(group), hub_(*hub), device_(device), pool_(std::make_shared<Pool>()) {
+  pool_->hub = std::move(hub);
+  device_.add_source(*this);
+}
+
+LocalCommunicator::~LocalCommunicator() {
+  device_.remove_source(*this);
+  bool queued = false;
+  for_queued([&](Call&) { queued = true; });
+  if (!queued) {
+    hub_.leave(index());
+    return;
+  }
+  hub_.abort(text("rank {} left group {} before its calls were complete", hub_.rank(index()), hub_.id()));
+  while (!hub_.quiet()) sched_yield(); // a peer in the middle of a copy; it starts no other
+  for_queued([&](Call& call) { call.keep_alive(pool_); });
+}
+
+template <class Body>
+void LocalCommunicator::for_queued(Body body) {
+  for (const auto& call : pool_->collectives)
+    if (call->queued()) body(*call);
+  for (const auto& call : pool_->exchanges)
+    if (call->queued()) body(*call);
+}
+
+template <class Some>
+Some& LocalCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls) {
+  for (const auto& call : calls)
+    if (call->reusable()) return *call;
+  calls.push_back(std::make_unique<Some>(hub_, index()));
+  return *calls.back();
+}
+
+void LocalCommunicator::progress() noexcept {
+  if (!hub_.aborted()) return;
+  for_queued([](Call& call) { call.fail_when_quiet(); });
+}
+
+void LocalCommunicator::abort(std::string_view why) noexcept {
+  hub_.abort(text("rank {} aborted group {}: {}", hub_.rank(index()), hub_.id(), why));
+}
+
+Work LocalCommunicator::refused(ActionId action) {
+  if (!dead_event_.state()) {
+    dead_event_ = dead_.arm();
+    dead_.fail(hub_.reason());
+  }
+  return {dead_event_, action};
+}
+
+void LocalCommunicator::count(std::uint64_t out, std::uint64_t in) {
+  stats_.bytes_out += out;
+  stats_.bytes_in += in;
+}
+
+Work LocalCommunicator::post(const Signature& signature, const TensorView& in, const TensorView& out, Stream& stream,
+                             ActionId action) {
+  if (hub_.aborted()) return refused(action);
+  Collective& call = idle(pool_->collectives);
+  const Event event = call.start(signature, in, out, ++posted_);
+  stream.post(call);
+  return {event, action};
+}
+
+Work LocalCommunicator::post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce,
+                                       Stream& stream, ActionId action) {
+  if (!can_reduce(in.dtype())) {
+    throw Error(text("{} has no sum or maximum", triax::to_text(in)), text("group {}", group().id),
+                "reduce f32, f64, bf16, f16, i32 or i64");
+  }
+  return post({kind, in.dtype(), reduce, 0, in.elements()}, in, out, stream, action);
+}
+
+Work LocalCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                      ActionId action) {
+  const Work work = post_reduction(Kind::all_reduce, in, out, reduce, stream, action);
+  // The others' slices of `in` go out, then this member's slice of the result to each of them; in the same way round.
+  const std::int64_t n = size(), all = in.elements();
+  const std::int64_t own = all * (index() + 1) / n - all * index() / n;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());
+  count(bytes, bytes);
+  return work;
+}
+
+Work LocalCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                          ActionId action) {
+  const Work work = post_reduction(Kind::reduce_scatter, in, out, reduce, stream, action);
+  count(in.bytes() - out.bytes(), in.bytes() - out.bytes());
+  return work;
+}
+
+Work LocalCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  const Work work = post({Kind::all_gather, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, stream, action);
+  count(out.bytes() - in.bytes(), out.bytes() - in.bytes());
+  return work;
+}
+
+Work LocalCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  const Work work = post({Kind::all_to_all, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, stream, action);
+  const std::uint64_t kept = in.bytes() / static_cast<std::uint64_t>(size());
+  count(in.bytes() - kept, in.bytes() - kept);
+  return work;
+}
+
+Work LocalCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
+  const Work work =
+      post({Kind::broadcast, view.dtype(), Reduce::sum, root, view.elements()}, view, view, stream, action);
+  if (index() == root) {
+    count(view.bytes() * static_cast<std::uint64_t>(size() - 1), 0);
+  } else {
+    count(0, view.bytes());
+  }
+  return work;
+}
+
+Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
+  if (hub_.aborted()) return refused(action);
+  Exchange& call = idle(pool_->exchanges);
+  call.transfers().clear();
+  for (const Transfer& transfer : transfers) {
+    Port& end = port(transfer);
+    call.transfers().push_back({transfer, end.edge, end.next++});
+    if (transfer.direction == Direction::send) {
+      count(transfer.view.bytes(), 0);
+    } else {
+      count(0, transfer.view.bytes());
+    }
+  }
+  const Event event = call.start();
+  stream.post(call);
+  return {event, action};
+}
+
+LocalCommunicator::Port& LocalCommunicator::port(const Transfer& transfer) {
+  for (Port& port : ports_) {
+    if (port.direction == transfer.direction && port.peer == transfer.peer && port.channel == transfer.channel) {
+      return port;
+    }
+  }
+  const bool send = transfer.direction == Direction::send;
+  Edge& edge = hub_.edge(send ? index() : transfer.peer, send ? transfer.peer : index(), transfer.channel);
+  return ports_.emplace_back(Port{transfer.direction, transfer.peer, transfer.channel, &edge, 0});
+}
+
+void LocalCommunicator::barrier(Deadline deadline) {
+  const std::uint64_t turn = hub_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
+  for (int peer = 0; peer < size(); ++peer) {
+    const auto here = [&] { return hub_.barriers(peer).load(std::memory_order_acquire) >= turn; };
+    while (!here()) {
+      const std::string place = text("barrier of group {}", hub_.id());
+      if (hub_.aborted()) throw Error(hub_.reason(), place);
+      device_.interrupt().check();
+      if (hub_.left(peer) && !here()) throw Error(text("rank {} has left", hub_.rank(peer)), place);
+      if (Clock::now() >= deadline) {
+        throw Error(text("rank {} did not come before the deadline", hub_.rank(peer)), place,
+                    "it is late or lost; train.stall_timeout_s sets the deadline");
+      }
+      if (!device_.progress()) sched_yield();
+    }
+  }
+}
+
+} // namespace comm_local

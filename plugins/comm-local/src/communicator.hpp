@@ -1,0 +1,71 @@
+// One member of a group: posts calls, and counts the bytes that they move.
+//
+// Threads: the rank's main thread, but for abort(). Ownership: holds its reference of the hub and the pool of its
+// calls. Blocking: barrier() only, until its deadline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collective.hpp"
+#include "exchange.hpp"
+
+namespace comm_local {
+
+class LocalCommunicator final : public Communicator {
+ public:
+  LocalCommunicator(const Group& group, HubRef hub, Device& device);
+  ~LocalCommunicator() override;
+
+  void barrier(Deadline deadline) override;
+  void abort(std::string_view why) noexcept override;
+  /// Calls go on as host tasks of their streams; here those that an abort has met before their turn are failed.
+  void progress() noexcept override;
+
+ protected:
+  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                     ActionId action) override;
+  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                         ActionId action) override;
+  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
+  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
+  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
+  Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
+
+ private:
+  /// Calls are used again; they live as long as a stream may still know them.
+  struct Pool {
+    HubRef hub;
+    std::vector<std::unique_ptr<Collective>> collectives;
+    std::vector<std::unique_ptr<Exchange>> exchanges;
+  };
+  /// This member's end of an edge.
+  struct Port {
+    Direction direction;
+    int peer, channel;
+    Edge* edge;
+    std::uint64_t next; // number of the next transfer
+  };
+
+  template <class Some>
+  Some& idle(std::vector<std::unique_ptr<Some>>& calls);
+  template <class Body>
+  void for_queued(Body body);
+  Work post(const Signature& signature, const TensorView& in, const TensorView& out, Stream& stream, ActionId action);
+  Work post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                      ActionId action);
+  Work refused(ActionId action);
+  Port& port(const Transfer& transfer);
+  void count(std::uint64_t out, std::uint64_t in);
+
+  Hub& hub_;
+  Device& device_;
+  std::shared_ptr<Pool> pool_;
+  std::vector<Port> ports_;
+  std::uint64_t posted_ = 0; // collectives
+  HostEvent dead_;           // fails what is posted after an abort
+  Event dead_event_;
+};
+
+} // namespace comm_local

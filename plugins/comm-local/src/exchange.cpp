@@ -1,0 +1,63 @@
+#include "exchange.hpp"
+
+#include <cstring>
+
+namespace comm_local {
+
+Event Exchange::start() {
+  open_ = transfers_.size();
+  return begin();
+}
+
+bool Exchange::run() noexcept {
+  for (Placed& placed : transfers_) {
+    if (placed.complete) continue;
+    if (placed.transfer.direction == Direction::send) {
+      send(placed);
+    } else {
+      receive(placed);
+    }
+    if (placed.complete) --open_;
+    if (hub_.aborted()) return false;
+  }
+  return open_ == 0;
+}
+
+void Exchange::send(Placed& placed) noexcept {
+  Edge& edge = *placed.edge;
+  const std::uint64_t number = placed.number;
+  if (!placed.published) {
+    if (edge.sent.load(std::memory_order_relaxed) != number) return; // an earlier send has not got here yet
+    if (number - edge.taken.load(std::memory_order_acquire) >= kInFlight) return;
+    const TensorView& view = placed.transfer.view;
+    edge.sends[number % kInFlight] = {view.as<const std::byte>(), view.elements(), view.dtype()};
+    edge.sent.store(number + 1, std::memory_order_release);
+    placed.published = true;
+  }
+  placed.complete = met(placed.transfer.peer, [&] { return edge.taken.load(std::memory_order_acquire) > number; });
+}
+
+void Exchange::receive(Placed& placed) noexcept {
+  Edge& edge = *placed.edge;
+  const std::uint64_t number = placed.number;
+  if (edge.taken.load(std::memory_order_relaxed) != number) return; // an earlier receive has not got here yet
+  if (!met(placed.transfer.peer, [&] { return edge.sent.load(std::memory_order_acquire) > number; })) return;
+  const Edge::Send& send = edge.sends[number % kInFlight];
+  if (!fits(placed, send) || !hub_.begin_access(member_)) return;
+  const TensorView& view = placed.transfer.view;
+  if (view.bytes() > 0) std::memcpy(view.data(), send.data, view.bytes());
+  hub_.end_access(member_);
+  edge.taken.store(number + 1, std::memory_order_release);
+  placed.complete = true;
+}
+
+bool Exchange::fits(const Placed& placed, const Edge::Send& send) noexcept {
+  const TensorView& view = placed.transfer.view;
+  if (send.elements == view.elements() && send.dtype == view.dtype()) return true;
+  hub_.abort(text("group {}, channel {}: rank {} sends {} {} where rank {} receives {} {}", hub_.id(),
+                  placed.transfer.channel, hub_.rank(placed.transfer.peer), send.elements, name_of(send.dtype),
+                  hub_.rank(member_), view.elements(), name_of(view.dtype())));
+  return false;
+}
+
+} // namespace comm_local

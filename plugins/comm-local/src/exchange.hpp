@@ -1,0 +1,39 @@
+// A set of sends and receives as a state machine. A send publishes its buffer on the edge and completes when the
+// receiver has copied it; nothing is buffered. The members of the set go on in any order.
+//
+// Threads, ownership, blocking: as for calls. A send and a receive that differ in size or type abort the group.
+#pragma once
+
+#include <vector>
+
+#include "call.hpp"
+
+namespace comm_local {
+
+/// A transfer and its place on its edge: the k-th send meets the k-th receive, counted when they are posted.
+struct Placed {
+  Transfer transfer;
+  Edge* edge = nullptr;
+  std::uint64_t number = 0; // from 0
+  bool published = false, complete = false;
+};
+
+class Exchange final : public Call {
+ public:
+  using Call::Call;
+
+  /// The list to fill before start(); it keeps its room.
+  std::vector<Placed>& transfers() noexcept { return transfers_; }
+  Event start();
+
+ private:
+  bool run() noexcept override;
+  void send(Placed& placed) noexcept;
+  void receive(Placed& placed) noexcept;
+  bool fits(const Placed& placed, const Edge::Send& send) noexcept;
+
+  std::vector<Placed> transfers_;
+  std::size_t open_ = 0;
+};
+
+} // namespace comm_local

@@ -1,0 +1,52 @@
+#include "hub.hpp"
+
+namespace comm_local {
+
+std::string to_text(const Signature& signature) {
+  static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+                                                "broadcast"};
+  std::string out = text("{} of {} {}", kNames[static_cast<std::size_t>(signature.kind)], signature.elements,
+                         name_of(signature.dtype));
+  if (signature.kind == Kind::broadcast) return out + text(" from member {}", signature.root);
+  if (signature.kind == Kind::all_reduce || signature.kind == Kind::reduce_scatter) {
+    out += signature.reduce == Reduce::sum ? " (sum)" : " (max)";
+  }
+  return out;
+}
+
+Hub::Hub(const Group& group)
+    : id_(group.id),
+      ranks_(group.ranks),
+      members_(std::make_unique<Member[]>(group.ranks.size())),
+      references_(group.size()) {}
+
+Edge& Hub::edge(int from, int to, int channel) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Edge>& edge = edges_[{from, to, channel}];
+  if (!edge) edge = std::make_unique<Edge>();
+  return *edge;
+}
+
+void Hub::abort(std::string_view why) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (aborted()) return;
+  try {
+    reason_ = why;
+  } catch (...) { // out of memory: aborted without its text is better than not aborted
+    reason_.clear();
+  }
+  aborted_.store(true, std::memory_order_seq_cst);
+}
+
+bool Hub::quiet() const noexcept {
+  for (int member = 0; member < size(); ++member) {
+    if (members_[static_cast<std::size_t>(member)].busy.load(std::memory_order_seq_cst)) return false;
+  }
+  return true;
+}
+
+void Hub::release(int count) noexcept {
+  if (references_.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
+}
+
+} // namespace comm_local

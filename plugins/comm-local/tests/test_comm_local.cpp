@@ -1,0 +1,2 @@
+// comm-local through its door; ranks are threads.
+#include <gtest/gtest.h>
