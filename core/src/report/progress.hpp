@@ -5,34 +5,51 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
-#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "report/step_record.hpp"
 
 namespace triax::report {
 
+using ProgressClock = std::function<std::chrono::steady_clock::time_point()>;
+
 class Progress {
  public:
   /// `terminal` and `colour` are what the caller found out about `out` (see for_stderr).
-  Progress(std::ostream& out, bool terminal, bool colour, int columns, std::int64_t steps);
+  Progress(std::ostream& out, bool terminal, bool colour, int columns, std::int64_t steps,
+           ProgressClock clock = &std::chrono::steady_clock::now);
   static Progress for_stderr(std::int64_t steps);
 
+  /// The first record is shown at once.
   void update(const StepRecord& record);
   /// Takes the bar away and leaves the last state as a line.
   void finish();
 
  private:
+  struct Shown {
+    std::int64_t step = 0;
+    double loss = 0, tokens_per_s = 0;
+    std::optional<double> eval_loss; // of the last step that evaluated
+  };
+
+  void write();
+  std::optional<double> last_eval() const;
   std::string line(bool bar) const;
+  static std::string joined(const std::vector<std::string>& parts, std::size_t count);
 
   std::ostream* out_;
   bool terminal_, colour_;
   int columns_;
   std::int64_t steps_;
-  StepRecord last_;
+  ProgressClock clock_;
+  std::optional<Shown> last_;
+  bool shown_ = false; // last_ has been written
   double smoothed_ms_ = 0;
-  std::chrono::steady_clock::time_point last_written_{};
+  std::optional<std::chrono::steady_clock::time_point> last_written_;
 };
 
 } // namespace triax::report

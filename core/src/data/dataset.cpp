@@ -1,0 +1,69 @@
+// Dataset: which window of the token stream a sample is.
+#include "data/dataset.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "data/permutation.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+namespace {
+
+/// One window fewer than would fit, unless only one does, leaves every epoch room to start anywhere in the first
+/// `sequence` tokens.
+std::int64_t windows(std::int64_t tokens, std::int64_t sequence) {
+  return std::max<std::int64_t>(1, tokens / sequence - 1);
+}
+
+} // namespace
+
+Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
+    : file_(prefix), sequence_(sequence), seed_(seed) {
+  TRIAX_REQUIRE(sequence >= 1 && vocab >= 1 && vocab <= std::numeric_limits<std::int32_t>::max(),
+                "a dataset of sequence {} and vocab {}", sequence, vocab);
+  if (file_.tokens() <= sequence) {
+    throw Error(
+        text("holds {} tokens; one sample of model.sequence = {} takes {}", file_.tokens(), sequence, sequence + 1),
+        prefix.string() + ".bin", "use more text, or a shorter sequence");
+  }
+  if (const auto bad = file_.first_outside(vocab)) {
+    throw Error(text("token {} has the id {}, but the vocabulary has {} ids (0 to {})", bad->position, bad->id, vocab,
+                     vocab - 1),
+                prefix.string() + ".bin", "use the vocab of the tokenizer that made this file");
+  }
+}
+
+std::int64_t Dataset::samples_per_epoch() const {
+  return windows(file_.tokens(), sequence_);
+}
+
+std::int64_t Dataset::start_of(std::int64_t sample) const {
+  TRIAX_REQUIRE(sample >= 0, "sample {}: samples are numbered from 0", sample);
+  const std::int64_t count = samples_per_epoch();
+  const auto epoch = static_cast<std::uint64_t>(sample / count);
+  const PhiloxKey key = philox_key(seed_, RandomPurpose::data);
+  const std::int64_t room = std::min(sequence_, file_.tokens() - count * sequence_);
+  const std::uint64_t shift = random_below(static_cast<std::uint64_t>(room), key, epoch);
+  const Permutation order(static_cast<std::uint64_t>(count), key, epoch);
+  const std::uint64_t window = order(static_cast<std::uint64_t>(sample % count));
+  return static_cast<std::int64_t>(window) * sequence_ + static_cast<std::int64_t>(shift);
+}
+
+void Dataset::microbatch(std::span<const std::int64_t> samples, const TensorView& tokens,
+                         const TensorView& targets) const {
+  const auto batch = static_cast<std::int64_t>(samples.size());
+  for (const TensorView* view : {&tokens, &targets}) {
+    TRIAX_REQUIRE(view->dtype() == DType::i32 && view->shape() == Shape({sequence_, batch}),
+                  "{} for {} samples of sequence {}: i32[{}, {}] is needed", to_text(*view), batch, sequence_,
+                  sequence_, batch);
+  }
+  for (std::int64_t i = 0; i < batch; ++i) {
+    const std::int64_t start = start_of(samples[static_cast<std::size_t>(i)]);
+    file_.read(start, sequence_, tokens.as<std::int32_t>() + i * tokens.stride(1), tokens.stride(0));
+    file_.read(start + 1, sequence_, targets.as<std::int32_t>() + i * targets.stride(1), targets.stride(0));
+  }
+}
+
+} // namespace triax::data

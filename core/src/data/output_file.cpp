@@ -1,0 +1,76 @@
+#include "data/output_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+OutputFile::OutputFile(std::filesystem::path file, Lasting lasting)
+    : file_(std::move(file)), buffer_(std::make_unique<char[]>(kBuffer)) {
+  if (lasting == Lasting::anonymous) ::unlink(file_.c_str()); // of a process that was stopped before it did so
+  descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("cannot be made");
+  if (lasting == Lasting::anonymous) ::unlink(file_.c_str());
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(const void* data, std::size_t bytes) {
+  bytes_ += bytes;
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    if (held_ == kBuffer) flush();
+    const std::size_t taken = std::min(bytes, kBuffer - held_);
+    std::memcpy(buffer_.get() + held_, from, taken);
+    held_ += taken;
+    from += taken;
+    bytes -= taken;
+  }
+}
+
+void OutputFile::write_at(std::uint64_t offset, const void* data, std::size_t bytes) {
+  flush();
+  if (::pwrite(descriptor_, data, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes)) {
+    fail("cannot be written");
+  }
+}
+
+void OutputFile::read_at(std::uint64_t offset, void* data, std::size_t bytes) {
+  flush();
+  if (::pread(descriptor_, data, bytes, static_cast<off_t>(offset)) != static_cast<ssize_t>(bytes)) {
+    fail("cannot be read back");
+  }
+}
+
+void OutputFile::close() {
+  flush();
+  // A full disk may show only now, and a name must not be given to a file that a power cut could take back.
+  if (::fsync(descriptor_) != 0) fail("cannot be written");
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be written");
+}
+
+void OutputFile::flush() {
+  for (std::size_t done = 0; done < held_;) {
+    const ssize_t wrote = ::write(descriptor_, buffer_.get() + done, held_ - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) fail("cannot be written");
+    done += static_cast<std::size_t>(wrote);
+  }
+  held_ = 0;
+}
+
+void OutputFile::fail(const char* what) const {
+  throw Error(text("{}: {}", what, std::generic_category().message(errno)), file_.string());
+}
+
+} // namespace triax::data

@@ -1,0 +1,165 @@
+#include "data/prepare.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <memory>
+#include <system_error>
+
+#include "data/document_splitter.hpp"
+#include "data/token_writer.hpp"
+#include "data/tokenizer.hpp"
+
+namespace triax::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPiece = 1 << 16; // bytes read, and tokens made, at a time
+
+/// Turns documents into tokens, each document into one of the datasets.
+class Encoder final : public DocumentSink {
+ public:
+  explicit Encoder(const PrepareRequest& request)
+      : fraction_(request.validation_fraction), train_(request.output), tokens_(kPiece) {
+    if (fraction_ > 0) validation_.emplace(beside(request.output, "-validation"));
+  }
+
+  void text(std::string_view piece) override {
+    while (!piece.empty()) {
+      const std::size_t taken = std::min(piece.size(), kPiece);
+      for (std::size_t i = 0; i < taken; ++i) tokens_[i] = static_cast<unsigned char>(piece[i]);
+      writer().add({tokens_.data(), taken});
+      piece.remove_prefix(taken);
+    }
+  }
+
+  void end_document() override {
+    const std::uint16_t end = ByteTokenizer::kEndOfDocument;
+    writer().add({&end, 1});
+    writer().end_document();
+    ++documents_;
+  }
+
+  /// Throws Error if a dataset would be empty.
+  void check() const {
+    if (documents_ == 0) throw Error("the inputs hold no text", {}, "give --input files with text in them");
+    if (validation_ && (validation_->documents() == 0 || train_.documents() == 0)) {
+      throw Error(
+          triax::text("a fraction of {} of {} documents leaves one of the two datasets empty", fraction_, documents_),
+          "--validation-fraction", "use another fraction, or cut the text into documents with --separator");
+    }
+  }
+
+  TokenWriter& train() { return train_; }
+  std::optional<TokenWriter>& validation() { return validation_; }
+
+ private:
+  /// Of n documents, floor(n * fraction) are for validation: the next one is if it makes that number grow.
+  TokenWriter& writer() {
+    const auto before = static_cast<double>(documents_);
+    const bool grows = std::floor((before + 1) * fraction_) > std::floor(before * fraction_);
+    return validation_ && grows ? *validation_ : train_;
+  }
+
+  double fraction_;
+  std::int64_t documents_ = 0;
+  TokenWriter train_;
+  std::optional<TokenWriter> validation_;
+  std::vector<std::uint16_t> tokens_;
+};
+
+struct Input {
+  explicit Input(const fs::path& file) : descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), name(file.string()) {
+    if (descriptor < 0) fail("cannot be opened");
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+  ~Input() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+
+  /// Bytes read; 0 at the end.
+  std::size_t read(std::span<char> into) const {
+    ssize_t got = 0;
+    do {
+      got = ::read(descriptor, into.data(), into.size());
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) fail("cannot be read");
+    return static_cast<std::size_t>(got);
+  }
+
+  [[noreturn]] void fail(const char* what) const {
+    throw Error(text("{}: {}", what, std::generic_category().message(errno)), name);
+  }
+
+  int descriptor;
+  std::string name;
+};
+
+std::uint64_t known_size(const PrepareRequest& request) {
+  std::uint64_t total = 0;
+  for (const fs::path& input : request.inputs) {
+    std::error_code failure;
+    const std::uint64_t bytes = fs::is_regular_file(input, failure) ? fs::file_size(input, failure) : 0;
+    if (!failure) total += bytes;
+  }
+  return total;
+}
+
+void read_inputs(const PrepareRequest& request, DocumentSink& sink, const ReadProgress& progress) {
+  DocumentSplitter splitter(request.separator.value_or(""), sink);
+  const std::uint64_t total = known_size(request);
+  std::uint64_t done = 0;
+  std::vector<char> piece(kPiece);
+  for (const fs::path& file : request.inputs) {
+    const Input input(file);
+    while (const std::size_t got = input.read(piece)) {
+      splitter.feed({piece.data(), got});
+      done += got;
+      if (progress) progress(done, total);
+    }
+    splitter.end_input();
+  }
+}
+
+void make_room(const PrepareRequest& request) {
+  std::error_code failure;
+  const fs::path folder = request.output.parent_path();
+  if (!folder.empty()) fs::create_directories(folder, failure);
+  if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
+  if (!request.force) return;
+  for (const fs::path& prefix : {request.output, beside(request.output, "-validation")}) {
+    if (prefix != request.output && request.validation_fraction <= 0) break;
+    for (const fs::path& file : dataset_files(prefix)) fs::remove(partial(file), failure);
+  }
+}
+
+PreparedPart part(const fs::path& prefix, const TokenWriter& writer) {
+  return {prefix, writer.documents(), writer.tokens(), writer.bytes()};
+}
+
+} // namespace
+
+Prepared prepare(const PrepareRequest& request, const ReadProgress& progress) {
+  make_room(request);
+  Encoder encoder(request);
+  read_inputs(request, encoder, progress);
+  encoder.check();
+  encoder.train().finish();
+  if (encoder.validation()) encoder.validation()->finish();
+  Prepared out;
+  if (encoder.validation()) {
+    encoder.validation()->commit();
+    out.validation = part(beside(request.output, "-validation"), *encoder.validation());
+  }
+  encoder.train().commit();
+  out.train = part(request.output, encoder.train());
+  return out;
+}
+
+} // namespace triax::data

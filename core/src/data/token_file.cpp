@@ -1,0 +1,110 @@
+// TokenFile: PREFIX.bin mapped read-only, checked against PREFIX.idx.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "data/dataset.hpp"
+#include "data/mapped_file.hpp"
+#include "data/token_index.hpp"
+#include "data/tokenizer.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+struct TokenFile::Impl {
+  MappedFile bin;
+  TokenIndex index;
+};
+
+namespace {
+
+/// Large enough for the compiler to vectorise the search for the extremes, small enough to stay in the cache.
+constexpr std::int64_t kBlock = 1 << 14;
+
+struct Extremes {
+  std::int64_t smallest = 0, largest = 0;
+};
+
+template <class Token>
+Extremes extremes(const Token* begin, const Token* end) {
+  Token smallest = *begin;
+  Token largest = *begin;
+  for (const Token* token = begin; token != end; ++token) {
+    smallest = std::min(smallest, *token);
+    largest = std::max(largest, *token);
+  }
+  return {static_cast<std::int64_t>(smallest), static_cast<std::int64_t>(largest)};
+}
+
+/// Calls use(first token of the block, its extremes, begin, end) for one block after another until it returns false.
+template <class Token, class Use>
+void each_block(std::span<const std::byte> bytes, Use&& use) {
+  const auto* tokens = reinterpret_cast<const Token*>(bytes.data());
+  const auto count = static_cast<std::int64_t>(bytes.size() / sizeof(Token));
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const Token* end = tokens + std::min(begin + kBlock, count);
+    if (!use(begin, extremes(tokens + begin, end), tokens + begin, end)) return;
+  }
+}
+
+} // namespace
+
+TokenFile::TokenFile(const std::filesystem::path& prefix) {
+  const std::filesystem::path index_file = beside(prefix, ".idx");
+  const std::filesystem::path bin_file = beside(prefix, ".bin");
+  const MappedFile index(index_file, how_to_prepare(prefix));
+  MappedFile bin(bin_file, how_to_prepare(prefix));
+  const TokenIndex read = read_token_index(index_file, index.bytes(), bin_file, bin.bytes().size());
+  impl_ = std::make_unique<Impl>(Impl{std::move(bin), read});
+}
+
+TokenFile::~TokenFile() = default;
+TokenFile::TokenFile(TokenFile&&) noexcept = default;
+
+std::int64_t TokenFile::tokens() const {
+  return impl_->index.tokens;
+}
+
+std::int64_t TokenFile::largest() const {
+  TRIAX_REQUIRE(tokens() > 0, "the largest of no tokens");
+  return with_token_type(impl_->index.type, [this](auto token) {
+    std::int64_t largest = std::numeric_limits<std::int64_t>::min();
+    each_block<decltype(token)>(impl_->bin.bytes(), [&](std::int64_t, Extremes block, auto, auto) {
+      largest = std::max(largest, block.largest);
+      return true;
+    });
+    return largest;
+  });
+}
+
+std::optional<TokenAt> TokenFile::first_outside(std::int64_t vocab) const {
+  return with_token_type(impl_->index.type, [this, vocab](auto token) {
+    using Token = decltype(token);
+    std::optional<TokenAt> found;
+    if (std::numeric_limits<Token>::min() == 0 && std::cmp_less(std::numeric_limits<Token>::max(), vocab)) return found;
+    each_block<Token>(
+        impl_->bin.bytes(), [&](std::int64_t first, Extremes block, const Token* begin, const Token* end) {
+          if (block.smallest >= 0 && block.largest < vocab) return true;
+          const Token* bad = std::find_if(
+              begin, end, [vocab](Token id) { return std::cmp_less(id, 0) || std::cmp_greater_equal(id, vocab); });
+          found = TokenAt{first + (bad - begin), static_cast<std::int64_t>(*bad)};
+          return false;
+        });
+    return found;
+  });
+}
+
+void TokenFile::read(std::int64_t offset, std::span<std::int32_t> out) const {
+  read(offset, static_cast<std::int64_t>(out.size()), out.data(), 1);
+}
+
+void TokenFile::read(std::int64_t offset, std::int64_t count, std::int32_t* out, std::int64_t stride) const {
+  TRIAX_REQUIRE(offset >= 0 && count >= 0 && offset <= tokens() && count <= tokens() - offset,
+                "tokens [{}, {}) are outside a file of {}", offset, offset + count, tokens());
+  with_token_type(impl_->index.type, [&](auto token) {
+    const auto* from = reinterpret_cast<const decltype(token)*>(impl_->bin.bytes().data()) + offset;
+    for (std::int64_t i = 0; i < count; ++i) out[i * stride] = static_cast<std::int32_t>(from[i]);
+  });
+}
+
+} // namespace triax::data

@@ -1,0 +1,141 @@
+#include "data/token_index.hpp"
+
+#include <cctype>
+#include <cstring>
+#include <string>
+
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+namespace {
+
+constexpr const char* kCutOff = "it was cut off or is not whole: copy or prepare it again";
+
+template <class T>
+T load(std::span<const std::byte> bytes, std::uint64_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value); // the arrays of the format are not aligned
+  return value;
+}
+
+std::string printable(std::span<const std::byte> bytes) {
+  std::string out;
+  for (const std::byte byte : bytes) {
+    const auto character = static_cast<unsigned char>(byte);
+    out += std::isprint(character) ? static_cast<char>(character) : '.';
+  }
+  return out;
+}
+
+class Reader {
+ public:
+  Reader(const std::filesystem::path& file, std::span<const std::byte> index) : where_(file.string()), index_(index) {}
+
+  TokenIndex header() {
+    if (index_.size() < kIndexHeaderBytes) {
+      fail(text("is {} bytes long; the header of an index alone has {}", index_.size(), kIndexHeaderBytes), kCutOff);
+    }
+    if (std::memcmp(index_.data(), kIndexMagic.data(), kIndexMagic.size()) != 0) {
+      fail(text("begins with \"{}\", not with MMIDIDX", printable(index_.first(kIndexMagic.size()))),
+           "Triax reads Megatron's indexed datasets (mmap, version 1)");
+    }
+    const auto version = load<std::uint64_t>(index_, 9);
+    if (version != kIndexVersion) fail(text("version is {}; Triax reads version {}", version, kIndexVersion));
+    TokenIndex out;
+    out.type = token_type(load<std::uint8_t>(index_, 17));
+    sequences_ = load<std::uint64_t>(index_, 18);
+    documents_ = load<std::uint64_t>(index_, 26);
+    check_length();
+    out.sequences = static_cast<std::int64_t>(sequences_);
+    return out;
+  }
+
+  /// Sum of the sizes, at most one sequence above `limit`; each pointer must be where the sequences before it end.
+  std::int64_t tokens(TokenType type, std::int64_t limit) const {
+    const auto width = static_cast<std::int64_t>(bytes_of(type));
+    const std::uint64_t pointers = kIndexHeaderBytes + 4 * sequences_;
+    std::int64_t total = 0;
+    for (std::uint64_t i = 0; i < sequences_; ++i) {
+      const auto size = load<std::int32_t>(index_, kIndexHeaderBytes + 4 * i);
+      if (size < 0) fail(text("size of sequence {} is {}: it cannot be negative", i, size));
+      const auto pointer = load<std::int64_t>(index_, pointers + 8 * i);
+      if (pointer != total * width) {
+        fail(text("pointer of sequence {} is {}, but the sequences before it end at byte {}", i, pointer,
+                  total * width));
+      }
+      total += size;
+      if (total > limit) break; // refused by the caller; adding on might overflow
+    }
+    return total;
+  }
+
+  void check_documents() const {
+    const std::uint64_t begin = kIndexHeaderBytes + 12 * sequences_;
+    std::int64_t before = 0;
+    for (std::uint64_t i = 0; i < documents_; ++i) {
+      const auto document = load<std::int64_t>(index_, begin + 8 * i);
+      if (i == 0 && document != 0) fail(text("document index 0 is {}: it must be 0", document));
+      if (document < before) fail(text("document index {} is {}, after {}: it must not fall", i, document, before));
+      before = document;
+    }
+    if (documents_ == 0 || before != static_cast<std::int64_t>(sequences_)) {
+      fail(text("the last of {} document indices is {}, but there are {} sequences", documents_, before, sequences_));
+    }
+  }
+
+  [[noreturn]] void fail(std::string message, std::string hint = {}) const {
+    throw Error(std::move(message), where_, std::move(hint));
+  }
+
+ private:
+  TokenType token_type(std::uint8_t code) const {
+    const auto type = static_cast<TokenType>(code);
+    if (type == TokenType::f64 || type == TokenType::f32) {
+      fail(text("type code {} is {}: tokens are whole numbers", code, type == TokenType::f64 ? "float64" : "float32"));
+    }
+    if (code < 1 || code > 8) {
+      fail(text("type code {} is unknown", code), "known: 1 u8, 2 i8, 3 i16, 4 i32, 5 i64, 8 u16");
+    }
+    return type;
+  }
+
+  void check_length() const {
+    const std::uint64_t room = index_.size() - kIndexHeaderBytes;
+    // Bounded first, so that a count of any size cannot overflow the sum.
+    const bool fits = sequences_ <= room / 12 && documents_ <= room / 8;
+    if (fits && 12 * sequences_ + 8 * documents_ == room) return;
+    const bool multimodal = fits && 13 * sequences_ + 8 * documents_ == room && sequences_ > 0;
+    if (multimodal) {
+      fail(text("has a mode for each of its {} sequences: a multimodal dataset", sequences_),
+           "prepare a dataset of text alone");
+    }
+    fail(text("is {} bytes long, which {} sequences and {} document indices do not give", index_.size(), sequences_,
+              documents_),
+         kCutOff);
+  }
+
+  std::string where_;
+  std::span<const std::byte> index_;
+  std::uint64_t sequences_ = 0, documents_ = 0;
+};
+
+} // namespace
+
+TokenIndex read_token_index(const std::filesystem::path& file, std::span<const std::byte> index,
+                            const std::filesystem::path& bin_file, std::uint64_t bin_bytes) {
+  Reader reader(file, index);
+  TokenIndex out = reader.header();
+  const auto limit = static_cast<std::int64_t>(bin_bytes / bytes_of(out.type));
+  out.tokens = reader.tokens(out.type, limit);
+  reader.check_documents();
+  const std::uint64_t expected = static_cast<std::uint64_t>(out.tokens) * bytes_of(out.type);
+  if (bin_bytes != expected) {
+    throw Error(text("is {} bytes long, but the sizes in {} add up to {}{} tokens of {} bytes: {}", bin_bytes,
+                     file.filename(), out.tokens > limit ? "at least " : "", out.tokens, bytes_of(out.type), expected),
+                bin_file.string(), "the two files do not belong together, or one of them was cut off");
+  }
+  return out;
+}
+
+} // namespace triax::data

@@ -1,0 +1,137 @@
+#include "data/token_writer.hpp"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "data/token_format.hpp"
+#include "data/tokenizer.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+namespace {
+
+/// Sizes are 32-bit: a longer document becomes several sequences, as the format allows.
+constexpr std::int64_t kLongestSequence = std::int64_t{1} << 30;
+constexpr std::int64_t kBlock = 1 << 14; // numbers copied at a time
+
+} // namespace
+
+std::array<std::filesystem::path, 3> dataset_files(const std::filesystem::path& prefix) {
+  return {beside(prefix, ".bin"), beside(prefix, ".json"), beside(prefix, ".idx")};
+}
+
+std::filesystem::path partial(const std::filesystem::path& file) {
+  return beside(file, ".partial");
+}
+
+TokenWriter::TokenWriter(const std::filesystem::path& prefix) : prefix_(prefix) {
+  const auto open = [](const std::filesystem::path& file, OutputFile::Lasting lasting) {
+    return std::make_unique<OutputFile>(partial(file), lasting);
+  };
+  const auto [bin, json, index] = dataset_files(prefix);
+  bin_ = open(bin, OutputFile::Lasting::named);
+  try {
+    index_ = open(index, OutputFile::Lasting::named);
+    json_ = open(json, OutputFile::Lasting::named);
+    document_ends_ = open(beside(prefix, ".documents"), OutputFile::Lasting::anonymous);
+    const std::array<char, kIndexHeaderBytes> room{}; // the counts are known at the end
+    index_->write(room.data(), room.size());
+    end_document();
+  } catch (...) { // the destructor of a half-made object does not run
+    std::error_code ignored;
+    if (json_) std::filesystem::remove(partial(json), ignored);
+    if (index_) std::filesystem::remove(partial(index), ignored);
+    std::filesystem::remove(partial(bin), ignored);
+    throw;
+  }
+}
+
+TokenWriter::~TokenWriter() {
+  if (committed_) return;
+  std::error_code ignored;
+  for (const auto& file : dataset_files(prefix_)) std::filesystem::remove(partial(file), ignored);
+}
+
+void TokenWriter::add(std::span<const std::uint16_t> tokens) {
+  while (!tokens.empty()) {
+    const auto taken = static_cast<std::size_t>(
+        std::min(static_cast<std::int64_t>(tokens.size()), kLongestSequence - sequence_tokens_));
+    bin_->write(tokens.data(), taken * sizeof(std::uint16_t));
+    sequence_tokens_ += static_cast<std::int64_t>(taken);
+    tokens_ += static_cast<std::int64_t>(taken);
+    tokens = tokens.subspan(taken);
+    if (sequence_tokens_ == kLongestSequence) end_sequence();
+  }
+}
+
+void TokenWriter::end_sequence() {
+  const auto size = static_cast<std::int32_t>(sequence_tokens_);
+  index_->write(&size, sizeof size);
+  ++sequences_;
+  sequence_tokens_ = 0;
+}
+
+void TokenWriter::end_document() {
+  if (sequence_tokens_ > 0) end_sequence();
+  document_ends_->write(&sequences_, sizeof sequences_);
+  documents_ = static_cast<std::int64_t>(document_ends_->bytes() / sizeof sequences_) - 1; // the first is the 0
+}
+
+void TokenWriter::finish() {
+  write_pointers();
+  write_documents();
+  std::string header(kIndexMagic);
+  const auto append = [&header](const auto& value) {
+    header.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  append(kIndexVersion);
+  append(TokenType::u16);
+  append(static_cast<std::uint64_t>(sequences_));
+  append(static_cast<std::uint64_t>(documents_ + 1));
+  index_->write_at(0, header.data(), header.size());
+  const std::string info = tokenizer_json();
+  json_->write(info.data(), info.size());
+  bin_->close();
+  index_->close();
+  json_->close();
+}
+
+void TokenWriter::write_pointers() {
+  std::vector<std::int32_t> sizes(kBlock);
+  std::int64_t pointer = 0;
+  for (std::int64_t first = 0; first < sequences_; first += kBlock) {
+    sizes.resize(static_cast<std::size_t>(std::min(kBlock, sequences_ - first)));
+    index_->read_at(kIndexHeaderBytes + 4 * static_cast<std::uint64_t>(first), sizes.data(), 4 * sizes.size());
+    for (const std::int32_t size : sizes) {
+      index_->write(&pointer, sizeof pointer);
+      pointer += size * static_cast<std::int64_t>(sizeof(std::uint16_t));
+    }
+  }
+}
+
+void TokenWriter::write_documents() {
+  std::vector<std::int64_t> ends(kBlock);
+  for (std::int64_t first = 0; first < documents_ + 1; first += kBlock) {
+    ends.resize(static_cast<std::size_t>(std::min(kBlock, documents_ + 1 - first)));
+    document_ends_->read_at(8 * static_cast<std::uint64_t>(first), ends.data(), 8 * ends.size());
+    index_->write(ends.data(), 8 * ends.size());
+  }
+}
+
+void TokenWriter::commit() {
+  std::error_code failure;
+  const auto files = dataset_files(prefix_);
+  // The old index goes first: at no time is there an index beside tokens that are not its own.
+  std::filesystem::remove(files.back(), failure);
+  for (const auto& file : files) {
+    std::filesystem::rename(partial(file), file, failure);
+    if (failure)
+      throw Error(text("cannot be named {}: {}", file.filename(), failure.message()), partial(file).string());
+  }
+  committed_ = true;
+}
+
+} // namespace triax::data

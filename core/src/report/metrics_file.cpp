@@ -1,0 +1,56 @@
+#include "report/metrics_file.hpp"
+
+#include <cerrno>
+#include <system_error>
+
+#include "report/json.hpp"
+#include "triax/error.hpp"
+
+namespace triax::report {
+
+namespace {
+
+JsonObject traffic(const std::vector<GroupTraffic>& groups) {
+  JsonObject out;
+  for (const GroupTraffic& group : groups) {
+    JsonObject one;
+    one.set("plugin", group.plugin);
+    one.set("ops", group.ops).set("bytes_out", group.bytes_out).set("bytes_in", group.bytes_in);
+    out.set(group.group, std::move(one));
+  }
+  return out;
+}
+
+} // namespace
+
+std::string to_json(const StepRecord& record) {
+  JsonObject out;
+  try {
+    out.set("step", record.step);
+    out.set("loss", record.loss).set("grad_norm", record.grad_norm).set("lr", record.lr);
+    out.set("tokens_per_s", record.tokens_per_s).set("step_ms", record.step_ms);
+    out.set("model_tflops", record.model_tflops).set("bubble_rate", record.bubble_rate);
+    out.set("comm", traffic(record.comm));
+    if (record.eval_loss) out.set("eval_loss", *record.eval_loss);
+    if (record.eval_perplexity) out.set("eval_perplexity", *record.eval_perplexity);
+  } catch (const Error& error) {
+    throw Error(error.message(), text("step {}", record.step));
+  }
+  return out.line();
+}
+
+MetricsFile::MetricsFile(const std::filesystem::path& file) : path_(file), out_(file) {
+  if (!out_) throw Error("cannot be opened: " + std::generic_category().message(errno), path_.string());
+}
+
+void MetricsFile::write(const StepRecord& record) {
+  errno = 0;
+  out_ << to_json(record) << '\n' << std::flush;
+  if (!out_) {
+    throw Error(
+        text("the record of step {} cannot be written: {}", record.step, std::generic_category().message(errno)),
+        path_.string());
+  }
+}
+
+} // namespace triax::report

@@ -1,0 +1,108 @@
+#include "report/progress.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <vector>
+
+#include "report/terminal.hpp"
+#include "report/units.hpp"
+#include "triax/text.hpp"
+
+namespace triax::report {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kLineEvery = std::chrono::seconds(10);
+constexpr auto kBarEvery = std::chrono::milliseconds(100); // fast steps must not be slowed down by a terminal
+constexpr int kBarCells = 24;
+constexpr int kFewestCells = 6;
+
+std::string four_decimals(double value) {
+  std::array<char, 64> out{};
+  std::snprintf(out.data(), out.size(), "%.4f", value);
+  return out.data();
+}
+
+std::string bar_of(double share, int cells, bool colour) {
+  const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
+  std::string filled(static_cast<std::size_t>(done), '=');
+  if (done > 0 && done < cells) filled.back() = '>';
+  if (colour) filled = "\x1b[32m" + filled + "\x1b[0m";
+  return "[" + filled + std::string(static_cast<std::size_t>(cells - done), ' ') + "]";
+}
+
+} // namespace
+
+Progress::Progress(std::ostream& out, bool terminal, bool colour, int columns, std::int64_t steps, ProgressClock clock)
+    : out_(&out), terminal_(terminal), colour_(colour), columns_(columns), steps_(steps), clock_(std::move(clock)) {}
+
+Progress Progress::for_stderr(std::int64_t steps) {
+  const Terminal found = stderr_terminal();
+  return {std::cerr, found.terminal, found.colour, found.columns, steps};
+}
+
+void Progress::update(const StepRecord& record) {
+  // An average over about ten steps: the time left must neither jump nor keep the first, slow steps for ever.
+  smoothed_ms_ = last_ ? smoothed_ms_ + (record.step_ms - smoothed_ms_) / 10 : record.step_ms;
+  last_ = Shown{record.step, record.loss, record.tokens_per_s, record.eval_loss ? record.eval_loss : last_eval()};
+  shown_ = false;
+  const steady_clock::time_point now = clock_();
+  if (last_written_ && now - *last_written_ < (terminal_ ? steady_clock::duration(kBarEvery) : kLineEvery)) return;
+  last_written_ = now;
+  write();
+}
+
+void Progress::finish() {
+  if (!last_) return;
+  if (terminal_) {
+    *out_ << kClearLine << line(false) << '\n' << std::flush;
+  } else if (!shown_) {
+    write();
+  }
+  last_.reset();
+}
+
+void Progress::write() {
+  if (terminal_) {
+    *out_ << kClearLine << line(true) << std::flush;
+  } else {
+    *out_ << line(false) << '\n' << std::flush;
+  }
+  shown_ = true;
+}
+
+std::optional<double> Progress::last_eval() const {
+  return last_ ? last_->eval_loss : std::nullopt;
+}
+
+std::string Progress::line(bool bar) const {
+  const double share = steps_ > 0 ? static_cast<double>(last_->step) / static_cast<double>(steps_) : 0;
+  const std::int64_t left = std::max<std::int64_t>(0, steps_ - last_->step);
+  std::vector<std::string> parts = {text("step {}/{}", last_->step, steps_), "loss " + four_decimals(last_->loss)};
+  if (last_->eval_loss) parts.push_back("eval " + four_decimals(*last_->eval_loss));
+  parts.push_back(count_text(last_->tokens_per_s) + " tokens/s");
+  if (left > 0) parts.push_back(duration_text(smoothed_ms_ / 1000 * static_cast<double>(left)) + " left");
+
+  if (!bar) return joined(parts, parts.size());
+  // The last column stays free: terminals wrap there, and a wrapped bar cannot be taken back. What is least missed goes
+  // first: the bar, then the parts from the end.
+  const int room = std::max(0, columns_ - 1);
+  std::size_t count = parts.size();
+  while (count > 1 && static_cast<int>(joined(parts, count).size()) > room) --count;
+  const std::string shown = joined(parts, count).substr(0, static_cast<std::size_t>(room));
+  const int cells = std::min(kBarCells, room - static_cast<int>(shown.size()) - 4);
+  if (count < parts.size() || cells < kFewestCells) return shown;
+  return bar_of(share, cells, colour_) + "  " + shown;
+}
+
+std::string Progress::joined(const std::vector<std::string>& parts, std::size_t count) {
+  std::string out;
+  for (std::size_t i = 0; i < count; ++i) out += (i ? "  " : "") + parts[i];
+  return out;
+}
+
+} // namespace triax::report

@@ -1,0 +1,88 @@
+#include "report/run_log.hpp"
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/basic_file_sink.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "report/terminal.hpp"
+#include "triax/error.hpp"
+
+namespace triax::report {
+
+namespace {
+
+struct LevelRow {
+  LogLevel level;
+  spdlog::level::level_enum theirs;
+  std::string_view name;
+};
+
+constexpr std::array<LevelRow, 5> kLevels = {{{LogLevel::trace, spdlog::level::trace, "trace"},
+                                              {LogLevel::debug, spdlog::level::debug, "debug"},
+                                              {LogLevel::info, spdlog::level::info, "info"},
+                                              {LogLevel::warn, spdlog::level::warn, "warn"},
+                                              {LogLevel::error, spdlog::level::err, "error"}}};
+
+spdlog::level::level_enum theirs(LogLevel level) {
+  return kLevels[static_cast<std::size_t>(level)].theirs;
+}
+
+/// "2026-01-31 12:00:00.123 info rank 0: the line"
+std::string pattern(int rank) {
+  return text("%Y-%m-%d %H:%M:%S.%e %^%l%$ rank {}: %v", rank);
+}
+
+class RunLog final : public Log {
+ public:
+  RunLog(LogLevel level, std::vector<spdlog::sink_ptr> sinks) : logger_("", sinks.begin(), sinks.end()) {
+    logger_.set_level(theirs(level));
+    // A run may be killed at any time, and the last lines are the ones that tell why.
+    logger_.flush_on(spdlog::level::trace);
+  }
+
+  bool enabled(LogLevel level) const noexcept override { return logger_.should_log(theirs(level)); }
+  void write(LogLevel level, std::string_view line) noexcept override {
+    logger_.log(spdlog::source_loc{}, theirs(level), spdlog::string_view_t(line.data(), line.size()));
+  }
+
+ private:
+  spdlog::logger logger_;
+};
+
+spdlog::sink_ptr stderr_sink(int rank) {
+  const Terminal terminal = stderr_terminal();
+  const auto mode = terminal.colour ? spdlog::color_mode::always : spdlog::color_mode::never;
+  auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
+  sink->set_pattern((terminal.terminal ? kClearLine : "") + pattern(rank)); // over the bar, which comes back
+  return sink;
+}
+
+} // namespace
+
+std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank) {
+  std::vector<spdlog::sink_ptr> sinks = {stderr_sink(rank)};
+  if (!file.empty()) {
+    try {
+      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string()));
+    } catch (const spdlog::spdlog_ex& error) {
+      throw Error(text("the log cannot be opened: {}", error.what()), file.string());
+    }
+    sinks.back()->set_pattern(pattern(rank));
+  }
+  return std::make_unique<RunLog>(level, std::move(sinks));
+}
+
+LogLevel parse_level(std::string_view level) {
+  std::string known;
+  for (const LevelRow& row : kLevels) {
+    if (row.name == level) return row.level;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw Error(text("\"{}\" is no log level", level), "log.level", "use one of " + known);
+}
+
+} // namespace triax::report

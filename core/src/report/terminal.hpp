@@ -1,0 +1,23 @@
+// What stderr is: whether a bar can be drawn on it, in how many columns, and whether colour is wanted.
+//
+// Threads: any. Ownership: values. Blocking: asks the system, does not wait.
+#pragma once
+
+namespace triax::report {
+
+/// Takes a bar, or half of one, off the line before something else is written on it.
+inline constexpr const char* kClearLine = "\r\x1b[K";
+
+struct Terminal {
+  bool terminal = false; // lines can be rewritten
+  bool colour = false;
+  int columns = 80;
+};
+
+/// A terminal that cannot move its cursor (TERM=dumb) counts as none; NO_COLOR, set and not empty, means no colour.
+Terminal stderr_terminal();
+
+/// The same, from what it depends on; null: not set.
+Terminal decide_terminal(bool is_terminal, const char* term, const char* no_color, int columns);
+
+} // namespace triax::report

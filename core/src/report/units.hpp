@@ -1,0 +1,18 @@
+// Numbers as people read them: 1.2 M, 3.4 GB, 1 h 02 min.
+//
+// Threads: pure. Ownership: values. Blocking: never. Three significant digits; decimal multiples (1 kB = 1000 B).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace triax::report {
+
+/// "980", "12.3 k", "1.2 M"; whole numbers below 1000 stay as they are.
+std::string count_text(double count);
+/// "512 B", "3.4 GB"
+std::string bytes_text(std::uint64_t bytes);
+/// "340 ms", "12 s", "4 min 02 s", "1 h 02 min", "3 d 04 h"; "?" for what is no duration (negative, not finite).
+std::string duration_text(double seconds);
+
+} // namespace triax::report
