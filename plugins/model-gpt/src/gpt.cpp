@@ -52,16 +52,20 @@ class Gpt final : public Model {
                  hidden, heads)
           .hint("use hidden {}, or heads {}", nearest(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
                 nearest(heads, hidden, [&](auto a) { return hidden % a == 0; }));
-    if (heads % tensor != 0)
+    if (heads % tensor != 0) {
+      const std::string fits = nearest(heads, hidden, [&](auto a) { return a % tensor == 0 && hidden % a == 0; });
       return Support::no("model.heads = {} does not divide by parallel.tensor = {}: each tensor rank takes whole heads",
                          heads, tensor)
-          .hint("use heads {}, or tensor {}",
-                nearest(heads, hidden, [&](auto a) { return a % tensor == 0 && hidden % a == 0; }),
+          .hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
                 nearest(tensor, heads, [&](auto t) { return heads % t == 0; }));
-    if (request.vocab < tensor)
-      return Support::no("model.vocab = {} is less than parallel.tensor = {}: each tensor rank takes tokens of it",
+    }
+    const auto all_have_tokens = [&](int t) { return vocab_range(request.vocab, t, t - 1).valid > 0; };
+    if (!all_have_tokens(layout.tensor()))
+      return Support::no("model.vocab = {} over parallel.tensor = {} leaves a tensor rank without tokens",
                          request.vocab, tensor)
-          .hint("use tensor {} or less", request.vocab);
+          .hint("use tensor {}", nearest(tensor, tensor, [&](auto t) {
+                  return heads % t == 0 && all_have_tokens(static_cast<int>(t));
+                }));
     if (!is_floating(request.compute))
       return Support::no("model-gpt computes in a floating-point type, not {}", triax::name_of(request.compute));
     return Support::yes();

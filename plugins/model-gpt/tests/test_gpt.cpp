@@ -33,7 +33,8 @@ TEST(Gpt, RefusesInWords) {
   EXPECT_EQ(hidden.hint(), "use hidden 99 or 102, or heads 2 or 4");
 
   const Support vocab = refusal({.hidden = 64, .heads = 16}, 16);
-  EXPECT_EQ(vocab.reason(), "model.vocab = 11 is less than parallel.tensor = 16: each tensor rank takes tokens of it");
+  EXPECT_EQ(vocab.reason(), "model.vocab = 11 over parallel.tensor = 16 leaves a tensor rank without tokens");
+  EXPECT_EQ(vocab.hint(), "use tensor 4"); // with 8, parts of 2 tokens leave nothing for the last two
 }
 
 TEST(Gpt, HintsAreValid) {
