@@ -1,0 +1,36 @@
+// Matrix products by oneDNN: one single-threaded sgemm per tile, tiles fixed by the shape.
+//
+// With more than one thread oneDNN may split K and so give other bits than with one; a tile is never split over K, so a
+// product has the same bits for any number of threads. Threads: pure functions, any thread. Blocking: they compute.
+// Ownership: none. Errors: Error with oneDNN's status.
+#pragma once
+
+#include <cstdint>
+
+namespace triax::cpu {
+
+/// d = alpha * op(a) op(b) + beta * d; row-major; ld* are the distances between rows. d [m, n], K is k.
+struct Product {
+  float* d;
+  const float *a, *b;
+  std::int64_t ldd, lda, ldb;
+  std::int64_t m, n, k;
+  bool transpose_a = false, transpose_b = false;
+  float alpha = 1, beta = 0;
+};
+
+/// How d is cut.
+struct Tiles {
+  std::int64_t rows, columns; // of a tile; the last ones may be smaller
+  std::int64_t row_tiles, column_tiles;
+  std::int64_t count() const { return row_tiles * column_tiles; }
+};
+Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k);
+
+/// Tile `index` of d as a product of its own; tiles of one row of tiles come one after another.
+Product tile(const Product& product, const Tiles& tiles, std::int64_t index);
+
+/// In the calling thread.
+void multiply(const Product& product);
+
+} // namespace triax::cpu

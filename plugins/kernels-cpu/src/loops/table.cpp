@@ -1,0 +1,44 @@
+// The loops for one instruction set, as a table. Compiled once for each, with its flags and its namespace TRIAX_LOOPS.
+#include "loops/elementwise.hpp"
+#include "loops/norm.hpp"
+#include "loops/optimizer.hpp"
+#include "loops/softmax.hpp"
+
+#define TRIAX_TEXT_OF(x) #x
+#define TRIAX_TEXT(x) TRIAX_TEXT_OF(x)
+
+namespace triax::cpu::TRIAX_LOOPS {
+
+const Loops& loops();
+
+const Loops& loops() {
+  static constexpr Loops kLoops{.name = TRIAX_TEXT(TRIAX_LOOPS),
+                                .add = add,
+                                .scale = scale,
+                                .gelu = gelu,
+                                .gelu_bwd = gelu_bwd,
+                                .silu_mul = silu_mul,
+                                .silu_mul_bwd = silu_mul_bwd,
+                                .rotate = rotate,
+                                .dropout = dropout,
+                                .bias_gelu = bias_gelu,
+                                .bias_dropout_add = bias_dropout_add,
+                                .norm = norm,
+                                .norm_bwd = norm_bwd,
+                                .column_sums = column_sums,
+                                .norm_bwd_weight = norm_bwd_weight,
+                                .sum_squares = sum_squares,
+                                .nonfinite = nonfinite,
+                                .softmax = softmax,
+                                .softmax_bwd = softmax_bwd,
+                                .attention_bwd = attention_bwd,
+                                .dot = dot,
+                                .row_max = row_max,
+                                .sum_exp = sum_exp,
+                                .exp_scaled = exp_scaled,
+                                .adamw = adamw,
+                                .sgd = sgd};
+  return kLoops;
+}
+
+} // namespace triax::cpu::TRIAX_LOOPS

@@ -1,0 +1,61 @@
+// The optimizers' updates of one flat shard.
+#include <cmath>
+
+#include "kernels.hpp"
+
+namespace triax::cpu {
+
+namespace {
+
+const StepScalars& scalars_of(const StepScalars* scalars, Op op) {
+  if (!scalars) throw Error(text("{}: the step's scalars are not given", name_of(op)));
+  if (scalars->step < 1) throw Error(text("{}: step {} is given; steps count from 1", name_of(op), scalars->step));
+  return *scalars;
+}
+
+float inverse_correction(double beta, std::int64_t step) {
+  return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(step))));
+}
+
+void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) {
+  if (!working.empty()) std::copy_n(master + begin, n, working.as<float>() + begin);
+}
+
+} // namespace
+
+void CpuKernels::do_adamw(const AdamW& args, const OpContext&) {
+  const StepScalars& now = scalars_of(args.scalars, Op::adamw);
+  if (now.skip != 0) return;
+  const AdamWStep step{.lr = now.lr,
+                       .clip = now.clip,
+                       .beta1 = static_cast<float>(args.beta1),
+                       .beta2 = static_cast<float>(args.beta2),
+                       .inverse_correction1 = inverse_correction(args.beta1, now.step),
+                       .inverse_correction2 = inverse_correction(args.beta2, now.step),
+                       .eps = static_cast<float>(args.eps),
+                       .decay = static_cast<float>(args.decay)};
+  float* p = args.master.as<float>();
+  by_elements(args.master.elements(), [&](std::int64_t begin, std::int64_t n) {
+    loops_.adamw(p + begin, args.gradient.as<const float>() + begin, args.m.as<float>() + begin,
+                 args.v.as<float>() + begin, n, step);
+    write_working(args.working, p, begin, n);
+  });
+}
+
+void CpuKernels::do_sgd(const Sgd& args, const OpContext&) {
+  const StepScalars& now = scalars_of(args.scalars, Op::sgd);
+  if (now.skip != 0) return;
+  const SgdStep step{.lr = now.lr,
+                     .clip = now.clip,
+                     .momentum = static_cast<float>(args.momentum),
+                     .decay = static_cast<float>(args.decay),
+                     .first = now.step == 1};
+  float* p = args.master.as<float>();
+  float* velocity = args.momentum != 0 ? args.velocity.as<float>() : nullptr;
+  by_elements(args.master.elements(), [&](std::int64_t begin, std::int64_t n) {
+    loops_.sgd(p + begin, args.gradient.as<const float>() + begin, velocity ? velocity + begin : nullptr, n, step);
+    write_working(args.working, p, begin, n);
+  });
+}
+
+} // namespace triax::cpu

@@ -1,0 +1,143 @@
+// What the set computes, and the scratch it needs.
+#include "kernels.hpp"
+
+namespace triax::cpu {
+
+namespace {
+
+Support only_f32(std::string_view what, DType type) {
+  if (type == DType::f32) return Support::yes();
+  return Support::no("kernels-cpu computes in f32, and {} is {} (train.precision)", what, name_of(type))
+      .hint("use train.precision f32, or a kernel set that computes in {}", name_of(type));
+}
+
+// The view whose type is that of the whole operation; call_of() has compared the others with it.
+const TensorView& data_of(const Gemm& args) {
+  return args.a;
+}
+const TensorView& data_of(const BiasAdd& args) {
+  return args.x;
+}
+const TensorView& data_of(const BiasBwd& args) {
+  return args.dy;
+}
+const TensorView& data_of(const Add& args) {
+  return args.a;
+}
+const TensorView& data_of(const Dropout& args) {
+  return args.x;
+}
+const TensorView& data_of(const ActFwd& args) {
+  return args.x;
+}
+const TensorView& data_of(const ActBwd& args) {
+  return args.x;
+}
+const TensorView& data_of(const NormFwd& args) {
+  return args.x;
+}
+const TensorView& data_of(const NormBwdInput& args) {
+  return args.x;
+}
+const TensorView& data_of(const NormBwdWeight& args) {
+  return args.x;
+}
+const TensorView& data_of(const SoftmaxFwd& args) {
+  return args.x;
+}
+const TensorView& data_of(const SoftmaxBwd& args) {
+  return args.y;
+}
+const TensorView& data_of(const Rope& args) {
+  return args.x;
+}
+const TensorView& data_of(const EmbedFwd& args) {
+  return args.y;
+}
+const TensorView& data_of(const EmbedBwd& args) {
+  return args.dy;
+}
+const TensorView& data_of(const XentMax& args) {
+  return args.logits;
+}
+const TensorView& data_of(const XentSums& args) {
+  return args.logits;
+}
+const TensorView& data_of(const XentLoss& args) {
+  return args.sum_exp;
+}
+const TensorView& data_of(const XentBwd& args) {
+  return args.logits;
+}
+const TensorView& data_of(const SumSquares& args) {
+  return args.x;
+}
+const TensorView& data_of(const Scale& args) {
+  return args.x;
+}
+const TensorView& data_of(const Nonfinite& args) {
+  return args.x;
+}
+// The master has one type with gradient and state; the working copy may differ from it.
+const TensorView& data_of(const AdamW& args) {
+  return args.working.empty() ? args.master : args.working;
+}
+const TensorView& data_of(const Sgd& args) {
+  return args.working.empty() ? args.master : args.working;
+}
+
+template <class Args>
+Support supports_args(const Args& args) {
+  return only_f32("the data", data_of(args).dtype());
+}
+Support supports_args(const AdamW& args) {
+  if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
+  return only_f32("the working copy", data_of(args).dtype());
+}
+Support supports_args(const Sgd& args) {
+  if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
+  return only_f32("the working copy", data_of(args).dtype());
+}
+
+std::size_t bytes(std::int64_t count, std::size_t of) {
+  return static_cast<std::size_t>(count) * of;
+}
+
+} // namespace
+
+Support CpuKernels::supports(const KernelRequest& request) const {
+  if (Support compute = only_f32("what layers compute in", request.compute); !compute) return compute;
+  return only_f32("what the optimizer steps in", request.master);
+}
+
+Support CpuKernels::supports(const OpCall& call) const {
+  switch (call.op) {
+#define TRIAX_OP(Args, name) \
+  case Op::name:             \
+    return supports_args(call.as<Args>());
+    TRIAX_PRIMITIVES(TRIAX_OP)
+#undef TRIAX_OP
+    default:
+      return KernelSet::supports(call); // of its primitives
+  }
+}
+
+std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
+  switch (call.op) {
+    case Op::rope:
+      return bytes(threads_ * call.as<Rope>().x.size(3), sizeof(float));
+    case Op::sum_squares:
+      return bytes(blocks_of(call.as<SumSquares>().x.elements()), sizeof(double));
+    case Op::attention_fwd:
+      return bytes(threads_, attention_scratch(call.as<AttentionFwd>()));
+    case Op::attention_bwd:
+      return bytes(threads_, attention_scratch(call.as<AttentionBwd>()));
+    case Op::bias_dropout_add:
+    case Op::bias_dropout_add_norm:
+      return 0; // fused: the temporary of the default is not needed
+    default:
+      return KernelSet::scratch_bytes(call);
+  }
+}
+
+} // namespace triax::cpu

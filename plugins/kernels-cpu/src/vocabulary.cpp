@@ -1,0 +1,88 @@
+// What runs over a vocabulary: embedding and cross-entropy.
+#include <cmath>
+
+#include "kernels.hpp"
+
+namespace triax::cpu {
+
+namespace {
+
+/// The place of token r in [begin, begin + valid), or -1.
+std::int64_t place_of(const TensorView& tokens, std::int64_t r, std::int64_t begin, std::int64_t valid) {
+  const std::int64_t place = tokens.as<const std::int32_t>()[r] - begin;
+  return place >= 0 && place < valid ? place : -1;
+}
+
+} // namespace
+
+void CpuKernels::do_embed_fwd(const EmbedFwd& args, const OpContext&) {
+  const std::int64_t h = args.y.size(-1);
+  by_rows(rows_of(args.y), h, [&](std::int64_t r) {
+    const std::int64_t row = place_of(args.tokens, r, args.begin, args.valid);
+    float* y = args.y.as<float>() + r * h;
+    if (row < 0) {
+      std::fill_n(y, h, 0.0f);
+    } else {
+      std::copy_n(args.table.as<const float>() + row * h, h, y);
+    }
+  });
+}
+
+// By columns: rows of one token must be added in order, and tokens repeat.
+void CpuKernels::do_embed_bwd(const EmbedBwd& args, const OpContext&) {
+  const std::int64_t h = args.dy.size(-1), rows = rows_of(args.dy);
+  by_columns(h, [&](std::int64_t column, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t row = place_of(args.tokens, r, args.begin, args.valid);
+      if (row < 0) continue;
+      float* to = args.dtable.as<float>() + row * h + column;
+      loops_.add(to, to, args.dy.as<const float>() + r * h + column, n);
+    }
+  });
+}
+
+void CpuKernels::do_xent_max(const XentMax& args, const OpContext&) {
+  const std::int64_t columns = args.logits.size(-1);
+  by_rows(rows_of(args.logits), columns, [&](std::int64_t r) {
+    args.max.as<float>()[r] = loops_.row_max(args.logits.as<const float>() + r * columns, args.valid);
+  });
+}
+
+void CpuKernels::do_xent_sums(const XentSums& args, const OpContext&) {
+  const std::int64_t columns = args.logits.size(-1);
+  by_rows(rows_of(args.logits), columns, [&](std::int64_t r) {
+    const float* x = args.logits.as<const float>() + r * columns;
+    const float max = args.max.as<const float>()[r];
+    const std::int64_t target = place_of(args.targets, r, args.begin, args.valid);
+    args.sum_exp.as<float>()[r] = loops_.sum_exp(x, max, args.valid);
+    args.target_logit.as<float>()[r] = target < 0 ? 0.0f : x[target] - max;
+  });
+}
+
+// One sample after another: they are few, and a row takes one logarithm.
+void CpuKernels::do_xent_loss(const XentLoss& args, const OpContext&) {
+  const std::int64_t rows = args.sum_exp.elements(), samples = args.loss.elements();
+  pool_->run(samples, [&](std::int64_t sample, int) {
+    double loss = 0;
+    for (std::int64_t r = sample; r < rows; r += samples) {
+      const double sum = args.sum_exp.as<const float>()[r], target = args.target_logit.as<const float>()[r];
+      loss += std::log(sum) - target;
+    }
+    args.loss.as<double>()[sample] = loss;
+  });
+}
+
+void CpuKernels::do_xent_bwd(const XentBwd& args, const OpContext&) {
+  const double scale = args.scale * (args.scalars ? static_cast<double>(args.scalars->loss_scale) : 1.0);
+  const std::int64_t columns = args.logits.size(-1);
+  by_rows(rows_of(args.logits), columns, [&](std::int64_t r) {
+    float* x = args.logits.as<float>() + r * columns;
+    const float factor = static_cast<float>(scale / static_cast<double>(args.sum_exp.as<const float>()[r]));
+    const std::int64_t target = place_of(args.targets, r, args.begin, args.valid);
+    loops_.exp_scaled(x, args.max.as<const float>()[r], factor, args.valid);
+    if (target >= 0) x[target] -= static_cast<float>(scale);
+    std::fill(x + args.valid, x + columns, 0.0f);
+  });
+}
+
+} // namespace triax::cpu
