@@ -25,6 +25,7 @@ class JsonObject {
   /// Throws Error naming the key unless `value` is finite: JSON has no other numbers.
   JsonObject& set(std::string_view key, double value);
   template <std::integral Value>
+  JsonObject& set(std::string_view key, Value value) {
     if constexpr (std::same_as<Value, bool>) {
       return set_bool(key, value);
     } else if constexpr (std::signed_integral<Value>) {
