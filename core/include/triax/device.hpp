@@ -121,6 +121,8 @@ class TRIAX_API HostTask {
   /// Goes on as far as it can without blocking; true when finished. Called again and again by the pump, on the rank's
   /// main thread. Must not throw: a failing task fails its Work's event and returns true.
   virtual bool advance() noexcept = 0;
+  /// Its stream goes while it is queued: it will not be called again.
+  virtual void dropped() noexcept {}
 };
 
 class TRIAX_API Stream {

@@ -15,6 +15,9 @@ HostStream::HostStream(std::string name, Device& device, std::vector<HostStream*
 
 HostStream::~HostStream() {
   std::erase(streams_, this);
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (HostTask* task = ring_[(head_ + i) % ring_.size()].task) task->dropped();
+  }
 }
 
 void HostStream::wait(const Event& event) {

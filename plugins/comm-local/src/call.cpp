@@ -14,9 +14,13 @@ bool Call::advance() noexcept {
   } else if (!hub_.aborted() || !fail_when_quiet()) {
     return false;
   }
-  queued_ = false;
-  const std::shared_ptr<void> last = std::move(pool_); // may hold the last reference to this object
+  forget_queue();
   return true;
+}
+
+void Call::forget_queue() noexcept {
+  queued_ = false;
+  const std::shared_ptr<void> last = std::move(pool_); // may be the last reference to the pool that holds this
 }
 
 bool Call::fail_when_quiet() noexcept {

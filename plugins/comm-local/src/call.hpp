@@ -16,6 +16,7 @@ class Call : public HostTask {
   Call(Hub& hub, int member) : hub_(hub), member_(member) {}
 
   bool advance() noexcept final;
+  void dropped() noexcept final { forget_queue(); }
   /// Fails the event once no member touches another's memory; true when it has fired. After an abort only.
   bool fail_when_quiet() noexcept;
   bool queued() const noexcept { return queued_; }
@@ -42,6 +43,9 @@ class Call : public HostTask {
   const int member_;
 
  private:
+  /// May end this object's life.
+  void forget_queue() noexcept;
+
   HostEvent event_;
   std::shared_ptr<void> pool_;
   bool queued_ = false, failed_ = false;
