@@ -1,0 +1,74 @@
+// Counting and allocating a rank's memory.
+#include "executor/memory.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+namespace {
+
+std::unique_ptr<Memory> block(Device& device, const char* what, std::size_t bytes, MemoryKind kind, Stream& stream) {
+  std::unique_ptr<Memory> memory;
+  try {
+    memory = device.allocate(bytes, kind);
+  } catch (const Error& error) {
+    throw Error(text("{} do not fit: {}", what, error.message()), error.where(), error.hint());
+  }
+  if (kind == MemoryKind::device && bytes > 0)
+    device.fill({memory->data(), DType::u8, {static_cast<std::int64_t>(bytes)}}, 0, stream);
+  return memory;
+}
+
+} // namespace
+
+TensorView Overlay::tensor(DType dtype, const Shape& shape) {
+  const TensorView view(base_ ? base_ + used_ : nullptr, dtype, shape);
+  used_ += Arena::aligned(view.bytes());
+  most_ = std::max(most_, used_);
+  return view;
+}
+
+RankMemory::RankMemory() = default;
+
+std::size_t RankMemory::workspace() const {
+  return transient.most() + between[0].most() + between[1].most();
+}
+
+RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, std::size_t scratch, Stream& stream) {
+  RankMemory out;
+  const auto arena = [&](const char* what, const Arena& of, MemoryKind kind) {
+    return Arena(what, block(device, what, of.used(), kind, stream));
+  };
+  out.weights = arena("weights", counted.weights, MemoryKind::device);
+  out.working = arena("working weights", counted.working, MemoryKind::device);
+  out.gradients = arena("gradients", counted.gradients, MemoryKind::device);
+  out.optimizer = arena("optimizer state", counted.optimizer, MemoryKind::device);
+  out.activations = arena("activations", counted.activations, MemoryKind::device);
+  out.batches = arena("batches", counted.batches, MemoryKind::device);
+  out.values = arena("step values", counted.values, MemoryKind::device);
+  out.staging = arena("staging", counted.staging, MemoryKind::pinned);
+
+  out.workspace_ = block(device, "activations between layers", counted.workspace(), MemoryKind::device, stream);
+  auto* base = static_cast<std::byte*>(out.workspace_->data());
+  out.transient = Overlay(base);
+  out.between[0] = Overlay(base + counted.transient.most());
+  out.between[1] = Overlay(base + counted.transient.most() + counted.between[0].most());
+
+  out.scratch_ = block(device, "scratch", scratch, MemoryKind::device, stream);
+  out.scratch = {static_cast<std::byte*>(out.scratch_->data()), scratch};
+  return out;
+}
+
+std::vector<RankMemory::Row> RankMemory::rows(std::size_t scratch_bytes) const {
+  return {{"weights", weights.used()},
+          {"working weights", working.used()},
+          {"gradients", gradients.used()},
+          {"optimizer state", optimizer.used()},
+          {"activations", activations.used() + workspace()},
+          {"batches", batches.used() + values.used() + staging.used()},
+          {"scratch", scratch_bytes}};
+}
+
+} // namespace triax::executor

@@ -1,0 +1,98 @@
+// Running a stage: for each layer, the views of what is alive in the action at hand.
+#include "executor/stage.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+namespace {
+
+using schedule::Kind;
+using schedule::Pool;
+using schedule::ProgramAction;
+
+int slot_of(const schedule::Slots& slots, Pool pool) {
+  return slots[static_cast<std::size_t>(pool)];
+}
+
+} // namespace
+
+TensorView Stage::view(const Home& home, const ProgramAction& action, const MicrobatchViews& batch) {
+  switch (home.where) {
+    case Home::Where::tokens:
+      return batch.tokens;
+    case Home::Where::targets:
+      return batch.targets;
+    case Home::Where::shared:
+      return action.kind == Kind::forward ? home.shared : TensorView{};
+    case Home::Where::pool:
+      break;
+  }
+  if (schedule::touches(action.kind, home.pool))
+    return home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
+  return action.kind == Kind::backward ? home.shared : TensorView{};
+}
+
+TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction& action,
+                         const MicrobatchViews& batch) const {
+  const int consumer = layers_[at].consumer[index];
+  if (consumer < 0) return batch.loss;
+  if (at + 1 < layers_.size()) return view(layers_[at + 1].in[static_cast<std::size_t>(consumer)], action, batch);
+  const Home& home = after_->layers_.front().in[static_cast<std::size_t>(consumer)];
+  return home.slots[static_cast<std::size_t>(slot_of(action.handed, home.pool))];
+}
+
+TensorView Stage::output_gradient(std::size_t at, std::size_t index, const ProgramAction& action) const {
+  const int consumer = layers_[at].consumer[index];
+  if (consumer < 0) return {};
+  if (at + 1 < layers_.size()) return layers_[at + 1].input_gradients[static_cast<std::size_t>(consumer)];
+  return layers_[at].output_gradients[index][static_cast<std::size_t>(slot_of(action.own, Pool::gradient))];
+}
+
+TensorView Stage::input_gradient(std::size_t at, std::size_t index, const ProgramAction& action) const {
+  if (at > 0 || !before_) return layers_[at].input_gradients[index];
+  const Held& producer = before_->layers_.back();
+  const auto output = std::ranges::find(producer.consumer, static_cast<int>(index));
+  if (output == producer.consumer.end()) return {}; // tokens and targets have no gradient
+  const auto slot = static_cast<std::size_t>(slot_of(action.handed, Pool::gradient));
+  return producer.output_gradients[static_cast<std::size_t>(output - producer.consumer.begin())][slot];
+}
+
+void Stage::collect(std::size_t at, const ProgramAction& action, const MicrobatchViews& batch) {
+  const Held& held = layers_[at];
+  for (std::vector<TensorView>* views : {&handed_.in, &handed_.out, &handed_.dout, &handed_.din, &handed_.stash})
+    views->clear();
+  for (const Home& home : held.in) handed_.in.push_back(view(home, action, batch));
+  for (const Home& home : held.stash) handed_.stash.push_back(view(home, action, batch));
+  if (action.kind == Kind::backward_weight) return;
+  if (action.kind == Kind::forward) {
+    for (std::size_t i = 0; i < held.consumer.size(); ++i) handed_.out.push_back(output(at, i, action, batch));
+    return;
+  }
+  for (std::size_t i = 0; i < held.consumer.size(); ++i) handed_.dout.push_back(output_gradient(at, i, action));
+  for (std::size_t i = 0; i < held.in.size(); ++i) handed_.din.push_back(input_gradient(at, i, action));
+}
+
+void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
+  Held& held = layers_[at];
+  if (kind == Kind::forward) held.layer->forward(call, held.working, handed_.in, handed_.out, handed_.stash);
+  if (kind == Kind::backward || kind == Kind::backward_input)
+    held.layer->backward_input(call, held.working, handed_.in, handed_.dout, handed_.din, handed_.stash,
+                               held.accumulators);
+  if (kind == Kind::backward || kind == Kind::backward_weight)
+    held.layer->backward_weight(call, handed_.in, handed_.stash, held.accumulators);
+}
+
+void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch) {
+  TRIAX_REQUIRE(schedule::rule(action.kind).scope == schedule::Scope::microbatch, "{} runs no layers",
+                schedule::rule(action.kind).name);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
+    collect(at, action, batch);
+    run_layer(at, action.kind, call);
+  }
+}
+
+} // namespace triax::executor

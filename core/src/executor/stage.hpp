@@ -1,0 +1,87 @@
+// A stage: the layers of one model chunk, and where each of their tensors is while they run.
+//
+// Threads: the rank's main thread. Ownership: owns its layers; views point into RankMemory; neighbour stages of the
+// same rank are borrowed. Blocking: as the layers: work is put on the stream. Errors: Error where layers do not fit
+// together.
+//
+// A tensor with a life beyond one call lives in a slot of a pool (schedule/rules.hpp), one slot per microbatch in
+// flight. Layers are handed views of what is alive in the action at hand; for anything else the view is empty, so that
+// reading what was not declared cannot pass unnoticed. Within a whole backward, a layer's I is followed by its W at
+// once; gradients between layers take turns in two buffers.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "executor/batches.hpp"
+#include "executor/parameters.hpp"
+#include "schedule/program.hpp"
+#include "triax/model.hpp"
+
+namespace triax::executor {
+
+class Stage {
+ public:
+  /// `first`: number of its first layer in the model.
+  Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers);
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  int index() const { return index_; }
+  std::vector<Parameters::NumberedLayer> numbered_layers() const;
+
+  /// Joins the outputs of `before`, null for the first stage, to this stage's inputs. Before place(), for every stage
+  /// in turn.
+  void follow(Stage* before);
+  /// Before place(), for the last stage: its outputs must be the loss alone.
+  void end_with_loss();
+
+  /// `slots`: how many of each pool. The parameters must have been placed.
+  void place(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
+
+  /// Runs the layers of an F, B, I or W. `call` has everything that does not depend on the layer.
+  void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch);
+
+ private:
+  /// Where a tensor is.
+  struct Home {
+    enum class Where : std::uint8_t { tokens, targets, pool, shared };
+    Where where = Where::shared;
+    schedule::Pool pool = schedule::Pool::stash_i;
+    std::vector<TensorView> slots; // of the pool
+    TensorView shared;             // within one call, in a block that others use at other times
+  };
+  struct Held {
+    std::unique_ptr<Layer> layer;
+    std::vector<Home> in, stash;
+    std::vector<int> consumer;               // for each output: the next layer's input that it is, or -1: the loss
+    std::vector<TensorView> input_gradients; // where the layer before is in this stage
+    std::vector<std::vector<TensorView>> output_gradients; // by output and slot, where the next is in another stage
+    std::vector<TensorView> working, accumulators;
+  };
+  /// What a layer is handed; their room is made in place(), so that a step allocates nothing.
+  struct Handed {
+    std::vector<TensorView> in, out, dout, din, stash;
+  };
+
+  static void join(Held& producer, const Held& consumer);
+  static Home home_of_input(const TensorSpec& spec, bool first_of_stage);
+  void place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
+  void place_stash(Held& held, RankMemory& memory, const schedule::Slots& slots);
+
+  static TensorView view(const Home& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
+  TensorView output(std::size_t at, std::size_t index, const schedule::ProgramAction& action,
+                    const MicrobatchViews& batch) const;
+  TensorView output_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
+  TensorView input_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
+  void collect(std::size_t at, const schedule::ProgramAction& action, const MicrobatchViews& batch);
+  void run_layer(std::size_t at, schedule::Kind kind, const LayerCall& call);
+
+  int index_, first_;
+  std::vector<Held> layers_;
+  Stage* before_ = nullptr;
+  Stage* after_ = nullptr;
+  Handed handed_;
+};
+
+} // namespace triax::executor

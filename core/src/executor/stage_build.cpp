@@ -1,0 +1,153 @@
+// Building a stage: joining layers by the names of their boundary tensors, and giving every tensor its place.
+#include <algorithm>
+
+#include "executor/stage.hpp"
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+namespace {
+
+using schedule::Pool;
+
+bool from_data(const TensorSpec& spec) {
+  return spec.name == "tokens" || spec.name == "targets";
+}
+
+std::vector<TensorView> tensors(RankMemory& memory, int count, DType dtype, const Shape& shape) {
+  std::vector<TensorView> out;
+  for (int slot = 0; slot < count; ++slot) out.push_back(memory.activations.tensor(dtype, shape));
+  return out;
+}
+
+int count_of(const schedule::Slots& slots, Pool pool) {
+  return slots[static_cast<std::size_t>(pool)];
+}
+
+} // namespace
+
+Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers) : index_(index), first_(first) {
+  TRIAX_REQUIRE(!layers.empty(), "stage {} has no layers", index);
+  for (std::unique_ptr<Layer>& layer : layers) layers_.emplace_back().layer = std::move(layer);
+  for (std::size_t at = 0; at < layers_.size(); ++at) {
+    for (const TensorSpec& spec : layers_[at].layer->inputs()) layers_[at].in.push_back(home_of_input(spec, at == 0));
+    if (at > 0) join(layers_[at - 1], layers_[at]);
+  }
+}
+
+std::vector<Parameters::NumberedLayer> Stage::numbered_layers() const {
+  std::vector<Parameters::NumberedLayer> out;
+  for (std::size_t at = 0; at < layers_.size(); ++at)
+    out.push_back({first_ + static_cast<int>(at), layers_[at].layer.get()});
+  return out;
+}
+
+Stage::Home Stage::home_of_input(const TensorSpec& spec, bool first_of_stage) {
+  using enum Home::Where;
+  if (spec.name == "tokens") return {tokens, {}, {}, {}};
+  if (spec.name == "targets") return {targets, {}, {}, {}};
+  switch (spec.life) {
+    case Life::forward_only:
+      return first_of_stage ? Home{pool, Pool::input_f, {}, {}} : Home{shared, {}, {}, {}};
+    case Life::forward_to_input:
+      return {pool, first_of_stage ? Pool::input_i : Pool::stash_i, {}, {}};
+    case Life::forward_to_weight:
+      return {pool, first_of_stage ? Pool::input_w : Pool::stash_w, {}, {}};
+    case Life::input_to_weight:
+      break;
+  }
+  throw Error(text("the input \"{}\" cannot begin with the input gradient: it arrives with the forward", spec.name));
+}
+
+void Stage::join(Held& producer, const Held& consumer) {
+  const auto inputs = consumer.layer->inputs();
+  std::vector<bool> met(inputs.size(), false);
+  for (const TensorSpec& output : producer.layer->outputs()) {
+    const auto input = std::ranges::find(inputs, output.name, &TensorSpec::name);
+    TRIAX_REQUIRE(input != inputs.end(), "{} makes \"{}\", which {} does not take", producer.layer->name(), output.name,
+                  consumer.layer->name());
+    TRIAX_REQUIRE(input->shape == output.shape && input->dtype == output.dtype,
+                  "{} makes \"{}\" as {}{}, and {} takes it as {}{}", producer.layer->name(), output.name,
+                  name_of(output.dtype), output.shape, consumer.layer->name(), name_of(input->dtype), input->shape);
+    producer.consumer.push_back(static_cast<int>(input - inputs.begin()));
+    met[static_cast<std::size_t>(input - inputs.begin())] = true;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    TRIAX_REQUIRE(met[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.layer->name(),
+                  inputs[i].name, producer.layer->name());
+}
+
+void Stage::follow(Stage* before) {
+  before_ = before;
+  if (before) {
+    before->after_ = this;
+    return join(before->layers_.back(), layers_.front());
+  }
+  const Layer& first = *layers_.front().layer;
+  for (const TensorSpec& spec : first.inputs())
+    TRIAX_REQUIRE(from_data(spec), "{} is the first layer and takes \"{}\": only tokens and targets come from the data",
+                  first.name(), spec.name);
+}
+
+void Stage::end_with_loss() {
+  const Layer& last = *layers_.back().layer;
+  TRIAX_REQUIRE(last.outputs().size() == 1 && last.outputs()[0].name == "loss" && last.outputs()[0].dtype == DType::f64,
+                "{} is the last layer: its one output must be \"loss\", f64", last.name());
+  layers_.back().consumer = {-1};
+}
+
+void Stage::place(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
+  for (std::size_t at = 0; at < layers_.size(); ++at) {
+    Held& held = layers_[at];
+    held.working = parameters.working_of(first_ + static_cast<int>(at));
+    held.accumulators = parameters.gradients_of(first_ + static_cast<int>(at));
+    place_inputs(at, memory, slots);
+    place_stash(held, memory, slots);
+    for (std::vector<TensorView>* views : {&handed_.in, &handed_.din}) views->reserve(held.in.size());
+    for (std::vector<TensorView>* views : {&handed_.out, &handed_.dout}) views->reserve(held.consumer.size());
+    handed_.stash.reserve(held.stash.size());
+  }
+  Held& last = layers_.back();
+  last.output_gradients.clear();
+  if (!after_) return;
+  for (const TensorSpec& spec : last.layer->outputs())
+    last.output_gradients.push_back(tensors(memory, count_of(slots, Pool::gradient), spec.dtype, spec.shape));
+}
+
+void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots) {
+  Held& held = layers_[at];
+  Overlay& between = memory.between[at % 2];
+  const auto inputs = held.layer->inputs();
+  between.restart();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Home& home = held.in[i];
+    if (home.where == Home::Where::pool)
+      home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype, inputs[i].shape);
+    if (home.where == Home::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
+  }
+  held.input_gradients.clear();
+  between.restart(); // gradients come when no forward is under way
+  for (const TensorSpec& spec : inputs)
+    held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
+}
+
+void Stage::place_stash(Held& held, RankMemory& memory, const schedule::Slots& slots) {
+  held.stash.clear();
+  const auto place = [&](Life life, Home::Where where, Pool pool, bool shared) {
+    memory.transient.restart();
+    for (std::size_t i = 0; i < held.stash.size(); ++i) {
+      const StashSpec& spec = held.layer->stash()[i];
+      if (spec.life != life) continue;
+      const int count = where == Home::Where::pool ? count_of(slots, pool) : 0;
+      held.stash[i] = {where, pool, tensors(memory, count, spec.dtype, spec.shape), {}};
+      if (shared) held.stash[i].shared = memory.transient.tensor(spec.dtype, spec.shape);
+    }
+  };
+  held.stash.resize(held.layer->stash().size());
+  place(Life::forward_only, Home::Where::shared, {}, true);
+  place(Life::forward_to_input, Home::Where::pool, Pool::stash_i, false);
+  place(Life::forward_to_weight, Home::Where::pool, Pool::stash_w, false);
+  place(Life::input_to_weight, Home::Where::pool, Pool::stash_iw, true); // shared: within a whole backward
+}
+
+} // namespace triax::executor
