@@ -15,7 +15,7 @@
 namespace triax {
 
 /// The descriptions of a layer while it is being built; indices into them are what the pieces keep.
-struct LayerParts {
+struct TRIAX_API LayerParts {
   std::vector<ParamSpec> params;
   std::vector<StashSpec> stash;
   std::uint32_t site0 = 0; // layer*16
