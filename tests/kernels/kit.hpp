@@ -1,0 +1,100 @@
+// Arrays and calls for tests that use the reference set directly, and gradients by finite differences.
+//
+// Threads: one. Ownership: an Array owns its elements. Blocking: operations run in the call.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/loaded_kernels.hpp"
+
+namespace triax::testing {
+
+/// Elements of one type with a shape.
+template <class T, DType type>
+struct ArrayOf {
+  std::vector<T> data;
+  Shape shape;
+
+  ArrayOf(const Shape& sizes, T value) : data(static_cast<std::size_t>(sizes.elements()), value), shape(sizes) {}
+  ArrayOf(const Shape& sizes, std::vector<T> values) : data(std::move(values)), shape(sizes) {}
+  operator TensorView() { return {data.data(), type, shape}; } // NOLINT: arrays stand where views are asked for
+  T& operator[](std::int64_t i) { return data[static_cast<std::size_t>(i)]; }
+  const T& operator[](std::int64_t i) const { return data[static_cast<std::size_t>(i)]; }
+};
+using Array = ArrayOf<double, DType::f64>;
+using Floats = ArrayOf<float, DType::f32>;
+using Ints = ArrayOf<std::int32_t, DType::i32>;
+using Longs = ArrayOf<std::int64_t, DType::i64>;
+
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// Numbers in [low, high); another `seed` gives others.
+inline Array random(const Shape& shape, std::uint32_t seed, double low = -1, double high = 1) {
+  Array array(shape, 0.0);
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    const PhiloxBlock block = philox_at(philox_key(99, RandomPurpose::test), static_cast<std::uint64_t>(i), seed, 0);
+    array[i] = low + (high - low) * uniform(block[static_cast<std::size_t>(i % 4)]);
+  }
+  return array;
+}
+/// An output before it is written.
+inline Array unwritten(const Shape& shape) {
+  return {shape, kNan};
+}
+inline double dot(const Array& a, const Array& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.data.size(); ++i) sum += a.data[i] * b.data[i];
+  return sum;
+}
+
+/// The reference set, its device and a stream, with scratch as each call asks for.
+class KernelsTest : public ::testing::Test {
+ protected:
+  template <class Args>
+  void run(const Args& args) {
+    const OpCall call = call_of(args);
+    scratch_.assign(set().scratch_bytes(call), std::byte{0xFF}); // NaN: what is read must have been written
+    set().issue(call, {*stream_, scratch_});
+  }
+  KernelSet& set() { return kernels_.set(); }
+  Stream& stream() { return *stream_; }
+
+  /// Checks `gradient` of `loss` by the elements of `x`, which loss() reads, with central differences.
+  static void check_gradient(const std::string& what, Array& x, const Array& gradient,
+                             const std::function<double()>& loss, double tolerance = 1e-7) {
+    ASSERT_EQ(x.data.size(), gradient.data.size());
+    double magnitude = 1e-3;
+    for (const double g : gradient.data) magnitude = std::max(magnitude, std::abs(g));
+    for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
+      const double kept = x[i], step = 1e-5;
+      x[i] = kept + step;
+      const double above = loss();
+      x[i] = kept - step;
+      const double below = loss();
+      x[i] = kept;
+      ASSERT_NEAR((above - below) / (2 * step), gradient[i], tolerance * magnitude) << what << " by element " << i;
+    }
+    loss(); // what the forward has kept belongs to x again
+  }
+
+ private:
+  LoadedKernels kernels_{"kernels-reference"};
+  std::unique_ptr<Stream> stream_ = kernels_.device().make_stream("test");
+  std::vector<std::byte> scratch_;
+};
+
+inline void expect_near(const Array& got, const Array& want, double tolerance, const std::string& what = {}) {
+  ASSERT_EQ(got.data.size(), want.data.size());
+  for (std::size_t i = 0; i < want.data.size(); ++i) {
+    ASSERT_NEAR(got.data[i], want.data[i], tolerance) << what << " at " << i;
+  }
+}
+
+} // namespace triax::testing
