@@ -1,13 +1,75 @@
 // The command line: parses, runs one verb, prints an error once, returns the exit status.
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 #include <iostream>
+#include <string>
+#include <vector>
 
-#include "triax/error.hpp"
+#include "plugin/nearest.hpp"
 #include "triax/version.h"
 #include "verbs.hpp"
 
+namespace {
+
+using namespace triax::app;
+
+/// The verb in use, down to "plugins describe".
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> used = app.get_subcommands();
+  return used.empty() ? app : innermost(*used.front());
+}
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    out.push_back(verb->get_name());
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
+  }
+  return out;
+}
+
+/// "did you mean check?" for the first word that was not understood, or nothing.
+std::string suggestion(const CLI::App& program) {
+  const std::vector<std::string> known = words_of(innermost(program));
+  for (const std::string& extra : program.remaining(true)) {
+    const std::vector<std::string> near = triax::plugin::nearest(extra.substr(0, extra.find('=')), known);
+    if (!near.empty()) return "did you mean " + near.front() + "?";
+  }
+  return {};
+}
+
+std::string command_of(const CLI::App& app) {
+  return app.get_parent() ? command_of(*app.get_parent()) + " " + app.get_name() : "triax";
+}
+
+int refuse(const CLI::App& program, const CLI::ParseError& error) {
+  std::string what = error.what();
+  // With a verb misspelt, CLI11 only says that one is missing.
+  const std::vector<std::string> extras = program.remaining(true);
+  if (error.get_name() == "RequiredError" && !extras.empty()) what = "unknown verb: " + extras.front();
+  std::cerr << "triax: " << what << '\n';
+  const std::string meant = suggestion(program);
+  std::cerr << "  " << (meant.empty() ? "" : meant + " ") << "more: " << command_of(innermost(program)) << " --help\n";
+  return kRefused;
+}
+
+/// A result that could not be written is no result. A reader that went away (`| head`) is not worth a word.
+int finish(int status) {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout) return status;
+  if (errno == EPIPE) return 128 + SIGPIPE;
+  std::cerr << "standard output could not be written\n";
+  return kFailed;
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
-  using namespace triax::app;
+  // A peer or a reader that goes away is an error of the write, not the end of the process.
+  std::signal(SIGPIPE, SIG_IGN);
   CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};
   program.set_version_flag("--version", "triax " TRIAX_VERSION);
   program.require_subcommand(1);
@@ -19,10 +81,11 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? kDone : kRefused;
+    if (error.get_exit_code() != 0) return refuse(program, error);
+    program.exit(error); // --help, --version
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';
     return kFailed;
   }
-  return status;
+  return finish(status);
 }

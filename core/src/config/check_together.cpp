@@ -1,8 +1,10 @@
+// Values that are right alone and wrong together.
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "config/derive.hpp"
+#include "data/tokenizer.hpp"
 #include "triax/error.hpp"
 
 namespace triax::config {
@@ -73,11 +75,10 @@ class Checks {
       const Path* prefix = values_.find<Path>(key);
       if (!prefix || prefix->empty()) continue;
       for (const char* ending : {".bin", ".idx"}) {
-        const Path file = prefix->string() + ending;
+        const Path file = data::beside(*prefix, ending);
         std::error_code unreadable;
         if (std::filesystem::is_regular_file(file, unreadable)) continue;
-        refuse(Support::no("{}: {} is not there", key, file)
-                   .hint("make it from text with triax data prepare; {} is the name without .bin and .idx", key));
+        refuse(Support::no("{}: {} is not there", key, file).hint("{}", data::how_to_prepare(*prefix)));
         break;
       }
     }

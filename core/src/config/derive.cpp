@@ -1,6 +1,7 @@
 #include "config/derive.hpp"
 
 #include "data/dataset.hpp"
+#include "data/tokenizer.hpp"
 
 namespace triax::config {
 
@@ -34,7 +35,9 @@ void derive_data_size(Values& values, std::optional<int> world, Refusals& refusa
 
 void derive_vocab(Values& values, Refusals& refusals) {
   const auto* path = values.find<Path>("data.path");
-  if (values.has("model.vocab") || !path) return;
+  std::error_code unreadable;
+  const bool there = path && std::filesystem::exists(data::beside(*path, ".bin"), unreadable);
+  if (values.has("model.vocab") || !there) return; // files that are not there are refused with the other checks
   try {
     values.set("model.vocab", data::read_tokenizer_info(*path).vocab, "derived");
   } catch (const Error& error) {

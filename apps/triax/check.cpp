@@ -1,0 +1,91 @@
+// triax check: everything short of training.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "check_report.hpp"
+#include "report/run_log.hpp"
+#include "report/units.hpp"
+#include "table.hpp"
+#include "verbs.hpp"
+
+namespace triax::app {
+
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::vector<config::Override> overrides;
+  bool no_device = false, json = false;
+};
+
+/// What processes of this control group may use of the machine's memory.
+std::uint64_t machine_memory() {
+  std::uint64_t bytes =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue; // version 2
+    std::uint64_t limit = 0;                // "max" leaves the stream failed
+    if (std::ifstream("/sys/fs/cgroup" + line.substr(3) + "/memory.max") >> limit) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
+Support fits_in_memory(const train::Preflight& preflight) {
+  std::uint64_t needed = 0;
+  for (const train::RankPlan& rank : preflight.ranks) {
+    for (const train::MemoryRow& row : rank.memory) needed += row.bytes;
+  }
+  const std::uint64_t there = machine_memory();
+  if (needed <= there) return Support::yes();
+  return Support::no("the run needs {} of memory, and this machine has {}", report::bytes_text(needed),
+                     report::bytes_text(there))
+      .hint("use a smaller batch.micro or model; --no-device leaves this machine out of the check");
+}
+
+CheckReport check(const Arguments& arguments) {
+  CheckReport report{arguments.file, config::load(arguments.file, arguments.overrides), {}, {}};
+  report.refusals = report.loaded.refusals;
+  if (!report.loaded.run) return report;
+  const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
+  report.preflight = train::preflight(*report.loaded.run, *log);
+  for (const Support& answer : report.preflight.refusals) {
+    report.refusals.push_back(config::refusal(answer, report.loaded.values));
+  }
+  if (!report.refusals.empty() || arguments.no_device) return report;
+  if (const Support answer = fits_in_memory(report.preflight); !answer) {
+    report.refusals.push_back(config::refusal(answer, report.loaded.values));
+  }
+  return report;
+}
+
+} // namespace
+
+void add_check(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("check", "checks a run without starting it: values, plugins, layout, memory");
+  const auto arguments = std::make_shared<Arguments>();
+  verb->add_option("RUN.toml", arguments->file, "the run")->required();
+  add_overrides(*verb, arguments->overrides);
+  verb->add_flag("--no-device", arguments->no_device, "leaves out what only this machine may lack");
+  verb->add_flag("--json", arguments->json, "prints one JSON object");
+  verb->callback([arguments, &status] {
+    const CheckReport report = check(*arguments);
+    print_refusals(report.refusals);
+    const bool accepted = report.refusals.empty();
+    if (arguments->json) {
+      std::cout << to_json(report) << '\n';
+    } else if (accepted) {
+      std::cout << to_text(report);
+    }
+    status = accepted ? kDone : kRefused;
+  });
+}
+
+} // namespace triax::app

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "check_report.hpp"
+#include "report/units.hpp"
+#include "table.hpp"
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string values_text(const CheckReport& report) {
+  std::size_t key_width = 0, value_width = 0;
+  for (const config::ResolvedValue& value : report.loaded.values) {
+    key_width = std::max(key_width, value.key.size() - value.key.rfind('.') - 1);
+    if (value.value.size() <= 48) value_width = std::max(value_width, value.value.size());
+  }
+  std::string out, open;
+  for (const config::ResolvedValue& value : report.loaded.values) {
+    const std::size_t dot = value.key.rfind('.');
+    const std::string name = value.key.substr(0, dot);
+    if (name != open) out += text("[{}]\n", name);
+    open = name;
+    std::string line = "  " + value.key.substr(dot + 1);
+    line.resize(2 + key_width, ' ');
+    line += " = " + value.value;
+    line.resize(std::max(line.size(), 5 + key_width + value_width), ' ');
+    out += line + "  # " + value.origin + '\n';
+  }
+  return out;
+}
+
+std::string dropped_text(const CheckReport& report) {
+  if (report.loaded.dropped.empty()) return {};
+  std::string out = "\ndropped, because another plugin took the table over\n";
+  for (const std::string& line : report.loaded.dropped) out += "  " + line + '\n';
+  return out;
+}
+
+std::string plugins_text(const config::RunConfig& run) {
+  Rows rows = {{"table", "plugin", "version", "file"}};
+  const auto add = [&rows](const config::PluginChoice& choice) {
+    const triax_plugin& plugin = *choice.library->descriptor;
+    const std::vector<std::string> row = {choice.table, plugin.name, plugin.version, choice.library->file.string()};
+    if (std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
+  };
+  add(run.model);
+  add(run.schedule);
+  for (const auto& [axis, choice] : run.comm) add(choice);
+  add(run.kernels);
+  add(run.optimizer);
+  return "\nplugins\n" + table(rows);
+}
+
+/// "embedding, block 0-5, head": neighbours that differ in their number only are joined.
+std::string layers_text(const std::vector<std::string>& layers) {
+  const auto split = [](const std::string& layer) {
+    const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
+    return std::pair(layer.substr(0, digits), layer.substr(digits));
+  };
+  std::string out;
+  for (std::size_t first = 0; first < layers.size();) {
+    const auto [name, number] = split(layers[first]);
+    std::size_t last = first;
+    while (!number.empty() && last + 1 < layers.size() && split(layers[last + 1]).first == name) ++last;
+    out += (out.empty() ? "" : ", ") + layers[first];
+    if (last > first) out += "-" + split(layers[last]).second;
+    first = last + 1;
+  }
+  return out;
+}
+
+std::string layout_text(const CheckReport& report) {
+  const auto& parallel = report.loaded.run->parallel;
+  Rows rows = {{"rank", "pipeline", "data", "tensor", "layers"}};
+  for (const train::RankPlan& rank : report.preflight.ranks) {
+    rows.push_back({triax::to_text(rank.rank), triax::to_text(rank.pipeline), triax::to_text(rank.data),
+                    triax::to_text(rank.tensor), layers_text(rank.layers)});
+  }
+  return text("\nlayout: {} = pipeline {} x data {} x tensor {}\n",
+              report.preflight.ranks.size() == 1 ? "1 rank" : text("{} ranks", report.preflight.ranks.size()),
+              parallel.pipeline, parallel.data, parallel.tensor) +
+         table(rows);
+}
+
+std::string memory_text(const train::Preflight& preflight) {
+  Rows rows = {{"rank"}};
+  for (const train::RankPlan& rank : preflight.ranks) {
+    std::uint64_t total = 0;
+    std::vector<std::string> row = {triax::to_text(rank.rank)};
+    for (const train::MemoryRow& part : rank.memory) {
+      if (rows.size() == 1) rows.front().push_back(part.what);
+      row.push_back(report::bytes_text(part.bytes));
+      total += part.bytes;
+    }
+    if (rows.size() == 1) rows.front().push_back("together");
+    row.push_back(report::bytes_text(total));
+    rows.push_back(row);
+  }
+  return "\nmemory of each rank\n" + table(rows);
+}
+
+std::string size_text(const CheckReport& report) {
+  const config::RunConfig& run = *report.loaded.run;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(report.preflight.parameters) * bytes_of(run.train.master);
+  return text("\nmodel: {} parameters, {} of weights in {}\nstep: {} sequences = {} x {} microbatches of {}\n",
+              grouped(report.preflight.parameters), report::bytes_text(bytes), name_of(run.train.master),
+              run.batch.global, run.parallel.data == 1 ? "1 rank" : text("{} data ranks", run.parallel.data),
+              run.microbatches(), run.batch.micro);
+}
+
+} // namespace
+
+std::string to_text(const CheckReport& report) {
+  return values_text(report) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
+         memory_text(report.preflight) + size_text(report) + text("\n{}: ready to train\n", report.file);
+}
+
+} // namespace triax::app

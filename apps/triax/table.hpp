@@ -1,0 +1,18 @@
+// Columns of text.
+//
+// Threads: any. Ownership: values. Blocking: never.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace triax::app {
+
+/// Rows indented by two spaces, columns padded to their widest entry and two spaces apart; a column of figures is
+/// aligned to the right. The first row is the heading.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+/// 10753536 as "10,753,536"
+std::string grouped(long long number);
+
+} // namespace triax::app
