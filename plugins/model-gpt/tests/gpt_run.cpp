@@ -35,7 +35,8 @@ void for_each_element(const TensorView& view, Set set) {
   }
 }
 
-/// Element of the global tensor that is element `local` of this rank's part, or -1 in the padding.
+} // namespace
+
 std::int64_t global_element(const ParamSpec& spec, std::int64_t local) {
   if (spec.dim < 0) return local;
   const std::int64_t columns = spec.local.rank() > 1 ? spec.local[1] : 1;
@@ -44,8 +45,6 @@ std::int64_t global_element(const ParamSpec& spec, std::int64_t local) {
   if (index[spec.dim] >= spec.end) return -1;
   return index[0] * (spec.global.rank() > 1 ? spec.global[1] : 1) + index[1];
 }
-
-} // namespace
 
 GptModel::GptModel(const Setting& setting, const Layout& layout, int rank)
     : options_(options_of(setting)),

@@ -49,6 +49,9 @@ struct Parameter {
   TensorView value, gradient;
 };
 
+/// Element of the global tensor that is element `local` of a rank's part, or -1 in the padding.
+std::int64_t global_element(const ParamSpec& spec, std::int64_t local);
+
 /// A tensor's elements in double, whatever its type.
 std::vector<double> values_of(const TensorView& view);
 
@@ -86,7 +89,7 @@ class GptRun {
   Layout layout_;
   int rank_;
   Device& device_;
-  const Groups& groups_;
+  Groups groups_;
   GptModel model_;
   plugin::Instance<KernelSet> kernels_;
   std::unique_ptr<Stream> stream_;
