@@ -86,9 +86,6 @@ void check_core(const ElfFile& elf, const fs::path& file) {
 }
 
 ElfFile read_before_loading(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) throw Error("no such file", file.string());
-  if (!fs::is_regular_file(file, ignored)) throw Error("is not a file", file.string());
   ElfFile elf = read_elf(file);
   if (!elf.note.toolchain.empty()) {
     if (const auto answer = compatible(elf.note.toolchain, TRIAX_TOOLCHAIN); !answer) {

@@ -146,6 +146,9 @@ Note parse_note(std::string_view text) {
 }
 
 ElfFile read_elf(const std::filesystem::path& file) {
+  std::error_code unreadable;
+  if (!std::filesystem::exists(file, unreadable)) throw Error("no such file", file.string());
+  if (!std::filesystem::is_regular_file(file, unreadable)) throw Error("is not a file", file.string());
   Reader reader(file);
   const auto segments = read_segments(reader, read_header(reader, file), file);
   ElfFile out;

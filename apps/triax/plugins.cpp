@@ -1,0 +1,145 @@
+// triax plugins list | describe: what can be named in a TOML, and what it understands.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plugin/describe.hpp"
+#include "plugin/loader.hpp"
+#include "plugin/option_text.hpp"
+#include "table.hpp"
+#include "triax/error.hpp"
+#include "triax/toolchain.h"
+#include "triax/version.h"
+#include "verbs.hpp"
+
+namespace triax::app {
+
+namespace {
+
+struct Arguments {
+  std::vector<std::string> folders; // --path
+  std::string plugin;
+  bool json = false;
+};
+
+std::vector<plugin::SearchFolder> folders(const Arguments& arguments) {
+  std::vector<plugin::SearchFolder> out;
+  for (const auto& folder : arguments.folders) out.push_back({folder, "--path"});
+  return plugin::search_folders(out);
+}
+
+int list(const Arguments& arguments) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const auto rows = plugin::list(folders(arguments), {self, "plugins", "describe", "--json"});
+  if (arguments.json) {
+    std::cout << plugin::to_json(rows) << '\n';
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> cells = {{"name", "kind", "version", "description", "where"}};
+  for (const auto& row : rows) {
+    std::string where = row.file.parent_path().string();
+    if (!row.shadowed_by.empty()) where += " (shadowed by " + row.shadowed_by.string() + ")";
+    cells.push_back({row.name, row.kind, row.version, row.problem.empty() ? row.description : row.problem, where});
+  }
+  std::cout << table(cells);
+  return kDone;
+}
+
+void print_options(const plugin::Library& library) {
+  if (library.options.empty()) {
+    std::cout << "options      none\n";
+    return;
+  }
+  std::cout << "\noptions\n";
+  std::vector<std::vector<std::string>> cells = {{"key", "default", "type", "allowed", "meaning"}};
+  for (const auto& option : library.options) {
+    const std::string value =
+        option.default_value ? plugin::to_toml(plugin::parse_option(option, option.default_value)) : "(required)";
+    cells.push_back({option.name, value, plugin::type_name(option.type), plugin::limits_text(option), option.doc});
+  }
+  std::cout << table(cells);
+}
+
+void print(const plugin::Description& told) {
+  if (told.library) {
+    const triax_plugin& plugin = *told.library->descriptor;
+    std::cout << plugin.name << ": " << plugin.description << '\n';
+    std::cout << "kind         " << plugin.kind << ", interface version " << plugin.interface_version << '\n'
+              << "version      " << plugin.version << '\n';
+  }
+  std::cout << "file         " << told.file.string() << '\n';
+  std::cout << "note         " << (told.note.text.empty() ? "none" : told.note.text) << '\n';
+  if (told.library) {
+    const triax_plugin& plugin = *told.library->descriptor;
+    std::cout << "toolchain    " << plugin.toolchain << '\n'
+              << "door         " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
+  }
+  std::cout << "this triax   " TRIAX_VERSION "; door " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
+            << "; " TRIAX_TOOLCHAIN "\n";
+  if (told.library) {
+    print_options(*told.library);
+    return;
+  }
+  std::cout << "needs       ";
+  for (const auto& library : told.needed) std::cout << ' ' << library;
+  std::cout << '\n';
+}
+
+/// A path is what has a slash or ends in .so; anything else is a name to look for.
+std::filesystem::path locate(const Arguments& arguments) {
+  const std::string& given = arguments.plugin;
+  if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
+  std::error_code unreadable;
+  if (!std::filesystem::exists(given, unreadable)) throw Error("no such file", given);
+  return given;
+}
+
+int describe(const Arguments& arguments) {
+  std::filesystem::path file;
+  try {
+    file = locate(arguments);
+  } catch (const Error& error) {
+    std::cerr << error.what() << '\n';
+    return kRefused;
+  }
+  const auto told = plugin::describe(file);
+  if (arguments.json) {
+    std::cout << plugin::to_json(told) << '\n';
+  } else {
+    print(told);
+  }
+  if (told.library) return kDone;
+  std::cout.flush();
+  std::cerr << told.problem << '\n';
+  return kFailed;
+}
+
+} // namespace
+
+void add_plugins(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* const plugins = program.add_subcommand("plugins", "what can be named in a TOML");
+  plugins->require_subcommand(1);
+  const auto common = [&arguments](CLI::App* verb) {
+    verb->add_option("--path", arguments->folders, "a folder to look in first")
+        ->check(CLI::ExistingDirectory)
+        ->expected(1)
+        ->take_all();
+    verb->add_flag("--json", arguments->json, "print one JSON object");
+  };
+
+  CLI::App* const list_verb =
+      plugins->add_subcommand("list", "every plugin that is found, also those that do not load");
+  common(list_verb);
+  list_verb->callback([arguments, &status] { status = list(*arguments); });
+
+  CLI::App* const describe_verb = plugins->add_subcommand("describe", "one plugin: versions, toolchain, options");
+  describe_verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
+  common(describe_verb);
+  describe_verb->callback([arguments, &status] { status = describe(*arguments); });
+}
+
+} // namespace triax::app
