@@ -1,7 +1,7 @@
 // The data of a step: tokens, targets and running numbers of every microbatch, and the losses that come out.
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: stage() waits until the step before has
-// read what it is about to overwrite; losses() is for after the download has finished.
+// read what it is about to overwrite.
 //
 // Global microbatch k*d + r is data rank r's k-th; sample numbers run on from step to step.
 #pragma once
@@ -33,20 +33,23 @@ class Batches {
   explicit Batches(const BatchShape& shape) : shape_(shape) {}
   const BatchShape& shape() const { return shape_; }
   void place(RankMemory& memory);
-  const MicrobatchViews& of(int microbatch) const { return device_[static_cast<std::size_t>(microbatch)]; }
+  const MicrobatchViews& of(int microbatch) const { return device_.each[static_cast<std::size_t>(microbatch)]; }
 
   /// Fills all microbatches; `first` is the running number of the global batch's first sample.
   void stage(BatchSource& source, std::int64_t first, Device& device, Stream& stream, Deadline deadline);
-  void download_losses(Device& device, Stream& stream);
-  /// This rank's losses, each summed over its sample's tokens, microbatch by microbatch.
-  std::span<const double> losses() const;
-  std::int64_t sample(std::size_t loss) const { return samples_.as<std::int64_t>()[loss]; }
+  /// This rank's losses on the device, f64 [m*b], each summed over its sample's tokens.
+  const TensorView& losses() const { return losses_; }
 
  private:
+  struct All {
+    TensorView tokens, targets, samples; // [m, ...]
+    std::vector<MicrobatchViews> each;
+  };
+  static All place(Arena& arena, const BatchShape& shape);
+
   BatchShape shape_;
-  TensorView tokens_, targets_, samples_, losses_; // pinned host memory, [m, ...]
-  TensorView on_device_tokens_, on_device_targets_, on_device_samples_, on_device_losses_;
-  std::vector<MicrobatchViews> host_, device_;
+  All host_, device_; // host: pinned
+  TensorView losses_;
   Event uploaded_;
 };
 

@@ -29,6 +29,11 @@ class Stage {
 
   int index() const { return index_; }
   std::vector<Parameters::NumberedLayer> numbered_layers() const;
+  /// visit(number in the model, layer)
+  template <class Visit>
+  void for_each_layer(Visit visit) const {
+    for (std::size_t at = 0; at < layers_.size(); ++at) visit(first_ + static_cast<int>(at), *layers_[at].layer);
+  }
 
   /// Joins the outputs of `before`, null for the first stage, to this stage's inputs. Before place(), for every stage
   /// in turn.

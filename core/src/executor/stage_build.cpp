@@ -37,8 +37,7 @@ Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers) :
 
 std::vector<Parameters::NumberedLayer> Stage::numbered_layers() const {
   std::vector<Parameters::NumberedLayer> out;
-  for (std::size_t at = 0; at < layers_.size(); ++at)
-    out.push_back({first_ + static_cast<int>(at), layers_[at].layer.get()});
+  for_each_layer([&out](int number, const Layer& layer) { out.push_back({number, &layer}); });
   return out;
 }
 

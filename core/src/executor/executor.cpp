@@ -1,0 +1,181 @@
+// The walk.
+#include "executor/executor.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+using schedule::Kind;
+using schedule::ProgramAction;
+
+Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
+    : parts_(parts),
+      settings_(settings),
+      loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
+      shards_(parts.state.parameters().shards()) {
+  parts_.optimizer.prepare(shards_);
+}
+
+StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer) {
+  Batches& batches = parts_.state.batches();
+  Walk walk{parts_.training, step, {}, {}, {}, {}, {}};
+  walk.scalars.lr = static_cast<float>(lr);
+  walk.scalars.step = step;
+  batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
+  parts_.state.values().send(walk.scalars, parts_.device, parts_.stream, deadline());
+  zero_gradients();
+  if (observer) observer->walk_begins(step);
+  this->walk(walk);
+  if (observer) observer->walk_ends(step);
+  const Clock::duration elapsed = walk.last_ended - walk.first_began;
+  if (elapsed.count() > 0)
+    walk.outcome.bubble_rate = static_cast<double>(walk.idle.count()) / static_cast<double>(elapsed.count());
+  return walk.outcome;
+}
+
+double Executor::evaluate(std::int64_t first, BatchSource& source) {
+  Batches& batches = parts_.state.batches();
+  Walk walk{parts_.evaluation, 0, {}, {}, {}, {}, {}};
+  batches.stage(source, first, parts_.device, parts_.stream, deadline());
+  this->walk(walk);
+  parts_.state.values().collect(batches, false, value_context(kNoAction));
+  return parts_.state.values().loss_sum(first);
+}
+
+void Executor::walk(Walk& walk) {
+  for (ActionId id = 0; id < walk.program.actions().size(); ++id) {
+    const char* label = walk.program.label(id);
+    const auto place = [&](const std::string& inner) {
+      const std::string here = walk.step > 0 ? text("step {}, {}", walk.step, label) : text("evaluation, {}", label);
+      return inner.empty() ? here : here + ", " + inner;
+    };
+    try {
+      run(walk, id);
+    } catch (const Error& error) {
+      throw Error(error.message(), place(error.where()), error.hint());
+    } catch (const std::exception& error) {
+      throw Error(error.what(), place({}));
+    }
+  }
+  parts_.device.wait(parts_.stream.record(), deadline());
+}
+
+void Executor::run(Walk& walk, ActionId id) {
+  const ProgramAction& action = walk.program.actions()[id];
+  const bool computes = schedule::rule(action.kind).scope == schedule::Scope::microbatch;
+  const Clock::duration waited = wait_for_posted();
+  if (computes && walk.first_began != Clock::time_point{}) walk.idle += waited;
+  if (computes && walk.first_began == Clock::time_point{}) walk.first_began = Clock::now();
+
+  parts_.stream.begin(id, walk.program.label(id));
+  switch (action.kind) {
+    case Kind::forward:
+    case Kind::backward:
+    case Kind::backward_input:
+    case Kind::backward_weight:
+      compute(walk, id);
+      break;
+    case Kind::reduce_grad:
+      reduce_gradients(action.stage, id);
+      break;
+    case Kind::reduce_tied:
+      add_tied();
+      break;
+    case Kind::norm:
+      find_norm(walk, id);
+      break;
+    case Kind::opt_step:
+      step_optimizer();
+      break;
+  }
+  parts_.stream.end(id);
+  if (computes) walk.last_ended = Clock::now();
+}
+
+/// Operations of the host would wait inside their first call; here the time can be told from computing.
+Clock::duration Executor::wait_for_posted() {
+  parts_.device.progress();
+  const Event posted = parts_.stream.record();
+  if (posted.fired()) return {};
+  const Clock::time_point began = Clock::now();
+  parts_.device.wait(posted, deadline());
+  return Clock::now() - began;
+}
+
+void Executor::compute(const Walk& walk, ActionId id) {
+  const ProgramAction& action = walk.program.actions()[id];
+  const MicrobatchViews& batch = parts_.state.batches().of(action.microbatch);
+  const LayerCall call{parts_.device,
+                       parts_.kernels,
+                       parts_.stream,
+                       parts_.state.scratch(),
+                       parts_.groups,
+                       batch.samples,
+                       walk.step > 0,
+                       loss_gradient_,
+                       parts_.state.values().on_device(),
+                       id};
+  parts_.state.stage(action.stage).run(action, call, batch);
+}
+
+void Executor::zero_gradients() {
+  for (const Parameter& parameter : parts_.state.parameters().all()) {
+    parts_.device.fill(parameter.gradient, 0, parts_.stream);
+    for (const TensorView& other : parameter.others) parts_.device.fill(other, 0, parts_.stream);
+  }
+}
+
+void Executor::reduce_gradients(int stage, ActionId id) {
+  parts_.state.stage(stage).for_each_layer([&](int number, const Layer& layer) {
+    const std::vector<TensorView>& accumulators = parts_.state.parameters().gradients_of(number);
+    for (std::size_t i = 0; i < accumulators.size(); ++i)
+      for (const std::string& axis : layer.params()[i].sum_axes) all_reduce(accumulators[i], axis, id);
+    if (!accumulators.empty()) all_reduce(parts_.state.bucket(number), "data", id);
+  });
+}
+
+void Executor::all_reduce(const TensorView& view, std::string_view axis, ActionId id) {
+  Communicator* group = parts_.groups.find(axis);
+  if (!group) return;
+  group->wait(group->all_reduce(view, view, Reduce::sum, parts_.stream, id), parts_.stream);
+}
+
+void Executor::add_tied() {
+  for (const Parameter& parameter : parts_.state.parameters().all())
+    for (const TensorView& other : parameter.others) parts_.device.add(parameter.gradient, other, parts_.stream);
+}
+
+ValueContext Executor::value_context(ActionId id) const {
+  return {parts_.device, parts_.kernels, parts_.stream, parts_.groups, parts_.state.scratch(), deadline(), id};
+}
+
+void Executor::find_norm(Walk& walk, ActionId id) {
+  StepValues& values = parts_.state.values();
+  const std::vector<Parameter>& parameters = parts_.state.parameters().all();
+  const Batches& batches = parts_.state.batches();
+  values.add_squares(parameters, value_context(id));
+  values.collect(batches, true, value_context(id));
+  try {
+    walk.outcome.loss =
+        values.loss_sum((walk.step - 1) * batches.shape().global()) / static_cast<double>(batches.shape().tokens());
+    walk.outcome.grad_norm = values.norm(parameters);
+  } catch (const Error& error) {
+    throw Error(error.message(), error.where(),
+                text("the weights are still those of step {}; use a smaller optimizer.lr than {}, a longer "
+                     "lr.warmup_steps, or train.clip_grad",
+                     walk.step - 1, walk.scalars.lr));
+  }
+  if (settings_.clip_grad <= 0) return;
+  walk.scalars.clip = static_cast<float>(std::min(1.0, settings_.clip_grad / (walk.outcome.grad_norm + 1e-6)));
+  values.send(walk.scalars, parts_.device, parts_.stream, deadline());
+}
+
+void Executor::step_optimizer() {
+  parts_.optimizer.step(
+      shards_, {parts_.state.values().on_device(), settings_.weight_decay, {parts_.stream, parts_.state.scratch()}},
+      parts_.kernels);
+}
+
+} // namespace triax::executor

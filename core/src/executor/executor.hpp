@@ -1,0 +1,85 @@
+// Walks a program on one rank: what runs is what was proved, in that order and nothing else.
+//
+// Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.
+// Blocking: step() and evaluate() compute and wait; every wait pumps progress, reads the rank's interrupt and keeps the
+// deadline. Errors: Error whose place is step and action; after one, the weights are those of the step before.
+// From the third step on, no call of operator new between the first and the last action, but for what libraries do.
+#pragma once
+
+#include <vector>
+
+#include "executor/rank_state.hpp"
+
+namespace triax::executor {
+
+struct ExecutorParts {
+  Device& device;
+  Stream& stream;
+  KernelSet& kernels;
+  Optimizer& optimizer;
+  const Groups& groups;
+  RankState& state;
+  const schedule::Program& training;
+  const schedule::Program& evaluation;
+};
+
+struct ExecutorSettings {
+  double weight_decay = 0;
+  double clip_grad = 0; // 0: off
+  double stall_timeout_s = 600;
+};
+
+struct StepOutcome {
+  double loss = 0;      // mean over the global batch's tokens
+  double grad_norm = 0; // before clipping
+  /// Part of the time from the start of the first to the end of the last F, B, I or W in which the rank could not begin
+  /// its next action, because what it had posted (transfers of other ranks' results) was not there yet.
+  double bubble_rate = 0;
+};
+
+/// Called around the walk of a training program: after the step's data is in place, and after the last action.
+class WalkObserver {
+ public:
+  virtual ~WalkObserver() = default;
+  virtual void walk_begins(std::int64_t step) = 0;
+  virtual void walk_ends(std::int64_t step) = 0;
+};
+
+class Executor {
+ public:
+  Executor(const ExecutorParts& parts, const ExecutorSettings& settings);
+
+  /// Step number `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`.
+  StepOutcome step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer = nullptr);
+  /// Losses of one global batch added up, without dropout; `first` is the number of its first sample.
+  double evaluate(std::int64_t first, BatchSource& source);
+
+ private:
+  struct Walk {
+    const schedule::Program& program;
+    std::int64_t step = 0; // 0: evaluation
+    StepScalars scalars;
+    StepOutcome outcome;
+    Clock::time_point first_began, last_ended; // of F, B, I, W
+    Clock::duration idle{};
+  };
+  void walk(Walk& walk);
+  void run(Walk& walk, ActionId id);
+  Clock::duration wait_for_posted();
+  void compute(const Walk& walk, ActionId id);
+  void zero_gradients();
+  void reduce_gradients(int stage, ActionId id);
+  void all_reduce(const TensorView& view, std::string_view axis, ActionId id);
+  void add_tied();
+  void find_norm(Walk& walk, ActionId id);
+  void step_optimizer();
+  ValueContext value_context(ActionId id) const;
+  Deadline deadline() const { return deadline_in(settings_.stall_timeout_s); }
+
+  ExecutorParts parts_;
+  ExecutorSettings settings_;
+  double loss_gradient_;
+  std::vector<ParameterShard> shards_;
+};
+
+} // namespace triax::executor

@@ -1,0 +1,33 @@
+// Planning is running: the layers' own code against a kernel set and a device that only take notes.
+#include <set>
+
+#include "executor/rank_state.hpp"
+
+namespace triax::executor {
+
+Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
+  PlanKernels notes(kernels);
+  const std::unique_ptr<Device> device = make_plan_device(kernels.device_kind());
+  const std::unique_ptr<Stream> stream = device->make_stream("plan");
+  const Groups nobody;
+  const StepScalars scalars;
+
+  for (const schedule::Program* program : {&training_, &evaluation_}) {
+    std::set<std::pair<schedule::Kind, int>> seen;
+    for (const schedule::ProgramAction& action : program->actions()) {
+      if (action.microbatch < 0 || !seen.insert({action.kind, action.stage}).second) continue;
+      const MicrobatchViews& batch = batches_.of(action.microbatch);
+      const LayerCall call{*device, notes,    *stream,  {}, nobody, batch.samples, program == &training_,
+                           1,       &scalars, kNoAction};
+      stage(action.stage).run(action, call, batch);
+    }
+  }
+
+  const std::vector<ParameterShard> shards = parameters_->shards();
+  values_->add_squares(parameters_->all(), {*device, notes, *stream, nobody, {}, Deadline::max()});
+  optimizer.prepare(shards);
+  optimizer.step(shards, {&scalars, 0, {*stream, {}}}, notes);
+  return {notes.scratch_needed(), notes.refusals()};
+}
+
+} // namespace triax::executor

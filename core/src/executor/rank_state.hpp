@@ -1,0 +1,72 @@
+// Everything a rank keeps from step to step: stages, parameters, optimizer state, batches. Made without memory;
+// planned; then given its memory once.
+//
+// Threads: the rank's main thread. Ownership: owns all of it; plugin objects are borrowed and must outlive it.
+// Blocking: allocate() draws and copies the weights. Errors: Error where the model's layers do not fit together.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/split.hpp"
+#include "executor/stage.hpp"
+#include "executor/values.hpp"
+#include "triax/optimizer.hpp"
+
+namespace triax::executor {
+
+struct RankRequest {
+  const Model& model;
+  const OptimizerTraits& optimizer;
+  LayerContext context;
+  MemoryTypes types;
+  std::vector<StageLayers> split; // of all stages
+  BatchShape batch;
+};
+
+/// What the layers and the optimizer will ask of the kernel set.
+struct Plan {
+  std::size_t scratch = 0;
+  std::vector<Support> refusals;
+};
+
+class RankState {
+ public:
+  /// `training` says which stages this rank has and how many slots; the slots are enough for `evaluation` too.
+  RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
+
+  /// Runs one action of each kind of each stage, the norm and the optimizer's step against a planning set and device.
+  /// Before allocate() only.
+  Plan plan(KernelSet& kernels, Optimizer& optimizer);
+
+  /// Allocates, and draws the weights from `seed`.
+  void allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed);
+  /// Working weights follow the master weights.
+  void refresh_working(Device& device, Stream& stream);
+
+  Stage& stage(int index);
+  Parameters& parameters() { return *parameters_; }
+  const Parameters& parameters() const { return *parameters_; }
+  Batches& batches() { return batches_; }
+  StepValues& values() { return *values_; }
+  std::span<std::byte> scratch() const { return memory_.scratch; }
+  std::vector<std::string> layer_names() const;
+  std::vector<RankMemory::Row> memory(std::size_t scratch_bytes) const { return memory_.rows(scratch_bytes); }
+  /// Views of one layer's accumulators as one piece: a bucket of the gradient reduction.
+  TensorView bucket(int layer_number) const;
+
+ private:
+  void place(RankMemory& memory);
+
+  const schedule::Program& training_;
+  const schedule::Program& evaluation_;
+  DType master_;
+  std::vector<std::unique_ptr<Stage>> stages_;
+  std::unique_ptr<Parameters> parameters_;
+  Batches batches_;
+  std::unique_ptr<StepValues> values_;
+  RankMemory memory_;
+};
+
+} // namespace triax::executor

@@ -1,0 +1,45 @@
+// Splitting a model's layers into stages.
+#include "executor/split.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace triax::executor {
+
+std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split) {
+  const int blocks = model.info().blocks, before = (model.count() - blocks) / 2;
+  std::vector<StageLayers> out;
+  int next = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto at = static_cast<std::size_t>(stage);
+    int count = split.empty() ? blocks / stages + (stage < blocks % stages) : static_cast<int>(split[at]);
+    if (stage == 0) count += before;
+    if (stage == stages - 1) count = model.count() - next;
+    out.push_back({next, count});
+    next += count;
+  }
+  return out;
+}
+
+Support check_split(const Model& model, int stages, std::span<const std::int64_t> split) {
+  const int blocks = model.info().blocks;
+  if (!split.empty()) {
+    const std::int64_t sum = std::accumulate(split.begin(), split.end(), std::int64_t{0});
+    if (sum != blocks)
+      return Support::no("parallel.split counts {} blocks, but model.layers is {}", sum, blocks)
+          .hint("list one number of blocks for each stage; together {}", blocks);
+  }
+  const std::vector<StageLayers> layers = split_layers(model, stages, split);
+  const auto bare = std::ranges::find_if(layers, [](const StageLayers& of) { return of.count == 0; });
+  if (bare == layers.end()) return Support::yes();
+  if (!split.empty())
+    return Support::no("parallel.split leaves stage {} without a layer", bare - layers.begin())
+        .hint("give it a block; only the first and the last stage have layers besides");
+  return Support::no(
+             "model.layers = {} is too few for {} stages (parallel.pipeline x parallel.chunks): stage {} would "
+             "have no layer",
+             blocks, stages, bare - layers.begin())
+      .hint("use more layers, or fewer stages");
+}
+
+} // namespace triax::executor
