@@ -8,9 +8,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// TOML scalars and lists of them are JSON, but for strings in single quotes.
+/// What plugin::to_toml writes is JSON, but for a few escapes.
 Json value_json(const std::string& toml) {
-  if (toml.size() >= 2 && toml.front() == '\'') return toml.substr(1, toml.size() - 2);
   Json value = Json::parse(toml, nullptr, false);
   return value.is_discarded() ? Json(toml) : value;
 }

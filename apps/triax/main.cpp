@@ -20,10 +20,15 @@ const CLI::App& innermost(const CLI::App& app) {
   return used.empty() ? app : innermost(*used.front());
 }
 
-std::vector<std::string> words_of(const CLI::App& app) {
+std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
     out.push_back(verb->get_name());
+  return out;
+}
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> out = verbs_of(app);
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) out.push_back("--" + name);
   }
@@ -46,9 +51,17 @@ std::string command_of(const CLI::App& app) {
 
 int refuse(const CLI::App& program, const CLI::ParseError& error) {
   std::string what = error.what();
-  // With a verb misspelt, CLI11 only says that one is missing.
-  const std::vector<std::string> extras = program.remaining(true);
-  if (error.get_name() == "RequiredError" && !extras.empty()) what = "unknown verb: " + extras.front();
+  // With a verb missing or misspelt, CLI11 only says that there has to be one.
+  const std::vector<std::string> verbs = verbs_of(innermost(program));
+  if (error.get_name() == "RequiredError" && !verbs.empty()) {
+    const std::vector<std::string> extras = program.remaining(true);
+    what = extras.empty() ? "name a verb" : "unknown verb " + extras.front();
+    const char* separator = ": ";
+    for (const std::string& verb : verbs) {
+      what += separator + verb;
+      separator = ", ";
+    }
+  }
   std::cerr << "triax: " << what << '\n';
   const std::string meant = suggestion(program);
   std::cerr << "  " << (meant.empty() ? "" : meant + " ") << "more: " << command_of(innermost(program)) << " --help\n";

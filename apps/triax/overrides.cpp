@@ -16,7 +16,7 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
   const auto well_formed = [](const std::string& flag) {
     const std::size_t equals = flag.find('=');
     const bool good = equals != std::string::npos && equals != 0;
-    return good ? std::string() : "write --set table.key=value, not \"" + flag + "\"";
+    return good ? std::string() : "must be TABLE.KEY=VALUE, not \"" + flag + "\"";
   };
   verb.add_option_function<std::vector<std::string>>("--set", read, "gives a key of the TOML another value")
       ->type_name("TABLE.KEY=VALUE")

@@ -143,8 +143,11 @@ bool is_key(std::string_view name) {
 }
 
 std::string quoted(const std::string& value) {
-  std::ostringstream out;
-  out << toml::value<std::string>(value);
+  using Flags = toml::format_flags;
+  const toml::value<std::string> node(value);
+  std::ostringstream out; // in double quotes and on one line, whatever is in it
+  out << toml::toml_formatter(
+      node, toml::toml_formatter::default_flags & ~(Flags::allow_literal_strings | Flags::allow_multi_line_strings));
   return out.str();
 }
 
