@@ -34,45 +34,48 @@ constexpr std::int64_t kLargestTile = 256 * 256; // elements of d
 constexpr std::int64_t kRows = 16,
                        kColumns = 48; // multiples of what oneDNN's kernels for AVX2 and AVX-512 compute at once
 
-std::int64_t divide_up(std::int64_t value, std::int64_t by) {
-  return (value + by - 1) / by;
+/// Where piece `index` of `length` begins: at multiples of `step`, so that no kernel computes a remainder within.
+std::int64_t edge(std::int64_t length, std::int64_t pieces, std::int64_t index, std::int64_t step) {
+  if (index == pieces) return length;
+  return (length * index / pieces + step / 2) / step * step;
 }
 
-/// Length of a piece when `length` is cut into `pieces`, rounded up to `step`.
-std::int64_t piece(std::int64_t length, std::int64_t pieces, std::int64_t step) {
-  return std::max<std::int64_t>(std::min(length, divide_up(divide_up(length, pieces), step) * step), 1);
+/// d = beta * d, where 0 * NaN is 0.
+void scale_rows(const Product& p) {
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      float& d = p.d[i * p.ldd + j];
+      d = p.beta == 0 ? 0 : p.beta * d;
+    }
+  }
 }
 
 } // namespace
 
 /// Halves the longer side until there are four tiles and none is too large.
 Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
-  std::int64_t row_cuts = 1, column_cuts = 1;
-  if (m * n * k >= kShared) {
-    for (;;) {
-      const std::int64_t rows = divide_up(m, row_cuts), columns = divide_up(n, column_cuts);
-      if (row_cuts * column_cuts >= 4 && rows * columns <= kLargestTile) break;
-      const bool rows_can = rows >= 2 * kRows, columns_can = columns >= 2 * kColumns;
-      if (rows_can && (rows >= columns || !columns_can)) {
-        row_cuts *= 2;
-      } else if (columns_can) {
-        column_cuts *= 2;
-      } else {
-        break;
-      }
+  Tiles tiles{m > 0 ? 1 : 0, n > 0 ? 1 : 0};
+  if (m * n * k < kShared) return tiles;
+  for (;;) {
+    const std::int64_t rows = m / tiles.rows, columns = n / tiles.columns;
+    if (tiles.count() >= 4 && rows * columns <= kLargestTile) return tiles;
+    const bool rows_can = rows >= 2 * kRows, columns_can = columns >= 2 * kColumns;
+    if (rows_can && (rows >= columns || !columns_can)) {
+      tiles.rows *= 2;
+    } else if (columns_can) {
+      tiles.columns *= 2;
+    } else {
+      return tiles;
     }
   }
-  Tiles tiles{piece(m, row_cuts, kRows), piece(n, column_cuts, kColumns), 0, 0};
-  tiles.row_tiles = divide_up(m, tiles.rows);
-  tiles.column_tiles = divide_up(n, tiles.columns);
-  return tiles;
 }
 
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
-  const std::int64_t row = index / tiles.column_tiles * tiles.rows, column = index % tiles.column_tiles * tiles.columns;
+  const std::int64_t i = index / tiles.columns, j = index % tiles.columns;
+  const std::int64_t row = edge(product.m, tiles.rows, i, kRows), column = edge(product.n, tiles.columns, j, kColumns);
   Product part = product;
-  part.m = std::min(tiles.rows, product.m - row);
-  part.n = std::min(tiles.columns, product.n - column);
+  part.m = edge(product.m, tiles.rows, i + 1, kRows) - row;
+  part.n = edge(product.n, tiles.columns, j + 1, kColumns) - column;
   part.d += row * product.ldd + column;
   part.a += product.transpose_a ? row : row * product.lda;
   part.b += product.transpose_b ? column * product.ldb : column;
@@ -80,6 +83,7 @@ Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
 }
 
 void multiply(const Product& p) {
+  if (p.k == 0) return scale_rows(p); // oneDNN leaves d as it is
   const OneThread one;
   const dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
                                           p.a, p.lda, p.b, p.ldb, p.beta, p.d, p.ldd);

@@ -19,11 +19,10 @@ struct Product {
   float alpha = 1, beta = 0;
 };
 
-/// How d is cut.
+/// How many tiles d is cut into, in each direction; as many along all of a side, of nearly equal sizes.
 struct Tiles {
-  std::int64_t rows, columns; // of a tile; the last ones may be smaller
-  std::int64_t row_tiles, column_tiles;
-  std::int64_t count() const { return row_tiles * column_tiles; }
+  std::int64_t rows, columns;
+  std::int64_t count() const { return rows * columns; }
 };
 Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k);
 

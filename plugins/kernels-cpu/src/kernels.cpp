@@ -1,4 +1,4 @@
-// What the set computes, and the scratch it needs.
+// What the set is made of, what it computes, and the scratch it needs.
 #include "kernels.hpp"
 
 namespace triax::cpu {
@@ -99,11 +99,24 @@ Support supports_args(const Sgd& args) {
   return only_f32("the working copy", data_of(args).dtype());
 }
 
+int threads_of(const PluginContext& context) {
+  const auto asked = static_cast<int>(context.options.integer("threads"));
+  return std::max(asked > 0 ? asked : context.threads, 1);
+}
+
 std::size_t bytes(std::int64_t count, std::size_t of) {
   return static_cast<std::size_t>(count) * of;
 }
 
 } // namespace
+
+CpuKernels::CpuKernels(const PluginContext& context) : CpuKernels(threads_of(context), best_loops()) {
+  context.log.debug("kernels-cpu: {} loops, {} threads", loops_.name, threads_);
+}
+
+void CpuKernels::start(Device& device) {
+  pool_ = std::make_unique<Pool>(threads_, Pump(device));
+}
 
 Support CpuKernels::supports(const KernelRequest& request) const {
   if (Support compute = only_f32("what layers compute in", request.compute); !compute) return compute;

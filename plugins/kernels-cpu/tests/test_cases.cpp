@@ -1,0 +1,42 @@
+// Every operation against the reference in double, with every instruction set that this machine has.
+#include <gtest/gtest.h>
+
+#include "sets.hpp"
+#include "support/loaded_kernels.hpp"
+#include "support/operation_cases.hpp"
+
+namespace triax::cpu {
+namespace {
+
+TEST(Operations, AgreeWithTheReference) {
+  triax::testing::LoadedKernels reference("kernels-reference");
+  for (const Loops* loops : all_loops()) {
+    CpuSet tested(2, *loops);
+    for (const auto& one : triax::testing::operation_cases(DType::f32)) {
+      EXPECT_EQ(compare(tested.set(), tested.device(), reference.set(), one, 4e-6), "")
+          << loops->name << ", " << one.name;
+    }
+  }
+}
+
+TEST(Operations, AreRefusedInOtherTypes) {
+  CpuSet tested(1);
+  int refused = 0;
+  for (const DType type : {DType::f64, DType::bf16}) {
+    for (const auto& one : triax::testing::operation_cases(type)) {
+      try {
+        run_case(tested.set(), tested.device(), one, type);
+      } catch (const Error& error) {
+        EXPECT_NE(error.message().find("kernels-cpu computes in f32"), std::string::npos) << error.what();
+        ++refused;
+        continue;
+      }
+      // What has no floating view but f32 or f64 ones of its own may run.
+      EXPECT_TRUE(type == DType::bf16) << one.name << " ran in " << name_of(type);
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+} // namespace
+} // namespace triax::cpu

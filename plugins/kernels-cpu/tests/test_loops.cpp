@@ -1,0 +1,116 @@
+// The loops of each instruction set: accuracy of exp and the logistic function, random words, NaN and infinity.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "loops.hpp"
+#include "sets.hpp"
+
+namespace triax::cpu {
+namespace {
+
+const float kInfinity = std::numeric_limits<float>::infinity();
+
+/// Distance from the right value in units of the last place of a float there.
+double ulps(float got, double want) {
+  const auto nearest = static_cast<float>(want);
+  const double unit = std::max<double>(std::abs(std::nextafter(nearest, kInfinity) - nearest),
+                                       std::numeric_limits<float>::denorm_min());
+  return std::abs(got - want) / unit;
+}
+
+class LoopsTest : public testing::TestWithParam<const Loops*> {
+ protected:
+  const Loops& loops_ = *GetParam();
+
+  float exp(float x) const { return loops_.sum_exp(&x, 0, 1); }
+  float logistic(float x) const {
+    float y;
+    const float one = 1;
+    loops_.silu_mul(&y, &x, &one, 1);
+    return y / x;
+  }
+};
+
+TEST_P(LoopsTest, ExpIsAccurateOverTheWholeRange) {
+  double worst = 0;
+  for (float x = -87; x < 88.7f; x += 0.0007f) worst = std::max(worst, ulps(exp(x), std::exp(double{x})));
+  EXPECT_LT(worst, 2);
+  double near_zero = 0;
+  for (float x = -0.01f; x < 0.01f; x += 3e-7f) near_zero = std::max(near_zero, ulps(exp(x), std::exp(double{x})));
+  EXPECT_LT(near_zero, 1.5);
+  for (float x = -104; x < -87; x += 0.01f) EXPECT_LE(ulps(exp(x), std::exp(double{x})), 2) << x; // denormal results
+}
+
+TEST_P(LoopsTest, ExpHasTheRightEnds) {
+  EXPECT_EQ(exp(0), 1);
+  EXPECT_EQ(exp(-kInfinity), 0);
+  EXPECT_EQ(exp(-200), 0);
+  EXPECT_EQ(exp(kInfinity), kInfinity);
+  EXPECT_EQ(exp(89), kInfinity);
+  EXPECT_TRUE(std::isnan(exp(std::nanf(""))));
+}
+
+TEST_P(LoopsTest, LogisticIsAccurate) {
+  double worst = 0;
+  for (float x = -80; x < 80; x += 0.00131f) {
+    if (x == 0) continue;
+    worst = std::max(worst, ulps(logistic(x), 1 / (1 + std::exp(-double{x}))));
+  }
+  EXPECT_LT(worst, 5); // two more roundings by the product and the quotient of the test
+}
+
+TEST_P(LoopsTest, DropsWhatPhiloxSays) {
+  // Across the end of 32-bit block numbers too, from every phase of a block.
+  for (const std::uint64_t base : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 300}) {
+    for (std::uint64_t phase = 0; phase < 4; ++phase) {
+      const DropRow row{11, 22, 33, 44, base + phase, drop_threshold(0.3f), 1.25f};
+      std::vector<float> x(777, 2), y(777);
+      loops_.dropout(y.data(), x.data(), 777, row);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const std::uint64_t element = base + phase + i;
+        const bool dropped = philox_at({11, 22}, element, 33, 44)[element % 4] < drop_threshold(0.3f);
+        ASSERT_EQ(y[i], dropped ? 0 : 2.5f) << base << " " << phase << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(LoopsTest, NanAndInfinityStayVisible) {
+  const std::int64_t n = 53;
+  const float nan = std::nanf("");
+  for (const std::int64_t at : {0, 17, 48, 52}) {
+    std::vector<float> x(static_cast<std::size_t>(n), 0.5f), y(x), weight(x);
+    x[static_cast<std::size_t>(at)] = nan;
+    float mean = 0, rstd = 0;
+    loops_.norm(y.data(), x.data(), weight.data(), weight.data(), n, 1e-5f, &mean, &rstd);
+    EXPECT_TRUE(std::isnan(y[3]) && std::isnan(mean) && std::isnan(rstd));
+    EXPECT_TRUE(std::isnan(loops_.softmax(y.data(), x.data(), 1, n, n)));
+    EXPECT_TRUE(std::isnan(y[3]));
+    loops_.gelu(y.data(), x.data(), n);
+    EXPECT_TRUE(std::isnan(y[static_cast<std::size_t>(at)]));
+    EXPECT_FALSE(std::isnan(y[static_cast<std::size_t>(at == 0 ? 1 : 0)]));
+    EXPECT_TRUE(std::isnan(loops_.sum_squares(x.data(), n)));
+    EXPECT_TRUE(std::isnan(loops_.sum_exp(x.data(), loops_.row_max(x.data(), n), n)));
+    EXPECT_EQ(loops_.nonfinite(x.data(), n), 1);
+    x[static_cast<std::size_t>(at)] = kInfinity;
+    EXPECT_EQ(loops_.row_max(x.data(), n), kInfinity);
+    EXPECT_EQ(loops_.nonfinite(x.data(), n), 1);
+    EXPECT_EQ(loops_.sum_squares(x.data(), n), std::numeric_limits<double>::infinity());
+  }
+}
+
+TEST_P(LoopsTest, SumsDoNotLoseSmallValues) {
+  const std::vector<float> ones(100003, 1.0f / 3);
+  EXPECT_NEAR(loops_.sum_squares(ones.data(), 100003), 100003 * std::pow(double{ones[0]}, 2), 1e-8);
+  std::vector<float> sums(1, 0);
+  loops_.column_sums(sums.data(), ones.data(), 100003, 1, 1);
+  EXPECT_NEAR(sums[0] / (100003 * double{ones[0]}), 1, 5e-5); // one chain of additions: 1e-3
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LoopsTest, testing::ValuesIn(all_loops()),
+                         [](const auto& loops) { return std::string(loops.param->name); });
+
+} // namespace
+} // namespace triax::cpu

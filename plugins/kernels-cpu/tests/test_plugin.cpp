@@ -1,0 +1,54 @@
+// The set through its plugin's door.
+#include <gtest/gtest.h>
+
+#include "plugin/loader.hpp"
+#include "triax/kernels.hpp"
+
+namespace triax {
+namespace {
+
+class Plugin : public testing::Test {
+ protected:
+  plugin::Instance<KernelSet> make(std::int64_t threads, int given) {
+    options_.set("threads", threads);
+    return plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, given});
+  }
+  const plugin::Library& library_ =
+      plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-cpu.so", "kernels");
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+};
+
+TEST_F(Plugin, TakesTheThreadsOfTheOptionOrElseOfTheCore) {
+  // Scratch of attention is per thread, and so tells how many there are.
+  const TensorView x(nullptr, DType::f32, {64, 1, 1, 8}), lse(nullptr, DType::f32, {1, 1, 64});
+  const AttentionFwd args{x, lse, x, x, x, 1, {}, {}};
+  const std::size_t one = make(1, 7)->scratch_bytes(call_of(args));
+  EXPECT_GT(one, 0u);
+  EXPECT_EQ(make(3, 7)->scratch_bytes(call_of(args)), 3 * one);
+  EXPECT_EQ(make(0, 7)->scratch_bytes(call_of(args)), 7 * one);
+}
+
+TEST_F(Plugin, ComputesThroughTheDoor) {
+  const auto set = make(2, 1);
+  const auto device = make_host_device();
+  set->start(*device);
+  const auto stream = device->make_stream("main");
+  float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8}, d[4] = {};
+  const auto matrix = [](float* data) { return TensorView(data, DType::f32, {2, 2}); };
+  set->gemm({.d = matrix(d), .a = matrix(a), .b = matrix(b)}, {*stream, {}});
+  EXPECT_EQ(std::vector<float>(d, d + 4), (std::vector<float>{19, 22, 43, 50}));
+  EXPECT_EQ(set->stats(Op::gemm).calls, 1u);
+}
+
+TEST_F(Plugin, RefusesOtherTypesInWords) {
+  const auto set = make(0, 1);
+  EXPECT_TRUE(set->supports(KernelRequest{}));
+  const Support answer = set->supports(KernelRequest{.compute = DType::bf16, .master = DType::f32});
+  EXPECT_FALSE(answer);
+  EXPECT_EQ(answer.reason(), "kernels-cpu computes in f32, and what layers compute in is bf16 (train.precision)");
+  EXPECT_EQ(answer.hint(), "use train.precision f32, or a kernel set that computes in bf16");
+}
+
+} // namespace
+} // namespace triax
