@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/rank_state.hpp"
+#include "executor/walk_observer.hpp"
 
 namespace triax::executor {
 
@@ -35,14 +36,6 @@ struct StepOutcome {
   /// Part of the time from the start of the first to the end of the last F, B, I or W in which the rank could not begin
   /// its next action, because what it had posted (transfers of other ranks' results) was not there yet.
   double bubble_rate = 0;
-};
-
-/// Called around the walk of a training program: after the step's data is in place, and after the last action.
-class WalkObserver {
- public:
-  virtual ~WalkObserver() = default;
-  virtual void walk_begins(std::int64_t step) = 0;
-  virtual void walk_ends(std::int64_t step) = 0;
 };
 
 class Executor {

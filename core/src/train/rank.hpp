@@ -15,6 +15,7 @@
 
 #include "config/run_config.hpp"
 #include "executor/batch_source.hpp"
+#include "executor/walk_observer.hpp"
 #include "report/step_record.hpp"
 #include "train/preflight.hpp"
 #include "triax/communicator.hpp"
@@ -53,7 +54,8 @@ struct RankOptions {
   executor::BatchSource* training = nullptr; // in place of the dataset at data.path
   executor::BatchSource* held_out = nullptr; // in place of the dataset at data.validation
   const Schedule* schedule = nullptr;        // rows to run in place of the scheduler's
-  int threads = 0;                           // CPU threads for this rank; 0: all cores this process may use
+  executor::WalkObserver* observer = nullptr;
+  int threads = 0; // CPU threads for this rank; 0: all cores this process may use
 };
 
 class Rank {
@@ -77,6 +79,7 @@ class Rank {
   void weights_changed();
 
   std::int64_t steps_done() const;
+  std::int64_t sequence() const; // tokens of a sample
   Device& device();
   /// Totals since the start, one entry per joined group.
   std::vector<report::GroupTraffic> traffic() const;

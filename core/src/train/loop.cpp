@@ -1,0 +1,114 @@
+// The training loop.
+#include "train/loop.hpp"
+
+#include <cmath>
+#include <fstream>
+
+#include "report/metrics_file.hpp"
+#include "train/stop_signals.hpp"
+
+namespace triax::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_folder(const fs::path& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw Error("the folder cannot be made: " + failed.message(), folder.string(), "choose another with run.dir");
+}
+
+class Loop {
+ public:
+  Loop(const config::RunConfig& run, Rank& rank, Log& log, report::Progress* progress)
+      : run_(run),
+        rank_(rank),
+        progress_(progress),
+        metrics_(run.log.metrics),
+        stop_(log),
+        traffic_(rank.traffic()),
+        tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
+
+  LoopResult go() {
+    while (rank_.steps_done() < run_.train.steps && stop_.caught() == 0) step();
+    result_.signal = stop_.caught();
+    result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
+    if (progress_) progress_->finish();
+    return result_;
+  }
+
+ private:
+  void step() {
+    const StepResult done = rank_.step();
+    seconds_ += done.seconds;
+    result_.last_loss = done.loss;
+    if (result_.steps++ == 0) result_.first_loss = done.loss;
+    report::StepRecord record = record_of(done);
+    const bool last = done.step == run_.train.steps || stop_.caught() != 0;
+    const bool evaluates = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
+    if (evaluates) evaluate(record);
+    if (done.step % run_.log.every == 0 || evaluates || last) metrics_.write(record);
+    if (progress_) progress_->update(record);
+  }
+
+  void evaluate(report::StepRecord& record) {
+    const EvalResult held_out = rank_.evaluate();
+    record.eval_loss = result_.eval_loss = held_out.loss;
+    if (std::isfinite(held_out.perplexity))
+      record.eval_perplexity = held_out.perplexity; // e^710 is too large for a number
+  }
+
+  report::StepRecord record_of(const StepResult& done) {
+    report::StepRecord record;
+    record.step = done.step;
+    record.loss = done.loss;
+    record.grad_norm = done.grad_norm;
+    record.lr = done.lr;
+    record.tokens_per_s = tokens_ / done.seconds;
+    record.step_ms = done.seconds * 1e3;
+    record.model_tflops = rank_.flops_per_step() / done.seconds * 1e-12;
+    record.bubble_rate = done.bubble_rate;
+    record.comm = rank_.traffic();
+    for (std::size_t i = 0; i < record.comm.size(); ++i) {
+      report::GroupTraffic& now = record.comm[i];
+      const report::GroupTraffic before = std::exchange(traffic_[i], now);
+      now.ops -= before.ops;
+      now.bytes_out -= before.bytes_out;
+      now.bytes_in -= before.bytes_in;
+    }
+    return record;
+  }
+
+  const config::RunConfig& run_;
+  Rank& rank_;
+  report::Progress* progress_;
+  report::MetricsFile metrics_;
+  StopSignals stop_;
+  std::vector<report::GroupTraffic> traffic_; // totals after the step before
+  double tokens_;                             // of a step
+  double seconds_ = 0;
+  LoopResult result_;
+};
+
+} // namespace
+
+void open_run_folder(const config::RunConfig& run, const std::string& resolved_toml) {
+  make_folder(run.folder);
+  make_folder(run.log.metrics.parent_path());
+  const fs::path file = run.folder / "resolved.toml";
+  std::ofstream out(file);
+  out << resolved_toml << std::flush;
+  if (!out) throw Error("cannot be written", file.string(), "choose another folder with run.dir");
+}
+
+fs::path log_file(const config::RunConfig& run, int rank) {
+  return run.folder / text("rank-{}.log", rank);
+}
+
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, Log& log, report::Progress* progress) {
+  return Loop(run, rank, log, progress).go();
+}
+
+} // namespace triax::train

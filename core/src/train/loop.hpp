@@ -1,0 +1,34 @@
+// The training loop of a run on one rank: folder, steps, metrics, evaluation, stopping.
+//
+// Threads: the rank's main thread. Ownership: borrows run, rank and log. Blocking: for the length of the training.
+// Errors: Error of a step, of the data or of a file.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "config/run_config.hpp"
+#include "report/progress.hpp"
+#include "train/rank.hpp"
+
+namespace triax::train {
+
+/// Makes the run's folder and writes resolved.toml into it. Throws Error naming the file that cannot be written.
+void open_run_folder(const config::RunConfig& run, const std::string& resolved_toml);
+
+/// Where the log of a rank goes.
+std::filesystem::path log_file(const config::RunConfig& run, int rank);
+
+struct LoopResult {
+  std::int64_t steps = 0;
+  double first_loss = 0, last_loss = 0;
+  std::optional<double> eval_loss; // of the last evaluation
+  double tokens_per_s = 0;         // over all steps, evaluation left out
+  int signal = 0;                  // that ended it early, or 0
+};
+
+/// Trains to train.steps, or until SIGINT or SIGTERM. Writes a record each log.every steps, on steps that evaluate, and
+/// on the last; evaluates each eval.every steps and on the last. `progress` may be null.
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, Log& log, report::Progress* progress);
+
+} // namespace triax::train

@@ -1,0 +1,60 @@
+// Making a rank's plugin objects and asking them.
+#include "train/plugins.hpp"
+
+namespace triax::train {
+
+namespace {
+
+template <class Interface>
+plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layout& layout, int rank, int threads,
+                                 Log& log) {
+  TRIAX_REQUIRE(choice.library, "{}.plugin \"{}\" is not loaded", choice.table, choice.name);
+  return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
+}
+
+} // namespace
+
+PipelineShape pipeline_shape(const config::RunConfig& run) {
+  return {run.parallel.pipeline, run.parallel.chunks, static_cast<int>(run.microbatches())};
+}
+
+Layout layout_of(const config::RunConfig& run) {
+  return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
+}
+
+RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log)
+    : run_(run),
+      model_(make<Model>(run.model, layout, rank, threads, log)),
+      scheduler_(make<Scheduler>(run.schedule, layout, rank, threads, log)),
+      kernels_(make<KernelSet>(run.kernels, layout, rank, threads, log)),
+      optimizer_(make<Optimizer>(run.optimizer, layout, rank, threads, log)) {
+  for (const auto& [axis, choice] : run.comm)
+    if (!backends_.contains(choice.table))
+      backends_.emplace(choice.table, make<CommBackend>(choice, layout, rank, threads, log));
+}
+
+Support RankPlugins::comm_supports(const std::string& table, const Layout& layout) const {
+  CommRequest request{kernels_->device_kind(), {run_.train.compute, run_.train.master, DType::f64}, {}, false};
+  for (const auto& [axis, choice] : run_.comm)
+    if (choice.table == table && layout.size(axis) > 1) request.axes.push_back(axis);
+  return backends_.at(table)->supports(request);
+}
+
+std::vector<Support> RankPlugins::refusals(const Layout& layout) const {
+  std::vector<Support> out;
+  const auto ask = [&out](Support answer) {
+    if (!answer) out.push_back(std::move(answer));
+  };
+  ask(model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout));
+  ask(kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}));
+  ask(optimizer_->supports({run_.train.master}));
+  ask(scheduler_->supports(pipeline_shape(run_)));
+  for (const auto& [table, backend] : backends_) ask(comm_supports(table, layout));
+  if (kernels_->device_kind() != DeviceKind::host)
+    ask(Support::no("kernels.plugin \"{}\" computes on a {} device: this version trains on the host", run_.kernels.name,
+                    name_of(kernels_->device_kind()))
+            .hint("use kernels-cpu or kernels-reference"));
+  return out;
+}
+
+} // namespace triax::train

@@ -1,0 +1,49 @@
+// The objects of a rank's plugins, and what the run asks of them.
+//
+// Threads: the rank's main thread. Ownership: owns the objects; run, layout and log must outlive it. Blocking: making
+// plugin objects is cheap by contract. Errors: Error with the plugin's own words.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/run_config.hpp"
+#include "plugin/loader.hpp"
+#include "triax/communicator.hpp"
+#include "triax/kernels.hpp"
+#include "triax/model.hpp"
+#include "triax/optimizer.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::train {
+
+class RankPlugins {
+ public:
+  RankPlugins(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log);
+
+  Model& model() const { return *model_; }
+  Scheduler& scheduler() const { return *scheduler_; }
+  KernelSet& kernels() const { return *kernels_; }
+  Optimizer& optimizer() const { return *optimizer_; }
+  /// The backend that serves an axis; axes that share a table share the object.
+  CommBackend& comm(const std::string& axis) const { return *backends_.at(run_.comm.at(axis).table); }
+
+  /// Every supports() of every kind, with what this run asks.
+  std::vector<Support> refusals(const Layout& layout) const;
+
+ private:
+  Support comm_supports(const std::string& table, const Layout& layout) const;
+
+  const config::RunConfig& run_;
+  plugin::Instance<Model> model_;
+  plugin::Instance<Scheduler> scheduler_;
+  plugin::Instance<KernelSet> kernels_;
+  plugin::Instance<Optimizer> optimizer_;
+  std::map<std::string, plugin::Instance<CommBackend>> backends_; // by table: "comm", "comm.tensor"...
+};
+
+PipelineShape pipeline_shape(const config::RunConfig& run);
+Layout layout_of(const config::RunConfig& run);
+
+} // namespace triax::train

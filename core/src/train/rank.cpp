@@ -1,0 +1,186 @@
+// Making a rank: plugins, device, groups, state, executor, data; and its steps.
+#include "train/rank.hpp"
+
+#include <cmath>
+#include <set>
+
+#include "data/dataset.hpp"
+#include "executor/executor.hpp"
+#include "plugin/nearest.hpp"
+#include "train/cores.hpp"
+#include "train/lr.hpp"
+#include "train/preparation.hpp"
+
+namespace triax::train {
+
+namespace {
+
+class DatasetSource final : public executor::BatchSource {
+ public:
+  DatasetSource(const std::filesystem::path& prefix, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
+      : dataset_(prefix, sequence, vocab, seed) {}
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    dataset_.microbatch(samples, tokens, targets);
+  }
+
+ private:
+  data::Dataset dataset_;
+};
+
+std::unique_ptr<Device> make_device(const KernelSet& kernels) {
+  TRIAX_REQUIRE(kernels.device_kind() == DeviceKind::host, "no {} device in this version: it trains on the host",
+                name_of(kernels.device_kind()));
+  return make_host_device();
+}
+
+Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, const RankOptions& options) {
+  Schedule schedule = options.schedule ? *options.schedule : plugins.scheduler().rows(pipeline_shape(run));
+  for (const Support& wrong : check_schedule(run, plugins.model(), schedule))
+    throw Error(wrong.reason(), run.schedule.name, wrong.hint());
+  return schedule;
+}
+
+} // namespace
+
+// In the order in which members are made; they go the other way round.
+struct Rank::Impl {
+  Impl(const config::RunConfig& config, const Layout& ranks, int number, Store& store, Log& log,
+       const RankOptions& given)
+      : run(config),
+        layout(ranks),
+        options(given),
+        plugins(config, ranks, number, given.threads > 0 ? given.threads : available_cores(), log),
+        prepared(config, ranks, number, plugins, schedule_for(config, plugins, given)),
+        device(make_device(plugins.kernels())),
+        stream(device->make_stream("compute")) {
+    plugins.kernels().start(*device);
+    join_groups(number, store);
+    const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
+    for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), config.kernels.name, refusal.hint());
+    prepared.state->allocate(*device, *stream, plan.scratch, config.train.seed);
+    walker = std::make_unique<executor::Executor>(
+        executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
+                                prepared.training, prepared.evaluation},
+        executor::ExecutorSettings{config.optimizer_core.weight_decay, config.train.clip_grad,
+                                   config.train.stall_timeout_s});
+    for (const executor::Parameter& of : prepared.state->parameters().all())
+      parameters.push_back({of.name, of.spec, of.master, of.gradient});
+  }
+
+  void join_groups(int number, Store& store) {
+    std::set<std::string> started; // by table: axes may share a backend
+    for (const Axis& axis : layout.axes()) {
+      if (axis.size == 1) continue;
+      CommBackend& backend = plugins.comm(axis.name);
+      if (started.insert(run.comm.at(axis.name).table).second) backend.start(*device);
+      communicators.push_back(
+          backend.join(layout.group(number, axis.name), store, deadline_in(run.train.stall_timeout_s)));
+      groups.set(axis.name, communicators.back().get());
+    }
+  }
+
+  executor::BatchSource& source(const std::filesystem::path& prefix, executor::BatchSource* given,
+                                std::unique_ptr<DatasetSource>& own) {
+    if (given) return *given;
+    if (!own) own = std::make_unique<DatasetSource>(prefix, plugins.model().info().sequence, run.vocab, run.train.seed);
+    return *own;
+  }
+
+  const config::RunConfig& run;
+  const Layout layout;
+  const RankOptions options;
+  RankPlugins plugins;
+  Preparation prepared;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Stream> stream;
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  Groups groups;
+  std::unique_ptr<executor::Executor> walker;
+  std::unique_ptr<DatasetSource> training, held_out;
+  std::vector<RankParameter> parameters;
+  std::int64_t steps = 0;
+};
+
+Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,
+           const RankOptions& options)
+    : impl_(std::make_unique<Impl>(run, layout, rank, store, log, options)) {}
+
+Rank::~Rank() = default;
+
+StepResult Rank::step() {
+  Impl& rank = *impl_;
+  const Clock::time_point began = Clock::now();
+  const std::int64_t number = rank.steps + 1;
+  const double lr = learning_rate(rank.run, number);
+  const executor::StepOutcome outcome = rank.walker->step(
+      number, lr, rank.source(rank.run.data.path, rank.options.training, rank.training), rank.options.observer);
+  rank.steps = number;
+  const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  return {number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
+}
+
+EvalResult Rank::evaluate() {
+  Impl& rank = *impl_;
+  executor::BatchSource& source = rank.source(rank.run.data.validation, rank.options.held_out, rank.held_out);
+  const executor::BatchShape& batch = rank.prepared.state->batches().shape();
+  const std::int64_t batches = std::max<std::int64_t>(1, rank.run.eval.batches);
+  double sum = 0;
+  for (std::int64_t i = 0; i < batches; ++i) sum += rank.walker->evaluate(i * batch.global(), source);
+  const std::int64_t tokens = batches * batch.tokens();
+  const double loss = sum / static_cast<double>(tokens);
+  return {loss, std::exp(loss), tokens};
+}
+
+std::span<const RankParameter> Rank::parameters() const {
+  return impl_->parameters;
+}
+
+const RankParameter& Rank::parameter(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const RankParameter& parameter : impl_->parameters) {
+    if (parameter.name == name) return parameter;
+    names.push_back(parameter.name);
+  }
+  const std::vector<std::string> near = plugin::nearest(name, names);
+  throw Error(text("no parameter \"{}\"", name), {}, near.empty() ? "" : text("did you mean \"{}\"?", near.front()));
+}
+
+void Rank::weights_changed() {
+  impl_->prepared.state->refresh_working(*impl_->device, *impl_->stream);
+}
+
+std::int64_t Rank::steps_done() const {
+  return impl_->steps;
+}
+
+std::int64_t Rank::sequence() const {
+  return impl_->plugins.model().info().sequence;
+}
+
+Device& Rank::device() {
+  return *impl_->device;
+}
+
+std::vector<report::GroupTraffic> Rank::traffic() const {
+  std::vector<report::GroupTraffic> out;
+  for (const std::unique_ptr<Communicator>& communicator : impl_->communicators) {
+    const CommStats& stats = communicator->stats();
+    const std::string& axis = communicator->group().axis;
+    out.push_back({axis, impl_->run.comm.at(axis).name, stats.ops, stats.bytes_out, stats.bytes_in});
+  }
+  return out;
+}
+
+std::vector<MemoryRow> Rank::memory() const {
+  std::vector<MemoryRow> out;
+  const executor::RankState& state = *impl_->prepared.state;
+  for (const executor::RankMemory::Row& row : state.memory(state.scratch().size()))
+    out.push_back({row.what, row.bytes});
+  return out;
+}
+
+double Rank::flops_per_step() const {
+  return impl_->plugins.model().flops_per_sample(impl_->run.vocab) * static_cast<double>(impl_->run.batch.global);
+}
+
+} // namespace triax::train

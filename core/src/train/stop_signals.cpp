@@ -1,0 +1,34 @@
+// Waiting for signals on a thread of its own: no handler, and so nothing global.
+#include "train/stop_signals.hpp"
+
+#include <pthread.h>
+
+#include <cstdlib>
+
+namespace triax::train {
+
+StopSignals::StopSignals(Log& log) : log_(log) {
+  sigemptyset(&signals_);
+  sigaddset(&signals_, SIGINT);
+  sigaddset(&signals_, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+StopSignals::~StopSignals() {
+  thread_.request_stop();
+  thread_.join();
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+void StopSignals::watch(const std::stop_token& stop) {
+  constexpr timespec kTenth{0, 100'000'000};
+  while (!stop.stop_requested()) {
+    const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
+    if (signal < 0) continue;
+    if (caught_.exchange(signal) != 0) std::_Exit(128 + signal);
+    log_.info("{}: stopping after this step; once more stops at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  }
+}
+
+} // namespace triax::train
