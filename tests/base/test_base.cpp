@@ -1,0 +1,110 @@
+// Text, errors, refusals, options, the log that drops everything.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "triax/error.hpp"
+#include "triax/log.hpp"
+#include "triax/options.hpp"
+#include "triax/text.hpp"
+
+namespace triax {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Text, FillsInTheHoles) {
+  EXPECT_EQ(text("m = {} is not a multiple of p = {}", 6, 4), "m = 6 is not a multiple of p = 4");
+  EXPECT_EQ(text("{} {} {} {}", true, 'x', "word", std::string("more")), "true x word more");
+  EXPECT_EQ(text("{}", static_cast<const char*>(nullptr)), "(null)");
+  EXPECT_EQ(text("no hole"), "no hole");
+}
+
+TEST(Text, ASlipStillTellsItsValues) {
+  EXPECT_EQ(text("{}", 1, 2, 3), "1 2 3");
+  EXPECT_EQ(text("{} and {}", 1), "1 and {}");
+  EXPECT_EQ(text("{}", "a {} in a value"), "a {} in a value");
+  EXPECT_EQ(text("{}", "a {} in a value", 2), "a {} in a value 2");
+}
+
+TEST(Text, NumbersReadBackToTheSameBits) {
+  for (const double value : {0.1, 1.0 / 3, 1e300, -5e-324, 123456789.0}) {
+    EXPECT_EQ(std::strtod(to_text(value).c_str(), nullptr), value);
+  }
+  EXPECT_EQ(to_text(0.1f), "0.1");
+  EXPECT_EQ(std::strtof(to_text(1.0f / 3).c_str(), nullptr), 1.0f / 3);
+}
+
+TEST(Error, IsWhereMessageAndHint) {
+  const Error error("m must be a multiple of p", "run.toml:12:10", "use batch.global 16");
+  EXPECT_STREQ(error.what(), "run.toml:12:10: m must be a multiple of p\n  use batch.global 16");
+  EXPECT_EQ(error.message(), "m must be a multiple of p");
+  EXPECT_EQ(error.where(), "run.toml:12:10");
+  EXPECT_EQ(error.hint(), "use batch.global 16");
+  EXPECT_STREQ(Error("alone").what(), "alone");
+}
+
+TEST(Require, TellsTheMessageOrTheCondition) {
+  const int n = 3;
+  EXPECT_NO_THROW(TRIAX_REQUIRE(n == 3, "n = {}", n));
+  try {
+    TRIAX_REQUIRE(n == 4, "n = {}", n);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "n = 3");
+    EXPECT_THAT(error.where(), HasSubstr("test_base.cpp:"));
+  }
+  try {
+    TRIAX_REQUIRE(n == 4, "");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "n == 4 does not hold");
+  }
+}
+
+TEST(Support, IsYesOrAReason) {
+  EXPECT_TRUE(Support::yes());
+  const Support no = Support::no("chunks = {}", 2).hint("use {}", "sched-interleaved");
+  EXPECT_FALSE(no);
+  EXPECT_EQ(no.reason(), "chunks = 2");
+  EXPECT_EQ(no.hint(), "use sched-interleaved");
+}
+
+TEST(Options, GiveValuesByNameAndType) {
+  Options options;
+  options.set("momentum", 0.9);
+  options.set("name", std::string("x"));
+  options.set("on", true);
+  options.set("depth", std::int64_t{3});
+  options.set("file", std::filesystem::path("a/b"));
+  options.set("splits", std::vector<std::int64_t>{1, 2});
+  EXPECT_EQ(options.number("momentum"), 0.9);
+  EXPECT_EQ(options.text("name"), "x");
+  EXPECT_TRUE(options.flag("on"));
+  EXPECT_EQ(options.integer("depth"), 3);
+  EXPECT_EQ(options.path("file"), "a/b");
+  EXPECT_THAT(options.list<std::int64_t>("splits"), ElementsAre(1, 2));
+  EXPECT_TRUE(options.has("on"));
+  EXPECT_FALSE(options.has("off"));
+}
+
+TEST(Options, ASlipOfThePluginIsNamed) {
+  Options options;
+  options.set("depth", std::int64_t{3});
+  EXPECT_THROW(options.number("depth"), Error);
+  try {
+    options.flag("unknown");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("option \"unknown\" is not in the plugin's option table"));
+  }
+}
+
+TEST(NullLog, DropsEverything) {
+  EXPECT_FALSE(null_log().enabled(LogLevel::error));
+  null_log().error("{}", 1);
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,131 @@
+// What the public calls of a communicator refuse, count and hand on.
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "triax/communicator.hpp"
+
+namespace triax {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Writes down what comes through the checks.
+class Recording final : public Communicator {
+ public:
+  explicit Recording(Group group) : Communicator(std::move(group)) {}
+  std::vector<std::string> calls;
+
+  void progress() noexcept override {}
+  void barrier(Deadline) override {}
+  void abort(std::string_view) noexcept override {}
+
+ protected:
+  Work do_all_reduce(const TensorView&, const TensorView&, Reduce, Stream&, ActionId action) override {
+    return keep("all_reduce", action);
+  }
+  Work do_reduce_scatter(const TensorView&, const TensorView&, Reduce, Stream&, ActionId action) override {
+    return keep("reduce_scatter", action);
+  }
+  Work do_all_gather(const TensorView&, const TensorView&, Stream&, ActionId action) override {
+    return keep("all_gather", action);
+  }
+  Work do_all_to_all(const TensorView&, const TensorView&, Stream&, ActionId action) override {
+    return keep("all_to_all", action);
+  }
+  Work do_broadcast(const TensorView&, int, Stream&, ActionId action) override { return keep("broadcast", action); }
+  Work do_exchange(std::span<const Transfer>, Stream&, ActionId action) override { return keep("exchange", action); }
+
+ private:
+  Work keep(const char* name, ActionId action) {
+    calls.emplace_back(name);
+    return {{}, action};
+  }
+};
+
+class Checks : public testing::Test {
+ protected:
+  TensorView floats(std::int64_t elements) { return {memory, DType::f32, {elements}}; }
+  TensorView elsewhere(std::int64_t elements) { return {memory + 100, DType::f32, {elements}}; }
+  template <class Call>
+  std::string error_of(Call call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  float memory[200] = {};
+  std::unique_ptr<Device> device = make_host_device();
+  std::unique_ptr<Stream> stream = device->make_stream("main");
+  Recording comm{{"tensor", "tensor.0", {0, 1, 2}, 1}};
+};
+
+TEST_F(Checks, GoodCallsComeThroughAndAreCounted) {
+  EXPECT_EQ(comm.all_reduce(floats(4), floats(4), Reduce::sum, *stream, 9).action, 9u);
+  comm.reduce_scatter(floats(6), elsewhere(2), Reduce::sum, *stream);
+  comm.reduce_scatter(floats(6), floats(6).slice(0, 2, 4), Reduce::sum, *stream); // in place
+  comm.all_gather(floats(2), elsewhere(6), *stream);
+  comm.all_gather(floats(6).slice(0, 2, 4), floats(6), *stream); // in place
+  comm.all_to_all(floats(6), elsewhere(6), *stream);
+  comm.broadcast(floats(4), 2, *stream);
+  const Transfer transfers[] = {{Direction::send, 0, 0, floats(3)}, {Direction::receive, 2, 1, elsewhere(3)}};
+  comm.exchange(transfers, *stream);
+  EXPECT_THAT(comm.calls, ElementsAre("all_reduce", "reduce_scatter", "reduce_scatter", "all_gather", "all_gather",
+                                      "all_to_all", "broadcast", "exchange"));
+  EXPECT_EQ(comm.stats().ops, 8u);
+}
+
+TEST_F(Checks, ElementsMustFit) {
+  EXPECT_EQ(error_of([&] { comm.all_reduce(floats(4), elsewhere(5), Reduce::sum, *stream); }),
+            "group tensor.0: all_reduce: out f32[5] has 5 elements; 4 are needed in a group of 3");
+  EXPECT_THAT(error_of([&] { comm.reduce_scatter(floats(7), elsewhere(2), Reduce::sum, *stream); }),
+              HasSubstr("in f32[7] has 7 elements; 6 are needed"));
+  EXPECT_THAT(error_of([&] { comm.all_gather(floats(2), elsewhere(5), *stream); }), HasSubstr("6 are needed"));
+  EXPECT_THAT(error_of([&] { comm.all_to_all(floats(7), elsewhere(7), *stream); }), HasSubstr("all_to_all"));
+  EXPECT_THAT(error_of([&] { comm.all_to_all(floats(6), elsewhere(3), *stream); }), HasSubstr("out f32[3]"));
+  EXPECT_TRUE(comm.calls.empty());
+  EXPECT_EQ(comm.stats().ops, 0u);
+}
+
+TEST_F(Checks, TypesMustBeEqual) {
+  const TensorView halves(memory + 100, DType::bf16, {4});
+  EXPECT_THAT(error_of([&] { comm.all_reduce(floats(4), halves, Reduce::sum, *stream); }),
+              HasSubstr("all_reduce: in f32[4] and out bf16[4] differ in type"));
+}
+
+TEST_F(Checks, ViewsMustBeContiguous) {
+  const TensorView strided(memory, DType::f32, {4}, {2});
+  EXPECT_THAT(error_of([&] { comm.all_reduce(strided, elsewhere(4), Reduce::sum, *stream); }),
+              HasSubstr("in f32[4] is not contiguous"));
+  EXPECT_THAT(error_of([&] { comm.broadcast(strided, 0, *stream); }), HasSubstr("view f32[4] is not contiguous"));
+  const Transfer transfer{Direction::receive, 0, 0, strided};
+  EXPECT_THAT(error_of([&] { comm.exchange({&transfer, 1}, *stream); }), HasSubstr("received view f32[4]"));
+}
+
+TEST_F(Checks, MembersMustBeInTheGroup) {
+  EXPECT_THAT(error_of([&] { comm.broadcast(floats(4), 3, *stream); }),
+              HasSubstr("broadcast: root 3 is outside a group of 3"));
+  const Transfer outside{Direction::send, -1, 0, floats(3)}, self{Direction::send, 1, 0, floats(3)};
+  EXPECT_THAT(error_of([&] { comm.exchange({&outside, 1}, *stream); }), HasSubstr("exchange: peer -1 is outside"));
+  EXPECT_THAT(error_of([&] { comm.exchange({&self, 1}, *stream); }), HasSubstr("peer 1 is this member itself"));
+}
+
+TEST_F(Checks, OverlapIsRefusedButForExactlyInPlace) {
+  const TensorView shifted(memory + 1, DType::f32, {4});
+  EXPECT_THAT(error_of([&] { comm.all_reduce(floats(4), shifted, Reduce::sum, *stream); }), HasSubstr("overlap"));
+  EXPECT_THAT(error_of([&] { comm.reduce_scatter(floats(6), floats(2), Reduce::sum, *stream); }), HasSubstr("overlap"));
+  EXPECT_THAT(error_of([&] { comm.all_gather(floats(2), floats(6), *stream); }), HasSubstr("overlap"));
+  EXPECT_THAT(error_of([&] { comm.all_to_all(floats(6), floats(6), *stream); }), HasSubstr("overlap"));
+}
+
+TEST_F(Checks, HasNoExtensionsOfItsOwn) {
+  EXPECT_EQ(comm.extension("anything"), nullptr);
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,56 @@
+// The store of ranks that are threads.
+#include <gmock/gmock.h>
+
+#include <thread>
+#include <vector>
+
+#include "control/local_store.hpp"
+#include "triax/error.hpp"
+
+namespace triax::control {
+namespace {
+
+TEST(LocalStore, GivesWhatWasSet) {
+  LocalStore store;
+  store.set("a", std::string_view("x\0y", 3));
+  EXPECT_EQ(store.get("a", deadline_in(0)), std::string("x\0y", 3));
+  store.set("a", "later");
+  EXPECT_EQ(store.get("a", deadline_in(0)), "later");
+}
+
+TEST(LocalStore, GetWaitsForTheKey) {
+  LocalStore store;
+  std::string got;
+  std::thread reading([&] { got = store.get("address", deadline_in(60)); });
+  store.set("other", "1");
+  store.set("address", "here");
+  reading.join();
+  EXPECT_EQ(got, "here");
+}
+
+TEST(LocalStore, TheDeadlineNamesTheKey) {
+  LocalStore store;
+  try {
+    store.get("tensor.0/hub", deadline_in(0.01));
+    FAIL() << "it found what nobody set";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "the key \"tensor.0/hub\" was not set before the deadline");
+  }
+}
+
+TEST(LocalStore, AddCountsAcrossThreads) {
+  LocalStore store;
+  EXPECT_EQ(store.add("n", 5), 5);
+  EXPECT_EQ(store.add("n", -5), 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 100; ++k) store.add("n", 1);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(store.add("n", 0), 400);
+}
+
+} // namespace
+} // namespace triax::control

@@ -1,0 +1,106 @@
+// Ranks, coordinates and groups.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "triax/error.hpp"
+#include "triax/layout.hpp"
+
+namespace triax {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Layout, TensorVariesFastestThenDataThenPipeline) {
+  const Layout layout = Layout::ptd(3, 2, 4);
+  EXPECT_EQ(layout.world(), 24);
+  EXPECT_THAT(layout.coordinates(0), ElementsAre(0, 0, 0)); // tensor, data, pipeline
+  EXPECT_THAT(layout.coordinates(1), ElementsAre(1, 0, 0));
+  EXPECT_THAT(layout.coordinates(2), ElementsAre(0, 1, 0));
+  EXPECT_THAT(layout.coordinates(8), ElementsAre(0, 0, 1));
+  EXPECT_THAT(layout.coordinates(23), ElementsAre(1, 3, 2));
+  EXPECT_EQ(layout.coordinate(13, "tensor"), 1);
+  EXPECT_EQ(layout.coordinate(13, "data"), 2);
+  EXPECT_EQ(layout.coordinate(13, "pipeline"), 1);
+}
+
+TEST(Layout, RankAndCoordinatesAreInverse) {
+  const Layout layout = Layout::ptd(3, 2, 4);
+  for (int rank = 0; rank < layout.world(); ++rank) EXPECT_EQ(layout.rank_of(layout.coordinates(rank)), rank);
+}
+
+TEST(Layout, SizesByName) {
+  const Layout layout = Layout::ptd(3, 2, 4);
+  EXPECT_EQ(layout.pipeline(), 3);
+  EXPECT_EQ(layout.tensor(), 2);
+  EXPECT_EQ(layout.data(), 4);
+  EXPECT_EQ(layout.size("context"), 1);
+  EXPECT_EQ(layout.coordinate(5, "context"), 0);
+}
+
+TEST(Layout, GroupsDifferInOneAxis) {
+  const Layout layout = Layout::ptd(3, 2, 4);
+  const Group tensor = layout.group(13, "tensor");
+  EXPECT_THAT(tensor.ranks, ElementsAre(12, 13));
+  EXPECT_EQ(tensor.index, 1);
+  EXPECT_EQ(tensor.id, "tensor.12");
+  const Group data = layout.group(13, "data");
+  EXPECT_THAT(data.ranks, ElementsAre(9, 11, 13, 15));
+  EXPECT_EQ(data.index, 2);
+  const Group pipeline = layout.group(13, "pipeline");
+  EXPECT_THAT(pipeline.ranks, ElementsAre(5, 13, 21));
+  EXPECT_EQ(pipeline.index, 1);
+}
+
+TEST(Layout, MembersAgreeOnTheirGroupAndOthersHaveAnother) {
+  const Layout layout = Layout::ptd(2, 3, 2);
+  for (const char* axis : {"tensor", "data", "pipeline"}) {
+    std::set<std::string> ids;
+    for (int rank = 0; rank < layout.world(); ++rank) {
+      const Group group = layout.group(rank, axis);
+      EXPECT_EQ(group.ranks[static_cast<std::size_t>(group.index)], rank);
+      for (const int member : group.ranks) {
+        EXPECT_EQ(layout.group(member, axis).id, group.id);
+        EXPECT_EQ(layout.group(member, axis).ranks, group.ranks);
+      }
+      ids.insert(group.id);
+    }
+    EXPECT_EQ(static_cast<int>(ids.size()), layout.world() / layout.size(axis)) << axis;
+  }
+}
+
+TEST(Layout, WorldGroupAndUnknownAxis) {
+  const Layout layout = Layout::ptd(2, 1, 2);
+  const Group world = layout.world_group(3);
+  EXPECT_THAT(world.ranks, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(world.index, 3);
+  EXPECT_THAT(layout.group(3, "expert").ranks, ElementsAre(3));
+}
+
+TEST(Layout, TakesFurtherAxes) {
+  const Layout layout({{"tensor", 2}, {"context", 2}, {"data", 2}});
+  EXPECT_EQ(layout.world(), 8);
+  EXPECT_EQ(layout.coordinate(6, "context"), 1);
+  EXPECT_EQ(layout.pipeline(), 1);
+}
+
+TEST(Layout, RefusesWhatCannotBe) {
+  EXPECT_THROW(Layout({{"", 2}}), Error);
+  EXPECT_THROW(Layout({{"data", 0}}), Error);
+  EXPECT_THROW(Layout({{"data", 2}, {"data", 2}}), Error);
+  EXPECT_THROW(Layout({{"a", 65536}, {"b", 65536}}), Error);
+  const Layout layout = Layout::ptd(2, 2, 2);
+  EXPECT_THROW(layout.coordinates(8), Error);
+  EXPECT_THROW(layout.coordinates(-1), Error);
+  EXPECT_THROW(layout.rank_of(std::vector<int>{0, 0}), Error);
+  EXPECT_THROW(layout.rank_of(std::vector<int>{0, 2, 0}), Error);
+  try {
+    layout.coordinates(8);
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("rank 8 is outside a world of 8"));
+  }
+}
+
+} // namespace
+} // namespace triax
