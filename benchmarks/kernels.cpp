@@ -1,0 +1,249 @@
+// How fast kernels-cpu is at the shapes of a small GPT: products against plain oneDNN, attention, norms, a whole step.
+//
+// bench_kernels [--benchmark_filter=...]; every operation uses as many threads as there are cores.
+// Compare ratios within one run: other programs on the machine change absolute numbers.
+#include <benchmark/benchmark.h>
+#include <dnnl.h>
+#include <omp.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "gpt_step.hpp"
+
+namespace triax::bench {
+namespace {
+
+int cores() {
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+/// kernels-cpu through its door, with buffers of small numbers.
+class Set {
+ public:
+  Set()
+      : set_(plugin::create<KernelSet>(
+            plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-cpu.so",
+                         KernelSet::kKind),
+            {options(), null_log(), layout_, 0, cores()})) {
+    set_->start(*device_);
+  }
+  KernelSet& kernels() { return *set_; }
+  Device& device() { return *device_; }
+
+  TensorView tensor(const Shape& shape, double value = 0.01) {
+    const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * sizeof(float);
+    memory_.push_back(device_->allocate(bytes, MemoryKind::device));
+    const TensorView view(memory_.back()->data(), DType::f32, shape);
+    device_->fill(view, value, *stream_);
+    return view;
+  }
+  template <class Args>
+  void run(const Args& args) {
+    const OpCall call = call_of(args);
+    if (scratch_.size() < set_->scratch_bytes(call)) scratch_.resize(set_->scratch_bytes(call));
+    set_->issue(call, {*stream_, scratch_});
+  }
+
+ private:
+  const Options& options() {
+    options_.set("threads", std::int64_t{0});
+    return options_;
+  }
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("bench");
+  plugin::Instance<KernelSet> set_;
+  std::vector<std::unique_ptr<Memory>> memory_;
+  std::vector<std::byte> scratch_;
+};
+
+void report_flops(benchmark::State& state, double flops) {
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(flops * 1e-9 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+// --- products: m, n, k, transpose a, transpose b
+
+struct Views {
+  TensorView d, a, b;
+};
+Views product(Set& set, const benchmark::State& state) {
+  const std::int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  return {set.tensor({m, n}), set.tensor(state.range(3) ? Shape{k, m} : Shape{m, k}),
+          set.tensor(state.range(4) ? Shape{n, k} : Shape{k, n})};
+}
+double product_flops(const benchmark::State& state) {
+  return 2.0 * static_cast<double>(state.range(0) * state.range(1) * state.range(2));
+}
+
+void gemm_kernels_cpu(benchmark::State& state) {
+  Set set;
+  const auto [d, a, b] = product(set, state);
+  const Gemm args{.d = d, .a = a, .b = b, .transpose_a = state.range(3) != 0, .transpose_b = state.range(4) != 0};
+  for (auto _ : state) set.run(args);
+  report_flops(state, product_flops(state));
+}
+
+void gemm_onednn(benchmark::State& state) {
+  Set set;
+  const auto [d, a, b] = product(set, state);
+  omp_set_num_threads(cores());
+  for (auto _ : state) {
+    dnnl_sgemm(state.range(3) ? 'T' : 'N', state.range(4) ? 'T' : 'N', state.range(0), state.range(1), state.range(2),
+               1, a.as<float>(), a.stride(0), b.as<float>(), b.stride(0), 0, d.as<float>(), d.stride(0));
+  }
+  report_flops(state, product_flops(state));
+}
+
+void model_shapes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"m", "n", "k", "ta", "tb"})->UseRealTime();
+  for (const std::int64_t tokens : {256, 1024}) {
+    bench->Args({tokens, 1152, 384, 0, 1}); // qkv
+    bench->Args({tokens, 384, 384, 0, 1});  // projection
+    bench->Args({tokens, 1536, 384, 0, 1}); // up
+    bench->Args({tokens, 384, 1536, 0, 1}); // down
+    bench->Args({tokens, 257, 384, 0, 1});  // logits
+    bench->Args({tokens, 384, 1536, 0, 0}); // input gradient of up
+    bench->Args({1536, 384, tokens, 1, 0}); // weight gradient of up
+    bench->Args({384, 1536, tokens, 1, 0}); // weight gradient of down
+  }
+}
+BENCHMARK(gemm_kernels_cpu)->Apply(model_shapes);
+BENCHMARK(gemm_onednn)->Apply(model_shapes);
+
+// --- attention: sequence, samples, heads, dropout in percent
+
+void attention(benchmark::State& state, bool backward) {
+  Set set;
+  const std::int64_t s = state.range(0), b = state.range(1), a = state.range(2), d = 64;
+  const auto heads = [&] {
+    const TensorView qkv = set.tensor({s, b, a, 3 * d});
+    return std::array{qkv.slice(3, 0, d), qkv.slice(3, d, 2 * d), qkv.slice(3, 2 * d, 3 * d)};
+  };
+  const auto x = heads(), dx = heads();
+  const TensorView o = set.tensor({s, b, a, d}), dout = set.tensor({s, b, a, d}), lse = set.tensor({b, a, s});
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(b), 1);
+  Mask mask;
+  mask.kind = Mask::Kind::causal;
+  Drop drop;
+  drop.p = static_cast<float>(state.range(3)) / 100;
+  drop.samples = {samples.data(), DType::i64, {b}};
+  drop.rows = s;
+  drop.width = s;
+  const AttentionFwd forward{o, lse, x[0], x[1], x[2], 0.125, mask, drop};
+  set.run(forward);
+  for (auto _ : state) {
+    if (backward) {
+      set.run(AttentionBwd{dx[0], dx[1], dx[2], dout, x[0], x[1], x[2], o, lse, 0.125, mask, drop});
+    } else {
+      set.run(forward);
+    }
+  }
+  // As a whole matrix would take; the causal half is not computed.
+  report_flops(state, (backward ? 10.0 : 4.0) * static_cast<double>(s * s * d * b * a));
+}
+void attention_sizes(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames({"s", "b", "a", "drop"})->UseRealTime();
+  for (const std::int64_t drop : {0, 10})
+    bench->Args({256, 1, 6, drop})->Args({256, 4, 6, drop})->Args({1024, 1, 12, drop});
+}
+BENCHMARK_CAPTURE(attention, forward, false)->Apply(attention_sizes);
+BENCHMARK_CAPTURE(attention, backward, true)->Apply(attention_sizes);
+
+// --- loops: rows, columns
+
+void report_bytes(benchmark::State& state, std::int64_t views) {
+  state.SetBytesProcessed(state.iterations() * views * state.range(0) * state.range(1) * 4);
+}
+void loop_sizes(benchmark::internal::Benchmark* bench) {
+  bench->UseRealTime()->Args({256, 384})->Args({2048, 384})->Args({2048, 1536});
+}
+
+void layer_norm_forward(benchmark::State& state) {
+  Set set;
+  const std::int64_t rows = state.range(0), n = state.range(1);
+  const TensorView x = set.tensor({rows, n}), y = set.tensor({rows, n}), w = set.tensor({n}), b = set.tensor({n});
+  const TensorView mean = set.tensor({rows}), rstd = set.tensor({rows});
+  for (auto _ : state) set.run(NormFwd{NormKind::layer, y, x, w, b, mean, rstd, 1e-5});
+  report_bytes(state, 2);
+}
+BENCHMARK(layer_norm_forward)->Apply(loop_sizes);
+
+void layer_norm_backward(benchmark::State& state) {
+  Set set;
+  const std::int64_t rows = state.range(0), n = state.range(1);
+  const TensorView x = set.tensor({rows, n}), dy = set.tensor({rows, n}), dx = set.tensor({rows, n});
+  const TensorView w = set.tensor({n}), dw = set.tensor({n}), db = set.tensor({n});
+  const TensorView mean = set.tensor({rows}), rstd = set.tensor({rows});
+  for (auto _ : state) {
+    set.run(NormBwdInput{NormKind::layer, dx, dy, x, w, mean, rstd, {}});
+    set.run(NormBwdWeight{NormKind::layer, dw, db, dy, x, mean, rstd});
+  }
+  report_bytes(state, 5);
+}
+BENCHMARK(layer_norm_backward)->Apply(loop_sizes);
+
+void gelu_forward(benchmark::State& state) {
+  Set set;
+  const TensorView x = set.tensor({state.range(0), state.range(1)}), y = set.tensor({state.range(0), state.range(1)});
+  for (auto _ : state) set.run(ActFwd{Activation::gelu_tanh, y, x});
+  report_bytes(state, 2);
+}
+BENCHMARK(gelu_forward)->Apply(loop_sizes);
+
+void bias_dropout_add(benchmark::State& state) {
+  Set set;
+  const std::int64_t rows = state.range(0), n = state.range(1);
+  const TensorView x = set.tensor({rows, n}), r = set.tensor({rows, n}), y = set.tensor({rows, n}), b = set.tensor({n});
+  std::int64_t sample = 1;
+  Drop drop;
+  drop.p = 0.1f;
+  drop.samples = {&sample, DType::i64, {1}};
+  drop.rows = rows;
+  drop.width = n;
+  for (auto _ : state) set.run(BiasDropoutAdd{y, x, b, r, drop});
+  report_bytes(state, 3);
+}
+BENCHMARK(bias_dropout_add)->Apply(loop_sizes);
+
+void adamw(benchmark::State& state) {
+  Set set;
+  const std::int64_t n = state.range(0);
+  const TensorView p = set.tensor({n}), g = set.tensor({n}), m = set.tensor({n}), v = set.tensor({n});
+  const StepScalars scalars{.lr = 1e-6f, .step = 10};
+  for (auto _ : state) set.run(AdamW{p, g, m, v, {}, 0.9, 0.95, 1e-8, 0.1, &scalars});
+  state.SetBytesProcessed(state.iterations() * 7 * n * 4);
+}
+BENCHMARK(adamw)->UseRealTime()->Arg(384 * 1536)->Arg(10'000'000);
+
+// --- a whole model, forward and backward: samples of a microbatch, dropout in percent
+
+void gpt_10m(benchmark::State& state) {
+  Set set;
+  GptSizes sizes;
+  sizes.micro = state.range(0);
+  sizes.dropout = static_cast<double>(state.range(1)) / 100;
+  GptStep step(set.kernels(), set.device(), sizes);
+  double loss = 0;
+  for (auto _ : state) loss = step.run();
+  if (!std::isfinite(loss)) state.SkipWithError("the loss is not finite");
+  const double tokens = static_cast<double>(sizes.sequence * sizes.micro * state.iterations());
+  state.counters["tokens/s"] = benchmark::Counter(tokens, benchmark::Counter::kIsRate);
+  report_flops(state, step.flops());
+}
+BENCHMARK(gpt_10m)
+    ->ArgNames({"micro", "drop"})
+    ->UseRealTime()
+    ->Args({1, 0})
+    ->Args({1, 10})
+    ->Args({4, 10})
+    ->Args({8, 10});
+
+} // namespace
+} // namespace triax::bench
+
+BENCHMARK_MAIN();
