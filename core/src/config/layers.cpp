@@ -101,13 +101,19 @@ class Reader {
   std::vector<Layer> layers_;
 };
 
+/// A plugin's name is compared before the types of keys are known.
+std::string unquoted(const std::string& text) {
+  const bool quotes = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  return quotes ? text.substr(1, text.size() - 2) : text;
+}
+
 Layer flag_layer(const Override& flag, int layer) {
   const Position at{"--set", layer};
   const std::size_t dot = flag.key.rfind('.');
   const bool bare = dot == std::string::npos;
   Entry entry{bare ? "" : flag.key.substr(0, dot), bare ? flag.key : flag.key.substr(dot + 1), at, {}};
   entry.value.type = Written::Type::string;
-  entry.value.text = flag.value;
+  entry.value.text = entry.key == "plugin" ? unquoted(flag.value) : flag.value;
   entry.value.at = at;
   Layer out{{}, std::filesystem::current_path(), true};
   if (!bare) out.document.tables.emplace(entry.table, at);

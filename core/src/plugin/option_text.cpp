@@ -124,7 +124,10 @@ Support check_element(const triax_option& option, const T& value) {
     const auto number = static_cast<double>(value);
     if (std::isnan(number)) return Support::no("{} = nan is not a number", option.name);
     if (option.min <= option.max && !(number >= option.min && number <= option.max)) {
-      return Support::no("{} = {} is outside {}", option.name, to_text(value), limits_text(option));
+      const std::string shown = to_text(value);
+      if (std::isinf(option.max)) return Support::no("{} = {} is below {}", option.name, shown, to_text(option.min));
+      if (std::isinf(option.min)) return Support::no("{} = {} is above {}", option.name, shown, to_text(option.max));
+      return Support::no("{} = {} is outside {}", option.name, shown, limits_text(option));
     }
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (!option.choices) return Support::yes();

@@ -1,0 +1,122 @@
+// Includes, flags, origins, and what a swapped plugin drops.
+#include "config/workspace.hpp"
+
+namespace triax::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(Layers, EveryValueTellsWhereItCameFrom) {
+  Workspace space;
+  space.tables["batch"] = "\n  global =   8\n";
+  const Loaded loaded = space.load({}, {{"train.steps", "7"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(shown(loaded, "batch.global"), "8 # run.toml:3:14");
+  EXPECT_EQ(shown(loaded, "batch.micro"), "1 # default");
+  EXPECT_EQ(shown(loaded, "parallel.data"), "1 # derived");
+  EXPECT_EQ(shown(loaded, "model.vocab"), "257 # derived");
+  EXPECT_EQ(shown(loaded, "train.steps"), "7 # --set");
+}
+
+TEST(Layers, LaterIncludesWinAndTheFileItselfWinsOverAll) {
+  Workspace space;
+  space.write("one.toml", "[train]\nseed = 1\nclip_grad = 1.0\nstall_timeout_s = 11\n");
+  space.write("parts/two.toml", "include = [\"three.toml\"]\n[train]\nclip_grad = 2.0\n");
+  space.write("parts/three.toml", "[train]\nclip_grad = 3.0\nstall_timeout_s = 33\n");
+  space.tables["train"] = "steps = 100\nseed = 9\n";
+  const Loaded loaded = space.load("include = [\"one.toml\", \"parts/two.toml\"]\n");
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(loaded.run->train.seed, 9u);
+  EXPECT_EQ(shown(loaded, "train.clip_grad"), "2.0 # parts/two.toml:3:13");
+  EXPECT_EQ(shown(loaded, "train.stall_timeout_s"), "33.0 # parts/three.toml:3:19");
+}
+
+TEST(Layers, LaterFlagsWin) {
+  Workspace space;
+  const Loaded loaded = space.load({}, {{"train.steps", "7"}, {"train.steps", "8"}});
+  EXPECT_EQ(shown(loaded, "train.steps"), "8 # --set");
+}
+
+TEST(Layers, AnIncludeCycleNamesItsChain) {
+  Workspace space;
+  space.write("a.toml", "include = [\"b.toml\"]\n");
+  space.write("b.toml", "include = [\"a.toml\"]\n");
+  space.write("run.toml", "include = [\"a.toml\"]\n");
+  EXPECT_THAT(texts(space.load_file("run.toml")),
+              ElementsAre("b.toml:1:12: includes go round in a circle: a.toml includes b.toml includes a.toml"));
+}
+
+TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {
+  Workspace space;
+  space.write("base.toml", "[train]\nseed = 3\n");
+  space.write("a.toml", "include = [\"base.toml\"]\n");
+  const Loaded loaded = space.load("include = [\"a.toml\", \"base.toml\"]\n");
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(loaded.run->train.seed, 3u);
+}
+
+TEST(Layers, AnIncludeThatCannotBeReadIsTheFaultOfItsLine) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load("include = [\"none.toml\"]\n")),
+              ElementsAre("run.toml:1:12: include \"none.toml\" cannot be read: No such file or directory"));
+}
+
+TEST(Layers, IncludeTakesAListOfFiles) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load("include = \"none.toml\"\n")),
+              ElementsAre("run.toml:1:11: include = \"none.toml\" is not a list of files\n"
+                          "  write include = [\"base.toml\"]"));
+}
+
+TEST(Layers, SyntaxErrorsHaveTheirOwnLineAlsoInsideAnInclude) {
+  Workspace space;
+  space.write("bad.toml", "[train]\nsteps = \n");
+  EXPECT_THAT(
+      texts(space.load("include = [\"bad.toml\"]\n")),
+      ElementsAre("bad.toml:2:9: not valid TOML: Error while parsing key-value pair: expected value, saw '\\n'"));
+}
+
+TEST(Layers, ASwappedPluginDropsTheKeysOfEarlierLayers) {
+  Workspace space;
+  space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\nwait = \"yield\"\n");
+  space.tables["comm"] = "plugin = \"comm-beta\"\nwindow = 8\n";
+  const Loaded loaded = space.load("include = [\"base.toml\"]\n");
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_THAT(loaded.dropped, ElementsAre("comm.timeout_s = 5 (base.toml:3:1), a key of comm-alpha",
+                                          "comm.wait = \"yield\" (base.toml:4:1), a key of comm-alpha"));
+  EXPECT_EQ(shown(loaded, "comm.timeout_s"), "30 # default");
+  EXPECT_EQ(shown(loaded, "comm.window"), "8 # run.toml:6:10");
+}
+
+TEST(Layers, NamingTheSamePluginAgainDropsNothing) {
+  Workspace space;
+  space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\n");
+  const Loaded loaded = space.load("include = [\"base.toml\"]\n");
+  EXPECT_THAT(loaded.dropped, IsEmpty());
+  EXPECT_EQ(shown(loaded, "comm.timeout_s"), "5 # base.toml:3:13");
+}
+
+TEST(Layers, AFlagDropsKeysOfTheFileAndOfEarlierFlagsButNoneOfTheCore) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\n";
+  space.tables["model"] = "plugin = \"model-toy\"\nlayers = 2\nvocab = 100\n";
+  const Loaded loaded = space.load({}, {{"comm.ratio", "0.25"}, {"comm.plugin", "comm-beta"}, {"comm.window", "2"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_THAT(loaded.dropped, ElementsAre("comm.ratio = 0.25 (--set), a key of comm-alpha",
+                                          "comm.timeout_s = 5 (run.toml:5:1), a key of comm-alpha"));
+  EXPECT_EQ(loaded.run->comm.at("data").options.integer("window"), 2);
+  EXPECT_EQ(loaded.run->vocab, 100);
+}
+
+TEST(Layers, AnAxisThatInheritedLosesItsKeysWithItsPlugin) {
+  Workspace space;
+  space.tables["comm.tensor"] = "timeout_s = 5\n";
+  const Loaded loaded = space.load({}, {{"comm.plugin", "comm-beta"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_THAT(loaded.dropped, ElementsAre("comm.tensor.timeout_s = 5 (run.toml:6:1), a key of comm-alpha"));
+  EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 30);
+}
+
+} // namespace
+} // namespace triax::config

@@ -1,0 +1,128 @@
+// Plugins named in tables, the keys that are theirs, and the axes of [comm].
+#include "config/core_keys.hpp"
+#include "config/workspace.hpp"
+#include "plugin/option_text.hpp"
+
+namespace triax::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(PluginTables, AnUnknownKeyNamesItsNearestAndThePluginsKeys) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\ntimout_s = 5\n";
+  EXPECT_THAT(
+      texts(space.load()),
+      ElementsAre("run.toml:5:1: [comm] comm-alpha has no key \"timout_s\"; did you mean \"timeout_s\"?\n"
+                  "  its keys: timeout_s, wait, ratio, fast, trace, links (triax plugins describe comm-alpha)"));
+}
+
+TEST(PluginTables, AKeyOfTheCoreInAnotherTableIsPointedTo) {
+  Workspace space;
+  space.tables["train"] = "steps = 100\nwarmup_steps = 5\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("did you mean lr.warmup_steps?")));
+}
+
+TEST(PluginTables, UnknownTablesAreRefusedOnceWithAllTheyHold) {
+  Workspace space;
+  space.tables["trian"] = "steps = 3\nseed = 3\n";
+  space.tables["trian.deep"] = "x = 3\n";
+  space.tables["comm.tensr"] = "timeout_s = 3\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("there is no table [comm.tensr]; did you mean [comm.tensor]?"),
+                                               HasSubstr("there is no table [trian]; did you mean [train]?")));
+}
+
+TEST(PluginTables, WhatStandsAboveTheFirstTableIsRefused) {
+  Workspace space;
+  space.tables.erase("train");
+  EXPECT_THAT(texts(space.load("train = 5\n")),
+              ElementsAre("run.toml:1:1: train is a table, not a key\n  write [train] and its keys",
+                          "run.toml: [train] lacks steps (optimizer steps)"));
+}
+
+TEST(PluginTables, ThereIsNoDefaultPlugin) {
+  Workspace space;
+  space.tables["comm"] = "";
+  space.tables.erase("schedule");
+  const std::vector<std::string> all = texts(space.load());
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_THAT(all[0], HasSubstr("run.toml:3:2: [comm] names no plugin, and there are no default plugins\n"
+                                "  installed communicators: comm-alpha, comm-beta"));
+  EXPECT_THAT(all[1], HasSubstr("run.toml: [schedule] names no plugin"));
+}
+
+TEST(PluginTables, APluginOfAnotherKindIsRefused) {
+  Workspace space;
+  space.tables["schedule"] = "plugin = \"model-toy\"\n";
+  const std::vector<std::string> all = texts(space.load());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], HasSubstr("schedule.plugin \"model-toy\" is a model, not a scheduler\n  installed schedulers: "));
+}
+
+TEST(PluginTables, APluginThatIsNotThereIsLookedForInTheFoldersOfTheFile) {
+  Workspace space;
+  space.tables["schedule"] = "plugin = \"sched-tyo\"\n";
+  const std::vector<std::string> all = texts(space.load());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], HasSubstr("run.toml:18:10: schedule.plugin \"sched-tyo\" was not found; nearest: sched-toy\n"
+                                "  looked in: " TOY_PLUGINS " (plugins.path, run.toml:16), "));
+}
+
+TEST(PluginTables, AFileThatIsNoPluginIsRefusedWithItsReason) {
+  Workspace space;
+  space.write("sched-broken.so", "no library");
+  space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
+  space.tables["schedule"] = "plugin = \"sched-broken\"\n";
+  const std::vector<std::string> all = texts(space.load());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], HasSubstr("schedule.plugin \"sched-broken\" cannot be used: sched-broken.so: "));
+}
+
+TEST(PluginTables, ARequiredOptionOfThePluginIsAskedFor) {
+  Workspace space;
+  space.tables["model"] = "plugin = \"model-toy\"\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre("run.toml:9:2: [model] lacks layers (blocks)"));
+}
+
+TEST(PluginTables, AnAxisWithoutPluginInheritsAllOfComm) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\nratio = 0.25\n";
+  space.tables["comm.tensor"] = "timeout_s = 6\n";
+  const Loaded loaded = space.load();
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  const PluginChoice& tensor = loaded.run->comm.at("tensor");
+  EXPECT_EQ(tensor.name, "comm-alpha");
+  EXPECT_EQ(tensor.table, "comm.tensor");
+  EXPECT_EQ(tensor.options.integer("timeout_s"), 6);
+  EXPECT_EQ(tensor.options.number("ratio"), 0.25);
+  EXPECT_EQ(loaded.run->comm.at("data").table, "comm");
+  EXPECT_EQ(loaded.run->comm.at("data").options.integer("timeout_s"), 5);
+  EXPECT_EQ(shown(loaded, "comm.tensor.ratio"), "");
+}
+
+TEST(PluginTables, AnAxisWithAPluginStartsFromItsDefaults) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\n";
+  space.tables["comm.tensor"] = "plugin = \"comm-alpha\"\n";
+  space.tables["comm.pipeline"] = "plugin = \"comm-beta\"\nwindow = 2\n";
+  const Loaded loaded = space.load();
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 600);
+  EXPECT_EQ(loaded.run->comm.at("pipeline").name, "comm-beta");
+  EXPECT_EQ(loaded.run->comm.at("pipeline").options.integer("window"), 2);
+}
+
+TEST(CoreKeys, EveryRowIsSound) {
+  for (const CoreTable& table : core_tables()) {
+    for (const CoreKey& key : table.keys) {
+      const Support answer = plugin::check_row(key.option);
+      EXPECT_TRUE(answer) << table.name << ": " << answer.reason();
+      EXPECT_FALSE(key.derived && key.option.default_value) << table.name << "." << key.option.name;
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::config

@@ -1,0 +1,50 @@
+// resolved.toml loads to the same run.
+#include <sstream>
+
+#include "config/workspace.hpp"
+
+namespace triax::config {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// All values but the origins.
+std::vector<std::string> values(const Loaded& loaded) {
+  std::vector<std::string> out;
+  for (const ResolvedValue& value : loaded.values) out.push_back(value.key + " = " + value.value);
+  return out;
+}
+
+TEST(ToToml, LoadsToTheSameRunFromAnotherFolder) {
+  Workspace space;
+  space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\nlinks = [\"a # b\", 'c\"d']\ntrace = \"t\"\n";
+  space.tables["comm.tensor"] = "ratio = 0.1\n";
+  space.tables["comm.data"] = "plugin = \"comm-beta\"\n";
+  space.tables["parallel"] = "split = [2]\n";
+  space.tables["optimizer"] = "plugin = \"optim-toy\"\nlr = 1.0000000000000002e-3\n";
+  const Loaded first = space.load({}, {{"train.steps", "7"}});
+  ASSERT_THAT(texts(first), IsEmpty());
+  space.write("elsewhere/resolved.toml", to_toml(first));
+  const Loaded second = space.load_file("elsewhere/resolved.toml");
+  ASSERT_THAT(texts(second), IsEmpty());
+  EXPECT_EQ(values(second), values(first));
+  EXPECT_EQ(second.run->folder, first.run->folder);
+  EXPECT_EQ(second.run->optimizer_core.lr, 1.0000000000000002e-3);
+  EXPECT_EQ(second.run->comm.at("tensor").options.integer("timeout_s"), 5);
+  EXPECT_EQ(second.run->comm.at("data").name, "comm-beta");
+}
+
+TEST(ToToml, TellsEveryOrigin) {
+  Workspace space;
+  const std::string text = to_toml(space.load({}, {{"train.steps", "7"}}));
+  EXPECT_THAT(text, HasSubstr("\n[train]\nsteps = 7"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" = ") == std::string::npos) continue;
+    EXPECT_THAT(line, HasSubstr("  # "));
+  }
+}
+
+} // namespace
+} // namespace triax::config

@@ -1,0 +1,105 @@
+// Types of keys: what a file writes, what a flag writes, where paths begin.
+#include "config/workspace.hpp"
+
+namespace triax::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// The one refusal of a run whose [train] has this line, without the position.
+std::string refusal_of(const std::string& line) {
+  Workspace space;
+  space.tables["train"] = "steps = 100\n" + line + "\n";
+  const std::vector<std::string> all = texts(space.load());
+  EXPECT_EQ(all.size(), 1u);
+  return all.empty() ? std::string() : all.front().substr(all.front().find(": ") + 2);
+}
+
+TEST(Values, WrongTypesAreRefusedInWords) {
+  EXPECT_EQ(refusal_of("seed = \"5\""), "train.seed = \"5\" is not an integer");
+  EXPECT_EQ(refusal_of("seed = 5.0"), "train.seed = 5.0 is not an integer\n  write 5");
+  EXPECT_EQ(refusal_of("seed = 5.5"), "train.seed = 5.5 is not an integer");
+  EXPECT_EQ(refusal_of("seed = true"), "train.seed = true is not an integer");
+  EXPECT_EQ(refusal_of("clip_grad = \"1\""), "train.clip_grad = \"1\" is not a number");
+  EXPECT_EQ(refusal_of("precision = 32"), "train.precision = 32 is not a string\n  write \"32\"");
+  EXPECT_EQ(refusal_of("seed = 2020-01-01"), "train.seed = a date or time is not an integer");
+}
+
+TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
+  EXPECT_EQ(refusal_of("seed = -1"), "train.seed = -1 is below 0");
+  EXPECT_EQ(refusal_of("clip_grad = nan"), "train.clip_grad = nan is not a finite number");
+  EXPECT_EQ(refusal_of("clip_grad = inf"), "train.clip_grad = inf is not a finite number");
+  EXPECT_EQ(refusal_of("precision = \"fp23\""),
+            "train.precision = \"fp23\" is none of fp32|fp64\n  did you mean \"fp32\"?");
+}
+
+TEST(Values, ANumberTakesAnInteger) {
+  Workspace space;
+  space.tables["optimizer"] = "plugin = \"optim-toy\"\nlr = 1\n";
+  const Loaded loaded = space.load();
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(loaded.run->optimizer_core.lr, 1.0);
+}
+
+TEST(Values, FlagsAreReadByTheTypeOfTheirKey) {
+  Workspace space;
+  const Loaded loaded = space.load({}, {{"comm.timeout_s", "7"},
+                                        {"comm.wait", "event"},
+                                        {"comm.ratio", "1e-2"},
+                                        {"comm.fast", "true"},
+                                        {"comm.links", "[\"a\", \"b\"]"},
+                                        {"model.plugin", "\"model-toy\""},
+                                        {"parallel.split", "[2]"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  const Options& options = loaded.run->comm.at("pipeline").options;
+  EXPECT_EQ(options.integer("timeout_s"), 7);
+  EXPECT_EQ(options.text("wait"), "event");
+  EXPECT_EQ(options.number("ratio"), 0.01);
+  EXPECT_TRUE(options.flag("fast"));
+  EXPECT_THAT(options.list<std::string>("links"), ElementsAre("a", "b"));
+  EXPECT_THAT(loaded.run->parallel.split, ElementsAre(2));
+}
+
+TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load({}, {{"train.steps", "many"}})),
+              ElementsAre("--set: train.steps = many is not an integer"));
+  EXPECT_THAT(texts(space.load({}, {{"train.steps", "5\nseed = 3"}})),
+              ElementsAre("--set: train.steps = 5\nseed = 3 is not an integer"));
+  EXPECT_THAT(texts(space.load({}, {{"train.stesp", "5"}})),
+              ElementsAre("--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
+                          "  its keys: steps, seed, clip_grad, precision, stall_timeout_s"));
+  EXPECT_THAT(texts(space.load({}, {{"steps", "5"}})),
+              ElementsAre("--set: \"steps\" stands in no table; did you mean train.steps?"));
+}
+
+TEST(Values, PathsOfAFileBeginAtItAndPathsOfAFlagInTheWorkingFolder) {
+  Workspace space;
+  space.write("deep/base.toml", "[data]\npath = \"../text\"\n[comm]\nplugin = \"comm-alpha\"\ntrace = \"t.txt\"\n");
+  space.tables.erase("data");
+  space.tables.erase("comm");
+  const Loaded loaded = space.load("include = [\"deep/base.toml\"]\n", {{"run.dir", "here/out"}});
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(loaded.run->data.path, space.path("text"));
+  EXPECT_EQ(loaded.run->comm.at("tensor").options.path("trace"), space.path("deep/t.txt"));
+  EXPECT_EQ(loaded.run->folder, std::filesystem::current_path() / "here/out");
+  EXPECT_EQ(loaded.run->log.metrics, std::filesystem::current_path() / "here/out/metrics.jsonl");
+}
+
+TEST(Values, TheRunsFolderIsNamedAfterTheFile) {
+  Workspace space;
+  const Loaded loaded = space.load();
+  EXPECT_EQ(loaded.run->folder, std::filesystem::current_path() / "runs/run");
+  EXPECT_TRUE(loaded.run->data.validation.empty());
+}
+
+TEST(Values, PrecisionGivesBothTypes) {
+  Workspace space;
+  const Loaded loaded = space.load({}, {{"train.precision", "fp64"}});
+  EXPECT_EQ(loaded.run->train.compute, DType::f64);
+  EXPECT_EQ(loaded.run->train.master, DType::f64);
+}
+
+} // namespace
+} // namespace triax::config

@@ -1,0 +1,55 @@
+// A plugin with a name, a kind and an option table, for tests that read configurations: it cannot be made.
+// TOY_NAME, TOY_KIND and TOY_OPTIONS come from the build.
+#include <cstring>
+
+#include "triax/plugin.hpp"
+
+namespace {
+
+using namespace triax;
+
+[[maybe_unused]] constexpr triax_option kAlpha[] = {
+    option_int("timeout_s", "600", 1, 86400, "seconds before a stuck collective aborts the run"),
+    option_string("wait", "spin", "spin|yield|event", "how a rank waits"),
+    option_float("ratio", "0.5", 0, 1, "a number"),
+    option_bool("fast", "false", "a flag"),
+    option_path("trace", "", "a file"),
+    option_list(option_string("links", "[]", nullptr, "names of links")),
+};
+[[maybe_unused]] constexpr triax_option kBeta[] = {
+    option_int("window", "4", 1, 64, "transfers in flight"),
+    option_int("timeout_s", "30", 1, 86400, "seconds before a stuck collective aborts the run"),
+};
+[[maybe_unused]] constexpr triax_option kModel[] = {
+    option_int("layers", nullptr, 1, 1000, "blocks"),
+    option_float("dropout", "0.0", 0, 0.99, "of the residual branches"),
+};
+[[maybe_unused]] constexpr std::nullptr_t kNone = nullptr;
+
+void* refuse(const triax_create_args*, triax_error* error) {
+  plugin_detail::report(error, "a toy cannot be made");
+  return nullptr;
+}
+void nothing(void*) {}
+
+} // namespace
+
+extern "C" TRIAX_ENTRY const triax_plugin* triax_plugin_entry_v1(void) {
+  static const triax_plugin descriptor = {TRIAX_ABI_MAGIC,
+                                          sizeof(triax_plugin),
+                                          TRIAX_ABI_MAJOR,
+                                          TRIAX_ABI_MINOR,
+                                          TRIAX_TOOLCHAIN,
+                                          TOY_KIND,
+                                          1,
+                                          0,
+                                          TOY_NAME,
+                                          "1.0",
+                                          "a toy",
+                                          TOY_OPTIONS,
+                                          plugin_detail::count(TOY_OPTIONS),
+                                          sizeof(triax_option),
+                                          &refuse,
+                                          &nothing};
+  return &descriptor;
+}

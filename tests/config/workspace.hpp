@@ -1,0 +1,86 @@
+// A folder with a run that loads, made of toy plugins and empty data files, to be bent by each test.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/loaded.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::config {
+
+class Workspace {
+ public:
+  Workspace() {
+    for (const char* file : {"text.bin", "text.idx", "held.bin", "held.idx"}) write(file, "");
+    write("text.json", R"({"tokenizer": "byte", "vocab": 257})");
+  }
+
+  /// The tables of a run that loads; a test replaces those it is about.
+  std::map<std::string, std::string> tables = {
+      {"batch", "global = 8\n"},
+      {"comm", "plugin = \"comm-alpha\"\n"},
+      {"data", "path = \"text\"\n"},
+      {"kernels", "plugin = \"kernels-toy\"\n"},
+      {"model", "plugin = \"model-toy\"\nlayers = 2\n"},
+      {"optimizer", "plugin = \"optim-toy\"\nlr = 1e-3\n"},
+      {"plugins", "path = [\"" TOY_PLUGINS "\"]\n"},
+      {"schedule", "plugin = \"sched-toy\"\n"},
+      {"train", "steps = 100\n"},
+  };
+
+  std::filesystem::path path(const std::string& name) const {
+    return std::filesystem::canonical(folder_.path()) / name;
+  }
+  void write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(path(name).parent_path());
+    test::write_file(path(name), text);
+  }
+
+  /// Every table in the order of the alphabet below `head`, as run.toml.
+  Loaded load(const std::string& head = {}, const std::vector<Override>& flags = {}) {
+    std::string text = head;
+    for (const auto& [name, keys] : tables) text += "[" + name + "]\n" + keys;
+    write("run.toml", text);
+    return load_file("run.toml", flags);
+  }
+  /// Refusals and origins name files as they would from inside this folder.
+  Loaded load_file(const std::string& name, const std::vector<Override>& flags = {}) {
+    Loaded loaded = config::load(path(name), flags);
+    for (Refusal& refusal : loaded.refusals) refusal.text = without_folder(refusal.text);
+    for (ResolvedValue& value : loaded.values) value.origin = without_folder(value.origin);
+    for (std::string& line : loaded.dropped) line = without_folder(line);
+    return loaded;
+  }
+
+  std::string without_folder(std::string text) const {
+    const std::string folder = path("").string();
+    for (std::size_t at = text.find(folder); at != std::string::npos; at = text.find(folder)) {
+      text.erase(at, folder.size());
+    }
+    return text;
+  }
+
+ private:
+  test::TempFolder folder_;
+};
+
+inline std::vector<std::string> texts(const Loaded& loaded) {
+  std::vector<std::string> out;
+  for (const Refusal& refusal : loaded.refusals) out.push_back(refusal.text);
+  return out;
+}
+
+/// "value # origin", or nothing.
+inline std::string shown(const Loaded& loaded, const std::string& key) {
+  const auto found = std::find_if(loaded.values.begin(), loaded.values.end(),
+                                  [&key](const ResolvedValue& value) { return value.key == key; });
+  return found == loaded.values.end() ? std::string() : found->value + " # " + found->origin;
+}
+
+} // namespace triax::config
