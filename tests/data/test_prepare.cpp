@@ -1,0 +1,398 @@
+// Text to token files and back; what is refused; what is left after a failure.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <thread>
+
+#include "data/dataset.hpp"
+#include "data/document_splitter.hpp"
+#include "data/prepare.hpp"
+#include "data/token_writer.hpp"
+#include "data/tokenizer.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using namespace triax::test;
+
+PrepareRequest request_of(const TempFolder& folder, const std::vector<std::string>& texts) {
+  PrepareRequest request;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    request.inputs.push_back(folder / ("in" + std::to_string(i)));
+    write_file(request.inputs.back(), texts[i]);
+  }
+  request.output = folder / "out";
+  request.tokenizer = "byte";
+  return request;
+}
+
+/// The stream as text, a document's end as "|".
+std::string stream_of(const std::filesystem::path& prefix) {
+  const TokenFile file(prefix);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.tokens()));
+  file.read(0, tokens);
+  std::string out;
+  for (const std::int32_t token : tokens) out += token == 256 ? '|' : static_cast<char>(token);
+  return out;
+}
+
+std::vector<std::string> names_in(const TempFolder& folder) {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    out.push_back(entry.path().filename().string());
+  return out;
+}
+
+std::vector<std::string> reasons(const PrepareRequest& request) {
+  std::vector<std::string> out;
+  for (const Support& refusal : refusals(request)) out.push_back(refusal.reason());
+  return out;
+}
+
+TEST(Prepare, EachInputIsADocumentInTheOrderGiven) {
+  const TempFolder folder;
+  const PrepareRequest request = request_of(folder, {"zwei\n", "eins"});
+  EXPECT_THAT(reasons(request), IsEmpty());
+  const Prepared made = prepare(request, {});
+  EXPECT_EQ(stream_of(folder / "out"), "zwei\n|eins|");
+  EXPECT_EQ(made.train.documents, 2);
+  EXPECT_EQ(made.train.tokens, 11);
+  EXPECT_EQ(made.train.bytes, std::filesystem::file_size(folder / "out.bin"));
+  EXPECT_FALSE(made.validation);
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "in1", "out.bin", "out.idx", "out.json"));
+}
+
+TEST(Prepare, WritesTheBytesOfMegatronsFormat) {
+  const TempFolder folder;
+  prepare(request_of(folder, {"ab", "c"}), {});
+  EXPECT_EQ(read_file(folder / "out.bin"), std::string("a\0b\0\0\1c\0\0\1", 10));
+  std::string index("MMIDIDX\0\0\1\0\0\0\0\0\0\0\x08", 18);
+  const auto number = [&index](std::int64_t value, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) index += static_cast<char>(value >> (8 * i));
+  };
+  for (const int count : {2, 3}) number(count, 8);
+  for (const int size : {3, 2}) number(size, 4);
+  for (const int pointer : {0, 6}) number(pointer, 8);
+  for (const int document : {0, 1, 2}) number(document, 8);
+  EXPECT_EQ(read_file(folder / "out.idx"), index);
+  EXPECT_EQ(read_file(folder / "out.json"), "{\"tokenizer\":\"byte\",\"vocab\":257,\"end_of_document\":256}\n");
+}
+
+TEST(Prepare, EveryByteComesBack) {
+  const TempFolder folder;
+  std::string text;
+  for (unsigned i = 0; i < 300'000; ++i) text += static_cast<char>((i * i) >> 3);
+  prepare(request_of(folder, {text}), {});
+  const TokenFile file(folder / "out");
+  ASSERT_EQ(file.tokens(), 300'001);
+  std::vector<std::int32_t> tokens(300'001);
+  file.read(0, tokens);
+  for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(tokens[i], static_cast<unsigned char>(text[i])) << i;
+  EXPECT_EQ(tokens.back(), 256);
+  EXPECT_FALSE(file.first_outside(257));
+}
+
+TEST(Prepare, SplitsDocumentsAtTheSeparator) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"one\n%\ntwo\n%%\n%\n", "three\n%\n%\n\n% \nfour"});
+  request.separator = "%";
+  const Prepared made = prepare(request, {});
+  EXPECT_EQ(stream_of(folder / "out"), "one\n|two\n%%\n|three\n|\n% \nfour|");
+  EXPECT_EQ(made.train.documents, 4);
+}
+
+TEST(Prepare, PutsEveryTenthDocumentAside) {
+  const TempFolder folder;
+  std::string text;
+  for (int i = 0; i < 25; ++i) text += std::string(1, static_cast<char>('a' + i)) + "\n%\n";
+  PrepareRequest request = request_of(folder, {text});
+  request.separator = "%";
+  request.validation_fraction = 0.1;
+  const Prepared made = prepare(request, {});
+  EXPECT_EQ(stream_of(folder / "out-validation"), "j\n|t\n|");
+  EXPECT_EQ(stream_of(folder / "out").size(), 23u * 3);
+  ASSERT_TRUE(made.validation);
+  EXPECT_EQ(made.validation->documents, 2);
+  EXPECT_EQ(made.train.documents, 23);
+  EXPECT_EQ(read_tokenizer_info(folder / "out-validation").vocab, 257);
+}
+
+TEST(Prepare, TheSameInputGivesTheSameBytes) {
+  const TempFolder a, b;
+  for (const TempFolder* folder : {&a, &b}) {
+    PrepareRequest request = request_of(*folder, {"one\n%\ntwo\n%\nthree\n", "four"});
+    request.separator = "%";
+    request.validation_fraction = 0.25;
+    prepare(request, {});
+  }
+  for (const char* name : {"out.bin", "out.idx", "out.json", "out-validation.bin", "out-validation.idx"})
+    EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
+}
+
+TEST(Prepare, ReadsPipesAndReportsProgress) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"file"});
+  request.inputs.push_back(folder / "pipe");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(reasons(request), IsEmpty());
+  std::thread writer([&] { write_file(folder / "pipe", "piped"); });
+  std::uint64_t last = 0;
+  prepare(request, [&last](std::uint64_t done, std::uint64_t total) {
+    last = done;
+    EXPECT_EQ(total, 4u);
+  });
+  writer.join();
+  EXPECT_EQ(last, 9u);
+  EXPECT_EQ(stream_of(folder / "out"), "file|piped|");
+}
+
+TEST(Prepare, MakesTheFolderOfItsOutput) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.output = folder.path() / "new" / "deep" / "out";
+  EXPECT_THAT(reasons(request), IsEmpty());
+  prepare(request, {});
+  EXPECT_EQ(stream_of(request.output), "text|");
+}
+
+// Refusals.
+
+TEST(PrepareRefuses, AllAtOnce) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"", "text"});
+  request.inputs.push_back(folder / "missing");
+  request.inputs.push_back(folder.path());
+  request.inputs.push_back(folder.path() / "." / "in1");
+  request.tokenizer = "bpe";
+  request.separator = "";
+  request.validation_fraction = 1;
+  const std::string at = folder.path().string();
+  EXPECT_THAT(
+      reasons(request),
+      ElementsAre("--tokenizer bpe: is unknown", "--separator: is a whole line, so it has text and no line break",
+                  "--validation-fraction 1: lies outside 0 to 1", at + "/in0: is empty",
+                  at + "/missing: there is no such input", at + ": is a folder; an input is a text file",
+                  at + "/./in1: is given twice, also as " + at + "/in1"));
+  EXPECT_EQ(refusals(request).front().hint(), "known: byte");
+  request.inputs.clear();
+  EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
+}
+
+TEST(PrepareRefuses, ToOverwriteUnlessForced) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"old"});
+  prepare(request, {});
+  write_file(folder / "in0", "new");
+  const std::vector<Support> refused = refusals(request);
+  ASSERT_EQ(refused.size(), 3u);
+  EXPECT_EQ(refused[0].reason(), (folder / "out.bin").string() + ": is there already");
+  EXPECT_EQ(refused[0].hint(), "add --force to replace it");
+  request.force = true;
+  EXPECT_THAT(reasons(request), IsEmpty());
+  prepare(request, {});
+  EXPECT_EQ(stream_of(folder / "out"), "new|");
+}
+
+TEST(PrepareRefuses, FilesLeftByAStoppedRunUnlessForced) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  write_file(folder / "out.bin.partial", "left");
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.bin.partial: is there: left by a run that was stopped")));
+  request.force = true;
+  prepare(request, {});
+  EXPECT_EQ(stream_of(folder / "out"), "text|");
+}
+
+TEST(PrepareRefuses, ToOverwriteAnInputEvenIfForced) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.inputs.push_back(folder / "out.json");
+  write_file(folder / "out.json", "a text of that name");
+  request.force = true;
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.json: is an input and would be overwritten")));
+}
+
+TEST(PrepareRefuses, PrefixesThatAreNone) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.output = folder / "out.bin";
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("is a prefix, to which .bin, .idx and .json are added")));
+  request.output = folder.path() / "";
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("names a folder; a prefix is needed")));
+}
+
+// Failures on the way leave what was there before, and nothing else.
+
+std::string failure_of(const PrepareRequest& request) {
+  try {
+    prepare(request, {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(done)";
+}
+
+/// No file of this process may grow beyond `bytes` while it lives: a full disk, as far as a writer can tell.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit small{bytes, old_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit old_{};
+  void (*handler_)(int);
+};
+
+TEST(PrepareFails, OnAFullDiskAndLeavesTheOldFiles) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"old"});
+  prepare(request, {});
+  write_file(folder / "in0", std::string(10'000, 'x'));
+  request.force = true;
+  std::string failure;
+  {
+    const SmallDisk disk(5'000);
+    failure = failure_of(request);
+  }
+  EXPECT_EQ(failure, (folder / "out.bin.partial").string() + ": cannot be written: File too large");
+  EXPECT_EQ(stream_of(folder / "out"), "old|");
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "out.bin", "out.idx", "out.json"));
+}
+
+TEST(PrepareFails, OnAnUnreadableInputAndLeavesNothing) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.inputs.emplace_back("/proc/self/mem"); // opens, and fails when it is read
+  EXPECT_EQ(failure_of(request), "/proc/self/mem: cannot be read: Input/output error");
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
+}
+
+TEST(PrepareFails, WhenAWriterCannotStart) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  write_file(folder / "out.idx.partial", "another writer's");
+  EXPECT_EQ(failure_of(request), (folder / "out.idx.partial").string() + ": cannot be made: File exists");
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "out.idx.partial"));
+}
+
+TEST(PrepareFails, WithoutText) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"%\n%\n"});
+  request.separator = "%";
+  EXPECT_EQ(failure_of(request), "the inputs hold no text\n  give --input files with text in them");
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
+}
+
+TEST(PrepareFails, IfADatasetWouldBeEmpty) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"one document"});
+  request.validation_fraction = 0.1;
+  EXPECT_THAT(failure_of(request), HasSubstr("a fraction of 0.1 of 1 documents leaves one of the two datasets empty"));
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
+}
+
+// The splitter, fed in every way.
+
+class Collected final : public DocumentSink {
+ public:
+  void text(std::string_view piece) override { out += piece; }
+  void end_document() override { out += "|"; }
+  std::string out;
+};
+
+std::string split(const std::string& separator, const std::string& text, std::size_t piece) {
+  Collected sink;
+  DocumentSplitter splitter(separator, sink);
+  for (std::size_t i = 0; i < text.size(); i += piece) splitter.feed(std::string_view(text).substr(i, piece));
+  splitter.end_input();
+  return sink.out;
+}
+
+TEST(DocumentSplitter, DoesNotDependOnHowTheTextArrives) {
+  const struct {
+    const char *separator, *text, *expected;
+  } cases[] = {
+      {"", "a\n%\nb", "a\n%\nb|"},
+      {"%", "a\n%\nb", "a\n|b|"},
+      {"%", "%\na\n%", "a\n|"},
+      {"%", "a\r\n%\r\nb", "a\r\n|b|"},
+      {"%", "a\n%\r", "a\n|"},
+      {"%", "a\n%\rb\n%%\n%x\n x%\n", "a\n%\rb\n%%\n%x\n x%\n|"},
+      {"%", "a\n%", "a\n|"},
+      {"%", "\n\n", "\n\n|"},
+      {"%", "", ""},
+      {"<end>", "a\n<en\n<end>\n<end>>\n<end", "a\n<en\n|<end>>\n<end|"},
+      {"<end>", "<<end>\n<end>", "<<end>\n|"},
+  };
+  for (const auto& c : cases) {
+    for (const std::size_t piece : {1, 2, 3, 5, 1000}) EXPECT_EQ(split(c.separator, c.text, piece), c.expected);
+  }
+}
+
+TEST(DocumentSplitter, AnInputsEndEndsItsLine) {
+  Collected sink;
+  DocumentSplitter splitter("%", sink);
+  for (const char* input : {"a", "%", "b\n%", "%\nc"}) {
+    splitter.feed(input);
+    splitter.end_input();
+  }
+  EXPECT_EQ(sink.out, "a|b\n|c|");
+}
+
+// The tokenizer file.
+
+std::string info_failure(const TempFolder& folder, const std::string& content) {
+  write_file(folder / "d.json", content);
+  try {
+    read_tokenizer_info(folder / "d");
+  } catch (const Error& error) {
+    return error.message() + (error.hint().find("triax data prepare") == std::string::npos ? " (no hint)" : "");
+  }
+  return "(accepted)";
+}
+
+TEST(TokenizerInfo, SaysWhatIsWrongWithAFile) {
+  const TempFolder folder;
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte", "vocab": 257, "more": 1})"), "(accepted)");
+  EXPECT_THAT(info_failure(folder, "{"), HasSubstr("is not JSON: "));
+  EXPECT_EQ(info_failure(folder, "[]"), "has no key \"tokenizer\": the name of a tokenizer");
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": 5})"), "key \"tokenizer\" is 5; it must be the name of a tokenizer");
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte"})"),
+            "has no key \"vocab\": a whole number from 1 to 2147483647");
+  for (const char* vocab : {"0", "-1", "2147483648", "2.5", "\"257\"", "null", "18446744073709551615"}) {
+    EXPECT_EQ(info_failure(folder, std::string(R"({"tokenizer": "byte", "vocab": )") + vocab + "}"),
+              std::string("key \"vocab\" is ") + vocab + "; it must be a whole number from 1 to 2147483647");
+  }
+}
+
+TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {
+  const TempFolder folder;
+  try {
+    read_tokenizer_info(folder / "d");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), (folder / "d.json").string());
+    EXPECT_EQ(error.hint(), "make it with: triax data prepare --input FILE... --output " + (folder / "d").string() +
+                                " --tokenizer byte\n  or give model.vocab, for token files that were made elsewhere");
+  }
+}
+
+} // namespace
+} // namespace triax::data

@@ -1,0 +1,151 @@
+// Token files changed at random: each is read or refused in words; nothing else happens (meant for the sanitizers).
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "data/dataset.hpp"
+#include "data/megatron_files.hpp"
+#include "data/token_index.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+namespace {
+
+using namespace triax::test;
+
+/// A change of some bytes, of the length, or of a whole field to a value that is likely to be trouble.
+void change(std::string& bytes, std::mt19937_64& random) {
+  const auto below = [&random](std::size_t size) { return static_cast<std::size_t>(random() % size); };
+  constexpr std::uint64_t kTrouble[] = {
+      0,          1,    2, 0x7F, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1ull << 60, 1ull << 61, 0x7FFFFFFFFFFFFFFF,
+      1ull << 63, ~0ull};
+  switch (below(5)) {
+    case 0: // one byte
+      if (!bytes.empty()) bytes[below(bytes.size())] = static_cast<char>(random());
+      break;
+    case 1: // one bit
+      if (!bytes.empty()) bytes[below(bytes.size())] ^= static_cast<char>(1u << below(8));
+      break;
+    case 2: { // a number of 1, 2, 4 or 8 bytes
+      const std::size_t width = std::size_t{1} << below(4);
+      if (bytes.size() < width) break;
+      const std::uint64_t value = kTrouble[below(std::size(kTrouble))];
+      std::memcpy(bytes.data() + below(bytes.size() - width + 1), &value, width);
+      break;
+    }
+    case 3:
+      bytes.resize(below(bytes.size() + 1));
+      break;
+    default:
+      bytes.append(below(20), static_cast<char>(random()));
+  }
+}
+
+/// The index alone, in a block of exactly its size: there the sanitizer sees every byte read beyond it, which it does
+/// not in a mapped file.
+bool index_accepted(const std::string& index, std::uint64_t bin_bytes) {
+  const std::vector<std::byte> exact(reinterpret_cast<const std::byte*>(index.data()),
+                                     reinterpret_cast<const std::byte*>(index.data()) + index.size());
+  try {
+    const TokenIndex read = read_token_index("d.idx", exact, "d.bin", bin_bytes);
+    EXPECT_EQ(static_cast<std::uint64_t>(read.tokens) * bytes_of(read.type), bin_bytes);
+    return true;
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.message().empty());
+    return false;
+  }
+}
+
+/// Reads whatever the files hold; true if they were accepted.
+bool files_accepted(const std::filesystem::path& prefix) {
+  try {
+    const TokenFile file(prefix);
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.tokens()));
+    file.read(0, tokens);
+    file.first_outside(100);
+    if (file.tokens() > 0) file.largest();
+    const Dataset dataset(prefix, 2, 100, 1);
+    std::vector<std::int32_t> memory(4);
+    const std::vector<std::int64_t> samples = {12345};
+    dataset.microbatch(samples, {memory.data(), DType::i32, {2, 1}}, {memory.data() + 2, DType::i32, {2, 1}});
+    return true;
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.message().empty());
+    return false;
+  }
+}
+
+const std::string& good_index() {
+  static const std::string index = MegatronIndex(8, 2, {3, 0, 4, 1}, {0, 2, 3, 4}).bytes();
+  return index;
+}
+
+void change_some(std::string& bytes, std::mt19937_64& random) {
+  for (std::uint64_t left = 1 + random() % 3; left > 0; --left) change(bytes, random);
+}
+
+TEST(Fuzz, IndicesAreReadOrRefusedInWords) {
+  std::mt19937_64 random(20240229);
+  int accepted = 0;
+  constexpr int kRounds = 100'000;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string index = good_index();
+    change_some(index, random);
+    accepted += index_accepted(index, 16);
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+  EXPECT_GT(accepted, 0);            // some changes take each other back, or touch documents only
+  EXPECT_LT(accepted, kRounds / 10); // nearly all are noticed
+}
+
+TEST(Fuzz, NoiseIsNoIndex) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 20'000; ++round) {
+    std::string noise(random() % 200, '\0');
+    for (char& byte : noise) byte = static_cast<char>(random());
+    if (round % 2) noise.replace(0, 18, std::string("MMIDIDX\0\0\1\0\0\0\0\0\0\0\x08", 18));
+    EXPECT_FALSE(index_accepted(noise, noise.size())) << "round " << round;
+  }
+}
+
+TEST(Fuzz, TokenFilesAreReadOrRefusedInWords) {
+  const TempFolder folder;
+  const std::string tokens = raw_bytes<std::uint16_t>({1, 2, 3, 4, 5, 6, 7, 8});
+  std::mt19937_64 random(3);
+  int accepted = 0;
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string changed_index = good_index();
+    std::string changed_tokens = tokens;
+    change_some(round % 2 ? changed_index : changed_tokens, random);
+    write_file(folder / "d.idx", changed_index);
+    write_file(folder / "d.bin", changed_tokens);
+    accepted += files_accepted(folder / "d");
+    if (HasFailure()) FAIL() << "round " << round;
+  }
+  EXPECT_GT(accepted, 0); // where ids change to others of the vocabulary
+  EXPECT_LT(accepted, kRounds);
+}
+
+TEST(Fuzz, TokenizerFilesAreReadOrRefusedInWords) {
+  const TempFolder folder;
+  const std::string good = R"({"tokenizer":"byte","vocab":257,"end_of_document":256})";
+  std::mt19937_64 random(11);
+  int accepted = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::string bytes = good;
+    change(bytes, random);
+    write_file(folder / "d.json", bytes);
+    try {
+      const TokenizerInfo info = read_tokenizer_info(folder / "d");
+      EXPECT_GE(info.vocab, 1);
+      ++accepted;
+    } catch (const Error& error) {
+      EXPECT_FALSE(error.message().empty());
+    }
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+} // namespace
+} // namespace triax::data

@@ -1,0 +1,109 @@
+// The log of a run: its lines, its levels, its files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "report/run_log.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/error.hpp"
+
+namespace triax::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using namespace triax::test;
+
+TEST(RunLog, WritesTimeLevelRankAndLineToStderrAndFile) {
+  const TempFolder folder;
+  ::testing::internal::CaptureStderr();
+  {
+    const auto log = make_run_log(LogLevel::info, folder / "rank-2.log", 2);
+    log->info("loss {} at {}%v {}", 0.5, "step", "{}");
+    log->debug("unheard");
+    log->error("lost\n  hint");
+  }
+  const std::string expected =
+      "....-..-.. ..:..:..\\.... info rank 2: loss 0\\.5 at step%v \\{\\}\n"
+      "....-..-.. ..:..:..\\.... error rank 2: lost\n  hint\n";
+  const std::string on_stderr = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(on_stderr, MatchesRegex(expected));
+  EXPECT_EQ(read_file(folder / "rank-2.log"), on_stderr);
+}
+
+TEST(RunLog, ALineIsInTheFileAtOnce) {
+  const TempFolder folder;
+  ::testing::internal::CaptureStderr();
+  const auto log = make_run_log(LogLevel::debug, folder / "log", 0);
+  log->debug("one");
+  EXPECT_THAT(read_file(folder / "log"), HasSubstr("debug rank 0: one\n"));
+  ::testing::internal::GetCapturedStderr();
+}
+
+TEST(RunLog, ARestartedRunAppends) {
+  const TempFolder folder;
+  ::testing::internal::CaptureStderr();
+  make_run_log(LogLevel::info, folder / "log", 0)->info("first");
+  make_run_log(LogLevel::info, folder / "log", 0)->info("second");
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(read_file(folder / "log"), MatchesRegex(".*first\n.*second\n"));
+}
+
+TEST(RunLog, IsEnabledFromItsLevelOn) {
+  const LogLevel levels[] = {LogLevel::trace, LogLevel::debug, LogLevel::info, LogLevel::warn, LogLevel::error};
+  for (const LogLevel set : levels) {
+    const auto log = make_run_log(set, {}, 0);
+    for (const LogLevel asked : levels) EXPECT_EQ(log->enabled(asked), asked >= set);
+  }
+}
+
+TEST(RunLog, ThreadsDoNotMixTheirLines) {
+  const TempFolder folder;
+  ::testing::internal::CaptureStderr();
+  {
+    const auto log = make_run_log(LogLevel::info, folder / "log", 0);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&log] {
+        for (int line = 0; line < 50; ++line) log->info("{}", "a line of some length");
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  ::testing::internal::GetCapturedStderr();
+  std::istringstream lines(read_file(folder / "log"));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count)
+    EXPECT_THAT(line, ::testing::EndsWith("info rank 0: a line of some length"));
+  EXPECT_EQ(count, 200);
+}
+
+TEST(RunLog, NamesTheFileThatCannotBeOpened) {
+  const TempFolder folder;
+  write_file(folder / "file", "");
+  try {
+    make_run_log(LogLevel::info, folder.path() / "file" / "log", 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), (folder.path() / "file" / "log").string());
+    EXPECT_THAT(error.message(), HasSubstr("the log cannot be opened"));
+  }
+}
+
+TEST(ParseLevel, KnowsFiveAndNamesThem) {
+  EXPECT_EQ(parse_level("trace"), LogLevel::trace);
+  EXPECT_EQ(parse_level("warn"), LogLevel::warn);
+  EXPECT_EQ(parse_level("error"), LogLevel::error);
+  try {
+    parse_level("loud");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "log.level: \"loud\" is no log level\n  use one of trace, debug, info, warn, error");
+  }
+}
+
+} // namespace
+} // namespace triax::report
