@@ -74,10 +74,14 @@ Elf64_Ehdr read_header(Reader& reader, const std::filesystem::path& file) {
 }
 
 std::vector<Elf64_Phdr> read_segments(Reader& reader, const Elf64_Ehdr& header, const std::filesystem::path& file) {
+  const std::uint64_t size = std::filesystem::file_size(file);
   std::vector<Elf64_Phdr> segments;
   for (int i = 0; i < header.e_phnum; ++i) {
     const auto segment = reader.at<Elf64_Phdr>(header.e_phoff + static_cast<std::uint64_t>(i) * header.e_phentsize);
-    if (!segment) throw Error("is a damaged shared library (cut off?)", file.string());
+    // A segment that the file does not hold would be a bus error inside dlopen.
+    if (!segment || segment->p_offset + segment->p_filesz > size) {
+      throw Error("is a damaged shared library (cut off?)", file.string());
+    }
     segments.push_back(*segment);
   }
   return segments;

@@ -1,0 +1,44 @@
+// A plugin with the descriptor of door 1.0, its class built with today's interfaces: what a frozen door promises.
+#include <triax/toolchain.h>
+
+#include <triax/scheduler.hpp>
+
+#include "abi_1_0.h"
+
+namespace {
+
+class Idle final : public triax::Scheduler {
+ public:
+  triax::Support supports(const triax::PipelineShape&) const override { return triax::Support::no("door 1.0 is open"); }
+  triax::Schedule rows(const triax::PipelineShape&) const override { return {}; }
+};
+
+void* create(const triax_create_args* args, triax_error*) {
+  return args->rank == 3 ? static_cast<triax::Scheduler*>(new Idle) : nullptr;
+}
+
+void destroy(void* object) {
+  delete static_cast<triax::Scheduler*>(object);
+}
+
+} // namespace
+
+extern "C" const triax_plugin* triax_plugin_entry_v1(void) {
+  static const triax_plugin door = {TRIAX_ABI_MAGIC,
+                                    sizeof(triax_plugin),
+                                    TRIAX_ABI_MAJOR,
+                                    TRIAX_ABI_MINOR,
+                                    TRIAX_TOOLCHAIN,
+                                    "scheduler",
+                                    triax::kSchedulerInterface,
+                                    0,
+                                    "cxx-plugin",
+                                    "1.0.0",
+                                    "a door of 1.0",
+                                    nullptr,
+                                    0,
+                                    0,
+                                    create,
+                                    destroy};
+  return &door;
+}

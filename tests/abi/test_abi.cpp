@@ -1,0 +1,52 @@
+// Plugins compiled against the frozen door 1.0, loaded by today's core.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugin/describe.hpp"
+#include "plugin/loader.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::plugin {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string error_of(const fs::path& file, std::string_view kind) {
+  try {
+    load(file, kind);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(Door10, APluginInCIsReadAndDescribed) {
+  const Library& library = load(C_PLUGIN, "");
+  EXPECT_STREQ(library.descriptor->name, "c-plugin");
+  ASSERT_EQ(library.options.size(), 2U);
+  EXPECT_STREQ(library.options[1].choices, "spin|yield");
+  EXPECT_EQ(describe(C_PLUGIN).problem, "");
+}
+
+TEST(Door10, APluginInCIsNotTakenForAScheduler) {
+  EXPECT_EQ(error_of(C_PLUGIN, "scheduler"), C_PLUGIN
+            ": c-plugin's door is written in C and makes no C++ object: a scheduler is a C++ class\n"
+            "  compile the file with the descriptor as C++");
+  const Options options;
+  const Layout layout;
+  EXPECT_THROW(create_object(load(C_PLUGIN, ""), PluginContext{options, null_log(), layout}), Error);
+}
+
+TEST(Door10, APluginInCxxWorks) {
+  const Options options;
+  const Layout layout = Layout::ptd(4, 1, 1);
+  const Library& library = load(CXX_PLUGIN, "scheduler");
+  const auto scheduler = create<Scheduler>(library, PluginContext{options, null_log(), layout, 3});
+  EXPECT_EQ(scheduler->supports({}).reason(), "door 1.0 is open");
+  EXPECT_THROW(create<Scheduler>(library, PluginContext{options, null_log(), layout, 2}), Error);
+}
+
+} // namespace
+
+} // namespace triax::plugin

@@ -1,0 +1,28 @@
+// A folder that a test writes to, removed at its end.
+#pragma once
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "triax-test-XXXXXX").string();
+    if (!mkdtemp(pattern.data())) throw std::runtime_error("no scratch folder");
+    folder_ = std::filesystem::canonical(pattern);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::filesystem::path operator/(const std::filesystem::path& name) const { return folder_ / name; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};

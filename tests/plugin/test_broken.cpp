@@ -1,0 +1,135 @@
+// Every way a plugin can be broken has its own sentence, held by golden/.
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "golden.hpp"
+#include "plugin/loader.hpp"
+#include "scratch.hpp"
+#include "triax/scheduler.hpp"
+#include "triax/toolchain.h"
+#include "triax/version.h"
+
+namespace triax::plugin {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The error's whole text, what differs from build to build replaced.
+std::string told(const Error& error, const fs::path& folder) {
+  std::string out = error.what();
+  const std::string sanitizer = TRIAX_TOOLCHAIN_SANITIZER, version = TRIAX_VERSION;
+  replace_all(out, folder.string() + "/", "DIR/");
+  replace_all(out, "this triax has " + (sanitizer == "none" ? "no sanitizer" : "the " + sanitizer + " sanitizer"),
+              "this triax has SANITIZER");
+  replace_all(out, version, "VERSION");
+  replace_all(out, "libtriax_core.so." + version.substr(0, version.rfind('.')), "libtriax_core.so.MINOR");
+  return out;
+}
+
+std::string load_error(const fs::path& file, std::string_view kind = {}) {
+  try {
+    load(file, kind);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), file.string());
+    return told(error, file.parent_path());
+  }
+  return "it loads";
+}
+
+std::string create_error(const std::string& name) {
+  const fs::path file = fs::path(FIXTURES) / (name + ".so");
+  const Library& library = load(file, "scheduler");
+  const Options options;
+  const Layout layout;
+  try {
+    create<Scheduler>(library, PluginContext{options, null_log(), layout});
+  } catch (const Error& error) {
+    return told(error, file.parent_path());
+  }
+  return "it is created";
+}
+
+/// GoogleTest wants an identifier.
+std::string test_name(const testing::TestParamInfo<const char*>& fixture) {
+  std::string name = fixture.param;
+  replace_all(name, "-", "_");
+  return name;
+}
+
+class Broken : public testing::TestWithParam<const char*> {};
+
+TEST_P(Broken, IsRefusedInWords) {
+  const std::string name = GetParam();
+  expect_golden(name, load_error(fs::path(FIXTURES) / (name + ".so")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Broken,
+                         testing::Values("no-entry", "null-descriptor", "bad-magic", "newer-major", "short-descriptor",
+                                         "noted-sanitizer", "other-sanitizer", "old-language", "unresolved-symbol",
+                                         "missing-dependency", "other-core", "other-name", "unknown-kind",
+                                         "wrong-interface", "no-create", "no-version", "duplicate-option",
+                                         "bad-default", "bad-stride"),
+                         test_name);
+
+class BrokenCreate : public testing::TestWithParam<const char*> {};
+
+TEST_P(BrokenCreate, TellsThePluginsOwnWords) {
+  expect_golden(GetParam(), create_error(GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, BrokenCreate, testing::Values("throwing-create", "throwing-int", "silent-create"),
+                         test_name);
+
+TEST(BrokenFile, AbsentFolderTextCutAndForeignAreToldApart) {
+  const Scratch scratch;
+  EXPECT_EQ(load_error(scratch / "absent.so"), "DIR/absent.so: no such file");
+  fs::create_directory(scratch / "folder.so");
+  EXPECT_EQ(load_error(scratch / "folder.so"), "DIR/folder.so: is not a file");
+  std::ofstream(scratch / "text.so") << "not a library at all\n";
+  EXPECT_EQ(load_error(scratch / "text.so"), "DIR/text.so: is not a shared library (no ELF header)");
+  std::ofstream(scratch / "empty.so").close();
+  EXPECT_EQ(load_error(scratch / "empty.so"), "DIR/empty.so: is not a shared library (no ELF header)");
+
+  const fs::path honest = fs::path(FIXTURES) / "honest.so";
+  fs::copy_file(honest, scratch / "cut.so");
+  fs::resize_file(scratch / "cut.so", sizeof(Elf64_Ehdr) + 10);
+  EXPECT_EQ(load_error(scratch / "cut.so"), "DIR/cut.so: is a damaged shared library (cut off?)");
+
+  const auto patched = [&](const char* name, std::streamoff offset, std::uint16_t value) {
+    fs::copy_file(honest, scratch / name);
+    std::fstream file(scratch / name, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(offset);
+    file.write(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  patched("foreign.so", offsetof(Elf64_Ehdr, e_machine), EM_S390);
+  EXPECT_TRUE(
+      load_error(scratch / "foreign.so").starts_with("DIR/foreign.so: is a library for another machine; this is "));
+  patched("object.so", offsetof(Elf64_Ehdr, e_type), ET_REL);
+  EXPECT_EQ(load_error(scratch / "object.so"), "DIR/object.so: is an ELF file, but not a shared library");
+}
+
+TEST(BrokenFile, ALibraryCutOffIsNotHandedToDlopen) {
+  const Scratch scratch;
+  const fs::path honest = fs::path(FIXTURES) / "honest.so";
+  fs::copy_file(honest, scratch / "honest.so");
+  fs::resize_file(scratch / "honest.so", 3000); // headers are there, code is not
+  EXPECT_EQ(load_error(scratch / "honest.so"), "DIR/honest.so: is a damaged shared library (cut off?)");
+}
+
+TEST(BrokenFile, AnotherKindIsRefused) {
+  EXPECT_EQ(load_error(fs::path(FIXTURES) / "honest.so", "optimizer"),
+            "DIR/honest.so: honest is a plugin of kind scheduler; kind optimizer is asked for");
+}
+
+TEST(BrokenFile, IsToldAgainTheSecondTime) {
+  const fs::path file = fs::path(FIXTURES) / "bad-magic.so";
+  EXPECT_EQ(load_error(file), load_error(file));
+}
+
+} // namespace
+
+} // namespace triax::plugin

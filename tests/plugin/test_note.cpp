@@ -1,0 +1,47 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugin/note.hpp"
+#include "triax/abi.h"
+#include "triax/error.hpp"
+#include "triax/toolchain.h"
+#include "triax/version.h"
+
+namespace triax::plugin {
+
+namespace {
+
+std::filesystem::path fixture(const char* name) {
+  return std::filesystem::path(FIXTURES) / (std::string(name) + ".so");
+}
+
+TEST(Note, IsTakenApart) {
+  const Note note = parse_note("triax=0.3.0;abi=1.2;libstdc++-cxx11abi1;sanitizer=none;c++20;release=12");
+  EXPECT_EQ(note.triax, "0.3.0");
+  EXPECT_EQ(note.abi, "1.2");
+  EXPECT_EQ(note.toolchain, "libstdc++-cxx11abi1;sanitizer=none;c++20;release=12");
+  EXPECT_EQ(parse_note("").toolchain, "");
+  EXPECT_EQ(parse_note("triax=0.3.0").triax, "0.3.0");
+  EXPECT_EQ(parse_note("triax=0.3.0").toolchain, "");
+}
+
+TEST(Note, IsLeftByTheMacro) {
+  const ElfFile elf = read_elf(fixture("told"));
+  EXPECT_EQ(elf.note.text, "triax=" TRIAX_VERSION ";abi=1.0;" TRIAX_TOOLCHAIN);
+  EXPECT_EQ(elf.note.triax, TRIAX_VERSION);
+  EXPECT_EQ(elf.note.abi, "1.0");
+  EXPECT_EQ(elf.note.toolchain, TRIAX_TOOLCHAIN);
+}
+
+TEST(Note, MayBeAbsent) {
+  EXPECT_EQ(read_elf(fixture("honest")).note.text, "");
+}
+
+TEST(Elf, NamesTheLibrariesThatAreWanted) {
+  EXPECT_THAT(read_elf(fixture("missing-dependency")).needed, testing::Contains("libfixture-gone.so"));
+  EXPECT_THAT(read_elf(fixture("other-core")).needed, testing::Contains("libtriax_core.so.9.9"));
+}
+
+} // namespace
+
+} // namespace triax::plugin

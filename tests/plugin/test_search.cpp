@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+
+#include "plugin/loader.hpp"
+#include "scratch.hpp"
+
+namespace triax::plugin {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Search : public testing::Test {
+ protected:
+  Search() { unsetenv("TRIAX_PLUGIN_PATH"); }
+  ~Search() override { unsetenv("TRIAX_PLUGIN_PATH"); }
+  fs::path touch(const fs::path& folder, const std::string& name) {
+    fs::create_directories(scratch_ / folder);
+    std::ofstream(scratch_ / folder / name).close();
+    return scratch_ / folder / name;
+  }
+  Scratch scratch_;
+};
+
+TEST_F(Search, TomlThenEnvironmentThenBuiltIn) {
+  setenv("TRIAX_PLUGIN_PATH", "/first::/second:", 1);
+  const auto folders = search_folders({{"mine", "plugins.path, run.toml:2"}});
+  ASSERT_EQ(folders.size(), 4U);
+  EXPECT_EQ(folders[0].folder, "mine");
+  EXPECT_EQ(folders[0].origin, "plugins.path, run.toml:2");
+  EXPECT_EQ(folders[1].folder, "/first");
+  EXPECT_EQ(folders[1].origin, "TRIAX_PLUGIN_PATH");
+  EXPECT_EQ(folders[2].folder, "/second");
+  EXPECT_EQ(folders[3].origin, "");
+}
+
+TEST_F(Search, TheBuiltInFolderLiesBesideTheCore) {
+  const auto folders = search_folders({});
+  ASSERT_EQ(folders.size(), 1U);
+  EXPECT_EQ(folders[0].folder, fs::canonical(TRIAX_BINARY_DIR) / "lib" / "triax" / "plugins");
+}
+
+TEST_F(Search, TheFirstFolderThatHasItWins) {
+  const fs::path second = touch("b", "sched-a.so");
+  EXPECT_EQ(find("sched-a", {{scratch_ / "a", ""}, {scratch_ / "b", ""}}), second);
+  const fs::path first = touch("a", "sched-a.so");
+  EXPECT_EQ(find("sched-a", {{scratch_ / "a", ""}, {scratch_ / "b", ""}}), first);
+}
+
+TEST_F(Search, WhatIsNotFoundIsToldWithWhereAndWhatIsNear) {
+  touch("a", "sched-1f1b.so");
+  touch("a", "optim-sgd.so");
+  touch("b", "sched-1f1b.txt");
+  try {
+    find(
+        "sched-1f1p",
+        {{scratch_ / "a", "plugins.path, run.toml:2"}, {scratch_ / "gone", "TRIAX_PLUGIN_PATH"}, {scratch_ / "b", ""}});
+    FAIL() << "it was found";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "plugin \"sched-1f1p\" was not found; nearest: sched-1f1b");
+    EXPECT_EQ(error.where(), "");
+    EXPECT_EQ(error.hint(), text("looked in: {} (plugins.path, run.toml:2), {} (TRIAX_PLUGIN_PATH; no such folder), {}",
+                                 scratch_ / "a", scratch_ / "gone", scratch_ / "b"));
+  }
+}
+
+TEST_F(Search, ABrokenFileIsFoundAllTheSame) {
+  const fs::path broken = touch("a", "sched-broken.so");
+  EXPECT_EQ(find("sched-broken", {{scratch_ / "a", ""}}), broken);
+}
+
+TEST_F(Search, APathIsNoName) {
+  touch("a", "sched-a.so");
+  const std::vector<SearchFolder> folders = {{scratch_.folder(), ""}};
+  for (const char* name : {"a/sched-a", "sched-a.so", ""}) {
+    try {
+      find(name, folders);
+      FAIL() << name << " was found";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), text("plugin \"{}\" is not a plugin's name", name));
+    }
+  }
+}
+
+TEST_F(Search, CandidatesAreTheLibrariesByName) {
+  touch("a", "b.so");
+  touch("a", "a.so");
+  touch("a", "readme.md");
+  EXPECT_THAT(candidates(scratch_ / "a"), testing::ElementsAre(scratch_ / "a" / "a.so", scratch_ / "a" / "b.so"));
+  EXPECT_THAT(candidates(scratch_ / "gone"), testing::IsEmpty());
+}
+
+} // namespace
+
+} // namespace triax::plugin
