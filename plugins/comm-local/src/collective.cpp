@@ -75,7 +75,7 @@ bool Collective::all_reached(Phase phase) noexcept {
 }
 
 bool Collective::all_agree() noexcept {
-  if (signature_.kind == Kind::broadcast) return signature_.root == member_ || agrees(signature_.root);
+  if (signature_.kind == Kind::broadcast && signature_.root != member_) return agrees(signature_.root);
   for (; cursor_ < hub_.size(); ++cursor_) {
     if (!agrees(cursor_)) return false;
   }

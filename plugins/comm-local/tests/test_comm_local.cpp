@@ -1,2 +1,0 @@
-// comm-local through its door; ranks are threads.
-#include <gtest/gtest.h>

@@ -1,0 +1,112 @@
+// Meeting through the store, and what the backend says of itself.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "support/ranks.hpp"
+
+namespace {
+
+using namespace triax;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using triax::testing::Rank;
+using triax::testing::run_ranks;
+
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Backend, DeclaresWhatAProofMayAssume) {
+  run_ranks(1, [](Rank& rank) {
+    const CommTraits traits = rank.backend().traits();
+    EXPECT_EQ(traits.order, CommTraits::Order::tagged);
+    EXPECT_EQ(traits.send, CommTraits::Send::rendezvous);
+    EXPECT_EQ(traits.post, CommTraits::Post::nonblocking);
+    EXPECT_EQ(traits.reduction, CommTraits::Reduction::rank_order);
+    EXPECT_EQ(traits.ranks, CommTraits::Ranks::same_process);
+  });
+}
+
+TEST(Backend, RefusesProcessesAndOtherDevices) {
+  run_ranks(1, [](Rank& rank) {
+    CommRequest request{DeviceKind::host, {DType::f32}, {"tensor"}, true};
+    EXPECT_TRUE(rank.backend().supports(request));
+    request.ranks_are_threads = false;
+    EXPECT_THAT(rank.backend().supports(request).reason(),
+                HasSubstr("comm-local joins ranks that are threads of one process"));
+    request.axes.clear(); // a run of one rank has nothing to join
+    EXPECT_TRUE(rank.backend().supports(request));
+    request.device = DeviceKind::cuda;
+    EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is cuda"));
+  });
+}
+
+TEST(Join, AGroupMayBeJoinedAgain) {
+  run_ranks(3, [](Rank& rank) {
+    for (int round = 0; round < 3; ++round) {
+      Communicator& comm = rank.join("tensor");
+      const TensorView view = rank.tensor<std::int32_t>(DType::i32, {1}, {round});
+      rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
+      EXPECT_EQ(view.as<std::int32_t>()[0], 3 * round);
+      EXPECT_EQ(comm.size(), 3);
+      EXPECT_EQ(comm.index(), rank.index());
+    }
+  });
+}
+
+TEST(Join, TheDeadlineNamesWhoIsMissing) {
+  run_ranks(4, [](Rank& rank) {
+    const Group group = rank.layout().group(rank.index(), "tensor");
+    if (rank.index() == 0) {
+      EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
+                  HasSubstr("group tensor.0: did not join before the deadline: rank 1, 2, 3"));
+      rank.store().set("gave up", "");
+    } else {
+      rank.store().get("gave up", Rank::deadline());
+      EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
+                  HasSubstr("the others gave up waiting for this rank"));
+    }
+  });
+}
+
+TEST(Join, TheFirstRankMissingIsNamed) {
+  run_ranks(2, [](Rank& rank) {
+    if (rank.index() == 0) return;
+    const Group group = rank.layout().group(1, "tensor");
+    EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.02)); }),
+                HasSubstr("group tensor.0: rank 0 did not join"));
+  });
+}
+
+TEST(Join, RanksOfOneGroupMustAgreeOnItsMembers) {
+  run_ranks(2, [](Rank& rank) {
+    Group group = rank.layout().group(rank.index(), "tensor");
+    if (rank.index() == 1) group.ranks = {5, 1};
+    EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
+                HasSubstr("group tensor.0 has other ranks on rank 0"));
+  });
+}
+
+TEST(Join, AnotherProcessIsRefusedInWords) {
+  run_ranks(2, [](Rank& rank) {
+    const Group group = rank.layout().group(rank.index(), "tensor");
+    if (rank.index() == 0) {
+      rank.store().set("comm-local/tensor.0/0", "999999/1234 4096"); // as another process would write it
+      rank.store().set("written", "");
+      return;
+    }
+    rank.store().get("written", Rank::deadline());
+    EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
+                AllOf(HasSubstr("comm-local joins ranks that are threads of one process; rank 0 is in process 999999"),
+                      HasSubstr("rank 1 in process")));
+  });
+}
+
+} // namespace

@@ -1,0 +1,75 @@
+// Descriptions of parameters: splits, ranges of a vocabulary, random sites.
+#include <gmock/gmock.h>
+
+#include "triax/error.hpp"
+#include "triax/parallel.hpp"
+
+namespace triax {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(VocabRange, CoversTheVocabularyOnceInEqualParts) {
+  for (const std::int64_t vocab : {1, 5, 13, 256, 257}) {
+    for (int tensor = 1; tensor <= 8; ++tensor) {
+      std::int64_t next = 0;
+      for (int index = 0; index < tensor; ++index) {
+        const VocabRange range = vocab_range(vocab, tensor, index);
+        EXPECT_EQ(range.stored, (vocab + tensor - 1) / tensor);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_GE(range.valid, 0);
+        EXPECT_LE(range.valid, range.stored);
+        next += range.valid;
+      }
+      EXPECT_EQ(next, vocab) << tensor;
+    }
+  }
+  EXPECT_THROW(vocab_range(13, 4, 4), Error);
+}
+
+TEST(Parts, EachParameterHasASiteOfItsOwn) {
+  LayerParts parts;
+  parts.site0 = 48;
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(parts.add(replicated(std::to_string(i), {4}, {}, false)), i);
+  EXPECT_EQ(parts.params[0].site, 48u);
+  EXPECT_EQ(parts.params[15].site, 63u);
+  try {
+    parts.add(replicated("one.more", {4}, {}, false));
+    FAIL() << "a seventeenth parameter would take the next layer's sites";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("one.more"));
+  }
+}
+
+TEST(Parts, SplitsAreTheRanksRangeOfTheWhole) {
+  const Layout layout = Layout::ptd(2, 3, 1);
+  const LayerContext context{layout, 4}; // tensor index 1
+  const ParamSpec spec = split_along(1, "w", {5, 12}, {Init::Kind::normal, 0.02}, true, context);
+  EXPECT_EQ(spec.dim, 1);
+  EXPECT_EQ(spec.begin, 4);
+  EXPECT_EQ(spec.end, 8);
+  EXPECT_EQ(spec.global, (Shape{5, 12}));
+  EXPECT_EQ(spec.local, (Shape{5, 4}));
+  EXPECT_TRUE(spec.decay);
+  EXPECT_EQ(spec.init.std, 0.02);
+}
+
+TEST(Parts, OneTensorRankHasTheWhole) {
+  const Layout layout = Layout::ptd(2, 1, 2);
+  const ParamSpec spec = split_along(0, "w", {5, 12}, {}, true, {layout, 3});
+  EXPECT_EQ(spec.dim, -1);
+  EXPECT_EQ(spec.local, spec.global);
+}
+
+TEST(Parts, WhatDoesNotDivideIsRefused) {
+  const Layout layout = Layout::ptd(1, 4, 1);
+  try {
+    split_along(0, "mlp.up.weight", {6, 3}, {}, true, {layout, 0});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "mlp.up.weight [6, 3] does not divide by parallel.tensor = 4 along dimension 0");
+  }
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,107 @@
+// The tensor-parallel pieces at t = 1, 2, 3, 4: what one rank computes, any number computes.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "tiny_layer.hpp"
+
+namespace triax::testing {
+namespace {
+
+double total(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+/// |a - b| / |b|, both as vectors.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(difference / norm); // NaN anywhere makes this NaN, which no comparison passes
+}
+
+struct Precision {
+  DType dtype;
+  double tolerance;
+};
+
+class Pieces : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Tensor, Pieces, ::testing::Values(2, 3, 4),
+                         [](const auto& each) { return "t" + std::to_string(each.param); });
+
+TEST_P(Pieces, GiveWhatOneRankGives) {
+  for (const Precision precision : {Precision{DType::f64, 1e-12}, Precision{DType::f32, 1e-5}}) {
+    for (const std::int64_t vocab : {13, 12, 5}) { // padded, even, and at t = 4 a rank of padding only
+      const TinyResult whole = run_tiny({1, precision.dtype, vocab});
+      const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab});
+      SCOPED_TRACE(text("{} vocabulary {}", name_of(precision.dtype), vocab));
+      EXPECT_LT(distance(split.loss, whole.loss), precision.tolerance);
+      EXPECT_LT(distance(split.hidden, whole.hidden), precision.tolerance);
+      ASSERT_EQ(split.gradients.size(), 6u);
+      for (const auto& [name, gradient] : whole.gradients) {
+        EXPECT_LT(distance(split.gradients.at(name), gradient), precision.tolerance) << name;
+      }
+    }
+  }
+}
+
+TEST_P(Pieces, SendWhatThePaperSays) {
+  const TinyResult split = run_tiny({GetParam(), DType::f64, 13});
+  const std::map<std::string, std::uint64_t> expected = {{"embedding", 1},
+                                                         {"up", 0},
+                                                         {"down", 1},
+                                                         {"head", 3},
+                                                         {"head backward", 1},
+                                                         {"head weight", 0},
+                                                         {"down backward", 0},
+                                                         {"down weight", 0},
+                                                         {"up backward", 1},
+                                                         {"up weight", 0},
+                                                         {"embedding weight", 0}};
+  EXPECT_EQ(split.all_reduces, expected);
+}
+
+TEST_P(Pieces, LossMovesThreeNumbersForEachToken) {
+  const TinyResult split = run_tiny({GetParam(), DType::f64, 13});
+  const std::uint64_t all_reduce = 2 * static_cast<std::uint64_t>(GetParam() - 1) * TinyCase::kSequence *
+                                   TinyCase::kMicro * sizeof(double); // by all ranks together
+  EXPECT_EQ(split.loss_bytes, 3 * all_reduce);
+}
+
+TEST_P(Pieces, NoRankHasLogitsOfTheWholeVocabulary) {
+  const TinyResult split = run_tiny({GetParam(), DType::f64, 13});
+  const std::int64_t stored = (13 + GetParam() - 1) / GetParam();
+  EXPECT_EQ(split.logits, std::vector<Shape>(static_cast<std::size_t>(GetParam()),
+                                             Shape{TinyCase::kSequence, TinyCase::kMicro, stored}));
+}
+
+TEST_P(Pieces, GiveTheSameBitsInEveryRun) {
+  const TinyResult one = run_tiny({GetParam(), DType::f32, 13}), two = run_tiny({GetParam(), DType::f32, 13});
+  EXPECT_EQ(one.loss, two.loss);
+  EXPECT_EQ(one.gradients, two.gradients);
+}
+
+TEST(OneRank, SendsNothing) {
+  for (const auto& [name, count] : run_tiny({}).all_reduces) EXPECT_EQ(count, 0u) << name;
+}
+
+/// The gradients themselves, against differences of the loss.
+TEST(OneRank, GradientsAreThoseOfTheLoss) {
+  constexpr double kStep = 1e-5;
+  const TinyResult here = run_tiny({});
+  const double tokens = TinyCase::kSequence * TinyCase::kMicro;
+  for (const auto& [name, gradient] : here.gradients) {
+    for (std::size_t element = 0; element < gradient.size(); element += 1 + gradient.size() / 5) {
+      const double up = total(run_tiny({1, DType::f64, 13, name, element, kStep}).loss);
+      const double down = total(run_tiny({1, DType::f64, 13, name, element, -kStep}).loss);
+      EXPECT_NEAR(gradient[element], (up - down) / (2 * kStep) / tokens, 1e-8) << name << " " << element;
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::testing

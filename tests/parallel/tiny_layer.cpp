@@ -1,0 +1,197 @@
+#include "tiny_layer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <mutex>
+
+#include "support/ranks.hpp"
+#include "triax/random.hpp"
+
+namespace triax::testing {
+
+namespace {
+
+constexpr std::int64_t kS = TinyCase::kSequence, kB = TinyCase::kMicro, kH = TinyCase::kHidden, kI = TinyCase::kInner;
+
+/// x = embedding(tokens); z = x Wu^T + bu; a = gelu(z); y = a Wd^T + bd; loss = cross_entropy(y We^T, targets).
+class TinyRank {
+ public:
+  TinyRank(Rank& rank, const TinyCase& tiny)
+      : rank_(rank),
+        tiny_(tiny),
+        context_{rank.layout(), rank.index(), kB, tiny.vocab, tiny.dtype, 5},
+        embedding_(parts_, context_, "embedding", kH, weight()),
+        up_(parts_, context_, "up", kH, kI, Activation::gelu_tanh, weight()),
+        down_(parts_, context_, "down", kI, kH, weight()),
+        head_(parts_, context_, "head", kH, kS, weight()),
+        kernels_(rank.kernels("kernels-reference")),
+        groups_(rank.join_axes()) {
+    for (const ParamSpec& spec : parts_.params) {
+      params_.push_back(drawn(spec));
+      grads_.push_back(rank.tensor(tiny.dtype, spec.local));
+    }
+    for (const StashSpec& spec : parts_.stash) stash_.push_back(rank.tensor(spec.dtype, spec.shape));
+    for (std::int64_t i = 0; i < kS * kB; ++i) {
+      tokens_.as<std::int32_t>()[i] = static_cast<std::int32_t>(7 * i % tiny.vocab);
+      targets_.as<std::int32_t>()[i] = static_cast<std::int32_t>((5 * i + 3) % tiny.vocab);
+    }
+  }
+
+  void run(TinyResult& result, std::mutex& mutex) {
+    forward();
+    backward();
+    rank_.stream().ready();
+    const std::lock_guard lock(mutex);
+    result.logits.push_back(stash_.front().shape());
+    result.loss_bytes += loss_bytes_;
+    agree("loss", result.loss, {loss_.as<double>(), loss_.as<double>() + kB});
+    agree("hidden", result.hidden, numbers(y_));
+    agree("all-reduces", result.all_reduces, all_reduces_);
+    for (std::size_t i = 0; i < grads_.size(); ++i) put(result.gradients[parts_.params[i].name], i);
+  }
+
+ private:
+  static Init weight() { return {Init::Kind::normal, 1}; }
+
+  /// Every rank has the same, bit for bit.
+  template <class Values>
+  static void agree(const char* name, Values& result, const Values& mine) {
+    if (result.empty()) result = mine;
+    EXPECT_EQ(result, mine) << name;
+  }
+
+  void forward() {
+    const LayerCall call = this->call();
+    counted("embedding", [&] { embedding_.forward(call, params_, tokens_, x_); });
+    counted("up", [&] { up_.forward(call, params_, x_, a_, z_); });
+    counted("down", [&] { down_.forward(call, params_, a_, y_); });
+    kernels_.bias_add({y_, y_, params_[static_cast<std::size_t>(down_.bias())]}, call.op());
+    const std::uint64_t before = bytes_out();
+    counted("head", [&] { head_.forward(call, params_, y_, targets_, loss_, stash_); });
+    loss_bytes_ = bytes_out() - before;
+  }
+
+  void backward() {
+    const LayerCall call = this->call();
+    counted("head backward", [&] { head_.backward_input(call, params_, targets_, dy_, stash_); });
+    counted("head weight", [&] { head_.backward_weight(call, y_, stash_, grads_); });
+    counted("down backward", [&] { down_.backward_input(call, params_, dy_, da_); });
+    counted("down weight", [&] { down_.backward_weight(call, a_, dy_, grads_); });
+    kernels_.act_bwd({Activation::gelu_tanh, da_, da_, z_}, call.op());
+    counted("up backward", [&] { up_.backward_input(call, params_, da_, dx_); });
+    counted("up weight", [&] { up_.backward_weight(call, x_, da_, grads_); });
+    counted("embedding weight", [&] { embedding_.backward_weight(call, tokens_, dx_, grads_); });
+  }
+
+  LayerCall call() {
+    LayerCall call{rank_.device(), kernels_, rank_.stream(), scratch_, groups_, {}};
+    call.loss_gradient = 1.0 / (kS * kB);
+    return call;
+  }
+
+  template <class Body>
+  void counted(const char* name, Body body) {
+    const Communicator* tensor = groups_.find("tensor");
+    const std::uint64_t before = tensor ? tensor->stats().ops : 0;
+    body();
+    all_reduces_[name] = tensor ? tensor->stats().ops - before : 0;
+  }
+  std::uint64_t bytes_out() const {
+    rank_.stream().ready();
+    const Communicator* tensor = groups_.find("tensor");
+    return tensor ? tensor->stats().bytes_out : 0;
+  }
+
+  /// Element by element of this rank's part: body(place in the part, place in the whole or -1 for padding).
+  template <class Body>
+  static void for_elements(const ParamSpec& spec, Body body) {
+    const std::int64_t columns = spec.global.rank() == 2 ? spec.global[1] : 1;
+    const std::int64_t local_columns = spec.local.rank() == 2 ? spec.local[1] : 1;
+    for (std::int64_t i = 0; i < spec.local.elements(); ++i) {
+      std::int64_t row = i / local_columns, column = i % local_columns;
+      if (spec.dim == 0) row += spec.begin;
+      if (spec.dim == 1) column += spec.begin;
+      const bool padding = spec.dim >= 0 && (spec.dim == 0 ? row : column) >= spec.end;
+      body(i, padding ? -1 : row * columns + column);
+    }
+  }
+
+  TensorView drawn(const ParamSpec& spec) {
+    const PhiloxKey key = philox_key(3, RandomPurpose::test);
+    std::vector<double> values(static_cast<std::size_t>(spec.local.elements()),
+                               std::numeric_limits<double>::quiet_NaN());
+    for_elements(spec, [&](std::int64_t place, std::int64_t whole) {
+      if (whole < 0) return;
+      const auto element = static_cast<std::uint64_t>(whole);
+      const std::uint32_t word = philox_at(key, element, spec.site, 0)[element % 4];
+      values[static_cast<std::size_t>(place)] = uniform(word) - 0.5;
+      if (spec.name == tiny_.nudged && element == tiny_.nudged_element) {
+        values[static_cast<std::size_t>(place)] += tiny_.step;
+      }
+    });
+    const TensorView view = rank_.tensor(tiny_.dtype, spec.local);
+    rank_.device().convert(view, rank_.tensor(DType::f64, spec.local, values), rank_.stream());
+    return view;
+  }
+
+  std::vector<double> numbers(const TensorView& view) {
+    const TensorView wide = rank_.tensor(DType::f64, view.shape());
+    rank_.device().convert(wide, view, rank_.stream());
+    return {wide.as<double>(), wide.as<double>() + wide.elements()};
+  }
+
+  /// Puts this rank's gradient into the whole. A replicated one must be the same on all ranks, bit for bit.
+  void put(std::vector<double>& whole, std::size_t index) {
+    const ParamSpec& spec = parts_.params[index];
+    const std::vector<double> part = numbers(grads_[index]);
+    const bool first = whole.empty();
+    whole.resize(static_cast<std::size_t>(spec.global.elements()));
+    for_elements(spec, [&](std::int64_t place, std::int64_t target) {
+      const double value = part[static_cast<std::size_t>(place)];
+      if (target < 0) {
+        EXPECT_EQ(value, 0) << spec.name << ": padding got a gradient";
+        return;
+      }
+      double& there = whole[static_cast<std::size_t>(target)];
+      if (spec.dim < 0 && !first) {
+        EXPECT_EQ(value, there) << spec.name;
+      }
+      there = value;
+    });
+  }
+
+  TensorView floating(const Shape& shape) { return rank_.tensor(tiny_.dtype, shape); }
+
+  Rank& rank_;
+  const TinyCase& tiny_;
+  LayerContext context_;
+  LayerParts parts_;
+  VocabEmbedding embedding_;
+  ColumnLinear up_;
+  RowLinear down_;
+  VocabCrossEntropy head_;
+  KernelSet& kernels_;
+  Groups groups_;
+  std::vector<std::byte> scratch_ = std::vector<std::byte>(1 << 20);
+  std::vector<TensorView> params_, grads_, stash_;
+  const std::int64_t inner_ = kI / tiny_.tensor;
+  TensorView tokens_ = rank_.tensor(DType::i32, {kS, kB}), targets_ = rank_.tensor(DType::i32, {kS, kB});
+  TensorView x_ = floating({kS, kB, kH}), dx_ = floating({kS, kB, kH});
+  TensorView z_ = floating({kS, kB, inner_}), a_ = floating({kS, kB, inner_}), da_ = floating({kS, kB, inner_});
+  TensorView y_ = floating({kS, kB, kH}), dy_ = floating({kS, kB, kH});
+  TensorView loss_ = rank_.tensor(DType::f64, {kB});
+  std::map<std::string, std::uint64_t> all_reduces_;
+  std::uint64_t loss_bytes_ = 0;
+};
+
+} // namespace
+
+TinyResult run_tiny(const TinyCase& tiny) {
+  TinyResult result;
+  std::mutex mutex;
+  run_ranks(tiny.tensor, [&](Rank& rank) { TinyRank(rank, tiny).run(result, mutex); });
+  return result;
+}
+
+} // namespace triax::testing

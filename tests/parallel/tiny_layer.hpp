@@ -1,0 +1,41 @@
+// One layer made of all tensor-parallel pieces, run forward and backward on the ranks of a tensor group, and what came
+// out of it put together again from the shards.
+//
+// Threads: run_tiny() runs a thread a rank. Ownership: values. Blocking: until all ranks are through.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "triax/parallel.hpp"
+
+namespace triax::testing {
+
+struct TinyCase {
+  int tensor = 1;
+  DType dtype = DType::f64;
+  std::int64_t vocab = 13;
+  /// Adds `step` to one element of one whole parameter before the run.
+  std::string nudged = {};
+  std::size_t nudged_element = 0;
+  double step = 0;
+
+  static constexpr std::int64_t kSequence = 6, kMicro = 2, kHidden = 10, kInner = 24;
+};
+
+struct TinyResult {
+  std::vector<double> loss;                             // [b]
+  std::vector<double> hidden;                           // y [s, b, h]
+  std::map<std::string, std::vector<double>> gradients; // whole, by parameter
+  std::vector<Shape> logits;                            // by rank
+  /// All-reduces posted by each part, the same on all ranks.
+  std::map<std::string, std::uint64_t> all_reduces;
+  std::uint64_t loss_bytes = 0; // sent by all ranks together in the forward of the cross-entropy
+};
+
+/// Weights are drawn by element of the whole parameter; padding is filled with NaN, gradients begin as zeros.
+TinyResult run_tiny(const TinyCase& tiny);
+
+} // namespace triax::testing
