@@ -153,16 +153,17 @@ LocalCommunicator::Port& LocalCommunicator::port(const Transfer& transfer) {
 }
 
 void LocalCommunicator::barrier(Deadline deadline) {
+  const auto place = [&] { return text("barrier of group {}", hub_.id()); };
+  if (hub_.aborted()) throw Error(hub_.reason(), place());
   const std::uint64_t turn = hub_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
   for (int peer = 0; peer < size(); ++peer) {
     const auto here = [&] { return hub_.barriers(peer).load(std::memory_order_acquire) >= turn; };
     while (!here()) {
-      const std::string place = text("barrier of group {}", hub_.id());
-      if (hub_.aborted()) throw Error(hub_.reason(), place);
+      if (hub_.aborted()) throw Error(hub_.reason(), place());
       device_.interrupt().check();
-      if (hub_.left(peer) && !here()) throw Error(text("rank {} has left", hub_.rank(peer)), place);
+      if (hub_.left(peer) && !here()) throw Error(text("rank {} has left", hub_.rank(peer)), place());
       if (Clock::now() >= deadline) {
-        throw Error(text("rank {} did not come before the deadline", hub_.rank(peer)), place,
+        throw Error(text("rank {} did not come before the deadline", hub_.rank(peer)), place(),
                     "it is late or lost; train.stall_timeout_s sets the deadline");
       }
       if (!device_.progress()) sched_yield();
