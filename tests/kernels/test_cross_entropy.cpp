@@ -99,7 +99,7 @@ TEST_F(CrossEntropy, LossScaleMultipliesTheGradient) {
 TEST_F(CrossEntropy, LargeLogitsDoNotOverflow) {
   Array logits({1, 2}, {1e4, -1e4}), loss = unwritten({1}), max = unwritten({1}), sum = unwritten({1});
   Array hit = unwritten({1});
-  Ints target({1}, {1});
+  Ints target({1}, 1);
   run(XentFused{loss, max, sum, hit, logits, target, 2});
   EXPECT_DOUBLE_EQ(loss[0], 2e4);
 }

@@ -164,8 +164,10 @@ void add_softmax(CaseList& list) {
     std::int64_t sq, sk, q0, k0;
     bool causal;
   };
-  for (const auto& [sq, sk, q0, k0, causal] :
+  for (const Sizes& one :
        {Sizes{1, 1, 0, 0, true}, {7, 7, 0, 0, true}, {5, 33, 28, 0, true}, {9, 40, 3, 6, true}, {6, 70, 0, 0, false}}) {
+    const std::int64_t sq = one.sq, sk = one.sk, q0 = one.q0, k0 = one.k0;
+    const bool causal = one.causal;
     const Shape shape{2, 3, sq, sk};
     const auto name = text("{}/{}x{} q0 {} k0 {}{}", "{}", sq, sk, q0, k0, causal ? " causal" : "");
     const auto mask = [=](const TensorView& lengths) {
@@ -223,7 +225,8 @@ void add_vocabulary(CaseList& list) {
   struct Range {
     std::int64_t columns, begin, valid;
   };
-  for (const auto& [columns, begin, valid] : {Range{23, 0, 23}, {13, 10, 11}, {70, 3, 65}, {4, 80, 0}}) {
+  for (const Range& one : {Range{23, 0, 23}, {13, 10, 11}, {70, 3, 65}, {4, 80, 0}}) {
+    const std::int64_t columns = one.columns, begin = one.begin, valid = one.valid;
     const Tensors tensors = {in("logits", {10, columns}), statistic_out("max", {10}), statistic_out("sum", {10}),
                              statistic_out("target", {10}), own("t", Role::in, DType::i32, {10}, tokens(10, 23))};
     const auto forward = [=](V v, Use use) {

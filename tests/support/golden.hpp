@@ -1,0 +1,23 @@
+// Whole texts held against committed files; UPDATE_GOLDEN=1 writes the files anew.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "support/temp_folder.hpp"
+
+namespace triax::test {
+
+inline void expect_golden(const std::filesystem::path& file, const std::string& actual) {
+  if (std::getenv("UPDATE_GOLDEN")) {
+    write_file(file, actual);
+    return;
+  }
+  ASSERT_TRUE(std::filesystem::exists(file)) << file << " is missing; UPDATE_GOLDEN=1 writes it";
+  EXPECT_EQ(actual, read_file(file)) << "held in " << file << "; if the new text is right, UPDATE_GOLDEN=1 writes it";
+}
+
+} // namespace triax::test
