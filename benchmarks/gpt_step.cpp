@@ -36,7 +36,7 @@ GptStep::GptStep(KernelSet& kernels, Device& device, const GptSizes& sizes)
   const LayerContext context{
       .layout = layout_, .micro = sizes.micro, .vocab = sizes.vocab, .compute = DType::f32, .seed = 1};
   for (int i = 0; i < model_->count(); ++i) {
-    layers_.push_back({.layer = model_->layer(i, context)});
+    layers_.emplace_back().layer = model_->layer(i, context);
     place(layers_.back());
   }
   // More than any of these operations asks for: scores of 64 queries, twice, for each thread.

@@ -236,6 +236,7 @@ void gpt_10m(benchmark::State& state) {
   report_flops(state, step.flops());
 }
 BENCHMARK(gpt_10m)
+    ->MeasureProcessCPUTime()
     ->ArgNames({"micro", "drop"})
     ->UseRealTime()
     ->Args({1, 0})
