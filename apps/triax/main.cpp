@@ -55,7 +55,7 @@ int refuse(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<std::string> verbs = verbs_of(innermost(program));
   if (error.get_name() == "RequiredError" && !verbs.empty()) {
     const std::vector<std::string> extras = program.remaining(true);
-    what = extras.empty() ? "name a verb" : "unknown verb " + extras.front();
+    what = extras.empty() ? "name a verb" : "unknown verb " + extras.front() + "; the verbs are";
     const char* separator = ": ";
     for (const std::string& verb : verbs) {
       what += separator + verb;

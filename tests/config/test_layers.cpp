@@ -58,8 +58,8 @@ TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {
 
 TEST(Layers, AnIncludeThatCannotBeReadIsTheFaultOfItsLine) {
   Workspace space;
-  EXPECT_THAT(texts(space.load("include = [\"none.toml\"]\n")),
-              ElementsAre("run.toml:1:12: include \"none.toml\" cannot be read: No such file or directory"));
+  EXPECT_THAT(texts(space.load("include = [\"missing.toml\"]\n")),
+              ElementsAre("run.toml:1:12: include \"missing.toml\" cannot be read: No such file or directory"));
 }
 
 TEST(Layers, IncludeTakesAListOfFiles) {

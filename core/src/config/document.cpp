@@ -10,6 +10,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "plugin/nearest.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
 #include "triax/text.hpp"
@@ -67,6 +68,18 @@ void flatten(const toml::table& table, const std::string& name, const Source& so
   }
 }
 
+/// "did you mean base.toml?", where the folder has a TOML of nearly that name.
+std::string near_file(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path();
+  std::vector<std::string> names;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, unreadable)) {
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
+  }
+  const std::vector<std::string> near = plugin::nearest(file.filename().string(), names);
+  return near.empty() ? std::string() : text("did you mean {}?", (folder / near.front()).string());
+}
+
 [[noreturn]] void not_toml(const toml::parse_error& error, const Source& source) {
   throw Error(text("not valid TOML: {}", error.description()), to_text(source.at(error.source())));
 }
@@ -91,7 +104,7 @@ Document read_document(const std::filesystem::path& file, const std::string& sho
   if (std::filesystem::is_directory(file)) throw Error("is a folder, not a TOML file", shown);
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(text("cannot be read: {}", std::strerror(errno)), shown);
+  if (!stream) throw Error(text("cannot be read: {}", std::strerror(errno)), shown, near_file(file));
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   const Source source{shown, layer};
   Document out;

@@ -82,7 +82,7 @@ class Reader {
       if (inside) {
         refusals_.add_text(name.at, error.what());
       } else {
-        refusals_.add(name.at, text("include \"{}\" {}", name.text, error.message()));
+        refusals_.add(name.at, text("include \"{}\" {}", name.text, error.message()), error.hint());
       }
     }
   }

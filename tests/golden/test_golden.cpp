@@ -1,0 +1,87 @@
+// What users read when a run is refused: every folder beside this file is a case, run as `triax check run.toml` in a
+// copy of it (or with the arguments in arguments.txt), and its expected.txt is the whole of stderr. UPDATE_GOLDEN=1
+// writes the texts anew.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "support/golden.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kCases = GOLDEN_CASES;
+
+std::set<std::string> case_names() {
+  std::set<std::string> out;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kCases)) {
+    if (entry.is_directory()) out.insert(entry.path().filename().string());
+  }
+  return out;
+}
+
+struct Outcome {
+  int status = 0;
+  std::string text;
+};
+
+/// Runs the program in `folder`; `streams` picks what is read of its output.
+Outcome run(const fs::path& folder, const std::string& arguments, const std::string& streams) {
+  const std::string command = "cd '" + folder.string() +
+                              "' && env -u TRIAX_PLUGIN_PATH '" TRIAX_BINARY_DIR "/bin/triax' " + arguments + " " +
+                              streams;
+  Outcome out;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("popen " + command);
+  char buffer[4096];
+  for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.text.append(buffer, got);
+  const int status = ::pclose(pipe);
+  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return out;
+}
+
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, RefusesInTheseWords) {
+  const TempFolder work;
+  fs::copy(kCases / GetParam(), work / "case");
+  write_file(work / "text.txt", std::string(1000, 'x'));
+  ASSERT_EQ(run(work.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1").status, 0);
+
+  const fs::path arguments = kCases / GetParam() / "arguments.txt";
+  std::string line = fs::exists(arguments) ? read_file(arguments) : "check run.toml";
+  replace_all(line, "\n", " ");
+  const Outcome stdout_of = run(work / "case", line, "2>/dev/null");
+  EXPECT_EQ(stdout_of.text, "") << "a refusal has no result";
+  Outcome refused = run(work / "case", line, "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+
+  replace_all(refused.text, TRIAX_BINARY_DIR "/lib/triax/plugins", "{plugins}");
+  replace_all(refused.text, fs::canonical(work.path()).string(), "{folder}");
+  expect_golden(kCases / GetParam() / "expected.txt", refused.text);
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& case_name) {
+  std::string name = case_name.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(case_names()), test_name);
+
+} // namespace
+} // namespace triax::test
