@@ -3,9 +3,9 @@
 
 #include <cmath>
 #include <fstream>
+#include <utility>
 
 #include "report/metrics_file.hpp"
-#include "train/stop_signals.hpp"
 
 namespace triax::train {
 
@@ -22,12 +22,12 @@ void make_folder(const fs::path& folder) {
 
 class Loop {
  public:
-  Loop(const config::RunConfig& run, Rank& rank, Log& log, report::Progress* progress)
+  Loop(const config::RunConfig& run, Rank& rank, const StopSignals& stop, report::Progress* progress)
       : run_(run),
         rank_(rank),
         progress_(progress),
         metrics_(run.log.metrics),
-        stop_(log),
+        stop_(stop),
         traffic_(rank.traffic()),
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
@@ -85,7 +85,7 @@ class Loop {
   Rank& rank_;
   report::Progress* progress_;
   report::MetricsFile metrics_;
-  StopSignals stop_;
+  const StopSignals& stop_;
   std::vector<report::GroupTraffic> traffic_; // totals after the step before
   double tokens_;                             // of a step
   double seconds_ = 0;
@@ -107,8 +107,8 @@ fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / text("rank-{}.log", rank);
 }
 
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, Log& log, report::Progress* progress) {
-  return Loop(run, rank, log, progress).go();
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& stop, report::Progress* progress) {
+  return Loop(run, rank, stop, progress).go();
 }
 
 } // namespace triax::train

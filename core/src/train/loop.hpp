@@ -1,6 +1,6 @@
 // The training loop of a run on one rank: folder, steps, metrics, evaluation, stopping.
 //
-// Threads: the rank's main thread. Ownership: borrows run, rank and log. Blocking: for the length of the training.
+// Threads: the rank's main thread. Ownership: borrows its arguments. Blocking: for the length of the training.
 // Errors: Error of a step, of the data or of a file.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include "config/run_config.hpp"
 #include "report/progress.hpp"
 #include "train/rank.hpp"
+#include "train/stop_signals.hpp"
 
 namespace triax::train {
 
@@ -28,7 +29,8 @@ struct LoopResult {
 };
 
 /// Trains to train.steps, or until SIGINT or SIGTERM. Writes a record each log.every steps, on steps that evaluate, and
-/// on the last; evaluates each eval.every steps and on the last. `progress` may be null.
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, Log& log, report::Progress* progress);
+/// on the last; evaluates each eval.every steps and on the last. `stop` is made before the
+/// rank, whose threads must not take the signals. `progress` may be null.
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& stop, report::Progress* progress);
 
 } // namespace triax::train

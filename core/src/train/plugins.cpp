@@ -34,7 +34,7 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
 }
 
 Support RankPlugins::comm_supports(const std::string& table, const Layout& layout) const {
-  CommRequest request{kernels_->device_kind(), {run_.train.compute, run_.train.master, DType::f64}, {}, false};
+  CommRequest request{kernels_->device_kind(), {run_.train.compute, run_.train.master, DType::f64}, {}, true};
   for (const auto& [axis, choice] : run_.comm)
     if (choice.table == table && layout.size(axis) > 1) request.axes.push_back(axis);
   return backends_.at(table)->supports(request);
