@@ -1,0 +1,62 @@
+// A rank's state made from a toy model and rows as text.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "executor/rank_state.hpp"
+#include "executor/toy_model.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
+
+namespace triax::test {
+
+class ToyRank {
+ public:
+  ToyRank(const ToyModel& toy, int stages, int microbatches, const std::string& row, OptimizerTraits traits = {})
+      : model(toy), optimizer(std::move(traits)) {
+    const PipelineShape shape{1, stages, microbatches};
+    const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
+    training = schedule::lower(rows, shape, 0);
+    evaluation = schedule::lower_forward_only(rows, shape, 0);
+    const executor::RankRequest request{model,
+                                        optimizer,
+                                        LayerContext{layout, 0, 2, 5},
+                                        {},
+                                        executor::split_layers(model, stages, {}),
+                                        {microbatches, 2, 3, 1, 0}};
+    state = std::make_unique<executor::RankState>(request, training, evaluation);
+  }
+
+  void allocate(std::uint64_t seed = 1) { state->allocate(*device, *stream, 0, seed); }
+
+  /// Runs every F, B, I and W of a program through the stages; what the layers noted is in model.notes.
+  void walk(const schedule::Program& program) {
+    const Groups nobody;
+    for (const schedule::ProgramAction& action : program.actions()) {
+      if (action.microbatch < 0) continue;
+      const executor::MicrobatchViews& batch = state->batches().of(action.microbatch);
+      PlanKernels kernels(none);
+      state->stage(action.stage).run(action, {*device, kernels, *stream, {}, nobody, batch.samples}, batch);
+    }
+  }
+
+  const ToyModel& model;
+  OptimizerTraits optimizer;
+  Layout layout = Layout::ptd(1, 1, 1);
+  schedule::Program training, evaluation;
+  std::unique_ptr<Device> device = make_host_device();
+  std::unique_ptr<Stream> stream = device->make_stream("toy");
+  std::unique_ptr<executor::RankState> state;
+
+ private:
+  class NoKernels final : public KernelSet {
+   public:
+    DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
+    Support supports(const KernelRequest&) const override { return Support::yes(); }
+    void start(Device&) override {}
+  };
+  NoKernels none;
+};
+
+} // namespace triax::test

@@ -1,0 +1,127 @@
+// Parameters: names, ties with two accumulators, padding, initial values.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "executor/init.hpp"
+#include "executor/state_of.hpp"
+
+namespace triax {
+namespace {
+
+using executor::Parameter;
+using test::toy_model;
+using test::toy_param;
+using test::ToyModel;
+using test::ToyRank;
+
+TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
+  ToyModel model = toy_model();
+  model.tied = {{0, "table", 3, "table"}};
+  ToyRank rank(model, 2, 1, "0F0 1F0 1B0 0B0", {{"m"}, true});
+  rank.allocate();
+  rank.walk(rank.training);
+  const std::vector<Parameter>& all = rank.state->parameters().all();
+  std::vector<std::string> names;
+  for (const Parameter& parameter : all) names.push_back(parameter.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"first/table", "brief/a", "brief/b", "mid/a"}));
+  ASSERT_EQ(all[0].others.size(), 1u);
+  EXPECT_EQ(model.notes.back().text.substr(0, 12), "weight first");
+  EXPECT_EQ(model.notes.back().grads[0], all[0].gradient.data());
+  for (const test::Note& note : model.notes)
+    if (note.text.starts_with("weight last")) {
+      EXPECT_EQ(note.grads[0], all[0].others[0].data());
+    }
+  EXPECT_NE(all[0].others[0].data(), all[0].gradient.data());
+  EXPECT_EQ(rank.state->parameters().working_of(3)[0].data(), all[0].master.data());
+  EXPECT_EQ(rank.state->parameters().shards().size(), 4u);
+}
+
+TEST(Parameters, TiesThatJoinNothingAreRefused) {
+  const auto message = [](const Tie& tie) {
+    ToyModel model = toy_model();
+    model.tied = {tie};
+    try {
+      ToyRank(model, 1, 1, "0F0 0B0");
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message({0, "tabel", 3, "table"}), "layer 0 has no parameter \"tabel\" to tie to");
+  EXPECT_EQ(message({2, "a", 3, "table"}), "mid/a is [4] and cannot be tied to table of layer 3, which is [5, 4]");
+  EXPECT_EQ(message({3, "table", 0, "table"}), "a tie joins layer 3 to layer 0: the first comes before the second");
+}
+
+TEST(Parameters, ALayersGradientsAreOneBucket) {
+  const ToyModel model = toy_model();
+  ToyRank rank(model, 1, 1, "0F0 0B0");
+  rank.allocate();
+  const std::vector<TensorView>& gradients = rank.state->parameters().gradients_of(1);
+  const TensorView bucket = rank.state->bucket(1);
+  EXPECT_EQ(bucket.data(), gradients[0].data());
+  EXPECT_EQ(bucket.elements(), static_cast<std::int64_t>(Arena::kAlignment / 4) + 16);
+}
+
+TEST(Parameters, PaddingIsInNoShard) {
+  ToyModel model = toy_model();
+  ParamSpec& table = model.specs[0].params[0];
+  table.global = {7, 4};
+  table.dim = 0;
+  table.begin = 4;
+  table.end = 7;
+  table.local = {4, 4};
+  ToyRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true});
+  rank.allocate();
+  const ParameterShard shard = rank.state->parameters().shards()[0];
+  EXPECT_EQ(shard.master.elements(), 12);
+  EXPECT_EQ(shard.gradient.elements(), 12);
+  EXPECT_EQ(shard.state[0].elements(), 12);
+  const auto* values = rank.state->parameters().all()[0].master.as<float>();
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(values[i], static_cast<float>(executor::initial_value(table.init, 1, table.site, 16 + i)));
+  for (int i = 12; i < 16; ++i) EXPECT_EQ(values[i], 0);
+}
+
+TEST(Init, EverySplitDrawsTheSameValues) {
+  ParamSpec whole = toy_param("w", {6, 8}, 5);
+  std::vector<double> all(48), part(24);
+  executor::draw_weights({all.data(), DType::f64, {6, 8}}, whole, 9);
+  ParamSpec columns = whole;
+  columns.dim = 1;
+  columns.begin = 4;
+  columns.end = 8;
+  columns.local = {6, 4};
+  executor::draw_weights({part.data(), DType::f64, {6, 4}}, columns, 9);
+  for (std::size_t row = 0; row < 6; ++row)
+    for (std::size_t column = 0; column < 4; ++column) EXPECT_EQ(part[row * 4 + column], all[row * 8 + 4 + column]);
+}
+
+TEST(Init, IsNormal) {
+  const Init init{Init::Kind::normal, 0.5};
+  constexpr int kCount = 20000;
+  double sum = 0, squares = 0, neighbours = 0, before = 0;
+  int beyond = 0;
+  for (int i = 0; i < kCount; ++i) {
+    const double value = executor::initial_value(init, 3, 7, static_cast<std::uint64_t>(i));
+    sum += value;
+    squares += value * value;
+    neighbours += value * before;
+    beyond += std::abs(value) > 0.5;
+    before = value;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.015);
+  EXPECT_NEAR(squares / kCount, 0.25, 0.01);
+  EXPECT_NEAR(neighbours / kCount, 0, 0.01);
+  EXPECT_NEAR(static_cast<double>(beyond) / kCount, 0.3173, 0.015); // outside one sigma
+  EXPECT_NE(executor::initial_value(init, 3, 7, 0), executor::initial_value(init, 3, 8, 0));
+  EXPECT_NE(executor::initial_value(init, 3, 7, 0), executor::initial_value(init, 4, 7, 0));
+}
+
+TEST(Init, ZerosAndOnes) {
+  EXPECT_EQ(executor::initial_value({Init::Kind::zeros, 0}, 1, 1, 5), 0);
+  EXPECT_EQ(executor::initial_value({Init::Kind::ones, 0}, 1, 1, 5), 1);
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,50 @@
+// Which layers a stage has.
+#include <gtest/gtest.h>
+
+#include "executor/split.hpp"
+#include "executor/toy_model.hpp"
+
+namespace triax {
+namespace {
+
+test::ToyModel with_blocks(int blocks) {
+  test::ToyModel model;
+  model.specs.resize(static_cast<std::size_t>(blocks) + 2);
+  return model;
+}
+
+std::vector<int> counts(int blocks, int stages, const std::vector<std::int64_t>& split = {}) {
+  std::vector<int> out;
+  int next = 0;
+  for (const executor::StageLayers& of : executor::split_layers(with_blocks(blocks), stages, split)) {
+    EXPECT_EQ(of.first, next);
+    next += of.count;
+    out.push_back(of.count);
+  }
+  EXPECT_EQ(next, blocks + 2);
+  return out;
+}
+
+TEST(Split, EndsGetEmbeddingAndHead) {
+  EXPECT_EQ(counts(4, 1), (std::vector<int>{6}));
+  EXPECT_EQ(counts(4, 2), (std::vector<int>{3, 3}));
+  EXPECT_EQ(counts(5, 3), (std::vector<int>{3, 2, 2})); // 2, 2 and 1 blocks
+  EXPECT_EQ(counts(5, 3, {1, 4, 0}), (std::vector<int>{2, 4, 1}));
+}
+
+TEST(Split, IsRefusedWhereItDoesNotFit) {
+  const auto reason = [](int blocks, int stages, const std::vector<std::int64_t>& split) {
+    return executor::check_split(with_blocks(blocks), stages, split).reason();
+  };
+  EXPECT_EQ(reason(4, 2, {}), "");
+  EXPECT_EQ(reason(0, 2, {}), "");
+  EXPECT_EQ(reason(4, 2, {0, 4}), "");
+  EXPECT_EQ(reason(4, 2, {1, 4}), "parallel.split counts 5 blocks, but model.layers is 4");
+  EXPECT_EQ(reason(4, 3, {2, 0, 2}), "parallel.split leaves stage 1 without a layer");
+  EXPECT_EQ(reason(1, 3, {}),
+            "model.layers = 1 is too few for 3 stages (parallel.pipeline x parallel.chunks): stage 1 would have no "
+            "layer");
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,131 @@
+// A model of layers that only note what they are handed, for tests of stages and memory.
+//
+// Threads: one. Ownership: the notes belong to the test. Blocking: never.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "triax/model.hpp"
+
+namespace triax::test {
+
+/// "forward mid: in 1, out 1, stash 1-1" : a view that is there is 1, one that is empty is -.
+struct Note {
+  std::string text;
+  std::vector<void*> in, out, dout, din, stash, grads;
+};
+
+struct ToySpec {
+  std::string name;
+  std::vector<ParamSpec> params;
+  std::vector<StashSpec> stash;
+  std::vector<TensorSpec> inputs, outputs;
+};
+
+class ToyLayer final : public Layer {
+ public:
+  ToyLayer(ToySpec spec, std::vector<Note>& notes) : spec_(std::move(spec)), notes_(notes) {}
+
+  std::string_view name() const override { return spec_.name; }
+  std::span<const ParamSpec> params() const override { return spec_.params; }
+  std::span<const StashSpec> stash() const override { return spec_.stash; }
+  std::span<const TensorSpec> inputs() const override { return spec_.inputs; }
+  std::span<const TensorSpec> outputs() const override { return spec_.outputs; }
+  Cost cost() const override { return {}; }
+
+  void forward(const LayerCall&, Views, Views in, Views out, Views stash) override {
+    note("forward", in, out, {}, {}, stash, {});
+  }
+  void backward_input(const LayerCall&, Views, Views in, Views dout, Views din, Views stash, Views grads) override {
+    note("input", in, {}, dout, din, stash, grads);
+  }
+  void backward_weight(const LayerCall&, Views in, Views stash, Views grads) override {
+    note("weight", in, {}, {}, {}, stash, grads);
+  }
+
+ private:
+  static std::vector<void*> data(Views views) {
+    std::vector<void*> out;
+    for (const TensorView& view : views) out.push_back(view.data());
+    return out;
+  }
+  static void describe(std::string& text, const char* what, Views views) {
+    if (views.empty()) return;
+    text += text.ends_with(':') ? " " : ", ";
+    text += std::string(what) + " ";
+    for (const TensorView& view : views) text += view.empty() ? '-' : '1';
+  }
+  void note(const char* what, Views in, Views out, Views dout, Views din, Views stash, Views grads) {
+    Note made{std::string(what) + " " + spec_.name + ":",
+              data(in),
+              data(out),
+              data(dout),
+              data(din),
+              data(stash),
+              data(grads)};
+    describe(made.text, "in", in);
+    describe(made.text, "out", out);
+    describe(made.text, "dout", dout);
+    describe(made.text, "din", din);
+    describe(made.text, "stash", stash);
+    notes_.push_back(std::move(made));
+  }
+
+  ToySpec spec_;
+  std::vector<Note>& notes_;
+};
+
+class ToyModel final : public Model {
+ public:
+  std::vector<ToySpec> specs;
+  std::vector<Tie> tied;
+  mutable std::vector<Note> notes;
+
+  ModelInfo info() const override { return {count() - 2, 4, 1, 3}; }
+  Support supports(const ModelRequest&, const Layout&) const override { return Support::yes(); }
+  int count() const override { return static_cast<int>(specs.size()); }
+  std::unique_ptr<Layer> layer(int index, const LayerContext&) const override {
+    return std::make_unique<ToyLayer>(specs.at(static_cast<std::size_t>(index)), notes);
+  }
+  std::span<const Tie> ties() const override { return tied; }
+  double flops_per_sample(std::int64_t) const override { return 0; }
+};
+
+inline ParamSpec toy_param(const std::string& name, const Shape& shape, std::uint32_t site = 0) {
+  ParamSpec spec;
+  spec.name = name;
+  spec.global = spec.local = shape;
+  spec.init = {Init::Kind::normal, 1};
+  spec.site = site;
+  return spec;
+}
+
+/// Tokens to a first, two middle and a last layer; each tensor has another life.
+inline ToyModel toy_model() {
+  const Shape rows{3, 2}, stream{3, 2, 4};
+  const StashSpec stash[] = {{"f", stream, DType::f32, Life::forward_only},
+                             {"i", stream, DType::f32, Life::forward_to_input},
+                             {"w", stream, DType::f32, Life::forward_to_weight},
+                             {"iw", stream, DType::f32, Life::input_to_weight}};
+  const std::vector<StashSpec> all(std::begin(stash), std::end(stash));
+  ToyModel model;
+  model.specs = {
+      {"first", {toy_param("table", {5, 4}, 1)}, all, {{"tokens", rows, DType::i32}}, {{"x", stream}}},
+      {"brief",
+       {toy_param("a", {4}, 17), toy_param("b", {4, 4}, 18)},
+       all,
+       {{"x", stream, DType::f32, Life::forward_only}},
+       {{"x", stream}}},
+      {"mid", {toy_param("a", {4}, 33)}, all, {{"x", stream, DType::f32, Life::forward_to_input}}, {{"x", stream}}},
+      {"last",
+       {toy_param("table", {5, 4}, 49)},
+       all,
+       {{"targets", rows, DType::i32}, {"x", stream, DType::f32, Life::forward_to_weight}},
+       {{"loss", {2}, DType::f64}}}};
+  return model;
+}
+
+} // namespace triax::test

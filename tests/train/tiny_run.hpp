@@ -1,0 +1,143 @@
+// A tiny run of a real model on kernels-reference, from a TOML of its own, to be bent by each test.
+//
+// Threads: one. Ownership: owns its folder; ranks made from it must go before it. For programs made by triax_add_test
+// with the plugins' targets under DEPENDS.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "config/loaded.hpp"
+#include "control/local_store.hpp"
+#include "support/temp_folder.hpp"
+#include "train/plugins.hpp"
+#include "train/rank.hpp"
+
+namespace triax::test {
+
+/// Tokens that follow from the number of the sample; a pattern that a model can learn.
+class TinySource final : public executor::BatchSource {
+ public:
+  explicit TinySource(std::int32_t vocab = 13) : vocab_(vocab) {}
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    const std::int64_t length = tokens.size(0), micro = tokens.size(1);
+    for (std::int64_t i = 0; i < micro; ++i)
+      for (std::int64_t s = 0; s < length; ++s) {
+        tokens.as<std::int32_t>()[s * micro + i] = token(samples[static_cast<std::size_t>(i)], s);
+        targets.as<std::int32_t>()[s * micro + i] = token(samples[static_cast<std::size_t>(i)], s + 1);
+      }
+  }
+
+ private:
+  std::int32_t token(std::int64_t sample, std::int64_t position) const {
+    return static_cast<std::int32_t>((sample * sample + 3 * position) % vocab_);
+  }
+  std::int32_t vocab_;
+};
+
+class TinyRun {
+ public:
+  TinyRun() {
+    for (const char* file : {"text.bin", "text.idx"}) write_file(folder_ / file, "");
+  }
+
+  /// Values by full key, as TOML.
+  std::map<std::string, std::string> keys = {{"model.plugin", "\"model-gpt\""},
+                                             {"model.layers", "2"},
+                                             {"model.hidden", "8"},
+                                             {"model.heads", "2"},
+                                             {"model.sequence", "6"},
+                                             {"model.vocab", "13"},
+                                             {"model.dropout", "0.1"},
+                                             {"parallel.data", "1"},
+                                             {"batch.global", "4"},
+                                             {"batch.micro", "1"},
+                                             {"schedule.plugin", "\"sched-gpipe\""},
+                                             {"comm.plugin", "\"comm-local\""},
+                                             {"kernels.plugin", "\"kernels-reference\""},
+                                             {"optimizer.plugin", "\"optim-adamw\""},
+                                             {"optimizer.lr", "1e-2"},
+                                             {"train.steps", "6"},
+                                             {"data.path", "\"text\""},
+                                             {"run.dir", "\"run\""}};
+
+  config::Loaded load() const {
+    std::map<std::string, std::string> tables;
+    for (const auto& [key, value] : keys) {
+      const std::size_t dot = key.rfind('.');
+      tables[key.substr(0, dot)] += key.substr(dot + 1) + " = " + value + "\n";
+    }
+    std::string toml;
+    for (const auto& [table, lines] : tables) toml += "[" + table + "]\n" + lines;
+    write_file(folder_ / "run.toml", toml);
+    return config::load(folder_ / "run.toml", {});
+  }
+  /// Throws with the refusals if there are any.
+  config::RunConfig config() const {
+    const config::Loaded loaded = load();
+    std::string refused;
+    for (const config::Refusal& refusal : loaded.refusals) refused += refusal.text + "\n";
+    if (!loaded.run) throw std::runtime_error(refused);
+    return *loaded.run;
+  }
+  const TempFolder& folder() const { return folder_; }
+
+ private:
+  TempFolder folder_;
+};
+
+/// A rank of a TinyRun, alone in its world.
+class TinyRank {
+ public:
+  explicit TinyRank(const config::RunConfig& config, train::RankOptions options = {}) : config_(config) {
+    if (!options.training) options.training = &source_;
+    if (!options.held_out) options.held_out = &source_;
+    rank_.emplace(config_, layout_, 0, store_, null_log(), options);
+  }
+  explicit TinyRank(const TinyRun& run, const train::RankOptions& options = {}) : TinyRank(run.config(), options) {}
+  train::Rank& operator*() { return *rank_; }
+  train::Rank* operator->() { return &*rank_; }
+
+ private:
+  config::RunConfig config_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  control::LocalStore store_;
+  TinySource source_;
+  std::optional<train::Rank> rank_;
+};
+
+/// What a training leaves behind, for comparing bits.
+struct Trace {
+  std::vector<double> losses, norms;
+  std::vector<std::byte> weights, gradients; // of the last step
+  bool operator==(const Trace&) const = default;
+};
+
+inline void append(std::vector<std::byte>& to, const TensorView& view) {
+  const auto* bytes = view.as<std::byte>();
+  to.insert(to.end(), bytes, bytes + view.bytes());
+}
+
+inline Trace train(train::Rank& rank, int steps) {
+  Trace trace;
+  for (int step = 0; step < steps; ++step) {
+    const train::StepResult result = rank.step();
+    trace.losses.push_back(result.loss);
+    trace.norms.push_back(result.grad_norm);
+  }
+  for (const train::RankParameter& parameter : rank.parameters()) {
+    append(trace.weights, parameter.master);
+    append(trace.gradients, parameter.gradient);
+  }
+  return trace;
+}
+
+inline Trace train(const TinyRun& run, int steps, const train::RankOptions& options = {}) {
+  TinyRank rank(run, options);
+  return train(*rank, steps);
+}
+
+} // namespace triax::test
