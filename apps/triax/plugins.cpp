@@ -42,7 +42,11 @@ int list(const Arguments& arguments) {
   for (const auto& row : rows) {
     std::string where = row.file.parent_path().string();
     if (!row.shadowed_by.empty()) where += " (shadowed by " + row.shadowed_by.string() + ")";
-    cells.push_back({row.name, row.kind, row.version, row.problem.empty() ? row.description : row.problem, where});
+    if (row.problem.empty()) {
+      cells.push_back({row.name, row.kind, row.version, row.description, where});
+    } else {
+      cells.push_back({row.name, "broken", "", row.problem, where});
+    }
   }
   std::cout << table(cells);
   return kDone;

@@ -49,7 +49,8 @@ TEST_F(List, ACrashIsARow) {
 TEST_F(List, TheFirstInPathOrderShadowsTheOthers) {
   const fs::path first = put("b", "honest");
   const fs::path second = put("a", "honest");
-  const auto rows = listed({{scratch_ / "b", ""}, {scratch_ / "gone", ""}, {scratch_ / "a", ""}});
+  const auto rows =
+      listed({{scratch_ / "b", ""}, {scratch_ / "gone", ""}, {scratch_ / "a", ""}, {scratch_ / "b", "once more"}});
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].file, first);
   EXPECT_EQ(rows[0].shadowed_by, "");

@@ -122,6 +122,7 @@ std::vector<Row> list(const std::vector<SearchFolder>& folders, const std::vecto
       row.file = std::filesystem::absolute(candidate).lexically_normal();
       row.name = candidate.stem().string();
       const auto [winner, is_first] = first.emplace(row.name, row.file);
+      if (!is_first && winner->second == row.file) continue; // its folder is named twice
       if (!is_first) row.shadowed_by = winner->second;
       std::vector<std::string> command = program;
       command.push_back(row.file.string());

@@ -1,0 +1,51 @@
+// sched-template: GPipe in waves. Forward a few microbatches, then backward the same ones, then the next few.
+// In flight: `wave` microbatches instead of all m, at the price of a bubble per wave.
+#include <algorithm>
+#include <triax/plugin.hpp>
+#include <triax/scheduler.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_int("wave", "0", 0, 1'000'000, "microbatches of a wave; 0 takes all of a step"),
+};
+
+class Waves final : public Scheduler {
+ public:
+  // Cheap: it keeps what it needs of the context. Options have been read and checked before.
+  explicit Waves(const PluginContext& context) : wave_(static_cast<int>(context.options.integer("wave"))) {}
+
+  // Asked before any work starts. A refusal names the key, the reason, and what would do.
+  Support supports(const PipelineShape& shape) const override {
+    if (shape.chunks != 1) {
+      return Support::no("parallel.chunks = {}: sched-template gives each pipeline rank one chunk", shape.chunks)
+          .hint("use parallel.chunks 1");
+    }
+    return Support::yes();
+  }
+
+  // A pure function: the same shape gives the same rows. The core adds sends, receives and the optimizer step, and
+  // proves the result before it runs.
+  Schedule rows(const PipelineShape& shape) const override {
+    Schedule schedule(shape, one_stage_per_rank(shape));
+    const int all = shape.microbatches, wave = wave_ == 0 ? all : wave_;
+    for (int rank = 0; rank < shape.pipeline; ++rank) {
+      auto& row = schedule.row(rank);
+      for (int begin = 0; begin < all; begin += wave) {
+        const int end = std::min(all, begin + wave);
+        for (int mb = begin; mb < end; ++mb) row.push_back(forward(rank, mb));
+        for (int mb = begin; mb < end; ++mb) row.push_back(backward(rank, mb));
+      }
+    }
+    return schedule;
+  }
+
+ private:
+  int wave_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Scheduler, Waves, "sched-template", "0.1.0", "GPipe in waves: the template of a scheduler",
+             kOptions)

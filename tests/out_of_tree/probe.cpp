@@ -1,0 +1,22 @@
+// Loads one scheduler, makes it, uses it, and prints what came back: exceptions and objects across the door.
+#include <iostream>
+
+#include "plugin/loader.hpp"
+#include "triax/scheduler.hpp"
+
+int main(int argc, char** argv) {
+  using namespace triax;
+  if (argc != 2) return 2;
+  try {
+    const plugin::Library& library = plugin::load(argv[1], "scheduler");
+    Options options;
+    options.set("steps", std::int64_t{5});
+    const Layout layout = Layout::ptd(2, 1, 1);
+    const auto scheduler = plugin::create<Scheduler>(library, PluginContext{options, null_log(), layout, 1});
+    std::cout << library.descriptor->name << ": " << scheduler->supports({}).reason() << '\n';
+    std::cout << scheduler->rows({2, 1, 4}).ranks() << " rows\n";
+  } catch (const Error& error) {
+    std::cout << "Error: " << error.what() << '\n';
+  }
+  return 0;
+}
