@@ -43,8 +43,8 @@ class ReadingBar {
 
 void print_part(const data::PreparedPart& part) {
   const auto files = text("{}.bin .idx .json", part.prefix);
-  std::cout << text("{}: {} documents, {} tokens, {}\n", files, part.documents, part.tokens,
-                    report::bytes_text(part.bytes));
+  std::cout << text("{}: {} document{}, {} tokens, {}\n", files, part.documents, part.documents == 1 ? "" : "s",
+                    part.tokens, report::bytes_text(part.bytes));
 }
 
 report::JsonObject json_of(const data::PreparedPart& part) {

@@ -110,7 +110,7 @@ TEST(Progress, FitsNarrowTerminals) {
     int columns;
     const char* shown;
   } cases[] = {
-      {80, "[======>       ]  step 500/1000  loss 4.5000  12.3 k tokens/s  2 min 05 s left"},
+      {80, "[======>        ]  step 500/1000  loss 4.5000  12.3 k tokens/s  2 min 05 s left"},
       {70, "step 500/1000  loss 4.5000  12.3 k tokens/s  2 min 05 s left"},
       {62, "step 500/1000  loss 4.5000  12.3 k tokens/s  2 min 05 s left"},
       {61, "step 500/1000  loss 4.5000  12.3 k tokens/s  2 min 05 s left"},
