@@ -35,7 +35,7 @@ std::string to_json(const CheckReport& report) {
   out["ranks"] = Json::array();
   for (const train::RankPlan& rank : report.preflight.ranks) out["ranks"].push_back(rank_json(rank));
   out["parameters"] = report.preflight.parameters;
-  return out.dump(2);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be no UTF-8
 }
 
 } // namespace triax::app
