@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "train/tiny_run.hpp"
 
@@ -18,11 +19,12 @@ TEST(Training, TheLossFalls) {
   for (const char* optimizer : {"\"optim-adamw\"", "\"optim-sgd\""}) {
     TinyRun run;
     run.keys["optimizer.plugin"] = optimizer;
-    run.keys["optimizer.lr"] = std::string(optimizer) == "\"optim-sgd\"" ? "1.0" : "1e-2";
+    run.keys["optimizer.lr"] = std::string(optimizer) == "\"optim-sgd\"" ? "0.3" : "1e-2";
     run.keys["model.dropout"] = "0.0";
-    const Trace trace = test::train(run, 40);
+    const Trace trace = test::train(run, 80);
     EXPECT_NEAR(trace.losses.front(), std::log(13.0), 0.05) << optimizer; // weights near zero guess evenly
-    EXPECT_LT(trace.losses.back(), 0.7 * trace.losses.front()) << optimizer;
+    const double last = std::accumulate(trace.losses.end() - 10, trace.losses.end(), 0.0) / 10;
+    EXPECT_LT(last, 0.7 * trace.losses.front()) << optimizer;
   }
 }
 
@@ -166,20 +168,22 @@ TEST(Training, AWeightThatIsNotANumberStopsTheStepBeforeItWrites) {
   EXPECT_EQ(rank->steps_done(), 1);
 }
 
+// The loss is finite, and one gradient is too large for a float: activations of the MLP that go nowhere (down is zero)
+// times a gradient that the last norm makes large.
 TEST(Training, AGradientThatIsInfiniteIsNamed) {
-  TinyRun run;
-  run.keys["model.layers"] = "1";
-  TinyRank rank(run);
-  // Too large for a float once it is squared, though the forward still is not.
-  float* weight = rank->parameter("head/norm.weight").master.as<float>();
-  for (int i = 0; i < 8; ++i) weight[i] = i == 0 ? 3e38f : 0.0f;
-  float* bias = rank->parameter("head/norm.bias").master.as<float>();
-  for (int i = 0; i < 8; ++i) bias[i] = 0;
+  TinyRank rank{TinyRun()};
+  const auto set = [&rank](const char* name, float value) {
+    const TensorView& master = rank->parameter(name).master;
+    std::fill_n(master.as<float>(), master.elements(), value);
+  };
+  set("head/norm.weight", 1e37f);
+  set("block 1/mlp.norm.weight", 1e6f);
+  set("block 1/mlp.down.weight", 0);
   try {
     rank->step();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::AnyOf(HasSubstr("is not finite"), HasSubstr("the loss of sample")));
+    EXPECT_EQ(error.message(), "the gradient of block 1/mlp.down.weight is not finite");
     EXPECT_EQ(error.where(), "step 1, NORM");
   }
 }

@@ -1,0 +1,146 @@
+// The loop: the run's folder, which steps are recorded and evaluated, stopping by a signal.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "train/loop.hpp"
+#include "train/tiny_run.hpp"
+
+namespace triax {
+namespace {
+
+using Json = nlohmann::json;
+using test::TinyRun;
+using ::testing::ElementsAre;
+
+/// Calls something before the first microbatch of a step.
+class Prompted final : public executor::BatchSource {
+ public:
+  std::function<void(std::int64_t sample)> prompt = [](std::int64_t) {};
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    prompt(samples[0]);
+    source_.microbatch(samples, tokens, targets);
+  }
+
+ private:
+  test::TinySource source_;
+};
+
+class LoopTest : public ::testing::Test {
+ protected:
+  train::LoopResult go() {
+    config_ = run_.config();
+    train::open_run_folder(config_, "# resolved\n");
+    const train::StopSignals stop(null_log());
+    test::TinyRank rank(config_, {.training = &source_});
+    return train::run_loop(config_, *rank, stop, nullptr);
+  }
+  std::vector<Json> records() const {
+    std::vector<Json> out;
+    std::istringstream lines(test::read_file(config_.log.metrics));
+    for (std::string line; std::getline(lines, line);) out.push_back(Json::parse(line));
+    return out;
+  }
+  TinyRun run_;
+  config::RunConfig config_;
+  Prompted source_;
+};
+
+TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
+  run_.keys["lr.warmup_steps"] = "3";
+  const train::LoopResult result = go();
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_EQ(result.signal, 0);
+  const std::vector<Json> all = records();
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all.front()["loss"].get<double>(), result.first_loss); // to the bit
+  EXPECT_EQ(all.back()["loss"].get<double>(), result.last_loss);
+  EXPECT_GT(result.tokens_per_s, 0);
+  const test::Trace again = test::train(run_, 6);
+  for (int i = 0; i < 6; ++i) {
+    const Json& record = all[static_cast<std::size_t>(i)];
+    EXPECT_EQ(record["step"], i + 1);
+    EXPECT_EQ(record["loss"].get<double>(), again.losses[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(record["grad_norm"].get<double>(), again.norms[static_cast<std::size_t>(i)]);
+    EXPECT_DOUBLE_EQ(record["lr"].get<double>(), 1e-2 * std::min(1.0, (i + 1) / 3.0));
+    EXPECT_NEAR(record["tokens_per_s"].get<double>() * record["step_ms"].get<double>(), 24e3, 1e-6);
+    EXPECT_EQ(record["bubble_rate"], 0);
+    EXPECT_FALSE(record.contains("eval_loss"));
+  }
+  EXPECT_EQ(test::read_file(config_.folder / "resolved.toml"), "# resolved\n");
+}
+
+TEST_F(LoopTest, EvaluatesAtItsStepsAndAtTheLast) {
+  run_.keys["train.steps"] = "5";
+  run_.keys["eval.every"] = "2";
+  run_.keys["eval.batches"] = "1";
+  run_.keys["data.validation"] = "\"text\"";
+  run_.keys["log.every"] = "3";
+  const train::LoopResult result = go();
+  std::vector<int> steps, evaluated;
+  for (const Json& record : records()) {
+    steps.push_back(record["step"]);
+    if (!record.contains("eval_loss")) continue;
+    evaluated.push_back(record["step"]);
+    EXPECT_DOUBLE_EQ(record["eval_perplexity"].get<double>(), std::exp(record["eval_loss"].get<double>()));
+  }
+  EXPECT_THAT(steps, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(evaluated, ElementsAre(2, 4, 5));
+  EXPECT_EQ(result.eval_loss, records().back()["eval_loss"].get<double>());
+}
+
+TEST_F(LoopTest, AFreshRunReplacesTheMetrics) {
+  go();
+  run_.keys["train.steps"] = "2";
+  go();
+  EXPECT_EQ(records().size(), 2u);
+}
+
+TEST_F(LoopTest, ASignalStopsAfterTheStep) {
+  class Seen final : public Log {
+   public:
+    bool enabled(LogLevel) const noexcept override { return true; }
+    void write(LogLevel, std::string_view line) noexcept override {
+      text = line;
+      written = true;
+    }
+    std::string text;
+    std::atomic<bool> written = false;
+  } log;
+  config_ = run_.config();
+  train::open_run_folder(config_, "");
+  {
+    const train::StopSignals stop(log);
+    source_.prompt = [&](std::int64_t sample) {
+      if (sample != 8) return; // the third step's first
+      ::kill(::getpid(), SIGTERM);
+      while (!log.written) ::usleep(1000);
+    };
+    test::TinyRank rank(config_, {.training = &source_});
+    const train::LoopResult result = train::run_loop(config_, *rank, stop, nullptr);
+    EXPECT_EQ(result.signal, SIGTERM);
+    EXPECT_EQ(result.steps, 3);
+  }
+  EXPECT_EQ(records().size(), 3u);
+  EXPECT_EQ(log.text, "SIGTERM: stopping after this step; once more stops at once");
+}
+
+TEST_F(LoopTest, AFolderThatCannotBeMadeIsNamed) {
+  config_ = run_.config();
+  test::write_file(run_.folder() / "file", "");
+  config_.folder = run_.folder() / "file/run";
+  try {
+    train::open_run_folder(config_, "");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), config_.folder.string());
+    EXPECT_EQ(error.hint(), "choose another with run.dir");
+  }
+}
+
+} // namespace
+} // namespace triax
