@@ -61,6 +61,7 @@ class TinyRun {
                                              {"optimizer.plugin", "\"optim-adamw\""},
                                              {"optimizer.lr", "1e-2"},
                                              {"train.steps", "6"},
+                                             {"train.stall_timeout_s", "60"},
                                              {"data.path", "\"text\""},
                                              {"run.dir", "\"run\""}};
 

@@ -1,0 +1,82 @@
+// Ranks as threads of one process: sums over data and tensor ranks do not show in the loss. (`triax train` runs one
+// rank; these are the seams that more will use.)
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "train/tiny_run.hpp"
+
+namespace triax {
+namespace {
+
+using test::TinyRun;
+using test::Trace;
+
+struct RankTrace {
+  Trace trace;
+  std::vector<report::GroupTraffic> traffic;
+  double held_out = 0;
+};
+
+std::vector<RankTrace> train_ranks(const TinyRun& run, int steps) {
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  control::LocalStore store;
+  std::vector<RankTrace> out(static_cast<std::size_t>(layout.world()));
+  std::vector<std::string> errors(out.size());
+  std::vector<std::thread> threads;
+  for (int index = 0; index < layout.world(); ++index)
+    threads.emplace_back([&, index] {
+      const auto at = static_cast<std::size_t>(index);
+      try {
+        test::TinySource source;
+        train::Rank rank(config, layout, index, store, null_log(),
+                         {.training = &source, .held_out = &source, .threads = 1});
+        out[at] = {test::train(rank, steps), rank.traffic(), rank.evaluate().loss};
+      } catch (const std::exception& error) {
+        errors[at] = error.what();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  return out;
+}
+
+void expect_near(const Trace& one, const Trace& other) {
+  ASSERT_EQ(one.losses.size(), other.losses.size());
+  for (std::size_t step = 0; step < one.losses.size(); ++step) {
+    EXPECT_NEAR(one.losses[step], other.losses[step], 1e-12);
+    EXPECT_NEAR(one.norms[step], other.norms[step], 1e-12 * one.norms[step]);
+  }
+}
+
+TEST(Ranks, DataParallelismDoesNotShow) {
+  TinyRun run;
+  run.keys["train.precision"] = "\"fp64\"";
+  const std::vector<RankTrace> one = train_ranks(run, 4);
+  run.keys["parallel.data"] = "2";
+  const std::vector<RankTrace> two = train_ranks(run, 4);
+  expect_near(one[0].trace, two[0].trace);
+  EXPECT_EQ(two[0].trace, two[1].trace); // the same bits on all ranks
+  EXPECT_NEAR(one[0].held_out, two[1].held_out, 1e-12);
+  EXPECT_TRUE(one[0].traffic.empty());
+  ASSERT_EQ(two[0].traffic.size(), 1u);
+  EXPECT_EQ(two[0].traffic[0].group, "data");
+  EXPECT_EQ(two[0].traffic[0].plugin, "comm-local");
+  EXPECT_EQ(two[0].traffic[0].ops, 4u * (4 + 1)); // per step: a bucket for each of four layers, and the losses
+  EXPECT_GT(two[0].traffic[0].bytes_out, 0u);
+}
+
+TEST(Ranks, TensorParallelismDoesNotShow) {
+  TinyRun run;
+  run.keys["train.precision"] = "\"fp64\"";
+  const std::vector<RankTrace> one = train_ranks(run, 4);
+  run.keys["parallel.tensor"] = "2"; // 13 tokens: the second rank holds a padded row
+  const std::vector<RankTrace> two = train_ranks(run, 4);
+  expect_near(one[0].trace, two[0].trace);
+  EXPECT_EQ(two[0].trace.losses, two[1].trace.losses);
+  EXPECT_EQ(two[0].trace.norms, two[1].trace.norms);
+}
+
+} // namespace
+} // namespace triax
