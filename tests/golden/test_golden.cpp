@@ -2,14 +2,12 @@
 // copy of it (or with the arguments in arguments.txt), and its expected.txt is the whole of stderr. UPDATE_GOLDEN=1
 // writes the texts anew.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <set>
-#include <stdexcept>
 #include <string>
 
+#include "golden/program.hpp"
 #include "support/golden.hpp"
 #include "support/temp_folder.hpp"
 
@@ -26,32 +24,6 @@ std::set<std::string> case_names() {
     if (entry.is_directory()) out.insert(entry.path().filename().string());
   }
   return out;
-}
-
-struct Outcome {
-  int status = 0;
-  std::string text;
-};
-
-/// Runs the program in `folder`; `streams` picks what is read of its output.
-Outcome run(const fs::path& folder, const std::string& arguments, const std::string& streams) {
-  const std::string command = "cd '" + folder.string() +
-                              "' && env -u TRIAX_PLUGIN_PATH '" TRIAX_BINARY_DIR "/bin/triax' " + arguments + " " +
-                              streams;
-  Outcome out;
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("popen " + command);
-  char buffer[4096];
-  for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.text.append(buffer, got);
-  const int status = ::pclose(pipe);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return out;
-}
-
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
 }
 
 class Golden : public testing::TestWithParam<std::string> {};

@@ -1,0 +1,39 @@
+// Runs the program as a user does.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace triax::test {
+
+struct Outcome {
+  int status = 0;
+  std::string text;
+};
+
+/// In `folder`; `streams` picks what is read of its output: "2>&1 >/dev/null" reads stderr alone.
+inline Outcome run(const std::filesystem::path& folder, const std::string& arguments, const std::string& streams) {
+  const std::string command = "cd '" + folder.string() +
+                              "' && env -u TRIAX_PLUGIN_PATH '" TRIAX_BINARY_DIR "/bin/triax' " + arguments + " " +
+                              streams;
+  Outcome out;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("popen " + command);
+  char buffer[4096];
+  for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) out.text.append(buffer, got);
+  const int status = ::pclose(pipe);
+  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return out;
+}
+
+inline void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+} // namespace triax::test

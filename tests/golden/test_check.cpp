@@ -1,0 +1,91 @@
+// triax check of a run that is accepted, and what its exit status and streams promise.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "golden/program.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/version.h"
+
+namespace triax::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// A folder with tests/golden's data-missing case and the data that it misses.
+class Check : public testing::Test {
+ protected:
+  Check() {
+    write_file(work_ / "run.toml", read_file(GOLDEN_CASES "/data-missing/run.toml"));
+    write_file(work_ / "text.txt", std::string(1000, 'x'));
+    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
+  }
+  Outcome check(const std::string& arguments, const std::string& streams) const {
+    return run(work_.path(), "check run.toml --set data.path=text " + arguments, streams);
+  }
+  TempFolder work_;
+};
+
+TEST_F(Check, TellsValuesPluginsLayoutAndMemory) {
+  const Outcome told = check("--set train.steps=7", "2>&1");
+  EXPECT_EQ(told.status, 0);
+  EXPECT_THAT(told.text, HasSubstr("steps           = 7 "));
+  EXPECT_THAT(told.text, HasSubstr("# --set\n"));
+  EXPECT_THAT(told.text, HasSubstr("# run.toml:4:10\n"));
+  EXPECT_THAT(told.text, HasSubstr(TRIAX_BINARY_DIR "/lib/triax/plugins/model-gpt.so\n"));
+  EXPECT_THAT(told.text, HasSubstr("     0         0     0       0  embedding, block 0-1, head\n"));
+  EXPECT_THAT(told.text, HasSubstr("optimizer state"));
+  EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters, 139 kB of weights in f32\n"));
+  EXPECT_THAT(told.text, HasSubstr("step: 4 sequences = 1 rank x 2 microbatches of 2\n"));
+}
+
+TEST_F(Check, ListsWhatASwappedPluginDropped) {
+  write_file(work_ / "next.toml", "include = [\"run.toml\"]\n[optimizer]\nplugin = \"optim-sgd\"\n");
+  std::string run_text = read_file(work_ / "run.toml");
+  replace_all(run_text, "lr = 3e-3\n", "lr = 3e-3\nbeta1 = 0.8\n");
+  write_file(work_ / "run.toml", run_text);
+  const Outcome told = run(work_.path(), "check next.toml --set data.path=text", "2>&1");
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("  optimizer.beta1 = 0.8 (run.toml:24:1), a key of optim-adamw\n"));
+}
+
+TEST_F(Check, JsonIsOneObjectAlsoOfARefusedRun) {
+  const auto accepted = nlohmann::json::parse(check("--json", "2>/dev/null").text);
+  EXPECT_TRUE(accepted["accepted"]);
+  EXPECT_EQ(accepted["values"]["model.layers"]["value"], 2);
+  EXPECT_EQ(accepted["values"]["lr.decay"]["value"], "constant");
+  EXPECT_EQ(accepted["ranks"][0]["layers"].size(), 4u);
+  EXPECT_GT(accepted["ranks"][0]["memory_bytes"]["weights"], 4 * 34720);
+  EXPECT_EQ(accepted["parameters"], 34720);
+
+  const Outcome refused = check("--json --set train.steps=0", "2>/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  const auto object = nlohmann::json::parse(refused.text);
+  EXPECT_FALSE(object["accepted"]);
+  EXPECT_EQ(object["refusals"][0], "--set: train.steps = 0 is below 1");
+}
+
+TEST_F(Check, AModelLargerThanTheMachineIsRefusedUnlessTheMachineIsLeftOut) {
+  const std::string huge = "--set model.hidden=64000 --set model.layers=300";
+  const Outcome refused = check(huge, "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr("of memory, and this machine has "));
+  EXPECT_EQ(check(huge + " --no-device", "2>&1").status, 0);
+}
+
+TEST_F(Check, AResultThatCannotBeWrittenIsAFailure) {
+  const Outcome full = check("", "2>&1 >/dev/full");
+  EXPECT_EQ(full.status, 1);
+  EXPECT_EQ(full.text, "standard output could not be written\n");
+}
+
+TEST(Program, TellsItsVersionAndItsVerbs) {
+  EXPECT_EQ(run(".", "--version", "2>/dev/null").text, "triax " TRIAX_VERSION "\n");
+  const Outcome help = run(".", "--help", "2>/dev/null");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_THAT(help.text, HasSubstr("check"));
+}
+
+} // namespace
+} // namespace triax::test
