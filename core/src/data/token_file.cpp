@@ -103,6 +103,7 @@ void TokenFile::read(std::int64_t offset, std::int64_t count, std::int32_t* out,
                 "tokens [{}, {}) are outside a file of {}", offset, offset + count, tokens());
   with_token_type(impl_->index.type, [&](auto token) {
     const auto* from = reinterpret_cast<const decltype(token)*>(impl_->bin.bytes().data()) + offset;
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): a signed char here is a number
     for (std::int64_t i = 0; i < count; ++i) out[i * stride] = static_cast<std::int32_t>(from[i]);
   });
 }

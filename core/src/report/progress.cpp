@@ -93,7 +93,7 @@ std::string Progress::line(bool bar) const {
   const int room = std::max(0, columns_ - 1);
   std::size_t count = parts.size();
   while (count > 1 && static_cast<int>(joined(parts, count).size()) > room) --count;
-  const std::string shown = joined(parts, count).substr(0, static_cast<std::size_t>(room));
+  std::string shown = joined(parts, count).substr(0, static_cast<std::size_t>(room));
   const int cells = std::min(kBarCells, room - static_cast<int>(shown.size()) - 4);
   if (count < parts.size() || cells < kFewestCells) return shown;
   return bar_of(share, cells, colour_) + "  " + shown;
