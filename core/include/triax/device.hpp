@@ -114,7 +114,8 @@ struct Work {
   ActionId action = kNoAction;
 };
 
-/// A resumable state machine on a stream's host queue. Its owner keeps it alive until it has finished.
+/// A resumable state machine on a stream's host queue. Its owner keeps it alive until it has finished or
+/// been dropped.
 class TRIAX_API HostTask {
  public:
   virtual ~HostTask();
