@@ -61,7 +61,7 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
   return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; folder {}",
               shown(run.file), report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline,
               parallel.tensor, parallel.data, run.model.name, run.kernels.name, run.optimizer.name, run.schedule.name,
-              run.comm.at("data").name, text("{} threads", train::available_cores()), shown(run.folder));
+              run.comm.at("data").name, text("threads {}", train::available_cores()), shown(run.folder));
 }
 
 /// Four decimals; metrics.jsonl has them all.

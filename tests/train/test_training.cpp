@@ -160,9 +160,10 @@ TEST(Training, AWeightThatIsNotANumberStopsTheStepBeforeItWrites) {
     rank->step();
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "the loss of sample 4 (microbatch 0 of data rank 0) is nan");
+    EXPECT_EQ(error.message(), "the loss of sample 4 (microbatch 0 of data rank 0) is not a number");
     EXPECT_EQ(error.where(), "step 2, NORM");
-    EXPECT_THAT(error.hint(), HasSubstr("the weights are still those of step 1; use a smaller optimizer.lr than 0.01"));
+    EXPECT_THAT(error.hint(),
+                HasSubstr("the weights are still those of step 1; use a smaller optimizer.lr (this step's is 0.01)"));
   }
   EXPECT_EQ(bytes(), before);
   EXPECT_EQ(rank->steps_done(), 1);

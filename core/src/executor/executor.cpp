@@ -163,8 +163,8 @@ void Executor::find_norm(Walk& walk, ActionId id) {
     walk.outcome.grad_norm = values.norm(parameters);
   } catch (const Error& error) {
     throw Error(error.message(), error.where(),
-                text("the weights are still those of step {}; use a smaller optimizer.lr than {}, a longer "
-                     "lr.warmup_steps, or train.clip_grad",
+                text("the weights are still those of step {}; use a smaller optimizer.lr (this step's is {}), "
+                     "a longer lr.warmup_steps, or train.clip_grad",
                      walk.step - 1, walk.scalars.lr));
   }
   if (settings_.clip_grad <= 0) return;

@@ -69,7 +69,8 @@ double StepValues::loss_sum(std::int64_t first) const {
     const std::int64_t rank = microbatch % batch_.data_size, k = microbatch / batch_.data_size;
     const double loss = losses[rank * per_rank + k * batch_.micro + sample % batch_.micro];
     if (!std::isfinite(loss))
-      throw Error(text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample, k, rank, loss));
+      throw Error(text("the loss of sample {} (microbatch {} of data rank {}) is {}", first + sample, k, rank,
+                       std::isnan(loss) ? "not a number" : "infinite"));
     sum += loss;
   }
   return sum;
