@@ -31,7 +31,7 @@ TRIAX_API std::string_view name_of(Op op) noexcept;
 struct OpCall {
   Op op;
   const void* args; // the argument struct of `op`
-  double flops = 0; // multiply-add counts two; only GEMM-like work is counted, as model FLOPs are
+  double flops = 0; // of its GEMM-like work, multiply-add counts two; attention backward: five products
   double bytes = 0; // read and written, each view once
 
   template <class Args>
