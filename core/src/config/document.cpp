@@ -59,7 +59,7 @@ void flatten(const toml::table& table, const std::string& name, const Source& so
     const std::string word(key.str());
     const Position key_at = source.at(key.source());
     if (const toml::table* inner = node.as_table()) {
-      const std::string full = name.empty() ? word : name + "." + word;
+      const std::string full = name.empty() ? word : text("{}.{}", name, word);
       out.tables.emplace(full, key_at);
       flatten(*inner, full, source, out);
     } else {

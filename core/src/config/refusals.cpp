@@ -25,6 +25,7 @@ std::vector<Refusal> Refusals::sorted() const {
     return rank(a.at) < rank(b.at);
   });
   std::vector<Refusal> out;
+  out.reserve(ordered.size());
   for (Entry& entry : ordered) out.push_back({std::move(entry.text)});
   return out;
 }

@@ -139,6 +139,7 @@ Position Resolver::table_at(const CoreTable& table) const {
 void Resolver::refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing) {
   if (missing.empty()) return;
   std::vector<std::string> keys;
+  keys.reserve(missing.size());
   for (const Row* row : missing) keys.push_back(text("{} ({})", row->option->name, row->option->doc));
   refusals_.add(table_at(table), text("[{}] lacks {}", table.name, joined(keys)));
 }
@@ -146,6 +147,7 @@ void Resolver::refuse_missing(const CoreTable& table, const std::vector<const Ro
 void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows,
                                    const plugin::Library* library) {
   std::vector<std::string> known;
+  known.reserve(rows.size());
   for (const Row& row : rows) known.emplace_back(row.option->name);
   if (library) {
     for (const triax_option& option : library->options) known.emplace_back(option.name);
