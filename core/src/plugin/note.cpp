@@ -87,6 +87,8 @@ std::vector<Elf64_Phdr> read_segments(Reader& reader, const Elf64_Ehdr& header, 
   return segments;
 }
 
+constexpr std::string_view kName("Triax\0", 6); // a note's name has its NUL
+
 /// The text of the note of type 1 and name "Triax" in one PT_NOTE segment.
 std::string find_note(const std::string& bytes, std::uint64_t alignment) {
   const auto align = [alignment](std::uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
@@ -95,7 +97,7 @@ std::string find_note(const std::string& bytes, std::uint64_t alignment) {
     std::memcpy(&note, bytes.data() + at, sizeof note);
     const std::uint64_t name = at + sizeof note, content = align(name + note.n_namesz);
     if (content + note.n_descsz > bytes.size()) return {};
-    if (note.n_type == 1 && std::string_view(bytes).substr(name, note.n_namesz) == std::string_view("Triax", 6)) {
+    if (note.n_type == 1 && std::string_view(bytes).substr(name, note.n_namesz) == kName) {
       const std::string content_text = bytes.substr(content, note.n_descsz);
       return content_text.substr(0, content_text.find('\0'));
     }
