@@ -1,4 +1,5 @@
 // Values that are right alone and wrong together.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -96,7 +97,7 @@ class Checks {
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
   static Int divisor_below(Int number, Int limit) {
-    Int divisor = limit;
+    Int divisor = std::min(number, limit);
     while (number % divisor != 0) --divisor;
     return divisor;
   }

@@ -101,7 +101,8 @@ std::string to_toml(const Written& value) {
 
 Document read_document(const std::filesystem::path& file, const std::string& shown, int layer) {
   // A folder opens as a file and fails in the stream's buffer.
-  if (std::filesystem::is_directory(file)) throw Error("is a folder, not a TOML file", shown);
+  std::error_code unreadable; // told below, with the stream's reason
+  if (std::filesystem::is_directory(file, unreadable)) throw Error("is a folder, not a TOML file", shown);
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw Error(text("cannot be read: {}", std::strerror(errno)), shown, near_file(file));
