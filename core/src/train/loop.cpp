@@ -13,11 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_folder(const fs::path& folder) {
+void make_folder(const fs::path& folder, const char* key) {
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
-    throw Error("the folder cannot be made: " + failed.message(), folder.string(), "choose another with run.dir");
+    throw Error("the folder cannot be made: " + failed.message(), folder.string(), text("choose another with {}", key));
 }
 
 class Loop {
@@ -95,8 +95,8 @@ class Loop {
 } // namespace
 
 void open_run_folder(const config::RunConfig& run, const std::string& resolved_toml) {
-  make_folder(run.folder);
-  make_folder(run.log.metrics.parent_path());
+  make_folder(run.folder, "run.dir");
+  make_folder(run.log.metrics.parent_path(), "log.metrics");
   const fs::path file = run.folder / "resolved.toml";
   std::ofstream out(file);
   out << resolved_toml << std::flush;
