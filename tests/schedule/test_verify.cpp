@@ -136,7 +136,7 @@ schedule::Program with_actions(std::vector<schedule::ProgramAction> actions) {
   schedule::Slots sizes{};
   sizes[static_cast<std::size_t>(Pool::stash_i)] = 1;
   sizes[static_cast<std::size_t>(Pool::stash_w)] = 1;
-  return {2, {0}, {sizes}, std::move(actions)};
+  return {{0}, {sizes}, std::move(actions)};
 }
 
 schedule::ProgramAction compute(Kind kind, int microbatch, std::int16_t slot) {

@@ -49,7 +49,7 @@ void Executor::walk(Walk& walk) {
     const char* label = walk.program.label(id);
     const auto place = [&](const std::string& inner) {
       const std::string here = walk.step > 0 ? text("step {}, {}", walk.step, label) : text("evaluation, {}", label);
-      return inner.empty() ? here : here + ", " + inner;
+      return inner.empty() ? here : text("{}, {}", here, inner);
     };
     try {
       run(walk, id);

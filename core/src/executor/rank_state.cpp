@@ -13,6 +13,7 @@ namespace {
 std::unique_ptr<Stage> make_stage(const RankRequest& request, int index) {
   const StageLayers of = request.split.at(static_cast<std::size_t>(index));
   std::vector<std::unique_ptr<Layer>> layers;
+  layers.reserve(static_cast<std::size_t>(of.count));
   for (int i = 0; i < of.count; ++i) layers.push_back(request.model.layer(of.first + i, request.context));
   return std::make_unique<Stage>(index, of.first, std::move(layers));
 }

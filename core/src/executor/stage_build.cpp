@@ -16,6 +16,7 @@ bool from_data(const TensorSpec& spec) {
 
 std::vector<TensorView> tensors(RankMemory& memory, int count, DType dtype, const Shape& shape) {
   std::vector<TensorView> out;
+  out.reserve(static_cast<std::size_t>(count));
   for (int slot = 0; slot < count; ++slot) out.push_back(memory.activations.tensor(dtype, shape));
   return out;
 }

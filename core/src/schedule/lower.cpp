@@ -38,7 +38,7 @@ class SlotPool {
 class Lowering {
  public:
   Lowering(const Schedule& schedule, const PipelineShape& shape, int rank, bool keeps_stash)
-      : stages_total_(shape.stages()), microbatches_(shape.microbatches), keeps_stash_(keeps_stash) {
+      : stages_total_(shape.stages()), keeps_stash_(keeps_stash) {
     const std::vector<int>& ranks = schedule.stage_rank().at(0);
     for (int stage = 0; stage < stages_total_; ++stage)
       if (ranks.at(static_cast<std::size_t>(stage)) == rank) stages_.push_back(stage);
@@ -65,7 +65,7 @@ class Lowering {
         of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
       sizes.push_back(of_stage);
     }
-    return {microbatches_, stages_, std::move(sizes), std::move(actions_)};
+    return {stages_, std::move(sizes), std::move(actions_)};
   }
 
   const std::vector<int>& stages() const { return stages_; }
@@ -86,7 +86,7 @@ class Lowering {
     for (int pool = 0; pool < kPools; ++pool) pool_of(stage, static_cast<Pool>(pool)).release(microbatch);
   }
 
-  int stages_total_, microbatches_;
+  int stages_total_;
   bool keeps_stash_;
   std::vector<int> stages_;
   std::map<PoolKey, SlotPool> pools_;

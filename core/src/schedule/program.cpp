@@ -7,9 +7,8 @@
 
 namespace triax::schedule {
 
-Program::Program(int microbatches, std::vector<int> stages, std::vector<Slots> slots,
-                 std::vector<ProgramAction> actions)
-    : microbatches_(microbatches), stages_(std::move(stages)), slots_(std::move(slots)), actions_(std::move(actions)) {
+Program::Program(std::vector<int> stages, std::vector<Slots> slots, std::vector<ProgramAction> actions)
+    : stages_(std::move(stages)), slots_(std::move(slots)), actions_(std::move(actions)) {
   TRIAX_REQUIRE(stages_.size() == slots_.size(), "{} stages, slots of {}", stages_.size(), slots_.size());
   for (const ProgramAction& action : actions_) {
     label_at_.push_back(labels_.size());

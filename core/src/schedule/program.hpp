@@ -30,19 +30,17 @@ class Program {
  public:
   Program() = default;
   /// `slots`: for each of `stages`, the size of each pool.
-  Program(int microbatches, std::vector<int> stages, std::vector<Slots> slots, std::vector<ProgramAction> actions);
+  Program(std::vector<int> stages, std::vector<Slots> slots, std::vector<ProgramAction> actions);
 
   std::span<const ProgramAction> actions() const { return actions_; }
   /// Zero-ended text of an action: "3F1".
   const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
-  int microbatches() const { return microbatches_; }
   /// The stages this rank holds, ascending.
   std::span<const int> stages() const { return stages_; }
   /// How many slots a stage of this rank needs in a pool: its microbatches in flight.
   int slots(int stage, Pool pool) const;
 
  private:
-  int microbatches_ = 0;
   std::vector<int> stages_;
   std::vector<Slots> slots_;
   std::vector<ProgramAction> actions_;
