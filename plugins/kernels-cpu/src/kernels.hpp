@@ -28,6 +28,7 @@ class CpuKernels final : public KernelSet {
   explicit CpuKernels(const PluginContext& context);
   CpuKernels(int threads, const Loops& loops) : threads_(threads), loops_(loops) {}
 
+  int threads() const noexcept { return threads_; }
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
   Support supports(const KernelRequest& request) const override;
   Support supports(const OpCall& call) const override;

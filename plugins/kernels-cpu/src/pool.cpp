@@ -78,16 +78,17 @@ void Pool::close() {
 void Pool::drain(int thread) noexcept {
   for (;;) {
     const std::int64_t item = next_.fetch_add(1, std::memory_order_relaxed);
-    if (item >= job_.items) return;
+    if (item >= job_.items) break;
     try {
       job_.call(job_.object, item, thread);
     } catch (...) {
       if (!failed_.exchange(true, std::memory_order_relaxed)) failure_ = std::current_exception();
       next_.store(job_.items, std::memory_order_relaxed);
-      return;
+      break;
     }
     if (thread == 0) pump_();
   }
+  if (thread == 0) pump_(); // also where the others were faster at every item
 }
 
 void Pool::work(int thread) noexcept {
