@@ -1,18 +1,13 @@
 // triax check: everything short of training.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "check_report.hpp"
 #include "report/run_log.hpp"
-#include "report/units.hpp"
 #include "table.hpp"
+#include "train/machine_memory.hpp"
 #include "verbs.hpp"
 
 namespace triax::app {
@@ -25,31 +20,6 @@ struct Arguments {
   bool no_device = false, json = false;
 };
 
-/// What processes of this control group may use of the machine's memory.
-std::uint64_t machine_memory() {
-  std::uint64_t bytes =
-      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue; // version 2
-    std::uint64_t limit = 0;                // "max" leaves the stream failed
-    if (std::ifstream("/sys/fs/cgroup" + line.substr(3) + "/memory.max") >> limit) bytes = std::min(bytes, limit);
-  }
-  return bytes;
-}
-
-Support fits_in_memory(const train::Preflight& preflight) {
-  std::uint64_t needed = 0;
-  for (const train::RankPlan& rank : preflight.ranks) {
-    for (const train::MemoryRow& row : rank.memory) needed += row.bytes;
-  }
-  const std::uint64_t there = machine_memory();
-  if (needed <= there) return Support::yes();
-  return Support::no("the run needs {} of memory, and this machine has {}", report::bytes_text(needed),
-                     report::bytes_text(there))
-      .hint("use a smaller batch.micro or model; --no-device leaves this machine out of the check");
-}
-
 CheckReport check(const Arguments& arguments) {
   CheckReport report{arguments.file, config::load(arguments.file, arguments.overrides), {}, {}};
   report.refusals = report.loaded.refusals;
@@ -60,7 +30,7 @@ CheckReport check(const Arguments& arguments) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }
   if (!report.refusals.empty() || arguments.no_device) return report;
-  if (const Support answer = fits_in_memory(report.preflight); !answer) {
+  if (const Support answer = train::fits_in_memory(report.preflight); !answer) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }
   return report;

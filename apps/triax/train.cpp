@@ -13,6 +13,7 @@
 #include "report/units.hpp"
 #include "train/cores.hpp"
 #include "train/loop.hpp"
+#include "train/machine_memory.hpp"
 #include "verbs.hpp"
 
 namespace triax::app {
@@ -108,7 +109,11 @@ int train_run(const Arguments& arguments) {
   const config::RunConfig& run = *loaded.run;
 
   const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
-  const train::Preflight checked = train::preflight(run, *quiet);
+  train::Preflight checked = train::preflight(run, *quiet);
+  if (checked.refusals.empty()) {
+    Support answer = train::fits_in_memory(checked);
+    if (!answer) checked.refusals.push_back(std::move(answer));
+  }
   print_refusals(refusals(loaded, checked));
   if (!checked.refusals.empty()) return kRefused;
 

@@ -9,7 +9,8 @@ namespace triax::config {
 namespace {
 
 constexpr double kMany = std::numeric_limits<double>::infinity();
-constexpr double kMaxSize = 65536; // of one axis
+constexpr double kMaxSize = 65536;     // of one axis
+constexpr double kMaxBatch = 16777216; // products with sizes of axes stay far inside 64 bits
 constexpr double kMaxVocab = 2147483647;
 
 constexpr CoreKey kRun[] = {
@@ -32,8 +33,8 @@ constexpr CoreKey kParallel[] = {
 };
 
 constexpr CoreKey kBatch[] = {
-    {option_int("global", nullptr, 1, kMany, "B: sequences per step, over all ranks")},
-    {option_int("micro", "1", 1, kMany, "b: sequences per microbatch; m = B / (d x b)")},
+    {option_int("global", nullptr, 1, kMaxBatch, "B: sequences per step, over all ranks")},
+    {option_int("micro", "1", 1, kMaxBatch, "b: sequences per microbatch; m = B / (d x b)")},
 };
 
 constexpr CoreKey kOptimizer[] = {

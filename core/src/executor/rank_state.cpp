@@ -23,7 +23,7 @@ schedule::Slots slots_of(int stage, const schedule::Program& training, const sch
   for (int pool = 0; pool < schedule::kPools; ++pool) {
     const auto of = static_cast<schedule::Pool>(pool);
     slots[static_cast<std::size_t>(pool)] =
-        static_cast<std::int16_t>(std::max(training.slots(stage, of), evaluation.slots(stage, of)));
+        static_cast<std::int32_t>(std::max(training.slots(stage, of), evaluation.slots(stage, of)));
   }
   return slots;
 }

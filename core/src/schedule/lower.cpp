@@ -14,7 +14,7 @@ namespace {
 /// The slots of one pool of one stage: who has which, and the most there were at once.
 class SlotPool {
  public:
-  std::int16_t take(int microbatch) {
+  std::int32_t take(int microbatch) {
     const auto free = std::ranges::find(holders_, -1);
     const auto slot = free - holders_.begin();
     if (free == holders_.end()) {
@@ -22,14 +22,14 @@ class SlotPool {
     } else {
       *free = microbatch;
     }
-    return static_cast<std::int16_t>(slot);
+    return static_cast<std::int32_t>(slot);
   }
-  std::int16_t find(int microbatch) const {
+  std::int32_t find(int microbatch) const {
     const auto found = std::ranges::find(holders_, microbatch);
-    return static_cast<std::int16_t>(found == holders_.end() ? -1 : found - holders_.begin());
+    return static_cast<std::int32_t>(found == holders_.end() ? -1 : found - holders_.begin());
   }
   void release(int microbatch) { std::ranges::replace(holders_, microbatch, -1); }
-  std::int16_t size() const { return static_cast<std::int16_t>(holders_.size()); }
+  std::int32_t size() const { return static_cast<std::int32_t>(holders_.size()); }
 
  private:
   std::vector<int> holders_; // microbatch by slot, -1: free
@@ -73,7 +73,7 @@ class Lowering {
  private:
   using PoolKey = std::pair<int, Pool>;
   SlotPool& pool_of(int stage, Pool pool) { return pools_[PoolKey{stage, pool}]; }
-  static std::int16_t& slot(Slots& slots, Pool pool) { return slots[static_cast<std::size_t>(pool)]; }
+  static std::int32_t& slot(Slots& slots, Pool pool) { return slots[static_cast<std::size_t>(pool)]; }
 
   void fill(ProgramAction& action, const Use& use) {
     const int stage = action.stage + use.stage_offset;

@@ -15,7 +15,7 @@
 namespace triax::schedule {
 
 /// The slot of each pool an action works on; -1: none.
-using Slots = std::array<std::int16_t, kPools>;
+using Slots = std::array<std::int32_t, kPools>;
 inline constexpr Slots kNoSlots = {-1, -1, -1, -1, -1, -1, -1};
 
 struct ProgramAction {

@@ -32,8 +32,8 @@ class Loop {
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
-    while (rank_.steps_done() < run_.train.steps && stop_.caught() == 0) step();
     result_.signal = stop_.caught();
+    while (rank_.steps_done() < run_.train.steps && result_.signal == 0) step();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
     if (progress_) progress_->finish();
     return result_;
@@ -46,7 +46,8 @@ class Loop {
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
     report::StepRecord record = record_of(done);
-    const bool last = done.step == run_.train.steps || stop_.caught() != 0;
+    result_.signal = stop_.caught(); // asked once a step: the step that is the last one knows it, and writes its record
+    const bool last = done.step == run_.train.steps || result_.signal != 0;
     const bool evaluates = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     if (evaluates) evaluate(record);
     if (done.step % run_.log.every == 0 || evaluates || last) metrics_.write(record);

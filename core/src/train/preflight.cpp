@@ -1,6 +1,8 @@
 // Asks everything that can be asked before a run starts.
 #include "train/preflight.hpp"
 
+#include <set>
+
 #include "data/dataset.hpp"
 #include "schedule/verify.hpp"
 #include "train/cores.hpp"
@@ -9,6 +11,9 @@
 namespace triax::train {
 
 namespace {
+
+constexpr std::int64_t kMaxWorld = 1 << 20;
+constexpr std::int64_t kMaxActions = 1 << 22; // of each kind; a row of more is a slip, and would fill the memory
 
 class Check {
  public:
@@ -61,6 +66,14 @@ class Check {
 
   /// Ranks of one pipeline stage alone: without transfers, a rank holds all stages.
   void plan_ranks() {
+    const std::int64_t stages = std::int64_t{run_.parallel.pipeline} * run_.parallel.chunks;
+    if (stages * run_.microbatches() > kMaxActions) {
+      return refuse(
+          Support::no("batch.global = {} makes {} microbatches of batch.micro = {} on each of {} stages: more "
+                      "than {} actions in a step",
+                      run_.batch.global, run_.microbatches(), run_.batch.micro, stages, kMaxActions)
+              .hint("use a larger batch.micro or a smaller batch.global"));
+    }
     const Schedule schedule = plugins_->scheduler().rows(pipeline_shape(run_));
     const std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
     for (const Support& refusal : wrong) refuse(refusal);
@@ -72,8 +85,8 @@ class Check {
     const RankPlugins plugins(run_, layout_, rank, available_cores(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, schedule);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
-    if (rank == 0)
-      for (const Support& refusal : plan.refusals) refuse(refusal);
+    for (const Support& refusal : plan.refusals)
+      if (refused_.insert(refusal.reason()).second) refuse(refusal); // ranks of one shape are refused alike
     RankPlan row{rank,
                  layout_.coordinate(rank, "pipeline"),
                  layout_.coordinate(rank, "data"),
@@ -93,12 +106,23 @@ class Check {
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
   bool only_world_refused_ = false;
+  std::set<std::string> refused_; // by the plan of a rank
   Preflight out_;
 };
 
 } // namespace
 
 Preflight preflight(const config::RunConfig& run, Log& log) {
+  const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
+  if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
+    Preflight out;
+    out.refusals.push_back(
+        Support::no("parallel.pipeline = {} x parallel.tensor = {} x parallel.data = {} is more than "
+                    "{} ranks",
+                    run.parallel.pipeline, run.parallel.tensor, run.parallel.data, kMaxWorld)
+            .hint("use smaller sizes"));
+    return out;
+  }
   return Check(run, log).take();
 }
 

@@ -1,0 +1,48 @@
+#include "train/machine_memory.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "report/units.hpp"
+
+namespace triax::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t machine_memory() {
+  std::uint64_t bytes =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  const fs::path mount = "/sys/fs/cgroup";
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::")) continue; // version 2
+    fs::path group = mount;
+    for (const fs::path& part : fs::path(line.substr(3)).relative_path()) {
+      group /= part;
+      std::uint64_t limit = 0; // "max" leaves the stream failed
+      if (std::ifstream(group / "memory.max") >> limit) bytes = std::min(bytes, limit);
+    }
+  }
+  return bytes;
+}
+
+} // namespace
+
+Support fits_in_memory(const Preflight& preflight) {
+  std::uint64_t needed = 0;
+  for (const RankPlan& rank : preflight.ranks)
+    for (const MemoryRow& row : rank.memory) needed += row.bytes;
+  const std::uint64_t there = machine_memory();
+  if (needed <= there) return Support::yes();
+  return Support::no("the run needs {} of memory, and this machine has {}", report::bytes_text(needed),
+                     report::bytes_text(there))
+      .hint("use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question");
+}
+
+} // namespace triax::train

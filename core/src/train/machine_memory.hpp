@@ -1,0 +1,15 @@
+// Whether the memory that a plan asks for is there.
+//
+// Threads: any. Ownership: values. Blocking: reads a few small files.
+#pragma once
+
+#include "train/preflight.hpp"
+#include "triax/error.hpp"
+
+namespace triax::train {
+
+/// The planned memory of all ranks against what this process may use: the machine's memory, or less where a control
+/// group (version 2, its own or one above it) limits it.
+Support fits_in_memory(const Preflight& preflight);
+
+} // namespace triax::train
