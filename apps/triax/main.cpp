@@ -1,4 +1,6 @@
 // The command line: parses, runs one verb, prints an error once, returns the exit status.
+#include <fcntl.h>
+
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
@@ -78,9 +80,18 @@ int finish(int status) {
   return kFailed;
 }
 
+/// A file opened while 0, 1 or 2 is closed would take its number, and what is printed would land in it.
+void keep_standard_streams() {
+  for (int stream = 0; stream <= 2; ++stream) {
+    while (fcntl(stream, F_GETFD) == -1 && errno == EBADF)
+      if (open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY) < 0) return;
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   // A peer or a reader that goes away is an error of the write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};

@@ -117,7 +117,13 @@ int train_run(const Arguments& arguments) {
   print_refusals(refusals(loaded, checked));
   if (!checked.refusals.empty()) return kRefused;
 
-  train::open_run_folder(run, config::to_toml(loaded));
+  std::unique_ptr<train::FolderLock> folder;
+  try {
+    folder = train::open_run_folder(run, config::to_toml(loaded));
+  } catch (const Error& error) { // nothing has been started
+    std::cerr << error.what() << '\n';
+    return kRefused;
+  }
   const auto log = report::make_run_log(report::parse_level(run.log.level), train::log_file(run, 0), 0);
   log->info("{}", start_line(run, checked));
   train::LoopResult result;

@@ -66,6 +66,19 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 
+TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
+              ElementsAre(HasSubstr("--set: data.path is empty\n  name token files: ")));
+  EXPECT_THAT(texts(space.load({}, {{"run.dir", ""}, {"log.metrics", ""}})),
+              ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
+}
+
+TEST(Together, APathThatNoFileSystemTakesIsRefusedLikeOneThatIsNotThere) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load({}, {{"data.path", std::string(5000, 'a')}})), ElementsAre(HasSubstr("is not there")));
+}
+
 TEST(Together, ALauncherDecidesTheSizeOfTheWorld) {
   Workspace space;
   space.tables["parallel"] = "pipeline = 2\ntensor = 2\n";

@@ -143,4 +143,19 @@ TEST_F(LoopTest, AFolderThatCannotBeMadeIsNamed) {
 }
 
 } // namespace
+TEST_F(LoopTest, ASecondRunInTheSameFolderIsRefused) {
+  config_ = run_.config();
+  {
+    const auto first = train::open_run_folder(config_, "");
+    try {
+      train::open_run_folder(config_, "");
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "another run is writing into this folder");
+      EXPECT_EQ(error.where(), config_.folder.string());
+    }
+  }
+  EXPECT_NO_THROW(train::open_run_folder(config_, "")); // the first has ended
+}
+
 } // namespace triax

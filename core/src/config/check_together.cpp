@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/derive.hpp"
@@ -74,7 +75,12 @@ class Checks {
   void data_files() {
     for (const char* key : {"data.path", "data.validation"}) {
       const Path* prefix = values_.find<Path>(key);
-      if (!prefix || prefix->empty()) continue;
+      if (!prefix) continue;
+      if (prefix->empty()) {
+        if (std::string_view(key) == "data.path")
+          refuse(Support::no("data.path is empty").hint("name token files: {}", data::how_to_prepare("data/mine")));
+        continue;
+      }
       for (const char* ending : {".bin", ".idx"}) {
         const Path file = data::beside(*prefix, ending);
         std::error_code unreadable;
@@ -87,6 +93,10 @@ class Checks {
 
   void run_folder() {
     const Path* folder = values_.find<Path>("run.dir");
+    for (const char* key : {"run.dir", "log.metrics"}) {
+      const Path* path = values_.find<Path>(key);
+      if (path && path->empty()) refuse(Support::no("{} is empty", key).hint("name it, or leave {} out", key));
+    }
     std::error_code unreadable;
     const bool taken =
         folder && std::filesystem::exists(*folder, unreadable) && !std::filesystem::is_directory(*folder, unreadable);

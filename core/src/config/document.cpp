@@ -102,7 +102,10 @@ std::string to_toml(const Written& value) {
 Document read_document(const std::filesystem::path& file, const std::string& shown, int layer) {
   // A folder opens as a file and fails in the stream's buffer.
   std::error_code unreadable; // told below, with the stream's reason
-  if (std::filesystem::is_directory(file, unreadable)) throw Error("is a folder, not a TOML file", shown);
+  const std::filesystem::file_status status = std::filesystem::status(file, unreadable);
+  if (std::filesystem::is_directory(status)) throw Error("is a folder, not a TOML file", shown);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    throw Error("is not a file that can be read to its end", shown);
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
   if (!stream) throw Error(text("cannot be read: {}", std::strerror(errno)), shown, near_file(file));

@@ -40,7 +40,8 @@ class Reader {
   };
 
   void read_includes(Document document, const std::filesystem::path& file, const std::string& shown) {
-    open_.push_back({std::filesystem::weakly_canonical(file), shown});
+    std::error_code unreadable; // it has just been read
+    open_.push_back({std::filesystem::weakly_canonical(file, unreadable), shown});
     const auto include = std::find_if(document.entries.begin(), document.entries.end(),
                                       [](const Entry& entry) { return entry.table.empty() && entry.key == "include"; });
     if (include != document.entries.end()) {
@@ -65,7 +66,8 @@ class Reader {
   void read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
     const std::filesystem::path file = from.parent_path() / name.text;
     const std::string shown = (std::filesystem::path(from_shown).parent_path() / name.text).lexically_normal().string();
-    const std::filesystem::path canonical = std::filesystem::weakly_canonical(file);
+    std::error_code unreadable; // said when it is read
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(file, unreadable);
     const auto again =
         std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.file == canonical; });
     if (again != open_.end()) {

@@ -26,7 +26,11 @@ bool is_text(const triax_option& option) {
 }
 
 std::filesystem::path located(const std::filesystem::path& path, const std::filesystem::path& base) {
-  return path.empty() ? path : std::filesystem::weakly_canonical(std::filesystem::absolute(base / path));
+  if (path.empty()) return path;
+  const std::filesystem::path whole = std::filesystem::absolute(base / path);
+  std::error_code unreadable; // a name too long, a circle of links: said by whoever opens it
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(whole, unreadable);
+  return unreadable ? whole.lexically_normal() : canonical;
 }
 
 void locate(OptionValue& value, const std::filesystem::path& base) {

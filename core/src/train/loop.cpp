@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <utility>
 
 #include "report/metrics_file.hpp"
@@ -95,13 +96,15 @@ class Loop {
 
 } // namespace
 
-void open_run_folder(const config::RunConfig& run, const std::string& resolved_toml) {
+std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const std::string& resolved_toml) {
   make_folder(run.folder, "run.dir");
+  auto lock = std::make_unique<FolderLock>(run.folder);
   make_folder(run.log.metrics.parent_path(), "log.metrics");
   const fs::path file = run.folder / "resolved.toml";
   std::ofstream out(file);
   out << resolved_toml << std::flush;
   if (!out) throw Error("cannot be written", file.string(), "choose another folder with run.dir");
+  return lock;
 }
 
 fs::path log_file(const config::RunConfig& run, int rank) {

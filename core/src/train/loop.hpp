@@ -4,18 +4,21 @@
 // Errors: Error of a step, of the data or of a file.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "config/run_config.hpp"
 #include "report/progress.hpp"
+#include "train/folder_lock.hpp"
 #include "train/rank.hpp"
 #include "train/stop_signals.hpp"
 
 namespace triax::train {
 
-/// Makes the run's folder and writes resolved.toml into it. Throws Error naming the file that cannot be written.
-void open_run_folder(const config::RunConfig& run, const std::string& resolved_toml);
+/// Makes the run's folder and writes resolved.toml into it. The folder is this run's as long as the result lives.
+/// Throws Error naming the file that cannot be written, or the folder if another run has it.
+std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const std::string& resolved_toml);
 
 /// Where the log of a rank goes.
 std::filesystem::path log_file(const config::RunConfig& run, int rank);

@@ -8,7 +8,7 @@ namespace {
 Support only_f32(std::string_view what, DType type) {
   if (type == DType::f32) return Support::yes();
   return Support::no("kernels-cpu computes in f32, and {} is {} (train.precision)", what, name_of(type))
-      .hint("use train.precision f32, or a kernel set that computes in {}", name_of(type));
+      .hint("use train.precision fp32, or a kernel set that computes in {}", name_of(type));
 }
 
 // The view whose type is that of the whole operation; call_of() has compared the others with it.

@@ -47,7 +47,7 @@ TEST_F(Plugin, RefusesOtherTypesInWords) {
   const Support answer = set->supports(KernelRequest{.compute = DType::bf16, .master = DType::f32});
   EXPECT_FALSE(answer);
   EXPECT_EQ(answer.reason(), "kernels-cpu computes in f32, and what layers compute in is bf16 (train.precision)");
-  EXPECT_EQ(answer.hint(), "use train.precision f32, or a kernel set that computes in bf16");
+  EXPECT_EQ(answer.hint(), "use train.precision fp32, or a kernel set that computes in bf16");
 }
 
 } // namespace

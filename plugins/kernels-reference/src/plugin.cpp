@@ -12,7 +12,7 @@ Support ReferenceKernels::supports(const KernelRequest& request) const {
                "kernels-reference computes in f32 or f64 throughout; {} with master weights in {} was asked "
                "(train.precision)",
                name_of(request.compute), name_of(request.master))
-        .hint("use train.precision f32 or f64");
+        .hint("use train.precision fp32 or fp64");
   }
   return Support::yes();
 }

@@ -10,7 +10,7 @@ namespace triax::gpt {
 namespace {
 
 constexpr triax_option kOptions[] = {
-    option_int("layers", nullptr, 1, 1e6, "transformer blocks, l"),
+    option_int("layers", nullptr, 1, 4096, "transformer blocks, l"),
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream, h"),
     option_int("heads", nullptr, 1, 1e6, "attention heads, a; each takes h/a columns"),
     option_int("sequence", nullptr, 1, 1e9, "tokens of a sample, s"),
