@@ -69,7 +69,7 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
 TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
-              ElementsAre(HasSubstr("--set: data.path is empty\n  name token files: ")));
+              ElementsAre(HasSubstr("--set: data.path is empty\n  make it with: triax data prepare ")));
   EXPECT_THAT(texts(space.load({}, {{"run.dir", ""}, {"log.metrics", ""}})),
               ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
 }

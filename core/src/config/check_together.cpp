@@ -78,7 +78,7 @@ class Checks {
       if (!prefix) continue;
       if (prefix->empty()) {
         if (std::string_view(key) == "data.path")
-          refuse(Support::no("data.path is empty").hint("name token files: {}", data::how_to_prepare("data/mine")));
+          refuse(Support::no("data.path is empty").hint("{}", data::how_to_prepare("data/mine")));
         continue;
       }
       for (const char* ending : {".bin", ".idx"}) {
