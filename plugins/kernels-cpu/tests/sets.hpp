@@ -1,6 +1,7 @@
 // Kernel sets of this plugin, made without its door, with chosen threads and loops, each on a device of its own.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,12 @@ class CpuSet {
   std::vector<std::byte> scratch_;
 };
 
-/// Names and tables of the loops that this machine can run.
+/// For the names of tests.
+inline void PrintTo(const Loops* loops, std::ostream* out) {
+  *out << loops->name;
+}
+
+/// The loops that this machine can run.
 inline std::vector<const Loops*> all_loops() {
   LoopsList list;
   runnable_loops(list);

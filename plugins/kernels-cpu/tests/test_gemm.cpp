@@ -68,6 +68,10 @@ struct Form {
   bool ta, tb;
 };
 
+void PrintTo(const Form& form, std::ostream* out) {
+  *out << form.size.m << "x" << form.size.n << "x" << form.size.k << (form.ta ? " ta" : "") << (form.tb ? " tb" : "");
+}
+
 class Products : public testing::TestWithParam<Form> {};
 
 TEST_P(Products, AreRightAndDoNotDependOnThreads) {
