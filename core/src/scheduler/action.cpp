@@ -15,6 +15,7 @@ std::string to_text(const Action& action) {
 
 std::vector<int> one_stage_per_rank(const PipelineShape& shape) {
   std::vector<int> ranks;
+  ranks.reserve(static_cast<std::size_t>(shape.pipeline));
   for (int stage = 0; stage < shape.pipeline; ++stage) ranks.push_back(stage);
   return ranks;
 }

@@ -36,6 +36,7 @@ Hub* hub_of(const std::string& published, const Group& group) {
              process.substr(0, process.find('/')), group.ranks[static_cast<std::size_t>(group.index)], getpid()),
         text("group {}", group.id), "use another communicator for ranks that are processes");
   }
+  // The store holds text. NOLINTNEXTLINE(performance-no-int-to-ptr)
   return reinterpret_cast<Hub*>(std::stoull(published.substr(space + 1)));
 }
 

@@ -55,7 +55,7 @@ void scale_rows(const Product& p) {
 /// Halves the longer side until there are four tiles and none is too large.
 Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   Tiles tiles{m > 0 ? 1 : 0, n > 0 ? 1 : 0};
-  if (m * n * k < kShared) return tiles;
+  if (tiles.count() == 0 || m * n * k < kShared) return tiles;
   for (;;) {
     const std::int64_t rows = m / tiles.rows, columns = n / tiles.columns;
     if (tiles.count() >= 4 && rows * columns <= kLargestTile) return tiles;
