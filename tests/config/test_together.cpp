@@ -79,6 +79,14 @@ TEST(Together, APathThatNoFileSystemTakesIsRefusedLikeOneThatIsNotThere) {
   EXPECT_THAT(texts(space.load({}, {{"data.path", std::string(5000, 'a')}})), ElementsAre(HasSubstr("is not there")));
 }
 
+TEST(Together, NamesOfFilesAndFoldersThatAreNotThereAreRefused) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text.bin").string()}})),
+              ElementsAre(HasSubstr("text.bin.bin is not there\n  leave out .bin: ")));
+  space.tables["plugins"] = "path = [\"" TOY_PLUGINS "\", \"nowhere\"]\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("nowhere is not a folder")));
+}
+
 TEST(Together, ALauncherDecidesTheSizeOfTheWorld) {
   Workspace space;
   space.tables["parallel"] = "pipeline = 2\ntensor = 2\n";

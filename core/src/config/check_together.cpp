@@ -85,9 +85,23 @@ class Checks {
         const Path file = data::beside(*prefix, ending);
         std::error_code unreadable;
         if (std::filesystem::is_regular_file(file, unreadable)) continue;
-        refuse(Support::no("{}: {} is not there", key, file).hint("{}", data::how_to_prepare(*prefix)));
+        const bool with_ending = prefix->extension() == ".bin" || prefix->extension() == ".idx";
+        refuse(Support::no("{}: {} is not there", key, file)
+                   .hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
+                                                  prefix->extension().string())
+                                           : data::how_to_prepare(*prefix)));
         break;
       }
+    }
+  }
+
+  void plugin_folders() {
+    const auto* folders = values_.find<std::vector<Path>>("plugins.path");
+    if (!folders) return;
+    for (const Path& folder : *folders) {
+      std::error_code unreadable;
+      if (!std::filesystem::is_directory(folder, unreadable))
+        refuse(Support::no("plugins.path: {} is not a folder", folder).hint("name folders that hold plugins"));
     }
   }
 
@@ -130,6 +144,7 @@ void check_together(const Values& values, Refusals& refusals) {
   checks.learning_rate();
   checks.evaluation();
   checks.data_files();
+  checks.plugin_folders();
   checks.run_folder();
 }
 

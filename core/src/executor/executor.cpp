@@ -40,8 +40,13 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
   Walk walk{parts_.evaluation, 0, {}, {}, {}, {}, {}};
   batches.stage(source, first, parts_.device, parts_.stream, deadline());
   this->walk(walk);
-  parts_.state.values().collect(batches, false, value_context(kNoAction));
-  return parts_.state.values().loss_sum(first);
+  try {
+    parts_.state.values().collect(batches, false, value_context(kNoAction));
+    return parts_.state.values().loss_sum(first);
+  } catch (const Error& error) {
+    const std::string inner = error.where().empty() ? "" : ", " + error.where();
+    throw Error(error.message(), text("evaluation on held-out samples{}", inner), error.hint());
+  }
 }
 
 void Executor::walk(Walk& walk) {

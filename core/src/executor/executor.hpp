@@ -2,7 +2,7 @@
 //
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.
 // Blocking: step() and evaluate() compute and wait; every wait pumps progress, reads the rank's interrupt and keeps the
-// deadline. Errors: Error whose place is step and action; after one, the weights are those of the step before.
+// deadline. Errors: Error whose place is step and action; before OPT_STEP no weight has been written.
 // From the third step on, no call of operator new between the first and the last action, but for what libraries do.
 #pragma once
 

@@ -1,7 +1,9 @@
 // The training loop.
 #include "train/loop.hpp"
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <utility>
@@ -101,9 +103,12 @@ std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const 
   auto lock = std::make_unique<FolderLock>(run.folder);
   make_folder(run.log.metrics.parent_path(), "log.metrics");
   const fs::path file = run.folder / "resolved.toml";
+  errno = 0;
   std::ofstream out(file);
   out << resolved_toml << std::flush;
-  if (!out) throw Error("cannot be written", file.string(), "choose another folder with run.dir");
+  if (!out)
+    throw Error(text("cannot be written: {}", std::strerror(errno)), file.string(),
+                "choose another folder with run.dir");
   return lock;
 }
 

@@ -2,8 +2,8 @@
 //
 // Threads: made, used and destroyed on one thread, the rank's main thread; many ranks may live in one process.
 // Ownership: owns what it makes; run, layout, store, log and the sources of RankOptions must outlive it.
-// Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws Error; after a
-// throw out of step() the weights are those of the step before.
+// Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws Error; a throw
+// before the optimizer's part of step() leaves the weights of the step before.
 #pragma once
 
 #include <cstdint>
