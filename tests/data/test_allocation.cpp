@@ -36,6 +36,9 @@ void release(void* pointer) noexcept {
 
 } // namespace
 
+// Inlined under a sanitizer, gcc takes the free() below for one of memory that another operator new gave.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(std::size_t bytes) {
   return allocate(bytes);
 }

@@ -22,6 +22,9 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 } // namespace
 
+// Inlined under a sanitizer, gcc takes the free() below for one of memory that another operator new gave.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(std::size_t bytes) {
   return allocate(bytes, alignof(std::max_align_t));
 }
