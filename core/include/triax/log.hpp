@@ -1,7 +1,7 @@
 // The log a plugin writes to. The core hands one to each plugin; what it prints where is the core's business.
 //
 // Threads: write() may be called from any thread. Ownership: the core owns the log; it outlives every plugin object.
-// Blocking: write() may do I/O, so it is not for the steady state of a step (use Level::trace behind enabled()).
+// Blocking: write() may do I/O, so it is not for the steady state of a step (use LogLevel::trace behind enabled()).
 #pragma once
 
 #include <string>
