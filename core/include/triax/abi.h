@@ -1,8 +1,8 @@
 /* The door: the one C function that a plugin exports, and what it returns.
  *
- * Threads: the entry function and create/destroy are called from the rank's main thread; ranks that are threads of one
- * process may call create at the same time. Ownership: the descriptor and all it points to are static storage of the
- * plugin; plugins are never unloaded. Blocking: create only stores its arguments; it touches no device, no network.
+ * Threads: entry function, create and destroy: the rank's main thread; ranks that are threads of one process may create
+ * at once. Ownership: the descriptor and all it points to are static storage of the plugin, which is never unloaded.
+ * Blocking: create only stores its arguments: no device, no network. Errors: create returns NULL and fills triax_error.
  *
  * Version rules. This header is append-only. A new field goes to the end of its struct and raises the minor version;
  * the core reads a field only if struct_size says that the plugin has it. Anything else raises the major version and

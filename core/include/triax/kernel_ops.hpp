@@ -1,13 +1,13 @@
 // The operations of a transformer, as argument structs: each says what its views hold.
 //
-// Threads, ownership: values; the views must stay valid until the operation has finished on its stream.
+// Threads, ownership: values; the views stay valid until the operation has finished on its stream. Blocking: never.
+// Errors: none here; call_of() and KernelSet (kernels.hpp) refuse views that do not fit together.
 // Conventions. [rows, n] stands for any contiguous view whose last dimension is n, the rest joined. Tensors of the
 // residual stream are [s, b, h]: row r belongs to sample r % b. "+=" adds to what is there; everything else overwrites.
 // Types: all floating views of one operation have one dtype, except where a comment says otherwise; statistics (mean,
-// rstd, lse, max, sum_exp, target_logit) are f32, or f64 when the data is f64; what a "+=" adds to (and d of a gemm)
-// may be f32 where the data is bf16 or f16. A "[rows]" is any contiguous view of that many elements. Accumulation is at
-// least fp32 (fp64 in the reference). Views whose comment says "may be empty" may be a default TensorView. New fields
-// go to the end of a struct.
+// rstd, lse, max, sum_exp, target_logit) are f32, or f64 when the data is f64; what a "+=" adds to (d of a gemm too)
+// may be f32 where the data is bf16 or f16. "[rows]": any contiguous view of that many elements. Accumulation: fp32 at
+// least (fp64 in the reference). "May be empty": a default TensorView will do. New fields go to the end of a struct.
 // (With {} a designated initialiser may leave the field out without a warning.)
 #pragma once
 

@@ -3,10 +3,10 @@
 //   constexpr triax_option kOptions[] = {triax::option_float("beta1", "0.9", 0, 1, "decay of the first moment")};
 //   TRIAX_PLUGIN(triax::Optimizer, MyOptimizer, "optim-mine", "0.1.0", "my own update rule", kOptions)
 //
-// The class is made by MyOptimizer(const triax::PluginContext&), or by MyOptimizer() if it needs nothing. Making it
-// must be cheap: store the values, touch no device and no network; start() or join() do the work.
+// The class is made by MyOptimizer(const triax::PluginContext&), or by MyOptimizer() if it needs nothing.
 // Threads: the constructor runs on the rank's main thread; ranks that are threads of one process may run it at the same
-// time, so a plugin has no mutable globals. Ownership: what PluginContext refers to outlives the object.
+// time, so a plugin has no mutable globals. Ownership: what PluginContext refers to outlives the object. Blocking: the
+// constructor only stores values: no device, no network; start() or join() do the work. Errors: it may throw Error.
 #pragma once
 
 #include <cstdint>
