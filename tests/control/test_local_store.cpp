@@ -38,6 +38,25 @@ TEST(LocalStore, TheDeadlineNamesTheKey) {
   }
 }
 
+TEST(LocalStore, AbortEndsWaitsNowAndLater) {
+  LocalStore store;
+  store.set("there", "1");
+  std::string told;
+  std::thread reading([&] {
+    try {
+      store.get("hub", Deadline::max());
+    } catch (const Error& error) {
+      told = error.what();
+    }
+  });
+  store.abort("rank 1 failed: no memory");
+  store.abort("rank 2 failed: another reason");
+  reading.join();
+  EXPECT_EQ(told, "store, waiting for the key \"hub\": rank 1 failed: no memory");
+  EXPECT_THROW(store.get("hub", Deadline::max()), Error);
+  EXPECT_EQ(store.get("there", deadline_in(0)), "1");
+}
+
 TEST(LocalStore, AddCountsAcrossThreads) {
   LocalStore store;
   EXPECT_EQ(store.add("n", 5), 5);

@@ -19,6 +19,7 @@ std::string LocalStore::get(std::string_view key, Deadline deadline) {
   const auto there = [&] { return values_.find(key) != values_.end(); };
   // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
   while (!there()) {
+    if (aborted_) throw Error(why_, text("store, waiting for the key \"{}\"", key));
     const Deadline now = Clock::now();
     if (now >= deadline) {
       throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
@@ -34,6 +35,20 @@ std::int64_t LocalStore::add(std::string_view key, std::int64_t amount) {
   auto counter = counters_.find(key);
   if (counter == counters_.end()) counter = counters_.emplace(std::string(key), 0).first;
   return counter->second += amount;
+}
+
+void LocalStore::abort(std::string_view why) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return;
+    aborted_ = true;
+    try {
+      why_ = why;
+    } catch (...) { // out of memory: told without its text is better than not told
+      why_.clear();
+    }
+  }
+  changed_.notify_all();
 }
 
 } // namespace triax::control

@@ -1,6 +1,7 @@
 // The store for ranks that are threads of one process.
 //
-// Threads: any; made for many. Ownership: shared by the ranks; must outlive them. Blocking: get() waits.
+// Threads: any; made for many. Ownership: shared by the ranks; must outlive them. Blocking: get() waits. Errors: get()
+// throws Error at its deadline, and for ever after abort().
 #pragma once
 
 #include <condition_variable>
@@ -8,21 +9,26 @@
 #include <mutex>
 #include <string>
 
+#include "control/abort_flag.hpp"
 #include "triax/communicator.hpp"
 
 namespace triax::control {
 
-class LocalStore final : public Store {
+class LocalStore final : public Store, public AbortFlag::Listener {
  public:
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
+  /// Who waits for a key is told that nobody may set it any more.
+  void abort(std::string_view why) noexcept override;
 
  private:
-  std::mutex mutex_;
+  std::mutex mutex_; // of what follows
   std::condition_variable changed_;
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, std::int64_t, std::less<>> counters_;
+  bool aborted_ = false;
+  std::string why_;
 };
 
 } // namespace triax::control

@@ -2,6 +2,8 @@
 #include "train/rank.hpp"
 
 #include <cmath>
+#include <mutex>
+#include <optional>
 #include <set>
 
 #include "data/dataset.hpp"
@@ -43,7 +45,7 @@ Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, 
 } // namespace
 
 // In the order in which members are made; they go the other way round.
-struct Rank::Impl {
+struct Rank::Impl final : control::AbortFlag::Listener {
   Impl(const config::RunConfig& config, const Layout& ranks, int number, Store& store, Log& log,
        const RankOptions& given)
       : run(config),
@@ -53,16 +55,26 @@ struct Rank::Impl {
         prepared(config, ranks, number, plugins, schedule_for(config, plugins, given)),
         device(make_device(plugins.kernels())),
         stream(device->make_stream("compute")) {
+    if (options.abort) listening.emplace(*options.abort, *this);
+    try {
+      start(number, store);
+    } catch (const std::exception& error) {
+      // Before the groups go: the others must hear of the cause first, not of a rank that left.
+      if (options.abort) options.abort->raise(number, error.what());
+      throw;
+    }
+  }
+
+  void start(int number, Store& store) {
     plugins.kernels().start(*device);
     join_groups(number, store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
-    for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), config.kernels.name, refusal.hint());
-    prepared.state->allocate(*device, *stream, plan.scratch, config.train.seed);
+    for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
+    prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation},
-        executor::ExecutorSettings{config.optimizer_core.weight_decay, config.train.clip_grad,
-                                   config.train.stall_timeout_s});
+        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s});
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
   }
@@ -73,10 +85,22 @@ struct Rank::Impl {
       if (axis.size == 1) continue;
       CommBackend& backend = plugins.comm(axis.name);
       if (started.insert(run.comm.at(axis.name).table).second) backend.start(*device);
-      communicators.push_back(
-          backend.join(layout.group(number, axis.name), store, deadline_in(run.train.stall_timeout_s)));
-      groups.set(axis.name, communicators.back().get());
+      groups.set(axis.name,
+                 &add(backend.join(layout.group(number, axis.name), store, deadline_in(run.train.stall_timeout_s))));
     }
+  }
+
+  Communicator& add(std::unique_ptr<Communicator> joined) {
+    const std::lock_guard lock(mutex);
+    communicators.push_back(std::move(joined));
+    if (device->interrupt().raised()) communicators.back()->abort(device->interrupt().reason());
+    return *communicators.back();
+  }
+
+  void abort(std::string_view why) noexcept override {
+    device->interrupt().raise(why); // first: its reason is the one that waits throw
+    const std::lock_guard lock(mutex);
+    for (const std::unique_ptr<Communicator>& communicator : communicators) communicator->abort(why);
   }
 
   executor::BatchSource& source(const std::filesystem::path& prefix, executor::BatchSource* given,
@@ -93,12 +117,14 @@ struct Rank::Impl {
   Preparation prepared;
   std::unique_ptr<Device> device;
   std::unique_ptr<Stream> stream;
+  std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
   Groups groups;
   std::unique_ptr<executor::Executor> walker;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   std::int64_t steps = 0;
+  std::optional<control::AbortFlag::Listening> listening; // ends first
 };
 
 Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,
@@ -147,6 +173,10 @@ const RankParameter& Rank::parameter(std::string_view name) const {
 
 void Rank::weights_changed() {
   impl_->prepared.state->refresh_working(*impl_->device, *impl_->stream);
+}
+
+void Rank::abort(std::string_view why) noexcept {
+  impl_->abort(why);
 }
 
 std::int64_t Rank::steps_done() const {

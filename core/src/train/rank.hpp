@@ -1,6 +1,7 @@
 // One rank of a training run, as an object: its plugins' objects, device, groups, stages, data and executor.
 //
-// Threads: made, used and destroyed on one thread, the rank's main thread; many ranks may live in one process.
+// Threads: made, used and destroyed on one thread, the rank's main thread; abort() may come from any. Many ranks may live
+// in one process.
 // Ownership: owns what it makes; run, layout, store, log and the sources of RankOptions must outlive it.
 // Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws Error; a throw
 // before the optimizer's part of step() leaves the weights of the step before.
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "control/abort_flag.hpp"
 #include "executor/batch_source.hpp"
 #include "executor/walk_observer.hpp"
 #include "report/step_record.hpp"
@@ -56,6 +58,9 @@ struct RankOptions {
   const Schedule* schedule = nullptr;        // rows to run in place of the scheduler's
   executor::WalkObserver* observer = nullptr;
   int threads = 0; // CPU threads for this rank; 0: all cores this process may use
+  /// Told of a failure while the rank is made, before its groups go; and heard from then on, so that another rank's
+  /// failure ends this one's waits. Null: neither.
+  control::AbortFlag* abort = nullptr;
 };
 
 class Rank {
@@ -77,6 +82,9 @@ class Rank {
   const RankParameter& parameter(std::string_view name) const;
   /// After writing into a master view: brings the working copies, where there are any, up to date.
   void weights_changed();
+
+  /// Makes what the rank waits for, now or later, fail with `why`, here and in its groups. Any thread.
+  void abort(std::string_view why) noexcept;
 
   std::int64_t steps_done() const;
   std::int64_t sequence() const; // tokens of a sample

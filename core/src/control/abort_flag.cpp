@@ -1,0 +1,41 @@
+#include "control/abort_flag.hpp"
+
+#include "triax/text.hpp"
+
+namespace triax::control {
+
+AbortFlag::Listening::Listening(AbortFlag& flag, Listener& listener) : flag_(flag), listener_(listener) {
+  const std::lock_guard lock(flag_.mutex_);
+  flag_.listeners_.push_back(&listener_);
+  if (flag_.rank_ >= 0) listener_.abort(flag_.reason_);
+}
+
+AbortFlag::Listening::~Listening() {
+  const std::lock_guard lock(flag_.mutex_);
+  std::erase(flag_.listeners_, &listener_);
+}
+
+bool AbortFlag::raise(int rank, std::string_view why) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (rank_ >= 0) return rank_ == rank;
+  rank_ = rank;
+  try {
+    reason_ = text("rank {} failed: {}", rank, why);
+  } catch (...) { // out of memory: told without its text is better than not told
+    reason_.clear();
+  }
+  for (Listener* listener : listeners_) listener->abort(reason_);
+  return true;
+}
+
+bool AbortFlag::raised() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return rank_ >= 0;
+}
+
+std::string AbortFlag::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+} // namespace triax::control

@@ -1,0 +1,61 @@
+// Who is told of the first failure, and whose failure counts.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "control/abort_flag.hpp"
+
+namespace triax::control {
+namespace {
+
+using ::testing::ElementsAre;
+
+class Notes final : public AbortFlag::Listener {
+ public:
+  void abort(std::string_view why) noexcept override { told.emplace_back(why); }
+  std::vector<std::string> told;
+};
+
+TEST(AbortFlag, TheFirstFailureCountsAndIsToldToAllListeners) {
+  AbortFlag flag;
+  Notes first, second, gone;
+  const AbortFlag::Listening to_first(flag, first), to_second(flag, second);
+  { const AbortFlag::Listening to_gone(flag, gone); }
+  EXPECT_FALSE(flag.raised());
+  EXPECT_TRUE(flag.raise(2, "no memory"));
+  EXPECT_FALSE(flag.raise(0, "rank 2 went"));
+  EXPECT_TRUE(flag.raise(2, "and once more, where it is caught"));
+  EXPECT_TRUE(flag.raised());
+  EXPECT_EQ(flag.reason(), "rank 2 failed: no memory");
+  EXPECT_THAT(first.told, ElementsAre("rank 2 failed: no memory"));
+  EXPECT_THAT(second.told, ElementsAre("rank 2 failed: no memory"));
+  EXPECT_THAT(gone.told, ElementsAre());
+}
+
+TEST(AbortFlag, WhoListensTooLateIsToldAtOnce) {
+  AbortFlag flag;
+  flag.raise(1, "no memory");
+  Notes late;
+  const AbortFlag::Listening listening(flag, late);
+  EXPECT_THAT(late.told, ElementsAre("rank 1 failed: no memory"));
+}
+
+TEST(AbortFlag, OneOfManyThreadsIsTheFirst) {
+  AbortFlag flag;
+  std::atomic<int> causes = 0;
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 4; ++rank)
+    ranks.emplace_back([&, rank] {
+      Notes notes;
+      const AbortFlag::Listening listening(flag, notes);
+      if (flag.raise(rank, "at once")) ++causes;
+      EXPECT_EQ(notes.told.size(), 1u);
+    });
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(causes, 1);
+}
+
+} // namespace
+} // namespace triax::control
