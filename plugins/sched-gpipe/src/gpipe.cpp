@@ -11,7 +11,7 @@ class GPipe final : public Scheduler {
   Support supports(const PipelineShape& shape) const override {
     if (shape.chunks != 1)
       return Support::no("parallel.chunks = {}: sched-gpipe gives each pipeline rank one chunk", shape.chunks)
-          .hint("use parallel.chunks 1, or a scheduler that interleaves chunks");
+          .hint("use parallel.chunks 1, or sched-interleaved");
     return Support::yes();
   }
 

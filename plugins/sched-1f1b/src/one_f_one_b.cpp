@@ -1,0 +1,42 @@
+// sched-1f1b: one forward, one backward (PipeDream-Flush; Narayanan et al., SC'21, section 2.2.1).
+// Bubble over ideal (p-1)/m, as GPipe's; in flight on stage i: min(m, p-i) microbatches instead of m.
+#include <algorithm>
+#include <triax/plugin.hpp>
+#include <triax/scheduler.hpp>
+
+namespace {
+using namespace triax;
+
+class OneForwardOneBackward final : public Scheduler {
+ public:
+  Support supports(const PipelineShape& shape) const override {
+    if (shape.chunks != 1)
+      return Support::no("parallel.chunks = {}: sched-1f1b gives each pipeline rank one chunk", shape.chunks)
+          .hint("use parallel.chunks 1, or sched-interleaved");
+    return Support::yes();
+  }
+
+  Schedule rows(const PipelineShape& shape) const override {
+    Schedule schedule(shape, one_stage_per_rank(shape));
+    const int microbatches = shape.microbatches;
+    for (int rank = 0; rank < shape.pipeline; ++rank) {
+      auto& row = schedule.row(rank);
+      // Warm-up: as many forwards as there are stages behind this one; the last stage begins with the steady state.
+      const int warmup = std::min(microbatches, shape.pipeline - 1 - rank);
+      for (int mb = 0; mb < warmup; ++mb) row.push_back(forward(rank, mb));
+      // Steady state: each forward is paid for with the oldest backward.
+      for (int mb = warmup; mb < microbatches; ++mb) {
+        row.push_back(forward(rank, mb));
+        row.push_back(backward(rank, mb - warmup));
+      }
+      // Cool-down: the backwards of what the warm-up left in flight.
+      for (int mb = microbatches - warmup; mb < microbatches; ++mb) row.push_back(backward(rank, mb));
+    }
+    return schedule;
+  }
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Scheduler, OneForwardOneBackward, "sched-1f1b", "0.1.0",
+             "one forward, one backward (PipeDream-Flush)", nullptr)

@@ -1,0 +1,45 @@
+// A scheduler through its plugin's door, and its rows as text.
+//
+// Threads: one. Ownership: owns the scheduler. Blocking: loading reads a file. For programs made by triax_add_test,
+// which tells where plugins lie; name the plugin's target under DEPENDS.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plugin/loader.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::test {
+
+class LoadedScheduler {
+ public:
+  explicit LoadedScheduler(const std::string& name)
+      : scheduler_(plugin::create<Scheduler>(
+            plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
+                         Scheduler::kKind),
+            {options_, null_log(), layout_, 0, 1})) {}
+  const Scheduler& operator*() const { return *scheduler_; }
+  const Scheduler* operator->() const { return scheduler_.get(); }
+
+ private:
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  plugin::Instance<Scheduler> scheduler_;
+};
+
+/// "0F0 0F1 0B0 0B1"
+inline std::string row_text(const Schedule& schedule, int rank) {
+  std::string text;
+  for (const Action& action : schedule.row(rank)) text += (text.empty() ? "" : " ") + to_text(action);
+  return text;
+}
+
+inline std::vector<std::string> row_texts(const Schedule& schedule) {
+  std::vector<std::string> out;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) out.push_back(row_text(schedule, rank));
+  return out;
+}
+
+} // namespace triax::test
