@@ -4,6 +4,8 @@
 
 namespace triax::control {
 
+AbortFlag::Listener::~Listener() = default;
+
 AbortFlag::Listening::Listening(AbortFlag& flag, Listener& listener) : flag_(flag), listener_(listener) {
   const std::lock_guard lock(flag_.mutex_);
   flag_.listeners_.push_back(&listener_);

@@ -16,11 +16,9 @@ class AbortFlag {
  public:
   class Listener {
    public:
+    virtual ~Listener();
     /// Any thread. Soon after, whatever the listener waits for has to fail with `why`.
     virtual void abort(std::string_view why) noexcept = 0;
-
-   protected:
-    ~Listener() = default;
   };
 
   /// Tells the listener for as long as this object lives; at once if the flag has been raised.
