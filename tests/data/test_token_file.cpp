@@ -204,6 +204,46 @@ TEST(TokenFile, RefusesFilesThatWereCutOff) {
   }
 }
 
+/// As another process may do it while a run reads samples.
+TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
+  const TempFolder folder;
+  write_tokens(folder / "d", 8, std::vector<std::uint16_t>(40'000, 3)); // many pages
+  const TokenFile file(folder / "d");
+  std::filesystem::resize_file(folder / "d.bin", 10'000);
+  std::vector<std::int32_t> sample(100);
+  file.read(4'900, sample); // what is left is read
+  EXPECT_EQ(sample.back(), 3);
+  const auto error_of = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "(no error)";
+  };
+  EXPECT_EQ(error_of([&] { file.read(4'950, sample); }),
+            (folder / "d.bin").string() +
+                ": is 10000 bytes long, and was 80000 when it was opened: bytes 9900 to 10100 are not there\n"
+                "  it was cut off while in use: bring it back whole, then start again");
+  EXPECT_THAT(error_of([&] { file.read(30'000, sample); }), HasSubstr("bytes 60000 to 60200 are not there"));
+  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: is 10000 bytes long, and was 80000"));
+  EXPECT_THAT(error_of([&] { file.first_outside(257); }), HasSubstr("d.bin: is 10000 bytes long, and was 80000"));
+}
+
+TEST(TokenFile, ReadsAnIndexOfManyBlocks) {
+  const TempFolder folder;
+  constexpr int kDocuments = 50'000;
+  std::vector<std::int64_t> documents(kDocuments + 1);
+  std::iota(documents.begin(), documents.end(), 0);
+  MegatronIndex index(8, 2, std::vector<std::int32_t>(kDocuments, 1), documents);
+  write_file(folder / "d.bin", raw_bytes(std::vector<std::uint16_t>(kDocuments, 3)));
+  write_file(folder / "d.idx", index.bytes());
+  EXPECT_EQ(TokenFile(folder / "d").tokens(), kDocuments);
+  index.pointers[40'000] = 7;
+  write_file(folder / "d.idx", index.bytes());
+  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("pointer of sequence 40000 is 7"));
+}
+
 TEST(TokenFile, RefusesMultimodalDatasetsAsSuch) {
   const TempFolder folder;
   write_file(folder / "d.bin", std::string(4, '\0'));

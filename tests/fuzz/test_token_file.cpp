@@ -41,13 +41,16 @@ void change(std::string& bytes, std::mt19937_64& random) {
   }
 }
 
-/// The index alone, in a block of exactly its size: there the sanitizer sees every byte read beyond it, which it does
-/// not in a mapped file.
+/// The index alone, in a block of exactly its size: there every byte read beyond it is seen.
 bool index_accepted(const std::string& index, std::uint64_t bin_bytes) {
   const std::vector<std::byte> exact(reinterpret_cast<const std::byte*>(index.data()),
                                      reinterpret_cast<const std::byte*>(index.data()) + index.size());
+  const auto read_at = [&exact](std::uint64_t offset, std::span<std::byte> out) {
+    ASSERT_TRUE(offset <= exact.size() && out.size() <= exact.size() - offset) << offset << " + " << out.size();
+    std::copy_n(exact.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  };
   try {
-    const TokenIndex read = read_token_index("d.idx", exact, "d.bin", bin_bytes);
+    const TokenIndex read = read_token_index("d.idx", exact.size(), read_at, "d.bin", bin_bytes);
     EXPECT_EQ(static_cast<std::uint64_t>(read.tokens) * bytes_of(read.type), bin_bytes);
     return true;
   } catch (const Error& error) {

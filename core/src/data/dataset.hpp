@@ -1,6 +1,7 @@
 // Token files and the samples drawn from them.
 //
-// Threads: read-only after opening; any thread. Ownership: maps the files for its lifetime. Blocking: page faults only.
+// Threads: read-only after opening; any thread. Ownership: keeps PREFIX.bin open for its lifetime. Blocking: reads.
+// Errors: Error naming the file, also where a file is cut off while it is in use.
 #pragma once
 
 #include <cstdint>

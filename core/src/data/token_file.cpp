@@ -1,10 +1,12 @@
-// TokenFile: PREFIX.bin mapped read-only, checked against PREFIX.idx.
+// TokenFile: PREFIX.bin, read piece by piece, checked against PREFIX.idx.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "data/dataset.hpp"
-#include "data/mapped_file.hpp"
+#include "data/input_file.hpp"
 #include "data/token_index.hpp"
 #include "data/tokenizer.hpp"
 #include "triax/error.hpp"
@@ -12,14 +14,16 @@
 namespace triax::data {
 
 struct TokenFile::Impl {
-  MappedFile bin;
+  InputFile bin;
   TokenIndex index;
 };
 
 namespace {
 
-/// Large enough for the compiler to vectorise the search for the extremes, small enough to stay in the cache.
+/// Tokens: large enough for the compiler to vectorise the search for the extremes, small enough to stay in the cache.
 constexpr std::int64_t kBlock = 1 << 14;
+/// Bytes read at a time into a sample: they lie on the stack, since reading samples does not allocate.
+constexpr std::size_t kPiece = 1 << 14;
 
 struct Extremes {
   std::int64_t smallest = 0, largest = 0;
@@ -36,14 +40,21 @@ Extremes extremes(const Token* begin, const Token* end) {
   return {static_cast<std::int64_t>(smallest), static_cast<std::int64_t>(largest)};
 }
 
+/// Tokens [offset, offset + out.size()) as the file has them.
+template <class Token>
+void read_tokens(const InputFile& bin, std::int64_t offset, std::span<Token> out) {
+  bin.read_at(static_cast<std::uint64_t>(offset) * sizeof(Token), std::as_writable_bytes(out));
+}
+
 /// Calls use(first token of the block, its extremes, begin, end) for one block after another until it returns false.
 template <class Token, class Use>
-void each_block(std::span<const std::byte> bytes, Use&& use) {
-  const auto* tokens = reinterpret_cast<const Token*>(bytes.data());
-  const auto count = static_cast<std::int64_t>(bytes.size() / sizeof(Token));
+void each_block(const InputFile& bin, std::int64_t count, Use&& use) {
+  std::vector<Token> block(static_cast<std::size_t>(std::min(count, kBlock)));
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-    const Token* end = tokens + std::min(begin + kBlock, count);
-    if (!use(begin, extremes(tokens + begin, end), tokens + begin, end)) return;
+    block.resize(static_cast<std::size_t>(std::min(count - begin, kBlock)));
+    read_tokens<Token>(bin, begin, block);
+    const Token *first = block.data(), *end = first + block.size();
+    if (!use(begin, extremes(first, end), first, end)) return;
   }
 }
 
@@ -52,9 +63,10 @@ void each_block(std::span<const std::byte> bytes, Use&& use) {
 TokenFile::TokenFile(const std::filesystem::path& prefix) {
   const std::filesystem::path index_file = beside(prefix, ".idx");
   const std::filesystem::path bin_file = beside(prefix, ".bin");
-  const MappedFile index(index_file, how_to_prepare(prefix));
-  MappedFile bin(bin_file, how_to_prepare(prefix));
-  const TokenIndex read = read_token_index(index_file, index.bytes(), bin_file, bin.bytes().size());
+  const InputFile index(index_file, how_to_prepare(prefix));
+  InputFile bin(bin_file, how_to_prepare(prefix));
+  const auto read_at = [&index](std::uint64_t offset, std::span<std::byte> out) { index.read_at(offset, out); };
+  const TokenIndex read = read_token_index(index_file, index.bytes(), read_at, bin_file, bin.bytes());
   impl_ = std::make_unique<Impl>(Impl{std::move(bin), read});
 }
 
@@ -69,7 +81,7 @@ std::int64_t TokenFile::largest() const {
   TRIAX_REQUIRE(tokens() > 0, "the largest of no tokens");
   return with_token_type(impl_->index.type, [this](auto token) {
     std::int64_t largest = std::numeric_limits<std::int64_t>::min();
-    each_block<decltype(token)>(impl_->bin.bytes(), [&](std::int64_t, Extremes block, auto, auto) {
+    each_block<decltype(token)>(impl_->bin, tokens(), [&](std::int64_t, Extremes block, auto, auto) {
       largest = std::max(largest, block.largest);
       return true;
     });
@@ -83,7 +95,7 @@ std::optional<TokenAt> TokenFile::first_outside(std::int64_t vocab) const {
     std::optional<TokenAt> found;
     if (std::numeric_limits<Token>::min() == 0 && std::cmp_less(std::numeric_limits<Token>::max(), vocab)) return found;
     each_block<Token>(
-        impl_->bin.bytes(), [&](std::int64_t first, Extremes block, const Token* begin, const Token* end) {
+        impl_->bin, tokens(), [&](std::int64_t first, Extremes block, const Token* begin, const Token* end) {
           if (block.smallest >= 0 && block.largest < vocab) return true;
           const Token* bad = std::find_if(
               begin, end, [vocab](Token id) { return std::cmp_less(id, 0) || std::cmp_greater_equal(id, vocab); });
@@ -102,9 +114,16 @@ void TokenFile::read(std::int64_t offset, std::int64_t count, std::int32_t* out,
   TRIAX_REQUIRE(offset >= 0 && count >= 0 && offset <= tokens() && count <= tokens() - offset,
                 "tokens [{}, {}) are outside a file of {}", offset, offset + count, tokens());
   with_token_type(impl_->index.type, [&](auto token) {
-    const auto* from = reinterpret_cast<const decltype(token)*>(impl_->bin.bytes().data()) + offset;
-    // NOLINTNEXTLINE(bugprone-signed-char-misuse): a signed char here is a number
-    for (std::int64_t i = 0; i < count; ++i) out[i * stride] = static_cast<std::int32_t>(from[i]);
+    using Token = decltype(token);
+    std::array<Token, kPiece / sizeof(Token)> piece;
+    for (std::int64_t done = 0; done < count;) {
+      const auto taken = std::min(count - done, static_cast<std::int64_t>(piece.size()));
+      read_tokens<Token>(impl_->bin, offset + done, std::span(piece).first(static_cast<std::size_t>(taken)));
+      std::int32_t* to = out + done * stride;
+      // NOLINTNEXTLINE(bugprone-signed-char-misuse): a signed char here is a number
+      for (std::int64_t i = 0; i < taken; ++i) to[i * stride] = static_cast<std::int32_t>(piece[i]);
+      done += taken;
+    }
   });
 }
 

@@ -1,8 +1,11 @@
 #include "data/token_index.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "triax/error.hpp"
 
@@ -12,12 +15,38 @@ namespace {
 
 constexpr const char* kCutOff = "it was cut off or is not whole: copy or prepare it again";
 
+using Header = std::array<std::byte, kIndexHeaderBytes>;
+
 template <class T>
-T load(std::span<const std::byte> bytes, std::uint64_t offset) {
+T load(const Header& bytes, std::size_t offset) {
   T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value); // the arrays of the format are not aligned
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
 }
+
+/// One array of the index, read in blocks from its front to its end.
+template <class T>
+class Column {
+ public:
+  Column(const ReadAt& read, std::uint64_t begin, std::uint64_t count) : read_(read), begin_(begin), count_(count) {}
+
+  T next() {
+    if (at_ == block_.size()) {
+      block_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kBlock, count_ - taken_)));
+      read_(begin_ + taken_ * sizeof(T), std::as_writable_bytes(std::span(block_)));
+      taken_ += block_.size();
+      at_ = 0;
+    }
+    return block_[at_++];
+  }
+
+ private:
+  static constexpr std::uint64_t kBlock = 1 << 14;
+  const ReadAt& read_;
+  std::uint64_t begin_, count_, taken_ = 0; // taken_: of the file, up to the end of the block
+  std::vector<T> block_;
+  std::size_t at_ = 0;
+};
 
 std::string printable(std::span<const std::byte> bytes) {
   std::string out;
@@ -30,22 +59,25 @@ std::string printable(std::span<const std::byte> bytes) {
 
 class Reader {
  public:
-  Reader(const std::filesystem::path& file, std::span<const std::byte> index) : where_(file.string()), index_(index) {}
+  Reader(const std::filesystem::path& file, std::uint64_t bytes, const ReadAt& read)
+      : where_(file.string()), bytes_(bytes), read_(read) {}
 
   TokenIndex header() {
-    if (index_.size() < kIndexHeaderBytes) {
-      fail(text("is {} bytes long; the header of an index alone has {}", index_.size(), kIndexHeaderBytes), kCutOff);
+    if (bytes_ < kIndexHeaderBytes) {
+      fail(text("is {} bytes long; the header of an index alone has {}", bytes_, kIndexHeaderBytes), kCutOff);
     }
-    if (std::memcmp(index_.data(), kIndexMagic.data(), kIndexMagic.size()) != 0) {
-      fail(text("begins with \"{}\", not with MMIDIDX", printable(index_.first(kIndexMagic.size()))),
+    Header header{};
+    read_(0, header);
+    if (std::memcmp(header.data(), kIndexMagic.data(), kIndexMagic.size()) != 0) {
+      fail(text("begins with \"{}\", not with MMIDIDX", printable(std::span(header).first(kIndexMagic.size()))),
            "Triax reads Megatron's indexed datasets (mmap, version 1)");
     }
-    const auto version = load<std::uint64_t>(index_, 9);
+    const auto version = load<std::uint64_t>(header, 9);
     if (version != kIndexVersion) fail(text("version is {}; Triax reads version {}", version, kIndexVersion));
     TokenIndex out;
-    out.type = token_type(load<std::uint8_t>(index_, 17));
-    sequences_ = load<std::uint64_t>(index_, 18);
-    documents_ = load<std::uint64_t>(index_, 26);
+    out.type = token_type(load<std::uint8_t>(header, 17));
+    sequences_ = load<std::uint64_t>(header, 18);
+    documents_ = load<std::uint64_t>(header, 26);
     check_length();
     out.sequences = static_cast<std::int64_t>(sequences_);
     return out;
@@ -54,12 +86,13 @@ class Reader {
   /// Sum of the sizes, at most one sequence above `limit`; each pointer must be where the sequences before it end.
   std::int64_t tokens(TokenType type, std::int64_t limit) const {
     const auto width = static_cast<std::int64_t>(bytes_of(type));
-    const std::uint64_t pointers = kIndexHeaderBytes + 4 * sequences_;
+    Column<std::int32_t> sizes(read_, kIndexHeaderBytes, sequences_);
+    Column<std::int64_t> pointers(read_, kIndexHeaderBytes + 4 * sequences_, sequences_);
     std::int64_t total = 0;
     for (std::uint64_t i = 0; i < sequences_; ++i) {
-      const auto size = load<std::int32_t>(index_, kIndexHeaderBytes + 4 * i);
+      const auto size = sizes.next();
       if (size < 0) fail(text("size of sequence {} is {}: it cannot be negative", i, size));
-      const auto pointer = load<std::int64_t>(index_, pointers + 8 * i);
+      const auto pointer = pointers.next();
       if (pointer != total * width) {
         fail(text("pointer of sequence {} is {}, but the sequences before it end at byte {}", i, pointer,
                   total * width));
@@ -71,10 +104,10 @@ class Reader {
   }
 
   void check_documents() const {
-    const std::uint64_t begin = kIndexHeaderBytes + 12 * sequences_;
+    Column<std::int64_t> indices(read_, kIndexHeaderBytes + 12 * sequences_, documents_);
     std::int64_t before = 0;
     for (std::uint64_t i = 0; i < documents_; ++i) {
-      const auto document = load<std::int64_t>(index_, begin + 8 * i);
+      const auto document = indices.next();
       if (i == 0 && document != 0) fail(text("document index 0 is {}: it must be 0", document));
       if (document < before) fail(text("document index {} is {}, after {}: it must not fall", i, document, before));
       before = document;
@@ -101,7 +134,7 @@ class Reader {
   }
 
   void check_length() const {
-    const std::uint64_t room = index_.size() - kIndexHeaderBytes;
+    const std::uint64_t room = bytes_ - kIndexHeaderBytes;
     // Bounded first, so that a count of any size cannot overflow the sum.
     const bool fits = sequences_ <= room / 12 && documents_ <= room / 8;
     if (fits && 12 * sequences_ + 8 * documents_ == room) return;
@@ -110,21 +143,22 @@ class Reader {
       fail(text("has a mode for each of its {} sequences: a multimodal dataset", sequences_),
            "prepare a dataset of text alone");
     }
-    fail(text("is {} bytes long, which {} sequences and {} document indices do not give", index_.size(), sequences_,
+    fail(text("is {} bytes long, which {} sequences and {} document indices do not give", bytes_, sequences_,
               documents_),
          kCutOff);
   }
 
   std::string where_;
-  std::span<const std::byte> index_;
+  std::uint64_t bytes_;
+  const ReadAt& read_;
   std::uint64_t sequences_ = 0, documents_ = 0;
 };
 
 } // namespace
 
-TokenIndex read_token_index(const std::filesystem::path& file, std::span<const std::byte> index,
+TokenIndex read_token_index(const std::filesystem::path& file, std::uint64_t index_bytes, const ReadAt& read,
                             const std::filesystem::path& bin_file, std::uint64_t bin_bytes) {
-  Reader reader(file, index);
+  Reader reader(file, index_bytes, read);
   TokenIndex out = reader.header();
   const auto limit = static_cast<std::int64_t>(bin_bytes / bytes_of(out.type));
   out.tokens = reader.tokens(out.type, limit);

@@ -1,11 +1,12 @@
 // Reads and checks PREFIX.idx.
 //
-// Threads: any; a pure function. Ownership: values. Blocking: reads all of the index once.
+// Threads: any. Ownership: values. Blocking: reads all of the index once, in pieces: memory is constant.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 
 #include "data/token_format.hpp"
@@ -18,9 +19,12 @@ struct TokenIndex {
   std::int64_t tokens = 0; // of all sequences
 };
 
+/// Fills `out` with the bytes of the index from `offset` on.
+using ReadAt = std::function<void(std::uint64_t offset, std::span<std::byte> out)>;
+
 /// Throws Error naming file, field and values wherever the index contradicts its format, itself, or the length of
-/// PREFIX.bin. Any bytes are safe to pass.
-TokenIndex read_token_index(const std::filesystem::path& file, std::span<const std::byte> index,
+/// PREFIX.bin. Any bytes are safe to pass: `read` is called for the first `index_bytes` only.
+TokenIndex read_token_index(const std::filesystem::path& file, std::uint64_t index_bytes, const ReadAt& read,
                             const std::filesystem::path& bin_file, std::uint64_t bin_bytes);
 
 } // namespace triax::data
