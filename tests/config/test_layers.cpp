@@ -56,6 +56,55 @@ TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {
   EXPECT_EQ(loaded.run->train.seed, 3u);
 }
 
+/// Twice as many ways lead to each level as to the one before it.
+TEST(Layers, AFileThatIsIncludedOnManyWaysIsReadOnce) {
+  Workspace space;
+  space.write("0.toml", "[train]\nseed = 3\n");
+  for (int level = 1; level <= 60; ++level) {
+    const std::string below = "\"" + std::to_string(level - 1) + ".toml\"";
+    space.write(std::to_string(level) + ".toml", "include = [" + below + ", " + below + "]\n");
+  }
+  const Loaded loaded = space.load("include = [\"60.toml\"]\n");
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(shown(loaded, "train.seed"), "3 # 0.toml:2:8");
+}
+
+TEST(Layers, AFileThatIsIncludedAgainHasTheLaterPlace) {
+  Workspace space;
+  space.write("base.toml", "[train]\nseed = 1\nclip_grad = 1.0\n");
+  space.write("a.toml", "include = [\"base.toml\"]\n[train]\nseed = 2\nclip_grad = 2.0\nstall_timeout_s = 2\n");
+  space.write("b.toml", "include = [\"./base.toml\"]\n[train]\nclip_grad = 3.0\n");
+  const Loaded loaded = space.load("include = [\"a.toml\", \"b.toml\"]\n");
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(shown(loaded, "train.seed"), "1 # base.toml:2:8");
+  EXPECT_EQ(shown(loaded, "train.clip_grad"), "3.0 # b.toml:3:13");
+  EXPECT_EQ(shown(loaded, "train.stall_timeout_s"), "2.0 # a.toml:5:19");
+}
+
+/// base's key is not dropped where base, included again, names the plugin again.
+TEST(Layers, APluginNamedAgainByTheSameFileDropsWhatStandsBetween) {
+  Workspace space;
+  space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\n");
+  space.write("a.toml", "include = [\"base.toml\"]\n[comm]\nplugin = \"comm-beta\"\nwindow = 8\n");
+  space.tables.erase("comm");
+  const Loaded loaded = space.load("include = [\"a.toml\", \"base.toml\"]\n");
+  ASSERT_THAT(texts(loaded), IsEmpty());
+  EXPECT_THAT(loaded.dropped, ElementsAre("comm.window = 8 (a.toml:4:1), a key of comm-beta"));
+  EXPECT_EQ(shown(loaded, "comm.timeout_s"), "5 # base.toml:3:13");
+}
+
+/// Its paths begin beside the link.
+TEST(Layers, ALinkToAFileIsAFileOfItsOwn) {
+  Workspace space;
+  space.write("base.toml", "[data]\npath = \"text\"\n");
+  for (const char* ending : {".bin", ".idx"}) space.write(std::string("deep/text") + ending, "");
+  space.write("deep/text.json", R"({"tokenizer": "byte", "vocab": 300})");
+  std::filesystem::create_symlink("../base.toml", space.path("deep/link.toml"));
+  space.tables.erase("data");
+  EXPECT_EQ(space.load("include = [\"base.toml\", \"deep/link.toml\"]\n").run->vocab, 300);
+  EXPECT_EQ(space.load("include = [\"deep/link.toml\", \"base.toml\"]\n").run->vocab, 257);
+}
+
 TEST(Layers, AnIncludeThatCannotBeReadIsTheFaultOfItsLine) {
   Workspace space;
   EXPECT_THAT(texts(space.load("include = [\"missing.toml\"]\n")),

@@ -17,40 +17,69 @@ struct Layer {
   bool flag = false;
 };
 
-/// Reads a file after the files that it includes.
+/// The folder as it is, and the file by its own name: a link to a file elsewhere has its paths begin beside the link.
+std::filesystem::path identity(const std::filesystem::path& file) {
+  std::error_code unreadable; // said when it is read
+  const std::filesystem::path folder =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(file).parent_path(), unreadable);
+  return folder / file.filename();
+}
+
+/// Reads a file and the files that it includes, each once, however often it is included.
 class Reader {
  public:
   explicit Reader(Refusals& refusals) : refusals_(refusals) {}
 
-  void read(const std::filesystem::path& file, const std::string& shown) {
+  /// The layers from the first, over which all others are laid, to the file itself.
+  std::vector<Layer> read(const std::filesystem::path& file, const std::string& shown) {
+    std::vector<Layer> out;
     try {
-      read_includes(read_document(file, shown, 0), file, shown);
+      place(read_file(file, shown), out);
     } catch (const Error& error) {
       refusals_.add_text({shown}, error.what());
     }
+    std::reverse(out.begin(), out.end());
+    for (std::size_t i = 0; i < out.size(); ++i) number(out[i].document, static_cast<int>(i));
+    return out;
   }
-
-  void add(Layer layer) { layers_.push_back(std::move(layer)); }
-  std::vector<Layer>& layers() { return layers_; }
 
  private:
   struct Open {
     std::filesystem::path file;
     std::string shown;
   };
+  struct File {
+    Layer layer;
+    std::vector<File*> includes; // in the order in which they are written
+    bool placed = false;
+  };
 
-  void read_includes(Document document, const std::filesystem::path& file, const std::string& shown) {
+  /// From the last layer to the first. A file that is included again and again has the place that its last inclusion
+  /// gives it: what it says wins over all that is included before that.
+  void place(File& file, std::vector<Layer>& out) {
+    if (std::exchange(file.placed, true)) return;
+    out.push_back(std::move(file.layer));
+    for (auto include = file.includes.rbegin(); include != file.includes.rend(); ++include) place(**include, out);
+  }
+
+  File& read_file(const std::filesystem::path& file, const std::string& shown) {
+    const std::filesystem::path name = identity(file);
+    const auto known = files_.find(name);
+    if (known != files_.end()) return known->second;
+    File read{{read_document(file, shown, 0), file.parent_path()}, {}};
+    std::vector<Entry>& entries = read.layer.document.entries;
     std::error_code unreadable; // it has just been read
     open_.push_back({std::filesystem::weakly_canonical(file, unreadable), shown});
-    const auto include = std::find_if(document.entries.begin(), document.entries.end(),
+    const auto include = std::find_if(entries.begin(), entries.end(),
                                       [](const Entry& entry) { return entry.table.empty() && entry.key == "include"; });
-    if (include != document.entries.end()) {
-      for (const Written& item : names_of(include->value)) read_include(item, file, shown);
-      document.entries.erase(include);
+    if (include != entries.end()) {
+      for (const Written& item : names_of(include->value)) {
+        if (File* included = read_include(item, file, shown)) read.includes.push_back(included);
+      }
+      entries.erase(include);
     }
     open_.pop_back();
-    number(document, static_cast<int>(layers_.size()));
-    add({std::move(document), file.parent_path()});
+    return files_.emplace(name, std::move(read)).first->second;
   }
 
   std::vector<Written> names_of(const Written& value) {
@@ -63,7 +92,8 @@ class Reader {
     return {};
   }
 
-  void read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
+  /// Null, and a refusal, where there is nothing to read.
+  File* read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
     const std::filesystem::path file = from.parent_path() / name.text;
     const std::string shown = (std::filesystem::path(from_shown).parent_path() / name.text).lexically_normal().string();
     std::error_code unreadable; // said when it is read
@@ -74,10 +104,10 @@ class Reader {
       std::string chain;
       for (auto open = again; open != open_.end(); ++open) chain.append(open->shown).append(" includes ");
       refusals_.add(name.at, text("includes go round in a circle: {}{}", chain, again->shown));
-      return;
+      return nullptr;
     }
     try {
-      read_includes(read_document(file, shown, 0), file, shown);
+      return &read_file(file, shown);
     } catch (const Error& error) {
       // What is wrong inside the file has its own line; a file that cannot be read is the fault of this one.
       const bool inside = error.where() != shown;
@@ -87,6 +117,7 @@ class Reader {
         refusals_.add(name.at, text("include \"{}\" {}", name.text, error.message()), error.hint());
       }
     }
+    return nullptr;
   }
 
   static void number(Document& document, int layer) {
@@ -100,7 +131,7 @@ class Reader {
 
   Refusals& refusals_;
   std::vector<Open> open_;
-  std::vector<Layer> layers_;
+  std::map<std::filesystem::path, File> files_; // its nodes do not move
 };
 
 /// A plugin's name is compared before the types of keys are known.
@@ -193,14 +224,11 @@ const Setting* Layers::find(const std::string& table, const std::string& key) co
 Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals) {
   Layers out;
   out.shown = file.string();
-  Reader reader(refusals);
-  reader.read(file, out.shown);
-  out.main = static_cast<int>(reader.layers().size()) - 1;
-  for (const Override& flag : overrides) {
-    reader.add(flag_layer(flag, static_cast<int>(reader.layers().size())));
-  }
+  std::vector<Layer> layers = Reader(refusals).read(file, out.shown);
+  out.main = static_cast<int>(layers.size()) - 1;
+  for (const Override& flag : overrides) layers.push_back(flag_layer(flag, static_cast<int>(layers.size())));
   Merger merger(out);
-  for (const Layer& layer : reader.layers()) merger.lay(layer);
+  for (const Layer& layer : layers) merger.lay(layer);
   return out;
 }
 
