@@ -17,8 +17,8 @@ class ToyRank {
       : model(toy), optimizer(std::move(traits)) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
-    training = schedule::lower(rows, shape, 0);
-    evaluation = schedule::lower_forward_only(rows, shape, 0);
+    training = schedule::lower(rows, shape).front();
+    evaluation = schedule::lower_forward_only(rows, shape).front();
     const executor::RankRequest request{model,
                                         optimizer,
                                         LayerContext{layout, 0, 2, 5},
@@ -34,7 +34,7 @@ class ToyRank {
   void walk(const schedule::Program& program) {
     const Groups nobody;
     for (const schedule::ProgramAction& action : program.actions()) {
-      if (action.microbatch < 0) continue;
+      if (!schedule::runs_layers(action.kind)) continue;
       const executor::MicrobatchViews& batch = state->batches().of(action.microbatch);
       PlanKernels kernels(none);
       state->stage(action.stage).run(action, {*device, kernels, *stream, {}, nobody, batch.samples}, batch);

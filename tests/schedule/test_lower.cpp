@@ -21,7 +21,7 @@ std::string labels(const Program& program) {
 }
 
 Program lowered(const PipelineShape& shape, const std::string& row) {
-  return lower(schedule_of(shape, std::vector<int>(static_cast<std::size_t>(shape.stages()), 0), {row}), shape, 0);
+  return lower(schedule_of(shape, std::vector<int>(static_cast<std::size_t>(shape.stages()), 0), {row}), shape).front();
 }
 
 TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
@@ -103,7 +103,8 @@ TEST(Lower, StagesOfOneRankHandOverThroughSlots) {
 TEST(Lower, ForwardOnlyNeedsOneSlot) {
   const PipelineShape shape{1, 2, 3};
   const Program program =
-      lower_forward_only(schedule_of(shape, {0, 0}, {"0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2"}), shape, 0);
+      lower_forward_only(schedule_of(shape, {0, 0}, {"0F0 1F0 0F1 1F1 0F2 1F2 1B0 1B1 1B2 0B0 0B1 0B2"}), shape)
+          .front();
   EXPECT_EQ(labels(program), "0F0 1F0 0F1 1F1 0F2 1F2");
   for (const Pool pool : {Pool::stash_i, Pool::stash_w}) EXPECT_EQ(program.slots(0, pool), 1);
   EXPECT_EQ(program.slots(1, Pool::input_w), 1);
@@ -118,10 +119,61 @@ TEST(Lower, LabelsStayWhereTheyAreWhenTheProgramMoves) {
   EXPECT_STREQ(label, "0B0");
 }
 
-TEST(Lower, ARankHoldsAllStagesForNow) {
-  const PipelineShape shape{2, 1, 1};
-  const Schedule rows = schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1B0"});
-  EXPECT_THROW(lower(rows, shape, 0), Error);
+// Figure 4 of Narayanan et al. (SC'21) in small: 1F1B, two ranks, three microbatches. A rank posts a receive before the
+// compute action during which the other end produces it.
+TEST(Lower, TransfersFollowOneGlobalOrder) {
+  const PipelineShape shape{2, 1, 3};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"}), shape);
+  EXPECT_EQ(
+      labels(programs[0]),
+      "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0F2 0RECV_B1 0SEND_F2 0B1 0RECV_B2 0B2 0REDUCE_GRAD REDUCE_TIED NORM "
+      "OPT_STEP");
+  EXPECT_EQ(
+      labels(programs[1]),
+      "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1RECV_F2 1F2 1B2 1SEND_B2 1REDUCE_GRAD REDUCE_TIED NORM "
+      "OPT_STEP");
+}
+
+std::vector<std::string> waits(const Program& program, std::size_t at) {
+  std::vector<std::string> out;
+  for (const ActionId waited : program.actions()[at].waits) out.emplace_back(program.label(waited));
+  return out;
+}
+
+std::size_t position(const Program& program, const std::string& label) {
+  for (std::size_t at = 0; at < program.actions().size(); ++at)
+    if (program.label(static_cast<ActionId>(at)) == label) return at;
+  throw std::runtime_error("no " + label);
+}
+
+TEST(Lower, WhoeverNeedsATransferWaitsForItOnce) {
+  const PipelineShape shape{2, 1, 3};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0F2 0I0 0I1 0I2 0W0 0W1 0W2", "1F0 1F1 1F2 1I0 1I1 1I2 1W0 1W1 1W2"}),
+            shape);
+  const auto of = [&programs](std::size_t rank, const std::string& label) {
+    return waits(programs[rank], position(programs[rank], label));
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(of(1, "1F0"), ElementsAre("1RECV_F0"));
+  EXPECT_THAT(of(1, "1I0"), ElementsAre()); // its forward has waited
+  EXPECT_THAT(of(0, "0I1"), ElementsAre("0RECV_B1"));
+  EXPECT_THAT(of(0, "0F1"), ElementsAre());
+  EXPECT_THAT(of(0, "0F2"), ElementsAre("0SEND_F0")); // the slot of microbatch 0
+  EXPECT_THAT(of(0, "REDUCE_TIED"), ElementsAre("0SEND_F1", "0SEND_F2", "0REDUCE_GRAD"));
+  EXPECT_EQ(programs[0].slots(0, Pool::output), 2); // one is sent while the next is made
+  EXPECT_EQ(programs[1].slots(1, Pool::output), 0);
+  EXPECT_EQ(programs[1].slots(1, Pool::input_gradient), 2);
+}
+
+TEST(Lower, NeighboursOnOneRankHandOverAndOthersSend) {
+  const PipelineShape shape{2, 2, 1};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 1, 1, 0}, {"0F0 3F0 3B0 0B0", "1F0 2F0 2B0 1B0"}), shape);
+  EXPECT_EQ(labels(programs[0]),
+            "0F0 0SEND_F0 3RECV_F0 3F0 3B0 3SEND_B0 3REDUCE_GRAD 0RECV_B0 0B0 0REDUCE_GRAD REDUCE_TIED NORM OPT_STEP");
+  EXPECT_EQ(programs[1].actions()[position(programs[1], "1F0")].handed[static_cast<std::size_t>(Pool::input_f)], 0);
 }
 
 } // namespace

@@ -132,30 +132,36 @@ TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
               ::testing::Contains("the schedule has 1 rows for parallel.pipeline = 2"));
 }
 
+using schedule::Program;
+
+std::vector<std::string> judged(const std::vector<Program>& programs, const schedule::Assumptions& assumptions = {}) {
+  return reasons(schedule::verify(programs, assumptions));
+}
+
 schedule::Program with_actions(std::vector<schedule::ProgramAction> actions) {
   schedule::Slots sizes{};
   sizes[static_cast<std::size_t>(Pool::stash_i)] = 1;
   sizes[static_cast<std::size_t>(Pool::stash_w)] = 1;
-  return {{0}, {sizes}, std::move(actions)};
+  return {schedule::Placement({0}), 0, {sizes}, std::move(actions)};
 }
 
 schedule::ProgramAction compute(Kind kind, int microbatch, std::int16_t slot) {
-  schedule::ProgramAction action{kind, 0, microbatch, schedule::kNoSlots, schedule::kNoSlots};
+  schedule::ProgramAction action{.kind = kind, .stage = 0, .microbatch = microbatch};
   action.own[static_cast<std::size_t>(Pool::stash_i)] = slot;
   action.own[static_cast<std::size_t>(Pool::stash_w)] = slot;
   return action;
 }
 
 schedule::ProgramAction ending(Kind kind, int stage = -1) {
-  return {kind, stage, -1, schedule::kNoSlots, schedule::kNoSlots};
+  return {.kind = kind, .stage = stage};
 }
 
 TEST(VerifyProgram, ProvesWhatLoweringMakes) {
   const PipelineShape shape{1, 2, 3};
   const Schedule rows = schedule_of(shape, {0, 0}, {"0F0 1F0 0F1 1F1 1I0 0I0 1W0 1B1 0I1 0F2 1F2 0W0 0W1 1B2 0B2"});
   ASSERT_THAT(reasons(schedule::verify(rows, shape)), ElementsAre());
-  EXPECT_THAT(reasons(schedule::verify(schedule::lower(rows, shape, 0))), ElementsAre());
-  EXPECT_THAT(reasons(schedule::verify(schedule::lower_forward_only(rows, shape, 0))), ElementsAre());
+  EXPECT_THAT(reasons(schedule::verify(schedule::lower(rows, shape), {})), ElementsAre());
+  EXPECT_THAT(reasons(schedule::verify(schedule::lower_forward_only(rows, shape), {})), ElementsAre());
 }
 
 TEST(VerifyProgram, RefusesASlotUsedTwice) {
@@ -163,27 +169,28 @@ TEST(VerifyProgram, RefusesASlotUsedTwice) {
       with_actions({compute(Kind::forward, 0, 0), compute(Kind::forward, 1, 0), compute(Kind::backward, 0, 0),
                     compute(Kind::backward, 1, 0), ending(Kind::reduce_grad, 0), ending(Kind::reduce_tied),
                     ending(Kind::norm), ending(Kind::opt_step)});
-  EXPECT_THAT(reasons(schedule::verify(program)),
-              ::testing::IsSupersetOf({"position 1, 0F1: slot 0 of pool stash_i still holds microbatch 0",
-                                       "position 2, 0B0: it reads slot 0 of pool stash_i, which does not hold its "
-                                       "microbatch"}));
+  EXPECT_THAT(
+      judged({program}),
+      ::testing::IsSupersetOf({"rank 0, position 1, 0F1: slot 0 of pool stash_i still holds microbatch 0",
+                               "rank 0, position 2, 0B0: it reads slot 0 of pool stash_i, which does not hold its "
+                               "microbatch"}));
 }
 
 TEST(VerifyProgram, RefusesASlotThatDoesNotExist) {
   const auto program = with_actions({compute(Kind::forward, 0, 1)});
-  EXPECT_THAT(reasons(schedule::verify(program)),
-              ElementsAre("position 0, 0F0: slot 1 of pool stash_i does not exist",
-                          "position 0, 0F0: slot 1 of pool stash_w does not exist"));
+  EXPECT_THAT(judged({program}), ElementsAre("rank 0, position 0, 0F0: slot 1 of pool stash_i does not exist",
+                                             "rank 0, position 0, 0F0: slot 1 of pool stash_w does not exist"));
 }
 
 TEST(VerifyProgram, RefusesAStepThatEndsWrongly) {
   const auto program = with_actions(
       {compute(Kind::forward, 0, 0), ending(Kind::reduce_grad, 0), compute(Kind::backward, 0, 0), ending(Kind::norm)});
-  EXPECT_THAT(reasons(schedule::verify(program)),
-              ElementsAre("position 1, 0REDUCE_GRAD: it needs 0I, which comes later, at position 2",
-                          "position 1, 0REDUCE_GRAD: it needs 0W, which comes later, at position 2",
-                          "position 3, NORM: it needs REDUCE_TIED, which is not in the program",
-                          "the program has backwards and no OPT_STEP"));
+  EXPECT_THAT(judged({program}),
+              ElementsAre("rank 0: the program has backwards and no OPT_STEP",
+                          "rank 0, position 1, 0REDUCE_GRAD: it needs 0I, which comes later, at position 2",
+                          "rank 0, position 1, 0REDUCE_GRAD: it needs 0W, which comes later, at position 2",
+                          "rank 0, position 3, NORM: it needs REDUCE_TIED, which is not in the program",
+                          "rank 0, position 3, NORM: it does not wait for 0REDUCE_GRAD, which was posted before"));
 }
 
 } // namespace

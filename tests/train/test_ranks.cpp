@@ -2,6 +2,7 @@
 // rank; these are the seams that more will use.)
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "train/tiny_run.hpp"
@@ -16,6 +17,7 @@ struct RankTrace {
   Trace trace;
   std::vector<report::GroupTraffic> traffic;
   double held_out = 0;
+  std::map<std::string, std::vector<std::byte>> weights; // by name
 };
 
 std::vector<RankTrace> train_ranks(const TinyRun& run, int steps) {
@@ -32,7 +34,9 @@ std::vector<RankTrace> train_ranks(const TinyRun& run, int steps) {
         test::TinySource source;
         train::Rank rank(config, layout, index, store, null_log(),
                          {.training = &source, .held_out = &source, .threads = 1});
-        out[at] = {test::train(rank, steps), rank.traffic(), rank.evaluate().loss};
+        out[at] = {test::train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};
+        for (const train::RankParameter& parameter : rank.parameters())
+          test::append(out[at].weights[parameter.name], parameter.master);
       } catch (const std::exception& error) {
         errors[at] = error.what();
       }
@@ -76,6 +80,34 @@ TEST(Ranks, TensorParallelismDoesNotShow) {
   expect_near(one[0].trace, two[0].trace);
   EXPECT_EQ(two[0].trace.losses, two[1].trace.losses);
   EXPECT_EQ(two[0].trace.norms, two[1].trace.norms);
+}
+
+/// A rank's weights under the names they have in one rank.
+void expect_same_weights(const std::vector<RankTrace>& one, const std::vector<RankTrace>& many) {
+  ASSERT_EQ(one.size(), 1u);
+  std::size_t found = 0;
+  for (const RankTrace& rank : many)
+    for (const auto& [name, bytes] : rank.weights) {
+      EXPECT_EQ(bytes, one[0].weights.at(name)) << name;
+      ++found;
+    }
+  EXPECT_GE(found, one[0].weights.size());
+}
+
+TEST(Ranks, PipelineParallelismChangesNoBit) {
+  TinyRun run;
+  run.keys["model.layers"] = "3";
+  const std::vector<RankTrace> one = train_ranks(run, 4);
+  for (const int pipeline : {2, 3}) {
+    run.keys["parallel.pipeline"] = std::to_string(pipeline);
+    const std::vector<RankTrace> many = train_ranks(run, 4);
+    for (const RankTrace& rank : many) {
+      EXPECT_EQ(rank.trace.losses, one[0].trace.losses);
+      EXPECT_EQ(rank.trace.norms, one[0].trace.norms);
+      EXPECT_EQ(rank.held_out, one[0].held_out);
+    }
+    expect_same_weights(one, many);
+  }
 }
 
 } // namespace

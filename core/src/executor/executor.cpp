@@ -2,6 +2,8 @@
 #include "executor/executor.hpp"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "triax/error.hpp"
 
@@ -14,8 +16,10 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     : parts_(parts),
       settings_(settings),
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
-      shards_(parts.state.parameters().shards()) {
+      shards_(parts.state.parameters().shards()),
+      lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.serial) {
   parts_.optimizer.prepare(shards_);
+  list_tied();
 }
 
 StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer) {
@@ -65,11 +69,14 @@ void Executor::walk(Walk& walk) {
     }
   }
   parts_.device.wait(parts_.stream.record(), deadline());
+  lanes_.finish(deadline());
 }
 
 void Executor::run(Walk& walk, ActionId id) {
   const ProgramAction& action = walk.program.actions()[id];
-  const bool computes = schedule::rule(action.kind).scope == schedule::Scope::microbatch;
+  if (schedule::is_transfer(action.kind)) return post(action, id);
+  const bool computes = schedule::runs_layers(action.kind);
+  for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
   const Clock::duration waited = wait_for_posted();
   if (computes && walk.first_began != Clock::time_point{}) walk.idle += waited;
   if (computes && walk.first_began == Clock::time_point{}) walk.first_began = Clock::now();
@@ -82,11 +89,8 @@ void Executor::run(Walk& walk, ActionId id) {
     case Kind::backward_weight:
       compute(walk, id);
       break;
-    case Kind::reduce_grad:
-      reduce_gradients(action.stage, id);
-      break;
     case Kind::reduce_tied:
-      add_tied();
+      reduce_tied(id);
       break;
     case Kind::norm:
       find_norm(walk, id);
@@ -94,9 +98,16 @@ void Executor::run(Walk& walk, ActionId id) {
     case Kind::opt_step:
       step_optimizer();
       break;
+    default:
+      throw Error("no such action of the compute list");
   }
   parts_.stream.end(id);
   if (computes) walk.last_ended = Clock::now();
+}
+
+void Executor::post(const ProgramAction& action, ActionId id) {
+  if (action.kind == Kind::reduce_grad) return reduce_gradients(action.stage, id);
+  lanes_.send_or_receive(action, id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
 }
 
 /// Operations of the host would wait inside their first call; here the time can be told from computing.
@@ -133,21 +144,45 @@ void Executor::zero_gradients() {
 }
 
 void Executor::reduce_gradients(int stage, ActionId id) {
+  Stream& stream = lanes_.begin_reduction(parts_.stream);
   parts_.state.stage(stage).for_each_layer([&](int number, const Layer& layer) {
     const std::vector<TensorView>& accumulators = parts_.state.parameters().gradients_of(number);
     for (std::size_t i = 0; i < accumulators.size(); ++i)
-      for (const std::string& axis : layer.params()[i].sum_axes) all_reduce(accumulators[i], axis, id);
-    if (!accumulators.empty()) all_reduce(parts_.state.bucket(number), "data", id);
+      for (const std::string& axis : layer.params()[i].sum_axes) all_reduce(accumulators[i], axis, stream, id);
+    if (!accumulators.empty()) all_reduce(parts_.state.bucket(number), "data", stream, id);
   });
+  lanes_.end_reduction(id);
 }
 
-void Executor::all_reduce(const TensorView& view, std::string_view axis, ActionId id) {
+void Executor::all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id) {
   Communicator* group = parts_.groups.find(axis);
   if (!group) return;
-  group->wait(group->all_reduce(view, view, Reduce::sum, parts_.stream, id), parts_.stream);
+  group->wait(group->all_reduce(view, view, Reduce::sum, stream, id), stream);
 }
 
-void Executor::add_tied() {
+/// Each rank that has a layer of a tied parameter sends its accumulator to the others that have one.
+void Executor::list_tied() {
+  const int here = parts_.state.parameters().here();
+  for (const Parameter& parameter : parts_.state.parameters().all()) {
+    const std::set<int> holders(parameter.ranks.begin(), parameter.ranks.end());
+    for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
+      const TensorView& view = at == 0 ? parameter.gradient : parameter.others[at - 1];
+      const int from = parameter.ranks[at];
+      if (from != here) {
+        tied_.push_back({Direction::receive, from, 0, view});
+        continue;
+      }
+      for (const int to : holders)
+        if (to != here) tied_.push_back({Direction::send, to, 0, view});
+    }
+  }
+}
+
+void Executor::reduce_tied(ActionId id) {
+  if (!tied_.empty()) {
+    Communicator* group = parts_.groups.find("pipeline");
+    group->wait(group->exchange(tied_, parts_.stream, id), parts_.stream);
+  }
   for (const Parameter& parameter : parts_.state.parameters().all())
     for (const TensorView& other : parameter.others) parts_.device.add(parameter.gradient, other, parts_.stream);
 }
@@ -158,14 +193,13 @@ ValueContext Executor::value_context(ActionId id) const {
 
 void Executor::find_norm(Walk& walk, ActionId id) {
   StepValues& values = parts_.state.values();
-  const std::vector<Parameter>& parameters = parts_.state.parameters().all();
   const Batches& batches = parts_.state.batches();
-  values.add_squares(parameters, value_context(id));
+  values.add_squares(value_context(id));
   values.collect(batches, true, value_context(id));
   try {
     walk.outcome.loss =
         values.loss_sum((walk.step - 1) * batches.shape().global()) / static_cast<double>(batches.shape().tokens());
-    walk.outcome.grad_norm = values.norm(parameters);
+    walk.outcome.grad_norm = values.norm();
   } catch (const Error& error) {
     throw Error(error.message(), error.where(),
                 text("the weights are still those of step {}; use a smaller optimizer.lr (this step's is {}), "

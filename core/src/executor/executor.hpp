@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "executor/lanes.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/walk_observer.hpp"
 
@@ -22,6 +23,7 @@ struct ExecutorParts {
   RankState& state;
   const schedule::Program& training;
   const schedule::Program& evaluation;
+  bool serial = false; // one of the communicators keeps a single order for all transfers
 };
 
 struct ExecutorSettings {
@@ -58,12 +60,14 @@ class Executor {
   };
   void walk(Walk& walk);
   void run(Walk& walk, ActionId id);
+  void post(const schedule::ProgramAction& action, ActionId id);
   Clock::duration wait_for_posted();
   void compute(const Walk& walk, ActionId id);
   void zero_gradients();
   void reduce_gradients(int stage, ActionId id);
-  void all_reduce(const TensorView& view, std::string_view axis, ActionId id);
-  void add_tied();
+  void all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id);
+  void list_tied();
+  void reduce_tied(ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void step_optimizer();
   ValueContext value_context(ActionId id) const;
@@ -73,6 +77,8 @@ class Executor {
   ExecutorSettings settings_;
   double loss_gradient_;
   std::vector<ParameterShard> shards_;
+  Lanes lanes_;
+  std::vector<Transfer> tied_; // accumulators of tied parameters, to and from other pipeline ranks
 };
 
 } // namespace triax::executor

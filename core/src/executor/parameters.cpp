@@ -28,41 +28,62 @@ TensorView without_padding(const TensorView& view, const ParamSpec& spec) {
   return view.slice(0, 0, spec.end - spec.begin);
 }
 
-Parameters::Parameters(std::span<const NumberedLayer> layers, std::span<const Tie> ties, const MemoryTypes& types,
-                       std::size_t states)
-    : types_(types), states_(states) {
+Parameters::Parameters(std::span<const NumberedLayer> layers, int here, std::span<const Tie> ties,
+                       const MemoryTypes& types, std::size_t states)
+    : here_(here), types_(types), states_(states) {
   for (const Tie& tie : ties)
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie joins layer {} to layer {}: the first comes before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, ties);
+  parameters_.resize(counts_[here_]);
+  for (std::size_t family = 0; family < families_.size(); ++family) {
+    const Family& of = families_[family];
+    global_.push_back({of.name, of.spec, of.ranks.front(), of.index.at(of.ranks.front())});
+    if (!of.index.contains(here_)) continue;
+    Parameter& parameter = local(family);
+    parameter.name = of.name;
+    parameter.spec = of.spec;
+    parameter.ranks = of.ranks;
+    parameter.others.resize(of.ranks.size() - 1);
+  }
+}
+
+Parameters::Side Parameters::side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const {
+  if (!tie) return {families_.size(), 0};
+  const OfLayer& first = of_layer(tie->layer_a);
+  const auto at = std::ranges::find(first.specs, tie->param_a, [](const ParamSpec* of) { return of->name; });
+  TRIAX_REQUIRE(at != first.specs.end(), "layer {} has no parameter \"{}\" to tie to", tie->layer_a, tie->param_a);
+  const std::size_t family = first.sides[static_cast<std::size_t>(at - first.specs.begin())].family;
+  const Family& shared = families_[family];
+  TRIAX_REQUIRE(shared.spec->local == spec.local, "{} is {} and cannot be tied to {} of layer {}, which is {}",
+                shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
+  return {family, shared.ranks.size()};
 }
 
 void Parameters::add(const NumberedLayer& numbered, std::span<const Tie> ties) {
-  OfLayer& of = layers_.emplace_back();
-  of.number = numbered.number;
+  OfLayer of{numbered.number, numbered.rank, {}, {}, {}, {}};
   for (const ParamSpec& spec : numbered.layer->params()) {
-    const Tie* tie = tie_of(ties, numbered.number, spec.name);
-    if (!tie) {
-      of.sides.push_back({parameters_.size(), -1});
-      parameters_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, {}, {}, {}, {}, {}});
-      continue;
-    }
-    const OfLayer& first = of_layer(tie->layer_a);
-    const auto side = std::ranges::find_if(first.sides, [&](const Side& candidate) {
-      return parameters_[candidate.parameter].spec->name == tie->param_a;
-    });
-    TRIAX_REQUIRE(side != first.sides.end(), "layer {} has no parameter \"{}\" to tie to", tie->layer_a, tie->param_a);
-    Parameter& shared = parameters_[side->parameter];
-    TRIAX_REQUIRE(shared.spec->local == spec.local, "{} is {} and cannot be tied to {} of layer {}, which is {}",
-                  shared.name, shared.spec->local, spec.name, numbered.number, spec.local);
-    of.sides.push_back({side->parameter, static_cast<int>(shared.others.size())});
-    shared.others.emplace_back();
+    const Side side = side_of(numbered, spec, tie_of(ties, numbered.number, spec.name));
+    if (side.family == families_.size())
+      families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, {}, {}});
+    Family& family = families_[side.family];
+    family.ranks.push_back(numbered.rank);
+    if (family.index.try_emplace(numbered.rank, counts_[numbered.rank]).second) ++counts_[numbered.rank];
+    of.specs.push_back(&spec);
+    of.sides.push_back(side);
   }
+  layers_.push_back(std::move(of));
+}
+
+std::size_t Parameters::most_on_a_rank() const {
+  std::size_t most = 0;
+  for (const auto& [rank, count] : counts_) most = std::max(most, count);
+  return most;
 }
 
 const Parameters::OfLayer& Parameters::of_layer(int number) const {
   const auto found = std::ranges::find(layers_, number, &OfLayer::number);
-  TRIAX_REQUIRE(found != layers_.end(), "layer {} is not on this rank", number);
+  TRIAX_REQUIRE(found != layers_.end(), "there is no layer {}", number);
   return *found;
 }
 
@@ -76,19 +97,26 @@ void Parameters::place(RankMemory& memory) {
       parameter.state.push_back(
           memory.optimizer.tensor(types_.master, {without_padding(parameter.master, *parameter.spec).elements()}));
   }
+  const auto accumulator = [](Parameter& parameter, std::size_t at) -> TensorView& {
+    return at == 0 ? parameter.gradient : parameter.others[at - 1];
+  };
   // Layer by layer, so that the gradients of a layer lie together whatever else is on the rank.
   for (OfLayer& of : layers_) {
+    if (of.rank != here_) continue;
     of.working.clear();
     of.gradients.clear();
     for (const Side& side : of.sides) {
-      Parameter& parameter = parameters_[side.parameter];
-      TensorView& accumulator =
-          side.other < 0 ? parameter.gradient : parameter.others[static_cast<std::size_t>(side.other)];
-      accumulator = memory.gradients.tensor(types_.master, parameter.spec->local);
+      Parameter& parameter = local(side.family);
+      TensorView& view = accumulator(parameter, side.accumulator);
+      view = memory.gradients.tensor(types_.master, parameter.spec->local);
       of.working.push_back(parameter.working);
-      of.gradients.push_back(accumulator);
+      of.gradients.push_back(view);
     }
   }
+  for (Parameter& parameter : parameters_)
+    for (std::size_t at = 0; at < parameter.ranks.size(); ++at)
+      if (parameter.ranks[at] != here_)
+        accumulator(parameter, at) = memory.gradients.tensor(types_.master, parameter.spec->local);
 }
 
 std::vector<ParameterShard> Parameters::shards() const {

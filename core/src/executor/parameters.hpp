@@ -6,8 +6,10 @@
 //
 // A tied pair keeps two accumulators, also on one stage: microbatches may reach the two layers in different orders
 // under different schedules, and only two separate sums, added once at the end of the step, give the same bits always.
+// A pair on two pipeline ranks is stored on both; each rank gets the other's sum and adds them in the same order.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,19 @@ struct Parameter {
   const ParamSpec* spec = nullptr;
   TensorView master, gradient;
   TensorView working;             // what layers read; the master itself where the types are equal
-  std::vector<TensorView> others; // accumulators of the layers tied to it
-  std::vector<TensorView> state;  // the optimizer's, of the part that is no padding
+  std::vector<TensorView> others; // accumulators of the layers tied to it, in the order of the model
+  /// The pipeline rank that adds to each accumulator: to `gradient`, then to `others`. One of another rank is room to
+  /// receive it in.
+  std::vector<int> ranks;
+  std::vector<TensorView> state; // the optimizer's, of the part that is no padding
+};
+
+/// A parameter of the whole model, as every rank knows it.
+struct GlobalParameter {
+  std::string name;
+  const ParamSpec* spec = nullptr;
+  int rank = 0;          // the pipeline rank of its first layer
+  std::size_t index = 0; // in that rank's Parameters::all()
 };
 
 struct MemoryTypes {
@@ -32,12 +45,14 @@ struct MemoryTypes {
 
 class Parameters {
  public:
-  /// `layers`: those of this rank, with their numbers in the model.
+  /// A layer of the model, by number, and the pipeline rank that has it.
   struct NumberedLayer {
     int number = 0;
     const Layer* layer = nullptr;
+    int rank = 0;
   };
-  Parameters(std::span<const NumberedLayer> layers, std::span<const Tie> ties, const MemoryTypes& types,
+  /// `layers`: the whole model in its order; `here`: this pipeline rank, whose parameters it keeps.
+  Parameters(std::span<const NumberedLayer> layers, int here, std::span<const Tie> ties, const MemoryTypes& types,
              std::size_t states);
 
   void place(RankMemory& memory);
@@ -45,6 +60,11 @@ class Parameters {
   /// In the order of the model: every norm and every optimizer step goes through them in this order.
   std::vector<Parameter>& all() { return parameters_; }
   const std::vector<Parameter>& all() const { return parameters_; }
+  /// Of all pipeline ranks, in the order of the model; tied ones once.
+  const std::vector<GlobalParameter>& global() const { return global_; }
+  /// The longest all() of any pipeline rank.
+  std::size_t most_on_a_rank() const;
+  int here() const { return here_; }
   /// What layer `number` reads, and what it adds its gradients to, in the order of its description.
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
@@ -54,22 +74,35 @@ class Parameters {
   bool separate_working() const { return types_.compute != types_.master; }
 
  private:
+  /// A parameter of the model with all the layers that are tied to it.
+  struct Family {
+    std::string name;
+    const ParamSpec* spec = nullptr;
+    std::vector<int> ranks;           // of its layers, in the order of the model
+    std::map<int, std::size_t> index; // in all() of each rank that has it
+  };
   struct Side {
-    std::size_t parameter = 0;
-    int other = -1; // index in Parameter::others, or -1: its first layer
+    std::size_t family = 0, accumulator = 0;
   };
   struct OfLayer {
-    int number = 0;
+    int number = 0, rank = 0;
+    std::vector<const ParamSpec*> specs;
     std::vector<Side> sides;
     std::vector<TensorView> working, gradients;
   };
   const OfLayer& of_layer(int number) const;
+  Side side_of(const NumberedLayer& numbered, const ParamSpec& spec, const Tie* tie) const;
   void add(const NumberedLayer& numbered, std::span<const Tie> ties);
+  Parameter& local(std::size_t family) { return parameters_[families_[family].index.at(here_)]; }
 
+  int here_;
   MemoryTypes types_;
   std::size_t states_;
+  std::vector<Family> families_;
+  std::map<int, std::size_t> counts_; // of parameters, by rank
   std::vector<Parameter> parameters_;
-  std::vector<OfLayer> layers_;
+  std::vector<GlobalParameter> global_;
+  std::vector<OfLayer> layers_; // of the whole model
 };
 
 /// The part of a parameter's storage that is no padding; contiguous.

@@ -15,7 +15,7 @@ Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
   for (const schedule::Program* program : {&training_, &evaluation_}) {
     std::set<std::pair<schedule::Kind, int>> seen;
     for (const schedule::ProgramAction& action : program->actions()) {
-      if (action.microbatch < 0 || !seen.insert({action.kind, action.stage}).second) continue;
+      if (!schedule::runs_layers(action.kind) || !seen.insert({action.kind, action.stage}).second) continue;
       const MicrobatchViews& batch = batches_.of(action.microbatch);
       const LayerCall call{*device, notes,    *stream,  {}, nobody, batch.samples, program == &training_,
                            1,       &scalars, kNoAction};
@@ -24,7 +24,7 @@ Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
   }
 
   const std::vector<ParameterShard> shards = parameters_->shards();
-  values_->add_squares(parameters_->all(), {*device, notes, *stream, nobody, {}, Deadline::max()});
+  values_->add_squares({*device, notes, *stream, nobody, {}, Deadline::max()});
   optimizer.prepare(shards);
   optimizer.step(shards, {&scalars, 0, {*stream, {}}}, notes);
   return {notes.scratch_needed(), notes.refusals()};

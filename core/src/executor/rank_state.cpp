@@ -10,12 +10,12 @@ namespace triax::executor {
 
 namespace {
 
-std::unique_ptr<Stage> make_stage(const RankRequest& request, int index) {
-  const StageLayers of = request.split.at(static_cast<std::size_t>(index));
+std::vector<std::unique_ptr<Layer>> make_layers(const RankRequest& request, int stage) {
+  const StageLayers of = request.split.at(static_cast<std::size_t>(stage));
   std::vector<std::unique_ptr<Layer>> layers;
   layers.reserve(static_cast<std::size_t>(of.count));
   for (int i = 0; i < of.count; ++i) layers.push_back(request.model.layer(of.first + i, request.context));
-  return std::make_unique<Stage>(index, of.first, std::move(layers));
+  return layers;
 }
 
 schedule::Slots slots_of(int stage, const schedule::Program& training, const schedule::Program& evaluation) {
@@ -32,18 +32,42 @@ schedule::Slots slots_of(int stage, const schedule::Program& training, const sch
 
 RankState::RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation)
     : training_(training), evaluation_(evaluation), master_(request.types.master), batches_(request.batch) {
-  std::vector<Parameters::NumberedLayer> layers;
-  for (const int index : training.stages()) {
-    Stage* before = stages_.empty() ? nullptr : stages_.back().get();
-    stages_.push_back(make_stage(request, index));
-    stages_.back()->follow(before);
-    std::ranges::copy(stages_.back()->numbered_layers(), std::back_inserter(layers));
-  }
-  stages_.back()->end_with_loss();
-  parameters_ =
-      std::make_unique<Parameters>(layers, request.model.ties(), request.types, request.optimizer.state.size());
-  values_ = std::make_unique<StepValues>(request.batch, request.context.tensor(), parameters_->all().size());
+  make_stages(request);
+  for (const std::unique_ptr<Stage>& stage : stages_) join_stage(*stage);
+  const schedule::Placement& placement = training.placement();
+  parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.model.ties(), request.types,
+                                             request.optimizer.state.size());
+  values_ =
+      std::make_unique<StepValues>(request.batch,
+                                   ValueSources{request.context.layout.pipeline(),
+                                                placement.rank_of(placement.stages() - 1), request.context.tensor()},
+                                   *parameters_);
   place(memory_);
+}
+
+void RankState::make_stages(const RankRequest& request) {
+  const schedule::Placement& placement = training_.placement();
+  for (int index = 0; index < placement.stages(); ++index) {
+    const int rank = placement.rank_of(index);
+    int number = request.split.at(static_cast<std::size_t>(index)).first;
+    std::vector<std::unique_ptr<Layer>> layers = make_layers(request, index);
+    for (const std::unique_ptr<Layer>& layer : layers) all_layers_.push_back({number++, layer.get(), rank});
+    if (rank == training_.rank()) {
+      stages_.push_back(std::make_unique<Stage>(index, number - static_cast<int>(layers.size()), std::move(layers)));
+    } else {
+      std::ranges::move(layers, std::back_inserter(elsewhere_));
+    }
+  }
+}
+
+void RankState::join_stage(Stage& stage) {
+  const schedule::Placement& placement = training_.placement();
+  const int index = stage.index();
+  if (index == 0) stage.begin_with_data();
+  if (placement.holds(schedule::If::before_here, index)) stage.follow(*find_stage(index - 1));
+  if (placement.holds(schedule::If::before_elsewhere, index)) stage.receive_from(description(stage.first() - 1));
+  if (placement.holds(schedule::If::after_elsewhere, index)) stage.send_to(description(stage.end()));
+  if (index == placement.stages() - 1) stage.end_with_loss();
 }
 
 void RankState::place(RankMemory& memory) {
@@ -76,16 +100,21 @@ void RankState::refresh_working(Device& device, Stream& stream) {
   for (const Parameter& parameter : parameters_->all()) device.convert(parameter.working, parameter.master, stream);
 }
 
-Stage& RankState::stage(int index) {
+Stage* RankState::find_stage(int index) {
   const auto found = std::ranges::find_if(stages_, [index](const auto& stage) { return stage->index() == index; });
-  TRIAX_REQUIRE(found != stages_.end(), "stage {} is not on this rank", index);
-  return **found;
+  return found == stages_.end() ? nullptr : found->get();
+}
+
+Stage& RankState::stage(int index) {
+  Stage* found = find_stage(index);
+  TRIAX_REQUIRE(found, "stage {} is not on this rank", index);
+  return *found;
 }
 
 std::vector<std::string> RankState::layer_names() const {
   std::vector<std::string> out;
   for (const std::unique_ptr<Stage>& stage : stages_)
-    for (const Parameters::NumberedLayer& numbered : stage->numbered_layers()) out.emplace_back(numbered.layer->name());
+    stage->for_each_layer([&out](int, const Layer& layer) { out.emplace_back(layer.name()); });
   return out;
 }
 

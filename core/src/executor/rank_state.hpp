@@ -33,7 +33,8 @@ struct Plan {
 
 class RankState {
  public:
-  /// `training` says which stages this rank has and how many slots; the slots are enough for `evaluation` too.
+  /// `training` says which stages this rank has and how many slots; the slots are enough for `evaluation` too. Layers
+  /// of other pipeline ranks are made as well, for what they say of themselves.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
   /// Runs one action of each kind of each stage, the norm and the optimizer's step against a planning set and device.
@@ -53,16 +54,24 @@ class RankState {
   std::span<std::byte> scratch() const { return memory_.scratch; }
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(std::size_t scratch_bytes) const { return memory_.rows(scratch_bytes); }
+  std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }
   /// Views of one layer's accumulators as one piece: a bucket of the gradient reduction.
   TensorView bucket(int layer_number) const;
 
  private:
   void place(RankMemory& memory);
+  void make_stages(const RankRequest& request);
+  void join_stage(Stage& stage);
+  Stage* find_stage(int index);
+  /// Of any layer of the model, here or elsewhere.
+  const Layer& description(int number) const { return *all_layers_[static_cast<std::size_t>(number)].layer; }
 
   const schedule::Program& training_;
   const schedule::Program& evaluation_;
   DType master_;
   std::vector<std::unique_ptr<Stage>> stages_;
+  std::vector<std::unique_ptr<Layer>> elsewhere_; // layers of other pipeline ranks: descriptions only
+  std::vector<Parameters::NumberedLayer> all_layers_;
   std::unique_ptr<Parameters> parameters_;
   Batches batches_;
   std::unique_ptr<StepValues> values_;

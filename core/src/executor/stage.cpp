@@ -40,6 +40,7 @@ TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction&
   const int consumer = layers_[at].consumer[index];
   if (consumer < 0) return batch.loss;
   if (at + 1 < layers_.size()) return view(layers_[at + 1].in[static_cast<std::size_t>(consumer)], action, batch);
+  if (sends_) return sent_outputs_[index][static_cast<std::size_t>(slot_of(action.own, Pool::output))];
   const Home& home = after_->layers_.front().in[static_cast<std::size_t>(consumer)];
   return home.slots[static_cast<std::size_t>(slot_of(action.handed, home.pool))];
 }
@@ -48,16 +49,21 @@ TensorView Stage::output_gradient(std::size_t at, std::size_t index, const Progr
   const int consumer = layers_[at].consumer[index];
   if (consumer < 0) return {};
   if (at + 1 < layers_.size()) return layers_[at + 1].input_gradients[static_cast<std::size_t>(consumer)];
-  return layers_[at].output_gradients[index][static_cast<std::size_t>(slot_of(action.own, Pool::gradient))];
+  return output_gradients_[index][static_cast<std::size_t>(slot_of(action.own, Pool::gradient))];
+}
+
+int Stage::arriving(std::size_t input) const {
+  const auto found = std::ranges::find(arriving_, static_cast<int>(input));
+  return found == arriving_.end() ? -1 : static_cast<int>(found - arriving_.begin());
 }
 
 TensorView Stage::input_gradient(std::size_t at, std::size_t index, const ProgramAction& action) const {
-  if (at > 0 || !before_) return layers_[at].input_gradients[index];
-  const Held& producer = before_->layers_.back();
-  const auto output = std::ranges::find(producer.consumer, static_cast<int>(index));
-  if (output == producer.consumer.end()) return {}; // tokens and targets have no gradient
-  const auto slot = static_cast<std::size_t>(slot_of(action.handed, Pool::gradient));
-  return producer.output_gradients[static_cast<std::size_t>(output - producer.consumer.begin())][slot];
+  if (at > 0 || (!before_ && !receives_)) return layers_[at].input_gradients[index];
+  const int output = arriving(index);
+  if (output < 0) return {}; // tokens and targets have no gradient
+  const auto which = static_cast<std::size_t>(output);
+  if (receives_) return sent_gradients_[which][static_cast<std::size_t>(slot_of(action.own, Pool::input_gradient))];
+  return before_->output_gradients_[which][static_cast<std::size_t>(slot_of(action.handed, Pool::gradient))];
 }
 
 void Stage::collect(std::size_t at, const ProgramAction& action, const MicrobatchViews& batch) {
@@ -86,13 +92,40 @@ void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
 }
 
 void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch) {
-  TRIAX_REQUIRE(schedule::rule(action.kind).scope == schedule::Scope::microbatch, "{} runs no layers",
-                schedule::rule(action.kind).name);
+  TRIAX_REQUIRE(schedule::runs_layers(action.kind), "{} runs no layers", schedule::rule(action.kind).name);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
     collect(at, action, batch);
     run_layer(at, action.kind, call);
   }
+}
+
+Views Stage::boundary(const ProgramAction& action) {
+  handed_.boundary.clear();
+  const auto add_slot = [&](const Slotted& tensors, Pool pool) {
+    for (const std::vector<TensorView>& of : tensors)
+      handed_.boundary.push_back(of[static_cast<std::size_t>(slot_of(action.own, pool))]);
+  };
+  switch (action.kind) {
+    case Kind::send_f:
+      add_slot(sent_outputs_, Pool::output);
+      break;
+    case Kind::send_b:
+      add_slot(sent_gradients_, Pool::input_gradient);
+      break;
+    case Kind::recv_b:
+      add_slot(output_gradients_, Pool::gradient);
+      break;
+    case Kind::recv_f:
+      for (const int input : arriving_) {
+        const Home& home = layers_.front().in[static_cast<std::size_t>(input)];
+        handed_.boundary.push_back(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))]);
+      }
+      break;
+    default:
+      throw Error(text("{} crosses no boundary", schedule::rule(action.kind).name));
+  }
+  return handed_.boundary;
 }
 
 } // namespace triax::executor

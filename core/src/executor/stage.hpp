@@ -28,17 +28,22 @@ class Stage {
   Stage& operator=(const Stage&) = delete;
 
   int index() const { return index_; }
-  std::vector<Parameters::NumberedLayer> numbered_layers() const;
+  int first() const { return first_; }                                  // number of its first layer in the model
+  int end() const { return first_ + static_cast<int>(layers_.size()); } // and of the first that is not its own
   /// visit(number in the model, layer)
   template <class Visit>
   void for_each_layer(Visit visit) const {
     for (std::size_t at = 0; at < layers_.size(); ++at) visit(first_ + static_cast<int>(at), *layers_[at].layer);
   }
 
-  /// Joins the outputs of `before`, null for the first stage, to this stage's inputs. Before place(), for every stage
-  /// in turn.
-  void follow(Stage* before);
-  /// Before place(), for the last stage: its outputs must be the loss alone.
+  // How it begins and ends, before place(). Neighbours on another rank are described by their layer at the boundary.
+  /// For the first stage: all its inputs must come from the data.
+  void begin_with_data();
+  /// Joins the outputs of `before`, on this rank, to this stage's inputs.
+  void follow(Stage& before);
+  void receive_from(const Layer& producer);
+  void send_to(const Layer& consumer);
+  /// For the last stage: its outputs must be the loss alone.
   void end_with_loss();
 
   /// `slots`: how many of each pool. The parameters must have been placed.
@@ -46,6 +51,11 @@ class Stage {
 
   /// Runs the layers of an F, B, I or W. `call` has everything that does not depend on the layer.
   void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch);
+  /// What a SEND or RECV moves: a tensor for each output of the layer before the boundary, in their order. Valid until
+  /// the next call.
+  Views boundary(const schedule::ProgramAction& action);
+  /// Bytes that cross the larger of its boundaries with other ranks.
+  std::size_t boundary_bytes() const;
 
  private:
   /// Where a tensor is.
@@ -61,17 +71,23 @@ class Stage {
     std::vector<Home> in, stash;
     std::vector<int> consumer;               // for each output: the next layer's input that it is, or -1: the loss
     std::vector<TensorView> input_gradients; // where the layer before is in this stage
-    std::vector<std::vector<TensorView>> output_gradients; // by output and slot, where the next is in another stage
     std::vector<TensorView> working, accumulators;
   };
+  using Slotted = std::vector<std::vector<TensorView>>; // by tensor of a boundary, and slot
   /// What a layer is handed; their room is made in place(), so that a step allocates nothing.
   struct Handed {
-    std::vector<TensorView> in, out, dout, din, stash;
+    std::vector<TensorView> in, out, dout, din, stash, boundary;
   };
 
-  static void join(Held& producer, const Held& consumer);
+  /// For each output of `producer`, the input of `consumer` that it is. Throws Error where they do not fit.
+  static std::vector<int> join(const Layer& producer, const Layer& consumer);
+  const Layer& first_layer() const { return *layers_.front().layer; }
+  const Layer& last_layer() const { return *layers_.back().layer; }
+  /// Which output of the layer before the first boundary an input is, or -1: of the data.
+  int arriving(std::size_t input) const;
   static Home home_of_input(const TensorSpec& spec, bool first_of_stage);
   void place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
+  void place_boundaries(RankMemory& memory, const schedule::Slots& slots);
   void place_stash(Held& held, RankMemory& memory, const schedule::Slots& slots);
 
   static TensorView view(const Home& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
@@ -84,8 +100,12 @@ class Stage {
 
   int index_, first_;
   std::vector<Held> layers_;
-  Stage* before_ = nullptr;
+  Stage* before_ = nullptr; // on this rank
   Stage* after_ = nullptr;
+  bool sends_ = false, receives_ = false;
+  std::vector<int> arriving_; // for each output of the layer before: the first layer's input that it is
+  Slotted output_gradients_;  // of the last layer, where there is a stage after
+  Slotted sent_outputs_, sent_gradients_;
   Handed handed_;
 };
 

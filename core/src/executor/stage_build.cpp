@@ -32,14 +32,8 @@ Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers) :
   for (std::unique_ptr<Layer>& layer : layers) layers_.emplace_back().layer = std::move(layer);
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     for (const TensorSpec& spec : layers_[at].layer->inputs()) layers_[at].in.push_back(home_of_input(spec, at == 0));
-    if (at > 0) join(layers_[at - 1], layers_[at]);
+    if (at > 0) layers_[at - 1].consumer = join(*layers_[at - 1].layer, *layers_[at].layer);
   }
-}
-
-std::vector<Parameters::NumberedLayer> Stage::numbered_layers() const {
-  std::vector<Parameters::NumberedLayer> out;
-  for_each_layer([&out](int number, const Layer& layer) { out.push_back({number, &layer}); });
-  return out;
 }
 
 Stage::Home Stage::home_of_input(const TensorSpec& spec, bool first_of_stage) {
@@ -59,38 +53,50 @@ Stage::Home Stage::home_of_input(const TensorSpec& spec, bool first_of_stage) {
   throw Error(text("the input \"{}\" cannot begin with the input gradient: it arrives with the forward", spec.name));
 }
 
-void Stage::join(Held& producer, const Held& consumer) {
-  const auto inputs = consumer.layer->inputs();
+std::vector<int> Stage::join(const Layer& producer, const Layer& consumer) {
+  const auto inputs = consumer.inputs();
   std::vector<bool> met(inputs.size(), false);
-  for (const TensorSpec& output : producer.layer->outputs()) {
+  std::vector<int> out;
+  for (const TensorSpec& output : producer.outputs()) {
     const auto input = std::ranges::find(inputs, output.name, &TensorSpec::name);
-    TRIAX_REQUIRE(input != inputs.end(), "{} makes \"{}\", which {} does not take", producer.layer->name(), output.name,
-                  consumer.layer->name());
+    TRIAX_REQUIRE(input != inputs.end(), "{} makes \"{}\", which {} does not take", producer.name(), output.name,
+                  consumer.name());
     TRIAX_REQUIRE(input->shape == output.shape && input->dtype == output.dtype,
-                  "{} makes \"{}\" as {}{}, and {} takes it as {}{}", producer.layer->name(), output.name,
-                  name_of(output.dtype), output.shape, consumer.layer->name(), name_of(input->dtype), input->shape);
-    producer.consumer.push_back(static_cast<int>(input - inputs.begin()));
+                  "{} makes \"{}\" as {}{}, and {} takes it as {}{}", producer.name(), output.name,
+                  name_of(output.dtype), output.shape, consumer.name(), name_of(input->dtype), input->shape);
+    out.push_back(static_cast<int>(input - inputs.begin()));
     met[static_cast<std::size_t>(input - inputs.begin())] = true;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    TRIAX_REQUIRE(met[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.layer->name(),
-                  inputs[i].name, producer.layer->name());
+    TRIAX_REQUIRE(met[i] || from_data(inputs[i]), "{} takes \"{}\", which {} does not make", consumer.name(),
+                  inputs[i].name, producer.name());
+  return out;
 }
 
-void Stage::follow(Stage* before) {
-  before_ = before;
-  if (before) {
-    before->after_ = this;
-    return join(before->layers_.back(), layers_.front());
-  }
-  const Layer& first = *layers_.front().layer;
-  for (const TensorSpec& spec : first.inputs())
+void Stage::begin_with_data() {
+  for (const TensorSpec& spec : first_layer().inputs())
     TRIAX_REQUIRE(from_data(spec), "{} is the first layer and takes \"{}\": only tokens and targets come from the data",
-                  first.name(), spec.name);
+                  first_layer().name(), spec.name);
+}
+
+void Stage::follow(Stage& before) {
+  before_ = &before;
+  before.after_ = this;
+  arriving_ = before.layers_.back().consumer = join(before.last_layer(), first_layer());
+}
+
+void Stage::receive_from(const Layer& producer) {
+  receives_ = true;
+  arriving_ = join(producer, first_layer());
+}
+
+void Stage::send_to(const Layer& consumer) {
+  sends_ = true;
+  layers_.back().consumer = join(last_layer(), consumer);
 }
 
 void Stage::end_with_loss() {
-  const Layer& last = *layers_.back().layer;
+  const Layer& last = last_layer();
   TRIAX_REQUIRE(last.outputs().size() == 1 && last.outputs()[0].name == "loss" && last.outputs()[0].dtype == DType::f64,
                 "{} is the last layer: its one output must be \"loss\", f64", last.name());
   layers_.back().consumer = {-1};
@@ -107,11 +113,33 @@ void Stage::place(RankMemory& memory, const schedule::Slots& slots, const Parame
     for (std::vector<TensorView>* views : {&handed_.out, &handed_.dout}) views->reserve(held.consumer.size());
     handed_.stash.reserve(held.stash.size());
   }
-  Held& last = layers_.back();
-  last.output_gradients.clear();
-  if (!after_) return;
-  for (const TensorSpec& spec : last.layer->outputs())
-    last.output_gradients.push_back(tensors(memory, count_of(slots, Pool::gradient), spec.dtype, spec.shape));
+  place_boundaries(memory, slots);
+}
+
+void Stage::place_boundaries(RankMemory& memory, const schedule::Slots& slots) {
+  for (Slotted* of : {&output_gradients_, &sent_outputs_, &sent_gradients_}) of->clear();
+  handed_.boundary.reserve(std::max(arriving_.size(), last_layer().outputs().size()));
+  if (after_ || sends_)
+    for (const TensorSpec& spec : last_layer().outputs())
+      output_gradients_.push_back(tensors(memory, count_of(slots, Pool::gradient), spec.dtype, spec.shape));
+  if (sends_)
+    for (const TensorSpec& spec : last_layer().outputs())
+      sent_outputs_.push_back(tensors(memory, count_of(slots, Pool::output), spec.dtype, spec.shape));
+  if (receives_)
+    for (const int input : arriving_) {
+      const TensorSpec& spec = first_layer().inputs()[static_cast<std::size_t>(input)];
+      sent_gradients_.push_back(tensors(memory, count_of(slots, Pool::input_gradient), spec.dtype, spec.shape));
+    }
+}
+
+std::size_t Stage::boundary_bytes() const {
+  const auto bytes = [](const TensorSpec& spec) { return TensorView(nullptr, spec.dtype, spec.shape).bytes(); };
+  std::size_t before = 0, after = 0;
+  if (receives_)
+    for (const int input : arriving_) before += bytes(first_layer().inputs()[static_cast<std::size_t>(input)]);
+  if (sends_)
+    for (const TensorSpec& spec : last_layer().outputs()) after += bytes(spec);
+  return std::max(before, after);
 }
 
 void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots) {

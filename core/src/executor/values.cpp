@@ -20,21 +20,27 @@ void gather(const char* axis, const TensorView& own, const TensorView& all, cons
 
 } // namespace
 
-StepValues::StepValues(const BatchShape& batch, int tensor_size, std::size_t parameters)
-    : batch_(batch), tensor_(tensor_size), parameters_(static_cast<std::int64_t>(parameters)) {}
+StepValues::StepValues(const BatchShape& batch, const ValueSources& sources, const Parameters& parameters)
+    : batch_(batch),
+      sources_(sources),
+      parameters_(parameters),
+      most_(static_cast<std::int64_t>(parameters.most_on_a_rank())) {}
 
 void StepValues::place(RankMemory& memory) {
+  const auto place = [&memory, this](Gathered& values, std::int64_t group, std::int64_t count) {
+    const Shape all{sources_.pipeline, group, count};
+    values.of_group = memory.values.tensor(DType::f64, {group, count});
+    values.of_all = memory.values.tensor(DType::f64, all);
+    values.on_host = memory.staging.tensor(DType::f64, all);
+  };
   const Shape one{static_cast<std::int64_t>(sizeof(StepScalars))};
-  const Shape losses{batch_.data_size, batch_.microbatches * batch_.micro};
   scalars_ = memory.values.tensor(DType::u8, one);
-  squares_ = memory.values.tensor(DType::f64, {parameters_});
-  gathered_squares_ = memory.values.tensor(DType::f64, {tensor_, parameters_});
-  gathered_losses_ = memory.values.tensor(DType::f64, losses);
   host_scalars_ = memory.staging.tensor(DType::u8, one);
-  host_squares_ = memory.staging.tensor(DType::f64, {tensor_, parameters_});
-  host_losses_ = memory.staging.tensor(DType::f64, losses);
+  own_squares_ = memory.values.tensor(DType::f64, {most_});
+  place(squares_, sources_.tensor, most_);
+  place(losses_, batch_.data_size, batch_.microbatches * batch_.micro);
   square_of_.clear();
-  for (std::int64_t i = 0; i < parameters_; ++i) square_of_.push_back(squares_.slice(0, i, i + 1));
+  for (std::int64_t i = 0; i < most_; ++i) square_of_.push_back(own_squares_.slice(0, i, i + 1));
 }
 
 void StepValues::send(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline) {
@@ -44,25 +50,28 @@ void StepValues::send(const StepScalars& scalars, Device& device, Stream& stream
   sent_ = stream.record();
 }
 
-void StepValues::add_squares(const std::vector<Parameter>& parameters, const ValueContext& context) const {
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    context.kernels.sum_squares({square_of_[i], without_padding(parameters[i].gradient, *parameters[i].spec)},
+void StepValues::add_squares(const ValueContext& context) const {
+  const std::vector<Parameter>& own = parameters_.all();
+  for (std::size_t i = 0; i < own.size(); ++i)
+    context.kernels.sum_squares({square_of_[i], without_padding(own[i].gradient, *own[i].spec)},
                                 {context.stream, context.scratch});
 }
 
+void StepValues::collect(const TensorView& own, const char* axis, const Gathered& values, const ValueContext& context) {
+  gather(axis, own, values.of_group, context);
+  gather("pipeline", values.of_group.flat(), values.of_all, context);
+  context.device.download(values.on_host, values.of_all, context.stream);
+}
+
 void StepValues::collect(const Batches& batches, bool squares, const ValueContext& context) {
-  gather("data", batches.losses(), gathered_losses_, context);
-  context.device.download(host_losses_, gathered_losses_, context.stream);
-  if (squares) {
-    gather("tensor", squares_, gathered_squares_, context);
-    context.device.download(host_squares_, gathered_squares_, context.stream);
-  }
+  collect(batches.losses(), "data", losses_, context);
+  if (squares) collect(own_squares_, "tensor", squares_, context);
   context.device.wait(context.stream.record(), context.deadline);
 }
 
 double StepValues::loss_sum(std::int64_t first) const {
   const std::int64_t per_rank = batch_.microbatches * batch_.micro;
-  const auto* losses = host_losses_.as<double>();
+  const auto* losses = losses_.on_host.at(sources_.loss_rank).as<double>();
   double sum = 0;
   for (std::int64_t sample = 0; sample < batch_.global(); ++sample) {
     const std::int64_t microbatch = sample / batch_.micro;
@@ -76,14 +85,13 @@ double StepValues::loss_sum(std::int64_t first) const {
   return sum;
 }
 
-double StepValues::norm(const std::vector<Parameter>& parameters) const {
-  const auto* squares = host_squares_.as<double>();
+double StepValues::norm() const {
   double sum = 0;
-  for (std::int64_t i = 0; i < parameters_; ++i) {
-    const Parameter& parameter = parameters[static_cast<std::size_t>(i)];
-    const std::int64_t shards = parameter.spec->dim < 0 ? 1 : tensor_;
+  for (const GlobalParameter& parameter : parameters_.global()) {
+    const auto* squares = squares_.on_host.at(parameter.rank).as<double>();
+    const std::int64_t shards = parameter.spec->dim < 0 ? 1 : sources_.tensor;
     for (std::int64_t shard = 0; shard < shards; ++shard) {
-      const double square = squares[shard * parameters_ + i];
+      const double square = squares[shard * most_ + static_cast<std::int64_t>(parameter.index)];
       if (!std::isfinite(square)) throw Error(text("the gradient of {} is not finite", parameter.name));
       sum += square;
     }

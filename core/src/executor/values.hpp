@@ -3,8 +3,8 @@
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: send() and collect() wait.
 //
 // The loss is added in double in the order of samples, over all data ranks; the square of the norm is added in double
-// in the order of parameters, a parameter's shards in the order of tensor ranks, a replicated or tied one once. So
-// neither depends on the layout's pipeline size or on the schedule, and every rank gets the same bits.
+// in the order of the model's parameters, a parameter's shards in the order of tensor ranks, a replicated or tied one
+// once. So neither depends on the layout's pipeline size or on the schedule, and every rank gets the same bits.
 #pragma once
 
 #include <vector>
@@ -27,32 +27,49 @@ struct ValueContext {
   ActionId action = kNoAction;
 };
 
+/// Which ranks have what.
+struct ValueSources {
+  int pipeline = 1;  // size
+  int loss_rank = 0; // the pipeline rank of the last stage
+  int tensor = 1;    // size
+};
+
 class StepValues {
  public:
-  StepValues(const BatchShape& batch, int tensor_size, std::size_t parameters);
+  /// The parameters must outlive it.
+  StepValues(const BatchShape& batch, const ValueSources& sources, const Parameters& parameters);
   void place(RankMemory& memory);
 
   /// Brings `scalars` to the device.
   void send(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline);
   const StepScalars* on_device() const { return scalars_.as<StepScalars>(); }
 
-  /// Puts the sum of squares of every gradient on the stream.
-  void add_squares(const std::vector<Parameter>& parameters, const ValueContext& context) const;
-  /// Brings the losses, and with them the squares of add_squares, to the host.
+  /// Puts the sum of squares of every gradient of this rank on the stream.
+  void add_squares(const ValueContext& context) const;
+  /// Brings the losses, and with them the squares of add_squares, of all ranks to the host.
   void collect(const Batches& batches, bool squares, const ValueContext& context);
 
   // After collect():
   /// Of the global batch, added up. Throws Error naming the sample if one is not finite; `first`: its first sample.
   double loss_sum(std::int64_t first) const;
   /// Throws Error naming the parameter if it is not finite.
-  double norm(const std::vector<Parameter>& parameters) const;
+  double norm() const;
 
  private:
+  /// The numbers of one group, those of all pipeline ranks, and these on the host.
+  struct Gathered {
+    TensorView of_group, of_all, on_host;
+  };
+  static void collect(const TensorView& own, const char* axis, const Gathered& values, const ValueContext& context);
+
   BatchShape batch_;
-  std::int64_t tensor_, parameters_;
-  TensorView scalars_, host_scalars_;                    // one StepScalars
-  TensorView squares_, gathered_squares_, host_squares_; // f64 [n], [t, n]
-  TensorView gathered_losses_, host_losses_;             // f64 [d, m*b]
+  ValueSources sources_;
+  const Parameters& parameters_;
+  std::int64_t most_;                 // parameters of a rank
+  TensorView scalars_, host_scalars_; // one StepScalars
+  TensorView own_squares_;            // f64 [n]
+  Gathered squares_;                  // f64 [t, n], [p, t, n]
+  Gathered losses_;                   // f64 [d, m*b], [p, d, m*b]
   std::vector<TensorView> square_of_;
   Event sent_;
 };

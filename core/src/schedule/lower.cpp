@@ -1,125 +1,118 @@
-// Walks a row once, giving each pool's lowest free slot to whoever fills it, as the rule table says.
+// Times the rows, sorts the transfers of all ranks, and merges each rank's into its row.
 #include "schedule/lower.hpp"
 
 #include <algorithm>
 #include <map>
-#include <set>
+#include <tuple>
 
+#include "schedule/rank_lowering.hpp"
+#include "schedule/timing.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
-/// The slots of one pool of one stage: who has which, and the most there were at once.
-class SlotPool {
- public:
-  std::int32_t take(int microbatch) {
-    const auto free = std::ranges::find(holders_, -1);
-    const auto slot = free - holders_.begin();
-    if (free == holders_.end()) {
-      holders_.push_back(microbatch);
-    } else {
-      *free = microbatch;
-    }
-    return static_cast<std::int32_t>(slot);
-  }
-  std::int32_t find(int microbatch) const {
-    const auto found = std::ranges::find(holders_, microbatch);
-    return static_cast<std::int32_t>(found == holders_.end() ? -1 : found - holders_.begin());
-  }
-  void release(int microbatch) { std::ranges::replace(holders_, microbatch, -1); }
-  std::int32_t size() const { return static_cast<std::int32_t>(holders_.size()); }
+using Rows = std::vector<std::vector<Action>>;
 
- private:
-  std::vector<int> holders_; // microbatch by slot, -1: free
-};
+/// What one stage makes for a neighbour on another rank.
+struct Transfer {
+  std::int64_t time = 0; // end of its producer
+  int from_stage = 0, to_stage = 0, microbatch = 0;
+  Kind send = Kind::send_f;
 
-class Lowering {
- public:
-  Lowering(const Schedule& schedule, const PipelineShape& shape, int rank, bool keeps_stash)
-      : stages_total_(shape.stages()), keeps_stash_(keeps_stash) {
-    const std::vector<int>& ranks = schedule.stage_rank().at(0);
-    for (int stage = 0; stage < stages_total_; ++stage)
-      if (ranks.at(static_cast<std::size_t>(stage)) == rank) stages_.push_back(stage);
-    TRIAX_REQUIRE(static_cast<int>(stages_.size()) == stages_total_,
-                  "rank {} holds {} of {} stages: without transfers a rank holds all", rank, stages_.size(),
-                  stages_total_);
-  }
-
-  void add(Kind kind, int stage, int microbatch) {
-    ProgramAction action{kind, stage, microbatch, kNoSlots, kNoSlots};
-    for (const Use& use : rule(kind).fills) fill(action, use);
-    for (const Pool pool : rule(kind).reads) slot(action.own, pool) = pool_of(stage, pool).find(microbatch);
-    for (const Pool pool : rule(kind).frees) pool_of(stage, pool).release(microbatch);
-    if (!keeps_stash_) release_all(stage, microbatch);
-    actions_.push_back(action);
-  }
-  void add(Kind kind, int stage = -1) { actions_.push_back({kind, stage, -1, kNoSlots, kNoSlots}); }
-
-  Program finish() {
-    std::vector<Slots> sizes;
-    for (const int stage : stages_) {
-      Slots of_stage{};
-      for (int pool = 0; pool < kPools; ++pool)
-        of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
-      sizes.push_back(of_stage);
-    }
-    return {stages_, std::move(sizes), std::move(actions_)};
-  }
-
-  const std::vector<int>& stages() const { return stages_; }
-
- private:
-  using PoolKey = std::pair<int, Pool>;
-  SlotPool& pool_of(int stage, Pool pool) { return pools_[PoolKey{stage, pool}]; }
-  static std::int32_t& slot(Slots& slots, Pool pool) { return slots[static_cast<std::size_t>(pool)]; }
-
-  void fill(ProgramAction& action, const Use& use) {
-    const int stage = action.stage + use.stage_offset;
-    if (stage < 0 || stage >= stages_total_) return; // the pipeline's ends hand nothing on
-    slot(use.stage_offset == 0 ? action.own : action.handed, use.pool) =
-        pool_of(stage, use.pool).take(action.microbatch);
-  }
-  /// Without a backward nothing reads what a forward kept.
-  void release_all(int stage, int microbatch) {
-    for (int pool = 0; pool < kPools; ++pool) pool_of(stage, static_cast<Pool>(pool)).release(microbatch);
-  }
-
-  int stages_total_;
-  bool keeps_stash_;
-  std::vector<int> stages_;
-  std::map<PoolKey, SlotPool> pools_;
-  std::vector<ProgramAction> actions_;
+  auto order() const { return std::tuple(time, microbatch, from_stage, to_stage); }
+  Kind receive() const { return send == Kind::send_f ? Kind::recv_f : Kind::recv_b; }
 };
 
 bool ends_backward(Kind kind) {
   return kind == Kind::backward || kind == Kind::backward_weight;
 }
 
-} // namespace
-
-Program lower(const Schedule& schedule, const PipelineShape& shape, int rank) {
-  Lowering lowering(schedule, shape, rank, true);
-  std::map<int, int> backwards; // by stage
-  for (const Action& action : schedule.row(rank)) {
-    const Kind kind = kind_of(action.kind);
-    lowering.add(kind, action.stage, action.microbatch);
-    if (ends_backward(kind) && ++backwards[action.stage] == shape.microbatches)
-      lowering.add(Kind::reduce_grad, action.stage);
+class Lowering {
+ public:
+  Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only)
+      : shape_(shape),
+        placement_(schedule.stage_rank().at(0)),
+        rows_(std::move(rows)),
+        ends_(end_times(rows_, placement_)),
+        forward_only_(forward_only) {
+    for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+      for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
+    std::ranges::sort(transfers_, {}, &Transfer::order);
   }
-  lowering.add(Kind::reduce_tied);
-  lowering.add(Kind::norm);
-  lowering.add(Kind::opt_step);
-  return lowering.finish();
+
+  std::vector<Program> run() const {
+    std::vector<Program> programs;
+    for (int rank = 0; rank < shape_.pipeline; ++rank) programs.push_back(lower_rank(rank));
+    return programs;
+  }
+
+ private:
+  void note_transfers(const Action& action, std::int64_t end) {
+    const int stage = action.stage, microbatch = action.microbatch;
+    const Kind kind = kind_of(action.kind);
+    if (kind == Kind::forward && placement_.holds(If::after_elsewhere, stage))
+      transfers_.push_back({end, stage, stage + 1, microbatch, Kind::send_f});
+    const bool ends_input = kind == Kind::backward || kind == Kind::backward_input;
+    if (ends_input && placement_.holds(If::before_elsewhere, stage))
+      transfers_.push_back({end, stage, stage - 1, microbatch, Kind::send_b});
+  }
+
+  Program lower_rank(int rank) const {
+    RankLowering program(placement_, rank, forward_only_);
+    const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
+    const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
+    auto transfer = transfers_.begin();
+    const auto post_until = [&](std::int64_t time) { // what is produced before `time`
+      for (; transfer != transfers_.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
+    };
+    std::map<int, int> backwards; // by stage
+    for (std::size_t at = 0; at < row.size(); ++at) {
+      const Action& action = row[at];
+      post_until(ends[at]);
+      program.add(kind_of(action.kind), action.stage, action.microbatch);
+      if (!ends_backward(kind_of(action.kind)) || ++backwards[action.stage] < shape_.microbatches) continue;
+      post_until(ends[at] + 1); // its own gradient leaves first: somebody waits for it
+      program.add_ending(Kind::reduce_grad, action.stage);
+    }
+    for (; transfer != transfers_.end(); ++transfer) post(program, *transfer, rank);
+    if (!forward_only_)
+      for (const Kind kind : {Kind::reduce_tied, Kind::norm, Kind::opt_step}) program.add_ending(kind);
+    return program.finish();
+  }
+
+  void post(RankLowering& program, const Transfer& transfer, int rank) const {
+    const int from = placement_.rank_of(transfer.from_stage), to = placement_.rank_of(transfer.to_stage);
+    if (from == rank) program.add(transfer.send, transfer.from_stage, transfer.microbatch, to);
+    if (to == rank) program.add(transfer.receive(), transfer.to_stage, transfer.microbatch, from);
+  }
+
+  PipelineShape shape_;
+  Placement placement_;
+  Rows rows_;
+  std::vector<std::vector<std::int64_t>> ends_;
+  bool forward_only_;
+  std::vector<Transfer> transfers_; // the global order
+};
+
+Rows rows_of(const Schedule& schedule, bool forward_only) {
+  Rows rows;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) {
+    std::vector<Action>& row = rows.emplace_back(schedule.row(rank));
+    if (forward_only) std::erase_if(row, [](const Action& action) { return action.kind != ComputeKind::forward; });
+  }
+  return rows;
 }
 
-Program lower_forward_only(const Schedule& schedule, const PipelineShape& shape, int rank) {
-  Lowering lowering(schedule, shape, rank, false);
-  const std::vector<int> stages = lowering.stages();
-  for (int microbatch = 0; microbatch < shape.microbatches; ++microbatch)
-    for (const int stage : stages) lowering.add(Kind::forward, stage, microbatch);
-  return lowering.finish();
+} // namespace
+
+std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape) {
+  return Lowering(rows_of(schedule, false), schedule, shape, false).run();
+}
+
+std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape) {
+  return Lowering(rows_of(schedule, true), schedule, shape, true).run();
 }
 
 } // namespace triax::schedule

@@ -1,17 +1,24 @@
-// From a schedule's rows to the program of a rank: slots are given out, and the actions that end a step are added.
+// From a schedule's rows to one program per pipeline rank: transfers between stages of different ranks, slots, waits,
+// and the actions that end a step.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error if the rank lacks stages; the rows must
-// have passed verify().
+// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error if the rows have not passed verify().
+//
+// One global order of transfers: the rows are timed in unit passes (F and each half of a backward take one), and all
+// transfers are sorted by when their producers end. A rank posts its own in that order, each before its first compute
+// action that ends later. Every wait then leads to something earlier in this time, so no backend's ordering makes a
+// deadlock; verify() proves it again from the programs alone.
 #pragma once
+
+#include <vector>
 
 #include "schedule/program.hpp"
 
 namespace triax::schedule {
 
 /// One step of training: REDUCE_GRAD right after a stage's last backward; REDUCE_TIED, NORM and OPT_STEP at the end.
-Program lower(const Schedule& schedule, const PipelineShape& shape, int rank);
+std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape);
 
-/// Forwards alone, each microbatch through all stages before the next: evaluation.
-Program lower_forward_only(const Schedule& schedule, const PipelineShape& shape, int rank);
+/// The forwards alone, in the order of the rows: evaluation.
+std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape);
 
 } // namespace triax::schedule

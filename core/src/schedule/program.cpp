@@ -7,8 +7,12 @@
 
 namespace triax::schedule {
 
-Program::Program(std::vector<int> stages, std::vector<Slots> slots, std::vector<ProgramAction> actions)
-    : stages_(std::move(stages)), slots_(std::move(slots)), actions_(std::move(actions)) {
+Program::Program(Placement placement, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions)
+    : placement_(std::move(placement)),
+      rank_(rank),
+      stages_(placement_.stages_of(rank)),
+      slots_(std::move(slots)),
+      actions_(std::move(actions)) {
   TRIAX_REQUIRE(stages_.size() == slots_.size(), "{} stages, slots of {}", stages_.size(), slots_.size());
   for (const ProgramAction& action : actions_) {
     label_at_.push_back(labels_.size());

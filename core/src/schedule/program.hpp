@@ -16,31 +16,38 @@ namespace triax::schedule {
 
 /// The slot of each pool an action works on; -1: none.
 using Slots = std::array<std::int32_t, kPools>;
-inline constexpr Slots kNoSlots = {-1, -1, -1, -1, -1, -1, -1};
+inline constexpr Slots kNoSlots = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
+static_assert(kNoSlots.back() == -1);
 
 struct ProgramAction {
   Kind kind = Kind::forward;
-  std::int32_t stage = -1;      // -1: of the whole rank
-  std::int32_t microbatch = -1; // -1: of no single one
-  Slots own = kNoSlots;         // in pools of its own stage
-  Slots handed = kNoSlots;      // in pools of a neighbour stage on the same rank, which it fills
+  std::int32_t stage = -1;       // -1: of the whole rank
+  std::int32_t microbatch = -1;  // -1: of no single one
+  Slots own = kNoSlots;          // in pools of its own stage
+  Slots handed = kNoSlots;       // in pools of a neighbour stage on the same rank, which it fills
+  std::int32_t peer = -1;        // of a send or receive: the other pipeline rank
+  std::vector<ActionId> waits{}; // transfers that must be complete before it starts, if none before has waited for them
 };
 
 class Program {
  public:
   Program() = default;
-  /// `slots`: for each of `stages`, the size of each pool.
-  Program(std::vector<int> stages, std::vector<Slots> slots, std::vector<ProgramAction> actions);
+  /// `slots`: for each stage that `placement` gives to `rank`, the size of each pool.
+  Program(Placement placement, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions);
 
   std::span<const ProgramAction> actions() const { return actions_; }
   /// Zero-ended text of an action: "3F1".
   const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
+  const Placement& placement() const { return placement_; }
+  int rank() const { return rank_; } // on the pipeline axis
   /// The stages this rank holds, ascending.
   std::span<const int> stages() const { return stages_; }
   /// How many slots a stage of this rank needs in a pool: its microbatches in flight.
   int slots(int stage, Pool pool) const;
 
  private:
+  Placement placement_;
+  int rank_ = 0;
   std::vector<int> stages_;
   std::vector<Slots> slots_;
   std::vector<ProgramAction> actions_;

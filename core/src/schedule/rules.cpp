@@ -14,14 +14,16 @@ using enum Pool;
 using enum Need::Where;
 
 // clang-format off
-constexpr Need kForwardNeeds[] = {{Kind::forward, stage_before}};
-constexpr Use  kForwardFills[] = {{stash_i}, {stash_w}, {input_f, +1}, {input_i, +1}, {input_w, +1}};
+constexpr Need kForwardNeeds[] = {{Kind::forward, stage_before, If::before_here}, {Kind::recv_f, here, If::before_elsewhere}};
+constexpr Use  kForwardFills[] = {{stash_i}, {stash_w}, {output, 0, If::after_elsewhere},
+                                  {input_f, +1, If::after_here}, {input_i, +1, If::after_here}, {input_w, +1, If::after_here}};
 constexpr Pool kForwardReads[] = {input_f, input_i, input_w};
 constexpr Pool kForwardFrees[] = {input_f};
+constexpr Pool kForwardOnlyFrees[] = {input_f, input_i, input_w, stash_i, stash_w};
 
 // I may write gradients of parameters that fall out on the way, so it is not only W that accumulates.
-constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after}};
-constexpr Use  kInputFills[] = {{stash_iw}, {gradient, -1}};
+constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, If::after_here}, {Kind::recv_b, here, If::after_elsewhere}};
+constexpr Use  kInputFills[] = {{stash_iw}, {gradient, -1, If::before_here}, {input_gradient, 0, If::before_elsewhere}};
 constexpr Pool kInputReads[] = {input_i, input_w, stash_i, stash_w, gradient};
 constexpr Pool kInputFrees[] = {input_i, stash_i, gradient};
 
@@ -30,25 +32,39 @@ constexpr Pool kWeightReads[] = {input_w, stash_w, stash_iw};
 constexpr Pool kWeightFrees[] = {input_w, stash_w, stash_iw};
 
 // B is I then W layer by layer: what would live in stash_iw is gone before the next layer and needs no slot.
-constexpr Use  kWholeFills[] = {{gradient, -1}};
+constexpr Use  kWholeFills[] = {{gradient, -1, If::before_here}, {input_gradient, 0, If::before_elsewhere}};
 constexpr Pool kWholeReads[] = {input_i, input_w, stash_i, stash_w, gradient};
 constexpr Pool kWholeFrees[] = {input_i, input_w, stash_i, stash_w, gradient};
+
+// A receive needs its send to have begun; on one edge both ends keep the same order.
+constexpr Need kSendFNeeds[] = {{Kind::forward, here}};
+constexpr Pool kSendFReads[] = {output};
+constexpr Need kRecvFNeeds[] = {{Kind::send_f, stage_before}};
+constexpr Use  kRecvFFills[] = {{input_f}, {input_i}, {input_w}};
+constexpr Need kSendBNeeds[] = {{Kind::backward_input, here}};
+constexpr Pool kSendBReads[] = {input_gradient};
+constexpr Need kRecvBNeeds[] = {{Kind::send_b, stage_after}};
+constexpr Use  kRecvBFills[] = {{gradient}};
 
 constexpr Need kReduceNeeds[] = {{Kind::backward_input, here}, {Kind::backward_weight, here}};
 constexpr Need kTiedNeeds[] = {{Kind::reduce_grad, everywhere}};
 constexpr Need kNormNeeds[] = {{Kind::reduce_grad, everywhere}, {Kind::reduce_tied, everywhere}};
 constexpr Need kStepNeeds[] = {{Kind::norm, everywhere}};
 
-constexpr StreamClass kCompute = StreamClass::compute;
+constexpr StreamClass kCompute = StreamClass::compute, kTransfer = StreamClass::transfer;
 constexpr std::array<Rule, kKinds> kRules{{
-    {Kind::forward,         "F",           Scope::microbatch, kCompute, kForwardNeeds, kForwardFills, kForwardReads, kForwardFrees},
-    {Kind::backward,        "B",           Scope::microbatch, kCompute, kInputNeeds,   kWholeFills,   kWholeReads,   kWholeFrees},
-    {Kind::backward_input,  "I",           Scope::microbatch, kCompute, kInputNeeds,   kInputFills,   kInputReads,   kInputFrees},
-    {Kind::backward_weight, "W",           Scope::microbatch, kCompute, kWeightNeeds,  {},            kWeightReads,  kWeightFrees},
-    {Kind::reduce_grad,     "REDUCE_GRAD", Scope::stage,      kCompute, kReduceNeeds,  {},            {},            {}},
-    {Kind::reduce_tied,     "REDUCE_TIED", Scope::rank,       kCompute, kTiedNeeds,    {},            {},            {}},
-    {Kind::norm,            "NORM",        Scope::rank,       kCompute, kNormNeeds,    {},            {},            {}},
-    {Kind::opt_step,        "OPT_STEP",    Scope::rank,       kCompute, kStepNeeds,    {},            {},            {}},
+    {Kind::forward,         "F",           Scope::microbatch, kCompute,  false, kForwardNeeds, kForwardFills, kForwardReads, kForwardFrees},
+    {Kind::backward,        "B",           Scope::microbatch, kCompute,  false, kInputNeeds,   kWholeFills,   kWholeReads,   kWholeFrees},
+    {Kind::backward_input,  "I",           Scope::microbatch, kCompute,  false, kInputNeeds,   kInputFills,   kInputReads,   kInputFrees},
+    {Kind::backward_weight, "W",           Scope::microbatch, kCompute,  false, kWeightNeeds,  {},            kWeightReads,  kWeightFrees},
+    {Kind::send_f,          "SEND_F",      Scope::microbatch, kTransfer, false, kSendFNeeds,   {},            kSendFReads,   kSendFReads},
+    {Kind::recv_f,          "RECV_F",      Scope::microbatch, kTransfer, false, kRecvFNeeds,   kRecvFFills,   {},            {}},
+    {Kind::send_b,          "SEND_B",      Scope::microbatch, kTransfer, false, kSendBNeeds,   {},            kSendBReads,   kSendBReads},
+    {Kind::recv_b,          "RECV_B",      Scope::microbatch, kTransfer, false, kRecvBNeeds,   kRecvBFills,   {},            {}},
+    {Kind::reduce_grad,     "REDUCE_GRAD", Scope::stage,      kTransfer, false, kReduceNeeds,  {},            {},            {}},
+    {Kind::reduce_tied,     "REDUCE_TIED", Scope::rank,       kCompute,  true,  kTiedNeeds,    {},            {},            {}},
+    {Kind::norm,            "NORM",        Scope::rank,       kCompute,  true,  kNormNeeds,    {},            {},            {}},
+    {Kind::opt_step,        "OPT_STEP",    Scope::rank,       kCompute,  false, kStepNeeds,    {},            {},            {}},
 }};
 // clang-format on
 
@@ -70,9 +86,39 @@ std::span<const Rule> rules() noexcept {
 }
 
 const char* name_of(Pool pool) noexcept {
-  static constexpr const char* kNames[kPools] = {"input_f", "input_i",  "input_w", "stash_i",
-                                                 "stash_w", "stash_iw", "gradient"};
+  static constexpr const char* kNames[kPools] = {"input_f",  "input_i",  "input_w", "stash_i",       "stash_w",
+                                                 "stash_iw", "gradient", "output",  "input_gradient"};
   return kNames[static_cast<std::size_t>(pool)];
+}
+
+std::vector<int> Placement::stages_of(int rank) const {
+  std::vector<int> out;
+  for (int stage = 0; stage < stages(); ++stage)
+    if (rank_of(stage) == rank) out.push_back(stage);
+  return out;
+}
+
+bool Placement::beside(int stage, int neighbour, bool here) const {
+  return neighbour >= 0 && neighbour < stages() && (rank_of(neighbour) == rank_of(stage)) == here;
+}
+
+bool Placement::holds(If condition, int stage) const {
+  switch (condition) {
+    case If::always:
+      return true;
+    case If::before_here:
+    case If::before_elsewhere:
+      return beside(stage, stage - 1, condition == If::before_here);
+    case If::after_here:
+    case If::after_elsewhere:
+      break;
+  }
+  return beside(stage, stage + 1, condition == If::after_here);
+}
+
+std::span<const Pool> frees(Kind kind, bool forward_only) noexcept {
+  if (kind == Kind::forward && forward_only) return kForwardOnlyFrees;
+  return rule(kind).frees;
 }
 
 bool touches(Kind kind, Pool pool) noexcept {

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "triax/scheduler.hpp"
 
@@ -22,36 +24,58 @@ enum class Kind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
+  send_f, // of the stage whose forward it was, to the rank of the stage after
+  recv_f, // of the stage whose forward it will be
+  send_b, // of the stage whose input gradient it was, to the rank of the stage before
+  recv_b,
   reduce_grad,
   reduce_tied,
   norm,
   opt_step
 };
-inline constexpr int kKinds = 8;
+inline constexpr int kKinds = 12;
 
 /// Pools of a stage. input_*: what arrives from the stage before, by its last reader; stash_*: what the stage's layers
-/// keep; gradient: of the stage's outputs, arriving from the stage after.
-enum class Pool : std::uint8_t { input_f, input_i, input_w, stash_i, stash_w, stash_iw, gradient };
-inline constexpr int kPools = 7;
+/// keep; gradient: of the stage's outputs, arriving from the stage after. output and input_gradient: what leaves for a
+/// neighbour stage on another rank.
+enum class Pool : std::uint8_t {
+  input_f,
+  input_i,
+  input_w,
+  stash_i,
+  stash_w,
+  stash_iw,
+  gradient,
+  output,
+  input_gradient
+};
+inline constexpr int kPools = 9;
 const char* name_of(Pool pool) noexcept;
 
 /// What one action of a kind is about, and so what its text names: "3F1", "3REDUCE_GRAD", "NORM".
 enum class Scope : std::uint8_t { microbatch, stage, rank };
 
-/// The list an action belongs to. Transfers between ranks will be a second one.
-enum class StreamClass : std::uint8_t { compute };
+/// The list an action belongs to. The compute list runs one after another; a transfer is posted at its place among
+/// them, and is complete only where an action waits for it.
+enum class StreamClass : std::uint8_t { compute, transfer };
+
+/// Where a neighbour stage has to be for a need or a use to count. At the pipeline's ends there is none, and only
+/// `always` holds.
+enum class If : std::uint8_t { always, before_here, before_elsewhere, after_here, after_elsewhere };
 
 /// Other actions that must have finished before an action may start.
 struct Need {
   enum class Where : std::uint8_t { here, stage_before, stage_after, everywhere };
   Kind kind;                 // a whole backward answers for both of its halves
   Where where = Where::here; // of the same microbatch on that stage; everywhere: all of them on the rank
+  If condition = If::always;
 };
 
-/// A pool of the action's own stage, or of a neighbour's.
+/// A pool of the action's own stage, or of a neighbour's on the same rank.
 struct Use {
   Pool pool;
   int stage_offset = 0;
+  If condition = If::always;
 };
 
 struct Rule {
@@ -59,8 +83,9 @@ struct Rule {
   const char* name; // as text and CSV write it
   Scope scope;
   StreamClass stream;
+  bool joins; // a meeting of all pipeline ranks: none has finished before all have begun
   std::span<const Need> needs;
-  std::span<const Use> fills; // a slot is taken when the action starts
+  std::span<const Use> fills; // a slot is taken when the action starts, or is posted
   std::span<const Pool> reads;
   std::span<const Pool> frees; // when the action has finished
 };
@@ -71,6 +96,37 @@ std::span<const Rule> rules() noexcept;
 inline Kind kind_of(ComputeKind kind) noexcept {
   return static_cast<Kind>(kind);
 }
+/// F, B, I, W.
+inline bool runs_layers(Kind kind) noexcept {
+  return kind <= Kind::backward_weight;
+}
+inline bool is_transfer(Kind kind) noexcept {
+  return rule(kind).stream == StreamClass::transfer;
+}
+
+/// Which rank has which stage.
+class Placement {
+ public:
+  Placement() = default;
+  explicit Placement(std::vector<int> stage_rank) : stage_rank_(std::move(stage_rank)) {}
+
+  int stages() const noexcept { return static_cast<int>(stage_rank_.size()); }
+  int rank_of(int stage) const { return stage_rank_.at(static_cast<std::size_t>(stage)); }
+  std::vector<int> stages_of(int rank) const; // ascending
+  bool holds(If condition, int stage) const;
+
+ private:
+  bool beside(int stage, int neighbour, bool here) const;
+  std::vector<int> stage_rank_;
+};
+
+/// The stage that a need of an action on `stage` is about; it may lie beyond the pipeline's ends.
+inline int stage_of(const Need& need, int stage) noexcept {
+  return stage + (need.where == Need::Where::stage_after ? 1 : 0) - (need.where == Need::Where::stage_before ? 1 : 0);
+}
+
+/// A forward without a backward keeps nothing: it frees what backwards would.
+std::span<const Pool> frees(Kind kind, bool forward_only) noexcept;
 
 /// Whether the action has the pool's slot at hand: it reads or fills it, on its own stage.
 bool touches(Kind kind, Pool pool) noexcept;

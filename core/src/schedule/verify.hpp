@@ -1,13 +1,16 @@
-// Proof that a schedule, and then the program made from it, does what a step is.
+// Proof that a schedule, and then the programs made from it, do what a step is.
 //
 // Threads: pure functions. Ownership: values. Blocking: never.
-// A refusal names rank, position in the row (from 0), action and reason. All of a kind that can be told apart are
-// listed; checks that only make sense on rows that passed the earlier ones are left out until those pass.
+// A refusal names rank, position in the row or program (from 0), action and reason. All of a kind that can be told
+// apart are listed; checks that only make sense on what passed the earlier ones are left out until those pass.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "schedule/program.hpp"
+#include "triax/communicator.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
@@ -17,8 +20,23 @@ namespace triax::schedule {
 /// and an order in which all ranks get to their ends. Empty: proved.
 std::vector<Support> verify(const Schedule& schedule, const PipelineShape& shape);
 
-/// Over a rank's program: what each action needs comes before it, a slot is free when it is filled and full when it is
-/// read, and all slots are free at the end. Empty: proved.
-std::vector<Support> verify(const Program& program);
+/// What the proof may assume of those who carry the transfers.
+struct Assumptions {
+  CommTraits::Order order = CommTraits::Order::tagged;
+  CommTraits::Send send = CommTraits::Send::buffered;
+  CommTraits::Post post = CommTraits::Post::nonblocking;
+};
+/// The least that any of these backends promises for transfers of up to `largest` bytes.
+Assumptions assume(std::span<const CommTraits> backends, std::size_t largest);
+
+/// Over the programs of all pipeline ranks: nothing missing and nothing twice; what each action needs comes before it;
+/// gradients in ascending order of microbatches; a slot is free when it is filled, full when it is read, and no
+/// transfer touches it still; both ends of an edge in one order; and nothing waits in a circle (graph.hpp). `cap`: the
+/// most microbatches that a rank may keep, over its stages. Empty: proved.
+std::vector<Support> verify(std::span<const Program> programs, const Assumptions& assumptions,
+                            std::optional<int> cap = std::nullopt);
+
+/// The most forwards that a rank has kept at once: microbatches, counted per stage.
+int peak_in_flight(const Program& program);
 
 } // namespace triax::schedule

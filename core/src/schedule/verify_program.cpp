@@ -1,122 +1,159 @@
-// Verification of a rank's program: needs and slots, both from the rule table.
+// Verification of the programs of all ranks: what each does alone, what they do on their edges, and that nothing waits
+// in a circle; all from the rule table.
+#include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
-#include "schedule/verify.hpp"
+#include "schedule/graph.hpp"
+#include "schedule/verify_rank.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
-/// Where the actions of a kind are: of one microbatch, of a stage, of the rank.
-struct Extent {
-  std::size_t first = 0, last = 0;
-  int count = 0;
-};
+bool sends(Kind kind) {
+  return kind == Kind::send_f || kind == Kind::send_b;
+}
+bool receives(Kind kind) {
+  return kind == Kind::recv_f || kind == Kind::recv_b;
+}
 
-class ProgramCheck {
+class ProgramsCheck {
  public:
-  explicit ProgramCheck(const Program& program) : program_(program) {}
+  ProgramsCheck(std::span<const Program> programs, const Assumptions& assumptions, std::optional<int> cap)
+      : programs_(programs), assumptions_(assumptions), cap_(cap) {}
 
   std::vector<Support> run() {
-    const auto actions = program_.actions();
-    for (std::size_t at = 0; at < actions.size(); ++at) note(at, actions[at]);
-    for (std::size_t at = 0; at < actions.size(); ++at) {
-      check_needs(at, actions[at]);
-      check_slots(at, actions[at]);
-    }
-    if (has_backward_ && !extents_.contains({Kind::opt_step, -1, -1}))
-      refusals_.push_back(Support::no("the program has backwards and no OPT_STEP"));
-    if (has_backward_)
-      for (const auto& [slot, microbatch] : held_)
-        refusals_.push_back(Support::no("stage {}: pool {}, slot {} still holds microbatch {} at the end",
-                                        std::get<0>(slot), name_of(std::get<1>(slot)), std::get<2>(slot), microbatch));
-    return refusals_;
+    for (std::size_t rank = 0; rank < programs_.size(); ++rank)
+      if (programs_[rank].rank() != static_cast<int>(rank))
+        return {Support::no("program {} is that of rank {}", rank, programs_[rank].rank())};
+    for (const Program& program : programs_) std::ranges::move(verify_rank(program), std::back_inserter(refusals_));
+    if (refusals_.empty()) check_same_microbatches();
+    if (refusals_.empty()) check_edges();
+    if (cap_) check_cap();
+    if (refusals_.empty()) check_circle();
+    return std::move(refusals_);
   }
 
  private:
-  using Key = std::tuple<Kind, int, int>; // -1: any
-  using SlotKey = std::tuple<int, Pool, int>;
-
-  template <class... Args>
-  void refuse(std::size_t at, std::string_view pattern, const Args&... arguments) {
-    refusals_.push_back(
-        Support::no("position {}, {}: {}", at, program_.label(static_cast<ActionId>(at)), text(pattern, arguments...)));
+  std::string place(int rank, ActionId at) const {
+    return text("rank {}, position {}, {}", rank, at, programs_[static_cast<std::size_t>(rank)].label(at));
   }
 
-  void note(std::size_t at, const ProgramAction& action) {
-    if (action.kind == Kind::backward) {
-      note_as(Kind::backward_input, at, action);
-      note_as(Kind::backward_weight, at, action);
-    } else {
-      note_as(action.kind, at, action);
+  /// A rank alone cannot know that it has all microbatches.
+  void check_same_microbatches() {
+    std::set<int> all;
+    std::map<std::pair<int, int>, bool> forwards; // stage, microbatch
+    for (const Program& program : programs_)
+      for (const ProgramAction& action : program.actions())
+        if (action.kind == Kind::forward) {
+          all.insert(action.microbatch);
+          forwards[{action.stage, action.microbatch}] = true;
+        }
+    for (const Program& program : programs_)
+      for (const int stage : program.stages())
+        for (const int microbatch : all)
+          if (!forwards.contains({stage, microbatch}))
+            refusals_.push_back(
+                Support::no("rank {}: {} is missing", program.rank(), action_text(Kind::forward, stage, microbatch)));
+  }
+
+  /// The actions on the directed edge between two ranks, on one of its ends.
+  std::vector<ActionId> on_edge(int rank, int peer, bool sending) const {
+    std::vector<ActionId> out;
+    const auto actions = programs_[static_cast<std::size_t>(rank)].actions();
+    for (std::size_t at = 0; at < actions.size(); ++at)
+      if (actions[at].peer == peer && (sending ? sends(actions[at].kind) : receives(actions[at].kind)))
+        out.push_back(static_cast<ActionId>(at));
+    return out;
+  }
+
+  const ProgramAction& action(int rank, ActionId at) const {
+    return programs_[static_cast<std::size_t>(rank)].actions()[at];
+  }
+  bool match(const ProgramAction& send, const ProgramAction& receive) const {
+    const Need& need = rule(receive.kind).needs.front();
+    return send.kind == need.kind && send.stage == stage_of(need, receive.stage) &&
+           send.microbatch == receive.microbatch;
+  }
+
+  void check_edges() {
+    const int ranks = static_cast<int>(programs_.size());
+    for (int from = 0; from < ranks; ++from)
+      for (int to = 0; to < ranks; ++to)
+        if (from != to) check_edge(from, to);
+  }
+  void check_edge(int from, int to) {
+    const std::vector<ActionId> sent = on_edge(from, to, true), received = on_edge(to, from, false);
+    for (std::size_t k = 0; k < std::min(sent.size(), received.size()); ++k) {
+      if (match(action(from, sent[k]), action(to, received[k]))) continue;
+      refusals_.push_back(
+          Support::no("{}: it is number {} from rank {} to rank {}, where {} receives: both ends of an edge keep "
+                      "one order",
+                      place(from, sent[k]), k, from, to, place(to, received[k])));
+      return;
     }
-    has_backward_ |= action.kind == Kind::backward || action.kind == Kind::backward_input;
-  }
-  void note_as(Kind kind, std::size_t at, const ProgramAction& action) {
-    if (extend({kind, action.stage, action.microbatch}, at) > 1) refuse(at, "it is there twice");
-    if (action.microbatch >= 0) extend({kind, action.stage, -1}, at);
-    if (action.stage >= 0) extend({kind, -1, -1}, at);
-  }
-  int extend(const Key& key, std::size_t at) {
-    Extent& extent = extents_.try_emplace(key, Extent{at, at, 0}).first->second;
-    extent.last = at;
-    return ++extent.count;
+    if (sent.size() > received.size())
+      refusals_.push_back(Support::no("{}: rank {} does not receive it", place(from, sent[received.size()]), to));
+    if (sent.size() < received.size())
+      refusals_.push_back(Support::no("{}: rank {} does not send it", place(to, received[sent.size()]), from));
   }
 
-  void check_needs(std::size_t at, const ProgramAction& action) {
-    for (const Need& need : rule(action.kind).needs) {
-      const bool everywhere = need.where == Need::Where::everywhere;
-      const int stage = everywhere ? -1
-                                   : action.stage + (need.where == Need::Where::stage_after) -
-                                         (need.where == Need::Where::stage_before);
-      if (!everywhere && (stage < program_.stages().front() || stage > program_.stages().back())) continue;
-      const auto found = extents_.find({need.kind, stage, everywhere ? -1 : action.microbatch});
-      const std::string what = everywhere ? rule(need.kind).name : action_text(need.kind, stage, action.microbatch);
-      if (found == extents_.end()) {
-        refuse(at, "it needs {}, which is not in the program", what);
-      } else if (found->second.last >= at) {
-        refuse(at, "it needs {}, which comes later, at position {}", what, found->second.last);
-      }
+  void check_cap() {
+    for (const Program& program : programs_)
+      if (const int peak = peak_in_flight(program); peak > *cap_)
+        refusals_.push_back(Support::no("rank {} keeps {} microbatches at once, over its stages: the cap is {}",
+                                        program.rank(), peak, *cap_));
+  }
+
+  void check_circle() {
+    const std::vector<Graph::Place> circle = Graph(programs_, assumptions_).circle();
+    if (circle.empty()) return;
+    std::string chain = place(circle[0].rank, circle[0].action);
+    for (std::size_t i = 1; i <= circle.size(); ++i) {
+      const Graph::Place& next = circle[i % circle.size()];
+      chain += text("{} waits for {}", i == 1 ? ": it" : ", which",
+                    i == circle.size() ? "the first" : place(next.rank, next.action));
     }
+    refusals_.push_back(Support::no("{}; with transfers {}, {} sends and {} posts the ranks would wait for ever", chain,
+                                    order_text(),
+                                    assumptions_.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
+                                    assumptions_.post == CommTraits::Post::blocking ? "blocking" : "nonblocking"));
   }
-
-  void check_slots(std::size_t at, const ProgramAction& action) {
-    for (const Use& use : rule(action.kind).fills) {
-      const int slot = (use.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(use.pool)];
-      const int stage = action.stage + use.stage_offset;
-      if (slot >= 0) take(at, {stage, use.pool, slot}, action.microbatch);
+  const char* order_text() const {
+    switch (assumptions_.order) {
+      case CommTraits::Order::serial:
+        return "in one queue per rank";
+      case CommTraits::Order::channel:
+        return "in one queue per edge";
+      case CommTraits::Order::tagged:
+        break;
     }
-    for (const Pool pool : rule(action.kind).reads) {
-      const int slot = action.own[static_cast<std::size_t>(pool)];
-      const auto holder = held_.find({action.stage, pool, slot});
-      if (slot >= 0 && (holder == held_.end() || holder->second != action.microbatch))
-        refuse(at, "it reads slot {} of pool {}, which does not hold its microbatch", slot, name_of(pool));
-    }
-    for (const Pool pool : rule(action.kind).frees)
-      held_.erase({action.stage, pool, action.own[static_cast<std::size_t>(pool)]});
+    return "in any order between edges";
   }
 
-  /// In a program without backwards nothing waits for the slot, so the next forward may have it.
-  void take(std::size_t at, const SlotKey& slot, int microbatch) {
-    const auto [stage, pool, index] = slot;
-    if (index >= program_.slots(stage, pool)) refuse(at, "slot {} of pool {} does not exist", index, name_of(pool));
-    const auto [entry, added] = held_.try_emplace(slot, microbatch);
-    if (!added && has_backward_)
-      refuse(at, "slot {} of pool {} still holds microbatch {}", index, name_of(pool), entry->second);
-    entry->second = microbatch;
-  }
-
-  const Program& program_;
-  std::map<Key, Extent> extents_;
-  std::map<SlotKey, int> held_;
-  bool has_backward_ = false;
+  std::span<const Program> programs_;
+  Assumptions assumptions_;
+  std::optional<int> cap_;
   std::vector<Support> refusals_;
 };
 
 } // namespace
 
-std::vector<Support> verify(const Program& program) {
-  return ProgramCheck(program).run();
+Assumptions assume(std::span<const CommTraits> backends, std::size_t largest) {
+  Assumptions out;
+  for (const CommTraits& traits : backends) {
+    out.order = std::min(out.order, traits.order); // from the strictest queues to the loosest
+    if (traits.send == CommTraits::Send::rendezvous || traits.buffered_bytes < largest)
+      out.send = CommTraits::Send::rendezvous;
+    if (traits.post == CommTraits::Post::blocking) out.post = CommTraits::Post::blocking;
+  }
+  return out;
+}
+
+std::vector<Support> verify(std::span<const Program> programs, const Assumptions& assumptions, std::optional<int> cap) {
+  return ProgramsCheck(programs, assumptions, cap).run();
 }
 
 } // namespace triax::schedule

@@ -1,7 +1,6 @@
 // Verification of a scheduler's rows, over all ranks.
 #include <array>
 #include <map>
-#include <optional>
 
 #include "schedule/verify.hpp"
 
@@ -60,6 +59,7 @@ class RowsCheck {
 
   std::vector<Support> run() {
     if (!shape_fits()) return refusals_;
+    placement_ = Placement(schedule_.stage_rank()[0]);
     for_each_action([this](const Place& place, const Action& action) { note(place, action); });
     if (refusals_.empty()) find_missing();
     if (refusals_.empty()) {
@@ -109,7 +109,7 @@ class RowsCheck {
     return refusals_.empty();
   }
 
-  int rank_of(int stage) const { return schedule_.stage_rank()[0][static_cast<std::size_t>(stage)]; }
+  int rank_of(int stage) const { return placement_.rank_of(stage); }
 
   void note(const Place& place, const Action& action) {
     if (action.stage < 0 || action.stage >= shape_.stages())
@@ -138,23 +138,33 @@ class RowsCheck {
                                             part_text(part, stage, microbatch), words(part), stage, microbatch));
   }
 
-  /// The place of what a need names for this action; none beyond the pipeline's ends.
-  std::optional<Place> place_of(const Need& need, const Action& action) const {
-    const int stage = neighbour(need, action.stage);
-    if (stage < 0 || stage >= shape_.stages()) return std::nullopt;
-    return found_.at({stage, action.microbatch, part_of(need.kind)});
+  /// What a need leads to among the rows: the computing at the far end of a transfer, which rows do not have.
+  struct Needed {
+    Kind kind;
+    int stage;
+  };
+  static Needed resolved(Need need, int stage) {
+    stage = stage_of(need, stage);
+    while (is_transfer(need.kind)) {
+      need = rule(need.kind).needs.front();
+      stage = stage_of(need, stage);
+    }
+    return {need.kind, stage};
   }
-  static int neighbour(const Need& need, int stage) {
-    return stage + (need.where == Need::Where::stage_after) - (need.where == Need::Where::stage_before);
+  Place place_of(const Need& need, const Action& action) const {
+    const Needed needed = resolved(need, action.stage);
+    return found_.at({needed.stage, action.microbatch, part_of(needed.kind)});
   }
-  std::string need_text(const Need& need, const Action& action) const {
-    return part_text(part_of(need.kind), neighbour(need, action.stage), action.microbatch);
+  static std::string need_text(const Need& need, const Action& action) {
+    const Needed needed = resolved(need, action.stage);
+    return part_text(part_of(needed.kind), needed.stage, action.microbatch);
   }
+  bool counts(const Need& need, const Action& action) const { return placement_.holds(need.condition, action.stage); }
 
   void check_order(const Place& place, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
-      if (need.where != Need::Where::here) continue;
-      const Place needed = *place_of(need, action);
+      if (need.where != Need::Where::here || is_transfer(need.kind)) continue;
+      const Place needed = place_of(need, action);
       if (needed.position > place.position)
         refuse(place, action, "it needs {}, which comes later, at position {}", need_text(need, action),
                needed.position);
@@ -180,8 +190,7 @@ class RowsCheck {
     const auto done = [&at](const Place& place) { return place.position < at[static_cast<std::size_t>(place.rank)]; };
     const auto waits_for = [&](const Action& action) -> const Need* {
       for (const Need& need : rule(kind_of(action.kind)).needs) {
-        const std::optional<Place> needed = place_of(need, action);
-        if (needed && !done(*needed)) return &need;
+        if (counts(need, action) && !done(place_of(need, action))) return &need;
       }
       return nullptr;
     };
@@ -198,7 +207,7 @@ class RowsCheck {
       if (position == schedule_.row(rank).size()) continue;
       const Action& action = schedule_.row(rank)[position];
       const Need& need = *waits_for(action);
-      const Place needed = *place_of(need, action);
+      const Place needed = place_of(need, action);
       refuse({rank, position}, action, "it waits for {} at position {} of rank {}, which is never reached",
              need_text(need, action), needed.position, needed.rank);
     }
@@ -206,6 +215,7 @@ class RowsCheck {
 
   const Schedule& schedule_;
   const PipelineShape& shape_;
+  Placement placement_;
   std::map<std::tuple<int, int, Part>, Place> found_;
   std::vector<Support> refusals_;
 };

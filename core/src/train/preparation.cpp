@@ -1,6 +1,8 @@
 // From rows to programs and a rank's state.
 #include "train/preparation.hpp"
 
+#include <algorithm>
+
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 
@@ -18,11 +20,10 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                          const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   const int pipeline_rank = layout.coordinate(rank, "pipeline");
-  training = schedule::lower(schedule, shape, pipeline_rank);
-  evaluation = schedule::lower_forward_only(schedule, shape, pipeline_rank);
-  for (const schedule::Program* program : {&training, &evaluation})
-    for (const Support& wrong : schedule::verify(*program))
-      throw Error(text("the lowered program of rank {} does not hold: {}", rank, wrong.reason()), run.schedule.name);
+  std::vector<schedule::Program> trainings = schedule::lower(schedule, shape);
+  std::vector<schedule::Program> evaluations = schedule::lower_forward_only(schedule, shape);
+  training = trainings.at(static_cast<std::size_t>(pipeline_rank));
+  evaluation = evaluations.at(static_cast<std::size_t>(pipeline_rank));
 
   const Model& model = plugins.model();
   const OptimizerTraits traits = plugins.optimizer().traits();
@@ -36,6 +37,21 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
       executor::split_layers(model, shape.stages(), run.parallel.split),
       batch};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
+  prove(run, layout, plugins, trainings);
+  prove(run, layout, plugins, evaluations);
+}
+
+void Preparation::prove(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                        std::span<const schedule::Program> programs) {
+  std::vector<CommTraits> traits;
+  for (const Axis& axis : layout.axes())
+    if (axis.size > 1) traits.push_back(plugins.comm(axis.name).traits());
+  std::size_t largest = 0;
+  for (const auto& stage : state->stages()) largest = std::max(largest, stage->boundary_bytes());
+  const schedule::Assumptions assumptions = schedule::assume(traits, largest);
+  serial = assumptions.order == CommTraits::Order::serial;
+  for (const Support& wrong : schedule::verify(programs, assumptions))
+    throw Error(text("the lowered program does not hold: {}", wrong.reason()), run.schedule.name);
 }
 
 } // namespace triax::train

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "executor/rank_state.hpp"
 #include "schedule/program.hpp"
@@ -25,6 +27,12 @@ struct Preparation {
 
   schedule::Program training, evaluation;
   std::unique_ptr<executor::RankState> state;
+  bool serial = false; // one of the communicators keeps a single order for all transfers
+
+ private:
+  /// Of all pipeline ranks: what this rank runs is what all of them were proved to run.
+  void prove(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+             std::span<const schedule::Program> programs);
 };
 
 } // namespace triax::train

@@ -73,7 +73,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
-                                prepared.training, prepared.evaluation},
+                                prepared.training, prepared.evaluation, prepared.serial},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s});
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});

@@ -1,0 +1,60 @@
+// One stream for each queue.
+#include "executor/lanes.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+using schedule::Kind;
+using schedule::ProgramAction;
+
+Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs, bool serial)
+    : device_(device), pipeline_(groups.find("pipeline")) {
+  std::size_t actions = 0;
+  reductions_ = make_stream("gradient reduction");
+  for (const schedule::Program* program : programs) {
+    actions = std::max(actions, program->actions().size());
+    for (const ProgramAction& action : program->actions()) {
+      if (action.peer < 0 || edges_.contains(edge_of(action))) continue;
+      TRIAX_REQUIRE(pipeline_, "rank {} sends to rank {} of the pipeline and has no group for it", program->rank(),
+                    action.peer);
+      const Edge edge = edge_of(action);
+      edges_[edge] =
+          serial ? reductions_ : make_stream(text("{} pipeline rank {}", edge.second ? "to" : "from", edge.first));
+    }
+  }
+  events_.resize(actions);
+  constexpr std::size_t kMostTensors = 16; // of one boundary, before the list has to grow
+  set_.reserve(kMostTensors);
+}
+
+Stream* Lanes::make_stream(const std::string& name) {
+  return streams_.emplace_back(device_.make_stream(name)).get();
+}
+
+Lanes::Edge Lanes::edge_of(const ProgramAction& action) {
+  return {action.peer, action.kind == Kind::send_f || action.kind == Kind::send_b};
+}
+
+void Lanes::send_or_receive(const ProgramAction& action, ActionId id, Views views, Stream& compute) {
+  const Edge edge = edge_of(action);
+  Stream& stream = *edges_.at(edge);
+  stream.wait(compute.record());
+  set_.clear();
+  for (const TensorView& view : views)
+    set_.push_back({edge.second ? Direction::send : Direction::receive, action.peer, 0, view});
+  events_[id] = pipeline_->exchange(set_, stream, id).event;
+}
+
+Stream& Lanes::begin_reduction(Stream& compute) {
+  reductions_->wait(compute.record());
+  return *reductions_;
+}
+
+void Lanes::finish(Deadline deadline) {
+  for (const std::unique_ptr<Stream>& stream : streams_) device_.wait(stream->record(), deadline);
+}
+
+} // namespace triax::executor

@@ -1,0 +1,52 @@
+// The streams of a rank's transfers, and what has been posted on them.
+//
+// Threads: the rank's main thread. Ownership: owns the streams and the list of events; device and communicators are
+// borrowed. Blocking: post() and reduce() never; wait() does.
+//
+// A stream is a queue, so transfers that may overtake one another are on streams of their own: one for each directed
+// edge and one for gradient reductions, or one for all where a backend keeps a single order (`serial`).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schedule/program.hpp"
+#include "triax/communicator.hpp"
+#include "triax/model.hpp"
+
+namespace triax::executor {
+
+class Lanes {
+ public:
+  /// For the transfers of these programs.
+  Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs, bool serial);
+
+  /// Sends or receives `views` over the pipeline group, after what `compute` has been given so far.
+  void send_or_receive(const schedule::ProgramAction& action, ActionId id, Views views, Stream& compute);
+  /// The stream for gradient reductions; what is put on it starts after what `compute` has been given so far.
+  Stream& begin_reduction(Stream& compute);
+  void end_reduction(ActionId id) { events_[id] = reductions_->record(); }
+
+  /// Later items of `compute` start after the transfer posted for `id`.
+  void make_wait(Stream& compute, ActionId id) { compute.wait(events_[id]); }
+  /// Blocks until everything has gone.
+  void finish(Deadline deadline);
+
+ private:
+  using Edge = std::pair<int, bool>; // peer, and whether it is sent
+  static Edge edge_of(const schedule::ProgramAction& action);
+  Stream* make_stream(const std::string& name);
+
+  Device& device_;
+  Communicator* pipeline_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::map<Edge, Stream*> edges_;
+  Stream* reductions_ = nullptr;
+  std::vector<Event> events_; // by action
+  std::vector<Transfer> set_; // what one action moves
+};
+
+} // namespace triax::executor

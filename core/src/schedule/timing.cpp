@@ -1,0 +1,81 @@
+// Goes round the ranks; each goes on as far as what it needs has an end.
+#include "schedule/timing.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "triax/error.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+class Timing {
+ public:
+  Timing(const std::vector<std::vector<Action>>& rows, const Placement& placement)
+      : rows_(rows), placement_(placement), ends_(rows.size()) {}
+
+  std::vector<std::vector<std::int64_t>> run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+        while (ends_[rank].size() < rows_[rank].size() && step(rank)) moved = true;
+    }
+    for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+      TRIAX_REQUIRE(ends_[rank].size() == rows_[rank].size(), "rank {} never gets past position {}", rank,
+                    ends_[rank].size());
+    return std::move(ends_);
+  }
+
+ private:
+  using Key = std::tuple<Kind, int, int>;
+
+  /// Times the rank's next action if all it needs is timed.
+  bool step(std::size_t rank) {
+    const Action& action = rows_[rank][ends_[rank].size()];
+    const Kind kind = kind_of(action.kind);
+    std::int64_t start = ends_[rank].empty() ? 0 : ends_[rank].back();
+    for (const Need& need : rule(kind).needs) {
+      if (!placement_.holds(need.condition, action.stage)) continue;
+      const std::optional<std::int64_t> end = end_of(need, action);
+      if (!end) return false;
+      start = std::max(start, *end);
+    }
+    const std::int64_t end = start + (kind == Kind::backward ? 2 : 1);
+    ends_[rank].push_back(end);
+    if (kind == Kind::backward) {
+      ended_[{Kind::backward_input, action.stage, action.microbatch}] = end;
+      ended_[{Kind::backward_weight, action.stage, action.microbatch}] = end;
+    } else {
+      ended_[{kind, action.stage, action.microbatch}] = end;
+    }
+    return true;
+  }
+
+  /// Of the computing that a need leads to, through transfers, which take no time.
+  std::optional<std::int64_t> end_of(Need need, const Action& action) const {
+    int stage = stage_of(need, action.stage);
+    while (is_transfer(need.kind)) {
+      need = rule(need.kind).needs.front();
+      stage = stage_of(need, stage);
+    }
+    const auto found = ended_.find({need.kind, stage, action.microbatch});
+    return found == ended_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const std::vector<std::vector<Action>>& rows_;
+  const Placement& placement_;
+  std::vector<std::vector<std::int64_t>> ends_;
+  std::map<Key, std::int64_t> ended_;
+};
+
+} // namespace
+
+std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<Action>>& rows,
+                                                 const Placement& placement) {
+  return Timing(rows, placement).run();
+}
+
+} // namespace triax::schedule

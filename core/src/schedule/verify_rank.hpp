@@ -1,0 +1,16 @@
+// The part of the proof that one rank's program can be given alone.
+//
+// Threads: pure. Ownership: values. Blocking: never.
+#pragma once
+
+#include <vector>
+
+#include "schedule/program.hpp"
+#include "triax/error.hpp"
+
+namespace triax::schedule {
+
+/// Nothing twice, nothing missing, needs met, gradients ascending, slots and waits right. Empty: proved.
+std::vector<Support> verify_rank(const Program& program);
+
+} // namespace triax::schedule

@@ -1,0 +1,222 @@
+// The proof over the programs of all ranks: what lowering makes holds whatever a backend promises; planted faults of
+// every kind are refused, in words that name rank, position and action.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
+#include "schedule/verify.hpp"
+
+namespace {
+using namespace triax;
+using namespace triax::schedule;
+using test::schedule_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> reasons(const std::vector<Support>& refusals) {
+  std::vector<std::string> out;
+  for (const Support& refusal : refusals) out.push_back(refusal.reason());
+  return out;
+}
+
+std::vector<Assumptions> all_assumptions() {
+  std::vector<Assumptions> out;
+  for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged})
+    for (const auto send : {CommTraits::Send::rendezvous, CommTraits::Send::buffered})
+      for (const auto post : {CommTraits::Post::nonblocking, CommTraits::Post::blocking})
+        out.push_back({order, send, post});
+  return out;
+}
+constexpr Assumptions kSerial{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+constexpr Assumptions kTagged{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+
+/// 1F1B on two ranks, four microbatches.
+std::vector<Program> one_f_one_b() {
+  const PipelineShape shape{2, 1, 4};
+  return lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"}),
+               shape);
+}
+
+struct Mutable {
+  explicit Mutable(const Program& program)
+      : from(program), actions(program.actions().begin(), program.actions().end()) {
+    for (const int stage : program.stages()) {
+      Slots& of = slots.emplace_back();
+      for (int pool = 0; pool < kPools; ++pool)
+        of[static_cast<std::size_t>(pool)] = program.slots(stage, static_cast<Pool>(pool));
+    }
+  }
+  std::size_t at(const std::string& label) const {
+    for (std::size_t i = 0; i < actions.size(); ++i)
+      if (action_text(actions[i].kind, actions[i].stage, actions[i].microbatch) == label) return i;
+    throw std::runtime_error("no " + label);
+  }
+  /// Waits name positions, so they follow.
+  void move(const std::string& label, std::size_t to) {
+    const std::size_t moved = at(label);
+    const auto follow = [moved, to](ActionId id) {
+      if (id == moved) return static_cast<ActionId>(to);
+      if (moved < id && id <= to) return id - 1;
+      if (to <= id && id < moved) return id + 1;
+      return id;
+    };
+    const ProgramAction action = actions[moved];
+    actions.erase(actions.begin() + static_cast<std::ptrdiff_t>(moved));
+    actions.insert(actions.begin() + static_cast<std::ptrdiff_t>(to), action);
+    for (ProgramAction& each : actions)
+      for (ActionId& waited : each.waits) waited = follow(waited);
+  }
+  Program program() const { return {from.placement(), from.rank(), slots, actions}; }
+
+  const Program& from;
+  std::vector<ProgramAction> actions;
+  std::vector<Slots> slots;
+};
+
+/// The proof after a fault was planted on one rank.
+template <class Fault>
+std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumptions, Fault fault) {
+  std::vector<Program> programs = one_f_one_b();
+  Mutable mutated(programs[rank]);
+  fault(mutated);
+  const Program changed = mutated.program();
+  programs[rank] = changed;
+  return reasons(verify(programs, assumptions));
+}
+
+TEST(Proof, LoweredProgramsHoldWhateverABackendPromises) {
+  const PipelineShape two{2, 1, 4}, vee{2, 2, 2};
+  const std::vector<std::pair<PipelineShape, Schedule>> schedules = {
+      {two, schedule_of(two, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"})},
+      {two, schedule_of(two, {0, 1},
+                        {"0F0 0F1 0F2 0F3 0I0 0I1 0I2 0I3 0W0 0W1 0W2 0W3",
+                         "1F0 1F1 1F2 1F3 1I0 1W0 1I1 1I2 1I3 1W1 1W2 1W3"})},
+      {vee, schedule_of(vee, {0, 1, 1, 0}, {"0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1", "1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1"})}};
+  for (const auto& [shape, schedule] : schedules) {
+    ASSERT_THAT(reasons(verify(schedule, shape)), ElementsAre());
+    for (const Assumptions& assumptions : all_assumptions()) {
+      EXPECT_THAT(reasons(verify(lower(schedule, shape), assumptions)), ElementsAre());
+      EXPECT_THAT(reasons(verify(lower_forward_only(schedule, shape), assumptions)), ElementsAre());
+    }
+  }
+}
+
+TEST(Proof, SwappedTransfersOfAnEdgeAreRefused) {
+  EXPECT_THAT(
+      with_fault(1, kTagged,
+                 [](Mutable& program) {
+                   std::swap(program.actions[program.at("1RECV_F0")].microbatch,
+                             program.actions[program.at("1RECV_F1")].microbatch);
+                 }),
+      ::testing::Contains(HasSubstr("1F0: it reads slot 0 of pool input_f, which does not hold its microbatch")));
+  EXPECT_THAT(
+      with_fault(0, kTagged, [](Mutable& program) { program.move("0SEND_F0", program.at("0SEND_F1")); }),
+      ElementsAre("rank 0, position 2, 0SEND_F1: it is number 0 from rank 0 to rank 1, where rank 1, position 0, "
+                  "1RECV_F0 receives: both ends of an edge keep one order"));
+}
+
+// The receive of a gradient ahead of the send that leads to it: where transfers overtake one another nothing happens,
+// in one queue both ranks wait for ever.
+TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
+  const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
+  EXPECT_THAT(with_fault(0, kTagged, early), ElementsAre());
+  const std::vector<std::string> refused = with_fault(0, kSerial, early);
+  ASSERT_EQ(refused.size(), 1u);
+  for (const char* part :
+       {"rank 0, position 0, 0RECV_B0", "waits for rank 1", "1SEND_B0", "1RECV_F0", "0SEND_F0",
+        "waits for the first; with transfers in one queue per rank, rendezvous sends and nonblocking "
+        "posts the ranks would wait for ever"})
+    EXPECT_THAT(refused[0], HasSubstr(part));
+  Assumptions blocking = kTagged;
+  blocking.post = CommTraits::Post::blocking;
+  EXPECT_EQ(with_fault(0, blocking, early).size(), 1u);
+}
+
+// Lowering in place, each receive just before it is needed: under rendezvous with one transfer at a time 1F1B stands
+// still in its steady state, with buffered sends it does not.
+TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
+  const auto in_place = [](std::vector<Program>& programs) {
+    for (Program& program : programs) {
+      Mutable changed(program);
+      for (int mb = 0; mb < 4; ++mb) {
+        const std::string receive = action_text(program.rank() == 0 ? Kind::recv_b : Kind::recv_f, program.rank(), mb);
+        const std::string consumer =
+            action_text(program.rank() == 0 ? Kind::backward : Kind::forward, program.rank(), mb);
+        changed.move(receive, changed.at(consumer) - (changed.at(receive) < changed.at(consumer) ? 1 : 0));
+      }
+      const Program moved = changed.program();
+      program = moved;
+    }
+  };
+  std::vector<Program> programs = one_f_one_b();
+  in_place(programs);
+  Assumptions assumptions{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::blocking};
+  EXPECT_THAT(reasons(verify(programs, assumptions)), ElementsAre(HasSubstr("would wait for ever")));
+  assumptions.send = CommTraits::Send::buffered;
+  EXPECT_THAT(reasons(verify(programs, assumptions)), ElementsAre());
+}
+
+TEST(Proof, ATransferThatIsMissingOrTwiceIsRefused) {
+  EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F3")].microbatch = 2; }),
+              ::testing::IsSupersetOf({HasSubstr("0SEND_F2: it is there twice")}));
+  const std::vector<std::string> refused = with_fault(1, kTagged, [](Mutable& program) {
+    program.move("1SEND_B3", program.actions.size() - 1);
+    program.actions.pop_back();
+  });
+  EXPECT_THAT(refused, ::testing::Contains(std::string("rank 1: 1SEND_B3 is missing")));
+}
+
+TEST(Proof, AMissingWaitIsAHazard) {
+  EXPECT_THAT(with_fault(1, kTagged, [](Mutable& program) { program.actions[program.at("1F1")].waits.clear(); }),
+              ::testing::Contains(HasSubstr("1F1: 1RECV_F1 may still be under way in slot")));
+  EXPECT_THAT(
+      with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0F2")].waits.clear(); }),
+      ::testing::Contains(HasSubstr("0F2: 0SEND_F0 may still be under way in slot 0 of pool output, and it does "
+                                    "not wait for it")));
+}
+
+TEST(Proof, GradientsAscend) {
+  const PipelineShape shape{1, 1, 2};
+  Program program = lower(schedule_of(shape, {0}, {"0F0 0F1 0I0 0I1 0W0 0W1"}), shape).front();
+  Mutable changed(program);
+  changed.move("0W1", changed.at("0W0"));
+  EXPECT_THAT(reasons(verify(std::vector<Program>{changed.program()}, kTagged)),
+              ::testing::Contains(HasSubstr("0W0: the weight gradient of microbatch 1 came before")));
+}
+
+TEST(Proof, TheCapCountsMicrobatchesOverStages) {
+  const std::vector<Program> programs = one_f_one_b();
+  EXPECT_EQ(peak_in_flight(programs[0]), 2);
+  EXPECT_EQ(peak_in_flight(programs[1]), 1);
+  EXPECT_THAT(reasons(verify(programs, kTagged, 2)), ElementsAre());
+  EXPECT_THAT(reasons(verify(programs, kTagged, 1)),
+              ElementsAre("rank 0 keeps 2 microbatches at once, over its stages: the cap is 1"));
+}
+
+TEST(Proof, WrongRanksAreRefused) {
+  std::vector<Program> programs = one_f_one_b();
+  std::swap(programs[0], programs[1]);
+  EXPECT_THAT(reasons(verify(programs, kTagged)), ElementsAre("program 0 is that of rank 1"));
+  EXPECT_THAT(
+      with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F0")].peer = 0; }),
+      ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, and the stage is on rank 1")));
+}
+
+TEST(Proof, AssumesTheLeastThatAnyBackendPromises) {
+  CommTraits eager;
+  eager.order = CommTraits::Order::tagged;
+  eager.send = CommTraits::Send::buffered;
+  eager.buffered_bytes = 1024;
+  CommTraits strict = eager;
+  strict.order = CommTraits::Order::serial;
+  strict.send = CommTraits::Send::rendezvous;
+  const std::vector<CommTraits> one{eager}, both{eager, strict};
+  EXPECT_EQ(assume(one, 1024).send, CommTraits::Send::buffered);
+  EXPECT_EQ(assume(one, 1025).send, CommTraits::Send::rendezvous); // too large for its buffer
+  EXPECT_EQ(assume(one, 8).order, CommTraits::Order::tagged);
+  EXPECT_EQ(assume(both, 8).order, CommTraits::Order::serial);
+  EXPECT_EQ(assume(both, 8).send, CommTraits::Send::rendezvous);
+}
+
+} // namespace
