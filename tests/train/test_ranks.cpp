@@ -1,7 +1,8 @@
-// Ranks as threads of one process: sums over data and tensor ranks do not show in the loss. (`triax train` runs one
-// rank; these are the seams that more will use.)
+// Ranks as threads of one process: parallelism does not show in the loss; who waits in vain says for what.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <thread>
 
@@ -108,6 +109,50 @@ TEST(Ranks, PipelineParallelismChangesNoBit) {
     }
     expect_same_weights(one, many);
   }
+}
+
+/// Gives no data to step 2 until it is let go.
+class HeldSource final : public executor::BatchSource {
+ public:
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    if (samples[0] >= 4) gate_.wait(false);
+    source_.microbatch(samples, tokens, targets);
+  }
+  void let_go() {
+    gate_ = true;
+    gate_.notify_all();
+  }
+
+ private:
+  test::TinySource source_;
+  std::atomic<bool> gate_ = false;
+};
+
+TEST(Ranks, AStalledRankSaysForWhichTransferOfWhomItWaits) {
+  TinyRun run;
+  run.keys["parallel.pipeline"] = "2";
+  run.keys["train.stall_timeout_s"] = "1";
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  control::LocalStore store;
+  HeldSource held;
+  std::string error;
+  std::thread late([&] {
+    train::Rank rank(config, layout, 1, store, null_log(), {.training = &held, .threads = 1});
+    EXPECT_THROW(test::train(rank, 2), Error);
+  });
+  {
+    test::TinySource source;
+    train::Rank rank(config, layout, 0, store, null_log(), {.training = &source, .threads = 1});
+    try {
+      test::train(rank, 2);
+    } catch (const Error& caught) {
+      error = caught.what();
+    }
+  }
+  held.let_go();
+  late.join();
+  EXPECT_THAT(error, ::testing::HasSubstr("step 2, 0B0, waiting for 0RECV_B0 (pipeline rank 1)"));
 }
 
 } // namespace

@@ -55,21 +55,31 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 
 void Executor::walk(Walk& walk) {
   for (ActionId id = 0; id < walk.program.actions().size(); ++id) {
-    const char* label = walk.program.label(id);
-    const auto place = [&](const std::string& inner) {
-      const std::string here = walk.step > 0 ? text("step {}, {}", walk.step, label) : text("evaluation, {}", label);
-      return inner.empty() ? here : text("{}, {}", here, inner);
-    };
     try {
       run(walk, id);
     } catch (const Error& error) {
-      throw Error(error.message(), place(error.where()), error.hint());
+      throw Error(error.message(), place(walk, id, error.where()), error.hint());
     } catch (const std::exception& error) {
-      throw Error(error.what(), place({}));
+      throw Error(error.what(), place(walk, id, {}));
     }
   }
   parts_.device.wait(parts_.stream.record(), deadline());
   lanes_.finish(deadline());
+}
+
+/// Where an error was met, and what the action was still waiting for.
+std::string Executor::place(const Walk& walk, ActionId id, const std::string& inner) const {
+  std::string out = walk.step > 0 ? text("step {}", walk.step) : "evaluation";
+  out += text(", {}", walk.program.label(id));
+  const ProgramAction& action = walk.program.actions()[id];
+  if (!schedule::is_transfer(action.kind))
+    for (const ActionId waited : action.waits) {
+      if (!lanes_.pending(waited)) continue;
+      const int peer = walk.program.actions()[waited].peer;
+      out += text(", waiting for {}", walk.program.label(waited));
+      if (peer >= 0) out += text(" (pipeline rank {})", peer);
+    }
+  return inner.empty() ? out : text("{}, {}", out, inner);
 }
 
 void Executor::run(Walk& walk, ActionId id) {

@@ -6,6 +6,7 @@
 // From the third step on, no call of operator new between the first and the last action, but for what libraries do.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "executor/lanes.hpp"
@@ -60,6 +61,7 @@ class Executor {
   };
   void walk(Walk& walk);
   void run(Walk& walk, ActionId id);
+  std::string place(const Walk& walk, ActionId id, const std::string& inner) const;
   void post(const schedule::ProgramAction& action, ActionId id);
   Clock::duration wait_for_posted();
   void compute(const Walk& walk, ActionId id);

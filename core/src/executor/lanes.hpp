@@ -32,6 +32,7 @@ class Lanes {
 
   /// Later items of `compute` start after the transfer posted for `id`.
   void make_wait(Stream& compute, ActionId id) { compute.wait(events_[id]); }
+  bool pending(ActionId id) const { return !events_[id].fired(); }
   /// Blocks until everything has gone.
   void finish(Deadline deadline);
 
