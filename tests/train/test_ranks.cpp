@@ -152,7 +152,7 @@ TEST(Ranks, AStalledRankSaysForWhichTransferOfWhomItWaits) {
   }
   held.let_go();
   late.join();
-  EXPECT_THAT(error, ::testing::HasSubstr("step 2, 0B0, waiting for 0RECV_B0 (pipeline rank 1)"));
+  EXPECT_THAT(error, ::testing::HasSubstr("step 2, 0F2, waiting for 0SEND_F0 (pipeline rank 1)"));
 }
 
 } // namespace
