@@ -24,8 +24,14 @@ TEST(EditDistance, CountsInsertionsDeletionsReplacementsAndSwaps) {
 TEST(Nearest, OrdersByDistanceThenAlphabetAndStopsAtThree) {
   EXPECT_THAT(nearest("comm-upx", {"comm-mpi", "comm-ucx", "sched-1f1b"}), ElementsAre("comm-ucx", "comm-mpi"));
   EXPECT_THAT(nearest("aaaaaaaaa", {"aaaaaaaad", "aaaaaaaac", "aaaaaaaab", "aaaaaaaaa"}),
-              ElementsAre("aaaaaaaaa", "aaaaaaaab", "aaaaaaaac"));
-  EXPECT_THAT(nearest("lr", {"lr", "lr", "lx"}), ElementsAre("lr", "lx"));
+              ElementsAre("aaaaaaaab", "aaaaaaaac", "aaaaaaaad"));
+  EXPECT_THAT(nearest("lr", {"lx", "lx", "la"}), ElementsAre("la", "lx"));
+}
+
+/// "schedule.plugin "sched-a" was not found; nearest: sched-a" helps nobody.
+TEST(Nearest, NeverNamesTheNameItself) {
+  EXPECT_THAT(nearest("lr", {"lr", "lr", "lx"}), ElementsAre("lx"));
+  EXPECT_THAT(nearest("base.toml", {"base.toml"}), IsEmpty());
 }
 
 TEST(Nearest, DoesNotGuessWildly) {

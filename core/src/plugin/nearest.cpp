@@ -29,7 +29,7 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
   std::vector<std::pair<int, std::string>> near;
   for (const auto& candidate : candidates) {
     const int distance = edit_distance(name, candidate);
-    if (distance <= most) near.emplace_back(distance, candidate);
+    if (distance > 0 && distance <= most) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
   near.erase(std::unique(near.begin(), near.end()), near.end());
