@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "base/printable.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 #include "triax/options.hpp"
@@ -34,6 +35,30 @@ TEST(Text, NumbersReadBackToTheSameBits) {
   }
   EXPECT_EQ(to_text(0.1f), "0.1");
   EXPECT_EQ(std::strtof(to_text(1.0f / 3).c_str(), nullptr), 1.0f / 3);
+}
+
+TEST(Printable, KnowsUtf8) {
+  for (const char* good :
+       {"", "plain", "\xC3\xBC", "\xE2\x82\xAC", "\xED\x9F\xBF", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF"})
+    EXPECT_TRUE(is_utf8(good)) << good;
+  for (const char* bad : {"\xFF", "a\x80", "\xC3", "\xC0\xAF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
+                          "\xF4\x90\x80\x80", "\xE2\x82", "\xE2\x28\xA1"})
+    EXPECT_FALSE(is_utf8(bad)) << printable(bad);
+}
+
+TEST(Printable, WhatWouldSteerATerminalIsWrittenOut) {
+  EXPECT_EQ(printable("f\xC3\xBCr\t\xE2\x82\xAC"), "f\xC3\xBCr\t\xE2\x82\xAC");
+  EXPECT_EQ(printable("\x1b[31mred\r\x7f\a"), "\\u001B[31mred\\u000D\\u007F\\u0007");
+  EXPECT_EQ(printable("\xC2\x9B"
+                      "31m\xC2\xA0"),
+            "\\u009B31m\xC2\xA0");
+  EXPECT_EQ(printable("a\xFF\xC3"), "a\\xFF\\xC3");
+  EXPECT_EQ(printable(std::string_view("\0x", 2)), "\\u0000x");
+}
+
+TEST(Printable, OnlyHintsBeginALine) {
+  EXPECT_EQ(printable("message\n  hint\n    more"), "message\n  hint\n    more");
+  EXPECT_EQ(printable("key\nrun.toml:1:1: forged\n"), "key\\u000Arun.toml:1:1: forged\\u000A");
 }
 
 TEST(Error, IsWhereMessageAndHint) {
