@@ -7,7 +7,8 @@
 //   after, constant:   lr
 //   after, linear:     min + (lr - min) * (1 - x)               x = (k - w) / (n - w), in (0, 1]
 //   after, cosine:     min + (lr - min) * (1 + cos(pi * x)) / 2
-// so that step w has lr itself and the last step has min. A run that goes on beyond n stays at min (constant: at lr).
+// so that step w has lr itself and the last step has min. With w > n the run ends in its warm-up, below lr. A run that
+// goes on beyond n stays at min (constant: at lr).
 #pragma once
 
 #include <cstdint>
