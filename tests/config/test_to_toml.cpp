@@ -46,5 +46,17 @@ TEST(ToToml, TellsEveryOrigin) {
   }
 }
 
+/// Origins are comments.
+TEST(ToToml, AnOriginIsOnOneLineWhateverTheFileIsNamed) {
+  Workspace space;
+  space.load();
+  test::write_file(space.path("a\n  b\x1b\xFF.toml"), test::read_file(space.path("run.toml")));
+  const Loaded first = space.load_file("a\n  b\x1b\xFF.toml", {{"run.dir", "here"}});
+  ASSERT_THAT(texts(first), IsEmpty());
+  EXPECT_THAT(to_toml(first), HasSubstr("  # a   b\\u001B\\xFF.toml:"));
+  space.write("elsewhere/resolved.toml", to_toml(first));
+  EXPECT_THAT(texts(space.load_file("elsewhere/resolved.toml")), IsEmpty());
+}
+
 } // namespace
 } // namespace triax::config

@@ -4,6 +4,7 @@
 namespace triax::config {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -32,12 +33,17 @@ TEST(Together, SplitListsEveryStage) {
                                     "parallel.chunks = 1 (default) makes 2")));
 }
 
-TEST(Together, TheLearningRateRisesAndFallsWithinTheRun) {
+TEST(Together, TheLearningRateDoesNotEndAboveItsHeight) {
   Workspace space;
-  space.tables["lr"] = "warmup_steps = 101\nmin = 1.0\n";
-  EXPECT_THAT(texts(space.load()),
-              ElementsAre(HasSubstr("lr.warmup_steps = 101 is more than train.steps = 100 (run.toml:"),
-                          HasSubstr("lr.min = 1 is above optimizer.lr = 0.001 (run.toml:")));
+  space.tables["lr"] = "min = 1.0\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("lr.min = 1 is above optimizer.lr = 0.001 (run.toml:")));
+}
+
+/// As when a run is tried out with --set train.steps=3.
+TEST(Together, ARunMayEndInItsWarmUp) {
+  Workspace space;
+  space.tables["lr"] = "warmup_steps = 101\ndecay = \"cosine\"\n";
+  EXPECT_THAT(texts(space.load()), IsEmpty());
 }
 
 TEST(Together, AnEvaluationNeedsDataAndItsLength) {
@@ -62,8 +68,70 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
 TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   Workspace space;
   space.tables["data"] = "path = \"held\"\n"; // has no tokenizer file
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:8: model.vocab cannot be derived: held.json: ")));
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre("held.json: there is no such file; it names the tokenizer and the size of its vocabulary "
+                          "(data.path, run.toml:6:8)\n"
+                          "  make it with: triax data prepare --input FILE... --output held --tokenizer byte\n"
+                          "  or give model.vocab, for token files that were made elsewhere"));
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
+}
+
+TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
+  Workspace space;
+  space.write("text.json", "{\"tokenizer\": byte}");
+  EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text").string()}})),
+              ElementsAre("text.json: is not valid JSON: byte 15 is where it goes wrong (data.path, --set)\n"
+                          "  make it with: triax data prepare --input FILE... --output text --tokenizer byte --force\n"
+                          "  or give model.vocab, for token files that were made elsewhere"));
+  space.write("text.json", "{\"tokenizer\": \"byte\"}");
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("text.json: has no key \"vocab\": a whole number from 1 to "
+                                                         "2147483647 (data.path, run.toml:6:8)\n  make it with")));
+}
+
+TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
+  Workspace space;
+  space.write("taken", "");
+  const std::string file = space.path("taken").string();
+  EXPECT_THAT(texts(space.load({}, {{"run.dir", file}})),
+              ElementsAre("--set: run.dir = \"taken\" cannot be written: taken is a file, not a folder\n"
+                          "  choose another folder with run.dir"));
+  EXPECT_THAT(texts(space.load({}, {{"run.dir", file + "/a/b"}})),
+              ElementsAre("--set: run.dir = \"taken/a/b\" cannot be written: taken is a file, not a folder\n"
+                          "  choose another folder with run.dir"));
+  EXPECT_THAT(texts(space.load({}, {{"log.metrics", file + "/metrics"}})),
+              ElementsAre("--set: log.metrics = \"taken/metrics\" cannot be written: taken is a file, not a folder\n"
+                          "  choose another folder with log.metrics"));
+  EXPECT_THAT(texts(space.load({}, {{"log.metrics", space.path(".").string()}})),
+              ElementsAre(AllOf(HasSubstr("--set: log.metrics = "), HasSubstr(" is a folder\n  name a file"))));
+  const std::string there = space.path("new/deep").string();
+  EXPECT_THAT(texts(space.load({}, {{"run.dir", there}})), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(space.path("new")));
+}
+
+TEST(Together, WhatATomlCannotHoldIsRefused) {
+  Workspace space;
+  for (const char* key : {"run.dir", "comm.trace", "comm.links"}) {
+    const bool list = std::string(key) == "comm.links";
+    const std::string name = space.path("a\xFF").string();
+    EXPECT_THAT(texts(space.load({}, {{key, list ? "[\"" + name + "\"]" : name}})),
+                ElementsAre(HasSubstr(list ? "is not a list of strings"
+                                           : "holds bytes that are not UTF-8, and so cannot stand in a TOML\n")));
+  }
+  EXPECT_THAT(texts(space.load({}, {{"run.dir", space.path("\xC3\xBC").string()}})), IsEmpty());
+  test::write_file(space.path("\xFF.toml"), test::read_file(space.path("run.toml"))); // run.dir follows from its name
+  EXPECT_THAT(texts(space.load_file("\xFF.toml")),
+              ElementsAre(HasSubstr("run.dir (default) holds bytes that are not")));
+}
+
+TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
+  Workspace space;
+  ::setenv("TRIAX_PLUGIN_PATH", ("/no/such/folder:" TOY_PLUGINS), 1);
+  const std::vector<std::string> refused = texts(space.load());
+  ::setenv("TRIAX_PLUGIN_PATH", TOY_PLUGINS, 1);
+  EXPECT_THAT(texts(space.load()), IsEmpty());
+  ::unsetenv("TRIAX_PLUGIN_PATH");
+  EXPECT_THAT(refused, ElementsAre("TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n"
+                                   "  take it out of the variable, or make it"));
 }
 
 TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "config/derive.hpp"
+#include "config/folder_access.hpp"
 #include "data/tokenizer.hpp"
+#include "plugin/loader.hpp"
 #include "triax/error.hpp"
 
 namespace triax::config {
@@ -46,12 +48,6 @@ class Checks {
   }
 
   void learning_rate() {
-    const Int *warmup = integer("lr.warmup_steps"), *steps = integer("train.steps");
-    if (warmup && steps && *warmup > *steps) {
-      refuse(Support::no("lr.warmup_steps = {} is more than train.steps = {}: the learning rate would never arrive",
-                         *warmup, *steps)
-                 .hint("use lr.warmup_steps {} or less", *steps));
-    }
     const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
     if (lowest && highest && *lowest > *highest) {
       refuse(Support::no("lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));
@@ -96,6 +92,7 @@ class Checks {
   }
 
   void plugin_folders() {
+    if (const Support answer = plugin::check_environment(); !answer) refuse(answer);
     const auto* folders = values_.find<std::vector<Path>>("plugins.path");
     if (!folders) return;
     for (const Path& folder : *folders) {
@@ -111,10 +108,24 @@ class Checks {
       const Path* path = values_.find<Path>(key);
       if (path && path->empty()) refuse(Support::no("{} is empty", key).hint("name it, or leave {} out", key));
     }
+    if (folder && !folder->empty()) writable("run.dir", *folder, *folder);
+    const Path* metrics = values_.find<Path>("log.metrics");
+    if (!metrics || metrics->empty()) return;
     std::error_code unreadable;
-    const bool taken =
-        folder && std::filesystem::exists(*folder, unreadable) && !std::filesystem::is_directory(*folder, unreadable);
-    if (taken) refuse(Support::no("run.dir = \"{}\" is a file, not a folder", *folder));
+    if (std::filesystem::is_directory(*metrics, unreadable)) {
+      refuse(Support::no("log.metrics = \"{}\" is a folder", *metrics).hint("name a file"));
+    } else if (!folder || metrics->parent_path() != *folder) {
+      writable("log.metrics", *metrics, metrics->parent_path());
+    }
+  }
+
+  /// resolved.toml holds every value.
+  void encoding() {
+    for (const std::string& key : values_.not_utf8()) {
+      if (key == "log.metrics" && values_.at(key).file.empty()) continue; // follows from run.dir
+      refuse(Support::no("{} holds bytes that are not UTF-8, and so cannot stand in a TOML", key)
+                 .hint("use a name of valid UTF-8, in a folder with such a name"));
+    }
   }
 
  private:
@@ -124,6 +135,12 @@ class Checks {
     Int divisor = std::min(number, limit);
     while (number % divisor != 0) --divisor;
     return divisor;
+  }
+
+  void writable(const char* key, const Path& path, const Path& folder) {
+    if (const std::string problem = why_not_writable(folder); !problem.empty())
+      refuse(Support::no("{} = \"{}\" cannot be written: {}", key, path, problem)
+                 .hint("choose another folder with {}", key));
   }
 
   void refuse(const Support& answer) {
@@ -146,6 +163,7 @@ void check_together(const Values& values, Refusals& refusals) {
   checks.data_files();
   checks.plugin_folders();
   checks.run_folder();
+  checks.encoding();
 }
 
 } // namespace triax::config

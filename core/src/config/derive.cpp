@@ -41,9 +41,9 @@ void derive_vocab(Values& values, Refusals& refusals) {
   try {
     values.set("model.vocab", data::read_tokenizer_info(*path).vocab, "derived");
   } catch (const Error& error) {
-    const std::string where = error.where().empty() ? std::string() : error.where() + ": ";
-    refusals.add(values.at("data.path"), text("model.vocab cannot be derived: {}{}", where, error.message()),
-                 error.hint());
+    const Position at = values.at("data.path");
+    refusals.add_text(at,
+                      text("{}: {} (data.path, {})\n  {}", error.where(), error.message(), to_text(at), error.hint()));
   }
 }
 

@@ -1,8 +1,20 @@
 #include <algorithm>
 
+#include "base/printable.hpp"
 #include "config/loaded.hpp"
 
 namespace triax::config {
+
+namespace {
+
+/// A comment is one line; a file may have any name.
+std::string comment(const std::string& origin) {
+  std::string line = origin;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return printable(line);
+}
+
+} // namespace
 
 std::string to_toml(const Loaded& loaded) {
   std::string out = "# A run with all its values, and where each came from. It loads to the same run.\n";
@@ -19,7 +31,7 @@ std::string to_toml(const Loaded& loaded) {
     open = table;
     std::string line = value.key.substr(dot + 1) + " = " + value.value;
     line.resize(std::max(line.size(), width), ' ');
-    out.append(line).append("  # ").append(value.origin).append("\n");
+    out.append(line).append("  # ").append(comment(value.origin)).append("\n");
   }
   return out;
 }

@@ -1,10 +1,31 @@
 #include "config/values.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/printable.hpp"
 #include "plugin/option_text.hpp"
 
 namespace triax::config {
+
+namespace {
+
+template <class Held>
+bool valid(const Held&) {
+  return true;
+}
+bool valid(const std::string& text) {
+  return is_utf8(text);
+}
+bool valid(const std::filesystem::path& path) {
+  return is_utf8(path.native());
+}
+template <class Element>
+bool valid(const std::vector<Element>& list) {
+  return std::all_of(list.begin(), list.end(), [](const Element& element) { return valid(element); });
+}
+
+} // namespace
 
 void Values::set(const std::string& key, OptionValue value, std::string_view origin, const Position& at) {
   items_[key] = {std::move(value), at.file.empty() ? std::string(origin) : to_text(at), at};
@@ -20,6 +41,16 @@ std::vector<ResolvedValue> Values::list() const {
   for (const std::string& key : order_) {
     const auto item = items_.find(key);
     if (item != items_.end()) out.push_back({key, plugin::to_toml(item->second.value), item->second.origin});
+  }
+  return out;
+}
+
+std::vector<std::string> Values::not_utf8() const {
+  std::vector<std::string> out;
+  for (const std::string& key : order_) {
+    const auto item = items_.find(key);
+    if (item == items_.end()) continue;
+    if (!std::visit([](const auto& held) { return valid(held); }, item->second.value)) out.push_back(key);
   }
   return out;
 }

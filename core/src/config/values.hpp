@@ -37,6 +37,8 @@ class Values {
   /// Where the value was written; nowhere for a default and for an unknown key.
   Position at(const std::string& key) const;
   std::vector<ResolvedValue> list() const;
+  /// The keys of texts and paths that are no UTF-8.
+  std::vector<std::string> not_utf8() const;
 
  private:
   struct Item {

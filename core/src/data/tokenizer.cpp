@@ -16,15 +16,16 @@ using nlohmann::json;
 json parse(const std::filesystem::path& file, const std::string& hint) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
-    throw Error("there is no such file; it names the tokenizer and the size of its vocabulary", file.string(),
-                hint + "\n  or give model.vocab, for token files that were made elsewhere");
+    throw Error("there is no such file; it names the tokenizer and the size of its vocabulary", file.string(), hint);
   }
   std::ifstream in(file);
-  if (!in || std::filesystem::is_directory(file, ignored)) throw Error("cannot be read", file.string());
+  if (!in || !std::filesystem::is_regular_file(file, ignored)) throw Error("cannot be read", file.string(), hint);
   try {
     return json::parse(in);
-  } catch (const json::exception& error) {
-    throw Error(text("is not JSON: {}", error.what()), file.string(), hint);
+  } catch (const json::parse_error& error) { // its text speaks of the library
+    throw Error(text("is not valid JSON: byte {} is where it goes wrong", error.byte), file.string(), hint);
+  } catch (const json::exception&) {
+    throw Error("is not valid JSON: a number in it is out of range", file.string(), hint);
   }
 }
 
@@ -54,7 +55,10 @@ std::string tokenizer_json() {
 
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   const std::filesystem::path file = beside(prefix, ".json");
-  const std::string hint = how_to_prepare(prefix);
+  std::error_code ignored;
+  const bool replaces = std::filesystem::exists(file, ignored);
+  const std::string hint = how_to_prepare(prefix) + (replaces ? " --force" : "") +
+                           "\n  or give model.vocab, for token files that were made elsewhere";
   const json info = parse(file, hint);
   const auto fail = [&](const char* key, const char* wanted) {
     const bool there = info.is_object() && info.contains(key);

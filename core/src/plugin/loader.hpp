@@ -32,6 +32,9 @@ struct SearchFolder {
 /// plugins.path of the TOML, then TRIAX_PLUGIN_PATH, then triax/plugins beside libtriax_core.
 std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config);
 
+/// yes, or which folder of TRIAX_PLUGIN_PATH is none.
+Support check_environment();
+
 /// The .so files of a folder by name; none for a folder that cannot be read.
 std::vector<std::filesystem::path> candidates(const std::filesystem::path& folder);
 

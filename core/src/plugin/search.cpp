@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "plugin/loader.hpp"
 #include "plugin/nearest.hpp"
@@ -14,6 +15,8 @@ namespace triax::plugin {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kVariable = "TRIAX_PLUGIN_PATH";
 
 /// The folder of libtriax_core.so. The null log is an object of the library, so its address lies in it; the address of
 /// a function might be that of the program's own jump table.
@@ -36,17 +39,32 @@ std::string described(const SearchFolder& searched) {
   return searched.folder.string() + (note.empty() ? "" : " (" + note + ")");
 }
 
-} // namespace
-
-std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config) {
-  std::vector<SearchFolder> folders = from_config;
-  const char* const variable = std::getenv("TRIAX_PLUGIN_PATH");
+std::vector<fs::path> folders_of_environment() {
+  std::vector<fs::path> out;
+  const char* const variable = std::getenv(kVariable);
   std::string_view rest = variable ? variable : "";
   while (!rest.empty()) {
     const std::string_view part = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
-    if (!part.empty()) folders.push_back({fs::path(part), "TRIAX_PLUGIN_PATH"});
+    if (!part.empty()) out.emplace_back(part);
   }
+  return out;
+}
+
+} // namespace
+
+Support check_environment() {
+  for (const fs::path& folder : folders_of_environment()) {
+    if (!is_folder(folder))
+      return Support::no("{} names {}, which is not a folder", kVariable, folder)
+          .hint("take it out of the variable, or make it");
+  }
+  return Support::yes();
+}
+
+std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config) {
+  std::vector<SearchFolder> folders = from_config;
+  for (fs::path& folder : folders_of_environment()) folders.push_back({std::move(folder), kVariable});
   folders.push_back({core_folder() / "triax" / "plugins", ""});
   return folders;
 }

@@ -1,0 +1,65 @@
+// Whether files could be made in a folder, asked of folders of every kind.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "config/folder_access.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::config {
+namespace {
+
+using namespace triax::test;
+
+/// The superuser may write anywhere; for as long as this lives, nobody in particular does.
+class Nobody {
+ public:
+  Nobody() : before_(::geteuid()) { became_ = before_ != 0 || ::seteuid(65534) == 0; }
+  ~Nobody() {
+    if (::seteuid(before_) != 0) std::abort();
+  }
+  bool became() const { return became_; }
+
+ private:
+  uid_t before_;
+  bool became_ = false;
+};
+
+TEST(FolderAccess, AFolderThatCanBeMadeIsNotMade) {
+  const TempFolder folder;
+  EXPECT_EQ(why_not_writable(folder.path()), "");
+  EXPECT_EQ(why_not_writable(folder.path() / "a/b/c"), "");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+}
+
+TEST(FolderAccess, FilesAndLinksToNothingAreNoFolders) {
+  const TempFolder folder;
+  write_file(folder / "file", "");
+  std::filesystem::create_symlink("gone", folder / "link");
+  const std::string file = (folder / "file").string(), link = (folder / "link").string();
+  EXPECT_EQ(why_not_writable(file), file + " is a file, not a folder");
+  EXPECT_EQ(why_not_writable(file + "/a/b"), file + " is a file, not a folder");
+  EXPECT_EQ(why_not_writable(link), link + " is a link to nothing");
+  EXPECT_EQ(why_not_writable(link + "/a"), link + " is a link to nothing");
+}
+
+TEST(FolderAccess, RightsCount) {
+  const TempFolder folder;
+  const std::string shut = (folder / "shut").string(), hidden = (folder / "hidden").string();
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir(shut.c_str(), 0555), 0);
+  ASSERT_EQ(::mkdir(hidden.c_str(), 0000), 0);
+  {
+    const Nobody nobody;
+    if (!nobody.became()) GTEST_SKIP() << "this process may write anywhere, and cannot become one that may not";
+    EXPECT_EQ(why_not_writable(shut), shut + ": Permission denied");
+    EXPECT_EQ(why_not_writable(shut + "/a/b"), shut + ": Permission denied");
+    EXPECT_EQ(why_not_writable(hidden + "/a"), hidden + "/a: Permission denied");
+  }
+  ASSERT_EQ(::chmod(hidden.c_str(), 0755), 0);
+}
+
+} // namespace
+} // namespace triax::config
