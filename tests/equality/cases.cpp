@@ -1,0 +1,125 @@
+// The fixed sample, and every case there is.
+#include "equality/cases.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "triax/text.hpp"
+
+namespace triax::equality {
+
+namespace {
+
+constexpr int kMostRanks = 12;
+const std::string kGpipe = "sched-gpipe", k1F1B = "sched-1f1b", kInterleaved = "sched-interleaved";
+const std::string kReference = "kernels-reference", kCpu = "kernels-cpu";
+
+/// In the order p, t, d, v, scheduler, b, m, kernels. Every size, scheduler, number of chunks and microbatch size; m
+/// smaller than, equal to and larger than p; more warm-up than steady state and the other way round.
+const std::vector<Case>& sample() {
+  static const std::vector<Case> cases = {
+      {2, 1, 1, 1, kGpipe, 1, 4, kReference},
+      {3, 1, 1, 1, k1F1B, 2, 6, kReference},
+      {4, 1, 1, 1, k1F1B, 1, 2, kReference},
+      {1, 1, 1, 3, kInterleaved, 1, 4, kReference},
+      {2, 1, 1, 2, kInterleaved, 3, 4, kCpu},
+      {4, 1, 1, 3, kInterleaved, 1, 4, kReference},
+      {2, 2, 1, 3, kInterleaved, 1, 4, kReference},
+      {3, 2, 1, 1, kGpipe, 1, 4, kCpu},
+      {4, 2, 1, 1, k1F1B, 2, 6, kReference},
+      {2, 4, 1, 1, k1F1B, 2, 4, kReference},
+      {3, 4, 1, 2, kInterleaved, 1, 3, kReference},
+      {2, 1, 2, 2, kInterleaved, 2, 2, kReference},
+      {3, 1, 2, 1, k1F1B, 3, 4, kCpu},
+      {2, 2, 2, 1, k1F1B, 1, 4, kReference},
+      {2, 2, 2, 2, kInterleaved, 2, 4, kCpu},
+      {3, 2, 2, 1, k1F1B, 1, 4, kReference},
+      {1, 4, 2, 2, kInterleaved, 1, 2, kReference},
+      {4, 1, 3, 1, k1F1B, 1, 4, kReference},
+      {2, 1, 3, 1, kGpipe, 3, 2, kReference},
+      {2, 2, 3, 2, kInterleaved, 1, 2, kReference},
+      {1, 4, 3, 3, kInterleaved, 2, 2, kReference},
+  };
+  return cases;
+}
+
+/// Blocks: enough for every stage, and where they can be spread unevenly, they are.
+std::int64_t layers_for(int stages) {
+  for (const int enough : {5, 7, 9})
+    if (stages < enough) return enough;
+  return stages == 9 ? 9 : 12;
+}
+
+template <class Visit>
+void for_each_layout(Visit visit) {
+  for (const int pipeline : {1, 2, 3, 4})
+    for (const int tensor : {1, 2, 4})
+      for (const int data : {1, 2, 3})
+        if (pipeline * tensor * data <= kMostRanks) visit(pipeline, tensor, data);
+}
+
+std::vector<Case> every_case() {
+  std::vector<Case> out;
+  for_each_layout([&out](int pipeline, int tensor, int data) {
+    for (const std::string& kernels : {kReference, kCpu})
+      for (const int micro : {1, 2, 3})
+        for (const int microbatches : {pipeline, 2 * pipeline}) {
+          for (const std::string& scheduler : {kGpipe, k1F1B})
+            out.push_back({pipeline, tensor, data, 1, scheduler, micro, microbatches, kernels});
+          for (const int chunks : {2, 3})
+            out.push_back({pipeline, tensor, data, chunks, kInterleaved, micro, microbatches, kernels});
+        }
+  });
+  return out;
+}
+
+/// Equal samples and layers in all of them: 36 divides by every d*b.
+std::vector<Case> every_rounding_case(const std::string& kernels) {
+  constexpr int kSamples = 36, kLayers = 7;
+  std::vector<Case> out;
+  for_each_layout([&](int pipeline, int tensor, int data) {
+    for (const int micro : {1, 2, 3}) {
+      const int microbatches = kSamples / (data * micro);
+      out.push_back({pipeline, tensor, data, 1, k1F1B, micro, microbatches, kernels, kLayers});
+      if (microbatches % pipeline == 0 && pipeline > 1)
+        out.push_back({pipeline, tensor, data, 2, kInterleaved, micro, microbatches, kernels, kLayers});
+    }
+  });
+  return out;
+}
+
+/// Twelve samples a step.
+std::vector<Case> rounding_sample(const std::string& kernels) {
+  return {
+      {1, 1, 1, 1, kGpipe, 3, 4, kernels},       {1, 2, 1, 1, kGpipe, 2, 6, kernels},
+      {1, 4, 1, 1, kGpipe, 1, 12, kernels},      {1, 1, 3, 1, kGpipe, 2, 2, kernels},
+      {2, 2, 2, 2, kInterleaved, 1, 6, kernels}, {3, 2, 2, 1, k1F1B, 1, 6, kernels},
+      {1, 4, 3, 1, kGpipe, 1, 4, kernels},       {4, 1, 3, 1, k1F1B, 2, 2, kernels},
+      {2, 4, 1, 1, k1F1B, 3, 4, kernels},
+  };
+}
+
+} // namespace
+
+std::string to_text(const Case& run) {
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
+              run.microbatches, run.layers, run.scheduler, run.kernels);
+}
+
+bool all_asked() {
+  const char* asked = std::getenv("TRIAX_EQUALITY");
+  return asked && std::string(asked) == "all";
+}
+
+std::vector<Case> pipeline_cases(int tensor, int data) {
+  std::vector<Case> out = all_asked() ? every_case() : sample();
+  std::erase_if(out, [&](const Case& of) { return of.tensor != tensor || of.data != data; });
+  for (Case& of : out) of.layers = layers_for(of.stages());
+  return out;
+}
+
+std::vector<Case> rounding_cases(const std::string& kernels) {
+  return all_asked() ? every_rounding_case(kernels) : rounding_sample(kernels);
+}
+
+} // namespace triax::equality

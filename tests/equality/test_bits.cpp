@@ -1,0 +1,114 @@
+// At fixed tensor size, data size and microbatch size, pipeline size, chunks and schedule change not one bit
+// (docs/adr/0001), nor does running again. Every case is compared with GPipe on one pipeline rank: losses, norms, the
+// loss on held-out samples, the gradients of the last step and the weights after it, shard by shard.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "equality/world.hpp"
+#include "triax/layout.hpp"
+#include "triax/text.hpp"
+
+namespace triax::equality {
+namespace {
+
+using Ranks = std::vector<KeptRank>;
+
+/// Clipping and weight decay are on: what they are computed from must be equal too.
+const Training kTraining{.clip_grad = 0.1};
+
+/// The same samples and layers on one pipeline rank.
+const Ranks& expected(Case run) {
+  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string>;
+  static std::map<Key, Ranks> known;
+  run.pipeline = run.chunks = 1;
+  run.scheduler = "sched-gpipe";
+  const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels};
+  if (!known.contains(key)) known[key] = train(run, kTraining);
+  return known.at(key);
+}
+
+/// The rank of the first pipeline rank with the same tensor and data coordinates.
+std::size_t counterpart(const Case& run, std::size_t rank) {
+  return rank % static_cast<std::size_t>(run.tensor * run.data); // pipeline varies slowest
+}
+
+void expect_same_numbers(const std::vector<double>& one, const std::vector<double>& other, const char* what) {
+  ASSERT_EQ(one.size(), other.size());
+  for (std::size_t step = 0; step < one.size(); ++step)
+    EXPECT_EQ(std::memcmp(&one[step], &other[step], sizeof(double)), 0)
+        << what << " of step " << step + 1 << ": " << text("{}, and {}", one[step], other[step]);
+}
+
+/// `one` may hold some of the parameters of `all`.
+void expect_same(const KeptRank& one, const KeptRank& all) {
+  expect_same_numbers(one.losses, all.losses, "loss");
+  expect_same_numbers(one.norms, all.norms, "grad_norm");
+  expect_same_numbers({one.held_out}, {all.held_out}, "loss on held-out samples");
+  for (const auto& [name, parameter] : one.parameters) {
+    ASSERT_TRUE(all.parameters.contains(name)) << name;
+    const KeptParameter& other = all.parameters.at(name);
+    EXPECT_TRUE(parameter.gradient == other.gradient) << "gradient of " << name;
+    EXPECT_TRUE(parameter.weights == other.weights) << "weights of " << name;
+  }
+}
+
+/// Every parameter is on some pipeline rank; the token table, tied, on the first and the last.
+void expect_complete(const Case& run, const Ranks& ranks, const Ranks& whole) {
+  std::set<std::string> found;
+  for (const KeptRank& rank : ranks)
+    for (const auto& [name, parameter] : rank.parameters) found.insert(name);
+  EXPECT_EQ(found.size(), whole.front().parameters.size());
+  EXPECT_TRUE(ranks.front().parameters.contains("embedding/tokens.weight"));
+  EXPECT_TRUE(ranks.back().parameters.contains("embedding/tokens.weight")) << to_text(run);
+}
+
+void expect_as_expected(const Case& run) {
+  SCOPED_TRACE(to_text(run));
+  const Ranks& whole = expected(run);
+  const Ranks ranks = train(run, kTraining);
+  expect_complete(run, ranks, whole);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    SCOPED_TRACE(text("rank {}", rank));
+    expect_same(ranks[rank], whole[counterpart(run, rank)]);
+    expect_same_numbers(ranks[rank].losses, whole.front().losses, "loss, against rank 0's,");
+    expect_same_numbers(ranks[rank].norms, whole.front().norms, "grad_norm, against rank 0's,");
+  }
+}
+
+struct Sizes {
+  int tensor = 1, data = 1;
+};
+
+class SameBits : public testing::TestWithParam<Sizes> {};
+
+TEST_P(SameBits, AnyPipelineChunksAndSchedule) {
+  const std::vector<Case> cases = pipeline_cases(GetParam().tensor, GetParam().data);
+  ASSERT_FALSE(cases.empty());
+  for (const Case& run : cases) {
+    expect_as_expected(run);
+    if (HasFailure()) break; // the others would say the same
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(At, SameBits,
+                         testing::Values(Sizes{1, 1}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 2}, Sizes{2, 2}, Sizes{4, 2},
+                                         Sizes{1, 3}, Sizes{2, 3}, Sizes{4, 3}),
+                         [](const auto& of) { return text("t{}_d{}", of.param.tensor, of.param.data); });
+
+TEST(SameBits, RunAgain) {
+  for (const char* kernels : {"kernels-reference", "kernels-cpu"}) {
+    const Case run{2, 2, 2, 2, "sched-interleaved", 1, 4, kernels};
+    const Ranks one = train(run, kTraining), again = train(run, kTraining);
+    for (std::size_t rank = 0; rank < one.size(); ++rank) {
+      SCOPED_TRACE(text("{}, rank {}", to_text(run), rank));
+      expect_same(one[rank], again[rank]);
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::equality

@@ -1,0 +1,93 @@
+// Ranks as threads, through the same object that trains everywhere.
+#include "equality/world.hpp"
+
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "train/tiny_run.hpp"
+
+namespace triax::equality {
+
+namespace {
+
+std::string quoted(const std::string& name) {
+  return "\"" + name + "\"";
+}
+
+void describe(test::TinyRun& toml, const Case& run, const Training& training) {
+  toml.keys["model.layers"] = text("{}", run.layers);
+  toml.keys["model.heads"] = "4";
+  toml.keys["model.hidden"] = "8";
+  toml.keys["model.sequence"] = "5";
+  toml.keys["model.vocab"] = "13";
+  toml.keys["model.dropout"] = "0.1";
+  toml.keys["parallel.pipeline"] = text("{}", run.pipeline);
+  toml.keys["parallel.tensor"] = text("{}", run.tensor);
+  toml.keys["parallel.data"] = text("{}", run.data);
+  toml.keys["parallel.chunks"] = text("{}", run.chunks);
+  toml.keys["batch.global"] = text("{}", run.samples());
+  toml.keys["batch.micro"] = text("{}", run.micro);
+  toml.keys["schedule.plugin"] = quoted(run.scheduler);
+  toml.keys["kernels.plugin"] = quoted(run.kernels);
+  toml.keys["optimizer.plugin"] = quoted(training.optimizer);
+  toml.keys["optimizer.lr"] = text("{}", training.lr);
+  toml.keys["optimizer.weight_decay"] = text("{}", training.weight_decay);
+  toml.keys["train.clip_grad"] = text("{}", training.clip_grad);
+  toml.keys["train.precision"] = quoted(training.precision);
+  toml.keys["train.steps"] = text("{}", training.steps);
+}
+
+KeptRank train_rank(train::Rank& rank, int steps) {
+  KeptRank kept;
+  for (int step = 0; step < steps; ++step) {
+    const train::StepResult result = rank.step();
+    kept.losses.push_back(result.loss);
+    kept.norms.push_back(result.grad_norm);
+    kept.traffic.push_back(rank.traffic());
+  }
+  kept.held_out = rank.evaluate().loss;
+  for (const train::RankParameter& parameter : rank.parameters()) {
+    KeptParameter& of = kept.parameters[parameter.name];
+    of.spec = *parameter.spec;
+    of.dtype = parameter.master.dtype();
+    test::append(of.weights, parameter.master);
+    test::append(of.gradient, parameter.gradient);
+  }
+  return kept;
+}
+
+} // namespace
+
+std::vector<KeptRank> train(const Case& run, const Training& training) {
+  test::TinyRun toml;
+  describe(toml, run, training);
+  const config::RunConfig config = toml.config();
+  const Layout layout = train::layout_of(config);
+  control::LocalStore store;
+  control::AbortFlag abort;
+  const control::AbortFlag::Listening told(abort, store);
+  std::vector<KeptRank> out(static_cast<std::size_t>(layout.world()));
+  std::vector<std::thread> threads;
+  for (int index = 0; index < layout.world(); ++index)
+    threads.emplace_back([&, index] {
+      try {
+        test::TinySource source;
+        train::Rank rank(config, layout, index, store, null_log(),
+                         {.training = &source, .held_out = &source, .threads = 1, .abort = &abort});
+        try {
+          out[static_cast<std::size_t>(index)] = train_rank(rank, training.steps);
+        } catch (const std::exception& error) {
+          abort.raise(index, error.what()); // before the rank goes: the others must hear of the cause first
+          throw;
+        }
+      } catch (const std::exception& error) {
+        abort.raise(index, error.what());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (abort.raised()) throw std::runtime_error(text("{}: {}", to_text(run), abort.reason()));
+  return out;
+}
+
+} // namespace triax::equality

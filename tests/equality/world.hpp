@@ -1,0 +1,45 @@
+// Trains one case with its ranks as threads of this process, and keeps everything that may be compared.
+//
+// Threads: train() starts one thread a rank and joins them all. Ownership: values. Blocking: until the ranks have
+// finished; one that fails ends the others. Errors: std::runtime_error with the first failure.
+// The model is small and not trivial: dropout, an odd vocabulary (so that it is padded over tensor ranks), four heads
+// of two columns.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "equality/cases.hpp"
+#include "report/step_record.hpp"
+#include "triax/model.hpp"
+
+namespace triax::equality {
+
+/// What is trained with, beyond the case.
+struct Training {
+  std::string optimizer = "optim-adamw";
+  double lr = 1e-2;
+  double clip_grad = 0;
+  double weight_decay = 0.1;
+  std::string precision = "fp32";
+  int steps = 3;
+};
+
+struct KeptParameter {
+  ParamSpec spec;
+  DType dtype = DType::f32;
+  std::vector<std::byte> weights, gradient; // as stored; the gradient of the last step
+};
+
+struct KeptRank {
+  std::vector<double> losses, norms; // by step
+  double held_out = 0;               // loss on held-out samples at the end
+  std::map<std::string, KeptParameter> parameters;
+  std::vector<std::vector<report::GroupTraffic>> traffic; // totals after each step
+};
+
+/// By rank.
+std::vector<KeptRank> train(const Case& run, const Training& training);
+
+} // namespace triax::equality
