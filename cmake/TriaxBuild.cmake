@@ -54,3 +54,10 @@ function(triax_add_test name)
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
 endfunction()
+
+# triax_add_test_plugin(name source.cpp): a plugin that only tests know, in `plugins` of the current binary folder.
+function(triax_add_test_plugin name source)
+  add_library(${name} MODULE ${source})
+  target_link_libraries(${name} PRIVATE triax::core)
+  set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/plugins)
+endfunction()

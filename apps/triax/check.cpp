@@ -21,11 +21,12 @@ struct Arguments {
 };
 
 CheckReport check(const Arguments& arguments) {
-  CheckReport report{arguments.file, config::load(arguments.file, arguments.overrides), {}, {}};
+  CheckReport report{arguments.file, config::load(arguments.file, arguments.overrides), {}, {}, {}};
   report.refusals = report.loaded.refusals;
   if (!report.loaded.run) return report;
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
-  report.preflight = train::preflight(*report.loaded.run, *log);
+  report.placement = train::place_here(*report.loaded.run);
+  report.preflight = train::preflight(*report.loaded.run, report.placement, *log);
   for (const Support& answer : report.preflight.refusals) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }

@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "check_report.hpp"
@@ -14,11 +15,27 @@ Json value_json(const std::string& toml) {
   return value.is_discarded() ? Json(toml) : value;
 }
 
-Json rank_json(const train::RankPlan& rank) {
-  Json memory = Json::object();
-  for (const train::MemoryRow& row : rank.memory) memory[row.what] = row.bytes;
-  return {{"rank", rank.rank},     {"pipeline", rank.pipeline}, {"data", rank.data},
-          {"tensor", rank.tensor}, {"layers", rank.layers},     {"memory_bytes", memory}};
+/// One entry per rank, by number.
+Json ranks_json(const std::vector<train::RankPlan>& plans) {
+  std::map<int, Json> by_number;
+  for (const train::RankPlan& plan : plans) {
+    Json memory = Json::object();
+    for (const train::MemoryRow& row : plan.memory) memory[row.what] = row.bytes;
+    for (std::size_t data = 0; data < plan.ranks.size(); ++data) {
+      by_number[plan.ranks[data]] = {{"rank", plan.ranks[data]}, {"pipeline", plan.pipeline}, {"data", data},
+                                     {"tensor", plan.tensor},    {"layers", plan.layers},     {"memory_bytes", memory}};
+    }
+  }
+  Json out = Json::array();
+  for (auto& [number, rank] : by_number) out.push_back(std::move(rank));
+  return out;
+}
+
+Json placement_json(const train::Placement& placement) {
+  return {{"ranks", placement.ranks},
+          {"as", placement.ranks_are_threads ? "threads" : "processes"},
+          {"threads_per_rank", placement.threads_per_rank()},
+          {"cores", placement.cores}};
 }
 
 } // namespace
@@ -32,8 +49,8 @@ std::string to_json(const CheckReport& report) {
     out["values"][value.key] = {{"value", value_json(value.value)}, {"origin", value.origin}};
   }
   out["dropped"] = report.loaded.dropped;
-  out["ranks"] = Json::array();
-  for (const train::RankPlan& rank : report.preflight.ranks) out["ranks"].push_back(rank_json(rank));
+  if (report.loaded.run) out["placement"] = placement_json(report.placement);
+  out["ranks"] = ranks_json(report.preflight.plans);
   out["parameters"] = report.preflight.parameters;
   return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be no UTF-8
 }

@@ -14,7 +14,8 @@ namespace triax::app {
 struct CheckReport {
   std::string file;
   config::Loaded loaded;
-  train::Preflight preflight;            // empty if the configuration was refused
+  train::Placement placement; // with the next: empty if the configuration was refused
+  train::Preflight preflight;
   std::vector<config::Refusal> refusals; // all of them
 };
 

@@ -73,25 +73,36 @@ std::string layers_text(const std::vector<std::string>& layers) {
   return out;
 }
 
+/// "0, 2, 4, 6"; of many the first and the last: "0, 2 ... 126"
+std::string numbers_text(const std::vector<int>& numbers) {
+  constexpr std::size_t kMost = 8;
+  const std::size_t shown = numbers.size() > kMost ? 2 : numbers.size();
+  std::string out;
+  for (std::size_t i = 0; i < shown; ++i) out += (i ? ", " : "") + triax::to_text(numbers[i]);
+  return shown == numbers.size() ? out : out + " ... " + triax::to_text(numbers.back());
+}
+
+/// Ranks that differ in their data coordinate alone have one row.
 std::string layout_text(const CheckReport& report) {
   const auto& parallel = report.loaded.run->parallel;
+  const int data = parallel.data;
   Rows rows = {{"rank", "pipeline", "data", "tensor", "layers"}};
-  for (const train::RankPlan& rank : report.preflight.ranks) {
-    rows.push_back({triax::to_text(rank.rank), triax::to_text(rank.pipeline), triax::to_text(rank.data),
-                    triax::to_text(rank.tensor), layers_text(rank.layers)});
+  for (const train::RankPlan& plan : report.preflight.plans) {
+    rows.push_back({numbers_text(plan.ranks), triax::to_text(plan.pipeline), data == 1 ? "0" : text("0-{}", data - 1),
+                    triax::to_text(plan.tensor), layers_text(plan.layers)});
   }
-  return text("\nlayout: {} = pipeline {} x data {} x tensor {}\n",
-              report.preflight.ranks.size() == 1 ? "1 rank" : text("{} ranks", report.preflight.ranks.size()),
-              parallel.pipeline, parallel.data, parallel.tensor) +
+  return text("\nlayout: pipeline {} x data {} x tensor {} = {}\n", parallel.pipeline, data, parallel.tensor,
+              train::to_text(report.placement)) +
          table(rows);
 }
 
 std::string memory_text(const train::Preflight& preflight) {
   Rows rows = {{"rank"}};
-  for (const train::RankPlan& rank : preflight.ranks) {
+  std::uint64_t all = 0, ranks = 0;
+  for (const train::RankPlan& plan : preflight.plans) {
     std::uint64_t total = 0;
-    std::vector<std::string> row = {triax::to_text(rank.rank)};
-    for (const train::MemoryRow& part : rank.memory) {
+    std::vector<std::string> row = {numbers_text(plan.ranks)};
+    for (const train::MemoryRow& part : plan.memory) {
       if (rows.size() == 1) rows.front().push_back(part.what);
       row.push_back(report::bytes_text(part.bytes));
       total += part.bytes;
@@ -99,8 +110,11 @@ std::string memory_text(const train::Preflight& preflight) {
     if (rows.size() == 1) rows.front().push_back("together");
     row.push_back(report::bytes_text(total));
     rows.push_back(row);
+    ranks += plan.ranks.size();
+    all += plan.ranks.size() * total;
   }
-  return "\nmemory of each rank\n" + table(rows);
+  const std::string sum = ranks > 1 ? text("; of all {} together {}", ranks, report::bytes_text(all)) : std::string();
+  return text("\nmemory of each rank{}\n", sum) + table(rows);
 }
 
 std::string size_text(const CheckReport& report) {

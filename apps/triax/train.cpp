@@ -5,15 +5,17 @@
 #include <csignal>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
-#include "control/local_store.hpp"
+#include "launch/train_here.hpp"
 #include "report/run_log.hpp"
 #include "report/units.hpp"
-#include "train/cores.hpp"
-#include "train/loop.hpp"
 #include "train/machine_memory.hpp"
+#include "train/plugins.hpp"
 #include "verbs.hpp"
 
 namespace triax::app {
@@ -57,12 +59,26 @@ std::string program() {
   return word(shown(self));
 }
 
-std::string start_line(const config::RunConfig& run, const train::Preflight& checked) {
+/// The communicators that this run's axes use; of one rank, what its axes would.
+std::string communicators(const config::RunConfig& run) {
+  const Layout layout = train::layout_of(run);
+  std::set<std::string> used, named;
+  for (const auto& [axis, choice] : run.comm) {
+    named.insert(choice.name);
+    if (layout.size(axis) > 1) used.insert(choice.name);
+  }
+  std::string out;
+  for (const std::string& name : used.empty() ? named : used) out += (out.empty() ? "" : " ") + name;
+  return out;
+}
+
+std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
+                       const train::Placement& placement) {
   const auto& parallel = run.parallel;
   return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; folder {}",
               shown(run.file), report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline,
               parallel.tensor, parallel.data, run.model.name, run.kernels.name, run.optimizer.name, run.schedule.name,
-              run.comm.at("data").name, text("threads {}", train::available_cores()), shown(run.folder));
+              communicators(run), train::to_text(placement), shown(run.folder));
 }
 
 /// Four decimals; metrics.jsonl has them all.
@@ -93,13 +109,36 @@ std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train:
   return out;
 }
 
-train::LoopResult run_here(const config::RunConfig& run, Log& log) {
-  const train::StopSignals stop(log);
-  control::LocalStore store;
-  const Layout layout = Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
-  train::Rank rank(run, layout, 0, store, log);
+/// Everything that is asked before a run starts.
+train::Preflight ask(const config::RunConfig& run, const train::Placement& placement) {
+  const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
+  train::Preflight checked = train::preflight(run, placement, *quiet);
+  if (!checked.refusals.empty()) return checked;
+  Support answer = train::fits_in_memory(checked);
+  if (!answer) checked.refusals.push_back(std::move(answer));
+  return checked;
+}
+
+/// What a run writes into. Each rank has a log in the run's folder; on stderr rank 0 speaks for all, and the others
+/// tell what is wrong.
+struct Files {
+  Files(const config::RunConfig& run, const std::string& resolved_toml, int ranks)
+      : folder(train::open_run_folder(run, resolved_toml)), metrics(run.log.metrics) {
+    const LogLevel level = report::parse_level(run.log.level);
+    for (int rank = 0; rank < ranks; ++rank)
+      logs.push_back(
+          report::make_run_log(level, train::log_file(run, rank), rank, rank == 0 ? LogLevel::trace : LogLevel::warn));
+  }
+  std::unique_ptr<train::FolderLock> folder;
+  report::MetricsFile metrics;
+  std::vector<std::unique_ptr<Log>> logs;
+};
+
+std::optional<train::LoopResult> train_ranks(const config::RunConfig& run, const train::Placement& placement,
+                                             Files& files) {
+  const train::StopSignals signals(*files.logs.front());
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
-  return train::run_loop(run, rank, stop, &progress);
+  return launch::train_here({run, placement, files.logs, signals, {&files.metrics, &progress}});
 }
 
 int train_run(const Arguments& arguments) {
@@ -107,39 +146,28 @@ int train_run(const Arguments& arguments) {
   print_refusals(loaded.refusals);
   if (!loaded.run) return kRefused;
   const config::RunConfig& run = *loaded.run;
-
-  const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
-  train::Preflight checked = train::preflight(run, *quiet);
-  if (checked.refusals.empty()) {
-    Support answer = train::fits_in_memory(checked);
-    if (!answer) checked.refusals.push_back(std::move(answer));
-  }
+  const train::Placement placement = train::place_here(run);
+  const train::Preflight checked = ask(run, placement);
   print_refusals(refusals(loaded, checked));
   if (!checked.refusals.empty()) return kRefused;
 
-  std::unique_ptr<train::FolderLock> folder;
+  std::optional<Files> files;
   try {
-    folder = train::open_run_folder(run, config::to_toml(loaded));
+    files.emplace(run, config::to_toml(loaded), placement.ranks);
   } catch (const Error& error) { // nothing has been started
     std::cerr << error.what() << '\n';
     return kRefused;
   }
-  const auto log = report::make_run_log(report::parse_level(run.log.level), train::log_file(run, 0), 0);
-  log->info("{}", start_line(run, checked));
-  train::LoopResult result;
-  try {
-    result = run_here(run, *log);
-  } catch (const std::exception& error) {
-    log->error("{}", error.what()); // the one place where a rank's error is caught
-    return kFailed;
-  }
-  if (result.signal != 0) {
+  files->logs.front()->info("{}", start_line(run, checked, placement));
+  const std::optional<train::LoopResult> result = train_ranks(run, placement, *files);
+  if (!result) return kFailed; // told by the rank that failed
+  if (result->signal != 0) {
     std::cerr << text("stopped by {} after step {} of {}; metrics in {}\n",
-                      result.signal == SIGINT ? "SIGINT" : "SIGTERM", result.steps, run.train.steps,
+                      result->signal == SIGINT ? "SIGINT" : "SIGTERM", result->steps, run.train.steps,
                       shown(run.log.metrics));
-    return 128 + result.signal;
+    return 128 + result->signal;
   }
-  std::cout << result_line(run, result) << '\n';
+  std::cout << result_line(run, *result) << '\n';
   std::cerr << next_line(run, arguments) << '\n';
   return kDone;
 }

@@ -43,6 +43,16 @@ TEST(RunLog, ALineIsInTheFileAtOnce) {
   ::testing::internal::GetCapturedStderr();
 }
 
+TEST(RunLog, StderrMayHearLessThanTheFile) {
+  const TempFolder folder;
+  ::testing::internal::CaptureStderr();
+  const auto log = make_run_log(LogLevel::debug, folder / "log", 3, LogLevel::warn);
+  log->debug("one");
+  log->warn("two");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), MatchesRegex(".* warning rank 3: two\n"));
+  EXPECT_THAT(read_file(folder / "log"), MatchesRegex(".* debug rank 3: one\n.* warning rank 3: two\n"));
+}
+
 TEST(RunLog, ARestartedRunAppends) {
   const TempFolder folder;
   ::testing::internal::CaptureStderr();

@@ -35,9 +35,14 @@ class LoopTest : public ::testing::Test {
   train::LoopResult go() {
     config_ = run_.config();
     train::open_run_folder(config_, "# resolved\n");
-    const train::StopSignals stop(null_log());
+    const train::StopSignals signals(null_log());
     test::TinyRank rank(config_, {.training = &source_});
-    return train::run_loop(config_, *rank, stop, nullptr);
+    return loop(*rank, signals);
+  }
+  train::LoopResult loop(train::Rank& rank, const train::StopSignals& signals) const {
+    train::StopDecision stop(signals);
+    report::MetricsFile metrics(config_.log.metrics);
+    return train::run_loop(config_, rank, stop, {&metrics});
   }
   std::vector<Json> records() const {
     std::vector<Json> out;
@@ -114,19 +119,54 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   config_ = run_.config();
   train::open_run_folder(config_, "");
   {
-    const train::StopSignals stop(log);
+    const train::StopSignals signals(log);
     source_.prompt = [&](std::int64_t sample) {
       if (sample != 8) return; // the third step's first
       ::kill(::getpid(), SIGTERM);
       while (!log.written) ::usleep(1000);
     };
     test::TinyRank rank(config_, {.training = &source_});
-    const train::LoopResult result = train::run_loop(config_, *rank, stop, nullptr);
+    const train::LoopResult result = loop(*rank, signals);
     EXPECT_EQ(result.signal, SIGTERM);
     EXPECT_EQ(result.steps, 3);
   }
   EXPECT_EQ(records().size(), 3u);
   EXPECT_EQ(log.text, "SIGTERM: stopping after this step; once more stops at once");
+}
+
+// Ranks ask on their own, one of them a little later than the others.
+TEST(StopDecision, TheFirstToAskAboutAStepDecidesForAll) {
+  const train::StopSignals signals(null_log());
+  train::StopDecision stop(signals);
+  EXPECT_EQ(stop.after(0), 0);
+  EXPECT_EQ(stop.after(1), 0);
+  ::kill(::getpid(), SIGINT);
+  while (signals.caught() == 0) ::usleep(1000);
+  EXPECT_EQ(stop.after(0), 0);
+  EXPECT_EQ(stop.after(1), 0); // as the other was told
+  EXPECT_EQ(stop.after(2), SIGINT);
+  EXPECT_EQ(stop.after(2), SIGINT);
+}
+
+TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
+  source_.prompt = [&](std::int64_t sample) {
+    if (sample == 8) throw Error("the file is gone", "text.bin", "bring it back");
+  };
+  try {
+    go();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), "step 3, text.bin: the file is gone\n  bring it back");
+  }
+  EXPECT_EQ(records().size(), 2u);
+}
+
+TEST_F(LoopTest, ARankWithNobodyToTellTrainsAlike) {
+  const train::LoopResult told = go();
+  const train::StopSignals signals(null_log());
+  train::StopDecision stop(signals);
+  test::TinyRank rank(config_, {.training = &source_});
+  EXPECT_EQ(train::run_loop(config_, *rank, stop, {}).last_loss, told.last_loss);
 }
 
 TEST_F(LoopTest, AFolderThatCannotBeMadeIsNamed) {

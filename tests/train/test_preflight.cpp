@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "data/prepare.hpp"
 #include "train/preflight.hpp"
 #include "train/tiny_run.hpp"
@@ -12,6 +14,14 @@ namespace {
 using test::TinyRun;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std::vector<train::MemoryRow>& real) {
+  ASSERT_EQ(planned.size(), real.size());
+  for (std::size_t i = 0; i < real.size(); ++i) {
+    EXPECT_EQ(planned[i].what, real[i].what);
+    EXPECT_EQ(planned[i].bytes, real[i].bytes) << real[i].what;
+  }
+}
 
 /// A run whose data files are real: 400 bytes of text.
 class PreflightTest : public ::testing::Test {
@@ -30,45 +40,94 @@ class PreflightTest : public ::testing::Test {
   }
   std::vector<std::string> refusals() {
     std::vector<std::string> out;
-    for (const Support& refusal : train::preflight(run_.config(), null_log()).refusals)
+    const config::RunConfig config = run_.config();
+    train::Placement placement = train::place_here(config);
+    placement.ranks_are_threads = ranks_are_threads_;
+    for (const Support& refusal : train::preflight(config, placement, null_log()).refusals)
       out.push_back(refusal.reason() + (refusal.hint().empty() ? "" : "\n  " + refusal.hint()));
     return out;
   }
   TinyRun run_;
+  bool ranks_are_threads_ = true;
 };
 
 TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
   const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, null_log());
+  const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
   EXPECT_TRUE(checked.refusals.empty());
-  ASSERT_EQ(checked.ranks.size(), 1u);
-  EXPECT_THAT(checked.ranks[0].layers, ElementsAre("embedding", "block 0", "block 1", "head"));
+  ASSERT_EQ(checked.plans.size(), 1u);
+  EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0));
+  EXPECT_THAT(checked.plans[0].layers, ElementsAre("embedding", "block 0", "block 1", "head"));
   const std::int64_t block = 12 * 8 * 8 + 13 * 8; // weights; biases and norms
   EXPECT_EQ(checked.parameters, 257 * 8 + 6 * 8 + 2 * block + 2 * 8);
 
   test::TinyRank rank(config);
   const std::vector<train::MemoryRow> real = rank->memory();
-  ASSERT_EQ(checked.ranks[0].memory.size(), real.size());
-  for (std::size_t i = 0; i < real.size(); ++i) {
-    EXPECT_EQ(checked.ranks[0].memory[i].what, real[i].what);
-    EXPECT_EQ(checked.ranks[0].memory[i].bytes, real[i].bytes) << real[i].what;
-  }
+  expect_same_memory(checked.plans[0].memory, real);
 }
 
-TEST_F(PreflightTest, RefusesMoreThanOneRank) {
+TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
   run_.keys["parallel.data"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre("parallel.pipeline = 1 x parallel.tensor = 1 x parallel.data = 2 is a run of 2 "
-                                      "ranks: this version trains on one rank\n  use 1 for each of them"));
+  run_.keys["parallel.tensor"] = "2"; // 257 tokens: 129 rows each, one of them padding
+  const config::RunConfig config = run_.config();
+  const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
+  ASSERT_TRUE(checked.refusals.empty());
+  ASSERT_EQ(checked.plans.size(), 2u); // data ranks are alike
+  EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0, 2));
+  EXPECT_THAT(checked.plans[1].ranks, ElementsAre(1, 3));
+  EXPECT_EQ(checked.plans[1].tensor, 1);
+  run_.keys["parallel.data"] = "1";
+  run_.keys["parallel.tensor"] = "1";
+  const config::RunConfig alone = run_.config();
+  EXPECT_EQ(checked.parameters, train::preflight(alone, train::place_here(alone), null_log()).parameters);
+
+  std::vector<std::vector<train::MemoryRow>> real(4);
+  control::LocalStore store;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 4; ++number)
+    threads.emplace_back([&, number] {
+      const train::Rank rank(config, train::layout_of(config), number, store, null_log());
+      real[static_cast<std::size_t>(number)] = rank.memory();
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const train::RankPlan& plan : checked.plans)
+    for (const int number : plan.ranks) expect_same_memory(plan.memory, real[static_cast<std::size_t>(number)]);
+}
+
+TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
+  run_.keys["parallel.data"] = "2";
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["comm.plugin"] = "\"comm-lonely\"";
+  EXPECT_THAT(refusals(), ElementsAre("comm.plugin \"comm-lonely\" takes one rank a process: this run's 2 ranks are "
+                                      "threads of one process\n  use comm-local, or another communicator that joins "
+                                      "ranks of one process"));
+  run_.keys["comm.plugin"] = "\"comm-local\"";
+  run_.keys["comm.tensor.plugin"] = "\"comm-lonely\""; // an axis of one rank asks nothing of it
+  EXPECT_THAT(refusals(), ElementsAre());
+  run_.keys["parallel.tensor"] = "2";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.tensor.plugin \"comm-lonely\" takes one rank a process")));
+
+  ranks_are_threads_ = false;
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" joins ranks of one process: this run's 4 "
+                                                "ranks are processes")));
+}
+
+TEST_F(PreflightTest, RefusesPipelinesAndWorldsBeyondMeasure) {
   run_.keys["parallel.pipeline"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("is a run of 4 ranks")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("parallel.pipeline = 2: this version trains all layers on each rank")));
+  run_.keys["parallel.pipeline"] = "65536";
+  run_.keys["parallel.tensor"] = "65536";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("is more than 1048576 ranks")));
 }
 
 TEST_F(PreflightTest, ListsRefusalsOfSeveralPluginsTogether) {
   run_.keys["model.heads"] = "3";
   run_.keys["parallel.chunks"] = "2";
-  run_.keys["parallel.tensor"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.hidden = 8 does not divide by model.heads = 3"),
-                                      HasSubstr("parallel.chunks = 2: sched-gpipe"), HasSubstr("is a run of 2 ranks")));
+  run_.keys["data.path"] = "\"text\"";
+  run_.keys["model.vocab"] = "50";
+  EXPECT_THAT(refusals(),
+              ElementsAre(HasSubstr("model.hidden = 8 does not divide by model.heads = 3"),
+                          HasSubstr("parallel.chunks = 2: sched-gpipe"), HasSubstr("but the vocabulary has 50 ids")));
 }
 
 TEST_F(PreflightTest, RefusesASplitThatDoesNotCount) {

@@ -53,18 +53,19 @@ class RunLog final : public Log {
   spdlog::logger logger_;
 };
 
-spdlog::sink_ptr stderr_sink(int rank) {
+spdlog::sink_ptr stderr_sink(int rank, LogLevel level) {
   const Terminal terminal = stderr_terminal();
   const auto mode = terminal.colour ? spdlog::color_mode::always : spdlog::color_mode::never;
   auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
   sink->set_pattern((terminal.terminal ? kClearLine : "") + pattern(rank)); // over the bar, which comes back
+  sink->set_level(theirs(level));
   return sink;
 }
 
 } // namespace
 
-std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank) {
-  std::vector<spdlog::sink_ptr> sinks = {stderr_sink(rank)};
+std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank, LogLevel on_stderr) {
+  std::vector<spdlog::sink_ptr> sinks = {stderr_sink(rank, on_stderr)};
   if (!file.empty()) {
     try {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string()));

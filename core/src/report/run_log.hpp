@@ -10,8 +10,10 @@
 
 namespace triax::report {
 
-/// `level`: trace debug info warn error. `file` may be empty: stderr only.
-std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank);
+/// The file gets lines from `level` on, stderr those of them from `on_stderr` on. `file` may be empty: stderr only.
+std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank,
+                                  LogLevel on_stderr = LogLevel::trace);
+/// "trace", "debug", "info", "warn", "error". Throws Error for any other word.
 LogLevel parse_level(std::string_view level);
 
 } // namespace triax::report

@@ -8,8 +8,6 @@
 #include <memory>
 #include <utility>
 
-#include "report/metrics_file.hpp"
-
 namespace triax::train {
 
 namespace {
@@ -25,36 +23,47 @@ void make_folder(const fs::path& folder, const char* key) {
 
 class Loop {
  public:
-  Loop(const config::RunConfig& run, Rank& rank, const StopSignals& stop, report::Progress* progress)
+  Loop(const config::RunConfig& run, Rank& rank, StopDecision& stop, const Reports& reports)
       : run_(run),
         rank_(rank),
-        progress_(progress),
-        metrics_(run.log.metrics),
+        reports_(reports),
         stop_(stop),
         traffic_(rank.traffic()),
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
-    result_.signal = stop_.caught();
-    while (rank_.steps_done() < run_.train.steps && result_.signal == 0) step();
+    result_.signal = stop_.after(0);
+    while (rank_.steps_done() < run_.train.steps && result_.signal == 0) placed_step();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
-    if (progress_) progress_->finish();
+    if (reports_.progress) reports_.progress->finish();
     return result_;
   }
 
  private:
+  void placed_step() {
+    const std::string place = text("step {}", rank_.steps_done() + 1);
+    try {
+      step();
+    } catch (const Error& error) {
+      if (error.where().starts_with(place)) throw; // the executor knows the action too
+      throw Error(error.message(), error.where().empty() ? place : text("{}, {}", place, error.where()), error.hint());
+    } catch (const std::exception& error) {
+      throw Error(error.what(), place);
+    }
+  }
+
   void step() {
     const StepResult done = rank_.step();
     seconds_ += done.seconds;
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
-    report::StepRecord record = record_of(done);
-    result_.signal = stop_.caught(); // asked once a step: the step that is the last one knows it, and writes its record
+    result_.signal = stop_.after(done.step); // asked here: the step that is the last one knows it, and is recorded
     const bool last = done.step == run_.train.steps || result_.signal != 0;
     const bool evaluates = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
+    report::StepRecord record = record_of(done);
     if (evaluates) evaluate(record);
-    if (done.step % run_.log.every == 0 || evaluates || last) metrics_.write(record);
-    if (progress_) progress_->update(record);
+    if (reports_.metrics && (done.step % run_.log.every == 0 || evaluates || last)) reports_.metrics->write(record);
+    if (reports_.progress) reports_.progress->update(record);
   }
 
   void evaluate(report::StepRecord& record) {
@@ -87,9 +96,8 @@ class Loop {
 
   const config::RunConfig& run_;
   Rank& rank_;
-  report::Progress* progress_;
-  report::MetricsFile metrics_;
-  const StopSignals& stop_;
+  const Reports reports_;
+  StopDecision& stop_;
   std::vector<report::GroupTraffic> traffic_; // totals after the step before
   double tokens_;                             // of a step
   double seconds_ = 0;
@@ -116,8 +124,8 @@ fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / text("rank-{}.log", rank);
 }
 
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& stop, report::Progress* progress) {
-  return Loop(run, rank, stop, progress).go();
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, StopDecision& stop, const Reports& reports) {
+  return Loop(run, rank, stop, reports).go();
 }
 
 } // namespace triax::train

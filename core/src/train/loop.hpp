@@ -1,7 +1,7 @@
-// The training loop of a run on one rank: folder, steps, metrics, evaluation, stopping.
+// The training loop as each rank runs it: steps, evaluation, metrics, stopping; and the run's folder.
 //
 // Threads: the rank's main thread. Ownership: borrows its arguments. Blocking: for the length of the training.
-// Errors: Error of a step, of the data or of a file.
+// Errors: Error of a step, of the data or of a file; those of the loop name the step.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,11 @@
 #include <string>
 
 #include "config/run_config.hpp"
+#include "report/metrics_file.hpp"
 #include "report/progress.hpp"
 #include "train/folder_lock.hpp"
 #include "train/rank.hpp"
-#include "train/stop_signals.hpp"
+#include "train/stop_decision.hpp"
 
 namespace triax::train {
 
@@ -31,9 +32,14 @@ struct LoopResult {
   int signal = 0;                  // that ended it early, or 0
 };
 
-/// Trains to train.steps, or until SIGINT or SIGTERM. Writes a record each log.every steps, on steps that evaluate, and
-/// on the last; evaluates each eval.every steps and on the last. `stop` is made before the
-/// rank, whose threads must not take the signals. `progress` may be null.
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& stop, report::Progress* progress);
+/// Who is told of the steps. Rank 0's losses and times are the run's, so it alone has somebody to tell; null: nobody.
+struct Reports {
+  report::MetricsFile* metrics = nullptr;
+  report::Progress* progress = nullptr;
+};
+
+/// Trains to train.steps, or until `stop` says so. Writes a record each log.every steps, on steps that evaluate, and on
+/// the last; evaluates each eval.every steps and on the last. All ranks of a run do the same at the same steps.
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, StopDecision& stop, const Reports& reports);
 
 } // namespace triax::train

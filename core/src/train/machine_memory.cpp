@@ -35,13 +35,15 @@ std::uint64_t machine_memory() {
 } // namespace
 
 Support fits_in_memory(const Preflight& preflight) {
-  std::uint64_t needed = 0;
-  for (const RankPlan& rank : preflight.ranks)
-    for (const MemoryRow& row : rank.memory) needed += row.bytes;
+  std::uint64_t needed = 0, ranks = 0;
+  for (const RankPlan& plan : preflight.plans) {
+    ranks += plan.ranks.size();
+    for (const MemoryRow& row : plan.memory) needed += plan.ranks.size() * row.bytes;
+  }
   const std::uint64_t there = machine_memory();
   if (needed <= there) return Support::yes();
-  return Support::no("the run needs {} of memory, and this machine has {}", report::bytes_text(needed),
-                     report::bytes_text(there))
+  return Support::no("the run needs {} of memory{}, and this machine has {}", report::bytes_text(needed),
+                     ranks > 1 ? text(" for its {} ranks", ranks) : std::string(), report::bytes_text(there))
       .hint("use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question");
 }
 

@@ -12,6 +12,20 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
   return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
 }
 
+/// Whether a communicator of this kind reaches from rank to rank where the run has them.
+Support reaches(const config::PluginChoice& choice, CommTraits::Ranks ranks, const Layout& layout,
+                const Placement& placement) {
+  if (placement.ranks_are_threads && ranks == CommTraits::Ranks::one_per_process)
+    return Support::no("{}.plugin \"{}\" takes one rank a process: this run's {} ranks are threads of one process",
+                       choice.table, choice.name, layout.world())
+        .hint("use comm-local, or another communicator that joins ranks of one process");
+  if (!placement.ranks_are_threads && ranks == CommTraits::Ranks::same_process)
+    return Support::no("{}.plugin \"{}\" joins ranks of one process: this run's {} ranks are processes", choice.table,
+                       choice.name, layout.world())
+        .hint("use a communicator that reaches other processes");
+  return Support::yes();
+}
+
 } // namespace
 
 PipelineShape pipeline_shape(const config::RunConfig& run) {
@@ -33,14 +47,22 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
       backends_.emplace(choice.table, make<CommBackend>(choice, layout, rank, threads, log));
 }
 
-Support RankPlugins::comm_supports(const std::string& table, const Layout& layout) const {
-  CommRequest request{kernels_->device_kind(), {run_.train.compute, run_.train.master, DType::f64}, {}, true};
-  for (const auto& [axis, choice] : run_.comm)
-    if (choice.table == table && layout.size(axis) > 1) request.axes.push_back(axis);
-  return backends_.at(table)->supports(request);
+Support RankPlugins::comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const {
+  CommRequest request{
+      kernels_->device_kind(), {run_.train.compute, run_.train.master, DType::f64}, {}, placement.ranks_are_threads};
+  const config::PluginChoice* serving = nullptr; // an axis longer than 1
+  for (const auto& [axis, choice] : run_.comm) {
+    if (choice.table != table || layout.size(axis) == 1) continue;
+    request.axes.push_back(axis);
+    serving = &choice;
+  }
+  const CommBackend& backend = *backends_.at(table);
+  if (serving)
+    if (Support answer = reaches(*serving, backend.traits().ranks, layout, placement); !answer) return answer;
+  return backend.supports(request);
 }
 
-std::vector<Support> RankPlugins::refusals(const Layout& layout) const {
+std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement& placement) const {
   std::vector<Support> out;
   const auto ask = [&out](Support answer) {
     if (!answer) out.push_back(std::move(answer));
@@ -49,7 +71,7 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout) const {
   ask(kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}));
   ask(optimizer_->supports({run_.train.master}));
   ask(scheduler_->supports(pipeline_shape(run_)));
-  for (const auto& [table, backend] : backends_) ask(comm_supports(table, layout));
+  for (const auto& [table, backend] : backends_) ask(comm_supports(table, layout, placement));
   if (kernels_->device_kind() != DeviceKind::host)
     ask(Support::no("kernels.plugin \"{}\" computes on a {} device: this version trains on the host", run_.kernels.name,
                     name_of(kernels_->device_kind()))

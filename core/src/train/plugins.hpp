@@ -10,6 +10,7 @@
 
 #include "config/run_config.hpp"
 #include "plugin/loader.hpp"
+#include "train/placement.hpp"
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
@@ -30,10 +31,10 @@ class RankPlugins {
   CommBackend& comm(const std::string& axis) const { return *backends_.at(run_.comm.at(axis).table); }
 
   /// Every supports() of every kind, with what this run asks.
-  std::vector<Support> refusals(const Layout& layout) const;
+  std::vector<Support> refusals(const Layout& layout, const Placement& placement) const;
 
  private:
-  Support comm_supports(const std::string& table, const Layout& layout) const;
+  Support comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const;
 
   const config::RunConfig& run_;
   plugin::Instance<Model> model_;

@@ -5,7 +5,6 @@
 
 #include "data/dataset.hpp"
 #include "schedule/verify.hpp"
-#include "train/cores.hpp"
 #include "train/preparation.hpp"
 
 namespace triax::train {
@@ -17,14 +16,17 @@ constexpr std::int64_t kMaxActions = 1 << 22; // of each kind; a row of more is 
 
 class Check {
  public:
-  Check(const config::RunConfig& run, Log& log) : run_(run), log_(log), layout_(layout_of(run)) {}
+  Check(const config::RunConfig& run, const Placement& placement, Log& log)
+      : run_(run), placement_(placement), log_(log), layout_(layout_of(run)) {}
 
   Preflight take() {
     guarded([this] {
       ask_plugins();
-      check_world();
+      check_pipeline();
       check_data();
-      if (out_.refusals.empty() || only_world_refused_) plan_ranks();
+      if (!out_.refusals.empty()) return;
+      count_parameters();
+      plan_ranks();
     });
     return std::move(out_);
   }
@@ -43,17 +45,15 @@ class Check {
   void refuse(Support refusal) { out_.refusals.push_back(std::move(refusal)); }
 
   void ask_plugins() {
-    plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, available_cores(), log_);
-    for (Support& refusal : plugins_->refusals(layout_)) refuse(std::move(refusal));
+    plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
+    for (Support& refusal : plugins_->refusals(layout_, placement_)) refuse(std::move(refusal));
   }
 
-  void check_world() {
-    if (layout_.world() == 1) return;
-    only_world_refused_ = out_.refusals.empty();
-    refuse(Support::no("parallel.pipeline = {} x parallel.tensor = {} x parallel.data = {} is a run of {} ranks: this "
-                       "version trains on one rank",
-                       layout_.pipeline(), layout_.tensor(), layout_.data(), layout_.world())
-               .hint("use 1 for each of them"));
+  /// Goes when programs have transfers.
+  void check_pipeline() {
+    if (layout_.pipeline() == 1) return;
+    refuse(Support::no("parallel.pipeline = {}: this version trains all layers on each rank", layout_.pipeline())
+               .hint("use 1, and parallel.tensor and parallel.data for more ranks"));
   }
 
   void check_data() {
@@ -64,7 +64,19 @@ class Check {
     }
   }
 
-  /// Ranks of one pipeline stage alone: without transfers, a rank holds all stages.
+  /// Of the whole model by global shape, whoever holds which part; of tied ones the first.
+  void count_parameters() {
+    const Model& model = plugins_->model();
+    std::set<std::pair<int, std::string>> tied;
+    for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
+    const LayerContext context{layout_, 0, run_.batch.micro, run_.vocab, run_.train.compute, run_.train.seed};
+    for (int number = 0; number < model.count(); ++number) {
+      const std::unique_ptr<Layer> layer = model.layer(number, context);
+      for (const ParamSpec& spec : layer->params())
+        if (!tied.contains({number, spec.name})) out_.parameters += spec.global.elements();
+    }
+  }
+
   void plan_ranks() {
     const std::int64_t stages = std::int64_t{run_.parallel.pipeline} * run_.parallel.chunks;
     if (stages * run_.microbatches() > kMaxActions) {
@@ -77,42 +89,44 @@ class Check {
     const Schedule schedule = plugins_->scheduler().rows(pipeline_shape(run_));
     const std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
     for (const Support& refusal : wrong) refuse(refusal);
-    if (!wrong.empty() || layout_.pipeline() > 1) return;
-    for (int rank = 0; rank < layout_.world(); ++rank) plan_rank(rank, schedule);
+    if (!wrong.empty()) return;
+    for (int pipeline = 0; pipeline < layout_.pipeline(); ++pipeline)
+      for (int tensor = 0; tensor < layout_.tensor(); ++tensor) plan_alike(pipeline, tensor, schedule);
   }
 
-  void plan_rank(int rank, const Schedule& schedule) {
-    const RankPlugins plugins(run_, layout_, rank, available_cores(), log_);
+  /// The ranks of these coordinates hold the same, and the first is planned for all of them.
+  void plan_alike(int pipeline, int tensor, const Schedule& schedule) {
+    RankPlan row;
+    row.pipeline = pipeline;
+    row.tensor = tensor;
+    for (int data = 0; data < layout_.data(); ++data) {
+      const int coordinates[] = {tensor, data, pipeline};
+      row.ranks.push_back(layout_.rank_of(coordinates));
+    }
+    const int rank = row.ranks.front();
+    const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, schedule);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals)
       if (refused_.insert(refusal.reason()).second) refuse(refusal); // ranks of one shape are refused alike
-    RankPlan row{rank,
-                 layout_.coordinate(rank, "pipeline"),
-                 layout_.coordinate(rank, "data"),
-                 layout_.coordinate(rank, "tensor"),
-                 prepared.state->layer_names(),
-                 {}};
+    row.layers = prepared.state->layer_names();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
-    out_.ranks.push_back(std::move(row));
-    if (rank > 0) return;
-    for (const executor::Parameter& parameter : prepared.state->parameters().all())
-      out_.parameters += parameter.spec->global.elements();
+    out_.plans.push_back(std::move(row));
   }
 
   const config::RunConfig& run_;
+  const Placement& placement_;
   Log& log_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
-  bool only_world_refused_ = false;
   std::set<std::string> refused_; // by the plan of a rank
   Preflight out_;
 };
 
 } // namespace
 
-Preflight preflight(const config::RunConfig& run, Log& log) {
+Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log) {
   const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
   if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
     Preflight out;
@@ -123,7 +137,7 @@ Preflight preflight(const config::RunConfig& run, Log& log) {
             .hint("use smaller sizes"));
     return out;
   }
-  return Check(run, log).take();
+  return Check(run, placement, log).take();
 }
 
 } // namespace triax::train

@@ -1,5 +1,5 @@
 // Everything short of training: creates each plugin's object, asks every supports(), makes and proves the program,
-// plans every layer of every rank without memory, and lists the refusals together.
+// plans every rank without memory, and lists the refusals together.
 //
 // Threads: one. Ownership: values. Blocking: computes; touches no device and no network.
 #pragma once
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "train/placement.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 
@@ -20,19 +21,20 @@ struct MemoryRow {
   std::size_t bytes = 0;
 };
 
+/// Ranks that differ in their data coordinate alone, which hold the same.
 struct RankPlan {
-  int rank = 0;
-  int pipeline = 0, data = 0, tensor = 0; // coordinates
-  std::vector<std::string> layers;        // names of the layers it holds
-  std::vector<MemoryRow> memory;
+  std::vector<int> ranks; // by data coordinate
+  int pipeline = 0, tensor = 0;
+  std::vector<std::string> layers; // names of the layers that each of them holds
+  std::vector<MemoryRow> memory;   // of each of them
 };
 
 struct Preflight {
   std::vector<Support> refusals; // reasons name keys in full ("parallel.tensor"); config::refusal adds positions
-  std::vector<RankPlan> ranks;
-  std::int64_t parameters = 0; // of the whole model, tied ones once
+  std::vector<RankPlan> plans;   // by pipeline, then tensor coordinate
+  std::int64_t parameters = 0;   // of the whole model, tied ones once
 };
 
-Preflight preflight(const config::RunConfig& run, Log& log);
+Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log);
 
 } // namespace triax::train

@@ -1,0 +1,27 @@
+#include "train/placement.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "train/cores.hpp"
+
+namespace triax::train {
+
+Placement place_here(const config::RunConfig& run) {
+  // Sizes of axes may multiply to what no run can have; preflight refuses that.
+  const std::int64_t ranks = std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data;
+  const auto most = std::int64_t{std::numeric_limits<int>::max()};
+  return {static_cast<int>(std::min(ranks, most)), available_cores(), true};
+}
+
+std::string to_text(const Placement& placement) {
+  const int threads = placement.threads_per_rank();
+  const std::string each = text("{} CPU thread{}", threads, threads == 1 ? "" : "s");
+  if (placement.ranks == 1) return "1 rank, " + each;
+  const std::string where = placement.ranks_are_threads ? "threads of this process" : "processes";
+  const std::string on = placement.cores == 1 ? "1 core" : text("{} cores", placement.cores);
+  return text("{} ranks as {}, {} each on {}", placement.ranks, where, each, on);
+}
+
+} // namespace triax::train

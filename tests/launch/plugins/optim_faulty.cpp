@@ -1,0 +1,41 @@
+// optim-faulty: an optimizer that fails on one rank, where a test says, and otherwise leaves the weights as they are.
+#include <triax/optimizer.hpp>
+#include <triax/plugin.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_int("rank", nullptr, 0, 1000, "the rank that fails"),
+    option_string("where", nullptr, "create|prepare|step",
+                  "made; given its parameters, after the groups were joined; "
+                  "in its second step"),
+};
+
+class Faulty final : public Optimizer {
+ public:
+  explicit Faulty(const PluginContext& context)
+      : where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
+    fail_in("create");
+  }
+  Support supports(const OptimizerRequest&) const override { return Support::yes(); }
+  OptimizerTraits traits() const override { return {}; }
+  void prepare(std::span<const ParameterShard>) override {
+    // The first call is planning's.
+    if (++prepared_ == 2) fail_in("prepare");
+  }
+  void step(std::span<const ParameterShard>, const StepArgs&, KernelSet&) override {
+    if (++steps_ == 3) fail_in("step");
+  }
+
+ private:
+  void fail_in(std::string_view where) const {
+    if (where == where_) throw Error("out of luck", {}, "try again");
+  }
+  std::string where_;
+  int prepared_ = 0, steps_ = 0;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Optimizer, Faulty, "optim-faulty", "0.1.0", "fails on one rank", kOptions)

@@ -1,0 +1,183 @@
+// Ranks as threads of one process: they train alike, leave together, and end together when one fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <mutex>
+
+#include "launch/train_here.hpp"
+#include "train/tiny_run.hpp"
+
+namespace triax {
+namespace {
+
+using test::TinyRun;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+/// Keeps what a rank says, from debug on.
+class Notes final : public Log {
+ public:
+  bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::debug; }
+  void write(LogLevel level, std::string_view line) noexcept override {
+    const std::lock_guard lock(mutex_);
+    (level == LogLevel::error ? errors : others).emplace_back(line);
+  }
+  std::vector<std::string> errors, others;
+
+ private:
+  std::mutex mutex_;
+};
+
+/// Counts a rank's steps, and calls something at the end of each.
+class Steps final : public executor::WalkObserver {
+ public:
+  std::function<void(std::int64_t step)> ended = [](std::int64_t) {};
+  void walk_begins(std::int64_t) override {}
+  void walk_ends(std::int64_t step) override {
+    done = step;
+    ended(step);
+  }
+  std::int64_t done = 0;
+};
+
+/// Ranks 0 to 3: data 2 x tensor 2. No deadline comes to their help.
+class TrainHere : public ::testing::Test {
+ protected:
+  TrainHere() {
+    run_.keys["parallel.data"] = "2";
+    run_.keys["parallel.tensor"] = "2";
+    run_.keys["train.stall_timeout_s"] = "1e6";
+    run_.keys["train.precision"] = "\"fp64\"";
+  }
+
+  std::optional<train::LoopResult> go() {
+    const config::RunConfig config = run_.config();
+    const train::Placement placement = train::place_here(config);
+    const auto ranks = static_cast<std::size_t>(placement.ranks);
+    logs_.clear();
+    notes_.clear();
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      auto log = std::make_unique<Notes>();
+      notes_.push_back(log.get());
+      logs_.push_back(std::move(log));
+    }
+    steps_.resize(ranks);
+    std::vector<test::TinySource> sources(2 * ranks);
+    const train::StopSignals signals(*logs_[0]);
+    return launch::train_here({config, placement, logs_, signals, {}, [&](int rank) {
+                                 const auto at = static_cast<std::size_t>(rank);
+                                 train::RankOptions options;
+                                 options.training = &sources[at];
+                                 options.held_out = &sources[ranks + at];
+                                 options.observer = &steps_[at];
+                                 return options;
+                               }});
+  }
+  std::vector<std::string> errors() const {
+    std::vector<std::string> out;
+    for (const Notes* of : notes_) out.insert(out.end(), of->errors.begin(), of->errors.end());
+    return out;
+  }
+  std::vector<std::int64_t> steps() const {
+    std::vector<std::int64_t> out;
+    for (const Steps& of : steps_) out.push_back(of.done);
+    return out;
+  }
+  void fails(int rank, const char* where) {
+    run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+    run_.keys["optimizer.plugin"] = "\"optim-faulty\"";
+    run_.keys["optimizer.rank"] = to_text(rank);
+    run_.keys["optimizer.where"] = text("\"{}\"", where);
+  }
+
+  TinyRun run_;
+  std::vector<std::unique_ptr<Log>> logs_;
+  std::vector<Notes*> notes_;
+  std::vector<Steps> steps_{4};
+};
+
+TEST_F(TrainHere, FourRanksTrainAsOneDoes) {
+  run_.keys["eval.every"] = "3";
+  run_.keys["eval.batches"] = "2";
+  run_.keys["data.validation"] = "\"text\"";
+  const std::optional<train::LoopResult> four = go();
+  EXPECT_THAT(errors(), IsEmpty());
+  ASSERT_TRUE(four);
+  EXPECT_THAT(steps(), ElementsAre(6, 6, 6, 6));
+  run_.keys["parallel.data"] = "1";
+  run_.keys["parallel.tensor"] = "1";
+  const std::optional<train::LoopResult> one = go();
+  ASSERT_TRUE(one);
+  EXPECT_EQ(four->steps, 6);
+  EXPECT_NEAR(four->first_loss, one->first_loss, 1e-12);
+  EXPECT_NEAR(four->last_loss, one->last_loss, 1e-12);
+  EXPECT_NEAR(four->eval_loss.value(), one->eval_loss.value(), 1e-12);
+}
+
+TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
+  std::atomic<bool> sent = false;
+  steps_[3].ended = [&](std::int64_t step) {
+    if (step == 2 && !sent.exchange(true)) ::kill(::getpid(), SIGTERM);
+  };
+  run_.keys["train.steps"] = "1000000";
+  const std::optional<train::LoopResult> result = go();
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->signal, SIGTERM);
+  EXPECT_GE(result->steps, 2);
+  EXPECT_THAT(steps(), Each(result->steps));
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
+// The ranks that did not fail wait for the one that did: in the store for the first of a group, in join() for another,
+// in a step.
+class FailureOfOne : public TrainHere, public ::testing::WithParamInterface<std::tuple<int, const char*>> {};
+
+TEST_P(FailureOfOne, EndsAllAndIsToldOnce) {
+  const auto [rank, where] = GetParam();
+  fails(rank, where);
+  EXPECT_FALSE(go());
+  const std::string coordinates = text("pipeline 0, data {}, tensor {}", rank / 2, rank % 2);
+  const std::string place = std::string_view(where) == "step"     ? coordinates + ", step 2, OPT_STEP"
+                            : std::string_view(where) == "create" ? coordinates + ", " TEST_PLUGINS "/optim-faulty.so: "
+                                                                  : coordinates;
+  EXPECT_THAT(errors(), ElementsAre(StartsWith(place)));
+  EXPECT_THAT(errors(), ElementsAre(::testing::HasSubstr("out of luck")));
+  for (int other = 0; other < 4; ++other) {
+    const Notes& notes = *notes_[static_cast<std::size_t>(other)];
+    EXPECT_THAT(notes.errors, SizeIs(other == rank ? 1 : 0));
+    if (other != rank) {
+      EXPECT_THAT(notes.others, ElementsAre(StartsWith("stopped: pipeline 0, data ")));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
+                         ::testing::Combine(::testing::Range(0, 4), ::testing::Values("create", "prepare", "step")),
+                         [](const auto& of) {
+                           return text("{}_on_rank_{}", std::get<1>(of.param), std::get<0>(of.param));
+                         });
+
+TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
+  steps_[2].ended = [](std::int64_t step) {
+    if (step == 3) throw 3; // NOLINT(hicpp-exception-baseclass)
+  };
+  EXPECT_FALSE(go());
+  EXPECT_THAT(errors(), ElementsAre("pipeline 0, data 1, tensor 0: an exception that is no std::exception"));
+}
+
+TEST_F(TrainHere, ARankThatIsAloneTellsNoCoordinates) {
+  run_.keys["parallel.data"] = "1";
+  run_.keys["parallel.tensor"] = "1";
+  fails(0, "step");
+  EXPECT_FALSE(go());
+  EXPECT_THAT(errors(), ElementsAre("step 2, OPT_STEP: out of luck\n  try again"));
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,162 @@
+// triax train with several ranks, as users run it: the same losses as one rank, one error, exit statuses.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "golden/program.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+
+const char* const kRun = R"([model]
+plugin = "model-gpt"
+layers = 2
+hidden = 16
+heads = 2
+sequence = 8
+dropout = 0.1
+
+[batch]
+global = 8
+
+[parallel]
+data = 2
+tensor = 2
+
+[schedule]
+plugin = "sched-gpipe"
+
+[comm]
+plugin = "comm-local"
+
+[kernels]
+plugin = "kernels-reference"
+
+[optimizer]
+plugin = "optim-adamw"
+lr = 1e-2
+
+[train]
+steps = 10
+
+[data]
+path = "text"
+validation = "text"
+
+[eval]
+every = 5
+batches = 1
+
+[run]
+dir = "run"
+)";
+
+std::vector<Json> records(const std::filesystem::path& file) {
+  std::vector<Json> out;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) out.push_back(Json::parse(line));
+  return out;
+}
+
+class TrainVerb : public testing::Test {
+ protected:
+  TrainVerb() {
+    write_file(work_ / "run.toml", kRun);
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i * i) + " of a text to learn from\n";
+    write_file(work_ / "text.txt", text);
+    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
+  }
+  Outcome train(const std::string& arguments, const std::string& streams = "2>&1") const {
+    return run(work_.path(), "train run.toml " + arguments, streams);
+  }
+  TempFolder work_;
+};
+
+TEST_F(TrainVerb, FourRanksLearnWhatOneDoes) {
+  const Outcome four = train("", "2>err.txt");
+  const std::string told = read_file(work_ / "err.txt");
+  EXPECT_EQ(four.status, 0) << told;
+  EXPECT_THAT(four.text, MatchesRegex("trained 10 steps: loss [^\n]*metrics in run/metrics.jsonl\n"));
+  EXPECT_THAT(told, HasSubstr("pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, "
+                              "comm-local; 4 ranks as threads of this process, "));
+  EXPECT_THAT(told, Not(HasSubstr("rank 1: ")));
+  for (const char* log : {"run/rank-0.log", "run/rank-1.log", "run/rank-2.log", "run/rank-3.log"})
+    EXPECT_TRUE(std::filesystem::exists(work_ / log)) << log;
+
+  EXPECT_EQ(train("--set parallel.data=1 --set parallel.tensor=1 --set run.dir=one").status, 0);
+  const std::vector<Json> of_four = records(work_ / "run/metrics.jsonl"), of_one = records(work_ / "one/metrics.jsonl");
+  ASSERT_EQ(of_four.size(), 10u);
+  ASSERT_EQ(of_one.size(), 10u);
+  for (std::size_t step = 0; step < 10; ++step) {
+    EXPECT_NEAR(of_four[step]["loss"].get<double>(), of_one[step]["loss"].get<double>(), 1e-5) << step;
+    EXPECT_NEAR(of_four[step]["grad_norm"].get<double>(), of_one[step]["grad_norm"].get<double>(), 1e-4) << step;
+  }
+  EXPECT_NEAR(of_four[9]["eval_loss"].get<double>(), of_one[9]["eval_loss"].get<double>(), 1e-5);
+  EXPECT_EQ(of_four[3]["comm"]["data"]["plugin"], "comm-local");
+  EXPECT_GT(of_four[3]["comm"]["tensor"]["bytes_out"].get<int>(), 0);
+  EXPECT_TRUE(of_one[3]["comm"].empty());
+}
+
+TEST_F(TrainVerb, TheRankThatFailsIsToldAndNoOther) {
+  const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
+                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                               "--set optimizer.rank=3 --set optimizer.where=step --set log.level=warn");
+  EXPECT_EQ(failed.status, 1);
+  EXPECT_THAT(failed.text, HasSubstr(" error rank 3: pipeline 0, data 1, tensor 1, step 2, OPT_STEP: out of luck\n"
+                                     "  try again\n"));
+  EXPECT_EQ(failed.text.find(" error "), failed.text.rfind(" error ")) << failed.text;
+  EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr("out of luck"));
+  EXPECT_EQ(records(work_ / "run/metrics.jsonl").size(), 1u);
+}
+
+TEST_F(TrainVerb, FilesThatCannotBeOpenedAreRefused) {
+  EXPECT_EQ(train("--set train.steps=1").status, 0);
+  std::filesystem::remove(work_ / "run/rank-2.log");
+  std::filesystem::create_directory(work_ / "run/rank-2.log");
+  const Outcome refused = train("");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr("run/rank-2.log: the log cannot be opened"));
+}
+
+TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const int out = ::open((work_ / "out.txt").c_str(), O_WRONLY | O_CREAT, 0600);
+    ::dup2(out, 1);
+    ::dup2(out, 2);
+    ::unsetenv("TRIAX_PLUGIN_PATH");
+    const std::string file = work_ / "run.toml", folder = "run.dir=" + (work_ / "run").string();
+    ::execl(TRIAX_BINARY_DIR "/bin/triax", "triax", "train", file.c_str(), "--set", "train.steps=1000000", "--set",
+            folder.c_str(), nullptr);
+    ::_exit(127);
+  }
+  const std::filesystem::path metrics = work_ / "run/metrics.jsonl";
+  int status = 0;
+  const auto has_stepped = [&] { return std::filesystem::exists(metrics) && std::filesystem::file_size(metrics) > 0; };
+  while (!has_stepped() && ::waitpid(child, &status, WNOHANG) == 0) ::usleep(10'000);
+  ::kill(child, SIGINT);
+  ASSERT_EQ(::waitpid(child, &status, 0), child) << read_file(work_ / "out.txt");
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const std::string told = read_file(work_ / "out.txt");
+  EXPECT_THAT(told, HasSubstr("rank 0: SIGINT: stopping after this step; once more stops at once\n"));
+  EXPECT_THAT(told,
+              HasSubstr("stopped by SIGINT after step " + std::to_string(records(metrics).size()) + " of 1000000"));
+}
+
+} // namespace
+} // namespace triax::test

@@ -1,0 +1,37 @@
+// How ranks share the cores, and how that reads.
+#include <gtest/gtest.h>
+
+#include "train/placement.hpp"
+
+namespace triax {
+namespace {
+
+using train::Placement;
+
+TEST(Placement, CoresAreSharedAndEachRankHasOneThreadAtLeast) {
+  EXPECT_EQ((Placement{1, 6}.threads_per_rank()), 6);
+  EXPECT_EQ((Placement{4, 6}.threads_per_rank()), 1);
+  EXPECT_EQ((Placement{2, 6}.threads_per_rank()), 3);
+  EXPECT_EQ((Placement{8, 6}.threads_per_rank()), 1);
+}
+
+TEST(Placement, ReadsAsASentence) {
+  EXPECT_EQ(to_text(Placement{1, 2}), "1 rank, 2 CPU threads");
+  EXPECT_EQ(to_text(Placement{1, 1}), "1 rank, 1 CPU thread");
+  EXPECT_EQ(to_text(Placement{8, 2}), "8 ranks as threads of this process, 1 CPU thread each on 2 cores");
+  EXPECT_EQ(to_text(Placement{4, 1}), "4 ranks as threads of this process, 1 CPU thread each on 1 core");
+  EXPECT_EQ(to_text(Placement{2, 8, false}), "2 ranks as processes, 4 CPU threads each on 8 cores");
+}
+
+TEST(Placement, HereAreAllRanksAlsoWhenTheyAreBeyondMeasure) {
+  config::RunConfig run;
+  run.parallel = {2, 3, 4, 1, {}};
+  EXPECT_EQ(train::place_here(run).ranks, 24);
+  EXPECT_GE(train::place_here(run).cores, 1);
+  EXPECT_TRUE(train::place_here(run).ranks_are_threads);
+  run.parallel = {65536, 65536, 65536, 1, {}};
+  EXPECT_GT(train::place_here(run).ranks, 1 << 20);
+}
+
+} // namespace
+} // namespace triax
