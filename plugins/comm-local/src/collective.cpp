@@ -33,12 +33,7 @@ bool Collective::run() noexcept {
   switch (state_) {
     case State::publish:
       // The entry was used kInFlight calls ago; nobody may be reading it still.
-      if (sequence_ > kInFlight) {
-        for (; cursor_ < hub_.size(); ++cursor_) {
-          if (!hub_.reached(cursor_, sequence_ - kInFlight, Phase::done)) return false;
-        }
-        cursor_ = 0;
-      }
+      if (sequence_ > kInFlight && !all_reached(sequence_ - kInFlight, Phase::done)) return false;
       {
         Entry& entry = hub_.entry(member_, sequence_);
         entry.signature = signature_;
@@ -61,14 +56,14 @@ bool Collective::run() noexcept {
     case State::finish:
       // Nobody reads what a broadcast's receivers gave.
       if (signature_.kind == Kind::broadcast && signature_.root != member_) return true;
-      return all_reached(Phase::done);
+      return all_reached(sequence_, Phase::done);
   }
   return true;
 }
 
-bool Collective::all_reached(Phase phase) noexcept {
+bool Collective::all_reached(std::uint64_t sequence, Phase phase) noexcept {
   for (; cursor_ < hub_.size(); ++cursor_) {
-    if (!met(cursor_, [&] { return hub_.reached(cursor_, sequence_, phase); })) return false;
+    if (!met(cursor_, [&] { return hub_.reached(cursor_, sequence, phase); })) return false;
   }
   cursor_ = 0;
   return true;
@@ -132,7 +127,7 @@ void Collective::reduce(std::int64_t begin, std::int64_t end, std::byte* out) no
 
 /// In place, another's slice of `out` is its slice of `in` too: that member has moved, so it has read it.
 bool Collective::gather() noexcept {
-  if (!all_reached(Phase::moved) || !hub_.begin_access(member_)) return false;
+  if (!all_reached(sequence_, Phase::moved) || !hub_.begin_access(member_)) return false;
   for (int peer = 0; peer < hub_.size(); ++peer) {
     const std::int64_t begin = slice_begin(peer) * width_, end = slice_begin(peer + 1) * width_;
     if (peer != member_) copy_bytes(out_ + begin, hub_.entry(peer, sequence_).out + begin, end - begin);

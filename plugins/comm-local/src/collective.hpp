@@ -23,8 +23,8 @@ class Collective final : public Call {
   enum class State { publish, meet, gather, finish };
 
   bool run() noexcept override;
-  /// Whether every member has reached `phase`, asking each until it has.
-  bool all_reached(Phase phase) noexcept;
+  /// Whether every member has reached `phase` of the call `sequence`, asking each until it has.
+  bool all_reached(std::uint64_t sequence, Phase phase) noexcept;
   bool all_agree() noexcept;
   bool agrees(int peer) noexcept;
   bool move() noexcept;

@@ -51,6 +51,7 @@ void LocalCommunicator::abort(std::string_view why) noexcept {
 }
 
 Work LocalCommunicator::refused(ActionId action) {
+  --stats_.ops; // counted as the call came in; it moves nothing
   if (!dead_event_.state()) {
     dead_event_ = dead_.arm();
     dead_.fail(hub_.reason());
@@ -58,69 +59,59 @@ Work LocalCommunicator::refused(ActionId action) {
   return {dead_event_, action};
 }
 
-void LocalCommunicator::count(std::uint64_t out, std::uint64_t in) {
-  stats_.bytes_out += out;
-  stats_.bytes_in += in;
+void LocalCommunicator::count(Bytes bytes) {
+  stats_.bytes_out += bytes.out;
+  stats_.bytes_in += bytes.in;
 }
 
-Work LocalCommunicator::post(const Signature& signature, const TensorView& in, const TensorView& out, Stream& stream,
-                             ActionId action) {
+Work LocalCommunicator::post(const Signature& signature, const TensorView& in, const TensorView& out, Bytes bytes,
+                             Stream& stream, ActionId action) {
   if (hub_.aborted()) return refused(action);
   Collective& call = idle(pool_->collectives);
   const Event event = call.start(signature, in, out, ++posted_);
+  count(bytes);
   stream.post(call);
   return {event, action};
 }
 
 Work LocalCommunicator::post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce,
-                                       Stream& stream, ActionId action) {
+                                       Bytes bytes, Stream& stream, ActionId action) {
   if (!can_reduce(in.dtype())) {
     throw Error(text("{} has no sum or maximum", triax::to_text(in)), text("group {}", group().id),
                 "reduce f32, f64, bf16, f16, i32 or i64");
   }
-  return post({kind, in.dtype(), reduce, 0, in.elements()}, in, out, stream, action);
+  return post({kind, in.dtype(), reduce, 0, in.elements()}, in, out, bytes, stream, action);
 }
 
 Work LocalCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                                       ActionId action) {
-  const Work work = post_reduction(Kind::all_reduce, in, out, reduce, stream, action);
   // The others' slices of `in` go out, then this member's slice of the result to each of them; in the same way round.
   const std::int64_t n = size(), all = in.elements();
   const std::int64_t own = all * (index() + 1) / n - all * index() / n;
   const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());
-  count(bytes, bytes);
-  return work;
+  return post_reduction(Kind::all_reduce, in, out, reduce, {bytes, bytes}, stream, action);
 }
 
 Work LocalCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                                           ActionId action) {
-  const Work work = post_reduction(Kind::reduce_scatter, in, out, reduce, stream, action);
-  count(in.bytes() - out.bytes(), in.bytes() - out.bytes());
-  return work;
+  const std::uint64_t bytes = in.bytes() - out.bytes();
+  return post_reduction(Kind::reduce_scatter, in, out, reduce, {bytes, bytes}, stream, action);
 }
 
 Work LocalCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const Work work = post({Kind::all_gather, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, stream, action);
-  count(out.bytes() - in.bytes(), out.bytes() - in.bytes());
-  return work;
+  const std::uint64_t bytes = out.bytes() - in.bytes();
+  return post({Kind::all_gather, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, {bytes, bytes}, stream, action);
 }
 
 Work LocalCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const Work work = post({Kind::all_to_all, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, stream, action);
-  const std::uint64_t kept = in.bytes() / static_cast<std::uint64_t>(size());
-  count(in.bytes() - kept, in.bytes() - kept);
-  return work;
+  const std::uint64_t bytes = in.bytes() - in.bytes() / static_cast<std::uint64_t>(size());
+  return post({Kind::all_to_all, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, {bytes, bytes}, stream, action);
 }
 
 Work LocalCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
-  const Work work =
-      post({Kind::broadcast, view.dtype(), Reduce::sum, root, view.elements()}, view, view, stream, action);
-  if (index() == root) {
-    count(view.bytes() * static_cast<std::uint64_t>(size() - 1), 0);
-  } else {
-    count(0, view.bytes());
-  }
-  return work;
+  const bool sends = index() == root;
+  const Bytes bytes{sends ? view.bytes() * static_cast<std::uint64_t>(size() - 1) : 0, sends ? 0 : view.bytes()};
+  return post({Kind::broadcast, view.dtype(), Reduce::sum, root, view.elements()}, view, view, bytes, stream, action);
 }
 
 Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
@@ -131,9 +122,9 @@ Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream&
     Port& end = port(transfer);
     call.transfers().push_back({transfer, end.edge, end.next++});
     if (transfer.direction == Direction::send) {
-      count(transfer.view.bytes(), 0);
+      count({transfer.view.bytes(), 0});
     } else {
-      count(0, transfer.view.bytes());
+      count({0, transfer.view.bytes()});
     }
   }
   const Event event = call.start();

@@ -52,12 +52,17 @@ class LocalCommunicator final : public Communicator {
   Some& idle(std::vector<std::unique_ptr<Some>>& calls);
   template <class Body>
   void for_queued(Body body);
-  Work post(const Signature& signature, const TensorView& in, const TensorView& out, Stream& stream, ActionId action);
-  Work post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                      ActionId action);
+  /// What a call moves out of and into this rank.
+  struct Bytes {
+    std::uint64_t out, in;
+  };
+  Work post(const Signature& signature, const TensorView& in, const TensorView& out, Bytes bytes, Stream& stream,
+            ActionId action);
+  Work post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce, Bytes bytes,
+                      Stream& stream, ActionId action);
   Work refused(ActionId action);
   Port& port(const Transfer& transfer);
-  void count(std::uint64_t out, std::uint64_t in);
+  void count(Bytes bytes);
 
   Hub& hub_;
   Device& device_;

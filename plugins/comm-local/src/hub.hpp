@@ -44,7 +44,7 @@ enum class Phase : std::uint64_t { posted = 1, moved = 2, done = 3 };
 
 /// A member's side of one collective. An entry serves every kInFlight-th call.
 struct Entry {
-  std::atomic<std::uint64_t> stage{0}; // 4 * sequence + phase, only ever growing
+  std::atomic<std::uint64_t> progress{0}; // 4 * sequence + phase, only ever growing
   Signature signature;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
@@ -75,10 +75,10 @@ class Hub {
 
   Entry& entry(int member, std::uint64_t sequence) noexcept { return at(member).entries[sequence % kInFlight]; }
   void publish(int member, std::uint64_t sequence, Phase phase) noexcept {
-    entry(member, sequence).stage.store(4 * sequence + static_cast<std::uint64_t>(phase), std::memory_order_release);
+    entry(member, sequence).progress.store(4 * sequence + static_cast<std::uint64_t>(phase), std::memory_order_release);
   }
   bool reached(int member, std::uint64_t sequence, Phase phase) noexcept {
-    return entry(member, sequence).stage.load(std::memory_order_acquire) >=
+    return entry(member, sequence).progress.load(std::memory_order_acquire) >=
            4 * sequence + static_cast<std::uint64_t>(phase);
   }
   /// Made at first use.

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <triax/plugin.hpp>
@@ -69,8 +70,9 @@ class LocalBackend final : public CommBackend {
     const std::string key = text("comm-local/{}/{}", group.id, joins_[group.id]++);
     Hub* shared = nullptr;
     if (group.index == 0) {
-      shared = new Hub(group); // deleted by whoever gives back the last reference
-      store.set(key, publish_text(shared));
+      auto made = std::make_unique<Hub>(group);
+      store.set(key, publish_text(made.get()));
+      shared = made.release(); // deleted by whoever gives back the last reference
     } else {
       shared = hub_of(published(group, store, key, deadline), group);
     }

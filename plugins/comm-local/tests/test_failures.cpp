@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "support/error_of.hpp"
 #include "support/ranks.hpp"
 
 namespace {
@@ -11,18 +12,9 @@ namespace {
 using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using triax::testing::error_of;
 using triax::testing::Rank;
 using triax::testing::run_ranks;
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Abort, FailsPendingAndLaterCallsOfAllMembers) {
   run_ranks(3, [](Rank& rank) {
@@ -67,6 +59,29 @@ TEST(Abort, KeepsTheFirstReason) {
     }
     const TensorView view = rank.tensor(DType::f32, {8});
     EXPECT_THAT(error_of([&] { rank.wait(comm.broadcast(view, 0, rank.stream())); }), HasSubstr("first"));
+  });
+}
+
+TEST(Abort, WhatIsRefusedIsNotCounted) {
+  run_ranks(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {8}), half = rank.tensor(DType::f32, {4});
+    const TensorView other = rank.tensor(DType::f32, {8});
+    rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
+    const CommStats before = comm.stats();
+    rank.store().set(text("waited {}", rank.index()), "");
+    rank.store().get(text("waited {}", 1 - rank.index()), Rank::deadline());
+    comm.abort("enough");
+    comm.all_reduce(view, view, Reduce::sum, rank.stream());
+    comm.reduce_scatter(view, half, Reduce::sum, rank.stream());
+    comm.all_gather(half, view, rank.stream());
+    comm.all_to_all(view, other, rank.stream());
+    comm.broadcast(view, 0, rank.stream());
+    const Transfer transfer{Direction::send, 1 - rank.index(), 0, view};
+    comm.exchange({&transfer, 1}, rank.stream());
+    EXPECT_EQ(comm.stats().ops, before.ops);
+    EXPECT_EQ(comm.stats().bytes_out, before.bytes_out);
+    EXPECT_EQ(comm.stats().bytes_in, before.bytes_in);
   });
 }
 
@@ -134,6 +149,32 @@ TEST(Leaving, IsToldToWhoeverWaits) {
     const TensorView view = rank.tensor(DType::f32, {4});
     EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
                 HasSubstr("rank 1 left group tensor.0 while rank 0 waits for it"));
+  });
+}
+
+/// A receiver of broadcasts runs ahead of the others, as far as there are entries; the root is busy elsewhere.
+TEST(Leaving, IsToldToWhoeverWaitsForAnEntryToBeFree) {
+  constexpr int kCalls = 17; // one more than there are entries
+  run_ranks(3, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {4});
+    if (rank.index() == 2) {
+      std::vector<std::unique_ptr<Stream>> streams;
+      for (int i = 0; i < kCalls; ++i) {
+        streams.push_back(rank.device().make_stream("broadcast"));
+        comm.broadcast(view, 2, *streams.back());
+      }
+      for (int i = 0; i < kCalls; ++i) rank.device().progress();
+      rank.store().set("posted", "");
+      rank.store().get("told", Rank::deadline());
+      return;
+    }
+    rank.store().get("posted", Rank::deadline());
+    if (rank.index() == 0) return;
+    Work last;
+    for (int i = 0; i < kCalls; ++i) last = comm.broadcast(view, 2, rank.stream());
+    EXPECT_THAT(error_of([&] { rank.wait(last); }), HasSubstr("rank 0 left group tensor.0 while rank 1 waits for it"));
+    rank.store().set("told", "");
   });
 }
 

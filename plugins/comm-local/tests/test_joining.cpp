@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "support/error_of.hpp"
 #include "support/ranks.hpp"
 
 namespace {
@@ -10,18 +11,9 @@ namespace {
 using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using triax::testing::error_of;
 using triax::testing::Rank;
 using triax::testing::run_ranks;
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Backend, DeclaresWhatAProofMayAssume) {
   run_ranks(1, [](Rank& rank) {

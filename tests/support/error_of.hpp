@@ -1,0 +1,20 @@
+// What a call throws, as text.
+#pragma once
+
+#include <string>
+
+#include "triax/error.hpp"
+
+namespace triax::testing {
+
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+} // namespace triax::testing
