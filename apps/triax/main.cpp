@@ -100,6 +100,7 @@ int main(int argc, char** argv) {
   int status = kDone;
   add_train(program, status);
   add_check(program, status);
+  add_schedule(program, status);
   add_plugins(program, status);
   add_data(program, status);
   try {

@@ -14,6 +14,7 @@ enum Status : int { kDone = 0, kFailed = 1, kRefused = 2 };
 /// Each callback stores its exit status in `status`. Errors thrown by a callback are printed once, by main.
 void add_train(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
+void add_schedule(CLI::App& program, int& status);
 void add_plugins(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
 

@@ -1,0 +1,186 @@
+// triax schedule: makes a schedule, proves it and shows it; nothing is trained.
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "report/schedule_table.hpp"
+#include "schedule/csv.hpp"
+#include "schedule/timing.hpp"
+#include "schedule/verify.hpp"
+#include "schedule_source.hpp"
+#include "verbs.hpp"
+
+namespace triax::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMaxActions = 1 << 22;    // of each kind: what a step of a run may have
+constexpr std::int64_t kMaxDrawnSlots = 1 << 24; // of all ranks together
+constexpr std::size_t kShownFaults = 20;         // a slip of a scheduler is often the same on every rank
+
+struct Arguments {
+  std::string file;
+  ScheduleFlags flags;
+  std::vector<config::Override> overrides;
+  std::string format = "table", output;
+};
+
+int refuse(const ScheduleSource& source, const Support& answer) {
+  print_refusals({config::refusal(answer, source.values)});
+  return kRefused;
+}
+
+Support size_of(const PipelineShape& shape) {
+  if (std::int64_t{shape.pipeline} * shape.chunks * shape.microbatches <= kMaxActions) return Support::yes();
+  return Support::no("p = {} x v = {} x m = {} is more than {} actions of each kind", shape.pipeline, shape.chunks,
+                     shape.microbatches, kMaxActions)
+      .hint("use smaller sizes");
+}
+
+int print_faults(const ScheduleSource& source, const std::vector<Support>& faults) {
+  for (std::size_t at = 0; at < std::min(faults.size(), kShownFaults); ++at) {
+    const Support named =
+        Support::no("{}: {}", source.scheduler.name, faults[at].reason()).hint("{}", faults[at].hint());
+    print_refusals({config::refusal(named, source.values)});
+  }
+  if (faults.size() > kShownFaults) print_refusals({{text("... and {} more", faults.size() - kShownFaults)}});
+  return kFailed;
+}
+
+std::string title(const ScheduleSource& source) {
+  const PipelineShape& shape = source.shape;
+  return text("{}: p = {}, m = {}, v = {}; F takes one slot, B two\n", source.scheduler.name, shape.pipeline,
+              shape.microbatches, shape.chunks);
+}
+
+void write(const std::string& result, const std::string& file) {
+  if (file.empty()) {
+    std::cout << result;
+    return;
+  }
+  std::ofstream out(file, std::ios::binary);
+  if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
+}
+
+std::vector<std::vector<std::int64_t>> unit_ends(const Schedule& schedule) {
+  std::vector<std::vector<Action>> rows;
+  rows.reserve(static_cast<std::size_t>(schedule.ranks()));
+  for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
+  return schedule::end_times(rows, schedule::Placement(schedule.stage_rank()[0]));
+}
+
+std::int64_t last_of(const std::vector<std::vector<std::int64_t>>& ends) {
+  std::int64_t last = 0;
+  for (const auto& row : ends) last = row.empty() ? last : std::max(last, row.back());
+  return last;
+}
+
+int show(const Arguments& arguments, const ScheduleSource& source, const Scheduler& scheduler) {
+  const Schedule schedule = scheduler.rows(source.shape);
+  const std::vector<Support> faults = schedule::verify(schedule, source.shape);
+  if (!faults.empty()) return print_faults(source, faults);
+  if (arguments.format == "csv") {
+    write(schedule::to_csv(schedule), arguments.output);
+    return kDone;
+  }
+  const std::vector<std::vector<std::int64_t>> ends = unit_ends(schedule);
+  const std::int64_t slots = last_of(ends);
+  if (slots * schedule.ranks() > kMaxDrawnSlots)
+    return refuse(source, Support::no("a table of {} ranks and {} slots is too large to read", schedule.ranks(), slots)
+                              .hint("use --format csv, or smaller sizes"));
+  write(title(source) + report::schedule_table(schedule, ends), arguments.output);
+  return kDone;
+}
+
+int run(const Arguments& arguments, bool has_run) {
+  const ScheduleSource source = has_run ? source_from_run(arguments.file, arguments.overrides)
+                                        : source_from_flags(arguments.flags, arguments.overrides);
+  print_refusals(source.refusals);
+  if (!source.refusals.empty()) return kRefused;
+  if (const Support answer = size_of(source.shape); !answer) return refuse(source, answer);
+  const PluginContext context{source.scheduler.options, null_log(), source.layout};
+  plugin::Instance<Scheduler> scheduler(nullptr, nullptr);
+  try {
+    scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
+    if (const Support answer = scheduler->supports(source.shape); !answer) return refuse(source, answer);
+  } catch (const Error& error) { // no rows have been asked for
+    print_refusals({{error.what()}});
+    return kRefused;
+  }
+  return show(arguments, source, *scheduler);
+}
+
+std::string names_a_file(const std::string& file) {
+  std::error_code unreadable;
+  const fs::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (path.empty() || fs::is_directory(path, unreadable)) return "must name a file, not \"" + file + "\"";
+  return fs::is_directory(folder, unreadable) ? std::string() : "there is no folder " + folder.string();
+}
+
+/// What only one of a run and flags can tell, and the run's key of the same meaning.
+struct SourceFlag {
+  const char *name, *key;
+  bool required; // without a run
+};
+constexpr SourceFlag kSourceFlags[] = {{"--scheduler", "schedule.plugin", true},
+                                       {"--pipeline", "parallel.pipeline", true},
+                                       {"--microbatches", "batch.global", true},
+                                       {"--chunks", "parallel.chunks", false},
+                                       {"--path", "plugins.path", false}};
+
+void check_source(const CLI::App& verb) {
+  const bool has_run = verb.get_option("RUN.toml")->count() > 0;
+  for (const SourceFlag& flag : kSourceFlags) {
+    const bool given = verb.get_option(flag.name)->count() > 0;
+    if (has_run && given)
+      throw CLI::ValidationError(flag.name, text("the run has its own; --set {}=... changes it", flag.key));
+    if (!has_run && !given && flag.required) throw CLI::RequiredError(text("without RUN.toml, {}", flag.name));
+  }
+}
+
+void add_source(CLI::App& verb, Arguments& arguments) {
+  ScheduleFlags& flags = arguments.flags;
+  const auto size = [&verb](const char* name, int& value, int most, const char* doc) {
+    verb.add_option(name, value, doc)->check(CLI::Range(1, most))->type_name("N");
+  };
+  verb.add_option("RUN.toml", arguments.file, "the run whose schedule is shown");
+  add_overrides(verb, arguments.overrides);
+  verb.add_option("--scheduler", flags.scheduler, "instead of a run: a scheduler")->type_name("NAME");
+  size("--pipeline", flags.shape.pipeline, 65536, "p: pipeline ranks");
+  size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches of a step");
+  size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank; 1 unless given");
+  verb.add_option("--path", flags.folders, "a folder to look for the scheduler in first")
+      ->check(CLI::ExistingDirectory)
+      ->expected(1)
+      ->take_all();
+}
+
+void add_result(CLI::App& verb, Arguments& arguments) {
+  verb.add_option("--format", arguments.format, "table: drawn in slots of time; csv: the actions, PyTorch's form")
+      ->check(CLI::IsMember({"table", "csv"}))
+      ->type_name("FORMAT");
+  verb.add_option("--output", arguments.output, "writes there, replacing what is there, instead of stdout")
+      ->check(CLI::Validator(names_a_file, {}))
+      ->type_name("FILE");
+}
+
+} // namespace
+
+void add_schedule(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("schedule", "makes a schedule, proves it and shows it");
+  const auto arguments = std::make_shared<Arguments>();
+  add_source(*verb, *arguments);
+  add_result(*verb, *arguments);
+  verb->callback([verb, arguments, &status] {
+    check_source(*verb);
+    status = run(*arguments, verb->get_option("RUN.toml")->count() > 0);
+  });
+}
+
+} // namespace triax::app

@@ -1,0 +1,104 @@
+#include "schedule_source.hpp"
+
+#include <algorithm>
+
+#include "config/option_value.hpp"
+#include "config/plugin_tables.hpp"
+#include "train/plugins.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using config::Override;
+
+const std::string kTable = "schedule.";
+
+/// A flag as the config room knows it, so that its value is read and refused as that of a run's.
+config::Setting setting_of(const Override& override) {
+  config::Setting out;
+  out.entry.table = "schedule";
+  out.entry.key = override.key.substr(kTable.size());
+  out.entry.value = {config::Written::Type::string, override.value, {}, {"--set"}};
+  out.base = std::filesystem::current_path();
+  out.flag = true;
+  return out;
+}
+
+const Override* last_of(const std::vector<Override>& overrides, const std::string& key) {
+  const auto found =
+      std::find_if(overrides.rbegin(), overrides.rend(), [&](const Override& of) { return of.key == key; });
+  return found == overrides.rend() ? nullptr : &*found;
+}
+
+void refuse_unknown(const plugin::Library& library, const std::vector<Override>& overrides,
+                    config::Refusals& refusals) {
+  std::string known;
+  for (const triax_option& option : library.options) known += (known.empty() ? "" : ", ") + std::string(option.name);
+  for (const Override& override : overrides) {
+    const bool is_known = std::ranges::any_of(
+        library.options, [&](const triax_option& option) { return override.key == kTable + option.name; });
+    if (!is_known)
+      refusals.add(
+          {"--set"}, text("{} is no key of {}'s", override.key, library.descriptor->name),
+          text("with --scheduler, what can be set are its keys in [schedule]: {}", known.empty() ? "none" : known));
+  }
+}
+
+Options options_of(const plugin::Library& library, const std::vector<Override>& overrides, config::Refusals& refusals) {
+  Options out;
+  for (const triax_option& option : library.options) {
+    const std::string key = kTable + option.name;
+    const Override* override = last_of(overrides, key);
+    if (!override && !option.default_value) {
+      refusals.add({"--scheduler"}, text("{} lacks {} ({})", library.descriptor->name, key, option.doc),
+                   text("add --set {}=...", key));
+      continue;
+    }
+    config::Reading reading =
+        override ? config::read_setting(option, setting_of(*override)) : config::read_default(option);
+    if (reading.value) {
+      out.set(option.name, std::move(*reading.value));
+    } else {
+      refusals.add({"--set"}, kTable + reading.problem, reading.hint);
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+ScheduleSource source_from_run(const std::string& file, const std::vector<Override>& overrides) {
+  config::Loaded loaded = config::load(file, overrides);
+  ScheduleSource out;
+  out.refusals = std::move(loaded.refusals);
+  out.values = std::move(loaded.values);
+  if (!loaded.run) return out;
+  out.scheduler = loaded.run->schedule;
+  out.shape = train::pipeline_shape(*loaded.run);
+  out.layout = train::layout_of(*loaded.run);
+  return out;
+}
+
+ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<Override>& overrides) {
+  ScheduleSource out;
+  out.shape = flags.shape;
+  out.layout = Layout::ptd(flags.shape.pipeline, 1, 1);
+  out.values = {{"schedule.plugin", text("\"{}\"", flags.scheduler), "--scheduler"},
+                {"parallel.pipeline", to_text(flags.shape.pipeline), "--pipeline"},
+                {"parallel.chunks", to_text(flags.shape.chunks), "--chunks"}};
+  config::Refusals refusals;
+  if (const Support answer = plugin::check_environment(); !answer) refusals.add({}, answer.reason(), answer.hint());
+  std::vector<plugin::SearchFolder> folders;
+  for (const std::string& folder : flags.folders) folders.push_back({folder, "--path"});
+  config::PluginFinder finder(plugin::search_folders(folders), refusals);
+  const plugin::Library* library = finder.find(*config::find_core_table("schedule"), flags.scheduler, {"--scheduler"});
+  if (library) {
+    refuse_unknown(*library, overrides, refusals);
+    out.scheduler = {"schedule", flags.scheduler, library, options_of(*library, overrides, refusals)};
+  }
+  out.refusals = refusals.sorted();
+  return out;
+}
+
+} // namespace triax::app

@@ -1,0 +1,35 @@
+// What `triax schedule` is asked about: a scheduler and a shape, from a run's TOML or from flags.
+//
+// Threads: one. Ownership: values. Blocking: reads files, loads the plugin. Errors: what the user wrote wrong becomes a
+// refusal, never an exception.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/loaded.hpp"
+#include "triax/layout.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::app {
+
+struct ScheduleFlags {
+  std::string scheduler;
+  PipelineShape shape;
+  std::vector<std::string> folders; // to look for it in first
+};
+
+struct ScheduleSource {
+  config::PluginChoice scheduler;
+  PipelineShape shape;
+  Layout layout = Layout::ptd(1, 1, 1);
+  std::vector<config::ResolvedValue> values; // where refusals find positions
+  std::vector<config::Refusal> refusals;     // if any, the rest says nothing
+};
+
+ScheduleSource source_from_run(const std::string& file, const std::vector<config::Override>& overrides);
+
+/// Of the overrides, only keys of [schedule] mean something here.
+ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<config::Override>& overrides);
+
+} // namespace triax::app
