@@ -32,7 +32,8 @@ bool all_asked();
 
 /// Runs that at these tensor and data sizes must give the bits of plain GPipe on one pipeline rank.
 std::vector<Case> pipeline_cases(int tensor, int data);
-/// Runs that must agree to rounding with the same samples and layers on one rank.
+/// Runs that must agree to rounding with the same samples and layers on one rank; of the sample, kernels-cpu gets a
+/// part.
 std::vector<Case> rounding_cases(const std::string& kernels);
 
 } // namespace triax::equality

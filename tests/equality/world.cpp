@@ -17,10 +17,10 @@ std::string quoted(const std::string& name) {
 
 void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["model.layers"] = text("{}", run.layers);
-  toml.keys["model.heads"] = "4";
-  toml.keys["model.hidden"] = "8";
-  toml.keys["model.sequence"] = "5";
-  toml.keys["model.vocab"] = "13";
+  toml.keys["model.heads"] = text("{}", kHeads);
+  toml.keys["model.hidden"] = text("{}", kHidden);
+  toml.keys["model.sequence"] = text("{}", kSequence);
+  toml.keys["model.vocab"] = text("{}", kVocab);
   toml.keys["model.dropout"] = "0.1";
   toml.keys["parallel.pipeline"] = text("{}", run.pipeline);
   toml.keys["parallel.tensor"] = text("{}", run.tensor);
@@ -37,6 +37,22 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["train.precision"] = quoted(training.precision);
   toml.keys["train.steps"] = text("{}", training.steps);
 }
+
+/// Sample n is sample n mod `period`; 0: it is itself.
+class Repeating final : public executor::BatchSource {
+ public:
+  explicit Repeating(std::int64_t period) : period_(period) {}
+  void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
+    std::vector<std::int64_t> of(samples.begin(), samples.end());
+    for (std::int64_t& sample : of)
+      if (period_ > 0) sample %= period_;
+    source_.microbatch(of, tokens, targets);
+  }
+
+ private:
+  std::int64_t period_;
+  test::TinySource source_;
+};
 
 KeptRank train_rank(train::Rank& rank, int steps) {
   KeptRank kept;
@@ -72,7 +88,7 @@ std::vector<KeptRank> train(const Case& run, const Training& training) {
   for (int index = 0; index < layout.world(); ++index)
     threads.emplace_back([&, index] {
       try {
-        test::TinySource source;
+        Repeating source(training.same_samples ? run.samples() : 0);
         train::Rank rank(config, layout, index, store, null_log(),
                          {.training = &source, .held_out = &source, .threads = 1, .abort = &abort});
         try {

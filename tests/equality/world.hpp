@@ -16,6 +16,9 @@
 
 namespace triax::equality {
 
+/// Of the model.
+inline constexpr std::int64_t kHidden = 8, kHeads = 4, kHeadDim = kHidden / kHeads, kSequence = 5, kVocab = 13;
+
 /// What is trained with, beyond the case.
 struct Training {
   std::string optimizer = "optim-adamw";
@@ -24,6 +27,9 @@ struct Training {
   double weight_decay = 0.1;
   std::string precision = "fp32";
   int steps = 3;
+  /// Every step gets the samples of the first, under numbers of its own (and so with other dropout): a loss that has no
+  /// other reason to rise.
+  bool same_samples = false;
 };
 
 struct KeptParameter {

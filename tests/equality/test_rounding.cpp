@@ -1,0 +1,128 @@
+// Tensor size, data size and microbatch size change the order of sums and nothing else: losses, norms, gradients and
+// weights agree with those of one rank to the rounding of fp32. How far rounding carries a run is measured: by the
+// distance of the one-rank run from the same run in double on kernels-reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "equality/whole.hpp"
+#include "triax/text.hpp"
+
+namespace triax::equality {
+namespace {
+
+using Ranks = std::vector<KeptRank>;
+
+/// The same samples and layers, one by one on one rank.
+Case on_one_rank(const Case& run) {
+  return {1, 1, 1, 1, "sched-gpipe", 1, run.samples(), run.kernels, run.layers};
+}
+
+double relative(double one, double other) {
+  return std::abs(one - other) / std::abs(other);
+}
+
+class Rounding : public testing::TestWithParam<const char*> {
+ protected:
+  Rounding() : cases_(rounding_cases(GetParam())), one_rank_(on_one_rank(cases_.front())) {
+    for (const Case& run : cases_) EXPECT_EQ(to_text(on_one_rank(run)), to_text(one_rank_)) << to_text(run);
+  }
+  std::vector<Case> cases_;
+  Case one_rank_;
+};
+
+// A first step has seen one forward and one backward: nothing has grown yet.
+
+void expect_same_first_step(const Ranks& ranks, const Ranks& one) {
+  EXPECT_LE(relative(ranks[0].losses[0], one[0].losses[0]), 1e-6);
+  EXPECT_LE(relative(ranks[0].norms[0], one[0].norms[0]), 1e-6);
+  Whole gradient = whole_gradient(ranks), expected = whole_gradient(one);
+  split_qkv(gradient);
+  split_qkv(expected);
+  ASSERT_EQ(gradient.size(), expected.size());
+  double most = 0;
+  for (const auto& [name, values] : expected) most = std::max(most, largest(values));
+  for (const auto& [name, values] : gradient) {
+    if (is_key_bias(name)) {
+      EXPECT_LE(largest(values), 1e-7 * most) << name;
+      continue;
+    }
+    EXPECT_GT(largest(values), 0) << name;
+    EXPECT_LE(distance(values, expected.at(name)), 1e-5) << "gradient of " << name;
+  }
+}
+
+TEST_P(Rounding, FirstStep) {
+  const Training training{.steps = 1};
+  const Ranks one = train(one_rank_, training);
+  for (const Case& run : cases_) {
+    SCOPED_TRACE(to_text(run));
+    expect_same_first_step(train(run, training), one);
+    if (HasFailure()) break; // the others would say the same
+  }
+}
+
+// Ten steps with each optimizer: Adam hides the scale of a gradient.
+
+void expect_falling(const Ranks& exact) {
+  for (std::size_t step = 1; step < exact[0].losses.size(); ++step)
+    EXPECT_LT(exact[0].losses[step], exact[0].losses[step - 1]) << "loss of step " << step + 1 << ", in double";
+}
+
+/// `exact` says how far fp32 may be from `one`.
+void expect_close_numbers(const std::vector<double>& run, const std::vector<double>& one,
+                          const std::vector<double>& exact, const char* what) {
+  ASSERT_EQ(run.size(), one.size());
+  for (std::size_t step = 0; step < run.size(); ++step)
+    EXPECT_LE(relative(run[step], one[step]), std::max(1e-6, 4 * relative(one[step], exact[step])))
+        << what << " of step " << step + 1 << text(": {}, and {} on one rank", run[step], one[step]);
+}
+
+/// Where Adam divides rounding by its own size, the keys' biases, weights may go anywhere that steps can take them.
+void expect_close_weights(const Ranks& ranks, const Ranks& one, double farthest) {
+  Whole weights = whole_weights(ranks), expected = whole_weights(one);
+  split_qkv(weights);
+  split_qkv(expected);
+  ASSERT_EQ(weights.size(), expected.size());
+  for (const auto& [name, values] : weights) {
+    if (is_key_bias(name)) {
+      EXPECT_LE(largest(values), farthest) << "weights of " << name;
+      continue;
+    }
+    EXPECT_LE(distance(values, expected.at(name)), 1e-4) << "weights of " << name;
+  }
+}
+
+void expect_close_steps(const std::vector<Case>& cases, const Case& one_rank, const Training& training) {
+  const Ranks one = train(one_rank, training);
+  Case in_double = one_rank;
+  in_double.kernels = "kernels-reference";
+  Training exactly = training;
+  exactly.precision = "fp64";
+  const Ranks exact = train(in_double, exactly);
+  expect_falling(exact);
+  for (const Case& run : cases) {
+    SCOPED_TRACE(to_text(run));
+    const Ranks ranks = train(run, training);
+    expect_close_numbers(ranks[0].losses, one[0].losses, exact[0].losses, "loss");
+    expect_close_numbers(ranks[0].norms, one[0].norms, exact[0].norms, "grad_norm");
+    expect_close_numbers({ranks[0].held_out}, {one[0].held_out}, {exact[0].held_out}, "loss on held-out samples");
+    expect_close_weights(ranks, one, training.lr * training.steps);
+    if (testing::Test::HasFailure()) break;
+  }
+}
+
+TEST_P(Rounding, TenStepsOfAdamW) {
+  expect_close_steps(cases_, one_rank_, {.optimizer = "optim-adamw", .lr = 3e-3, .steps = 10, .same_samples = true});
+}
+
+TEST_P(Rounding, TenStepsOfSgd) {
+  expect_close_steps(cases_, one_rank_, {.optimizer = "optim-sgd", .lr = 1e-2, .steps = 10, .same_samples = true});
+}
+
+INSTANTIATE_TEST_SUITE_P(With, Rounding, testing::Values("kernels-reference", "kernels-cpu"),
+                         [](const auto& of) { return std::string(of.param) == "kernels-cpu" ? "cpu" : "reference"; });
+
+} // namespace
+} // namespace triax::equality
