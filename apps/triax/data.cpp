@@ -1,11 +1,15 @@
 // triax data prepare: text files to token files.
 #include <chrono>
+#include <csignal>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
 
 #include "data/prepare.hpp"
 #include "data/tokenizer.hpp"
+#include "held_signals.hpp"
+#include "problems.hpp"
 #include "report/json.hpp"
 #include "report/terminal.hpp"
 #include "report/units.hpp"
@@ -68,14 +72,37 @@ void print(const data::Prepared& made, const std::string& tokenizer, bool as_jso
   std::cout << out.line() << '\n';
 }
 
+void print_refused(const std::vector<Support>& refused, bool as_json) {
+  std::vector<std::string> texts;
+  texts.reserve(refused.size());
+  for (const Support& refusal : refused) texts.emplace_back(Error(refusal.reason(), {}, refusal.hint()).what());
+  for (const std::string& refusal : texts) print_problem(refusal);
+  if (as_json) std::cout << report::JsonObject().set("refusals", texts).line() << '\n';
+}
+
+/// Leaves prepare(), which takes back what it has written.
+struct Stopped : std::exception {
+  explicit Stopped(int number) : signal(number) {}
+  int signal;
+};
+
 int run_prepare(const data::PrepareRequest& request, bool as_json) {
   const std::vector<Support> refused = data::refusals(request);
-  for (const Support& refusal : refused) std::cerr << Error(refusal.reason(), {}, refusal.hint()).what() << '\n';
-  if (!refused.empty()) return kRefused;
+  if (!refused.empty()) {
+    print_refused(refused, as_json);
+    return kRefused;
+  }
+  HeldSignals signals;
   data::Prepared made;
-  {
+  try {
     ReadingBar bar;
-    made = data::prepare(request, [&bar](std::uint64_t done, std::uint64_t total) { bar.update(done, total); });
+    made = data::prepare(request, [&](std::uint64_t done, std::uint64_t total) {
+      if (const int signal = signals.caught()) throw Stopped(signal);
+      bar.update(done, total);
+    });
+  } catch (const Stopped& stopped) {
+    print_problem(text("stopped by {}: nothing was written", stopped.signal == SIGINT ? "SIGINT" : "SIGTERM"), as_json);
+    return 128 + stopped.signal;
   }
   print(made, request.tokenizer, as_json);
   return kDone;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include <csignal>
-#include <thread>
+#include <stdexcept>
 
 #include "data/dataset.hpp"
 #include "data/document_splitter.hpp"
@@ -137,21 +137,34 @@ TEST(Prepare, TheSameInputGivesTheSameBytes) {
     EXPECT_EQ(read_file(a / name), read_file(b / name)) << name;
 }
 
-TEST(Prepare, ReadsPipesAndReportsProgress) {
+TEST(Prepare, ReportsProgress) {
   const TempFolder folder;
-  PrepareRequest request = request_of(folder, {"file"});
-  request.inputs.push_back(folder / "pipe");
-  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(reasons(request), IsEmpty());
-  std::thread writer([&] { write_file(folder / "pipe", "piped"); });
-  std::uint64_t last = 0;
-  prepare(request, [&last](std::uint64_t done, std::uint64_t total) {
-    last = done;
-    EXPECT_EQ(total, 4u);
+  const PrepareRequest request = request_of(folder, {"file", "other"});
+  std::vector<std::uint64_t> read;
+  prepare(request, [&read](std::uint64_t done, std::uint64_t total) {
+    read.push_back(done);
+    EXPECT_EQ(total, 9u);
   });
-  writer.join();
-  EXPECT_EQ(last, 9u);
-  EXPECT_EQ(stream_of(folder / "out"), "file|piped|");
+  EXPECT_THAT(read, ElementsAre(4, 9, 9));
+}
+
+/// As the program is by a signal: at any call.
+TEST(Prepare, StoppedByItsProgressItLeavesNothingAndTheOldFiles) {
+  for (const int stopping_call : {1, 2, 3}) {
+    const TempFolder folder;
+    PrepareRequest request = request_of(folder, {"old", "text"});
+    prepare(request, {});
+    request.inputs.pop_back();
+    request.inputs.push_back(folder / "in0");
+    request.force = true;
+    int calls = 0;
+    const auto stop = [&](std::uint64_t, std::uint64_t) {
+      if (++calls == stopping_call) throw std::runtime_error("stop");
+    };
+    EXPECT_THROW(prepare(request, stop), std::runtime_error);
+    EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "in1", "out.bin", "out.idx", "out.json"));
+    EXPECT_EQ(stream_of(folder / "out"), "old|text|");
+  }
 }
 
 TEST(Prepare, MakesTheFolderOfItsOutput) {
@@ -184,6 +197,16 @@ TEST(PrepareRefuses, AllAtOnce) {
   EXPECT_EQ(refusals(request).front().hint(), "known: byte");
   request.inputs.clear();
   EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
+}
+
+TEST(PrepareRefuses, WhatIsNoFile) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  request.inputs = {folder / "pipe", "/dev/zero"};
+  EXPECT_THAT(reasons(request), ElementsAre((folder / "pipe").string() + ": is a pipe; an input is a text file",
+                                            "/dev/zero: is a device; an input is a text file"));
+  EXPECT_EQ(refusals(request).front().hint(), "write what it gives into a file first");
 }
 
 TEST(PrepareRefuses, ToOverwriteUnlessForced) {
@@ -280,8 +303,18 @@ TEST(PrepareFails, OnAnUnreadableInputAndLeavesNothing) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   request.inputs.emplace_back("/proc/self/mem"); // opens, and fails when it is read
-  EXPECT_EQ(failure_of(request), "/proc/self/mem: cannot be read: Input/output error");
+  EXPECT_EQ(failure_of(request), "/proc/self/mem: its bytes from 0 on cannot be read: Input/output error");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
+}
+
+/// It was a file when the request was checked.
+TEST(PrepareFails, OnAnInputThatHasBecomeAPipe) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.inputs.push_back(folder / "pipe");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(failure_of(request), (folder / "pipe").string() + ": is not a regular file");
+  EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "pipe"));
 }
 
 TEST(PrepareFails, WhenAWriterCannotStart) {

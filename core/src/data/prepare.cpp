@@ -1,15 +1,11 @@
 #include "data/prepare.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
 #include <cmath>
 #include <memory>
 #include <system_error>
 
 #include "data/document_splitter.hpp"
+#include "data/input_file.hpp"
 #include "data/token_writer.hpp"
 #include "data/tokenizer.hpp"
 
@@ -73,58 +69,34 @@ class Encoder final : public DocumentSink {
   std::vector<std::uint16_t> tokens_;
 };
 
-struct Input {
-  explicit Input(const fs::path& file) : descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), name(file.string()) {
-    if (descriptor < 0) fail("cannot be opened");
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-  ~Input() {
-    if (descriptor >= 0) ::close(descriptor);
-  }
-
-  /// Bytes read; 0 at the end.
-  std::size_t read(std::span<char> into) const {
-    ssize_t got = 0;
-    do {
-      got = ::read(descriptor, into.data(), into.size());
-    } while (got < 0 && errno == EINTR);
-    if (got < 0) fail("cannot be read");
-    return static_cast<std::size_t>(got);
-  }
-
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(text("{}: {}", what, std::generic_category().message(errno)), name);
-  }
-
-  int descriptor;
-  std::string name;
-};
-
-std::uint64_t known_size(const PrepareRequest& request) {
+std::uint64_t size_of_inputs(const PrepareRequest& request) {
   std::uint64_t total = 0;
   for (const fs::path& input : request.inputs) {
-    std::error_code failure;
-    const std::uint64_t bytes = fs::is_regular_file(input, failure) ? fs::file_size(input, failure) : 0;
+    std::error_code failure; // said when it is opened
+    const std::uint64_t bytes = fs::file_size(input, failure);
     if (!failure) total += bytes;
   }
   return total;
 }
 
-void read_inputs(const PrepareRequest& request, DocumentSink& sink, const ReadProgress& progress) {
+/// Returns their size.
+std::uint64_t read_inputs(const PrepareRequest& request, DocumentSink& sink, const ReadProgress& progress) {
   DocumentSplitter splitter(request.separator.value_or(""), sink);
-  const std::uint64_t total = known_size(request);
+  const std::uint64_t total = size_of_inputs(request);
   std::uint64_t done = 0;
   std::vector<char> piece(kPiece);
   for (const fs::path& file : request.inputs) {
-    const Input input(file);
-    while (const std::size_t got = input.read(piece)) {
+    const InputFile input(file);
+    std::uint64_t offset = 0;
+    while (const std::size_t got = input.read_some(offset, std::as_writable_bytes(std::span(piece)))) {
       splitter.feed({piece.data(), got});
+      offset += got;
       done += got;
       if (progress) progress(done, total);
     }
     splitter.end_input();
   }
+  return done;
 }
 
 void make_room(const PrepareRequest& request) {
@@ -148,10 +120,11 @@ PreparedPart part(const fs::path& prefix, const TokenWriter& writer) {
 Prepared prepare(const PrepareRequest& request, const ReadProgress& progress) {
   make_room(request);
   Encoder encoder(request);
-  read_inputs(request, encoder, progress);
+  const std::uint64_t bytes = read_inputs(request, encoder, progress);
   encoder.check();
   encoder.train().finish();
   if (encoder.validation()) encoder.validation()->finish();
+  if (progress) progress(bytes, bytes);
   Prepared out;
   if (encoder.validation()) {
     encoder.validation()->commit();

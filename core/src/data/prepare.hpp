@@ -36,7 +36,8 @@ struct Prepared {
   std::optional<PreparedPart> validation;
 };
 
-/// Bytes read so far, of the inputs whose size is known.
+/// Bytes read so far, of all inputs together; called for the last time when all but the names are written. It may
+/// throw: then nothing is left, and what was there before stays.
 using ReadProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
 /// Everything that speaks against the request; empty: prepare() may start.

@@ -34,6 +34,17 @@ std::vector<fs::path> outputs(const PrepareRequest& request) {
   return out;
 }
 
+const char* kind_text(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::fifo:
+      return "a pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return "a device";
+  }
+}
+
 void check_input(const PrepareRequest& request, std::size_t index, std::vector<Support>& out) {
   const fs::path& input = request.inputs[index];
   std::error_code failure;
@@ -43,9 +54,12 @@ void check_input(const PrepareRequest& request, std::size_t index, std::vector<S
   } else if (fs::is_directory(status)) {
     out.push_back(
         Support::no("{}: is a folder; an input is a text file", input).hint("name its files: --input {}", input / "*"));
+  } else if (!fs::is_regular_file(status)) {
+    out.push_back(Support::no("{}: is {}; an input is a text file", input, kind_text(status.type()))
+                      .hint("write what it gives into a file first"));
   } else if (::access(input.c_str(), R_OK) != 0) {
     out.push_back(Support::no("{}: cannot be read: {}", input, std::generic_category().message(errno)));
-  } else if (fs::is_regular_file(status) && fs::file_size(input, failure) == 0 && !failure) {
+  } else if (fs::file_size(input, failure) == 0 && !failure) {
     out.push_back(Support::no("{}: is empty", input));
   }
   for (std::size_t other = 0; other < index; ++other) {
