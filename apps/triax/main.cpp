@@ -2,13 +2,16 @@
 #include <fcntl.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugin/nearest.hpp"
+#include "problems.hpp"
 #include "triax/version.h"
 #include "verbs.hpp"
 
@@ -51,7 +54,7 @@ std::string command_of(const CLI::App& app) {
   return app.get_parent() ? command_of(*app.get_parent()) + " " + app.get_name() : "triax";
 }
 
-int refuse(const CLI::App& program, const CLI::ParseError& error) {
+int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
   std::string what = error.what();
   // With a verb missing or misspelt, CLI11 only says that there has to be one.
   const std::vector<std::string> verbs = verbs_of(innermost(program));
@@ -64,9 +67,9 @@ int refuse(const CLI::App& program, const CLI::ParseError& error) {
       separator = ", ";
     }
   }
-  std::cerr << "triax: " << what << '\n';
   const std::string meant = suggestion(program);
-  std::cerr << "  " << (meant.empty() ? "" : meant + " ") << "more: " << command_of(innermost(program)) << " --help\n";
+  const std::string more = (meant.empty() ? "" : meant + " ") + "more: " + command_of(innermost(program)) + " --help";
+  print_problem("triax: " + what + "\n  " + more, as_json);
   return kRefused;
 }
 
@@ -78,6 +81,11 @@ int finish(int status) {
   if (errno == EPIPE) return 128 + SIGPIPE;
   std::cerr << "standard output could not be written\n";
   return kFailed;
+}
+
+/// Also where the command line is not understood.
+bool wants_json(int argc, char** argv) {
+  return std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc;
 }
 
 /// A file opened while 0, 1 or 2 is closed would take its number, and what is printed would land in it.
@@ -103,14 +111,15 @@ int main(int argc, char** argv) {
   add_schedule(program, status);
   add_plugins(program, status);
   add_data(program, status);
+  const bool as_json = wants_json(argc, argv);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return refuse(program, error);
+    if (error.get_exit_code() != 0) return finish(refuse(program, error, as_json));
     program.exit(error); // --help, --version
   } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return kFailed;
+    print_problem(error.what(), as_json);
+    status = kFailed;
   }
   return finish(status);
 }

@@ -1,6 +1,5 @@
 // What every verb that reads a run's TOML shares: --set, and how refusals are printed.
-#include <iostream>
-
+#include "problems.hpp"
 #include "verbs.hpp"
 
 namespace triax::app {
@@ -26,7 +25,7 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
 }
 
 void print_refusals(const std::vector<config::Refusal>& refusals) {
-  for (const config::Refusal& refusal : refusals) std::cerr << refusal.text << '\n';
+  for (const config::Refusal& refusal : refusals) print_problem(refusal.text);
 }
 
 } // namespace triax::app

@@ -9,6 +9,7 @@
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
+#include "problems.hpp"
 #include "table.hpp"
 #include "triax/error.hpp"
 #include "triax/toolchain.h"
@@ -25,6 +26,13 @@ struct Arguments {
   bool json = false;
 };
 
+/// Says what is wrong with the folders to look in.
+bool environment_refused(const Arguments& arguments) {
+  const Support answer = plugin::check_environment();
+  if (!answer) print_problem(Error(answer.reason(), {}, answer.hint()).what(), arguments.json);
+  return !answer;
+}
+
 std::vector<plugin::SearchFolder> folders(const Arguments& arguments) {
   std::vector<plugin::SearchFolder> out;
   for (const auto& folder : arguments.folders) out.push_back({folder, "--path"});
@@ -32,6 +40,7 @@ std::vector<plugin::SearchFolder> folders(const Arguments& arguments) {
 }
 
 int list(const Arguments& arguments) {
+  if (environment_refused(arguments)) return kRefused;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const auto rows = plugin::list(folders(arguments), {self, "plugins", "describe", "--json"});
   if (arguments.json) {
@@ -102,11 +111,12 @@ std::filesystem::path locate(const Arguments& arguments) {
 }
 
 int describe(const Arguments& arguments) {
+  if (environment_refused(arguments)) return kRefused;
   std::filesystem::path file;
   try {
     file = locate(arguments);
   } catch (const Error& error) {
-    std::cerr << error.what() << '\n';
+    print_problem(error.what(), arguments.json);
     return kRefused;
   }
   const auto told = plugin::describe(file);
@@ -117,7 +127,7 @@ int describe(const Arguments& arguments) {
   }
   if (told.library) return kDone;
   std::cout.flush();
-  std::cerr << told.problem << '\n';
+  print_problem(told.problem);
   return kFailed;
 }
 

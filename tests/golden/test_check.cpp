@@ -40,6 +40,40 @@ TEST_F(Check, TellsValuesPluginsLayoutAndMemory) {
   EXPECT_THAT(told.text, HasSubstr("step: 4 sequences = 1 rank x 2 microbatches of 2\n"));
 }
 
+TEST_F(Check, TellsOfEveryRankAndHowTheyShareTheCores) {
+  const std::string four = "--set parallel.data=2 --set parallel.tensor=2";
+  const Outcome told = check(four, "2>&1");
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("\nlayout: pipeline 1 x data 2 x tensor 2 = 4 ranks as threads of this process, "));
+  EXPECT_THAT(told.text, HasSubstr("  0, 2         0   0-1       0  embedding, block 0-1, head\n"
+                                   "  1, 3         0   0-1       1  embedding, block 0-1, head\n"));
+  EXPECT_THAT(told.text, HasSubstr("\nmemory of each rank; of all 4 together "));
+  EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
+  EXPECT_THAT(told.text, HasSubstr("step: 4 sequences = 2 data ranks x 1 microbatches of 2\n"));
+
+  const auto object = nlohmann::json::parse(check(four + " --json", "2>/dev/null").text);
+  EXPECT_EQ(object["placement"]["ranks"], 4);
+  EXPECT_EQ(object["placement"]["as"], "threads");
+  EXPECT_GE(object["placement"]["threads_per_rank"], 1);
+  EXPECT_GE(object["placement"]["cores"], 1);
+  ASSERT_EQ(object["ranks"].size(), 4u);
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto& of = object["ranks"][static_cast<std::size_t>(rank)];
+    EXPECT_EQ(of["rank"], rank);
+    EXPECT_EQ(of["tensor"], rank % 2);
+    EXPECT_EQ(of["data"], rank / 2);
+    EXPECT_GT(of["memory_bytes"]["weights"], 4 * 34720 / 2);
+  }
+}
+
+TEST_F(Check, AllRanksTogetherHaveToFitTheMachine) {
+  const std::string large = "--set model.hidden=512 --set batch.micro=1 ";
+  EXPECT_EQ(check(large, "2>&1").status, 0);
+  const Outcome refused = check(large + "--set batch.global=65536 --set parallel.data=65536", "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr(" of memory for its 65536 ranks, and this machine has "));
+}
+
 TEST_F(Check, ListsWhatASwappedPluginDropped) {
   write_file(work_ / "next.toml", "include = [\"run.toml\"]\n[optimizer]\nplugin = \"optim-sgd\"\n");
   std::string run_text = read_file(work_ / "run.toml");
@@ -64,6 +98,18 @@ TEST_F(Check, JsonIsOneObjectAlsoOfARefusedRun) {
   const auto object = nlohmann::json::parse(refused.text);
   EXPECT_FALSE(object["accepted"]);
   EXPECT_EQ(object["refusals"][0], "--set: train.steps = 0 is below 1");
+}
+
+/// "\\u001B" in a TOML is an escape character: it must not reach the terminal as such.
+TEST_F(Check, ATextOfTheTomlDoesNotSteerTheTerminal) {
+  write_file(work_ / "odd.toml",
+             "include = [\"run.toml\"]\n[train]\n\"a\\u001B[2J\\nb\" = 1\n[schedule]\nplugin = \"x\\r\"\n");
+  const Outcome refused = run(work_.path(), "check odd.toml --set data.path=text", "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr("odd.toml:3:1: [train] has no key \"a\\u001B[2J\\u000Ab\"\n  its keys:"));
+  EXPECT_THAT(refused.text, HasSubstr("schedule.plugin \"x\\u000D\" was not found"));
+  EXPECT_EQ(refused.text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(refused.text.find('\r'), std::string::npos);
 }
 
 TEST_F(Check, AModelLargerThanTheMachineIsRefusedUnlessTheMachineIsLeftOut) {

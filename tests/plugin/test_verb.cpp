@@ -1,6 +1,7 @@
 // `triax plugins` as a script sees it: exit status, what is on stdout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <filesystem>
 #include <string>
@@ -42,6 +43,25 @@ TEST(PluginsDescribe, TwoWhenNotFoundOneWhenBroken) {
   const auto broken = run({"describe", FIXTURES "/bad-magic.so", "--json"});
   EXPECT_EQ(broken.status, 1);
   EXPECT_THAT(broken.output, HasSubstr("\"problem\""));
+}
+
+TEST(PluginsDescribe, WithJsonARefusalIsOneObjectToo) {
+  for (const char* plugin : {"sched-nowhere", FIXTURES "/nowhere.so"}) {
+    const auto refused = run({"describe", plugin, "--json"});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.output, testing::AllOf(testing::StartsWith("{\"problem\":\""), HasSubstr("nowhere"),
+                                               testing::EndsWith("\"}\n")));
+  }
+}
+
+TEST(Plugins, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
+  ::setenv("TRIAX_PLUGIN_PATH", "/no/such/folder", 1);
+  const auto listed = run({"list", "--json"}), described = run({"describe", "sched-gpipe", "--json"});
+  ::unsetenv("TRIAX_PLUGIN_PATH");
+  for (const HelperResult& refused : {listed, described}) {
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.output, HasSubstr("TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder"));
+  }
 }
 
 TEST(PluginsList, ShowsTheBrokenAndGoesOn) {
