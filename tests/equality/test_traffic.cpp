@@ -1,0 +1,199 @@
+// What a step moves, byte for byte and operation for operation, from the published formulas:
+//   tensor    Narayanan et al., SC'21, section 3.2: 8 b s h (t-1)/t elements a layer and microbatch, being two
+//             all-reduces of b s h forward and two backward (f and g of Shoeybi et al., arXiv 1909.08053, section 3);
+//             one each for the embedding's sum and the head's gradient, and three of b s for the cross-entropy;
+//   pipeline  SC'21, section 3.2: b s h elements between neighbours, each way, for every microbatch and (interleaved)
+//             every chunk;
+//   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, and so does a direct reduce-scatter with an
+//             all-gather.
+// To these come the numbers of a step, which every rank gets: losses and squares of gradients, in double; and the tied
+// table's gradient, exchanged by the first and the last pipeline rank.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "equality/world.hpp"
+#include "triax/device.hpp"
+#include "triax/layout.hpp"
+#include "triax/text.hpp"
+
+namespace triax::equality {
+namespace {
+
+constexpr std::int64_t kFloat = 4, kDouble = 8;
+
+struct Moved {
+  std::int64_t ops = 0, bytes = 0; // as many out as in
+  Moved& operator+=(const Moved& other) {
+    ops += other.ops;
+    bytes += other.bytes;
+    return *this;
+  }
+  bool operator==(const Moved&) const = default;
+};
+
+Moved times(std::int64_t count, const Moved& one) {
+  return {count * one.ops, count * one.bytes};
+}
+
+/// What one rank asks of its groups, by its place in the layout.
+class Formulas {
+ public:
+  Formulas(const Case& run, int rank) : run_(run) {
+    const Layout layout = Layout::ptd(run.pipeline, run.tensor, run.data);
+    pipeline_ = layout.coordinate(rank, "pipeline");
+    tensor_ = layout.coordinate(rank, "tensor");
+    data_ = layout.coordinate(rank, "data");
+    for (int chunk = 0; chunk < run.chunks; ++chunk) {
+      const int stage = chunk * run.pipeline + pipeline_;
+      has_embedding_ |= stage == 0;
+      has_head_ |= stage == run.stages() - 1;
+      boundaries_ += (stage > 0) + (stage < run.stages() - 1);
+      blocks_ += run.layers / run.stages() + (stage < run.layers % run.stages());
+    }
+  }
+
+  Moved tensor() const {
+    const std::int64_t bs = run_.micro * kSequence;
+    const Moved activation = all_reduce(bs * kHidden, run_.tensor, tensor_), row = all_reduce(bs, run_.tensor, tensor_);
+    Moved microbatch = times(4 * blocks_, activation);
+    if (has_embedding_) microbatch += activation;
+    if (has_head_) microbatch += activation;
+    if (has_head_) microbatch += times(3, row); // largest logit, sum of exponentials, the target's logit
+    Moved out = times(run_.microbatches, microbatch);
+    out += all_gather(most_parameters() * kDouble, run_.tensor);
+    return out;
+  }
+
+  Moved pipeline() const {
+    const Moved boundary{2, run_.micro * kSequence * kHidden * kFloat}; // a send and a receive
+    Moved out = times(run_.microbatches * boundaries_, boundary);
+    if (has_embedding_ != has_head_) out += {1, table() * kFloat};
+    out += all_gather(run_.data * run_.microbatches * run_.micro * kDouble, run_.pipeline);
+    out += all_gather(run_.tensor * most_parameters() * kDouble, run_.pipeline);
+    return out;
+  }
+
+  Moved data() const {
+    Moved out = times(blocks_, bucket(block_parameters()));
+    if (has_embedding_) out += bucket({table(), kSequence * kHidden});
+    if (has_head_) out += bucket({kHidden, kHidden, table()});
+    out += all_gather(run_.microbatches * run_.micro * kDouble, run_.data);
+    return out;
+  }
+
+ private:
+  /// Reduce-scatter, in which a rank sends the others their slices, then all-gather, in which it sends its own to each.
+  /// Where the slices are equal this is 2 (n-1)/n of the whole.
+  static Moved all_reduce(std::int64_t elements, std::int64_t n, std::int64_t index) {
+    const std::int64_t own = elements * (index + 1) / n - elements * index / n;
+    return {1, (elements - own + (n - 1) * own) * kFloat};
+  }
+  static Moved all_gather(std::int64_t own_bytes, std::int64_t n) { return {1, (n - 1) * own_bytes}; }
+
+  /// Of this tensor rank, with padding.
+  std::int64_t table() const { return (kVocab + run_.tensor - 1) / run_.tensor * kHidden; }
+  /// Elements on this tensor rank, in the model's order: norm; qkv, projection; norm; up, down.
+  std::vector<std::int64_t> block_parameters() const {
+    const std::int64_t h = kHidden, part = kHidden / run_.tensor;
+    return {h, h, 3 * part * h, 3 * part, h * part, h, h, h, 4 * part * h, 4 * part, h * 4 * part, h};
+  }
+  /// A layer's gradients, one after another from aligned places, are one piece.
+  Moved bucket(const std::vector<std::int64_t>& parameters) const {
+    std::int64_t bytes = 0;
+    for (const std::int64_t elements : parameters)
+      bytes = static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(bytes))) + elements * kFloat;
+    return all_reduce(bytes / kFloat, run_.data, data_);
+  }
+  /// Of any pipeline rank; ranks with fewer send as much.
+  std::int64_t most_parameters() const {
+    std::int64_t most = 0;
+    for (int rank = 0; rank < run_.pipeline; ++rank)
+      most = std::max(most, Formulas(run_, rank * run_.tensor * run_.data).parameters());
+    return most;
+  }
+  std::int64_t parameters() const {
+    const std::int64_t of_blocks = 12 * blocks_;
+    if (has_embedding_ && has_head_) return of_blocks + 2 + 2;
+    return of_blocks + (has_embedding_ ? 2 : 0) + (has_head_ ? 3 : 0);
+  }
+
+  Case run_;
+  int pipeline_ = 0, tensor_ = 0, data_ = 0;
+  bool has_embedding_ = false, has_head_ = false;
+  std::int64_t blocks_ = 0, boundaries_ = 0;
+};
+
+/// Of the second step: the first has the same, but this one shows that totals are what is counted.
+report::GroupTraffic of_step(const KeptRank& rank, const std::string& group) {
+  const auto find = [&](std::size_t step) {
+    const auto found = std::ranges::find(rank.traffic[step], group, &report::GroupTraffic::group);
+    return found == rank.traffic[step].end() ? report::GroupTraffic{} : *found;
+  };
+  report::GroupTraffic out = find(1);
+  const report::GroupTraffic before = find(0);
+  out.ops -= before.ops;
+  out.bytes_out -= before.bytes_out;
+  out.bytes_in -= before.bytes_in;
+  return out;
+}
+
+void expect_moved(const KeptRank& rank, const std::string& group, int size, const Moved& expected) {
+  SCOPED_TRACE(group);
+  const report::GroupTraffic moved = of_step(rank, group);
+  if (size == 1) {
+    EXPECT_EQ(moved.plugin, "") << "a group of one rank is not joined";
+    return;
+  }
+  EXPECT_EQ(moved.plugin, "comm-local");
+  EXPECT_EQ(static_cast<std::int64_t>(moved.ops), expected.ops);
+  EXPECT_EQ(static_cast<std::int64_t>(moved.bytes_out), expected.bytes);
+  EXPECT_EQ(static_cast<std::int64_t>(moved.bytes_in), expected.bytes);
+}
+
+TEST(Traffic, IsWhatTheFormulasSay) {
+  const Case cases[] = {
+      {1, 1, 1, 1, "sched-gpipe", 1, 4, "kernels-reference", 3},
+      {1, 2, 1, 1, "sched-gpipe", 2, 2, "kernels-reference", 2},
+      {1, 4, 1, 1, "sched-gpipe", 3, 2, "kernels-reference", 3}, // b s = 15 does not divide: slices differ
+      {1, 1, 3, 1, "sched-gpipe", 2, 2, "kernels-reference", 2},
+      {2, 1, 1, 1, "sched-1f1b", 1, 4, "kernels-reference", 3},
+      {4, 1, 1, 2, "sched-interleaved", 1, 4, "kernels-reference", 9},
+      {3, 2, 2, 1, "sched-1f1b", 2, 3, "kernels-reference", 4},
+      {2, 2, 2, 2, "sched-interleaved", 1, 4, "kernels-reference", 5},
+      {2, 2, 3, 1, "sched-gpipe", 1, 2, "kernels-cpu", 2},
+  };
+  for (const Case& run : cases) {
+    SCOPED_TRACE(to_text(run));
+    const std::vector<KeptRank> ranks = train(run, {.steps = 2});
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      SCOPED_TRACE(text("rank {}", rank));
+      const Formulas formulas(run, static_cast<int>(rank));
+      expect_moved(ranks[rank], "tensor", run.tensor, formulas.tensor());
+      expect_moved(ranks[rank], "pipeline", run.pipeline, formulas.pipeline());
+      expect_moved(ranks[rank], "data", run.data, formulas.data());
+    }
+  }
+}
+
+/// The formulas above against the papers' totals, where everything divides.
+TEST(Traffic, FormulasAreThePapers) {
+  const std::int64_t b = 4, s = kSequence, h = kHidden, l = 6, m = 2;
+  for (const int t : {2, 4}) {
+    const Case whole{1, t, 1, 1, "sched-gpipe", b, m, "kernels-reference", l};
+    Case shorter = whole;
+    shorter.layers = l - 1;
+    const Moved with = Formulas(whole, 0).tensor(), without = Formulas(shorter, 0).tensor();
+    const std::int64_t squares = (t - 1) * 12 * kDouble; // of the layer's twelve parameters
+    EXPECT_EQ(with.bytes - without.bytes - squares, m * 8 * b * s * h * (t - 1) / t * kFloat);
+    EXPECT_EQ(with.ops - without.ops, m * 4);
+  }
+  for (const int chunks : {1, 2, 3}) { // a rank in the middle: v times the transfers
+    const Case run{3, 1, 1, chunks, chunks == 1 ? "sched-1f1b" : "sched-interleaved", b, m, "kernels-reference", 9};
+    const std::int64_t values = 2 * (m * b + (9 / 3) * 12 + 3) * kDouble; // losses and squares
+    EXPECT_EQ(Formulas(run, 1).pipeline().bytes, chunks * 2 * m * b * s * h * kFloat + values);
+  }
+}
+
+} // namespace
+} // namespace triax::equality
