@@ -102,7 +102,7 @@ class TrainHere : public ::testing::Test {
   std::vector<Steps> steps_{4};
 };
 
-TEST_F(TrainHere, FourRanksTrainAsOneDoes) {
+TEST_F(TrainHere, EightRanksTrainAsOneDoes) {
   run_.keys["eval.every"] = "3";
   run_.keys["eval.batches"] = "2";
   run_.keys["data.validation"] = "\"text\"";
@@ -110,11 +110,18 @@ TEST_F(TrainHere, FourRanksTrainAsOneDoes) {
   EXPECT_THAT(errors(), IsEmpty());
   ASSERT_TRUE(four);
   EXPECT_THAT(steps(), ElementsAre(6, 6, 6, 6));
-  run_.keys["parallel.data"] = "1";
-  run_.keys["parallel.tensor"] = "1";
+  EXPECT_EQ(four->steps, 6);
+
+  run_.keys["parallel.pipeline"] = "2";
+  const std::optional<train::LoopResult> eight = go();
+  ASSERT_TRUE(eight);
+  EXPECT_EQ(eight->first_loss, four->first_loss); // pipeline ranks change no bit
+  EXPECT_EQ(eight->last_loss, four->last_loss);
+  EXPECT_EQ(eight->eval_loss, four->eval_loss);
+
+  for (const char* key : {"parallel.pipeline", "parallel.data", "parallel.tensor"}) run_.keys[key] = "1";
   const std::optional<train::LoopResult> one = go();
   ASSERT_TRUE(one);
-  EXPECT_EQ(four->steps, 6);
   EXPECT_NEAR(four->first_loss, one->first_loss, 1e-12);
   EXPECT_NEAR(four->last_loss, one->last_loss, 1e-12);
   EXPECT_NEAR(four->eval_loss.value(), one->eval_loss.value(), 1e-12);
@@ -132,6 +139,18 @@ TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
   EXPECT_GE(result->steps, 2);
   EXPECT_THAT(steps(), Each(result->steps));
   EXPECT_THAT(errors(), IsEmpty());
+}
+
+TEST_F(TrainHere, AFailureReachesTheOtherEndOfThePipeline) {
+  for (const char* key : {"parallel.data", "parallel.tensor"}) run_.keys[key] = "1";
+  run_.keys["parallel.pipeline"] = "2";
+  for (const int rank : {0, 1}) {
+    for (const char* where : {"create", "prepare", "step"}) {
+      fails(rank, where);
+      EXPECT_FALSE(go());
+      EXPECT_THAT(errors(), ElementsAre(StartsWith(text("pipeline {}, data 0, tensor 0", rank)))) << where;
+    }
+  }
 }
 
 // The ranks that did not fail wait for the one that did: in the store for the first of a group, in join() for another,

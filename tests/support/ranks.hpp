@@ -14,12 +14,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "control/abort_flag.hpp"
 #include "control/local_store.hpp"
 #include "plugin/loader.hpp"
 #include "triax/communicator.hpp"
@@ -29,7 +29,7 @@
 
 namespace triax::testing {
 
-class Rank {
+class Rank final : public control::AbortFlag::Listener {
  public:
   Rank(int index, const Layout& layout, Store& store)
       : index_(index), layout_(layout), store_(store), stream_(device_->make_stream("main")) {}
@@ -61,7 +61,10 @@ class Rank {
 
   /// Joins a group through comm-local.
   Communicator& join(const Group& group) {
-    communicators_.push_back(backend().join(group, store_, deadline()));
+    std::unique_ptr<Communicator> joined = backend().join(group, store_, deadline());
+    const std::lock_guard lock(mutex_);
+    communicators_.push_back(std::move(joined));
+    if (device().interrupt().raised()) communicators_.back()->abort(device().interrupt().reason());
     return *communicators_.back();
   }
   Communicator& join(std::string_view axis) { return join(layout_.group(index_, axis)); }
@@ -89,7 +92,10 @@ class Rank {
     return *kernels_.back();
   }
 
-  void abort(std::string_view why) noexcept {
+  /// Any thread: ends this rank's waits, and its groups.
+  void abort(std::string_view why) noexcept override {
+    device().interrupt().raise(why);
+    const std::lock_guard lock(mutex_);
     for (const auto& communicator : communicators_) communicator->abort(why);
   }
 
@@ -110,6 +116,7 @@ class Rank {
   std::vector<plugin::Instance<KernelSet>> kernels_;
   std::unique_ptr<Stream> stream_;
   std::optional<plugin::Instance<CommBackend>> backend_;
+  std::mutex mutex_; // of communicators_, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators_;
 };
 
@@ -119,19 +126,16 @@ class World {
   explicit World(const Layout& layout) : layout_(layout) {}
 
   void run(int index, const std::function<void(Rank&)>& body) noexcept {
+    std::optional<Rank> rank; // goes after its failure has been told: the others must hear of that first
+    std::optional<control::AbortFlag::Listening> listening;
     try {
-      Rank rank(index, layout_, store_);
-      const Registered here(*this, rank.device());
-      try {
-        body(rank);
-      } catch (const std::exception& error) {
-        keep_first(std::current_exception());
-        rank.abort(error.what());
-        interrupt_all(text("rank {} failed: {}", index, error.what()));
-      }
+      rank.emplace(index, layout_, store_);
+      listening.emplace(abort_, *rank);
+      body(*rank);
+    } catch (const std::exception& error) {
+      if (abort_.raise(index, error.what())) first_ = std::current_exception();
     } catch (...) {
-      keep_first(std::current_exception());
-      interrupt_all(text("rank {} failed", index));
+      if (abort_.raise(index, "an exception that is no std::exception")) first_ = std::current_exception();
     }
   }
 
@@ -140,34 +144,11 @@ class World {
   }
 
  private:
-  struct Registered {
-    Registered(World& world, Device& device) : world_(world), device_(device) {
-      const std::lock_guard lock(world_.mutex_);
-      world_.running_.insert(&device_);
-      if (world_.first_) device_.interrupt().raise("another rank failed before this one began");
-    }
-    ~Registered() {
-      const std::lock_guard lock(world_.mutex_);
-      world_.running_.erase(&device_);
-    }
-    World& world_;
-    Device& device_;
-  };
-
-  void keep_first(std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    if (!first_) first_ = std::move(error);
-  }
-  void interrupt_all(const std::string& why) {
-    const std::lock_guard lock(mutex_);
-    for (Device* device : running_) device->interrupt().raise(why);
-  }
-
   const Layout& layout_;
+  control::AbortFlag abort_;
   control::LocalStore store_;
-  std::mutex mutex_; // of what follows
-  std::set<Device*> running_;
-  std::exception_ptr first_;
+  const control::AbortFlag::Listening store_listens_{abort_, store_};
+  std::exception_ptr first_; // written by the one rank that raised the flag
 };
 
 /// Runs `body` on every rank of the layout; throws the first error again.

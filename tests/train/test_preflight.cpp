@@ -23,6 +23,21 @@ void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std:
   }
 }
 
+/// What each rank takes when it is made.
+std::vector<std::vector<train::MemoryRow>> memory_of_ranks(const config::RunConfig& config) {
+  const Layout layout = train::layout_of(config);
+  std::vector<std::vector<train::MemoryRow>> out(static_cast<std::size_t>(layout.world()));
+  control::LocalStore store;
+  std::vector<std::thread> threads;
+  for (int number = 0; number < layout.world(); ++number)
+    threads.emplace_back([&, number] {
+      const train::Rank rank(config, layout, number, store, null_log());
+      out[static_cast<std::size_t>(number)] = rank.memory();
+    });
+  for (std::thread& thread : threads) thread.join();
+  return out;
+}
+
 /// A run whose data files are real: 400 bytes of text.
 class PreflightTest : public ::testing::Test {
  protected:
@@ -67,31 +82,39 @@ TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
 }
 
 TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
+  run_.keys["parallel.pipeline"] = "2";
   run_.keys["parallel.data"] = "2";
   run_.keys["parallel.tensor"] = "2"; // 257 tokens: 129 rows each, one of them padding
   const config::RunConfig config = run_.config();
   const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
   ASSERT_TRUE(checked.refusals.empty());
-  ASSERT_EQ(checked.plans.size(), 2u); // data ranks are alike
+  ASSERT_EQ(checked.plans.size(), 4u); // data ranks are alike
   EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0, 2));
   EXPECT_THAT(checked.plans[1].ranks, ElementsAre(1, 3));
+  EXPECT_THAT(checked.plans[2].ranks, ElementsAre(4, 6));
   EXPECT_EQ(checked.plans[1].tensor, 1);
-  run_.keys["parallel.data"] = "1";
-  run_.keys["parallel.tensor"] = "1";
-  const config::RunConfig alone = run_.config();
-  EXPECT_EQ(checked.parameters, train::preflight(alone, train::place_here(alone), null_log()).parameters);
+  EXPECT_EQ(checked.plans[2].pipeline, 1);
+  EXPECT_THAT(checked.plans[1].layers, ElementsAre("embedding", "block 0"));
+  EXPECT_THAT(checked.plans[2].layers, ElementsAre("block 1", "head"));
 
-  std::vector<std::vector<train::MemoryRow>> real(4);
-  control::LocalStore store;
-  std::vector<std::thread> threads;
-  for (int number = 0; number < 4; ++number)
-    threads.emplace_back([&, number] {
-      const train::Rank rank(config, train::layout_of(config), number, store, null_log());
-      real[static_cast<std::size_t>(number)] = rank.memory();
-    });
-  for (std::thread& thread : threads) thread.join();
+  const std::vector<std::vector<train::MemoryRow>> real = memory_of_ranks(config);
   for (const train::RankPlan& plan : checked.plans)
-    for (const int number : plan.ranks) expect_same_memory(plan.memory, real[static_cast<std::size_t>(number)]);
+    for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
+}
+
+// Tied parameters of two pipeline ranks are one, and so are the parts of tensor ranks and the copies of data ranks.
+TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
+  const auto parameters = [this] {
+    const config::RunConfig config = run_.config();
+    return train::preflight(config, train::place_here(config), null_log()).parameters;
+  };
+  const std::int64_t one_rank = parameters();
+  run_.keys["parallel.data"] = "2";
+  EXPECT_EQ(parameters(), one_rank);
+  run_.keys["parallel.tensor"] = "2";
+  EXPECT_EQ(parameters(), one_rank);
+  run_.keys["parallel.pipeline"] = "2";
+  EXPECT_EQ(parameters(), one_rank);
 }
 
 TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
@@ -112,9 +135,7 @@ TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
                                                 "ranks are processes")));
 }
 
-TEST_F(PreflightTest, RefusesPipelinesAndWorldsBeyondMeasure) {
-  run_.keys["parallel.pipeline"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("parallel.pipeline = 2: this version trains all layers on each rank")));
+TEST_F(PreflightTest, RefusesWorldsBeyondMeasure) {
   run_.keys["parallel.pipeline"] = "65536";
   run_.keys["parallel.tensor"] = "65536";
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("is more than 1048576 ranks")));

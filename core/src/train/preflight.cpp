@@ -22,7 +22,6 @@ class Check {
   Preflight take() {
     guarded([this] {
       ask_plugins();
-      check_pipeline();
       check_data();
       if (!out_.refusals.empty()) return;
       count_parameters();
@@ -47,13 +46,6 @@ class Check {
   void ask_plugins() {
     plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
     for (Support& refusal : plugins_->refusals(layout_, placement_)) refuse(std::move(refusal));
-  }
-
-  /// Goes when programs have transfers.
-  void check_pipeline() {
-    if (layout_.pipeline() == 1) return;
-    refuse(Support::no("parallel.pipeline = {}: this version trains all layers on each rank", layout_.pipeline())
-               .hint("use 1, and parallel.tensor and parallel.data for more ranks"));
   }
 
   void check_data() {
