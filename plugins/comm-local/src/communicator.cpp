@@ -2,14 +2,37 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "reduce.hpp"
 
 namespace comm_local {
 
+namespace {
+
+/// Calls of each kind at the start. More are in flight only where a rank reduces the buckets of as many layers at once.
+constexpr std::size_t kCalls = 64;
+
+} // namespace
+
 LocalCommunicator::LocalCommunicator(const Group& group, HubRef hub, Device& device)
     : Communicator(group), hub_(*hub), device_(device), pool_(std::make_shared<Pool>()) {
   pool_->hub = std::move(hub);
+  add_calls(pool_->collectives, kCalls);
+  add_calls(pool_->exchanges, kCalls);
   device_.add_source(*this);
+}
+
+template <class Some>
+void LocalCommunicator::add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(hub_, index()));
+  make_room(0);
+}
+
+/// Any exchange of the pool may be the next one to get as many transfers as one of them got.
+void LocalCommunicator::make_room(std::size_t transfers) {
+  most_transfers_ = std::max(most_transfers_, transfers);
+  for (const auto& call : pool_->exchanges) call->transfers().reserve(most_transfers_);
 }
 
 LocalCommunicator::~LocalCommunicator() {
@@ -37,8 +60,9 @@ template <class Some>
 Some& LocalCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls) {
   for (const auto& call : calls)
     if (call->reusable()) return *call;
-  calls.push_back(std::make_unique<Some>(hub_, index()));
-  return *calls.back();
+  const std::size_t first = calls.size();
+  add_calls(calls, first); // how many are in flight depends on when other ranks get there: so not one by one
+  return *calls[first];
 }
 
 void LocalCommunicator::progress() noexcept {
@@ -117,6 +141,7 @@ Work LocalCommunicator::do_broadcast(const TensorView& view, int root, Stream& s
 Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   if (hub_.aborted()) return refused(action);
   Exchange& call = idle(pool_->exchanges);
+  if (transfers.size() > most_transfers_) make_room(transfers.size());
   call.transfers().clear();
   for (const Transfer& transfer : transfers) {
     Port& end = port(transfer);

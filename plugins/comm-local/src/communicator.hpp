@@ -34,7 +34,8 @@ class LocalCommunicator final : public Communicator {
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
-  /// Calls are used again; they live as long as a stream may still know them.
+  /// Calls are used again; they live as long as a stream may still know them. There are enough from the start, so that
+  /// a run whose ranks meet in another order does not allocate in the middle of a step.
   struct Pool {
     HubRef hub;
     std::vector<std::unique_ptr<Collective>> collectives;
@@ -48,6 +49,9 @@ class LocalCommunicator final : public Communicator {
     std::uint64_t next; // number of the next transfer
   };
 
+  template <class Some>
+  void add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count);
+  void make_room(std::size_t transfers);
   template <class Some>
   Some& idle(std::vector<std::unique_ptr<Some>>& calls);
   template <class Body>
@@ -68,8 +72,9 @@ class LocalCommunicator final : public Communicator {
   Device& device_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;
-  std::uint64_t posted_ = 0; // collectives
-  HostEvent dead_;           // fails what is posted after an abort
+  std::size_t most_transfers_ = 4; // of one exchange, so far
+  std::uint64_t posted_ = 0;       // collectives
+  HostEvent dead_;                 // fails what is posted after an abort
   Event dead_event_;
 };
 
