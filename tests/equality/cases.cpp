@@ -14,6 +14,11 @@ constexpr int kMostRanks = 12;
 const std::string kGpipe = "sched-gpipe", k1F1B = "sched-1f1b", kInterleaved = "sched-interleaved";
 const std::string kReference = "kernels-reference", kCpu = "kernels-cpu";
 
+Case split(Case of) {
+  of.split_backward = true;
+  return of;
+}
+
 /// In the order p, t, d, v, scheduler, b, m, kernels. Every size, scheduler, number of chunks and microbatch size; m
 /// smaller than, equal to and larger than p; more warm-up than steady state and the other way round.
 const std::vector<Case>& sample() {
@@ -39,6 +44,9 @@ const std::vector<Case>& sample() {
       {2, 1, 3, 1, kGpipe, 3, 2, kReference},
       {2, 2, 3, 2, kInterleaved, 1, 2, kReference},
       {1, 4, 3, 3, kInterleaved, 2, 2, kReference},
+      split({1, 1, 1, 1, kGpipe, 1, 4, kReference}),
+      split({3, 1, 1, 1, k1F1B, 1, 6, kReference}),
+      split({2, 2, 2, 2, kInterleaved, 1, 4, kCpu}),
   };
   return cases;
 }
@@ -68,6 +76,7 @@ std::vector<Case> every_case() {
             out.push_back({pipeline, tensor, data, 1, scheduler, micro, microbatches, kernels});
           for (const int chunks : {2, 3})
             out.push_back({pipeline, tensor, data, chunks, kInterleaved, micro, microbatches, kernels});
+          out.push_back(split({pipeline, tensor, data, 1, k1F1B, micro, microbatches, kernels}));
         }
   });
   return out;
@@ -88,13 +97,13 @@ std::vector<Case> every_rounding_case(const std::string& kernels) {
   return out;
 }
 
-/// Twelve samples a step. The first five have each size of tensor, data and microbatch.
+/// Twelve samples a step. The first four, which take ten steps, have every size of tensor and data.
 std::vector<Case> rounding_sample(const std::string& kernels) {
   std::vector<Case> out = {
-      {1, 2, 1, 1, kGpipe, 2, 6, kernels},       {4, 1, 3, 1, k1F1B, 2, 2, kernels},
-      {1, 4, 3, 1, kGpipe, 1, 4, kernels},       {2, 4, 1, 1, k1F1B, 3, 4, kernels},
-      {2, 2, 2, 2, kInterleaved, 1, 6, kernels}, {1, 1, 1, 1, kGpipe, 3, 4, kernels},
-      {1, 4, 1, 1, kGpipe, 1, 12, kernels},      {1, 1, 3, 1, kGpipe, 2, 2, kernels},
+      {1, 2, 1, 1, kGpipe, 2, 6, kernels},  {4, 1, 3, 1, k1F1B, 2, 2, kernels},
+      {1, 4, 3, 1, kGpipe, 1, 4, kernels},  {2, 2, 2, 2, kInterleaved, 1, 6, kernels},
+      {2, 4, 1, 1, k1F1B, 3, 4, kernels},   {1, 1, 1, 1, kGpipe, 3, 4, kernels},
+      {1, 4, 1, 1, kGpipe, 1, 12, kernels}, {1, 1, 3, 1, kGpipe, 2, 2, kernels},
       {3, 2, 2, 1, k1F1B, 1, 6, kernels},
   };
   if (kernels == kCpu) out.resize(5);
@@ -104,8 +113,8 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
-              run.microbatches, run.layers, run.scheduler, run.kernels);
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
+              run.microbatches, run.layers, run.scheduler, run.kernels, run.split_backward ? ", split backwards" : "");
 }
 
 bool all_asked() {

@@ -19,6 +19,8 @@ struct Case {
   std::int64_t microbatches = 4; // m: of each data rank
   std::string kernels = "kernels-reference";
   std::int64_t layers = 5; // blocks
+  /// Each whole backward of the rows becomes an input gradient, and its weight gradient comes one backward later.
+  bool split_backward = false;
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "equality/whole.hpp"
 #include "triax/text.hpp"
@@ -70,17 +71,21 @@ void expect_falling(const Ranks& exact) {
     EXPECT_LT(exact[0].losses[step], exact[0].losses[step - 1]) << "loss of step " << step + 1 << ", in double";
 }
 
-/// `exact` says how far fp32 may be from `one`: four times as far as `one` itself has been up to that step. (Its
-/// distance at a single step may be small by luck.)
+/// fp32 stays near double all the way: what both kernel sets compute is one model.
+void expect_rounding_only(const Ranks& one, const Ranks& exact) {
+  for (std::size_t step = 0; step < one[0].losses.size(); ++step) {
+    EXPECT_LE(relative(one[0].losses[step], exact[0].losses[step]), 1e-6) << "loss of step " << step + 1;
+    EXPECT_LE(relative(one[0].norms[step], exact[0].norms[step]), 1e-5) << "grad_norm of step " << step + 1;
+  }
+}
+
+/// `exact` says how far fp32 may be from `one`.
 void expect_close_numbers(const std::vector<double>& run, const std::vector<double>& one,
                           const std::vector<double>& exact, const char* what) {
   ASSERT_EQ(run.size(), one.size());
-  double farthest = 0;
-  for (std::size_t step = 0; step < run.size(); ++step) {
-    farthest = std::max(farthest, relative(one[step], exact[step]));
-    EXPECT_LE(relative(run[step], one[step]), std::max(1e-6, 4 * farthest))
+  for (std::size_t step = 0; step < run.size(); ++step)
+    EXPECT_LE(relative(run[step], one[step]), std::max(1e-6, 4 * relative(one[step], exact[step])))
         << what << " of step " << step + 1 << text(": {}, and {} on one rank", run[step], one[step]);
-  }
 }
 
 /// Where Adam divides rounding by its own size, the keys' biases, weights may go anywhere that steps can take them.
@@ -106,7 +111,9 @@ void expect_close_steps(const std::vector<Case>& cases, const Case& one_rank, co
   exactly.precision = "fp64";
   const Ranks exact = train(in_double, exactly);
   expect_falling(exact);
-  for (const Case& run : cases) {
+  expect_rounding_only(one, exact);
+  constexpr std::size_t kSample = 4;
+  for (const Case& run : std::span(cases).first(all_asked() ? cases.size() : kSample)) {
     SCOPED_TRACE(to_text(run));
     const Ranks ranks = train(run, training);
     expect_close_numbers(ranks[0].losses, one[0].losses, exact[0].losses, "loss");
@@ -118,7 +125,7 @@ void expect_close_steps(const std::vector<Case>& cases, const Case& one_rank, co
 }
 
 TEST_P(Rounding, TenStepsOfAdamW) {
-  expect_close_steps(cases_, one_rank_, {.optimizer = "optim-adamw", .lr = 3e-3, .steps = 10, .same_samples = true});
+  expect_close_steps(cases_, one_rank_, {.optimizer = "optim-adamw", .lr = 1e-3, .steps = 10, .same_samples = true});
 }
 
 TEST_P(Rounding, TenStepsOfSgd) {
@@ -127,6 +134,25 @@ TEST_P(Rounding, TenStepsOfSgd) {
 
 INSTANTIATE_TEST_SUITE_P(With, Rounding, testing::Values("kernels-reference", "kernels-cpu"),
                          [](const auto& of) { return std::string(of.param) == "kernels-cpu" ? "cpu" : "reference"; });
+
+// What all layouts share could be wrong on all of them: a lost side of the tied table, a gradient of half its size.
+
+/// A step of length lr against the gradient g takes lr |g|^2 off the loss.
+TEST(Gradient, IsTheSlopeOfTheLoss) {
+  const Training training{.optimizer = "optim-sgd",
+                          .lr = 1e-6,
+                          .dropout = 0,
+                          .weight_decay = 0,
+                          .precision = "fp64",
+                          .steps = 2,
+                          .same_samples = true};
+  for (const Case& run : {Case{1, 1, 1, 1, "sched-gpipe", 1, 8}, Case{2, 2, 2, 1, "sched-1f1b", 1, 4},
+                          Case{2, 1, 2, 2, "sched-interleaved", 2, 2}}) {
+    const KeptRank rank = train(run, training).front();
+    const double taken = rank.losses[0] - rank.losses[1];
+    EXPECT_LE(relative(taken, training.lr * rank.norms[0] * rank.norms[0]), 1e-3) << to_text(run);
+  }
+}
 
 } // namespace
 } // namespace triax::equality

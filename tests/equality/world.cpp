@@ -1,10 +1,11 @@
 // Ranks as threads, through the same object that trains everywhere.
 #include "equality/world.hpp"
 
-#include <cstring>
+#include <deque>
 #include <stdexcept>
 #include <thread>
 
+#include "support/loaded_scheduler.hpp"
 #include "train/tiny_run.hpp"
 
 namespace triax::equality {
@@ -21,7 +22,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["model.hidden"] = text("{}", kHidden);
   toml.keys["model.sequence"] = text("{}", kSequence);
   toml.keys["model.vocab"] = text("{}", kVocab);
-  toml.keys["model.dropout"] = "0.1";
+  toml.keys["model.dropout"] = text("{}", training.dropout);
   toml.keys["parallel.pipeline"] = text("{}", run.pipeline);
   toml.keys["parallel.tensor"] = text("{}", run.tensor);
   toml.keys["parallel.data"] = text("{}", run.data);
@@ -36,6 +37,26 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["train.clip_grad"] = text("{}", training.clip_grad);
   toml.keys["train.precision"] = quoted(training.precision);
   toml.keys["train.steps"] = text("{}", training.steps);
+}
+
+std::vector<Action> with_split_backwards(const std::vector<Action>& row) {
+  std::vector<Action> out;
+  std::deque<Action> weights; // gradients still to be computed
+  const auto pop = [&] {
+    out.push_back(weights.front());
+    weights.pop_front();
+  };
+  for (const Action& action : row) {
+    if (action.kind == ComputeKind::forward) {
+      out.push_back(action);
+      continue;
+    }
+    out.push_back(backward_input(action.stage, action.microbatch));
+    weights.push_back(backward_weight(action.stage, action.microbatch));
+    if (weights.size() > 1) pop();
+  }
+  while (!weights.empty()) pop();
+  return out;
 }
 
 /// Sample n is sample n mod `period`; 0: it is itself.
@@ -80,6 +101,10 @@ std::vector<KeptRank> train(const Case& run, const Training& training) {
   describe(toml, run, training);
   const config::RunConfig config = toml.config();
   const Layout layout = train::layout_of(config);
+  Schedule schedule =
+      test::LoadedScheduler(run.scheduler)->rows({run.pipeline, run.chunks, static_cast<int>(run.microbatches)});
+  if (run.split_backward)
+    for (int rank = 0; rank < run.pipeline; ++rank) schedule.row(rank) = with_split_backwards(schedule.row(rank));
   control::LocalStore store;
   control::AbortFlag abort;
   const control::AbortFlag::Listening told(abort, store);
@@ -90,7 +115,11 @@ std::vector<KeptRank> train(const Case& run, const Training& training) {
       try {
         Repeating source(training.same_samples ? run.samples() : 0);
         train::Rank rank(config, layout, index, store, null_log(),
-                         {.training = &source, .held_out = &source, .threads = 1, .abort = &abort});
+                         {.training = &source,
+                          .held_out = &source,
+                          .schedule = run.split_backward ? &schedule : nullptr,
+                          .threads = 1,
+                          .abort = &abort});
         try {
           out[static_cast<std::size_t>(index)] = train_rank(rank, training.steps);
         } catch (const std::exception& error) {

@@ -23,6 +23,7 @@ inline constexpr std::int64_t kHidden = 8, kHeads = 4, kHeadDim = kHidden / kHea
 struct Training {
   std::string optimizer = "optim-adamw";
   double lr = 1e-2;
+  double dropout = 0.1;
   double clip_grad = 0;
   double weight_decay = 0.1;
   std::string precision = "fp32";
