@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "launch/train_here.hpp"
+#include "problems.hpp"
 #include "report/run_log.hpp"
 #include "report/units.hpp"
 #include "train/machine_memory.hpp"
@@ -87,8 +88,8 @@ std::string loss_text(double loss) {
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
-  std::string line =
-      text("trained {} steps: loss {} to {}", result.steps, loss_text(result.first_loss), loss_text(result.last_loss));
+  std::string line = text("trained {} step{}: loss {} to {}", result.steps, result.steps == 1 ? "" : "s",
+                          loss_text(result.first_loss), loss_text(result.last_loss));
   if (result.eval_loss) line += text(", held out {}", loss_text(*result.eval_loss));
   return line + text(", {} tokens/s, metrics in {}", report::count_text(result.tokens_per_s), shown(run.log.metrics));
 }
@@ -138,7 +139,9 @@ std::optional<train::LoopResult> train_ranks(const config::RunConfig& run, const
                                              Files& files) {
   const train::StopSignals signals(*files.logs.front());
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
-  return launch::train_here({run, placement, files.logs, signals, {&files.metrics, &progress}});
+  const auto result = launch::train_here({run, placement, files.logs, signals, {&files.metrics, &progress}});
+  if (!result) progress.clear(); // another rank's error may have come before the last bar
+  return result;
 }
 
 int train_run(const Arguments& arguments) {
@@ -155,7 +158,7 @@ int train_run(const Arguments& arguments) {
   try {
     files.emplace(run, config::to_toml(loaded), placement.ranks);
   } catch (const Error& error) { // nothing has been started
-    std::cerr << error.what() << '\n';
+    print_problem(error.what());
     return kRefused;
   }
   files->logs.front()->info("{}", start_line(run, checked, placement));

@@ -51,6 +51,19 @@ TEST(Progress, WithoutATerminalWritesALineEveryTenSeconds) {
   EXPECT_EQ(stage.written(), "step 3/1000  loss 4.2500  12.3 k tokens/s  4 min 09 s left\n");
 }
 
+TEST(Progress, ARunThatFailedLeavesNoBarBehind) {
+  for (const bool terminal : {true, false}) {
+    Stage stage(terminal);
+    stage.progress.clear();
+    EXPECT_EQ(stage.written(), "");
+    stage.step(1);
+    stage.written();
+    stage.progress.clear();
+    stage.progress.finish();
+    EXPECT_EQ(stage.written(), terminal ? kClear : "");
+  }
+}
+
 TEST(Progress, WithoutATerminalFinishesWithTheLastStep) {
   Stage stage(false);
   stage.step(1);

@@ -66,6 +66,11 @@ void Progress::finish() {
   last_.reset();
 }
 
+void Progress::clear() {
+  if (last_ && terminal_) *out_ << kClearLine << std::flush;
+  last_.reset();
+}
+
 void Progress::write() {
   if (terminal_) {
     *out_ << kClearLine << line(true) << std::flush;

@@ -28,6 +28,8 @@ class Progress {
   void update(const StepRecord& record);
   /// Takes the bar away and leaves the last state as a line.
   void finish();
+  /// Takes the bar away and leaves nothing: why the run ended has been told.
+  void clear();
 
  private:
   struct Shown {
