@@ -91,6 +91,13 @@ TEST(RunLog, ThreadsDoNotMixTheirLines) {
   EXPECT_EQ(count, 200);
 }
 
+TEST(RunLog, ALineDoesNotSteerTheTerminal) {
+  const TempFolder folder;
+  ::testing::internal::CaptureStderr();
+  make_run_log(LogLevel::info, folder / "log", 0)->info("a {} name\n  hint", "\x1b[2Jodd\r");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("rank 0: a \\u001B[2Jodd\\u000D name\n  hint\n"));
+}
+
 TEST(RunLog, NamesTheFileThatCannotBeOpened) {
   const TempFolder folder;
   write_file(folder / "file", "");
@@ -98,8 +105,8 @@ TEST(RunLog, NamesTheFileThatCannotBeOpened) {
     make_run_log(LogLevel::info, folder.path() / "file" / "log", 0);
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.where(), (folder.path() / "file" / "log").string());
-    EXPECT_THAT(error.message(), HasSubstr("the log cannot be opened"));
+    EXPECT_EQ(error.what(), (folder.path() / "file" / "log").string() +
+                                ": the log cannot be opened: Not a directory\n  choose another folder with run.dir");
   }
 }
 

@@ -5,9 +5,12 @@
 #include <spdlog/sinks/basic_file_sink.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "report/terminal.hpp"
 #include "triax/error.hpp"
 
@@ -46,7 +49,7 @@ class RunLog final : public Log {
 
   bool enabled(LogLevel level) const noexcept override { return logger_.should_log(theirs(level)); }
   void write(LogLevel level, std::string_view line) noexcept override {
-    logger_.log(spdlog::source_loc{}, theirs(level), spdlog::string_view_t(line.data(), line.size()));
+    logger_.log(spdlog::source_loc{}, theirs(level), printable(line));
   }
 
  private:
@@ -67,10 +70,12 @@ spdlog::sink_ptr stderr_sink(int rank, LogLevel level) {
 std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank, LogLevel on_stderr) {
   std::vector<spdlog::sink_ptr> sinks = {stderr_sink(rank, on_stderr)};
   if (!file.empty()) {
+    errno = 0;
     try {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string()));
-    } catch (const spdlog::spdlog_ex& error) {
-      throw Error(text("the log cannot be opened: {}", error.what()), file.string());
+    } catch (const spdlog::spdlog_ex&) { // its text names the library's function
+      throw Error("the log cannot be opened: " + std::generic_category().message(errno), file.string(),
+                  "choose another folder with run.dir");
     }
     sinks.back()->set_pattern(pattern(rank));
   }
