@@ -63,6 +63,7 @@ class TinyRun {
                                              {"train.steps", "6"},
                                              {"train.stall_timeout_s", "60"},
                                              {"data.path", "\"text\""},
+                                             {"eval.batches", "1"},
                                              {"run.dir", "\"run\""}};
 
   config::Loaded load() const {

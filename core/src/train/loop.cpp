@@ -32,7 +32,7 @@ class Loop {
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
-    result_.signal = stop_.after(0);
+    stopped();
     while (rank_.steps_done() < run_.train.steps && result_.signal == 0) placed_step();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
     if (reports_.progress) reports_.progress->finish();
@@ -40,6 +40,12 @@ class Loop {
   }
 
  private:
+  /// Asked once at every place where all ranks may stop.
+  bool stopped() {
+    result_.signal = stop_.at(places_++);
+    return result_.signal != 0;
+  }
+
   void placed_step() {
     const std::string place = text("step {}", rank_.steps_done() + 1);
     try {
@@ -57,20 +63,20 @@ class Loop {
     seconds_ += done.seconds;
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
-    result_.signal = stop_.after(done.step); // asked here: the step that is the last one knows it, and is recorded
-    const bool last = done.step == run_.train.steps || result_.signal != 0;
-    const bool evaluates = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
+    const bool ends = stopped() || done.step == run_.train.steps; // the last step knows it, and is recorded
+    const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
-    if (evaluates) evaluate(record);
-    if (reports_.metrics && (done.step % run_.log.every == 0 || evaluates || last)) reports_.metrics->write(record);
+    if (due && result_.signal == 0) evaluate(record);
+    if (reports_.metrics && (done.step % run_.log.every == 0 || due || ends)) reports_.metrics->write(record);
     if (reports_.progress) reports_.progress->update(record);
   }
 
   void evaluate(report::StepRecord& record) {
-    const EvalResult held_out = rank_.evaluate();
-    record.eval_loss = result_.eval_loss = held_out.loss;
-    if (std::isfinite(held_out.perplexity))
-      record.eval_perplexity = held_out.perplexity; // e^710 is too large for a number
+    const std::optional<EvalResult> held_out = rank_.evaluate_unless([this] { return stopped(); });
+    if (!held_out) return;
+    record.eval_loss = result_.eval_loss = held_out->loss;
+    if (std::isfinite(held_out->perplexity))
+      record.eval_perplexity = held_out->perplexity; // e^710 is too large for a number
   }
 
   report::StepRecord record_of(const StepResult& done) {
@@ -101,6 +107,7 @@ class Loop {
   std::vector<report::GroupTraffic> traffic_; // totals after the step before
   double tokens_;                             // of a step
   double seconds_ = 0;
+  std::int64_t places_ = 0; // where it was asked whether to stop
   LoopResult result_;
 };
 

@@ -39,7 +39,8 @@ struct Reports {
 };
 
 /// Trains to train.steps, or until `stop` says so. Writes a record each log.every steps, on steps that evaluate, and on
-/// the last; evaluates each eval.every steps and on the last. All ranks of a run do the same at the same steps.
+/// the last; evaluates each eval.every steps and on the last. When it is to stop, no evaluation is begun, and one under
+/// way ends after its batch: the step is recorded without. All ranks of a run do the same at the same places.
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, StopDecision& stop, const Reports& reports);
 
 } // namespace triax::train

@@ -146,15 +146,23 @@ StepResult Rank::step() {
 }
 
 EvalResult Rank::evaluate() {
+  return *evaluate_unless([] { return false; });
+}
+
+std::optional<EvalResult> Rank::evaluate_unless(const std::function<bool()>& stopped) {
   Impl& rank = *impl_;
   executor::BatchSource& source = rank.source(rank.run.data.validation, rank.options.held_out, rank.held_out);
   const executor::BatchShape& batch = rank.prepared.state->batches().shape();
-  const std::int64_t batches = std::max<std::int64_t>(1, rank.run.eval.batches);
+  const std::int64_t batches = rank.run.eval.batches;
+  TRIAX_REQUIRE(batches >= 1, "an evaluation on eval.batches = {}", batches);
   double sum = 0;
-  for (std::int64_t i = 0; i < batches; ++i) sum += rank.walker->evaluate(i * batch.global(), source);
+  for (std::int64_t i = 0; i < batches; ++i) {
+    if (i > 0 && stopped()) return std::nullopt;
+    sum += rank.walker->evaluate(i * batch.global(), source);
+  }
   const std::int64_t tokens = batches * batch.tokens();
   const double loss = sum / static_cast<double>(tokens);
-  return {loss, std::exp(loss), tokens};
+  return EvalResult{loss, std::exp(loss), tokens};
 }
 
 std::span<const RankParameter> Rank::parameters() const {

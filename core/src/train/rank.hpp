@@ -1,14 +1,15 @@
 // One rank of a training run, as an object: its plugins' objects, device, groups, stages, data and executor.
 //
-// Threads: made, used and destroyed on one thread, the rank's main thread; abort() may come from any. Many ranks may live
-// in one process.
-// Ownership: owns what it makes; run, layout, store, log and the sources of RankOptions must outlive it.
-// Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws Error; a throw
-// before the optimizer's part of step() leaves the weights of the step before.
+// Threads: made, used and destroyed on one thread, the rank's main thread; abort() may come from any. Many ranks may
+// live in one process. Ownership: owns what it makes; run, layout, store, log and the sources of RankOptions must
+// outlive it. Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws
+// Error; a throw before the optimizer's part of step() leaves the weights of the step before.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,6 +76,8 @@ class Rank {
   StepResult step();
   /// Forward only, without dropout, over the same held-out samples at each call; changes nothing that step() reads.
   EvalResult evaluate();
+  /// The same; before each batch but the first it asks whether to stop there: then there is no result.
+  std::optional<EvalResult> evaluate_unless(const std::function<bool()>& stopped);
 
   /// In the order of the model. The views stay where they are for the rank's life.
   std::span<const RankParameter> parameters() const;

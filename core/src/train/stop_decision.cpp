@@ -4,14 +4,14 @@
 
 namespace triax::train {
 
-int StopDecision::after(std::int64_t step) {
+int StopDecision::at(std::int64_t place) {
   const std::lock_guard lock(mutex_);
-  if (signal_ == 0 && step > asked_) {
+  if (signal_ == 0 && place > asked_) {
     signal_ = signals_.caught();
-    if (signal_ != 0) last_ = step;
+    if (signal_ != 0) last_ = place;
   }
-  asked_ = std::max(asked_, step);
-  return step < last_ ? 0 : signal_;
+  asked_ = std::max(asked_, place);
+  return place < last_ ? 0 : signal_;
 }
 
 } // namespace triax::train
