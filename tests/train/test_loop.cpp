@@ -1,9 +1,11 @@
 // The loop: the run's folder, which steps are recorded and evaluated, stopping by a signal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -134,18 +136,82 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   EXPECT_EQ(log.text, "SIGTERM: stopping after this step; once more stops at once");
 }
 
+TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
+  run_.keys["eval.every"] = "2";
+  run_.keys["eval.batches"] = "100";
+  run_.keys["data.validation"] = "\"text\"";
+  config_ = run_.config();
+  train::open_run_folder(config_, "");
+  const train::StopSignals signals(null_log());
+  Prompted held_out;
+  std::int64_t latest = 0;
+  held_out.prompt = [&](std::int64_t sample) {
+    latest = std::max(latest, sample);
+    if (sample != 12) return; // the fourth batch's first
+    ::kill(::getpid(), SIGINT);
+    while (signals.caught() == 0) ::usleep(1000);
+  };
+  test::TinyRank rank(config_, {.training = &source_, .held_out = &held_out});
+  const train::LoopResult result = loop(*rank, signals);
+  EXPECT_EQ(result.signal, SIGINT);
+  EXPECT_EQ(result.steps, 2);
+  EXPECT_EQ(latest, 15); // that batch was the last
+  EXPECT_FALSE(result.eval_loss);
+  ASSERT_EQ(records().size(), 2u);
+  EXPECT_FALSE(records().back().contains("eval_loss"));
+}
+
+TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
+  run_.keys["eval.every"] = "3";
+  run_.keys["eval.batches"] = "1";
+  run_.keys["data.validation"] = "\"text\"";
+  run_.keys["log.every"] = "100";
+  config_ = run_.config();
+  train::open_run_folder(config_, "");
+  const train::StopSignals signals(null_log());
+  source_.prompt = [&](std::int64_t sample) {
+    if (sample != 8) return; // the third step's first
+    ::kill(::getpid(), SIGTERM);
+    while (signals.caught() == 0) ::usleep(1000);
+  };
+  test::TinyRank rank(config_, {.training = &source_});
+  EXPECT_EQ(loop(*rank, signals).signal, SIGTERM);
+  ASSERT_EQ(records().size(), 1u);
+  EXPECT_EQ(records().back()["step"], 3);
+  EXPECT_FALSE(records().back().contains("eval_loss"));
+}
+
+/// In a process of its own, which may start no thread.
+[[noreturn]] void start_without_threads() {
+  const rlimit none{0, 0};
+  const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
+  try {
+    const train::StopSignals signals(null_log());
+  } catch (const Error& error) {
+    std::fputs(error.what(), stderr);
+    ::_exit(limited ? 3 : 1);
+  }
+  ::_exit(1);
+}
+
+TEST(StopSignals, AThreadThatCannotBeStartedIsTold) {
+  EXPECT_EXIT(start_without_threads(), ::testing::ExitedWithCode(3),
+              "the thread that waits for signals could not be started: Resource temporarily unavailable\n"
+              "  allow this process more threads");
+}
+
 // Ranks ask on their own, one of them a little later than the others.
-TEST(StopDecision, TheFirstToAskAboutAStepDecidesForAll) {
+TEST(StopDecision, TheFirstToComeToAPlaceDecidesForAll) {
   const train::StopSignals signals(null_log());
   train::StopDecision stop(signals);
-  EXPECT_EQ(stop.after(0), 0);
-  EXPECT_EQ(stop.after(1), 0);
+  EXPECT_EQ(stop.at(0), 0);
+  EXPECT_EQ(stop.at(1), 0);
   ::kill(::getpid(), SIGINT);
   while (signals.caught() == 0) ::usleep(1000);
-  EXPECT_EQ(stop.after(0), 0);
-  EXPECT_EQ(stop.after(1), 0); // as the other was told
-  EXPECT_EQ(stop.after(2), SIGINT);
-  EXPECT_EQ(stop.after(2), SIGINT);
+  EXPECT_EQ(stop.at(0), 0);
+  EXPECT_EQ(stop.at(1), 0); // as the other was told
+  EXPECT_EQ(stop.at(2), SIGINT);
+  EXPECT_EQ(stop.at(2), SIGINT);
 }
 
 TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {

@@ -4,6 +4,9 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <system_error>
+
+#include "triax/error.hpp"
 
 namespace triax::train {
 
@@ -12,7 +15,13 @@ StopSignals::StopSignals(Log& log) : log_(log) {
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
-  thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    throw Error(text("the thread that waits for signals could not be started: {}", error.code().message()), {},
+                "allow this process more threads (ulimit -u), or end other processes");
+  }
 }
 
 StopSignals::~StopSignals() {

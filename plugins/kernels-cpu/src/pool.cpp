@@ -1,6 +1,9 @@
 #include "pool.hpp"
 
+#include <system_error>
 #include <utility>
+
+#include "triax/error.hpp"
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -26,6 +29,10 @@ Pool::Pool(int threads, Pump pump) : pump_(pump) {
   workers_.reserve(static_cast<std::size_t>(threads - 1));
   try {
     for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw Error(text("thread {} of {} could not be started: {}", workers_.size() + 2, threads, error.code().message()),
+                "kernels-cpu", "allow this process more threads (ulimit -u), or give it fewer cores (taskset)");
   } catch (...) {
     stop();
     throw;

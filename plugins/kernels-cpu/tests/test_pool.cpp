@@ -1,9 +1,13 @@
 // The pool: every item once, from any number of threads; exceptions; sleeping and waking.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <stdexcept>
 
 #include "pool.hpp"
+#include "triax/error.hpp"
 
 namespace triax::cpu {
 namespace {
@@ -27,6 +31,26 @@ TEST_F(PoolTest, RunsEveryItemOnce) {
       EXPECT_TRUE(in_range);
     }
   }
+}
+
+/// In a process of its own, which may start no thread.
+[[noreturn]] void make_without_threads() {
+  const rlimit none{0, 0};
+  const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
+  const std::unique_ptr<Device> device = make_host_device();
+  try {
+    const Pool pool(3, Pump(*device));
+  } catch (const Error& error) {
+    std::fputs(error.what(), stderr);
+    ::_exit(limited ? 3 : 1);
+  }
+  ::_exit(1);
+}
+
+TEST(PoolFails, InWordsWhereAThreadCannotBeStarted) {
+  EXPECT_EXIT(make_without_threads(), testing::ExitedWithCode(3),
+              "kernels-cpu: thread 2 of 3 could not be started: Resource temporarily unavailable\n"
+              "  allow this process more threads");
 }
 
 TEST_F(PoolTest, ManyShortCallsInARow) {
