@@ -75,7 +75,7 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
   if (kernels_->device_kind() != DeviceKind::host)
     ask(Support::no("kernels.plugin \"{}\" computes on a {} device: this version trains on the host", run_.kernels.name,
                     name_of(kernels_->device_kind()))
-            .hint("use kernels-cpu or kernels-reference"));
+            .hint("use a kernel set that computes on the host: triax plugins list shows those installed"));
   return out;
 }
 
