@@ -1,28 +1,6 @@
 // A call allocates nothing: not its checks, not its counts, not the expansion of a fused operation.
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "kernels/kit.hpp"
-
-namespace {
-std::atomic<std::size_t> allocations{0}; // of the whole program; tests read differences
-} // namespace
-
-// Inlined under a sanitizer, gcc takes the free() below for one of memory that another operator new gave.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "support/count_allocations.hpp"
 
 namespace triax::testing {
 namespace {
@@ -32,16 +10,16 @@ class Allocations : public KernelsTest {
   template <class Args>
   std::size_t of(const Args& args) {
     std::vector<std::byte> scratch(set().scratch_bytes(call_of(args)));
-    const std::size_t before = allocations;
+    const std::size_t before = allocations();
     set().issue(call_of(args), {stream(), scratch});
-    return allocations - before;
+    return allocations() - before;
   }
 };
 
 TEST_F(Allocations, TheHookCounts) {
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   const auto one = std::make_unique<std::string>(100, 'x');
-  EXPECT_EQ(allocations - before, 2u) << *one;
+  EXPECT_EQ(allocations() - before, 2u) << *one;
 }
 
 TEST_F(Allocations, AttentionMakesNone) {

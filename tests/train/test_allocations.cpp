@@ -2,55 +2,19 @@
 // since it counts every call.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "schedule/rows.hpp"
+#include "support/count_allocations.hpp"
 #include "train/tiny_run.hpp"
-
-namespace {
-
-thread_local std::size_t allocations = 0; // of this thread; tests read differences
-
-void* allocate(std::size_t bytes, std::size_t alignment) {
-  ++allocations;
-  void* memory =
-      std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment + (bytes ? 0 : alignment));
-  if (!memory) throw std::bad_alloc();
-  return memory;
-}
-
-} // namespace
-
-// Inlined under a sanitizer, gcc takes the free() below for one of memory that another operator new gave.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t bytes) {
-  return allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace triax {
 namespace {
 
+using testing::allocations;
+
 class Counter final : public executor::WalkObserver {
  public:
-  void walk_begins(std::int64_t) override { before_ = allocations; }
-  void walk_ends(std::int64_t) override { of_step.push_back(allocations - before_); }
+  void walk_begins(std::int64_t) override { before_ = allocations(); }
+  void walk_ends(std::int64_t) override { of_step.push_back(allocations() - before_); }
   std::vector<std::size_t> of_step;
 
  private:
@@ -76,9 +40,9 @@ std::vector<std::size_t> steady(test::TinyRun& run, const char* row = nullptr) {
 const std::vector<std::size_t> kNone(4, 0);
 
 TEST(SteadyState, TheHookCounts) {
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   const auto one = std::make_unique<std::string>(100, 'x');
-  EXPECT_EQ(allocations - before, 2u) << *one;
+  EXPECT_EQ(allocations() - before, 2u) << *one;
 }
 
 TEST(SteadyState, AllocatesNothing) {
@@ -94,6 +58,57 @@ TEST(SteadyState, AllocatesNothing) {
 TEST(SteadyState, AllocatesNothingWithSplitBackwards) {
   test::TinyRun run;
   EXPECT_EQ(steady(run, "0F0 0F1 0I0 0F2 0I1 0W0 0F3 0I2 0I3 0W1 0W2 0W3"), kNone);
+}
+
+/// Of every rank of a layout, each counting on a thread of its own.
+std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  control::LocalStore store;
+  std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world()));
+  std::vector<std::thread> threads;
+  for (int index = 0; index < layout.world(); ++index)
+    threads.emplace_back([&, index] {
+      test::TinySource source;
+      Counter counter;
+      counter.of_step.reserve(8);
+      train::Rank rank(config, layout, index, store, null_log(),
+                       {.training = &source, .held_out = &source, .observer = &counter, .threads = 1});
+      for (int step = 1; step <= 6; ++step) {
+        rank.step();
+        if (step == 4) rank.evaluate();
+      }
+      out[static_cast<std::size_t>(index)] = {counter.of_step.begin() + 2, counter.of_step.end()};
+    });
+  for (std::thread& thread : threads) thread.join();
+  return out;
+}
+
+void expect_steady(const test::TinyRun& run) {
+  const std::vector<std::vector<std::size_t>> ranks = steady_ranks(run);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) EXPECT_EQ(ranks[rank], kNone) << "rank " << rank;
+}
+
+TEST(SteadyState, AllocatesNothingOnAnyRankOfThreeAxes) {
+  for (const char* kernels : {"\"kernels-reference\"", "\"kernels-cpu\""}) {
+    test::TinyRun run;
+    run.keys["model.layers"] = "4";
+    run.keys["kernels.plugin"] = kernels;
+    run.keys["schedule.plugin"] = "\"sched-1f1b\"";
+    run.keys["batch.global"] = "16";
+    for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";
+    SCOPED_TRACE(kernels);
+    expect_steady(run);
+  }
+}
+
+TEST(SteadyState, AllocatesNothingWithSeveralChunks) {
+  test::TinyRun run;
+  run.keys["model.layers"] = "4";
+  run.keys["schedule.plugin"] = "\"sched-interleaved\"";
+  run.keys["batch.global"] = "8";
+  run.keys["parallel.pipeline"] = run.keys["parallel.chunks"] = "2";
+  expect_steady(run);
 }
 
 } // namespace

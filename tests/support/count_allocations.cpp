@@ -1,0 +1,75 @@
+#include "support/count_allocations.hpp"
+
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local std::size_t calls = 0;
+std::atomic<std::size_t> all_calls{0}, live{0}, peak{0};
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  ++calls;
+  ++all_calls;
+  const std::size_t blocks = bytes == 0 ? 1 : (bytes + alignment - 1) / alignment;
+  void* memory = std::aligned_alloc(alignment, blocks * alignment);
+  if (!memory) throw std::bad_alloc();
+  const std::size_t size = malloc_usable_size(memory);
+  const std::size_t now = live.fetch_add(size) + size;
+  for (std::size_t most = peak; now > most && !peak.compare_exchange_weak(most, now);) {
+  }
+  return memory;
+}
+
+void release(void* memory) noexcept {
+  live.fetch_sub(malloc_usable_size(memory)); // 0 for null
+  std::free(memory);
+}
+
+} // namespace
+
+namespace triax::testing {
+
+std::size_t allocations() noexcept {
+  return calls;
+}
+std::size_t allocations_of_all_threads() noexcept {
+  return all_calls;
+}
+std::size_t live_bytes() noexcept {
+  return live;
+}
+std::size_t peak_bytes() noexcept {
+  return peak;
+}
+void restart_peak() noexcept {
+  peak = live.load();
+}
+
+} // namespace triax::testing
+
+// Inlined under a sanitizer, gcc takes the free() above for one of memory that another operator new gave.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
+// The forms for arrays, and those that do not throw, come down to these.
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
