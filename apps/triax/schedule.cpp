@@ -72,7 +72,7 @@ std::vector<std::vector<std::int64_t>> unit_ends(const Schedule& schedule) {
   std::vector<std::vector<Action>> rows;
   rows.reserve(static_cast<std::size_t>(schedule.ranks()));
   for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
-  return schedule::end_times(rows, schedule::Placement(schedule.stage_rank()[0]));
+  return schedule::end_times(rows, schedule::StageMap(schedule.stage_rank()[0]));
 }
 
 std::int64_t last_of(const std::vector<std::vector<std::int64_t>>& ends) {

@@ -103,7 +103,7 @@ std::int64_t engine_span(const Schedule& schedule) {
   std::vector<std::vector<Action>> rows;
   for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
   std::int64_t span = 0;
-  for (const auto& row : schedule::end_times(rows, schedule::Placement(schedule.stage_rank()[0])))
+  for (const auto& row : schedule::end_times(rows, schedule::StageMap(schedule.stage_rank()[0])))
     span = std::max(span, row.back());
   return span;
 }

@@ -67,7 +67,7 @@ struct Mutable {
     for (ProgramAction& each : actions)
       for (ActionId& waited : each.waits) waited = follow(waited);
   }
-  Program program() const { return {from.placement(), from.rank(), slots, actions}; }
+  Program program() const { return {from.stage_map(), from.rank(), slots, actions}; }
 
   const Program& from;
   std::vector<ProgramAction> actions;

@@ -142,7 +142,7 @@ schedule::Program with_actions(std::vector<schedule::ProgramAction> actions) {
   schedule::Slots sizes{};
   sizes[static_cast<std::size_t>(Pool::stash_i)] = 1;
   sizes[static_cast<std::size_t>(Pool::stash_w)] = 1;
-  return {schedule::Placement({0}), 0, {sizes}, std::move(actions)};
+  return {schedule::StageMap({0}), 0, {sizes}, std::move(actions)};
 }
 
 schedule::ProgramAction compute(Kind kind, int microbatch, std::int16_t slot) {

@@ -34,21 +34,21 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
     : training_(training), evaluation_(evaluation), master_(request.types.master), batches_(request.batch) {
   make_stages(request);
   for (const std::unique_ptr<Stage>& stage : stages_) join_stage(*stage);
-  const schedule::Placement& placement = training.placement();
+  const schedule::StageMap& stage_map = training.stage_map();
   parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.model.ties(), request.types,
                                              request.optimizer.state.size());
   values_ =
       std::make_unique<StepValues>(request.batch,
                                    ValueSources{request.context.layout.pipeline(),
-                                                placement.rank_of(placement.stages() - 1), request.context.tensor()},
+                                                stage_map.rank_of(stage_map.stages() - 1), request.context.tensor()},
                                    *parameters_);
   place(memory_);
 }
 
 void RankState::make_stages(const RankRequest& request) {
-  const schedule::Placement& placement = training_.placement();
-  for (int index = 0; index < placement.stages(); ++index) {
-    const int rank = placement.rank_of(index);
+  const schedule::StageMap& stage_map = training_.stage_map();
+  for (int index = 0; index < stage_map.stages(); ++index) {
+    const int rank = stage_map.rank_of(index);
     int number = request.split.at(static_cast<std::size_t>(index)).first;
     std::vector<std::unique_ptr<Layer>> layers = make_layers(request, index);
     for (const std::unique_ptr<Layer>& layer : layers) all_layers_.push_back({number++, layer.get(), rank});
@@ -61,13 +61,13 @@ void RankState::make_stages(const RankRequest& request) {
 }
 
 void RankState::join_stage(Stage& stage) {
-  const schedule::Placement& placement = training_.placement();
+  const schedule::StageMap& stage_map = training_.stage_map();
   const int index = stage.index();
   if (index == 0) stage.begin_with_data();
-  if (placement.holds(schedule::If::before_here, index)) stage.follow(*find_stage(index - 1));
-  if (placement.holds(schedule::If::before_elsewhere, index)) stage.receive_from(description(stage.first() - 1));
-  if (placement.holds(schedule::If::after_elsewhere, index)) stage.send_to(description(stage.end()));
-  if (index == placement.stages() - 1) stage.end_with_loss();
+  if (stage_map.holds(schedule::If::before_here, index)) stage.follow(*find_stage(index - 1));
+  if (stage_map.holds(schedule::If::before_elsewhere, index)) stage.receive_from(description(stage.first() - 1));
+  if (stage_map.holds(schedule::If::after_elsewhere, index)) stage.send_to(description(stage.end()));
+  if (index == stage_map.stages() - 1) stage.end_with_loss();
 }
 
 void RankState::place(RankMemory& memory) {

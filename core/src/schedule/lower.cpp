@@ -33,9 +33,9 @@ class Lowering {
  public:
   Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only)
       : shape_(shape),
-        placement_(schedule.stage_rank().at(0)),
+        stage_map_(schedule.stage_rank().at(0)),
         rows_(std::move(rows)),
-        ends_(end_times(rows_, placement_)),
+        ends_(end_times(rows_, stage_map_)),
         forward_only_(forward_only) {
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
@@ -52,15 +52,15 @@ class Lowering {
   void note_transfers(const Action& action, std::int64_t end) {
     const int stage = action.stage, microbatch = action.microbatch;
     const Kind kind = kind_of(action.kind);
-    if (kind == Kind::forward && placement_.holds(If::after_elsewhere, stage))
+    if (kind == Kind::forward && stage_map_.holds(If::after_elsewhere, stage))
       transfers_.push_back({end, stage, stage + 1, microbatch, Kind::send_f});
     const bool ends_input = kind == Kind::backward || kind == Kind::backward_input;
-    if (ends_input && placement_.holds(If::before_elsewhere, stage))
+    if (ends_input && stage_map_.holds(If::before_elsewhere, stage))
       transfers_.push_back({end, stage, stage - 1, microbatch, Kind::send_b});
   }
 
   Program lower_rank(int rank) const {
-    RankLowering program(placement_, rank, forward_only_);
+    RankLowering program(stage_map_, rank, forward_only_);
     const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
     const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
     auto transfer = transfers_.begin();
@@ -83,13 +83,13 @@ class Lowering {
   }
 
   void post(RankLowering& program, const Transfer& transfer, int rank) const {
-    const int from = placement_.rank_of(transfer.from_stage), to = placement_.rank_of(transfer.to_stage);
+    const int from = stage_map_.rank_of(transfer.from_stage), to = stage_map_.rank_of(transfer.to_stage);
     if (from == rank) program.add(transfer.send, transfer.from_stage, transfer.microbatch, to);
     if (to == rank) program.add(transfer.receive(), transfer.to_stage, transfer.microbatch, from);
   }
 
   PipelineShape shape_;
-  Placement placement_;
+  StageMap stage_map_;
   Rows rows_;
   std::vector<std::vector<std::int64_t>> ends_;
   bool forward_only_;

@@ -7,10 +7,10 @@
 
 namespace triax::schedule {
 
-Program::Program(Placement placement, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions)
-    : placement_(std::move(placement)),
+Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions)
+    : stage_map_(std::move(stage_map)),
       rank_(rank),
-      stages_(placement_.stages_of(rank)),
+      stages_(stage_map_.stages_of(rank)),
       slots_(std::move(slots)),
       actions_(std::move(actions)) {
   TRIAX_REQUIRE(stages_.size() == slots_.size(), "{} stages, slots of {}", stages_.size(), slots_.size());

@@ -32,13 +32,13 @@ struct ProgramAction {
 class Program {
  public:
   Program() = default;
-  /// `slots`: for each stage that `placement` gives to `rank`, the size of each pool.
-  Program(Placement placement, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions);
+  /// `slots`: for each stage that `stage_map` gives to `rank`, the size of each pool.
+  Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions);
 
   std::span<const ProgramAction> actions() const { return actions_; }
   /// Zero-ended text of an action: "3F1".
   const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
-  const Placement& placement() const { return placement_; }
+  const StageMap& stage_map() const { return stage_map_; }
   int rank() const { return rank_; } // on the pipeline axis
   /// The stages this rank holds, ascending.
   std::span<const int> stages() const { return stages_; }
@@ -46,7 +46,7 @@ class Program {
   int slots(int stage, Pool pool) const;
 
  private:
-  Placement placement_;
+  StageMap stage_map_;
   int rank_ = 0;
   std::vector<int> stages_;
   std::vector<Slots> slots_;

@@ -35,8 +35,8 @@ void SlotPool::thaw() {
   replace(kCooling, kFree);
 }
 
-RankLowering::RankLowering(const Placement& placement, int rank, bool forward_only)
-    : placement_(placement), rank_(rank), forward_only_(forward_only) {}
+RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only)
+    : stage_map_(stage_map), rank_(rank), forward_only_(forward_only) {}
 
 void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   ProgramAction action;
@@ -45,7 +45,7 @@ void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   action.microbatch = microbatch;
   action.peer = peer;
   for (const Use& use : rule(kind).fills)
-    if (placement_.holds(use.condition, stage)) fill(action, use);
+    if (stage_map_.holds(use.condition, stage)) fill(action, use);
   for (const Pool pool : rule(kind).reads) read(action, pool);
   for (const Pool pool : frees(kind, forward_only_)) free(action, pool);
   if (runs_layers(kind))
@@ -108,12 +108,12 @@ void RankLowering::wait_for_all(ProgramAction& action) {
 
 Program RankLowering::finish() {
   std::vector<Slots> sizes;
-  for (const int stage : placement_.stages_of(rank_)) {
+  for (const int stage : stage_map_.stages_of(rank_)) {
     Slots& of_stage = sizes.emplace_back();
     for (int pool = 0; pool < kPools; ++pool)
       of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
   }
-  return {placement_, rank_, std::move(sizes), std::move(actions_)};
+  return {stage_map_, rank_, std::move(sizes), std::move(actions_)};
 }
 
 } // namespace triax::schedule

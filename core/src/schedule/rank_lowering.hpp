@@ -32,7 +32,7 @@ class SlotPool {
 
 class RankLowering {
  public:
-  RankLowering(const Placement& placement, int rank, bool forward_only);
+  RankLowering(const StageMap& stage_map, int rank, bool forward_only);
 
   /// An action of one microbatch; `peer` for transfers.
   void add(Kind kind, int stage, int microbatch, int peer = -1);
@@ -51,7 +51,7 @@ class RankLowering {
   void push(ProgramAction action);
   ActionId next() const { return static_cast<ActionId>(actions_.size()); }
 
-  Placement placement_;
+  StageMap stage_map_;
   int rank_;
   bool forward_only_;
   std::map<std::pair<int, Pool>, SlotPool> pools_;

@@ -91,18 +91,18 @@ const char* name_of(Pool pool) noexcept {
   return kNames[static_cast<std::size_t>(pool)];
 }
 
-std::vector<int> Placement::stages_of(int rank) const {
+std::vector<int> StageMap::stages_of(int rank) const {
   std::vector<int> out;
   for (int stage = 0; stage < stages(); ++stage)
     if (rank_of(stage) == rank) out.push_back(stage);
   return out;
 }
 
-bool Placement::beside(int stage, int neighbour, bool here) const {
+bool StageMap::beside(int stage, int neighbour, bool here) const {
   return neighbour >= 0 && neighbour < stages() && (rank_of(neighbour) == rank_of(stage)) == here;
 }
 
-bool Placement::holds(If condition, int stage) const {
+bool StageMap::holds(If condition, int stage) const {
   switch (condition) {
     case If::always:
       return true;

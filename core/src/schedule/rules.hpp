@@ -105,10 +105,10 @@ inline bool is_transfer(Kind kind) noexcept {
 }
 
 /// Which rank has which stage.
-class Placement {
+class StageMap {
  public:
-  Placement() = default;
-  explicit Placement(std::vector<int> stage_rank) : stage_rank_(std::move(stage_rank)) {}
+  StageMap() = default;
+  explicit StageMap(std::vector<int> stage_rank) : stage_rank_(std::move(stage_rank)) {}
 
   int stages() const noexcept { return static_cast<int>(stage_rank_.size()); }
   int rank_of(int stage) const { return stage_rank_.at(static_cast<std::size_t>(stage)); }

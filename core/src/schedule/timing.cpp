@@ -14,8 +14,8 @@ namespace {
 
 class Timing {
  public:
-  Timing(const std::vector<std::vector<Action>>& rows, const Placement& placement)
-      : rows_(rows), placement_(placement), ends_(rows.size()) {}
+  Timing(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map)
+      : rows_(rows), stage_map_(stage_map), ends_(rows.size()) {}
 
   std::vector<std::vector<std::int64_t>> run() {
     for (bool moved = true; moved;) {
@@ -38,7 +38,7 @@ class Timing {
     const Kind kind = kind_of(action.kind);
     std::int64_t start = ends_[rank].empty() ? 0 : ends_[rank].back();
     for (const Need& need : rule(kind).needs) {
-      if (!placement_.holds(need.condition, action.stage)) continue;
+      if (!stage_map_.holds(need.condition, action.stage)) continue;
       const std::optional<std::int64_t> end = end_of(need, action);
       if (!end) return false;
       start = std::max(start, *end);
@@ -66,7 +66,7 @@ class Timing {
   }
 
   const std::vector<std::vector<Action>>& rows_;
-  const Placement& placement_;
+  const StageMap& stage_map_;
   std::vector<std::vector<std::int64_t>> ends_;
   std::map<Key, std::int64_t> ended_;
 };
@@ -74,8 +74,8 @@ class Timing {
 } // namespace
 
 std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<Action>>& rows,
-                                                 const Placement& placement) {
-  return Timing(rows, placement).run();
+                                                 const StageMap& stage_map) {
+  return Timing(rows, stage_map).run();
 }
 
 } // namespace triax::schedule

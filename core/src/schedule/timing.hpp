@@ -12,6 +12,6 @@ namespace triax::schedule {
 
 /// The end of each action, by rank and position, in unit passes: F, I and W take one, B two.
 std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<Action>>& rows,
-                                                 const Placement& placement);
+                                                 const StageMap& stage_map);
 
 } // namespace triax::schedule

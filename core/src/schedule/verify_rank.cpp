@@ -24,7 +24,7 @@ bool backward_kind(Kind kind) {
 
 class RankCheck {
  public:
-  explicit RankCheck(const Program& program) : program_(program), placement_(program.placement()) {}
+  explicit RankCheck(const Program& program) : program_(program), stage_map_(program.stage_map()) {}
 
   std::vector<Support> run() {
     const auto actions = program_.actions();
@@ -86,9 +86,9 @@ class RankCheck {
 
   void check_peer(std::size_t at, const ProgramAction& action) {
     const bool to_after = action.kind == Kind::send_f || action.kind == Kind::recv_b;
-    if (!placement_.holds(to_after ? If::after_elsewhere : If::before_elsewhere, action.stage))
+    if (!stage_map_.holds(to_after ? If::after_elsewhere : If::before_elsewhere, action.stage))
       return refuse(at, "the stage {} it is not on another rank", to_after ? "after" : "before");
-    const int peer = placement_.rank_of(action.stage + (to_after ? 1 : -1));
+    const int peer = stage_map_.rank_of(action.stage + (to_after ? 1 : -1));
     if (peer != action.peer) refuse(at, "it names rank {}, and the stage is on rank {}", action.peer, peer);
   }
 
@@ -103,8 +103,8 @@ class RankCheck {
       };
       demand(Kind::backward_input, !forward_only_);
       demand(Kind::backward_weight, !forward_only_);
-      demand(Kind::send_f, placement_.holds(If::after_elsewhere, action.stage));
-      demand(Kind::send_b, !forward_only_ && placement_.holds(If::before_elsewhere, action.stage));
+      demand(Kind::send_f, stage_map_.holds(If::after_elsewhere, action.stage));
+      demand(Kind::send_b, !forward_only_ && stage_map_.holds(If::before_elsewhere, action.stage));
     }
     if (forward_only_) return;
     for (const int stage : program_.stages())
@@ -118,7 +118,7 @@ class RankCheck {
   void check_needs(std::size_t at, const ProgramAction& action) {
     for (const Need& need : rule(action.kind).needs) {
       const bool everywhere = need.where == Need::Where::everywhere;
-      if (!everywhere && !placement_.holds(need.condition, action.stage)) continue;
+      if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
       const int stage = everywhere ? -1 : stage_of(need, action.stage);
       if (is_transfer(action.kind) && stage != action.stage) continue; // of the other end: verify(programs)
       const auto found = extents_.find({need.kind, stage, everywhere ? -1 : action.microbatch});
@@ -137,7 +137,7 @@ class RankCheck {
       pending_.erase(waited);
     }
     for (const Use& use : rule(action.kind).fills) {
-      if (!placement_.holds(use.condition, action.stage)) continue;
+      if (!stage_map_.holds(use.condition, action.stage)) continue;
       const int slot = (use.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(use.pool)];
       fill(at, {action.stage + use.stage_offset, use.pool, slot}, action);
     }
@@ -193,7 +193,7 @@ class RankCheck {
   }
 
   const Program& program_;
-  const Placement& placement_;
+  const StageMap& stage_map_;
   bool forward_only_ = false;
   std::map<Key, Extent> extents_;
   std::map<std::pair<Kind, int>, int> last_gradient_;

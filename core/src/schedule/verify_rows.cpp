@@ -59,7 +59,7 @@ class RowsCheck {
 
   std::vector<Support> run() {
     if (!shape_fits()) return refusals_;
-    placement_ = Placement(schedule_.stage_rank()[0]);
+    stage_map_ = StageMap(schedule_.stage_rank()[0]);
     for_each_action([this](const Place& place, const Action& action) { note(place, action); });
     if (refusals_.empty()) find_missing();
     if (refusals_.empty()) {
@@ -109,7 +109,7 @@ class RowsCheck {
     return refusals_.empty();
   }
 
-  int rank_of(int stage) const { return placement_.rank_of(stage); }
+  int rank_of(int stage) const { return stage_map_.rank_of(stage); }
 
   void note(const Place& place, const Action& action) {
     if (action.stage < 0 || action.stage >= shape_.stages())
@@ -159,7 +159,7 @@ class RowsCheck {
     const Needed needed = resolved(need, action.stage);
     return part_text(part_of(needed.kind), needed.stage, action.microbatch);
   }
-  bool counts(const Need& need, const Action& action) const { return placement_.holds(need.condition, action.stage); }
+  bool counts(const Need& need, const Action& action) const { return stage_map_.holds(need.condition, action.stage); }
 
   void check_order(const Place& place, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
@@ -215,7 +215,7 @@ class RowsCheck {
 
   const Schedule& schedule_;
   const PipelineShape& shape_;
-  Placement placement_;
+  StageMap stage_map_;
   std::map<std::tuple<int, int, Part>, Place> found_;
   std::vector<Support> refusals_;
 };
