@@ -32,6 +32,19 @@ TEST(Split, EndsGetEmbeddingAndHead) {
   EXPECT_EQ(counts(5, 3, {1, 4, 0}), (std::vector<int>{2, 4, 1}));
 }
 
+TEST(Split, LargestBoundaryIsWhatOneMicrobatchCarries) {
+  test::ToyModel model = test::toy_model();
+  const Layout layout = Layout::ptd(2, 1, 1);
+  const LayerContext context{layout, 0, 2, 5};
+  const auto largest = [&](int stages) {
+    return executor::largest_boundary(model, context, executor::split_layers(model, stages, {}));
+  };
+  EXPECT_EQ(largest(1), 0u);
+  EXPECT_EQ(largest(2), 3u * 2 * 4 * 4); // [s, b, h] in f32
+  model.specs[1].outputs[0].dtype = DType::f64;
+  EXPECT_EQ(largest(2), 3u * 2 * 4 * 8);
+}
+
 TEST(Split, IsRefusedWhereItDoesNotFit) {
   const auto reason = [](int blocks, int stages, const std::vector<std::int64_t>& split) {
     return executor::check_split(with_blocks(blocks), stages, split).reason();

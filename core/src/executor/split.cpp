@@ -21,6 +21,18 @@ std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<
   return out;
 }
 
+std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {
+  std::size_t largest = 0;
+  for (const StageLayers& stage : split) {
+    if (stage.first == 0) continue;
+    const std::unique_ptr<Layer> before = model.layer(stage.first - 1, context);
+    std::size_t bytes = 0;
+    for (const TensorSpec& spec : before->outputs()) bytes += TensorView(nullptr, spec.dtype, spec.shape).bytes();
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
 Support check_split(const Model& model, int stages, std::span<const std::int64_t> split) {
   const int blocks = model.info().blocks;
   if (!split.empty()) {

@@ -20,6 +20,9 @@ struct StageLayers {
 /// to the first stage, what it has after them to the last. `split` must have passed check_split.
 std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split);
 
+/// Bytes that the largest boundary between two stages carries for one microbatch.
+std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
+
 /// Whether every stage gets a layer and the split counts all blocks.
 Support check_split(const Model& model, int stages, std::span<const std::int64_t> split);
 

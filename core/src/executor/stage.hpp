@@ -54,8 +54,6 @@ class Stage {
   /// What a SEND or RECV moves: a tensor for each output of the layer before the boundary, in their order. Valid until
   /// the next call.
   Views boundary(const schedule::ProgramAction& action);
-  /// Bytes that cross the larger of its boundaries with other ranks.
-  std::size_t boundary_bytes() const;
 
  private:
   /// Where a tensor is.

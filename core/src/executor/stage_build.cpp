@@ -132,16 +132,6 @@ void Stage::place_boundaries(RankMemory& memory, const schedule::Slots& slots) {
     }
 }
 
-std::size_t Stage::boundary_bytes() const {
-  const auto bytes = [](const TensorSpec& spec) { return TensorView(nullptr, spec.dtype, spec.shape).bytes(); };
-  std::size_t before = 0, after = 0;
-  if (receives_)
-    for (const int input : arriving_) before += bytes(first_layer().inputs()[static_cast<std::size_t>(input)]);
-  if (sends_)
-    for (const TensorSpec& spec : last_layer().outputs()) after += bytes(spec);
-  return std::max(before, after);
-}
-
 void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots) {
   Held& held = layers_[at];
   Overlay& between = memory.between[at % 2];

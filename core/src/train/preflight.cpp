@@ -82,12 +82,13 @@ class Check {
     const std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
     for (const Support& refusal : wrong) refuse(refusal);
     if (!wrong.empty()) return;
+    const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     for (int pipeline = 0; pipeline < layout_.pipeline(); ++pipeline)
-      for (int tensor = 0; tensor < layout_.tensor(); ++tensor) plan_alike(pipeline, tensor, schedule);
+      for (int tensor = 0; tensor < layout_.tensor(); ++tensor) plan_alike(pipeline, tensor, programs);
   }
 
   /// The ranks of these coordinates hold the same, and the first is planned for all of them.
-  void plan_alike(int pipeline, int tensor, const Schedule& schedule) {
+  void plan_alike(int pipeline, int tensor, const Programs& programs) {
     RankPlan row;
     row.pipeline = pipeline;
     row.tensor = tensor;
@@ -97,7 +98,7 @@ class Check {
     }
     const int rank = row.ranks.front();
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
-    const Preparation prepared(run_, layout_, rank, plugins, schedule);
+    const Preparation prepared(run_, layout_, rank, plugins, programs);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals)
       if (refused_.insert(refusal.reason()).second) refuse(refusal); // ranks of one shape are refused alike

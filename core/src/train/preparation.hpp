@@ -1,12 +1,11 @@
 // What a rank's run is made of before there is memory: programs, and the request for its state. Shared by preflight
 // and the rank itself, so that what is checked is what runs.
 //
-// Threads: the rank's main thread. Ownership: owns programs and state; run, layout and plugins must outlive it.
+// Threads: the rank's main thread. Ownership: owns the state; run, layout, plugins and programs must outlive it.
 // Blocking: computes. Errors: Error listing what was refused.
 #pragma once
 
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "executor/rank_state.hpp"
@@ -18,21 +17,22 @@ namespace triax::train {
 /// All that is wrong with the split and with the rows a scheduler made for this run.
 std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
 
-struct Preparation {
-  /// The schedule must have passed check_schedule.
-  Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
-              const Schedule& schedule);
-  Preparation(const Preparation&) = delete; // the state refers to the programs
-  Preparation& operator=(const Preparation&) = delete;
-
-  schedule::Program training, evaluation;
-  std::unique_ptr<executor::RankState> state;
+/// The programs of all pipeline ranks, proved for the run's communicators.
+struct Programs {
+  std::vector<schedule::Program> training, evaluation;
   bool serial = false; // one of the communicators keeps a single order for all transfers
+};
+/// The schedule must have passed check_schedule. Throws Error with what the proof refuses.
+Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                       const Schedule& schedule);
 
- private:
-  /// Of all pipeline ranks: what this rank runs is what all of them were proved to run.
-  void prove(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-             std::span<const schedule::Program> programs);
+struct Preparation {
+  Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
+              const Programs& programs);
+
+  const schedule::Program& training;
+  const schedule::Program& evaluation;
+  std::unique_ptr<executor::RankState> state;
 };
 
 } // namespace triax::train

@@ -52,7 +52,8 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         layout(ranks),
         options(given),
         plugins(config, ranks, number, given.threads > 0 ? given.threads : available_cores(), log),
-        prepared(config, ranks, number, plugins, schedule_for(config, plugins, given)),
+        programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
+        prepared(config, ranks, number, plugins, programs),
         device(make_device(plugins.kernels())),
         stream(device->make_stream("compute")) {
     if (options.abort) listening.emplace(*options.abort, *this);
@@ -73,7 +74,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
-                                prepared.training, prepared.evaluation, prepared.serial},
+                                prepared.training, prepared.evaluation, programs.serial},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s});
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
@@ -114,6 +115,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   const Layout layout;
   const RankOptions options;
   RankPlugins plugins;
+  const Programs programs;
   Preparation prepared;
   std::unique_ptr<Device> device;
   std::unique_ptr<Stream> stream;
