@@ -1,10 +1,12 @@
 // Ranks as threads of one process: they train alike, leave together, and end together when one fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <mutex>
 
 #include "launch/train_here.hpp"
@@ -56,8 +58,8 @@ class TrainHere : public ::testing::Test {
     run_.keys["train.precision"] = "\"fp64\"";
   }
 
-  std::optional<train::LoopResult> go() {
-    const config::RunConfig config = run_.config();
+  std::optional<train::LoopResult> go() { return go(run_.config()); }
+  std::optional<train::LoopResult> go(const config::RunConfig& config) {
     const train::Placement placement = train::place_here(config);
     const auto ranks = static_cast<std::size_t>(placement.ranks);
     logs_.clear();
@@ -88,6 +90,16 @@ class TrainHere : public ::testing::Test {
     std::vector<std::int64_t> out;
     for (const Steps& of : steps_) out.push_back(of.done);
     return out;
+  }
+  /// In a process of its own that may start two threads: one for signals, one for a rank.
+  [[noreturn]] void go_with_two_threads() {
+    const config::RunConfig config = run_.config();
+    const rlimit three{3, 3};
+    constexpr uid_t kNobodyElse = 54321; // the limit counts the threads of a user, and does not bind root
+    if (::setrlimit(RLIMIT_NPROC, &three) != 0 || ::setuid(kNobodyElse) != 0) ::_exit(2);
+    const bool failed = !go(config);
+    for (const std::string& error : errors()) std::fputs(error.c_str(), stderr);
+    ::_exit(failed ? 1 : 0);
   }
   void fails(int rank, const char* where) {
     run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
@@ -181,6 +193,13 @@ INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
                          [](const auto& of) {
                            return text("{}_on_rank_{}", std::get<1>(of.param), std::get<0>(of.param));
                          });
+
+TEST_F(TrainHere, AThreadThatCannotBeStartedEndsThoseThatWere) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other threads";
+  EXPECT_EXIT(go_with_two_threads(), ::testing::ExitedWithCode(1),
+              "^pipeline 0, data 0, tensor 1: its thread could not be started: Resource temporarily unavailable\n"
+              "  use fewer ranks, or allow this process more threads \\(ulimit -u\\)$");
+}
 
 TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
   steps_[2].ended = [](std::int64_t step) {
