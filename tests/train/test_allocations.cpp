@@ -2,6 +2,8 @@
 // since it counts every call.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "schedule/rows.hpp"
 #include "support/count_allocations.hpp"
 #include "train/tiny_run.hpp"
@@ -60,27 +62,45 @@ TEST(SteadyState, AllocatesNothingWithSplitBackwards) {
   EXPECT_EQ(steady(run, "0F0 0F1 0I0 0F2 0I1 0W0 0F3 0I2 0I3 0W1 0W2 0W3"), kNone);
 }
 
+/// Steps 3 to 6 of one rank.
+std::vector<std::size_t> steady_rank(const config::RunConfig& config, const Layout& layout, int index, Store& store,
+                                     control::AbortFlag& abort) {
+  test::TinySource source;
+  Counter counter;
+  counter.of_step.reserve(8);
+  train::Rank rank(config, layout, index, store, null_log(),
+                   {.training = &source, .held_out = &source, .observer = &counter, .threads = 1, .abort = &abort});
+  try {
+    for (int step = 1; step <= 6; ++step) {
+      rank.step();
+      if (step == 4) rank.evaluate();
+    }
+  } catch (const std::exception& error) {
+    abort.raise(index, error.what()); // before the rank goes, or the others would wait for it
+    throw;
+  }
+  return {counter.of_step.begin() + 2, counter.of_step.end()};
+}
+
 /// Of every rank of a layout, each counting on a thread of its own.
 std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
+  control::AbortFlag abort;
+  const control::AbortFlag::Listening told(abort, store);
   std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   for (int index = 0; index < layout.world(); ++index)
     threads.emplace_back([&, index] {
-      test::TinySource source;
-      Counter counter;
-      counter.of_step.reserve(8);
-      train::Rank rank(config, layout, index, store, null_log(),
-                       {.training = &source, .held_out = &source, .observer = &counter, .threads = 1});
-      for (int step = 1; step <= 6; ++step) {
-        rank.step();
-        if (step == 4) rank.evaluate();
+      try {
+        out[static_cast<std::size_t>(index)] = steady_rank(config, layout, index, store, abort);
+      } catch (const std::exception& error) {
+        abort.raise(index, error.what());
       }
-      out[static_cast<std::size_t>(index)] = {counter.of_step.begin() + 2, counter.of_step.end()};
     });
   for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(abort.reason(), "");
   return out;
 }
 
