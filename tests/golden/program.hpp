@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/golden.hpp"
+
 namespace triax::test {
 
 struct Outcome {
@@ -28,12 +30,6 @@ inline Outcome run(const std::filesystem::path& folder, const std::string& argum
   const int status = ::pclose(pipe);
   out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return out;
-}
-
-inline void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
 }
 
 } // namespace triax::test

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <string>
 
-#include "golden.hpp"
 #include "plugin/loader.hpp"
 #include "scratch.hpp"
+#include "support/golden.hpp"
 #include "triax/scheduler.hpp"
 #include "triax/toolchain.h"
 #include "triax/version.h"
@@ -17,6 +17,11 @@ namespace triax::plugin {
 namespace {
 
 namespace fs = std::filesystem;
+using test::replace_all;
+
+void expect_golden(const std::string& name, const std::string& text) {
+  test::expect_golden(fs::path(GOLDEN) / (name + ".txt"), text + "\n");
+}
 
 /// The error's whole text, what differs from build to build replaced.
 std::string told(const Error& error, const fs::path& folder) {

@@ -42,7 +42,7 @@ TEST_F(Search, TheEnvironmentNamesFoldersThatAreThere) {
   const std::string there = touch("a", "sched-a.so").parent_path().string();
   setenv("TRIAX_PLUGIN_PATH", (there + "::" + there + ":").c_str(), 1);
   EXPECT_TRUE(check_environment());
-  for (const std::string bad : {(scratch_ / "gone").string(), there + "/sched-a.so"}) {
+  for (const std::string& bad : {(scratch_ / "gone").string(), there + "/sched-a.so"}) {
     setenv("TRIAX_PLUGIN_PATH", (there + ":" + bad).c_str(), 1);
     const Support answer = check_environment();
     EXPECT_EQ(answer.reason(), "TRIAX_PLUGIN_PATH names " + bad + ", which is not a folder");

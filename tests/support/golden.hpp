@@ -11,6 +11,13 @@
 
 namespace triax::test {
 
+/// For what differs from run to run.
+inline void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
 inline void expect_golden(const std::filesystem::path& file, const std::string& actual) {
   if (std::getenv("UPDATE_GOLDEN")) {
     write_file(file, actual);
