@@ -3,7 +3,8 @@
 // loss on held-out samples, the gradients of the last step and the weights after it, shard by shard.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
@@ -39,7 +40,7 @@ std::size_t counterpart(const Case& run, std::size_t rank) {
 void expect_same_numbers(const std::vector<double>& one, const std::vector<double>& other, const char* what) {
   ASSERT_EQ(one.size(), other.size());
   for (std::size_t step = 0; step < one.size(); ++step)
-    EXPECT_EQ(std::memcmp(&one[step], &other[step], sizeof(double)), 0)
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(one[step]), std::bit_cast<std::uint64_t>(other[step]))
         << what << " of step " << step + 1 << ": " << text("{}, and {}", one[step], other[step]);
 }
 

@@ -110,6 +110,7 @@ std::vector<KeptRank> train(const Case& run, const Training& training) {
   const control::AbortFlag::Listening told(abort, store);
   std::vector<KeptRank> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
+  threads.reserve(out.size());
   for (int index = 0; index < layout.world(); ++index)
     threads.emplace_back([&, index] {
       try {

@@ -91,6 +91,7 @@ std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
   const control::AbortFlag::Listening told(abort, store);
   std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
+  threads.reserve(out.size());
   for (int index = 0; index < layout.world(); ++index)
     threads.emplace_back([&, index] {
       try {
