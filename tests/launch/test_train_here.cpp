@@ -91,7 +91,7 @@ class TrainHere : public ::testing::Test {
     for (const Steps& of : steps_) out.push_back(of.done);
     return out;
   }
-  /// In a process of its own that may start two threads: one for signals, one for a rank.
+  /// In a process of its own that may start two threads: one for signals, one for a rank (or for a sanitizer).
   [[noreturn]] void go_with_two_threads() {
     const config::RunConfig config = run_.config();
     const rlimit three{3, 3};
@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
 TEST_F(TrainHere, AThreadThatCannotBeStartedEndsThoseThatWere) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other threads";
   EXPECT_EXIT(go_with_two_threads(), ::testing::ExitedWithCode(1),
-              "^pipeline 0, data 0, tensor 1: its thread could not be started: Resource temporarily unavailable\n"
+              "^pipeline 0, data 0, tensor [01]: its thread could not be started: Resource temporarily unavailable\n"
               "  use fewer ranks, or allow this process more threads \\(ulimit -u\\)$");
 }
 
