@@ -1,14 +1,18 @@
 // triax schedule: makes a schedule, proves it and shows it; nothing is trained.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "report/schedule_table.hpp"
 #include "schedule/csv.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/timing.hpp"
 #include "schedule/verify.hpp"
 #include "schedule_source.hpp"
@@ -20,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMaxActions = 1 << 22;    // of each kind: what a step of a run may have
 constexpr std::int64_t kMaxDrawnSlots = 1 << 24; // of all ranks together
 constexpr std::size_t kShownFaults = 20;         // a slip of a scheduler is often the same on every rank
 
@@ -29,6 +32,7 @@ struct Arguments {
   ScheduleFlags flags;
   std::vector<config::Override> overrides;
   std::string format = "table", output;
+  int cap = 0; // 0: none
 };
 
 int refuse(const ScheduleSource& source, const Support& answer) {
@@ -37,9 +41,9 @@ int refuse(const ScheduleSource& source, const Support& answer) {
 }
 
 Support size_of(const PipelineShape& shape) {
-  if (std::int64_t{shape.pipeline} * shape.chunks * shape.microbatches <= kMaxActions) return Support::yes();
+  if (std::int64_t{shape.pipeline} * shape.chunks * shape.microbatches <= schedule::kMostActions) return Support::yes();
   return Support::no("p = {} x v = {} x m = {} is more than {} actions of each kind", shape.pipeline, shape.chunks,
-                     shape.microbatches, kMaxActions)
+                     shape.microbatches, schedule::kMostActions)
       .hint("use smaller sizes");
 }
 
@@ -81,9 +85,22 @@ std::int64_t last_of(const std::vector<std::vector<std::int64_t>>& ends) {
   return last;
 }
 
+/// The rows, then the programs made of them, for communicators that promise the least.
+std::vector<Support> faults_of(const Schedule& schedule, const PipelineShape& shape, std::optional<int> cap) {
+  std::vector<Support> faults = schedule::verify(schedule, shape);
+  if (!faults.empty()) return faults;
+  const schedule::Assumptions least{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                    CommTraits::Post::blocking};
+  faults = schedule::verify(schedule::lower(schedule, shape), {shape, false, cap}, least);
+  std::ranges::move(schedule::verify(schedule::lower_forward_only(schedule, shape), {shape, true}, least),
+                    std::back_inserter(faults));
+  return faults;
+}
+
 int show(const Arguments& arguments, const ScheduleSource& source, const Scheduler& scheduler) {
   const Schedule schedule = scheduler.rows(source.shape);
-  const std::vector<Support> faults = schedule::verify(schedule, source.shape);
+  const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
+  const std::vector<Support> faults = faults_of(schedule, source.shape, cap);
   if (!faults.empty()) return print_faults(source, faults);
   if (arguments.format == "csv") {
     write(schedule::to_csv(schedule), arguments.output);
@@ -165,6 +182,9 @@ void add_result(CLI::App& verb, Arguments& arguments) {
   verb.add_option("--format", arguments.format, "table: drawn in slots of time; csv: the actions, PyTorch's form")
       ->check(CLI::IsMember({"table", "csv"}))
       ->type_name("FORMAT");
+  verb.add_option("--cap", arguments.cap, "refuses ranks that keep more microbatches at once, counted per stage")
+      ->check(CLI::Range(1, 1 << 30))
+      ->type_name("N");
   verb.add_option("--output", arguments.output, "writes there, replacing what is there, instead of stdout")
       ->check(CLI::Validator(names_a_file, {}))
       ->type_name("FILE");

@@ -37,6 +37,27 @@ TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
   EXPECT_EQ(rank.state->parameters().shards().size(), 4u);
 }
 
+// What is sent over an edge is matched by its number, so both ends go through tied parameters in one order.
+TEST(Parameters, EveryRankHasTheModelsOrder) {
+  ToyModel model = toy_model();
+  model.specs[0].params = {toy_param("a", {4}, 1), toy_param("b", {4}, 2)};
+  model.specs[3].params = {toy_param("of b", {4}, 49), toy_param("of a", {4}, 50)};
+  model.tied = {{0, "a", 3, "of a"}, {0, "b", 3, "of b"}};
+  const Layout layout = Layout::ptd(2, 1, 1);
+  std::vector<std::unique_ptr<Layer>> layers;
+  std::vector<executor::Parameters::NumberedLayer> numbered;
+  for (int number = 0; number < 4; ++number) {
+    layers.push_back(model.layer(number, LayerContext{layout, 0, 2, 5}));
+    numbered.push_back({number, layers.back().get(), number / 2});
+  }
+  const executor::Parameters last(numbered, 1, model.tied, {}, 0);
+  std::vector<std::string> names;
+  for (const Parameter& parameter : last.all()) names.push_back(parameter.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"first/a", "first/b", "mid/a"}));
+  EXPECT_EQ(last.all()[0].ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(last.most_on_a_rank(), 4u); // rank 0: a, b and those of brief
+}
+
 TEST(Parameters, TiesThatJoinNothingAreRefused) {
   const auto message = [](const Tie& tie) {
     ToyModel model = toy_model();

@@ -31,11 +31,14 @@ std::vector<Assumptions> all_assumptions() {
 constexpr Assumptions kSerial{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
 constexpr Assumptions kTagged{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
 
+constexpr PipelineShape kShape{2, 1, 4};
+
 /// 1F1B on two ranks, four microbatches.
+Schedule one_f_one_b_rows() {
+  return schedule_of(kShape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"});
+}
 std::vector<Program> one_f_one_b() {
-  const PipelineShape shape{2, 1, 4};
-  return lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"}),
-               shape);
+  return lower(one_f_one_b_rows(), kShape);
 }
 
 struct Mutable {
@@ -82,7 +85,7 @@ std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumpt
   fault(mutated);
   const Program changed = mutated.program();
   programs[rank] = changed;
-  return reasons(verify(programs, assumptions));
+  return reasons(verify(programs, {kShape}, assumptions));
 }
 
 TEST(Proof, LoweredProgramsHoldWhateverABackendPromises) {
@@ -96,8 +99,8 @@ TEST(Proof, LoweredProgramsHoldWhateverABackendPromises) {
   for (const auto& [shape, schedule] : schedules) {
     ASSERT_THAT(reasons(verify(schedule, shape)), ElementsAre());
     for (const Assumptions& assumptions : all_assumptions()) {
-      EXPECT_THAT(reasons(verify(lower(schedule, shape), assumptions)), ElementsAre());
-      EXPECT_THAT(reasons(verify(lower_forward_only(schedule, shape), assumptions)), ElementsAre());
+      EXPECT_THAT(reasons(verify(lower(schedule, shape), {shape}, assumptions)), ElementsAre());
+      EXPECT_THAT(reasons(verify(lower_forward_only(schedule, shape), {shape, true}, assumptions)), ElementsAre());
     }
   }
 }
@@ -152,9 +155,9 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   std::vector<Program> programs = one_f_one_b();
   in_place(programs);
   Assumptions assumptions{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::blocking};
-  EXPECT_THAT(reasons(verify(programs, assumptions)), ElementsAre(HasSubstr("would wait for ever")));
+  EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait for ever")));
   assumptions.send = CommTraits::Send::buffered;
-  EXPECT_THAT(reasons(verify(programs, assumptions)), ElementsAre());
+  EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
 }
 
 TEST(Proof, ATransferThatIsMissingOrTwiceIsRefused) {
@@ -176,28 +179,65 @@ TEST(Proof, AMissingWaitIsAHazard) {
                                     "not wait for it")));
 }
 
+TEST(Proof, WhatAllRanksLeaveOutIsMissing) {
+  PipelineShape more = kShape;
+  ++more.microbatches;
+  EXPECT_THAT(reasons(verify(one_f_one_b(), {more}, kTagged)),
+              ::testing::IsSupersetOf({"rank 0: 0F4 is missing", "rank 1: 1F4 is missing", "rank 1: 1W4 is missing"}));
+  EXPECT_THAT(reasons(verify(lower_forward_only(one_f_one_b_rows(), kShape), {kShape}, kTagged)),
+              ::testing::IsSupersetOf(
+                  {"rank 0: 0I0 is missing", "rank 1: 1REDUCE_GRAD is missing", "rank 1: OPT_STEP is missing"}));
+  EXPECT_THAT(reasons(verify(one_f_one_b(), {kShape, true}, kTagged)),
+              ::testing::Contains(HasSubstr("0B0: an evaluation runs forwards alone")));
+  EXPECT_THAT(reasons(verify(std::vector<Program>{}, {kShape}, kTagged)),
+              ElementsAre("there are programs of 0 ranks, and p = 2"));
+}
+
+TEST(Proof, AnActionWithoutItsSlotIsRefused) {
+  const auto without = [](const std::string& label, Pool pool) {
+    return [=](Mutable& program) { program.actions[program.at(label)].own[static_cast<std::size_t>(pool)] = -1; };
+  };
+  EXPECT_THAT(
+      with_fault(1, kTagged, without("1F1", Pool::input_f)),
+      ::testing::Contains(HasSubstr("1F1: it reads slot -1 of pool input_f, which does not hold its microbatch")));
+  EXPECT_THAT(with_fault(0, kTagged, without("0B1", Pool::gradient)),
+              ::testing::Contains(HasSubstr("0B1: it reads slot -1 of pool gradient")));
+  EXPECT_THAT(with_fault(1, kTagged, without("1RECV_F1", Pool::input_i)),
+              ::testing::Contains(HasSubstr("1RECV_F1: it has no slot of pool input_i to fill")));
+}
+
+TEST(Proof, OnlyComputingWaitsAndOnlyForTransfers) {
+  EXPECT_THAT(
+      with_fault(0, kTagged,
+                 [](Mutable& program) {
+                   program.actions[program.at("0SEND_F1")].waits = {static_cast<ActionId>(program.at("0SEND_F0"))};
+                 }),
+      ::testing::Contains(HasSubstr("0SEND_F1: it is posted, and cannot wait")));
+  EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0F1")].waits = {0}; }),
+              ::testing::Contains(HasSubstr("0F1: it waits for 0F0, which is no transfer")));
+}
+
 TEST(Proof, GradientsAscend) {
   const PipelineShape shape{1, 1, 2};
   Program program = lower(schedule_of(shape, {0}, {"0F0 0F1 0I0 0I1 0W0 0W1"}), shape).front();
   Mutable changed(program);
   changed.move("0W1", changed.at("0W0"));
-  EXPECT_THAT(reasons(verify(std::vector<Program>{changed.program()}, kTagged)),
+  EXPECT_THAT(reasons(verify(std::vector<Program>{changed.program()}, {shape}, kTagged)),
               ::testing::Contains(HasSubstr("0W0: the weight gradient of microbatch 1 came before")));
 }
 
 TEST(Proof, TheCapCountsMicrobatchesOverStages) {
   const std::vector<Program> programs = one_f_one_b();
-  EXPECT_EQ(peak_in_flight(programs[0]), 2);
-  EXPECT_EQ(peak_in_flight(programs[1]), 1);
-  EXPECT_THAT(reasons(verify(programs, kTagged, 2)), ElementsAre());
-  EXPECT_THAT(reasons(verify(programs, kTagged, 1)),
-              ElementsAre("rank 0 keeps 2 microbatches at once, over its stages: the cap is 1"));
+  EXPECT_THAT(reasons(verify(programs, {kShape, false, 2}, kTagged)), ElementsAre());
+  EXPECT_THAT(reasons(verify(programs, {kShape, false, 1}, kTagged)),
+              ::testing::Contains(std::string("rank 0, position 2, 0F1: it is one more than the 1 microbatches that a "
+                                              "rank may keep, counted per stage")));
 }
 
 TEST(Proof, WrongRanksAreRefused) {
   std::vector<Program> programs = one_f_one_b();
   std::swap(programs[0], programs[1]);
-  EXPECT_THAT(reasons(verify(programs, kTagged)), ElementsAre("program 0 is that of rank 1"));
+  EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)), ElementsAre("program 0 is that of rank 1"));
   EXPECT_THAT(
       with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F0")].peer = 0; }),
       ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, and the stage is on rank 1")));

@@ -146,7 +146,7 @@ TEST(ScheduleVerb, WhatIsTooLargeIsRefusedBeforeItFillsTheMemory) {
   const Outcome actions = schedule("--scheduler sched-gpipe --pipeline 65536 --microbatches 65536");
   EXPECT_EQ(actions.status, 2);
   EXPECT_EQ(actions.text,
-            "p = 65536 x v = 1 x m = 65536 is more than 4194304 actions of each kind\n  use smaller sizes\n");
+            "p = 65536 x v = 1 x m = 65536 is more than 262144 actions of each kind\n  use smaller sizes\n");
   const Outcome slots = schedule("--scheduler sched-gpipe --pipeline 2400 --microbatches 1");
   EXPECT_EQ(slots.status, 2);
   EXPECT_EQ(slots.text,

@@ -6,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "schedule/rows.hpp"
 #include "train/tiny_run.hpp"
 
 namespace triax {
@@ -21,7 +22,8 @@ struct RankTrace {
   std::map<std::string, std::vector<std::byte>> weights; // by name
 };
 
-std::vector<RankTrace> train_ranks(const TinyRun& run, int steps) {
+/// `rows`, where given, in place of the scheduler's.
+std::vector<RankTrace> train_ranks(const TinyRun& run, int steps, const Schedule* rows = nullptr) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
@@ -34,7 +36,7 @@ std::vector<RankTrace> train_ranks(const TinyRun& run, int steps) {
       try {
         test::TinySource source;
         train::Rank rank(config, layout, index, store, null_log(),
-                         {.training = &source, .held_out = &source, .threads = 1});
+                         {.training = &source, .held_out = &source, .schedule = rows, .threads = 1});
         out[at] = {test::train(rank, steps), rank.traffic(), rank.evaluate().loss, {}};
         for (const train::RankParameter& parameter : rank.parameters())
           test::append(out[at].weights[parameter.name], parameter.master);
@@ -109,6 +111,30 @@ TEST(Ranks, PipelineParallelismChangesNoBit) {
     }
     expect_same_weights(one, many);
   }
+}
+
+// A V: the first and the last stage on one rank, and the two between them on the other. So a rank hands over to itself,
+// has both accumulators of the tied embedding, and sends both ways; backwards are split and late.
+TEST(Ranks, AVShapedStageMapChangesNoBit) {
+  TinyRun run;
+  run.keys["model.layers"] = "4";
+  const std::vector<RankTrace> one = train_ranks(run, 4);
+  run.keys["parallel.pipeline"] = "2";
+  run.keys["parallel.chunks"] = "2";
+  const PipelineShape shape{2, 2, 4};
+  const Schedule rows =
+      test::schedule_of(shape, {0, 1, 1, 0},
+                        {"0F0 0F1 3F0 3I0 3W0 0F2 3F1 3B1 0I0 0W0 0F3 3F2 3I2 0I1 3F3 3W2 3B3 0W1 0B2 0I3 0W3",
+                         "1F0 2F0 1F1 2F1 2I0 1I0 2W0 1F2 2F2 2B1 1W0 1B1 1F3 2F3 2I2 2W2 1B2 2B3 1B3"});
+  const std::vector<RankTrace> vee = train_ranks(run, 4, &rows);
+  for (const RankTrace& rank : vee) {
+    EXPECT_EQ(rank.trace.losses, one[0].trace.losses);
+    EXPECT_EQ(rank.trace.norms, one[0].trace.norms);
+    EXPECT_EQ(rank.held_out, one[0].held_out);
+  }
+  expect_same_weights(one, vee);
+  EXPECT_EQ(vee[0].weights.count("embedding/tokens.weight"), 1u);
+  EXPECT_EQ(vee[1].weights.count("embedding/tokens.weight"), 0u);
 }
 
 /// Gives no data to step 2 until it is let go.

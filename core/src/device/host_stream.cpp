@@ -8,8 +8,14 @@
 
 namespace triax::device {
 
+namespace {
+
+constexpr std::size_t kRoom = 1024; // items: a gradient reduction of 500 layers, two each
+
+} // namespace
+
 HostStream::HostStream(std::string name, Device& device, std::vector<HostStream*>& streams)
-    : name_(std::move(name)), device_(device), streams_(streams), ring_(64) {
+    : name_(std::move(name)), device_(device), streams_(streams), ring_(kRoom) {
   streams_.push_back(this);
 }
 

@@ -60,7 +60,7 @@ class HostStream final : public Stream {
   Device& device_;
   std::vector<HostStream*>& streams_;
   Marks marks_;
-  std::vector<Item> ring_; // a power of two; grows when full, so not in the steady state
+  std::vector<Item> ring_; // grows when full; begins larger than what a step leaves waiting
   std::size_t head_ = 0, count_ = 0;
   bool advancing_ = false, failed_ = false;
   std::atomic<ActionId> current_{kNoAction};

@@ -7,7 +7,6 @@
 
 namespace triax::executor {
 
-using schedule::Kind;
 using schedule::ProgramAction;
 
 Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs, bool serial)
@@ -35,7 +34,7 @@ Stream* Lanes::make_stream(const std::string& name) {
 }
 
 Lanes::Edge Lanes::edge_of(const ProgramAction& action) {
-  return {action.peer, action.kind == Kind::send_f || action.kind == Kind::send_b};
+  return {action.peer, schedule::sends(action.kind)};
 }
 
 void Lanes::send_or_receive(const ProgramAction& action, ActionId id, Views views, Stream& compute) {

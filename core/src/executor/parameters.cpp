@@ -35,6 +35,9 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int here, std::spa
     TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie joins layer {} to layer {}: the first comes before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, ties);
+  for (Family& family : families_)
+    for (const int rank : family.ranks)
+      if (family.index.try_emplace(rank, counts_[rank]).second) ++counts_[rank];
   parameters_.resize(counts_[here_]);
   for (std::size_t family = 0; family < families_.size(); ++family) {
     const Family& of = families_[family];
@@ -68,7 +71,6 @@ void Parameters::add(const NumberedLayer& numbered, std::span<const Tie> ties) {
       families_.push_back({text("{}/{}", numbered.layer->name(), spec.name), &spec, {}, {}});
     Family& family = families_[side.family];
     family.ranks.push_back(numbered.rank);
-    if (family.index.try_emplace(numbered.rank, counts_[numbered.rank]).second) ++counts_[numbered.rank];
     of.specs.push_back(&spec);
     of.sides.push_back(side);
   }

@@ -57,7 +57,8 @@ class Parameters {
 
   void place(RankMemory& memory);
 
-  /// In the order of the model: every norm and every optimizer step goes through them in this order.
+  /// In the order of the model, a tied one at the place of its first layer, wherever that is: every norm and every
+  /// optimizer step goes through them in this order.
   std::vector<Parameter>& all() { return parameters_; }
   const std::vector<Parameter>& all() const { return parameters_; }
   /// Of all pipeline ranks, in the order of the model; tied ones once.

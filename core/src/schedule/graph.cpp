@@ -55,8 +55,7 @@ void Graph::add_queues(const Program& program) {
   for (std::size_t at = 0; at < program.actions().size(); ++at) {
     const ProgramAction& action = program.actions()[at];
     if (!is_transfer(action.kind)) continue;
-    const bool sends = action.kind == Kind::send_f || action.kind == Kind::send_b;
-    const auto queue = serial ? std::pair(-1, false) : std::pair(action.peer, sends);
+    const auto queue = serial ? std::pair(-1, false) : std::pair(action.peer, sends(action.kind));
     const auto [entry, first] = last.try_emplace(queue, id_of(at));
     if (!first) after(start(program.rank(), id_of(at)), end(program.rank(), entry->second));
     entry->second = id_of(at);
@@ -65,20 +64,19 @@ void Graph::add_queues(const Program& program) {
 
 void Graph::add_matches() {
   using Key = std::tuple<Kind, int, int>; // of the send
-  std::map<Key, Place> sends;
+  std::map<Key, Place> begun;
   const auto each = [this](auto visit) {
     for (const Program& program : programs_)
       for (std::size_t at = 0; at < program.actions().size(); ++at)
         visit(Place{program.rank(), id_of(at)}, program.actions()[at]);
   };
   each([&](const Place& place, const ProgramAction& action) {
-    if (action.kind == Kind::send_f || action.kind == Kind::send_b)
-      sends[{action.kind, action.stage, action.microbatch}] = place;
+    if (sends(action.kind)) begun[{action.kind, action.stage, action.microbatch}] = place;
   });
   each([&](const Place& place, const ProgramAction& action) {
-    if (action.kind != Kind::recv_f && action.kind != Kind::recv_b) return;
+    if (!receives(action.kind)) return;
     const Need& need = rule(action.kind).needs.front();
-    const Place& send = sends.at({need.kind, stage_of(need, action.stage), action.microbatch});
+    const Place& send = begun.at({need.kind, stage_of(need, action.stage), action.microbatch});
     after(end(place.rank, place.action), start(send.rank, send.action));
     if (assumptions_.send == CommTraits::Send::rendezvous)
       after(end(send.rank, send.action), start(place.rank, place.action));

@@ -9,11 +9,15 @@
 // deadlock; verify() proves it again from the programs alone.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "schedule/program.hpp"
 
 namespace triax::schedule {
+
+/// Of each kind in a step, over all ranks: more is a slip, and would take minutes to prove.
+inline constexpr std::int64_t kMostActions = 1 << 18;
 
 /// One step of training: REDUCE_GRAD right after a stage's last backward; REDUCE_TIED, NORM and OPT_STEP at the end.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape);

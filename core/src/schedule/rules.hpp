@@ -103,6 +103,12 @@ inline bool runs_layers(Kind kind) noexcept {
 inline bool is_transfer(Kind kind) noexcept {
   return rule(kind).stream == StreamClass::transfer;
 }
+inline bool sends(Kind kind) noexcept {
+  return kind == Kind::send_f || kind == Kind::send_b;
+}
+inline bool receives(Kind kind) noexcept {
+  return kind == Kind::recv_f || kind == Kind::recv_b;
+}
 
 /// Which rank has which stage.
 class StageMap {
@@ -114,6 +120,7 @@ class StageMap {
   int rank_of(int stage) const { return stage_rank_.at(static_cast<std::size_t>(stage)); }
   std::vector<int> stages_of(int rank) const; // ascending
   bool holds(If condition, int stage) const;
+  bool operator==(const StageMap&) const = default;
 
  private:
   bool beside(int stage, int neighbour, bool here) const;

@@ -29,14 +29,16 @@ struct Assumptions {
 /// The least that any of these backends promises for transfers of up to `largest` bytes.
 Assumptions assume(std::span<const CommTraits> backends, std::size_t largest);
 
+/// What the programs are to do.
+struct Purpose {
+  PipelineShape shape;
+  bool forward_only = false;
+  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may keep at once, counted per stage
+};
+
 /// Over the programs of all pipeline ranks: nothing missing and nothing twice; what each action needs comes before it;
 /// gradients in ascending order of microbatches; a slot is free when it is filled, full when it is read, and no
-/// transfer touches it still; both ends of an edge in one order; and nothing waits in a circle (graph.hpp). `cap`: the
-/// most microbatches that a rank may keep, over its stages. Empty: proved.
-std::vector<Support> verify(std::span<const Program> programs, const Assumptions& assumptions,
-                            std::optional<int> cap = std::nullopt);
-
-/// The most forwards that a rank has kept at once: microbatches, counted per stage.
-int peak_in_flight(const Program& program);
+/// transfer touches it still; both ends of an edge in one order; nothing waits in a circle (graph.hpp). Empty: proved.
+std::vector<Support> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
 
 } // namespace triax::schedule

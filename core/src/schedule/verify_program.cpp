@@ -1,9 +1,6 @@
 // Verification of the programs of all ranks: what each does alone, what they do on their edges, and that nothing waits
 // in a circle; all from the rule table.
 #include <algorithm>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include "schedule/graph.hpp"
 #include "schedule/verify_rank.hpp"
@@ -12,26 +9,20 @@ namespace triax::schedule {
 
 namespace {
 
-bool sends(Kind kind) {
-  return kind == Kind::send_f || kind == Kind::send_b;
-}
-bool receives(Kind kind) {
-  return kind == Kind::recv_f || kind == Kind::recv_b;
-}
-
 class ProgramsCheck {
  public:
-  ProgramsCheck(std::span<const Program> programs, const Assumptions& assumptions, std::optional<int> cap)
-      : programs_(programs), assumptions_(assumptions), cap_(cap) {}
+  ProgramsCheck(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions)
+      : programs_(programs), purpose_(purpose), assumptions_(assumptions) {}
 
   std::vector<Support> run() {
     for (std::size_t rank = 0; rank < programs_.size(); ++rank)
       if (programs_[rank].rank() != static_cast<int>(rank))
         return {Support::no("program {} is that of rank {}", rank, programs_[rank].rank())};
-    for (const Program& program : programs_) std::ranges::move(verify_rank(program), std::back_inserter(refusals_));
-    if (refusals_.empty()) check_same_microbatches();
+    check_stage_maps();
+    if (!refusals_.empty()) return std::move(refusals_);
+    for (const Program& program : programs_)
+      std::ranges::move(verify_rank(program, purpose_), std::back_inserter(refusals_));
     if (refusals_.empty()) check_edges();
-    if (cap_) check_cap();
     if (refusals_.empty()) check_circle();
     return std::move(refusals_);
   }
@@ -41,22 +32,14 @@ class ProgramsCheck {
     return text("rank {}, position {}, {}", rank, at, programs_[static_cast<std::size_t>(rank)].label(at));
   }
 
-  /// A rank alone cannot know that it has all microbatches.
-  void check_same_microbatches() {
-    std::set<int> all;
-    std::map<std::pair<int, int>, bool> forwards; // stage, microbatch
+  void check_stage_maps() {
+    if (static_cast<int>(programs_.size()) != purpose_.shape.pipeline)
+      refusals_.push_back(
+          Support::no("there are programs of {} ranks, and p = {}", programs_.size(), purpose_.shape.pipeline));
     for (const Program& program : programs_)
-      for (const ProgramAction& action : program.actions())
-        if (action.kind == Kind::forward) {
-          all.insert(action.microbatch);
-          forwards[{action.stage, action.microbatch}] = true;
-        }
-    for (const Program& program : programs_)
-      for (const int stage : program.stages())
-        for (const int microbatch : all)
-          if (!forwards.contains({stage, microbatch}))
-            refusals_.push_back(
-                Support::no("rank {}: {} is missing", program.rank(), action_text(Kind::forward, stage, microbatch)));
+      if (program.stage_map() != programs_[0].stage_map() || program.stage_map().stages() != purpose_.shape.stages())
+        refusals_.push_back(
+            Support::no("rank {}: its program has other stages, or places them otherwise", program.rank()));
   }
 
   /// The actions on the directed edge between two ranks, on one of its ends.
@@ -100,13 +83,6 @@ class ProgramsCheck {
       refusals_.push_back(Support::no("{}: rank {} does not send it", place(to, received[sent.size()]), from));
   }
 
-  void check_cap() {
-    for (const Program& program : programs_)
-      if (const int peak = peak_in_flight(program); peak > *cap_)
-        refusals_.push_back(Support::no("rank {} keeps {} microbatches at once, over its stages: the cap is {}",
-                                        program.rank(), peak, *cap_));
-  }
-
   void check_circle() {
     const std::vector<Graph::Place> circle = Graph(programs_, assumptions_).circle();
     if (circle.empty()) return;
@@ -134,8 +110,8 @@ class ProgramsCheck {
   }
 
   std::span<const Program> programs_;
+  const Purpose& purpose_;
   Assumptions assumptions_;
-  std::optional<int> cap_;
   std::vector<Support> refusals_;
 };
 
@@ -152,8 +128,8 @@ Assumptions assume(std::span<const CommTraits> backends, std::size_t largest) {
   return out;
 }
 
-std::vector<Support> verify(std::span<const Program> programs, const Assumptions& assumptions, std::optional<int> cap) {
-  return ProgramsCheck(programs, assumptions, cap).run();
+std::vector<Support> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions) {
+  return ProgramsCheck(programs, purpose, assumptions).run();
 }
 
 } // namespace triax::schedule

@@ -6,8 +6,6 @@
 #include <set>
 #include <tuple>
 
-#include "schedule/verify.hpp"
-
 namespace triax::schedule {
 
 namespace {
@@ -18,22 +16,24 @@ struct Extent {
   int count = 0;
 };
 
-bool backward_kind(Kind kind) {
-  return kind == Kind::backward || kind == Kind::backward_input || kind == Kind::backward_weight;
+bool serves_forward(Kind kind) {
+  return kind == Kind::forward || kind == Kind::send_f || kind == Kind::recv_f;
 }
 
 class RankCheck {
  public:
-  explicit RankCheck(const Program& program) : program_(program), stage_map_(program.stage_map()) {}
+  RankCheck(const Program& program, const Purpose& purpose)
+      : program_(program), stage_map_(program.stage_map()), purpose_(purpose) {}
 
   std::vector<Support> run() {
     const auto actions = program_.actions();
-    forward_only_ = std::ranges::none_of(actions, [](const auto& of) { return backward_kind(of.kind); });
     for (std::size_t at = 0; at < actions.size(); ++at) note(at, actions[at]);
     if (refusals_.empty()) check_complete();
     for (std::size_t at = 0; at < actions.size(); ++at) {
       check_needs(at, actions[at]);
+      check_waits(at, actions[at]);
       check_slots(at, actions[at]);
+      check_cap(at, actions[at]);
     }
     check_end();
     return std::move(refusals_);
@@ -53,6 +53,10 @@ class RankCheck {
     const bool of_stage = rule(action.kind).scope != Scope::rank;
     if (of_stage && std::ranges::find(program_.stages(), action.stage) == program_.stages().end())
       return refuse(at, "stage {} is not on this rank", action.stage);
+    if (of_stage && action.microbatch >= purpose_.shape.microbatches)
+      return refuse(at, "there is no microbatch {}: the last is {}", action.microbatch,
+                    purpose_.shape.microbatches - 1);
+    if (purpose_.forward_only && !serves_forward(action.kind)) return refuse(at, "an evaluation runs forwards alone");
     if (action.kind == Kind::backward) {
       note_as(Kind::backward_input, at, action);
       note_as(Kind::backward_weight, at, action);
@@ -94,25 +98,22 @@ class RankCheck {
 
   /// Every forward has a whole backward, and what a neighbour on another rank waits for is sent.
   void check_complete() {
-    for (const ProgramAction& action : program_.actions()) {
-      if (action.kind != Kind::forward) continue;
-      const auto demand = [&](Kind kind, bool holds) {
-        if (!holds || extents_.contains({kind, action.stage, action.microbatch})) return;
-        refusals_.push_back(
-            Support::no("rank {}: {} is missing", program_.rank(), action_text(kind, action.stage, action.microbatch)));
-      };
-      demand(Kind::backward_input, !forward_only_);
-      demand(Kind::backward_weight, !forward_only_);
-      demand(Kind::send_f, stage_map_.holds(If::after_elsewhere, action.stage));
-      demand(Kind::send_b, !forward_only_ && stage_map_.holds(If::before_elsewhere, action.stage));
+    for (const int stage : program_.stages()) {
+      for (int microbatch = 0; microbatch < purpose_.shape.microbatches; ++microbatch) {
+        demand(Kind::forward, stage, microbatch);
+        if (stage_map_.holds(If::after_elsewhere, stage)) demand(Kind::send_f, stage, microbatch);
+        if (purpose_.forward_only) continue;
+        demand(Kind::backward_input, stage, microbatch);
+        demand(Kind::backward_weight, stage, microbatch);
+        if (stage_map_.holds(If::before_elsewhere, stage)) demand(Kind::send_b, stage, microbatch);
+      }
+      if (!purpose_.forward_only) demand(Kind::reduce_grad, stage, -1);
     }
-    if (forward_only_) return;
-    for (const int stage : program_.stages())
-      if (!extents_.contains({Kind::reduce_grad, stage, -1}))
-        refusals_.push_back(
-            Support::no("rank {}: {} is missing", program_.rank(), action_text(Kind::reduce_grad, stage, -1)));
-    if (!extents_.contains({Kind::opt_step, -1, -1}))
-      refusals_.push_back(Support::no("rank {}: the program has backwards and no OPT_STEP", program_.rank()));
+    if (!purpose_.forward_only) demand(Kind::opt_step, -1, -1);
+  }
+  void demand(Kind kind, int stage, int microbatch) {
+    if (!extents_.contains({kind, stage, microbatch}))
+      refusals_.push_back(Support::no("rank {}: {} is missing", program_.rank(), action_text(kind, stage, microbatch)));
   }
 
   void check_needs(std::size_t at, const ProgramAction& action) {
@@ -131,11 +132,34 @@ class RankCheck {
     }
   }
 
-  void check_slots(std::size_t at, const ProgramAction& action) {
+  /// The executor makes compute actions wait, for transfers posted before.
+  void check_waits(std::size_t at, const ProgramAction& action) {
+    if (is_transfer(action.kind) && !action.waits.empty()) refuse(at, "it is posted, and cannot wait");
     for (const ActionId waited : action.waits) {
-      if (waited >= at) refuse(at, "it waits for position {}, which comes later", waited);
+      if (waited >= at) {
+        refuse(at, "it waits for position {}, which comes later", waited);
+      } else if (!is_transfer(program_.actions()[waited].kind)) {
+        refuse(at, "it waits for {}, which is no transfer", program_.label(waited));
+      }
       pending_.erase(waited);
     }
+  }
+
+  /// Whether something fills the pool of this stage; the pipeline's ends lack a neighbour.
+  bool there(Pool pool, int stage) const {
+    switch (pool) {
+      case Pool::input_f:
+      case Pool::input_i:
+      case Pool::input_w:
+        return stage > 0;
+      case Pool::gradient:
+        return stage + 1 < stage_map_.stages();
+      default:
+        return true;
+    }
+  }
+
+  void check_slots(std::size_t at, const ProgramAction& action) {
     for (const Use& use : rule(action.kind).fills) {
       if (!stage_map_.holds(use.condition, action.stage)) continue;
       const int slot = (use.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(use.pool)];
@@ -143,9 +167,9 @@ class RankCheck {
     }
     for (const Pool pool : rule(action.kind).reads) {
       const int slot = action.own[static_cast<std::size_t>(pool)];
-      if (slot >= 0) read(at, {action.stage, pool, slot}, action);
+      if (slot >= 0 || there(pool, action.stage)) read(at, {action.stage, pool, slot}, action);
     }
-    for (const Pool pool : frees(action.kind, forward_only_))
+    for (const Pool pool : frees(action.kind, purpose_.forward_only))
       held_.erase({action.stage, pool, action.own[static_cast<std::size_t>(pool)]});
     if (is_transfer(action.kind)) pending_.insert(static_cast<ActionId>(at));
     check_joined(at, action);
@@ -185,6 +209,14 @@ class RankCheck {
     refuse(at, "it does not wait for {}, which was posted before", program_.label(*pending_.begin()));
   }
 
+  void check_cap(std::size_t at, const ProgramAction& action) {
+    if (action.kind == Kind::backward || action.kind == Kind::backward_weight) --kept_;
+    if (action.kind != Kind::forward || purpose_.forward_only) return;
+    ++kept_;
+    if (purpose_.cap && kept_ == *purpose_.cap + 1)
+      refuse(at, "it is one more than the {} microbatches that a rank may keep, counted per stage", *purpose_.cap);
+  }
+
   void check_end() {
     for (const auto& [slot, microbatch] : held_)
       refusals_.push_back(Support::no("rank {}, stage {}: pool {}, slot {} still holds microbatch {} at the end",
@@ -194,7 +226,8 @@ class RankCheck {
 
   const Program& program_;
   const StageMap& stage_map_;
-  bool forward_only_ = false;
+  const Purpose& purpose_;
+  int kept_ = 0;
   std::map<Key, Extent> extents_;
   std::map<std::pair<Kind, int>, int> last_gradient_;
   std::map<SlotKey, int> held_;
@@ -205,17 +238,8 @@ class RankCheck {
 
 } // namespace
 
-std::vector<Support> verify_rank(const Program& program) {
-  return RankCheck(program).run();
-}
-
-int peak_in_flight(const Program& program) {
-  int now = 0, peak = 0;
-  for (const ProgramAction& action : program.actions()) {
-    if (action.kind == Kind::forward) peak = std::max(peak, ++now);
-    if (action.kind == Kind::backward || action.kind == Kind::backward_weight) --now;
-  }
-  return peak;
+std::vector<Support> verify_rank(const Program& program, const Purpose& purpose) {
+  return RankCheck(program, purpose).run();
 }
 
 } // namespace triax::schedule

@@ -5,12 +5,12 @@
 
 #include <vector>
 
-#include "schedule/program.hpp"
-#include "triax/error.hpp"
+#include "schedule/verify.hpp"
 
 namespace triax::schedule {
 
-/// Nothing twice, nothing missing, needs met, gradients ascending, slots and waits right. Empty: proved.
-std::vector<Support> verify_rank(const Program& program);
+/// Nothing twice, nothing missing, needs met, gradients ascending, slots and waits right, within the cap. Empty:
+/// proved.
+std::vector<Support> verify_rank(const Program& program, const Purpose& purpose);
 
 } // namespace triax::schedule

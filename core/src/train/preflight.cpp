@@ -4,7 +4,7 @@
 #include <set>
 
 #include "data/dataset.hpp"
-#include "schedule/verify.hpp"
+#include "schedule/lower.hpp"
 #include "train/preparation.hpp"
 
 namespace triax::train {
@@ -12,7 +12,6 @@ namespace triax::train {
 namespace {
 
 constexpr std::int64_t kMaxWorld = 1 << 20;
-constexpr std::int64_t kMaxActions = 1 << 22; // of each kind; a row of more is a slip, and would fill the memory
 
 class Check {
  public:
@@ -71,11 +70,11 @@ class Check {
 
   void plan_ranks() {
     const std::int64_t stages = std::int64_t{run_.parallel.pipeline} * run_.parallel.chunks;
-    if (stages * run_.microbatches() > kMaxActions) {
+    if (stages * run_.microbatches() > schedule::kMostActions) {
       return refuse(
           Support::no("batch.global = {} makes {} microbatches of batch.micro = {} on each of {} stages: more "
                       "than {} actions in a step",
-                      run_.batch.global, run_.microbatches(), run_.batch.micro, stages, kMaxActions)
+                      run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMostActions)
               .hint("use a larger batch.micro or a smaller batch.global"));
     }
     const Schedule schedule = plugins_->scheduler().rows(pipeline_shape(run_));

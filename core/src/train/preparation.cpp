@@ -38,8 +38,9 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
   const PipelineShape shape = pipeline_shape(run);
   Programs out{schedule::lower(schedule, shape), schedule::lower_forward_only(schedule, shape),
                assumptions.order == CommTraits::Order::serial};
-  for (const std::vector<schedule::Program>* programs : {&out.training, &out.evaluation})
-    for (const Support& wrong : schedule::verify(*programs, assumptions))
+  for (const bool forward_only : {false, true})
+    for (const Support& wrong :
+         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, assumptions))
       throw Error(text("the lowered program does not hold: {}", wrong.reason()), run.schedule.name);
   return out;
 }

@@ -53,9 +53,9 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         options(given),
         plugins(config, ranks, number, given.threads > 0 ? given.threads : available_cores(), log),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
-        prepared(config, ranks, number, plugins, programs),
-        device(make_device(plugins.kernels())),
-        stream(device->make_stream("compute")) {
+        prepared(config, ranks, number, plugins, programs) {
+    device = make_device(plugins.kernels());
+    stream = device->make_stream("compute");
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
       start(number, store);
@@ -114,10 +114,10 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   const config::RunConfig& run;
   const Layout layout;
   const RankOptions options;
+  std::unique_ptr<Device> device; // outlives plugins and memory
   RankPlugins plugins;
   const Programs programs;
   Preparation prepared;
-  std::unique_ptr<Device> device;
   std::unique_ptr<Stream> stream;
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;

@@ -18,6 +18,11 @@ bool Call::advance() noexcept {
   return true;
 }
 
+void Call::dropped() noexcept {
+  hub_.leave_early(member_);
+  forget_queue();
+}
+
 void Call::forget_queue() noexcept {
   queued_ = false;
   const std::shared_ptr<void> last = std::move(pool_); // may be the last reference to the pool that holds this

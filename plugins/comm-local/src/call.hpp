@@ -16,7 +16,8 @@ class Call : public HostTask {
   Call(Hub& hub, int member) : hub_(hub), member_(member) {}
 
   bool advance() noexcept final;
-  void dropped() noexcept final { forget_queue(); }
+  /// Its stream goes before it is complete: the group ends, and nobody reads this member's buffers when this returns.
+  void dropped() noexcept final;
   /// Fails the event once no member touches another's memory; true when it has fired. After an abort only.
   bool fail_when_quiet() noexcept;
   bool queued() const noexcept { return queued_; }

@@ -1,5 +1,7 @@
 #include "hub.hpp"
 
+#include <sched.h>
+
 namespace comm_local {
 
 std::string to_text(const Signature& signature) {
@@ -36,6 +38,11 @@ void Hub::abort(std::string_view why) noexcept {
     reason_.clear();
   }
   aborted_.store(true, std::memory_order_seq_cst);
+}
+
+void Hub::leave_early(int member) noexcept {
+  abort(text("rank {} left group {} before its calls were complete", rank(member), id_));
+  while (!quiet()) sched_yield(); // a peer in the middle of a copy; it starts no other
 }
 
 bool Hub::quiet() const noexcept {

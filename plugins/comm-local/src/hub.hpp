@@ -103,6 +103,8 @@ class Hub {
   bool arrived(int member) noexcept { return at(member).present.load(std::memory_order_acquire); }
   /// A member that leaves posts no more: whoever still waits for it is told so.
   void leave(int member) noexcept { at(member).left.store(true, std::memory_order_release); }
+  /// With calls that are not complete: aborts, and waits until no member touches another's memory.
+  void leave_early(int member) noexcept;
   bool left(int member) noexcept { return at(member).left.load(std::memory_order_acquire); }
   std::atomic<std::uint64_t>& barriers(int member) noexcept { return at(member).barriers; }
 

@@ -210,6 +210,30 @@ TEST(Leaving, AStreamMayOutliveACommunicatorWithPendingCalls) {
   });
 }
 
+// Streams may go before communicators, and memory after both: a peer must not take what has been published from it.
+TEST(Leaving, AStreamThatGoesWithAPublishedSendEndsTheGroup) {
+  run_ranks(2, [](Rank& rank) {
+    const std::unique_ptr<Communicator> comm =
+        rank.backend().join(rank.layout().group(rank.index(), "tensor"), rank.store(), Rank::deadline());
+    if (rank.index() == 0) {
+      const std::unique_ptr<Memory> memory = rank.device().allocate(64, MemoryKind::device);
+      const Transfer send{Direction::send, 1, 0, {memory->data(), DType::f32, {4}}};
+      std::unique_ptr<Stream> stream = rank.device().make_stream("short");
+      comm->exchange({&send, 1}, *stream);
+      rank.device().progress(); // published
+      stream.reset();
+      rank.store().set("gone", "");
+    } else {
+      const TensorView view = rank.tensor(DType::f32, {4});
+      const Transfer receive{Direction::receive, 0, 0, view};
+      rank.store().get("gone", Rank::deadline());
+      const Work work = comm->exchange({&receive, 1}, rank.stream());
+      EXPECT_THAT(error_of([&] { rank.wait(work); }),
+                  HasSubstr("rank 0 left group tensor.0 before its calls were complete"));
+    }
+  });
+}
+
 TEST(Barrier, TheDeadlineNamesWhoIsMissing) {
   run_ranks(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
