@@ -1,7 +1,7 @@
 // sched-interleaved: one forward, one backward over several model chunks per rank (Narayanan et al., SC'21, section
 // 2.2.2; the order is Megatron-LM's).
-// Bubble over ideal (p-1)/(v*m), a v-th of 1F1B's, at v times the transfers; in flight on rank i: 2(p-1-i) + (v-1)p + 1
-// chunks.
+// Bubble over ideal (p-1)/(v*m), a v-th of 1F1B's, at v times the transfers; in flight on rank i:
+// min(m*v, 2(p-1-i) + (v-1)p + 1) chunks.
 #include <algorithm>
 #include <cstdint>
 #include <triax/plugin.hpp>
