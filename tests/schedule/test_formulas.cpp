@@ -8,6 +8,7 @@
 #include <map>
 
 #include "schedule/csv.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/timing.hpp"
 #include "schedule/verify.hpp"
 #include "support/loaded_scheduler.hpp"
@@ -16,6 +17,7 @@ namespace {
 using namespace triax;
 
 constexpr int kMaxPipeline = 16, kMaxMicrobatches = 64, kMaxChunks = 4;
+constexpr int kMaxProved = 192; // passes of a step whose programs are proved as well
 
 /// Time of one stage's forward and backward.
 struct Costs {
@@ -130,6 +132,17 @@ class Formulas : public ::testing::TestWithParam<int> {
       }
     }
     EXPECT_EQ(engine_span(schedule), Clock(schedule, shape, {1, 2}).run().span);
+    if (shape.stages() * shape.microbatches <= kMaxProved) check_programs(schedule, shape);
+  }
+
+  /// For backends that promise the least.
+  void check_programs(const Schedule& schedule, const PipelineShape& shape) {
+    const schedule::Assumptions least{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                      CommTraits::Post::blocking};
+    for (const Support& fault : schedule::verify(schedule::lower(schedule, shape), {shape}, least))
+      ADD_FAILURE() << fault.reason();
+    for (const Support& fault : schedule::verify(schedule::lower_forward_only(schedule, shape), {shape, true}, least))
+      ADD_FAILURE() << fault.reason();
   }
 };
 
@@ -170,7 +183,12 @@ TEST_P(Formulas, Interleaved) {
 /// there are that many passes: from m = 2p on.
 TEST_P(Formulas, InterleavingHoldsThePublishedShareMore) {
   const int p = GetParam();
-  for (int v = 2; v <= kMaxChunks; ++v) EXPECT_EQ(interleaved_in_flight({p, v, 2 * p}, 0), p * v + p - 1);
+  const test::LoadedScheduler scheduler("sched-interleaved");
+  for (int v = 2; v <= kMaxChunks; ++v) {
+    const PipelineShape shape{p, v, 2 * p};
+    const Schedule schedule = scheduler->rows(shape);
+    EXPECT_EQ(Clock(schedule, shape, {1, 2}).run().in_flight[0], p * v + p - 1);
+  }
 }
 
 TEST_P(Formulas, ShapesAreAcceptedOrRefusedByTheirRules) {
