@@ -40,6 +40,10 @@ class Lowering {
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
     std::ranges::sort(transfers_, {}, &Transfer::order);
+    of_rank_.resize(rows_.size());
+    for (const Transfer& transfer : transfers_)
+      for (const int stage : {transfer.from_stage, transfer.to_stage})
+        of_rank_[static_cast<std::size_t>(stage_map_.rank_of(stage))].push_back(&transfer);
   }
 
   std::vector<Program> run() const {
@@ -63,9 +67,10 @@ class Lowering {
     RankLowering program(stage_map_, rank, forward_only_);
     const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
     const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
-    auto transfer = transfers_.begin();
+    const std::vector<const Transfer*>& transfers = of_rank_[static_cast<std::size_t>(rank)];
+    auto transfer = transfers.begin();
     const auto post_until = [&](std::int64_t time) { // what is produced before `time`
-      for (; transfer != transfers_.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
+      for (; transfer != transfers.end() && (*transfer)->time < time; ++transfer) post(program, **transfer, rank);
     };
     std::map<int, int> backwards; // by stage
     for (std::size_t at = 0; at < row.size(); ++at) {
@@ -76,7 +81,7 @@ class Lowering {
       post_until(ends[at] + 1); // its own gradient leaves first: somebody waits for it
       program.add_ending(Kind::reduce_grad, action.stage);
     }
-    for (; transfer != transfers_.end(); ++transfer) post(program, *transfer, rank);
+    for (; transfer != transfers.end(); ++transfer) post(program, **transfer, rank);
     if (!forward_only_)
       for (const Kind kind : {Kind::reduce_tied, Kind::norm, Kind::opt_step}) program.add_ending(kind);
     return program.finish();
@@ -93,7 +98,8 @@ class Lowering {
   Rows rows_;
   std::vector<std::vector<std::int64_t>> ends_;
   bool forward_only_;
-  std::vector<Transfer> transfers_; // the global order
+  std::vector<Transfer> transfers_;                   // the global order
+  std::vector<std::vector<const Transfer*>> of_rank_; // what each rank sends and receives of it
 };
 
 Rows rows_of(const Schedule& schedule, bool forward_only) {

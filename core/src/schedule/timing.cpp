@@ -1,4 +1,4 @@
-// Goes round the ranks; each goes on as far as what it needs has an end.
+// Goes up and down the ranks; each goes on as far as what it needs has an end.
 #include "schedule/timing.hpp"
 
 #include <algorithm>
@@ -20,8 +20,10 @@ class Timing {
   std::vector<std::vector<std::int64_t>> run() {
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::size_t rank = 0; rank < rows_.size(); ++rank)
+      for (std::size_t turn = 0; turn < 2 * rows_.size(); ++turn) { // up with the forwards, down with the backwards
+        const std::size_t rank = turn < rows_.size() ? turn : 2 * rows_.size() - 1 - turn;
         while (ends_[rank].size() < rows_[rank].size() && step(rank)) moved = true;
+      }
     }
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       TRIAX_REQUIRE(ends_[rank].size() == rows_[rank].size(), "rank {} never gets past position {}", rank,

@@ -1,6 +1,8 @@
 // Verification of the programs of all ranks: what each does alone, what they do on their edges, and that nothing waits
 // in a circle; all from the rule table.
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "schedule/graph.hpp"
 #include "schedule/verify_rank.hpp"
@@ -42,15 +44,10 @@ class ProgramsCheck {
             Support::no("rank {}: its program has other stages, or places them otherwise", program.rank()));
   }
 
-  /// The actions on the directed edge between two ranks, on one of its ends.
-  std::vector<ActionId> on_edge(int rank, int peer, bool sending) const {
-    std::vector<ActionId> out;
-    const auto actions = programs_[static_cast<std::size_t>(rank)].actions();
-    for (std::size_t at = 0; at < actions.size(); ++at)
-      if (actions[at].peer == peer && (sending ? sends(actions[at].kind) : receives(actions[at].kind)))
-        out.push_back(static_cast<ActionId>(at));
-    return out;
-  }
+  /// What is sent and received on a directed edge, in the order of its ends.
+  struct Edge {
+    std::vector<ActionId> sent, received;
+  };
 
   const ProgramAction& action(int rank, ActionId at) const {
     return programs_[static_cast<std::size_t>(rank)].actions()[at];
@@ -62,13 +59,17 @@ class ProgramsCheck {
   }
 
   void check_edges() {
-    const int ranks = static_cast<int>(programs_.size());
-    for (int from = 0; from < ranks; ++from)
-      for (int to = 0; to < ranks; ++to)
-        if (from != to) check_edge(from, to);
+    std::map<std::pair<int, int>, Edge> edges; // from, to
+    for (const Program& program : programs_)
+      for (std::size_t at = 0; at < program.actions().size(); ++at) {
+        const ProgramAction& action = program.actions()[at];
+        const auto id = static_cast<ActionId>(at);
+        if (sends(action.kind)) edges[{program.rank(), action.peer}].sent.push_back(id);
+        if (receives(action.kind)) edges[{action.peer, program.rank()}].received.push_back(id);
+      }
+    for (const auto& [ends, edge] : edges) check_edge(ends.first, ends.second, edge.sent, edge.received);
   }
-  void check_edge(int from, int to) {
-    const std::vector<ActionId> sent = on_edge(from, to, true), received = on_edge(to, from, false);
+  void check_edge(int from, int to, const std::vector<ActionId>& sent, const std::vector<ActionId>& received) {
     for (std::size_t k = 0; k < std::min(sent.size(), received.size()); ++k) {
       if (match(action(from, sent[k]), action(to, received[k]))) continue;
       refusals_.push_back(

@@ -196,7 +196,8 @@ class RowsCheck {
     };
     for (bool moved = true; moved;) {
       moved = false;
-      for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      for (int turn = 0; turn < 2 * schedule_.ranks(); ++turn) { // up with the forwards, down with the backwards
+        const int rank = turn < schedule_.ranks() ? turn : 2 * schedule_.ranks() - 1 - turn;
         std::size_t& position = at[static_cast<std::size_t>(rank)];
         const std::vector<Action>& row = schedule_.row(rank);
         for (; position < row.size() && !waits_for(row[position]); ++position) moved = true;

@@ -8,10 +8,8 @@ namespace triax::train {
 
 std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
-  std::vector<Support> out = schedule::verify(schedule, shape);
-  if (const Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split)
-    out.push_back(split);
-  return out;
+  if (Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split) return {split};
+  return schedule::verify(schedule, shape);
 }
 
 namespace {
