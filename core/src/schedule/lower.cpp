@@ -48,6 +48,7 @@ class Lowering {
 
   std::vector<Program> run() const {
     std::vector<Program> programs;
+    programs.reserve(rows_.size());
     for (int rank = 0; rank < shape_.pipeline; ++rank) programs.push_back(lower_rank(rank));
     return programs;
   }
