@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "plugin/asking.hpp"
 #include "report/schedule_table.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/lower.hpp"
@@ -97,8 +98,7 @@ std::vector<Support> faults_of(const Schedule& schedule, const PipelineShape& sh
   return faults;
 }
 
-int show(const Arguments& arguments, const ScheduleSource& source, const Scheduler& scheduler) {
-  const Schedule schedule = scheduler.rows(source.shape);
+int show(const Arguments& arguments, const ScheduleSource& source, const Schedule& schedule) {
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
   const std::vector<Support> faults = faults_of(schedule, source.shape, cap);
   if (!faults.empty()) return print_faults(source, faults);
@@ -122,15 +122,18 @@ int run(const Arguments& arguments, bool has_run) {
   if (!source.refusals.empty()) return kRefused;
   if (const Support answer = size_of(source.shape); !answer) return refuse(source, answer);
   const PluginContext context{source.scheduler.options, null_log(), source.layout};
-  plugin::Instance<Scheduler> scheduler(nullptr, nullptr);
+  const std::string& name = source.scheduler.name;
+  Schedule schedule;
   try {
-    scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
-    if (const Support answer = scheduler->supports(source.shape); !answer) return refuse(source, answer);
-  } catch (const Error& error) { // no rows have been asked for
+    const auto scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
+    const Support answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
+    if (!answer) return refuse(source, answer);
+    schedule = plugin::asking(name, "rows", [&] { return scheduler->rows(source.shape); });
+  } catch (const Error& error) { // there is nothing to prove
     print_refusals({{error.what()}});
     return kRefused;
   }
-  return show(arguments, source, *scheduler);
+  return show(arguments, source, schedule);
 }
 
 std::string names_a_file(const std::string& file) {
@@ -169,7 +172,7 @@ void add_source(CLI::App& verb, Arguments& arguments) {
   verb.add_option("RUN.toml", arguments.file, "the run whose schedule is shown");
   add_overrides(verb, arguments.overrides);
   verb.add_option("--scheduler", flags.scheduler, "instead of a run: a scheduler")->type_name("NAME");
-  size("--pipeline", flags.shape.pipeline, 65536, "p: pipeline ranks");
+  size("--pipeline", flags.shape.pipeline, schedule::kMostRanks, "p: pipeline ranks");
   size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches of a step");
   size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank; 1 unless given");
   verb.add_option("--path", flags.folders, "a folder to look for the scheduler in first")

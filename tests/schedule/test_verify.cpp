@@ -132,6 +132,14 @@ TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
               ::testing::Contains("the schedule has 1 rows for parallel.pipeline = 2"));
 }
 
+TEST(VerifyRows, RefusesAKindThatIsNone) {
+  const PipelineShape shape{1, 1, 1};
+  Schedule rows = schedule_of(shape, {0}, {"0F0 0B0"});
+  rows.row(0)[1].kind = static_cast<ComputeKind>(9);
+  EXPECT_THAT(reasons(schedule::verify(rows, shape)),
+              ElementsAre("rank 0, position 1: an action of kind 9, which is none of F, B, I, W"));
+}
+
 using schedule::Program;
 
 std::vector<std::string> judged(const Program& program, int microbatches) {

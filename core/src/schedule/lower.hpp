@@ -18,6 +18,8 @@ namespace triax::schedule {
 
 /// Of each kind in a step, over all ranks: more is a slip, and would take minutes to prove.
 inline constexpr std::int64_t kMostActions = 1 << 18;
+/// Of a pipeline: every program carries the whole stage map.
+inline constexpr int kMostRanks = 4096;
 
 /// One step of training: REDUCE_GRAD right after a stage's last backward; REDUCE_TIED, NORM and OPT_STEP at the end.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape);

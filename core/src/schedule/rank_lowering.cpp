@@ -7,32 +7,36 @@
 namespace triax::schedule {
 
 std::int32_t SlotPool::take(int microbatch) {
-  const auto free = std::ranges::find(holders_, kFree);
-  const auto slot = free - holders_.begin();
-  if (free == holders_.end()) {
-    holders_.push_back(microbatch);
+  std::int32_t slot = size_;
+  if (free_.empty()) {
+    ++size_;
   } else {
-    *free = microbatch;
+    slot = *free_.begin();
+    free_.erase(free_.begin());
   }
-  return static_cast<std::int32_t>(slot);
+  held_[microbatch] = slot;
+  return slot;
 }
 
 std::int32_t SlotPool::find(int microbatch) const {
-  const auto found = std::ranges::find(holders_, microbatch);
-  return static_cast<std::int32_t>(found == holders_.end() ? -1 : found - holders_.begin());
+  const auto found = held_.find(microbatch);
+  return found == held_.end() ? -1 : found->second;
 }
 
-void SlotPool::replace(int from, int to) {
-  std::ranges::replace(holders_, from, to);
-}
 void SlotPool::release(int microbatch) {
-  replace(microbatch, kFree);
+  const auto found = held_.find(microbatch);
+  if (found == held_.end()) return;
+  free_.insert(found->second);
+  held_.erase(found);
 }
 void SlotPool::cool(int microbatch) {
-  replace(microbatch, kCooling);
+  const auto found = held_.find(microbatch);
+  cooling_.push_back(found->second);
+  held_.erase(found);
 }
 void SlotPool::thaw() {
-  replace(kCooling, kFree);
+  free_.insert(cooling_.begin(), cooling_.end());
+  cooling_.clear();
 }
 
 RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only)
@@ -48,8 +52,10 @@ void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
     if (stage_map_.holds(use.condition, stage)) fill(action, use);
   for (const Pool pool : rule(kind).reads) read(action, pool);
   for (const Pool pool : frees(kind, forward_only_)) free(action, pool);
-  if (runs_layers(kind))
-    for (auto& [key, pool] : pools_) pool.thaw();
+  if (runs_layers(kind)) {
+    for (SlotPool* pool : cooling_) pool->thaw();
+    cooling_.clear();
+  }
   push(std::move(action));
 }
 
@@ -90,6 +96,7 @@ void RankLowering::free(const ProgramAction& action, Pool pool) {
   SlotPool& slots = pool_of(action.stage, pool);
   if (is_transfer(action.kind)) {
     slots.cool(action.microbatch);
+    cooling_.push_back(&slots);
   } else {
     slots.release(action.microbatch);
   }

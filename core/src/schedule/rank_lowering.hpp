@@ -22,12 +22,13 @@ class SlotPool {
   /// For a slot that a transfer still reads: it is free only after the next compute action, which so need not wait.
   void cool(int microbatch);
   void thaw();
-  std::int32_t size() const { return static_cast<std::int32_t>(holders_.size()); }
+  std::int32_t size() const { return size_; }
 
  private:
-  static constexpr int kFree = -1, kCooling = -2;
-  void replace(int from, int to);
-  std::vector<int> holders_; // microbatch by slot
+  std::int32_t size_ = 0;
+  std::map<int, std::int32_t> held_; // by microbatch
+  std::set<std::int32_t> free_;
+  std::vector<std::int32_t> cooling_;
 };
 
 class RankLowering {
@@ -55,6 +56,7 @@ class RankLowering {
   int rank_;
   bool forward_only_;
   std::map<std::pair<int, Pool>, SlotPool> pools_;
+  std::vector<SlotPool*> cooling_;          // pools with slots that cool
   std::map<SlotKey, ActionId> in_transfer_; // the transfer that last filled or read a slot, until waited for
   std::set<ActionId> open_;                 // transfers that nobody has waited for
   std::vector<ProgramAction> actions_;

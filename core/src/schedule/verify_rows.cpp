@@ -112,6 +112,11 @@ class RowsCheck {
   int rank_of(int stage) const { return stage_map_.rank_of(stage); }
 
   void note(const Place& place, const Action& action) {
+    if (action.kind > ComputeKind::backward_weight) { // has no text
+      refusals_.push_back(Support::no("rank {}, position {}: an action of kind {}, which is none of F, B, I, W",
+                                      place.rank, place.position, static_cast<int>(action.kind)));
+      return;
+    }
     if (action.stage < 0 || action.stage >= shape_.stages())
       return refuse(place, action, "there is no stage {}: the last is {}", action.stage, shape_.stages() - 1);
     if (action.microbatch < 0 || action.microbatch >= shape_.microbatches)

@@ -1,6 +1,10 @@
 // Making a rank's plugin objects and asking them.
 #include "train/plugins.hpp"
 
+#include <set>
+
+#include "plugin/asking.hpp"
+
 namespace triax::train {
 
 namespace {
@@ -62,16 +66,26 @@ Support RankPlugins::comm_supports(const std::string& table, const Layout& layou
   return backend.supports(request);
 }
 
+Schedule RankPlugins::rows() const {
+  return plugin::asking(run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); });
+}
+
 std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement& placement) const {
   std::vector<Support> out;
+  std::set<std::string> asked; // tables: axes may share a backend
   const auto ask = [&out](Support answer) {
     if (!answer) out.push_back(std::move(answer));
   };
-  ask(model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout));
-  ask(kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}));
-  ask(optimizer_->supports({run_.train.master}));
-  ask(scheduler_->supports(pipeline_shape(run_)));
-  for (const auto& [table, backend] : backends_) ask(comm_supports(table, layout, placement));
+  const auto supports = [&ask](const std::string& plugin, auto call) { ask(plugin::asking(plugin, "supports", call)); };
+  supports(run_.model.name, [&] {
+    return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout);
+  });
+  supports(run_.kernels.name, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
+  supports(run_.optimizer.name, [&] { return optimizer_->supports({run_.train.master}); });
+  supports(run_.schedule.name, [&] { return scheduler_->supports(pipeline_shape(run_)); });
+  for (const auto& [axis, choice] : run_.comm)
+    if (asked.insert(choice.table).second)
+      supports(choice.name, [&, &table = choice.table] { return comm_supports(table, layout, placement); });
   if (kernels_->device_kind() != DeviceKind::host)
     ask(Support::no("kernels.plugin \"{}\" computes on a {} device: this version trains on the host", run_.kernels.name,
                     name_of(kernels_->device_kind()))

@@ -24,7 +24,8 @@ class RankPlugins {
   RankPlugins(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log);
 
   Model& model() const { return *model_; }
-  Scheduler& scheduler() const { return *scheduler_; }
+  /// What the scheduler makes of this run's shape, unverified. Throws Error naming it if it throws.
+  Schedule rows() const;
   KernelSet& kernels() const { return *kernels_; }
   Optimizer& optimizer() const { return *optimizer_; }
   /// The backend that serves an axis; axes that share a table share the object.

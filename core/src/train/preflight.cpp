@@ -1,6 +1,7 @@
 // Asks everything that can be asked before a run starts.
 #include "train/preflight.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "data/dataset.hpp"
@@ -12,6 +13,7 @@ namespace triax::train {
 namespace {
 
 constexpr std::int64_t kMaxWorld = 1 << 20;
+constexpr std::size_t kShownFaults = 20; // a slip of a scheduler is often the same on every rank
 
 class Check {
  public:
@@ -77,9 +79,14 @@ class Check {
                       run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMostActions)
               .hint("use a larger batch.micro or a smaller batch.global"));
     }
-    const Schedule schedule = plugins_->scheduler().rows(pipeline_shape(run_));
+    if (layout_.pipeline() > schedule::kMostRanks)
+      return refuse(Support::no("parallel.pipeline = {} is more than {}", layout_.pipeline(), schedule::kMostRanks)
+                        .hint("use more parallel.tensor or parallel.data"));
+    const Schedule schedule = plugins_->rows();
     const std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
-    for (const Support& refusal : wrong) refuse(refusal);
+    for (std::size_t at = 0; at < std::min(wrong.size(), kShownFaults); ++at) refuse(wrong[at]);
+    if (wrong.size() > kShownFaults)
+      refuse(Support::no("{}: ... and {} more", run_.schedule.name, wrong.size() - kShownFaults));
     if (!wrong.empty()) return;
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     for (int pipeline = 0; pipeline < layout_.pipeline(); ++pipeline)

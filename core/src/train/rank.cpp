@@ -36,7 +36,7 @@ std::unique_ptr<Device> make_device(const KernelSet& kernels) {
 }
 
 Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, const RankOptions& options) {
-  Schedule schedule = options.schedule ? *options.schedule : plugins.scheduler().rows(pipeline_shape(run));
+  Schedule schedule = options.schedule ? *options.schedule : plugins.rows();
   for (const Support& wrong : check_schedule(run, plugins.model(), schedule))
     throw Error(wrong.reason(), run.schedule.name, wrong.hint());
   return schedule;

@@ -1,0 +1,29 @@
+// Whatever a plugin's function throws is an Error that names both.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "plugin/asking.hpp"
+
+namespace triax::plugin {
+namespace {
+
+template <class Thrown>
+std::string told(const Thrown& thrown) {
+  try {
+    asking("sched-mine", "rows", [&]() -> int { throw thrown; });
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Asking, TellsWhoThrewAndWhat) {
+  EXPECT_EQ(asking("sched-mine", "rows", [] { return 3; }), 3);
+  EXPECT_EQ(told(Error("no rows", "stage 2", "use fewer")), "sched-mine, rows(), stage 2: no rows\n  use fewer");
+  EXPECT_EQ(told(std::runtime_error("boom")), "sched-mine, rows(): an exception: boom");
+  EXPECT_EQ(told(7), "sched-mine, rows(): an exception that is no std::exception");
+}
+
+} // namespace
+} // namespace triax::plugin
