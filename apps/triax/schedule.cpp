@@ -73,13 +73,6 @@ void write(const std::string& result, const std::string& file) {
   if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
 }
 
-std::vector<std::vector<std::int64_t>> unit_ends(const Schedule& schedule) {
-  std::vector<std::vector<Action>> rows;
-  rows.reserve(static_cast<std::size_t>(schedule.ranks()));
-  for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
-  return schedule::end_times(rows, schedule::StageMap(schedule.stage_rank()[0]));
-}
-
 std::int64_t last_of(const std::vector<std::vector<std::int64_t>>& ends) {
   std::int64_t last = 0;
   for (const auto& row : ends) last = row.empty() ? last : std::max(last, row.back());
@@ -106,7 +99,7 @@ int show(const Arguments& arguments, const ScheduleSource& source, const Schedul
     write(schedule::to_csv(schedule), arguments.output);
     return kDone;
   }
-  const std::vector<std::vector<std::int64_t>> ends = unit_ends(schedule);
+  const std::vector<std::vector<std::int64_t>> ends = schedule::end_times(schedule);
   const std::int64_t slots = last_of(ends);
   if (slots * schedule.ranks() > kMaxDrawnSlots)
     return refuse(source, Support::no("a table of {} ranks and {} slots is too large to read", schedule.ranks(), slots)

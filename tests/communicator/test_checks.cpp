@@ -4,13 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "support/error_of.hpp"
 #include "triax/communicator.hpp"
 
 namespace triax {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using triax::testing::error_of;
 
 /// Writes down what comes through the checks.
 class Recording final : public Communicator {
@@ -45,19 +47,10 @@ class Recording final : public Communicator {
   }
 };
 
-class Checks : public testing::Test {
+class Checks : public ::testing::Test {
  protected:
   TensorView floats(std::int64_t elements) { return {memory, DType::f32, {elements}}; }
   TensorView elsewhere(std::int64_t elements) { return {memory + 100, DType::f32, {elements}}; }
-  template <class Call>
-  std::string error_of(Call call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
 
   float memory[200] = {};
   std::unique_ptr<Device> device = make_host_device();

@@ -8,6 +8,7 @@
 
 #include "data/dataset.hpp"
 #include "data/megatron_files.hpp"
+#include "support/error_of.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -16,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace triax::test;
+using triax::testing::error_of;
 
 std::vector<std::int32_t> all_tokens(const TokenFile& file) {
   std::vector<std::int32_t> out(static_cast<std::size_t>(file.tokens()));
@@ -213,14 +215,6 @@ TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
   std::vector<std::int32_t> sample(100);
   file.read(4'900, sample); // what is left is read
   EXPECT_EQ(sample.back(), 3);
-  const auto error_of = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "(no error)";
-  };
   EXPECT_EQ(error_of([&] { file.read(4'950, sample); }),
             (folder / "d.bin").string() +
                 ": is 10000 bytes long, and was 80000 when it was opened: bytes 9900 to 10100 are not there\n"

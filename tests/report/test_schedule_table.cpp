@@ -11,9 +11,7 @@ using test::schedule_of;
 
 std::string drawn(const PipelineShape& shape, std::vector<int> stage_rank, const std::vector<std::string>& rows) {
   const Schedule schedule = schedule_of(shape, std::move(stage_rank), rows);
-  std::vector<std::vector<Action>> actions;
-  for (int rank = 0; rank < schedule.ranks(); ++rank) actions.push_back(schedule.row(rank));
-  return report::schedule_table(schedule, schedule::end_times(actions, schedule::StageMap(schedule.stage_rank()[0])));
+  return report::schedule_table(schedule, schedule::end_times(schedule));
 }
 
 TEST(ScheduleTable, ABoxIsAsLongAsItsSlots) {

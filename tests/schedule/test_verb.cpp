@@ -133,6 +133,15 @@ TEST(ScheduleVerb, ManyFaultsAreCounted) {
   EXPECT_THAT(told.text, testing::EndsWith("\n... and 76 more\n")); // I and W of 48 microbatches
 }
 
+TEST(ScheduleVerb, TheCapIsWhatARankMayKeep) {
+  const std::string shape = "--scheduler sched-1f1b --pipeline 4 --microbatches 8 ";
+  EXPECT_EQ(schedule(shape + "--cap 4").status, 0);
+  const Outcome told = schedule(shape + "--cap 3", "2>&1 >/dev/null");
+  EXPECT_EQ(told.status, 1);
+  EXPECT_THAT(told.text, HasSubstr("--scheduler: sched-1f1b: rank 0, position 6, 0F3: it is one more than the 3 "
+                                   "microbatches that a rank may keep, counted per stage\n"));
+}
+
 TEST(ScheduleVerb, WhatASchedulerThrowsIsTold) {
   const Outcome refused = schedule(std::string(kFaulty) + "--set schedule.fault=refuse");
   EXPECT_EQ(refused.status, 2);

@@ -116,6 +116,15 @@ bool StageMap::holds(If condition, int stage) const {
   return beside(stage, stage + 1, condition == If::after_here);
 }
 
+Computing computing_of(Need need, int stage) noexcept {
+  stage = stage_of(need, stage);
+  while (is_transfer(need.kind)) {
+    need = rule(need.kind).needs.front();
+    stage = stage_of(need, stage);
+  }
+  return {need.kind, stage};
+}
+
 std::span<const Pool> frees(Kind kind, bool forward_only) noexcept {
   if (kind == Kind::forward && forward_only) return kForwardOnlyFrees;
   return rule(kind).frees;

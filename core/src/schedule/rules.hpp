@@ -132,6 +132,13 @@ inline int stage_of(const Need& need, int stage) noexcept {
   return stage + (need.where == Need::Where::stage_after ? 1 : 0) - (need.where == Need::Where::stage_before ? 1 : 0);
 }
 
+/// What a need leads to through transfers, which rows do not have: computing, and its stage.
+struct Computing {
+  Kind kind;
+  int stage;
+};
+Computing computing_of(Need need, int stage) noexcept;
+
 /// A forward without a backward keeps nothing: it frees what backwards would.
 std::span<const Pool> frees(Kind kind, bool forward_only) noexcept;
 

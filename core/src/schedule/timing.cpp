@@ -56,14 +56,10 @@ class Timing {
     return true;
   }
 
-  /// Of the computing that a need leads to, through transfers, which take no time.
-  std::optional<std::int64_t> end_of(Need need, const Action& action) const {
-    int stage = stage_of(need, action.stage);
-    while (is_transfer(need.kind)) {
-      need = rule(need.kind).needs.front();
-      stage = stage_of(need, stage);
-    }
-    const auto found = ended_.find({need.kind, stage, action.microbatch});
+  /// Of the computing that a need leads to: transfers take no time.
+  std::optional<std::int64_t> end_of(const Need& need, const Action& action) const {
+    const Computing needed = computing_of(need, action.stage);
+    const auto found = ended_.find({needed.kind, needed.stage, action.microbatch});
     return found == ended_.end() ? std::nullopt : std::optional(found->second);
   }
 
@@ -78,6 +74,13 @@ class Timing {
 std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<Action>>& rows,
                                                  const StageMap& stage_map) {
   return Timing(rows, stage_map).run();
+}
+
+std::vector<std::vector<std::int64_t>> end_times(const Schedule& schedule) {
+  std::vector<std::vector<Action>> rows;
+  rows.reserve(static_cast<std::size_t>(schedule.ranks()));
+  for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
+  return end_times(rows, StageMap(schedule.stage_rank().at(0)));
 }
 
 } // namespace triax::schedule

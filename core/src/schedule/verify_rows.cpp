@@ -143,25 +143,12 @@ class RowsCheck {
                                             part_text(part, stage, microbatch), words(part), stage, microbatch));
   }
 
-  /// What a need leads to among the rows: the computing at the far end of a transfer, which rows do not have.
-  struct Needed {
-    Kind kind;
-    int stage;
-  };
-  static Needed resolved(Need need, int stage) {
-    stage = stage_of(need, stage);
-    while (is_transfer(need.kind)) {
-      need = rule(need.kind).needs.front();
-      stage = stage_of(need, stage);
-    }
-    return {need.kind, stage};
-  }
   Place place_of(const Need& need, const Action& action) const {
-    const Needed needed = resolved(need, action.stage);
+    const Computing needed = computing_of(need, action.stage);
     return found_.at({needed.stage, action.microbatch, part_of(needed.kind)});
   }
   static std::string need_text(const Need& need, const Action& action) {
-    const Needed needed = resolved(need, action.stage);
+    const Computing needed = computing_of(need, action.stage);
     return part_text(part_of(needed.kind), needed.stage, action.microbatch);
   }
   bool counts(const Need& need, const Action& action) const { return stage_map_.holds(need.condition, action.stage); }

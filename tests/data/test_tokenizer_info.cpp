@@ -1,0 +1,53 @@
+// The tokenizer file beside the data: what is wrong with it, and how to make it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/dataset.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace triax::test;
+
+std::string info_failure(const TempFolder& folder, const std::string& content) {
+  write_file(folder / "d.json", content);
+  try {
+    read_tokenizer_info(folder / "d");
+  } catch (const Error& error) {
+    return error.message() + (error.hint().find("triax data prepare") == std::string::npos ? " (no hint)" : "");
+  }
+  return "(accepted)";
+}
+
+TEST(TokenizerInfo, SaysWhatIsWrongWithAFile) {
+  const TempFolder folder;
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte", "vocab": 257, "more": 1})"), "(accepted)");
+  EXPECT_THAT(info_failure(folder, "{"), HasSubstr("is not valid JSON: byte 2 is where it goes wrong"));
+  EXPECT_EQ(info_failure(folder, "[1e999]"), "is not valid JSON: a number in it is out of range");
+  EXPECT_EQ(info_failure(folder, "[]"), "has no key \"tokenizer\": the name of a tokenizer");
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": 5})"), "key \"tokenizer\" is 5; it must be the name of a tokenizer");
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte"})"),
+            "has no key \"vocab\": a whole number from 1 to 2147483647");
+  for (const char* vocab : {"0", "-1", "2147483648", "2.5", "\"257\"", "null", "18446744073709551615"}) {
+    EXPECT_EQ(info_failure(folder, std::string(R"({"tokenizer": "byte", "vocab": )") + vocab + "}"),
+              std::string("key \"vocab\" is ") + vocab + "; it must be a whole number from 1 to 2147483647");
+  }
+}
+
+TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {
+  const TempFolder folder;
+  try {
+    read_tokenizer_info(folder / "d");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.where(), (folder / "d.json").string());
+    EXPECT_EQ(error.hint(), "make it with: triax data prepare --input FILE... --output " + (folder / "d").string() +
+                                " --tokenizer byte\n  or give model.vocab, for token files that were made elsewhere");
+  }
+}
+
+} // namespace
+} // namespace triax::data
