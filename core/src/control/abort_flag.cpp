@@ -18,11 +18,20 @@ AbortFlag::Listening::~Listening() {
 }
 
 bool AbortFlag::raise(int rank, std::string_view why) noexcept {
+  return raise_with(rank, [&] { return text("rank {} failed: {}", rank, why); });
+}
+
+bool AbortFlag::relay(int rank, std::string_view reason) noexcept {
+  return raise_with(rank, [&] { return std::string(reason); });
+}
+
+template <class Reason>
+bool AbortFlag::raise_with(int rank, Reason reason) noexcept {
   const std::lock_guard lock(mutex_);
   if (rank_ >= 0) return rank_ == rank;
   rank_ = rank;
   try {
-    reason_ = text("rank {} failed: {}", rank, why);
+    reason_ = reason();
   } catch (...) { // out of memory: told without its text is better than not told
     reason_.clear();
   }
@@ -33,6 +42,11 @@ bool AbortFlag::raise(int rank, std::string_view why) noexcept {
 bool AbortFlag::raised() const noexcept {
   const std::lock_guard lock(mutex_);
   return rank_ >= 0;
+}
+
+int AbortFlag::rank() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return rank_;
 }
 
 std::string AbortFlag::reason() const {

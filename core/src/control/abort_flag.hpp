@@ -2,7 +2,7 @@
 //
 // Threads: any. Ownership: borrows its listeners, which must outlive their Listening. Blocking: raise() and the end of
 // a Listening wait for a listener that is being told. Errors: none; out of memory costs the text alone.
-// A rank's failure in another process will be raised here by the connection that hears of it.
+// A rank's failure in another process is raised here by the connection that hears of it (Client).
 #pragma once
 
 #include <mutex>
@@ -36,11 +36,18 @@ class AbortFlag {
 
   /// The first rank counts, and stays. True if it is `rank`: its failure is the cause, not a consequence.
   bool raise(int rank, std::string_view why) noexcept;
+  /// The same for what was heard from elsewhere, with the whole reason: "rank 2 was lost: ...".
+  bool relay(int rank, std::string_view reason) noexcept;
   bool raised() const noexcept;
   /// "rank 2 failed: ..."; empty until raised.
   std::string reason() const;
+  /// The rank that failed first, or -1.
+  int rank() const noexcept;
 
  private:
+  template <class Reason>
+  bool raise_with(int rank, Reason reason) noexcept;
+
   mutable std::mutex mutex_; // of what follows; held while listeners are told
   std::vector<Listener*> listeners_;
   int rank_ = -1; // that failed first
