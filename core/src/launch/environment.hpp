@@ -22,7 +22,7 @@ std::string_view name_of(Launcher launcher); // "torchrun"
 struct Environment {
   Launcher launcher = Launcher::triax;
   int rank = 0, world = 1;
-  int local_rank = 0, local_world = 1; // among the ranks of this machine
+  int local_rank = 0, local_world = 1; // among the ranks of this machine; LOCAL_WORLD_SIZE not told: all may be here
   control::Address server;             // of the job's server; launch.port, where it is given, goes before this port
   bool serves = false;                 // rank 0 runs it itself; else the launcher does
 };

@@ -1,0 +1,228 @@
+// Which variables each launcher sets was read in torchrun's source and seen under Open MPI 4.1 and Slurm 22.05.
+#include "launch/environment.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <numeric>
+
+#include "launch/node_list.hpp"
+#include "triax/error.hpp"
+
+namespace triax::launch {
+namespace {
+
+/// The variables of one launcher. One that is set to nothing counts as not set.
+class Reader {
+ public:
+  Reader(const Variables& variables, Launcher launcher) : variables_(variables), launcher_(launcher) {}
+
+  bool has(const char* name) const { return !find(name).empty(); }
+  std::string_view find(const char* name) const {
+    const char* value = variables_(name);
+    return value ? value : "";
+  }
+  std::string_view need(const char* name, std::string_view hint) const {
+    if (!has(name)) throw error(text("{} is missing", name), hint);
+    return find(name);
+  }
+  /// What is after "NAME = " is digits alone, or refused.
+  template <class Number = int>
+  Number number(const char* name, std::string_view hint) const {
+    const std::string_view value = need(name, hint);
+    Number out = 0;
+    const auto [end, code] = std::from_chars(value.begin(), value.end(), out);
+    if (code != std::errc() || end != value.end() || value.front() == '-')
+      throw error(text("{} = \"{}\" is not a number from 0 on", name, value), hint);
+    return out;
+  }
+  int port(const char* name, std::string_view hint) const {
+    const int out = number(name, hint);
+    if (out < 1 || out > 65535) throw error(text("{} = {} is not a port: 1 to 65535", name, out), hint);
+    return out;
+  }
+  Error error(const std::string& message, std::string_view hint) const {
+    return Error(message, text("environment of {}", name_of(launcher_)), std::string(hint));
+  }
+
+ private:
+  const Variables& variables_;
+  Launcher launcher_;
+};
+
+/// Names of the variables that tell the same thing under each launcher.
+struct Names {
+  const char *rank, *world, *local_rank, *local_world;
+};
+
+void check_ranks(const Reader& reader, const Environment& found, const Names& names, std::string_view hint) {
+  const auto below = [&](const char* small, int a, const char* large, int b) {
+    if (a >= b) throw reader.error(text("{} = {} is not below {} = {}", small, a, large, b), hint);
+  };
+  below(names.rank, found.rank, names.world, found.world);
+  below(names.local_rank, found.local_rank, names.local_world, found.local_world);
+  if (found.local_world > found.world)
+    throw reader.error(text("{} = {} is above {} = {}", names.local_world, found.local_world, names.world, found.world),
+                       hint);
+}
+
+/// Two jobs on one machine rarely get the same, and every rank of one job does. Below 32768: from there on Linux takes
+/// ports for outgoing connections.
+int port_of_job(std::string_view job) {
+  constexpr std::uint32_t kFirst = 20000, kEnd = 32768;
+  std::uint32_t hash = 2166136261u; // FNV-1a: job ids differ in a digit
+  for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return static_cast<int>(kFirst + hash % (kEnd - kFirst));
+}
+
+Environment read_torchrun(const Variables& variables) {
+  // Our own launcher speaks as torchrun does, and adds its process number.
+  const bool own = Reader(variables, Launcher::triax).has("TRIAX_LAUNCHER");
+  Environment out;
+  out.launcher = own ? Launcher::triax : Launcher::torchrun;
+  const Reader reader(variables, out.launcher);
+  const std::string_view hint =
+      "set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; or unset them all: then the ranks are started "
+      "here";
+  out.rank = reader.number("RANK", hint);
+  out.world = reader.number("WORLD_SIZE", hint);
+  out.local_rank = reader.number("LOCAL_RANK", hint);
+  // Without it nobody knows how many share this machine: it cannot be more than all.
+  const bool told = reader.has("LOCAL_WORLD_SIZE");
+  out.local_world = told ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
+  check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", told ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
+  out.server = {std::string(reader.need("MASTER_ADDR", hint)), reader.port("MASTER_PORT", hint)};
+  out.serves = !own && out.rank == 0;
+  // torchrun's agent may listen on MASTER_PORT itself, for torch's own store.
+  if (!own && reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True" && ++out.server.port > 65535)
+    throw reader.error(
+        "MASTER_PORT = 65535 leaves no port after it: torchrun's agent listens on MASTER_PORT, rank 0 "
+        "on the next",
+        "start torchrun with a smaller --master-port");
+  return out;
+}
+
+std::string_view job_of_open_mpi(const Reader& reader) {
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}) {
+    if (reader.has(name)) return reader.find(name);
+  }
+  throw reader.error("neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid tells which job this is",
+                     "choose a port: mpirun -x MASTER_PORT=29500");
+}
+
+Environment read_open_mpi(const Variables& variables) {
+  const Reader reader(variables, Launcher::open_mpi);
+  const Names names = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                       "OMPI_COMM_WORLD_LOCAL_SIZE"};
+  const std::string_view hint = "start the ranks with mpirun, which sets all OMPI_COMM_WORLD_ variables";
+  Environment out;
+  out.launcher = Launcher::open_mpi;
+  out.rank = reader.number(names.rank, hint);
+  out.world = reader.number(names.world, hint);
+  out.local_rank = reader.number(names.local_rank, hint);
+  out.local_world = reader.number(names.local_world, hint);
+  check_ranks(reader, out, names, hint);
+  if (reader.has("MASTER_ADDR")) {
+    out.server.host = reader.find("MASTER_ADDR");
+  } else if (out.local_world == out.world) {
+    out.server.host = "127.0.0.1";
+  } else {
+    throw reader.error(
+        text("MASTER_ADDR is missing: {} of {} ranks are on this machine, and mpirun does not say where rank 0 is",
+             out.local_world, out.world),
+        "pass the name of rank 0's machine: mpirun -x MASTER_ADDR=node0");
+  }
+  out.server.port = reader.has("MASTER_PORT") ? reader.port("MASTER_PORT", "mpirun -x MASTER_PORT=29500")
+                                              : port_of_job(job_of_open_mpi(reader));
+  out.serves = out.rank == 0;
+  return out;
+}
+
+constexpr std::string_view kSrunHint = "start the ranks with srun, which sets all SLURM_ variables of a step";
+
+/// Whether this is a task of a step that srun started. A batch script has SLURM_PROCID and SLURM_NTASKS too, and no
+/// step; an interactive shell (and whatever else Slurm gives a number from 0xfffffff0 on) is a step but no task of one.
+bool is_slurm_task(const Reader& reader) {
+  constexpr std::uint64_t kFirstSpecialStep = 0xfffffff0;
+  return reader.has("SLURM_PROCID") && reader.has("SLURM_STEP_ID") &&
+         reader.number<std::uint64_t>("SLURM_STEP_ID", kSrunHint) < kFirstSpecialStep;
+}
+
+/// A list that Slurm wrote, read by `parse`; what is wrong with it is told with the variable's name.
+template <class Parse>
+auto read_list(const Reader& reader, const char* name, Parse parse) {
+  try {
+    return parse(reader.need(name, kSrunHint));
+  } catch (const Error& error) {
+    if (!error.where().empty()) throw; // it is missing
+    throw reader.error(text("{}: {}", name, error.message()), kSrunHint);
+  }
+}
+
+/// Nodes of one step may have different numbers of tasks: rank / tasks is not the node.
+int tasks_of_this_node(const Reader& reader, const char* list, const char* world_name, int world) {
+  const std::vector<int> tasks = read_list(reader, list, parse_tasks_per_node);
+  const int node = reader.number("SLURM_NODEID", kSrunHint);
+  if (static_cast<std::size_t>(node) >= tasks.size())
+    throw reader.error(
+        text("SLURM_NODEID = {}, but {} = \"{}\" is of {} nodes", node, list, reader.find(list), tasks.size()),
+        kSrunHint);
+  const auto all = std::accumulate(tasks.begin(), tasks.end(), std::int64_t{0});
+  if (all != world)
+    throw reader.error(text("{} = {}, but {} = \"{}\" adds up to {}", world_name, world, list, reader.find(list), all),
+                       kSrunHint);
+  return tasks[static_cast<std::size_t>(node)];
+}
+
+Environment read_slurm(const Variables& variables) {
+  const Reader reader(variables, Launcher::slurm);
+  const char* world = reader.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  const char* tasks = reader.has("SLURM_STEP_TASKS_PER_NODE") ? "SLURM_STEP_TASKS_PER_NODE" : "SLURM_TASKS_PER_NODE";
+  Environment out;
+  out.launcher = Launcher::slurm;
+  out.rank = reader.number("SLURM_PROCID", kSrunHint);
+  out.world = reader.number(world, kSrunHint);
+  out.local_rank = reader.number("SLURM_LOCALID", kSrunHint);
+  out.local_world = tasks_of_this_node(reader, tasks, world, out.world);
+  check_ranks(reader, out, {"SLURM_PROCID", world, "SLURM_LOCALID", tasks}, kSrunHint);
+  // Not SLURM_LAUNCH_NODE_IPADDR: that is where srun was called.
+  out.server.host = reader.has("MASTER_ADDR") ? std::string(reader.find("MASTER_ADDR"))
+                                              : read_list(reader, "SLURM_STEP_NODELIST", parse_node_list).front();
+  if (reader.has("MASTER_PORT")) {
+    out.server.port = reader.port("MASTER_PORT", "srun --export=ALL,MASTER_PORT=29500");
+  } else {
+    const std::string_view hint = "choose a port: srun --export=ALL,MASTER_PORT=29500";
+    out.server.port = port_of_job(text("{}.{}", reader.need("SLURM_JOB_ID", hint), reader.need("SLURM_STEP_ID", hint)));
+  }
+  out.serves = out.rank == 0;
+  return out;
+}
+
+} // namespace
+
+std::string_view name_of(Launcher launcher) {
+  switch (launcher) {
+    case Launcher::triax:
+      return "triax";
+    case Launcher::torchrun:
+      return "torchrun";
+    case Launcher::open_mpi:
+      return "Open MPI";
+    case Launcher::slurm:
+      return "Slurm";
+  }
+  return "?";
+}
+
+// The order is from the inside out. torchrun is often started by srun, one on each node; and mpirun, inside a job of
+// Slurm, starts its daemons by srun: what they leave in the environment numbers the nodes, not the ranks.
+std::optional<Environment> find_environment(const Variables& variables) {
+  const auto has = [&variables](const char* name) { return Reader(variables, Launcher::triax).has(name); };
+  // A shell may have RANK or WORLD_SIZE for reasons of its own.
+  if (has("TRIAX_LAUNCHER") || (has("RANK") && (has("WORLD_SIZE") || has("LOCAL_RANK"))))
+    return read_torchrun(variables);
+  if (has("OMPI_COMM_WORLD_RANK") || has("OMPI_COMM_WORLD_SIZE")) return read_open_mpi(variables);
+  if (is_slurm_task(Reader(variables, Launcher::slurm))) return read_slurm(variables);
+  return std::nullopt;
+}
+
+} // namespace triax::launch
