@@ -9,7 +9,7 @@ AbortFlag::Listener::~Listener() = default;
 AbortFlag::Listening::Listening(AbortFlag& flag, Listener& listener) : flag_(flag), listener_(listener) {
   const std::lock_guard lock(flag_.mutex_);
   flag_.listeners_.push_back(&listener_);
-  if (flag_.rank_ >= 0) listener_.abort(flag_.reason_);
+  if (flag_.raised_) listener_.abort(flag_.reason_);
 }
 
 AbortFlag::Listening::~Listening() {
@@ -28,7 +28,8 @@ bool AbortFlag::relay(int rank, std::string_view reason) noexcept {
 template <class Reason>
 bool AbortFlag::raise_with(int rank, Reason reason) noexcept {
   const std::lock_guard lock(mutex_);
-  if (rank_ >= 0) return rank_ == rank;
+  if (raised_) return rank_ == rank;
+  raised_ = true;
   rank_ = rank;
   try {
     reason_ = reason();
@@ -41,7 +42,7 @@ bool AbortFlag::raise_with(int rank, Reason reason) noexcept {
 
 bool AbortFlag::raised() const noexcept {
   const std::lock_guard lock(mutex_);
-  return rank_ >= 0;
+  return raised_;
 }
 
 int AbortFlag::rank() const noexcept {

@@ -36,12 +36,13 @@ class AbortFlag {
 
   /// The first rank counts, and stays. True if it is `rank`: its failure is the cause, not a consequence.
   bool raise(int rank, std::string_view why) noexcept;
-  /// The same for what was heard from elsewhere, with the whole reason: "rank 2 was lost: ...".
+  /// The same for what was heard from elsewhere, with the whole reason: "rank 2 was lost: ...". A rank of -1: what
+  /// failed is no rank ("the server of the job at 10.0.0.7:29500 was lost: ...").
   bool relay(int rank, std::string_view reason) noexcept;
   bool raised() const noexcept;
   /// "rank 2 failed: ..."; empty until raised.
   std::string reason() const;
-  /// The rank that failed first, or -1.
+  /// The rank that failed first; -1 until raised, and where what failed is no rank.
   int rank() const noexcept;
 
  private:
@@ -50,6 +51,7 @@ class AbortFlag {
 
   mutable std::mutex mutex_; // of what follows; held while listeners are told
   std::vector<Listener*> listeners_;
+  bool raised_ = false;
   int rank_ = -1; // that failed first
   std::string reason_;
 };

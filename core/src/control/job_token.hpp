@@ -4,6 +4,7 @@
 // It travels in the environment of ranks and in their first message: never on a command line, never in a log.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@ namespace triax::control {
 
 class JobToken {
  public:
+  static constexpr std::size_t kMaxBytes = 512;
+
   /// None: every rank that speaks the protocol is let in.
   JobToken() = default;
   explicit JobToken(std::string secret) : secret_(std::move(secret)) {}
@@ -21,7 +24,7 @@ class JobToken {
   static JobToken from_file(const std::filesystem::path& file);
 
   bool given() const noexcept { return !secret_.empty(); }
-  /// Takes as long for a wrong token as for the right one of that length.
+  /// Takes as long for a wrong token as for the right one of that length. Without a token, everything matches.
   bool matches(std::string_view shown) const noexcept;
   const std::string& secret() const noexcept { return secret_; }
 

@@ -1,0 +1,104 @@
+#include "control/client.hpp"
+
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "control/client_thread.hpp"
+#include "triax/error.hpp"
+
+namespace triax::control {
+
+namespace {
+
+using Kind = Message::Kind;
+
+Message make(Kind kind, std::string_view key, std::string_view value = {}) {
+  Message message;
+  message.kind = kind;
+  message.key = key;
+  message.value = value;
+  if (message_overhead() + key.size() + value.size() > kMaxFrameBytes)
+    throw Error(text("the value of \"{}\" has {} bytes; {} MiB is the most", key.substr(0, 100), value.size(),
+                     kMaxFrameBytes >> 20),
+                "store");
+  return message;
+}
+
+} // namespace
+
+struct Client::Impl {
+  Impl(const ClientRequest& request, AbortFlag& flag) : silence_s(request.silence_s), serving(request, flag) {
+    try {
+      thread = std::thread([this] { serving.run(); });
+    } catch (const std::system_error& error) {
+      throw Error(
+          text("the thread of rank {}'s connection could not be started: {}", request.rank, error.code().message()),
+          "control", "allow this process more threads (ulimit -u), or end other processes");
+    }
+  }
+  ~Impl() {
+    serving.quit();
+    thread.join();
+  }
+
+  Deadline soon() const { return deadline_in(silence_s); }
+
+  const double silence_s;
+  ClientThread serving;
+  std::thread thread;
+  std::optional<AbortFlag::Listening> listening; // ends first
+};
+
+Client::Client(const ClientRequest& request, AbortFlag& flag) : impl_(std::make_unique<Impl>(request, flag)) {
+  impl_->listening.emplace(flag, *this);
+}
+
+Client::~Client() {
+  try {
+    leave();
+  } catch (const std::exception&) { // the server is gone, and nobody here waits for what it has missed
+  }
+  impl_->listening.reset(); // before the rest: until then the flag may call abort()
+}
+
+void Client::set(std::string_view key, std::string_view value) {
+  impl_->serving.call(make(Kind::set, key, value), impl_->soon(), text("store, setting the key \"{}\"", key));
+}
+
+std::string Client::get(std::string_view key, Deadline deadline) {
+  const std::string where = text("store, waiting for the key \"{}\"", key);
+  Message answer = impl_->serving.call(make(Kind::get, key), deadline, where);
+  if (answer.kind == Kind::value) return std::move(answer.value);
+  throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
+              "the rank that sets it is late or lost");
+}
+
+std::int64_t Client::add(std::string_view key, std::int64_t amount) {
+  Message request = make(Kind::add, key);
+  request.number = amount;
+  return impl_->serving.call(std::move(request), impl_->soon(), text("store, counting \"{}\"", key)).number;
+}
+
+void Client::barrier(std::string_view name, Deadline deadline) {
+  const std::string where = text("barrier \"{}\"", name);
+  const Message answer = impl_->serving.call(make(Kind::barrier, name), deadline, where);
+  if (answer.kind == Kind::done) return;
+  throw Error(text("these ranks did not come before the deadline: {}", answer.value), where, "they are late or lost");
+}
+
+void Client::tell(std::string_view topic, std::string_view text) {
+  Message line = make(Kind::tell, topic, text);
+  if (impl_->serving.aborted()) return impl_->serving.post(std::move(line));
+  impl_->serving.call(std::move(line), impl_->soon(), "control, telling the server");
+}
+
+void Client::leave() {
+  impl_->serving.leave();
+}
+
+void Client::abort(std::string_view why) noexcept {
+  impl_->serving.abort(why);
+}
+
+} // namespace triax::control

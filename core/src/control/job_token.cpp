@@ -1,0 +1,86 @@
+#include "control/job_token.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "control/descriptor.hpp"
+#include "triax/error.hpp"
+
+namespace triax::control {
+
+namespace {
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+/// At most `most` bytes.
+std::string read_start(int descriptor, std::size_t most, const std::string& file) {
+  std::string bytes(most, '\0');
+  std::size_t there = 0;
+  while (there < most) {
+    const ssize_t got = ::read(descriptor, bytes.data() + there, most - there);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(text("cannot be read: {}", reason(errno)), file);
+    if (got == 0) break;
+    there += static_cast<std::size_t>(got);
+  }
+  bytes.resize(there);
+  return bytes;
+}
+
+} // namespace
+
+JobToken JobToken::make() {
+  std::array<unsigned char, 32> random{};
+  for (std::size_t there = 0; there < random.size();) {
+    const ssize_t got = ::getrandom(random.data() + there, random.size() - there, 0);
+    if (got < 0 && errno != EINTR) throw Error(text("the system has no random bytes: {}", reason(errno)), "job token");
+    if (got > 0) there += static_cast<std::size_t>(got);
+  }
+  std::string secret;
+  for (const unsigned char byte : random) secret.append({"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]});
+  return JobToken(secret);
+}
+
+// Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+JobToken JobToken::from_file(const std::filesystem::path& file) {
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!opened)
+    throw Error(errno == ENOENT ? "there is no such file" : text("cannot be opened: {}", reason(errno)), file.string(),
+                "launch.token_file names the file that holds the token of the job");
+  struct stat status {};
+  if (::fstat(opened.number(), &status) != 0) throw Error(text("cannot be examined: {}", reason(errno)), file.string());
+  if (!S_ISREG(status.st_mode)) throw Error("is not a regular file", file.string());
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    throw Error("others than its owner can open this file, and whoever knows a job's token can join the job",
+                file.string(), text("chmod 600 {}", file.string()));
+  std::string line = read_start(opened.number(), kMaxBytes + 2, file.string());
+  line.erase(std::min(line.find('\n'), line.size()));
+  if (line.ends_with('\r')) line.pop_back();
+  if (line.empty())
+    throw Error("its first line is empty", file.string(), "put a long random text there: openssl rand -hex 32");
+  if (line.size() > kMaxBytes)
+    throw Error(text("its first line is longer than {} bytes", kMaxBytes), file.string(),
+                "put a token there: openssl rand -hex 32");
+  return JobToken(line);
+}
+
+bool JobToken::matches(std::string_view shown) const noexcept {
+  if (!given()) return true;
+  if (shown.size() != secret_.size()) return false;
+  volatile unsigned char differ = 0; // volatile: a compiler must not leave the loop early
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    differ = static_cast<unsigned char>(
+        differ | (static_cast<unsigned char>(shown[i]) ^ static_cast<unsigned char>(secret_[i])));
+  return differ == 0;
+}
+
+} // namespace triax::control

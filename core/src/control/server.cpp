@@ -1,0 +1,61 @@
+#include "control/server.hpp"
+
+#include <system_error>
+#include <thread>
+
+#include "control/server_thread.hpp"
+#include "triax/error.hpp"
+
+namespace triax::control {
+
+struct Server::Impl {
+  explicit Impl(const ServerRequest& request) : serving(request) {}
+  ~Impl() {
+    if (!thread.joinable()) return;
+    serving.quit();
+    thread.join();
+  }
+
+  ServerThread serving;
+  std::thread thread;
+};
+
+Server::Server(const ServerRequest& request) : impl_(std::make_unique<Impl>(request)) {}
+
+Server::~Server() = default;
+
+void Server::start() {
+  TRIAX_REQUIRE(!impl_->thread.joinable(), "the server has been started");
+  try {
+    impl_->thread = std::thread([this] { impl_->serving.run(); });
+  } catch (const std::system_error& error) {
+    throw Error(text("the server's thread could not be started: {}", error.code().message()), "control",
+                "allow this process more threads (ulimit -u), or end other processes");
+  }
+}
+
+Address Server::address() const {
+  return impl_->serving.address();
+}
+
+void Server::stop(int signal) {
+  impl_->serving.stop(signal);
+}
+
+void Server::fail(const Failure& failure) {
+  impl_->serving.fail(failure);
+}
+
+std::optional<Failure> Server::failure() const {
+  return impl_->serving.failure();
+}
+
+std::vector<RankStatus> Server::ranks() const {
+  return impl_->serving.ranks();
+}
+
+std::vector<Told> Server::take_told() {
+  return impl_->serving.take_told();
+}
+
+} // namespace triax::control

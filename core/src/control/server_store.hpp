@@ -1,0 +1,52 @@
+// The key-value store of a server, and who waits for what in it.
+//
+// Threads: one at a time. Ownership: owns the values. Blocking: never; who has to wait gets no answer yet. Errors:
+// none; a request that makes no sense is answered "refused".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/wire.hpp"
+
+namespace triax::control {
+
+struct Answer {
+  int rank = 0; // it goes to
+  Message message;
+};
+
+class ServerStore {
+ public:
+  explicit ServerStore(int world) : waiting_(static_cast<std::size_t>(world)) {}
+
+  /// Takes a request: set, get, add, barrier or forget. The answers that can be given now, to this rank and to those
+  /// that waited for it.
+  std::vector<Answer> handle(int rank, Message request);
+  /// The rank has gone; nobody waits for an answer there.
+  void drop(int rank);
+
+ private:
+  using Id = std::uint64_t;
+  struct Waiting {
+    bool in_barrier = false;
+    std::string key;
+  };
+
+  std::vector<Answer> set(int rank, Message& request);
+  std::vector<Answer> barrier(int rank, const Message& request);
+  std::vector<Answer> forget(int rank, Id id);
+  /// "1, 3"
+  std::string missing(const std::string& barrier) const;
+  void stop_waiting(int rank, const Waiting& waits, Id id);
+
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::int64_t> counters_;
+  std::vector<std::map<Id, Waiting>> waiting_;                     // by rank
+  std::map<std::string, std::vector<std::pair<int, Id>>> for_key_; // who waits for it
+  std::map<std::string, std::map<int, Id>> in_barrier_;            // by name and rank
+};
+
+} // namespace triax::control

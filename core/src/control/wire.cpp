@@ -1,0 +1,153 @@
+#include "control/wire.hpp"
+
+#include <concepts>
+#include <limits>
+#include <type_traits>
+
+namespace triax::control {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x424F4A2D58495254; // "TRIX-JOB"
+constexpr std::size_t kLengthBytes = 4;
+
+class Writer {
+ public:
+  template <std::integral Number>
+  Writer& number(Number value) {
+    const auto bits = static_cast<std::make_unsigned_t<Number>>(value);
+    for (std::size_t byte = 0; byte < sizeof bits; ++byte)
+      bytes_.push_back(static_cast<char>(bits >> (8 * byte) & 0xFF));
+    return *this;
+  }
+  Writer& text(std::string_view value) {
+    number(static_cast<std::uint32_t>(value.size()));
+    bytes_.append(value);
+    return *this;
+  }
+  std::string frame() const {
+    Writer length;
+    length.number(static_cast<std::uint32_t>(bytes_.size()));
+    return length.bytes_ + bytes_;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+/// Reads in the order of the Writer. What is not there reads as 0 or empty, and is remembered.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+
+  template <std::integral Number>
+  void number(Number& value) {
+    using Bits = std::make_unsigned_t<Number>;
+    Bits bits = 0;
+    const std::string_view bytes = take(sizeof bits);
+    for (std::size_t byte = 0; byte < bytes.size(); ++byte)
+      bits = static_cast<Bits>(bits | static_cast<Bits>(static_cast<unsigned char>(bytes[byte])) << (8 * byte));
+    value = static_cast<Number>(bits);
+  }
+  void text(std::string& value) {
+    std::uint32_t size = 0;
+    number(size);
+    value = take(size);
+  }
+  bool good() const { return !short_; }
+  bool at_end() const { return left_.empty() && !short_; }
+
+ private:
+  std::string_view take(std::size_t size) {
+    if (size > left_.size()) short_ = true;
+    if (short_) return {};
+    const std::string_view taken = left_.substr(0, size);
+    left_.remove_prefix(size);
+    return taken;
+  }
+
+  std::string_view left_;
+  bool short_ = false;
+};
+
+} // namespace
+
+std::string encode(const Hello& hello) {
+  return Writer()
+      .number(kMagic)
+      .number(hello.version)
+      .number(hello.rank)
+      .number(hello.world)
+      .number(hello.pid)
+      .text(hello.host)
+      .text(hello.token)
+      .frame();
+}
+
+std::optional<Hello> decode_hello(std::string_view frame) {
+  Reader reader(frame);
+  std::uint64_t magic = 0;
+  Hello hello;
+  reader.number(magic);
+  reader.number(hello.version);
+  if (!reader.good() || magic != kMagic) return std::nullopt;
+  if (hello.version != kProtocolVersion) return hello;
+  reader.number(hello.rank);
+  reader.number(hello.world);
+  reader.number(hello.pid);
+  reader.text(hello.host);
+  reader.text(hello.token);
+  return reader.at_end() ? std::optional(hello) : std::nullopt;
+}
+
+std::string encode(const Message& message) {
+  return Writer()
+      .number(static_cast<std::uint8_t>(message.kind))
+      .number(message.id)
+      .number(message.number)
+      .text(message.key)
+      .text(message.value)
+      .frame();
+}
+
+std::optional<Message> decode_message(std::string_view frame) {
+  Reader reader(frame);
+  Message message;
+  std::uint8_t kind = 0;
+  reader.number(kind);
+  reader.number(message.id);
+  reader.number(message.number);
+  reader.text(message.key);
+  reader.text(message.value);
+  if (!reader.at_end() || kind < static_cast<std::uint8_t>(Message::Kind::set) ||
+      kind > static_cast<std::uint8_t>(Message::Kind::lost))
+    return std::nullopt;
+  message.kind = static_cast<Message::Kind>(kind);
+  return message;
+}
+
+std::size_t message_overhead() {
+  return encode(Message{}).size() - kLengthBytes;
+}
+
+std::size_t FrameReader::announced() const noexcept {
+  if (buffer_.size() - taken_ < kLengthBytes) return 0;
+  std::uint32_t length = 0;
+  Reader(std::string_view(buffer_).substr(taken_, kLengthBytes)).number(length);
+  return length;
+}
+
+std::optional<std::string> FrameReader::take() {
+  const std::size_t there = buffer_.size() - taken_;
+  const std::size_t length = announced();
+  if (there < kLengthBytes || length > limit_ || there - kLengthBytes < length) return std::nullopt;
+  std::string frame = buffer_.substr(taken_ + kLengthBytes, length);
+  taken_ += kLengthBytes + length;
+  if (taken_ == buffer_.size() || taken_ >= kMaxHelloBytes) { // not for each of many small frames
+    buffer_.erase(0, taken_);
+    taken_ = 0;
+  }
+  return frame;
+}
+
+} // namespace triax::control

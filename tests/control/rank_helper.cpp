@@ -1,0 +1,30 @@
+// A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It sets the key "pid", then waits for a key that
+// nobody sets; after an abort it hangs.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "control/client.hpp"
+#include "triax/error.hpp"
+
+int main(int, char** arguments) {
+  using namespace triax;
+  control::ClientRequest request;
+  request.server = {"127.0.0.1", std::atoi(arguments[1])};
+  request.rank = std::atoi(arguments[2]);
+  request.world = std::atoi(arguments[3]);
+  request.silence_s = std::atof(arguments[4]);
+  request.grace_s = std::atof(arguments[5]);
+  request.place = [] { return std::string("step 7, 0F3"); };
+  control::AbortFlag flag;
+  control::Client client(request, flag);
+  client.set("pid", std::to_string(::getpid()));
+  try {
+    client.get("never", Deadline::max());
+  } catch (const Error&) {
+    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  return 0;
+}

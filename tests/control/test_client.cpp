@@ -1,0 +1,234 @@
+// Ranks and their server over real connections: the store, barriers, what is told, coming and leaving.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "control/job.hpp"
+#include "support/error_of.hpp"
+
+namespace triax::control::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using triax::testing::error_of;
+using State = RankStatus::State;
+
+TEST(Client, WhatOneRankSetsAnotherGets) {
+  const Job job(2);
+  const auto zero = job.rank(0), one = job.rank(1);
+  zero->client.set("a", std::string_view("x\0y", 3));
+  EXPECT_EQ(one->client.get("a", deadline_in(kLong)), std::string("x\0y", 3));
+  one->client.set("a", "");
+  EXPECT_EQ(zero->client.get("a", deadline_in(0)), "");
+}
+
+TEST(Client, GetWaitsForTheKey) {
+  const Job job(2);
+  const auto zero = job.rank(0), one = job.rank(1);
+  std::string got;
+  std::thread reading([&] { got = one->client.get("address", Deadline::max()); });
+  zero->client.set("other", "1");
+  zero->client.set("address", "here");
+  reading.join();
+  EXPECT_EQ(got, "here");
+}
+
+TEST(Client, TheDeadlineNamesTheKeyAndForgetsTheRequest) {
+  const Job job(1);
+  const auto rank = job.rank(0);
+  EXPECT_EQ(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(0.01)); }),
+            "store: the key \"tensor.0/hub\" was not set before the deadline\n"
+            "  the rank that sets it is late or lost");
+  EXPECT_THAT(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(-1)); }), HasSubstr("before the deadline"));
+  rank->client.set("tensor.0/hub", "now");
+  EXPECT_EQ(rank->client.get("tensor.0/hub", deadline_in(0)), "now");
+}
+
+TEST(Client, ValuesOfManyMegabytesTravelAndLongerOnesAreRefusedHere) {
+  const Job job(2);
+  const auto zero = job.rank(0), one = job.rank(1);
+  std::string value(kMaxFrameBytes - message_overhead() - 1, 'v');
+  value[12345] = 'w';
+  zero->client.set("k", value);
+  EXPECT_TRUE(one->client.get("k", deadline_in(kLong)) == value);
+  value += "x";
+  EXPECT_THAT(error_of([&] { zero->client.set("k", value); }), HasSubstr("16 MiB is the most"));
+  EXPECT_THAT(error_of([&] { zero->client.tell("k", value); }), HasSubstr("16 MiB is the most"));
+  EXPECT_EQ(zero->client.add("still here", 1), 1);
+}
+
+TEST(Client, AddCountsAcrossRanksAndThreads) {
+  const Job job(2);
+  const auto zero = job.rank(0), one = job.rank(1);
+  EXPECT_EQ(zero->client.add("n", 5), 5);
+  EXPECT_EQ(one->client.add("n", -5), 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      for (int k = 0; k < 50; ++k) (i % 2 == 0 ? zero : one)->client.add("n", 1);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(one->client.add("n", 0), 200);
+}
+
+TEST(Client, ABarrierHoldsUntilAllAreThereEachTime) {
+  const Job job(3);
+  std::atomic<int> came = 0;
+  std::vector<std::thread> ranks;
+  for (int number = 0; number < job.world; ++number) {
+    ranks.emplace_back([&, number] {
+      const auto rank = job.rank(number);
+      for (int round = 1; round <= 20; ++round) {
+        ++came;
+        rank->client.barrier("step", deadline_in(kLong));
+        EXPECT_GE(came, round * job.world);
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Client, ABarrierNamesWhoIsMissing) {
+  const Job job(4);
+  const auto zero = job.rank(0), two = job.rank(2);
+  EXPECT_EQ(error_of([&] { two->client.barrier("start", deadline_in(0.01)); }),
+            "barrier \"start\": these ranks did not come before the deadline: 0, 1, 3\n  they are late or lost");
+  // Who gave up is not in it any more.
+  EXPECT_THAT(error_of([&] { zero->client.barrier("start", deadline_in(0.01)); }), HasSubstr(": 1, 2, 3\n"));
+}
+
+TEST(Client, WhatIsToldArrivesInOrderBeforeTheRankLeaves) {
+  const Job job(1);
+  auto rank = job.rank(0);
+  for (int i = 0; i < 100; ++i) rank->client.tell("line", std::to_string(i));
+  rank->client.leave();
+  const std::vector<Told> told = job.server->take_told();
+  ASSERT_EQ(told.size(), 100u);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(told[static_cast<std::size_t>(i)].rank, 0);
+    EXPECT_EQ(told[static_cast<std::size_t>(i)].topic, "line");
+    EXPECT_EQ(told[static_cast<std::size_t>(i)].text, std::to_string(i));
+  }
+  EXPECT_TRUE(job.server->take_told().empty());
+}
+
+TEST(Client, WhoLeavesIsNotLost) {
+  const Job job(2);
+  const auto stays = job.rank(0);
+  auto goes = job.rank(1);
+  EXPECT_EQ(job.state(1), State::here);
+  goes->client.leave();
+  EXPECT_EQ(job.state(1), State::left);
+  goes->client.leave(); // nothing more to do
+  EXPECT_EQ(error_of([&] { goes->client.set("k", "v"); }), "store, setting the key \"k\": this rank has left its job");
+  goes.reset();
+  job.rank(1).reset(); // again, and leaves by its end
+  EXPECT_EQ(job.state(1), State::left);
+  EXPECT_EQ(job.state(0), State::here);
+  EXPECT_FALSE(job.server->failure());
+  EXPECT_FALSE(stays->flag.raised());
+}
+
+TEST(Client, TheServerKnowsWhereEachRankIs) {
+  const Job job(2);
+  EXPECT_EQ(job.state(0), State::missing);
+  ClientRequest request = job.request(0);
+  request.place = [] { return "step 118, 0F3"; };
+  const TestRank rank(request);
+  EXPECT_TRUE(eventually([&] { return job.status(0).place == "step 118, 0F3"; }));
+  EXPECT_EQ(job.status(0).pid, ::getpid());
+  EXPECT_FALSE(job.status(0).host.empty());
+  EXPECT_EQ(job.state(1), State::missing);
+}
+
+TEST(Client, AStopIsToldToAllAndToWhoComesLater) {
+  const Job job(2);
+  std::atomic<int> zero_heard = 0, one_heard = 0;
+  ClientRequest zero = job.request(0), one = job.request(1);
+  zero.on_stop = [&](int signal) { zero_heard = signal; };
+  one.on_stop = [&](int signal) { one_heard = signal; };
+  const TestRank first(zero);
+  job.server->stop(15);
+  EXPECT_TRUE(eventually([&] { return zero_heard == 15; }));
+  const TestRank second(one);
+  EXPECT_TRUE(eventually([&] { return one_heard == 15; }));
+  EXPECT_FALSE(first.flag.raised());
+}
+
+TEST(Client, ItMayComeBeforeItsServer) {
+  ServerRequest request = server_of(1);
+  request.port = Server(server_of(1)).address().port; // free again
+  std::thread rank([&] {
+    TestRank early(client_of({"127.0.0.1", request.port}, 0, 1));
+    early.client.set("early", "yes");
+  });
+  Server server(request); // its port is not refused because connections to it have just ended
+  server.start();
+  rank.join();
+  EXPECT_EQ(server.ranks()[0].state, State::left);
+}
+
+TEST(Client, ItWaitsForAServerThatListensAndHasNotStarted) {
+  Server server(server_of(1));
+  std::thread rank([&] { TestRank early(client_of(server.address(), 0, 1)); });
+  server.start();
+  rank.join();
+}
+
+TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
+  const Address nobody = Server(server_of(1)).address();
+  ClientRequest request = client_of(nobody, 0, 1);
+  request.start_timeout_s = 0.1;
+  EXPECT_EQ(error_of([&] { TestRank rank(request); }),
+            "control: the server of the job at " + to_text(nobody) +
+                " was not reached within 0.1 s: Connection refused\n"
+                "  is the job running there, and may this machine reach that port (launch.interface, launch.port)?");
+  request.server.host = "no-such-host.invalid";
+  EXPECT_THAT(error_of([&] { TestRank rank(request); }), HasSubstr("no-such-host.invalid:"));
+}
+
+TEST(Client, AServerThatNeverAnswersEndsTheWaitAtTheDeadline) {
+  const Descriptor mute = listen_on({"127.0.0.1", 0});
+  ClientRequest request = client_of({"127.0.0.1", port_of(mute)}, 0, 1);
+  request.start_timeout_s = 0.1;
+  EXPECT_THAT(error_of([&] { TestRank rank(request); }), HasSubstr("within 0.1 s: it does not answer"));
+}
+
+TEST(Client, RanksThatAreNotOfTheJobAreToldWhy) {
+  const Job job(2);
+  const auto here = job.rank(1);
+  const auto refusal = [&](int rank, int world) {
+    return error_of([&] { TestRank refused(client_of(job.server->address(), rank, world)); });
+  };
+  EXPECT_THAT(refusal(1, 2), HasSubstr("refused this rank: rank 1 is here already (host "));
+  EXPECT_THAT(refusal(2, 2), HasSubstr("refused this rank: there is no rank 2: this job's are 0 to 1"));
+  EXPECT_THAT(refusal(-1, 2), HasSubstr("there is no rank -1"));
+  EXPECT_THAT(refusal(0, 3), HasSubstr("this job has 2 ranks, and rank 0 was started as one of 3"));
+  here->client.set("k", "unharmed");
+  EXPECT_FALSE(job.server->failure());
+}
+
+TEST(Client, ATokenLetsIn) {
+  ServerRequest request = server_of(1);
+  request.token = JobToken::make();
+  const Job job(request);
+  ClientRequest stranger = job.request(0);
+  const std::string refused = error_of([&] { TestRank rank(stranger); });
+  EXPECT_THAT(refused, StartsWith("control: the server of the job at " + to_text(job.server->address()) +
+                                  " refused this rank\n  every rank needs the job's own token"));
+  stranger.token = JobToken(std::string(64, 'a'));
+  EXPECT_EQ(error_of([&] { TestRank rank(stranger); }), refused);
+  stranger.token = JobToken(std::string(600, 'a'));
+  EXPECT_THAT(error_of([&] { TestRank rank(stranger); }), HasSubstr("longer than 512 bytes"));
+  ClientRequest known = job.request(0);
+  known.token = request.token;
+  TestRank rank(known);
+  rank.client.set("k", "v");
+}
+
+} // namespace
+} // namespace triax::control::test

@@ -1,0 +1,97 @@
+// Which failure is the cause.
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "control/roster.hpp"
+
+namespace triax::control {
+namespace {
+
+using std::chrono::milliseconds;
+using State = RankStatus::State;
+
+struct RosterTest : ::testing::Test {
+  RosterTest() {
+    for (int rank = 0; rank < 3; ++rank) {
+      Hello hello;
+      hello.rank = rank;
+      hello.world = 3;
+      roster.came(hello, start);
+    }
+  }
+  Deadline after(int ms) const { return start + milliseconds(ms); }
+
+  const Deadline start{milliseconds(1)};
+  Roster roster{3};
+};
+
+TEST_F(RosterTest, TheFirstFailureIsToldAndStays) {
+  EXPECT_FALSE(roster.failure());
+  EXPECT_TRUE(roster.note({2, false, "no memory"}, after(0)));
+  EXPECT_FALSE(roster.note({0, false, "rank 2 went"}, after(1)));
+  EXPECT_FALSE(roster.note({-1, true, "a node went down"}, after(5000)));
+  EXPECT_EQ(roster.failure()->rank, 2);
+  EXPECT_EQ(roster.failure()->why, "no memory");
+}
+
+TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
+  EXPECT_TRUE(roster.note({0, false, "the connection to rank 2 broke"}, after(0)));
+  EXPECT_FALSE(roster.note({2, true, "its connection closed"}, after(1000))); // told already
+  EXPECT_EQ(roster.failure()->rank, 2);
+  EXPECT_TRUE(roster.failure()->lost);
+  roster.note({1, true, "its connection closed"}, after(1000));
+  EXPECT_EQ(roster.failure()->rank, 2);
+}
+
+TEST_F(RosterTest, ALossLaterIsAConsequence) {
+  roster.note({0, false, "no memory"}, after(0));
+  roster.note({2, true, "its connection closed"}, after(1001));
+  EXPECT_EQ(roster.failure()->rank, 0);
+}
+
+TEST_F(RosterTest, WhoKnewOfTheFailureWasNoCause) {
+  roster.note({0, false, "no memory"}, after(0));
+  roster.knows(2);
+  roster.note({2, true, "its connection closed"}, after(10));
+  EXPECT_EQ(roster.failure()->rank, 0);
+  roster.note({0, true, "its connection closed"}, after(20)); // gave up, then went
+  EXPECT_FALSE(roster.failure()->lost);
+}
+
+TEST_F(RosterTest, StatesAndSilence) {
+  roster.heard(1, after(500));
+  EXPECT_TRUE(roster.silent(0, 0.9, after(1000)));
+  EXPECT_FALSE(roster.silent(1, 0.9, after(1000)));
+  roster.note({1, true, "nothing was heard from it for 1 s"}, after(1500));
+  roster.left(2);
+  const auto all = roster.statuses(after(2000));
+  EXPECT_EQ(all[0].state, State::here);
+  EXPECT_EQ(all[0].silent_s, 2);
+  EXPECT_EQ(all[1].state, State::lost);
+  EXPECT_EQ(all[1].silent_s, 1); // until it was lost
+  EXPECT_EQ(all[2].state, State::left);
+}
+
+TEST_F(RosterTest, WhileNobodyListenedNobodyWasSilent) {
+  roster.excuse(milliseconds(4000));
+  EXPECT_FALSE(roster.silent(0, 1.1, after(5000)));
+  EXPECT_TRUE(roster.silent(0, 0.9, after(5000)));
+}
+
+TEST_F(RosterTest, WhoMayComeIn) {
+  Hello hello;
+  hello.world = 3;
+  hello.rank = 1;
+  EXPECT_THAT(roster.refusal(hello), ::testing::HasSubstr("rank 1 is here already"));
+  roster.left(1);
+  EXPECT_EQ(roster.refusal(hello), "");
+  roster.note({2, true, "its connection closed"}, after(0));
+  hello.rank = 2;
+  EXPECT_EQ(roster.refusal(hello), "rank 2 was lost, and cannot come back");
+  hello.rank = 3;
+  EXPECT_EQ(roster.refusal(hello), "there is no rank 3: this job's are 0 to 2");
+}
+
+} // namespace
+} // namespace triax::control
