@@ -101,8 +101,7 @@ TEST(Environment, Torchrun) {
   EXPECT_EQ(found.local_rank, 1);
   EXPECT_EQ(found.local_world, 4);
   EXPECT_EQ(server_of(found), "node0:29500");
-  EXPECT_FALSE(found.serves);
-  EXPECT_TRUE(kTorchrun.with({{"RANK", "0"}}).found().serves);
+  EXPECT_TRUE(found.serves) << "rank 0 does, and every rank knows";
   EXPECT_EQ(kTorchrun.without({"LOCAL_WORLD_SIZE"}).found().local_world, 8);
 }
 
@@ -154,7 +153,7 @@ TEST(Environment, TheOwnLauncherServes) {
   EXPECT_EQ(found.launcher, Launcher::triax);
   EXPECT_EQ(name_of(found.launcher), "triax");
   EXPECT_EQ(server_of(found), "node0:29500");
-  EXPECT_FALSE(found.serves) << "its launcher does, also for rank 0";
+  EXPECT_FALSE(found.serves) << "its launcher does";
   EXPECT_EQ(own.with({{"TORCHELASTIC_USE_AGENT_STORE", "True"}}).found().server.port, 29500)
       << "left over from around the launcher";
 }
@@ -168,9 +167,8 @@ TEST(Environment, OpenMpi) {
   EXPECT_EQ(found.local_rank, 2);
   EXPECT_EQ(found.local_world, 4);
   EXPECT_EQ(found.server.host, "127.0.0.1");
-  EXPECT_FALSE(found.serves);
+  EXPECT_TRUE(found.serves);
   const Shell first = kOpenMpi.with({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
-  EXPECT_TRUE(first.found().serves);
   EXPECT_EQ(first.found().server.port, found.server.port) << "the same for all ranks";
   EXPECT_EQ(server_of(kOpenMpi.with({{"MASTER_ADDR", "node0"}, {"MASTER_PORT", "29500"}}).found()), "node0:29500");
 }
@@ -222,9 +220,8 @@ TEST(Environment, Slurm) {
   EXPECT_EQ(found.local_rank, 1);
   EXPECT_EQ(found.local_world, 2);
   EXPECT_EQ(found.server.host, "gpu003");
-  EXPECT_FALSE(found.serves);
+  EXPECT_TRUE(found.serves);
   const Environment first = kSlurm.with({{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}}).found();
-  EXPECT_TRUE(first.serves);
   EXPECT_EQ(first.local_world, 3);
   EXPECT_EQ(first.server.port, found.server.port) << "the same for all ranks";
   EXPECT_EQ(server_of(kSlurm.with({{"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "29500"}}).found()), "10.0.0.7:29500");

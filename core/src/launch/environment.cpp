@@ -91,7 +91,7 @@ Environment read_torchrun(const Variables& variables) {
   out.local_world = told ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
   check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", told ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
   out.server = {std::string(reader.need("MASTER_ADDR", hint)), reader.port("MASTER_PORT", hint)};
-  out.serves = !own && out.rank == 0;
+  out.serves = !own;
   // torchrun's agent may listen on MASTER_PORT itself, for torch's own store.
   if (!own && reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True" && ++out.server.port > 65535)
     throw reader.error(
@@ -133,7 +133,7 @@ Environment read_open_mpi(const Variables& variables) {
   }
   out.server.port = reader.has("MASTER_PORT") ? reader.port("MASTER_PORT", "mpirun -x MASTER_PORT=29500")
                                               : port_of_job(job_of_open_mpi(reader));
-  out.serves = out.rank == 0;
+  out.serves = true;
   return out;
 }
 
@@ -193,7 +193,7 @@ Environment read_slurm(const Variables& variables) {
     const std::string_view hint = "choose a port: srun --export=ALL,MASTER_PORT=29500";
     out.server.port = port_of_job(text("{}.{}", reader.need("SLURM_JOB_ID", hint), reader.need("SLURM_STEP_ID", hint)));
   }
-  out.serves = out.rank == 0;
+  out.serves = true;
   return out;
 }
 
