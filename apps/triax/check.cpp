@@ -31,7 +31,7 @@ CheckReport check(const Arguments& arguments) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }
   if (!report.refusals.empty() || arguments.no_device) return report;
-  if (const Support answer = train::fits_in_memory(report.preflight); !answer) {
+  if (const Support answer = train::fits_in_memory(report.preflight, report.placement); !answer) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }
   return report;

@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
 TEST_F(TrainHere, AThreadThatCannotBeStartedEndsThoseThatWere) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other threads";
   EXPECT_EXIT(go_with_two_threads(), ::testing::ExitedWithCode(1),
-              "^pipeline 0, data 0, tensor [01]: its thread could not be started: Resource temporarily unavailable\n"
+              "^the thread of rank [01] could not be started: Resource temporarily unavailable\n"
               "  use fewer ranks, or allow this process more threads \\(ulimit -u\\)$");
 }
 

@@ -46,7 +46,7 @@ TEST(RunLog, ALineIsInTheFileAtOnce) {
 TEST(RunLog, StderrMayHearLessThanTheFile) {
   const TempFolder folder;
   ::testing::internal::CaptureStderr();
-  const auto log = make_run_log(LogLevel::debug, folder / "log", 3, LogLevel::warn);
+  const auto log = make_run_log(LogLevel::debug, folder / "log", 3, {LogLevel::warn});
   log->debug("one");
   log->warn("two");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), MatchesRegex(".* warning rank 3: two\n"));

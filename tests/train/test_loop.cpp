@@ -42,9 +42,8 @@ class LoopTest : public ::testing::Test {
     return loop(*rank, signals);
   }
   train::LoopResult loop(train::Rank& rank, const train::StopSignals& signals) const {
-    train::StopDecision stop(signals);
     report::MetricsFile metrics(config_.log.metrics);
-    return train::run_loop(config_, rank, stop, {&metrics});
+    return train::run_loop(config_, rank, signals, {&metrics});
   }
   std::vector<Json> records() const {
     std::vector<Json> out;
@@ -200,20 +199,6 @@ TEST(StopSignals, AThreadThatCannotBeStartedIsTold) {
               "  allow this process more threads");
 }
 
-// Ranks ask on their own, one of them a little later than the others.
-TEST(StopDecision, TheFirstToComeToAPlaceDecidesForAll) {
-  const train::StopSignals signals(null_log());
-  train::StopDecision stop(signals);
-  EXPECT_EQ(stop.at(0), 0);
-  EXPECT_EQ(stop.at(1), 0);
-  ::kill(::getpid(), SIGINT);
-  while (signals.caught() == 0) ::usleep(1000);
-  EXPECT_EQ(stop.at(0), 0);
-  EXPECT_EQ(stop.at(1), 0); // as the other was told
-  EXPECT_EQ(stop.at(2), SIGINT);
-  EXPECT_EQ(stop.at(2), SIGINT);
-}
-
 TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
   source_.prompt = [&](std::int64_t sample) {
     if (sample == 8) throw Error("the file is gone", "text.bin", "bring it back");
@@ -230,9 +215,8 @@ TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
 TEST_F(LoopTest, ARankWithNobodyToTellTrainsAlike) {
   const train::LoopResult told = go();
   const train::StopSignals signals(null_log());
-  train::StopDecision stop(signals);
   test::TinyRank rank(config_, {.training = &source_});
-  EXPECT_EQ(train::run_loop(config_, *rank, stop, {}).last_loss, told.last_loss);
+  EXPECT_EQ(train::run_loop(config_, *rank, signals, {}).last_loss, told.last_loss);
 }
 
 TEST_F(LoopTest, AFolderThatCannotBeMadeIsNamed) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "train/placement.hpp"
+#include "train/tiny_run.hpp"
 
 namespace triax {
 namespace {
@@ -28,9 +29,20 @@ TEST(Placement, HereAreAllRanksAlsoWhenTheyAreBeyondMeasure) {
   run.parallel = {2, 3, 4, 1, {}};
   EXPECT_EQ(train::place_here(run).ranks, 24);
   EXPECT_GE(train::place_here(run).cores, 1);
-  EXPECT_TRUE(train::place_here(run).ranks_are_threads);
   run.parallel = {65536, 65536, 65536, 1, {}};
   EXPECT_GT(train::place_here(run).ranks, 1 << 20);
+}
+
+TEST(Placement, RanksAreThreadsWhereACommunicatorJoinsOnlyThose) {
+  test::TinyRun run;
+  EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "one rank";
+  run.keys["parallel.data"] = "2";
+  EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "comm-local";
+  run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run.keys["comm.plugin"] = "\"comm-lonely\"";
+  EXPECT_FALSE(train::place_here(run.config()).ranks_are_threads);
+  run.keys["comm.data.plugin"] = "\"comm-local\"";
+  EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "one axis with comm-local";
 }
 
 } // namespace

@@ -72,6 +72,16 @@ constexpr CoreKey kLog[] = {
     {option_string("level", "info", "trace|debug|info|warn|error", "what the log tells")},
 };
 
+constexpr CoreKey kLaunch[] = {
+    {option_string("interface", "", nullptr,
+                   "where the job's server listens: an interface's name or number; empty: loopback, "
+                   "or what a launcher named")},
+    {option_int("port", "0", 0, 65535,
+                "where the job's server listens; 0: one that is free, or what a launcher named")},
+    {option_float("start_timeout_s", "300", 1, kMany, "seconds until all ranks must have come")},
+    {option_path("token_file", "", "file with the job's secret, in place of TRIAX_JOB_TOKEN")},
+};
+
 constexpr CoreKey kPlugins[] = {
     {option_list(
         option_path("path", "[]", "folders to look for plugins in, before TRIAX_PLUGIN_PATH and the engine's"))},
@@ -94,6 +104,7 @@ constexpr CoreTable kTables[] = {
     {"data", "what it is trained on", nullptr, kData},
     {"eval", "validation during training", nullptr, kEval},
     {"log", "what a run writes down", nullptr, kLog},
+    {"launch", "how ranks that are processes find one another", nullptr, kLaunch},
     {"plugins", "where plugins are found", nullptr, kPlugins},
 };
 

@@ -50,6 +50,8 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.vocab = integer("model.vocab");
   run.eval = {integer("eval.every"), integer("eval.batches")};
   run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level")};
+  run.launch = {values.get<std::string>("launch.interface"), size("launch.port"), number("launch.start_timeout_s"),
+                values.get<Path>("launch.token_file")};
   return run;
 }
 

@@ -66,6 +66,12 @@ struct RunConfig {
     std::int64_t every = 1;
     std::string level = "info";
   } log;
+  struct {
+    std::string interface; // empty: loopback, or what a launcher named
+    int port = 0;          // 0: free, or what a launcher named
+    double start_timeout_s = 300;
+    std::filesystem::path token_file; // may be empty
+  } launch;
 
   /// m = B / (d*b)
   std::int64_t microbatches() const { return batch.global / (parallel.data * batch.micro); }

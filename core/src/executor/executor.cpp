@@ -54,7 +54,9 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 }
 
 void Executor::walk(Walk& walk) {
+  position_.begins(walk.program, walk.step);
   for (ActionId id = 0; id < walk.program.actions().size(); ++id) {
+    position_.at(id);
     try {
       run(walk, id);
     } catch (const Error& error) {
@@ -65,6 +67,7 @@ void Executor::walk(Walk& walk) {
   }
   parts_.device.wait(parts_.stream.record(), deadline());
   lanes_.finish(deadline());
+  position_.ends();
 }
 
 /// Where an error was met, and what the action was still waiting for.
@@ -87,7 +90,7 @@ void Executor::run(Walk& walk, ActionId id) {
   if (schedule::is_transfer(action.kind)) return post(action, id);
   const bool computes = schedule::runs_layers(action.kind);
   for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
-  const Clock::duration waited = wait_for_posted();
+  const Clock::duration waited = wait_for_posted(action);
   if (computes && walk.first_began != Clock::time_point{}) walk.idle += waited;
   if (computes && walk.first_began == Clock::time_point{}) walk.first_began = Clock::now();
 
@@ -121,13 +124,16 @@ void Executor::post(const ProgramAction& action, ActionId id) {
 }
 
 /// Operations of the host would wait inside their first call; here the time can be told from computing.
-Clock::duration Executor::wait_for_posted() {
+Clock::duration Executor::wait_for_posted(const ProgramAction& next) {
   parts_.device.progress();
   if (parts_.device.kind() != DeviceKind::host) return {}; // its queue waits by itself, and the host runs ahead
   const Event posted = parts_.stream.record();
   if (posted.fired()) return {};
+  const auto pending = std::ranges::find_if(next.waits, [this](ActionId waited) { return lanes_.pending(waited); });
+  position_.waits_for(pending == next.waits.end() ? kNoAction : *pending);
   const Clock::time_point began = Clock::now();
   parts_.device.wait(posted, deadline());
+  position_.waits_for(kNoAction);
   return Clock::now() - began;
 }
 

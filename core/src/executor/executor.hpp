@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/lanes.hpp"
+#include "executor/position.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/walk_observer.hpp"
 
@@ -50,6 +51,9 @@ class Executor {
   /// Losses of one global batch added up, without dropout; `first` is the number of its first sample.
   double evaluate(std::int64_t first, BatchSource& source);
 
+  /// Any thread may read it.
+  const Position& position() const { return position_; }
+
  private:
   struct Walk {
     const schedule::Program& program;
@@ -63,7 +67,7 @@ class Executor {
   void run(Walk& walk, ActionId id);
   std::string place(const Walk& walk, ActionId id, const std::string& inner) const;
   void post(const schedule::ProgramAction& action, ActionId id);
-  Clock::duration wait_for_posted();
+  Clock::duration wait_for_posted(const schedule::ProgramAction& next);
   void compute(const Walk& walk, ActionId id);
   void zero_gradients();
   void reduce_gradients(int stage, ActionId id);
@@ -80,6 +84,7 @@ class Executor {
   double loss_gradient_;
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
+  Position position_;
   std::vector<Transfer> tied_; // accumulators of tied parameters, to and from other pipeline ranks
 };
 

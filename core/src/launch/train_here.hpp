@@ -26,7 +26,7 @@ struct LocalTraining {
   std::function<train::RankOptions(int rank)> options = {};
 };
 
-/// The result of rank 0, or nothing if a rank failed.
+/// The result of rank 0 with the traffic of all ranks, or nothing if a rank failed.
 std::optional<train::LoopResult> train_here(const LocalTraining& training);
 
 } // namespace triax::launch

@@ -36,8 +36,11 @@ spdlog::level::level_enum theirs(LogLevel level) {
 
 /// "2026-01-31 12:00:00.123 info rank 0: the line"
 std::string pattern(int rank) {
-  return text("%Y-%m-%d %H:%M:%S.%e %^%l%$ rank {}: %v", rank);
+  const std::string who = rank == kLauncher ? "launcher" : text("rank {}", rank);
+  return text("%Y-%m-%d %H:%M:%S.%e %^%l%$ {}: %v", who);
 }
+
+constexpr const char* kPlainPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$: %v";
 
 class RunLog final : public Log {
  public:
@@ -56,18 +59,20 @@ class RunLog final : public Log {
   spdlog::logger logger_;
 };
 
-spdlog::sink_ptr stderr_sink(int rank, LogLevel level) {
+spdlog::sink_ptr stderr_sink(int rank, const OnStderr& wanted) {
   const Terminal terminal = stderr_terminal();
   const auto mode = terminal.colour ? spdlog::color_mode::always : spdlog::color_mode::never;
   auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
-  sink->set_pattern((terminal.terminal ? kClearLine : "") + pattern(rank)); // over the bar, which comes back
-  sink->set_level(theirs(level));
+  const std::string line = wanted.names_rank ? pattern(rank) : kPlainPattern;
+  sink->set_pattern((terminal.terminal ? kClearLine : "") + line); // over the bar, which comes back
+  sink->set_level(theirs(wanted.from));
   return sink;
 }
 
 } // namespace
 
-std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank, LogLevel on_stderr) {
+std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank,
+                                  const OnStderr& on_stderr) {
   std::vector<spdlog::sink_ptr> sinks = {stderr_sink(rank, on_stderr)};
   if (!file.empty()) {
     errno = 0;

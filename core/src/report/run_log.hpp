@@ -10,9 +10,17 @@
 
 namespace triax::report {
 
-/// The file gets lines from `level` on, stderr those of them from `on_stderr` on. `file` may be empty: stderr only.
+/// What of a log goes to stderr.
+struct OnStderr {
+  LogLevel from = LogLevel::trace;
+  bool names_rank = true; // not where a launcher puts the rank before each line
+};
+
+inline constexpr int kLauncher = -1; // in place of a rank
+
+/// The file gets lines from `level` on, stderr those of them that `on_stderr` says. `file` may be empty: stderr only.
 std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank,
-                                  LogLevel on_stderr = LogLevel::trace);
+                                  const OnStderr& on_stderr = {});
 /// "trace", "debug", "info", "warn", "error". Throws Error for any other word.
 LogLevel parse_level(std::string_view level);
 

@@ -23,11 +23,11 @@ void make_folder(const fs::path& folder, const char* key) {
 
 class Loop {
  public:
-  Loop(const config::RunConfig& run, Rank& rank, StopDecision& stop, const Reports& reports)
+  Loop(const config::RunConfig& run, Rank& rank, const StopSignals& signals, const Reports& reports)
       : run_(run),
         rank_(rank),
         reports_(reports),
-        stop_(stop),
+        signals_(signals),
         traffic_(rank.traffic()),
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
@@ -35,14 +35,14 @@ class Loop {
     stopped();
     while (rank_.steps_done() < run_.train.steps && result_.signal == 0) placed_step();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
-    if (reports_.progress) reports_.progress->finish();
+    result_.traffic = rank_.traffic();
     return result_;
   }
 
  private:
-  /// Asked once at every place where all ranks may stop.
+  /// Asked at every place where all ranks may stop: they meet in every step, so none may leave before another.
   bool stopped() {
-    result_.signal = stop_.at(places_++);
+    result_.signal = rank_.agree(signals_.caught());
     return result_.signal != 0;
   }
 
@@ -68,7 +68,7 @@ class Loop {
     report::StepRecord record = record_of(done);
     if (due && result_.signal == 0) evaluate(record);
     if (reports_.metrics && (done.step % run_.log.every == 0 || due || ends)) reports_.metrics->write(record);
-    if (reports_.progress) reports_.progress->update(record);
+    if (reports_.step) reports_.step(record);
   }
 
   void evaluate(report::StepRecord& record) {
@@ -103,11 +103,10 @@ class Loop {
   const config::RunConfig& run_;
   Rank& rank_;
   const Reports reports_;
-  StopDecision& stop_;
+  const StopSignals& signals_;
   std::vector<report::GroupTraffic> traffic_; // totals after the step before
   double tokens_;                             // of a step
   double seconds_ = 0;
-  std::int64_t places_ = 0; // where it was asked whether to stop
   LoopResult result_;
 };
 
@@ -131,8 +130,8 @@ fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / text("rank-{}.log", rank);
 }
 
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, StopDecision& stop, const Reports& reports) {
-  return Loop(run, rank, stop, reports).go();
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& signals, const Reports& reports) {
+  return Loop(run, rank, signals, reports).go();
 }
 
 } // namespace triax::train

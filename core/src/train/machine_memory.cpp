@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "report/units.hpp"
 
@@ -34,12 +36,17 @@ std::uint64_t machine_memory() {
 
 } // namespace
 
-Support fits_in_memory(const Preflight& preflight) {
-  std::uint64_t needed = 0, ranks = 0;
+Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
+  std::vector<std::uint64_t> needs; // of each rank
   for (const RankPlan& plan : preflight.plans) {
-    ranks += plan.ranks.size();
-    for (const MemoryRow& row : plan.memory) needed += plan.ranks.size() * row.bytes;
+    std::uint64_t one = 0;
+    for (const MemoryRow& row : plan.memory) one += row.bytes;
+    needs.insert(needs.end(), plan.ranks.size(), one);
   }
+  std::ranges::sort(needs);
+  const std::size_t ranks = std::min(needs.size(), static_cast<std::size_t>(placement.ranks));
+  const std::uint64_t needed =
+      std::accumulate(needs.begin(), needs.begin() + static_cast<std::ptrdiff_t>(ranks), std::uint64_t{0});
   const std::uint64_t there = machine_memory();
   if (needed <= there) return Support::yes();
   return Support::no("the run needs {} of memory{}, and this machine has {}", report::bytes_text(needed),

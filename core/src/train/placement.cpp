@@ -5,14 +5,37 @@
 #include <limits>
 
 #include "train/cores.hpp"
+#include "train/plugins.hpp"
 
 namespace triax::train {
+
+namespace {
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+
+/// A run of one rank has nobody to reach. What a plugin throws here, preflight meets again and tells.
+bool in_one_process(const config::RunConfig& run, std::int64_t ranks) {
+  if (ranks == 1 || ranks > kMostRanks) return true; // more than that, preflight refuses
+  const Layout layout = layout_of(run);
+  for (const auto& [axis, choice] : run.comm) {
+    if (layout.size(axis) == 1 || !choice.library) continue;
+    try {
+      const auto backend = plugin::create<CommBackend>(*choice.library, {choice.options, null_log(), layout, 0, 1});
+      if (backend->traits().ranks == CommTraits::Ranks::same_process) return true;
+    } catch (const std::exception&) {
+      continue;
+    }
+  }
+  return false;
+}
+
+} // namespace
 
 Placement place_here(const config::RunConfig& run) {
   // Sizes of axes may multiply to what no run can have; preflight refuses that.
   const std::int64_t ranks = std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data;
   const auto most = std::int64_t{std::numeric_limits<int>::max()};
-  return {static_cast<int>(std::min(ranks, most)), available_cores(), true};
+  return {static_cast<int>(std::min(ranks, most)), available_cores(), in_one_process(run, ranks)};
 }
 
 std::string to_text(const Placement& placement) {

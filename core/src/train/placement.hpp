@@ -1,6 +1,6 @@
 // Where the ranks of a run are, and how those of one process share its cores.
 //
-// Threads: any. Ownership: values. Blocking: place_here() reads a few small files.
+// Threads: any. Ownership: values. Blocking: place_here() reads a few small files, and asks the communicators.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 namespace triax::train {
 
 struct Placement {
-  int ranks = 1;                 // in this process
-  int cores = 1;                 // that this process may use
+  int ranks = 1;                 // on this machine
+  int cores = 1;                 // that they share
   bool ranks_are_threads = true; // of this process; else each rank is a process of its own
 
   /// CPU threads of each rank: its part of the cores, and at least 1.
   int threads_per_rank() const { return cores > ranks ? cores / ranks : 1; }
 };
 
-/// All ranks of the run as threads of this process.
+/// All ranks of the run on this machine: as processes, or as threads of this one where a communicator joins only those.
 Placement place_here(const config::RunConfig& run);
 
 /// "1 rank, 2 CPU threads", "8 ranks as threads of this process, 1 CPU thread each on 2 cores"

@@ -52,8 +52,10 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
 }
 
 Support RankPlugins::comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const {
-  CommRequest request{
-      kernels_->device_kind(), {run_.train.compute, run_.train.master, DType::f64}, {}, placement.ranks_are_threads};
+  CommRequest request{kernels_->device_kind(),
+                      {run_.train.compute, run_.train.master, DType::f64, DType::i32},
+                      {},
+                      placement.ranks_are_threads};
   const config::PluginChoice* serving = nullptr; // an axis longer than 1
   for (const auto& [axis, choice] : run_.comm) {
     if (choice.table != table || layout.size(axis) == 1) continue;

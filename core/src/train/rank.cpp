@@ -9,6 +9,7 @@
 #include "data/dataset.hpp"
 #include "executor/executor.hpp"
 #include "plugin/nearest.hpp"
+#include "train/agreement.hpp"
 #include "train/cores.hpp"
 #include "train/lr.hpp"
 #include "train/preparation.hpp"
@@ -46,19 +47,20 @@ Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, 
 
 // In the order in which members are made; they go the other way round.
 struct Rank::Impl final : control::AbortFlag::Listener {
-  Impl(const config::RunConfig& config, const Layout& ranks, int number, Store& store, Log& log,
+  Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& store, Log& log,
        const RankOptions& given)
       : run(config),
         layout(ranks),
+        number(this_rank),
         options(given),
-        plugins(config, ranks, number, given.threads > 0 ? given.threads : available_cores(), log),
+        plugins(config, ranks, this_rank, given.threads > 0 ? given.threads : available_cores(), log),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
-        prepared(config, ranks, number, plugins, programs) {
+        prepared(config, ranks, this_rank, plugins, programs) {
     device = make_device(plugins.kernels());
     stream = device->make_stream("compute");
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
-      start(number, store);
+      start(store);
     } catch (const std::exception& error) {
       // Before the groups go: the others must hear of the cause first, not of a rank that left.
       if (options.abort) options.abort->raise(number, error.what());
@@ -66,9 +68,9 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     }
   }
 
-  void start(int number, Store& store) {
+  void start(Store& store) {
     plugins.kernels().start(*device);
-    join_groups(number, store);
+    join_groups(store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
@@ -76,11 +78,14 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.serial},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s});
+    std::vector<Communicator*> all;
+    for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
+    agreement.emplace(*device, *stream, std::move(all));
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
   }
 
-  void join_groups(int number, Store& store) {
+  void join_groups(Store& store) {
     std::set<std::string> started; // by table: axes may share a backend
     for (const Axis& axis : layout.axes()) {
       if (axis.size == 1) continue;
@@ -113,6 +118,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
 
   const config::RunConfig& run;
   const Layout layout;
+  const int number;
   const RankOptions options;
   std::unique_ptr<Device> device; // outlives plugins and memory
   RankPlugins plugins;
@@ -122,6 +128,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
   Groups groups;
+  std::optional<Agreement> agreement;
   std::unique_ptr<executor::Executor> walker;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
@@ -187,6 +194,30 @@ void Rank::weights_changed() {
 
 void Rank::abort(std::string_view why) noexcept {
   impl_->abort(why);
+}
+
+std::int32_t Rank::agree(std::int32_t value) {
+  return impl_->agreement->largest(value, deadline_in(impl_->run.train.stall_timeout_s));
+}
+
+std::string Rank::place() const {
+  const executor::Position::Seen seen = impl_->walker->position().seen();
+  if (!seen.program)
+    return seen.step < 0    ? "before the first step"
+           : seen.step == 0 ? "after an evaluation"
+                            : text("after step {}", seen.step);
+  const auto label = [&](ActionId action) {
+    return action < seen.program->actions().size() ? seen.program->label(action) : "?";
+  };
+  std::string out = seen.step > 0 ? text("step {}", seen.step) : "evaluation";
+  out += text(", {}", label(seen.action));
+  if (seen.waited >= seen.program->actions().size()) return out;
+  const int peer = seen.program->actions()[seen.waited].peer;
+  out += text(", waiting for {}", label(seen.waited));
+  if (peer < 0) return out;
+  const Group group = impl_->layout.group(impl_->number, "pipeline");
+  return out + text(" from rank {} through {}", group.ranks[static_cast<std::size_t>(peer)],
+                    impl_->run.comm.at("pipeline").name);
 }
 
 std::int64_t Rank::steps_done() const {

@@ -89,6 +89,12 @@ class Rank {
   /// Makes what the rank waits for, now or later, fail with `why`, here and in its groups. Any thread.
   void abort(std::string_view why) noexcept;
 
+  /// The largest `value` that a rank gave: all ranks call it at the same places, and all get the same answer. Throws
+  /// Error if they do not come before train.stall_timeout_s.
+  std::int32_t agree(std::int32_t value);
+  /// Where it is: "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx". Any thread.
+  std::string place() const;
+
   std::int64_t steps_done() const;
   std::int64_t sequence() const; // tokens of a sample
   Device& device();

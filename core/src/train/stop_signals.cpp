@@ -10,7 +10,7 @@
 
 namespace triax::train {
 
-StopSignals::StopSignals(Log& log) : log_(log) {
+StopSignals::StopSignals(Log& log, From from) : log_(log), from_(from) {
   sigemptyset(&signals_);
   sigaddset(&signals_, SIGINT);
   sigaddset(&signals_, SIGTERM);
@@ -35,7 +35,9 @@ void StopSignals::watch(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
     if (signal < 0) continue;
-    if (caught_.exchange(signal) != 0) std::_Exit(128 + signal);
+    const bool again = caught_.exchange(signal) != 0;
+    if (from_ == From::launcher) continue;
+    if (again) std::_Exit(128 + signal);
     log_.info("{}: stopping after this step; once more stops at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
   }
 }

@@ -1,4 +1,6 @@
-// SIGINT and SIGTERM as a wish to stop after the current step; the second one ends the process at once.
+// SIGINT and SIGTERM as a wish to stop after the current step. By a user, a second one ends the process at once. Ranks
+// under a launcher of ours hear of the wish from it, and it ends them if need be: to them a second one, of a terminal's
+// Ctrl-C to all of its processes, is the same wish.
 //
 // Threads: made on the thread that starts the run, before it starts others, so that all of them leave the signals to
 // this object's own thread. One at a time in a process. Ownership: owns its thread; the signal mask comes back with the
@@ -15,18 +17,22 @@ namespace triax::train {
 
 class StopSignals {
  public:
-  explicit StopSignals(Log& log);
+  enum class From { user, launcher };
+  explicit StopSignals(Log& log, From from = From::user);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   /// The number of the signal, or 0.
   int caught() const noexcept { return caught_.load(); }
+  /// As if it had been caught. Any thread.
+  void ask(int signal) noexcept { caught_.store(signal); }
 
  private:
   void watch(const std::stop_token& stop);
 
   Log& log_;
+  const From from_;
   sigset_t signals_{}, mask_before_{};
   std::atomic<int> caught_{0};
   std::jthread thread_;

@@ -1,0 +1,37 @@
+#include "train_files.hpp"
+
+#include "train/machine_memory.hpp"
+
+namespace triax::app {
+
+train::Preflight ask(const config::RunConfig& run, const train::Placement& placement) {
+  const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
+  train::Preflight checked = train::preflight(run, placement, *quiet);
+  if (!checked.refusals.empty()) return checked;
+  Support answer = train::fits_in_memory(checked, placement);
+  if (!answer) checked.refusals.push_back(std::move(answer));
+  return checked;
+}
+
+std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train::Preflight& checked) {
+  std::vector<config::Refusal> out;
+  for (const Support& answer : checked.refusals) out.push_back(config::refusal(answer, loaded.values));
+  return out;
+}
+
+std::vector<std::unique_ptr<Log>> rank_logs(const config::RunConfig& run, int ranks) {
+  std::vector<std::unique_ptr<Log>> out;
+  for (int rank = 0; rank < ranks; ++rank)
+    out.push_back(report::make_run_log(report::parse_level(run.log.level), train::log_file(run, rank), rank,
+                                       {rank == 0 ? LogLevel::trace : LogLevel::warn}));
+  return out;
+}
+
+std::unique_ptr<Log> launcher_log(const config::RunConfig& run) {
+  return report::make_run_log(report::parse_level(run.log.level), run.folder / "launcher.log", report::kLauncher);
+}
+
+RunFiles::RunFiles(const config::Loaded& loaded)
+    : folder(train::open_run_folder(*loaded.run, config::to_toml(loaded))), metrics(loaded.run->log.metrics) {}
+
+} // namespace triax::app

@@ -1,0 +1,150 @@
+#include "launch/child.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "triax/error.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+constexpr std::size_t kLongestLine = 65536;
+
+/// Those of this process, but for the names that are given.
+std::vector<std::string> merged(const std::vector<Variable>& variables) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string_view old = *entry;
+    const std::string_view name = old.substr(0, old.find('='));
+    if (std::ranges::none_of(variables, [name](const Variable& given) { return given.name == name; }))
+      out.emplace_back(old);
+  }
+  for (const Variable& given : variables) out.push_back(given.name + "=" + given.value);
+  return out;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (std::string& one : texts) out.push_back(one.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+/// What posix_spawn is told: no input, output into the pipe, no signal blocked.
+class SpawnPlan {
+ public:
+  explicit SpawnPlan(int output) {
+    posix_spawn_file_actions_init(&files_);
+    posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&files_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  posix_spawn_file_actions_t files_{};
+  posix_spawnattr_t attributes_{};
+};
+
+[[noreturn]] void no_process(int why) {
+  throw Error(text("the process of a rank could not be started: {}", std::strerror(why)), {},
+              "use fewer ranks, or allow more processes and open files (ulimit -u, ulimit -n)");
+}
+
+} // namespace
+
+Child::Child(const std::vector<std::string>& arguments, const std::vector<Variable>& variables) {
+  std::array<int, 2> pipe{};
+  if (pipe2(pipe.data(), O_CLOEXEC) != 0) no_process(errno);
+  fcntl(pipe[0], F_SETFL, O_NONBLOCK);
+  std::vector<std::string> words = {"triax"}, environment = merged(variables);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  int failed = 0;
+  {
+    const SpawnPlan plan(pipe[1]);
+    // The very program that runs, also if its file has been replaced since.
+    failed = posix_spawn(&pid_, "/proc/self/exe", &plan.files_, &plan.attributes_, pointers(words).data(),
+                         pointers(environment).data());
+  }
+  close(pipe[1]);
+  if (failed != 0) {
+    close(pipe[0]);
+    no_process(failed);
+  }
+  output_ = pipe[0];
+}
+
+Child::Child(Child&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      output_(std::exchange(other.output_, -1)),
+      ended_(other.ended_),
+      status_(other.status_),
+      partial_(std::move(other.partial_)) {}
+
+Child::~Child() {
+  if (pid_ > 0 && !ended_) {
+    kill();
+    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (output_ >= 0) close(output_);
+}
+
+std::vector<std::string> Child::lines() {
+  std::array<char, 4096> buffer{};
+  ssize_t count = 0;
+  while (output_ >= 0 && (count = read(output_, buffer.data(), buffer.size())) > 0)
+    partial_.append(buffer.data(), static_cast<std::size_t>(count));
+  // What a rank has started may keep the pipe open longer than the rank lives.
+  const bool all = output_ >= 0 && (count == 0 || ended_);
+  std::vector<std::string> out;
+  for (std::size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n')) {
+    out.push_back(partial_.substr(0, end));
+    partial_.erase(0, end + 1);
+  }
+  if (!partial_.empty() && (all || partial_.size() > kLongestLine)) out.push_back(std::exchange(partial_, {}));
+  if (all) close(std::exchange(output_, -1));
+  return out;
+}
+
+bool Child::ended() noexcept {
+  if (!ended_ && waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
+  return ended_;
+}
+
+void Child::kill() noexcept {
+  if (pid_ > 0 && !ended_) ::kill(pid_, SIGKILL);
+}
+
+std::string how_it_ended(int status) {
+  if (WIFSIGNALED(status)) return text("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  return text("ended with status {}", WEXITSTATUS(status));
+}
+
+void end_with_parent(pid_t parent) noexcept {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) std::_Exit(1); // it went before the kernel was told
+}
+
+} // namespace triax::launch

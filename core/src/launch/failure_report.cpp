@@ -1,0 +1,87 @@
+#include "launch/failure_report.hpp"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "report/json.hpp"
+#include "triax/text.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+using control::RankStatus;
+
+constexpr int kShown = 16;       // ranks whose place is told
+constexpr double kBeatsLate = 3; // seconds; ranks beat once a second
+
+std::string one_decimal(double value) {
+  std::array<char, 32> out{};
+  std::snprintf(out.data(), out.size(), "%.1f", value);
+  return out.data();
+}
+
+std::string_view state_name(RankStatus::State state) {
+  constexpr std::array<std::string_view, 4> kNames = {"missing", "here", "left", "lost"};
+  return kNames.at(static_cast<std::size_t>(state));
+}
+
+std::string who(const FailureFacts& facts, int rank) {
+  const auto at = [&](std::string_view axis) { return facts.layout.coordinate(rank, axis); };
+  std::string out = text("rank {} (pipeline {}, data {}, tensor {}", rank, at("pipeline"), at("data"), at("tensor"));
+  const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
+  if (status.pid != 0) out += text("; host {}, pid {}", status.host, status.pid);
+  return out + ")";
+}
+
+std::string where(const RankStatus& status) {
+  return status.place.empty() ? std::string("before its first step") : "at " + status.place;
+}
+
+/// Where another rank stood; empty where there is nothing to tell.
+std::string other(int rank, const RankStatus& status) {
+  if (status.state == RankStatus::State::missing) return text("\n  rank {} never came", rank);
+  std::string out = text("\n  rank {} was {}", rank, where(status));
+  if (status.state == RankStatus::State::here && status.silent_s > kBeatsLate)
+    out += text(", and has not been heard of for {} s: its process is stopped, or its host is gone",
+                one_decimal(status.silent_s));
+  return out;
+}
+
+} // namespace
+
+std::string to_text(const FailureFacts& facts) {
+  const control::Failure& failure = facts.failure;
+  const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(failure.rank));
+  std::string out = who(facts, failure.rank);
+  out += failure.lost ? text(" was lost {}: {}", where(status), failure.why) : text(" gave up {}", where(status));
+  int shown = 0, hidden = 0;
+  for (int rank = 0; rank < facts.layout.world(); ++rank) {
+    if (rank == failure.rank) continue;
+    if (shown++ < kShown) {
+      out += other(rank, facts.ranks[static_cast<std::size_t>(rank)]);
+    } else {
+      ++hidden;
+    }
+  }
+  if (hidden > 0) out += text("\n  ... and {} more ranks: see failure.json", hidden);
+  return out + text("\n  all ranks stopped after {} s", one_decimal(facts.seconds));
+}
+
+void write_failure(const FailureFacts& facts, const std::filesystem::path& folder) {
+  std::vector<report::JsonObject> ranks;
+  for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
+    const RankStatus& status = facts.ranks[rank];
+    report::JsonObject row;
+    row.set("rank", rank).set("state", state_name(status.state)).set("host", status.host).set("pid", status.pid);
+    row.set("place", status.place).set("silent_s", status.silent_s);
+    ranks.push_back(std::move(row));
+  }
+  report::JsonObject out;
+  out.set("rank", facts.failure.rank).set("lost", facts.failure.lost).set("why", facts.failure.why);
+  out.set("seconds_to_stop", facts.seconds).set("ranks", std::move(ranks));
+  std::ofstream(folder / "failure.json") << out.line() << '\n';
+}
+
+} // namespace triax::launch

@@ -1,0 +1,40 @@
+// What ranks tell the process that runs their server: rank 0 each step and the result, every rank what it moved.
+//
+// Threads: pure; a JobResult belongs to one. Ownership: values. Blocking: never. Errors: reading throws Error for text
+// that is none of these. Numbers read back to the same bits. The lines travel between processes of one build only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "control/server.hpp"
+#include "report/step_record.hpp"
+#include "train/loop.hpp"
+
+namespace triax::launch {
+
+// Topics.
+inline constexpr const char* kStep = "step";
+inline constexpr const char* kResult = "result";
+
+std::string to_line(const report::StepRecord& record); // without its traffic
+report::StepRecord read_step(std::string_view line);
+
+std::string to_line(const train::LoopResult& result); // with its traffic
+train::LoopResult read_result(std::string_view line);
+
+/// Puts together what all ranks told.
+class JobResult {
+ public:
+  /// A step that rank 0 told of, for who draws the progress; results are kept.
+  std::optional<report::StepRecord> take(const control::Told& told);
+  /// The result of rank 0 with the traffic of all ranks; nothing if rank 0 told none.
+  std::optional<train::LoopResult> together() const;
+
+ private:
+  std::optional<train::LoopResult> first_;
+  std::vector<report::GroupTraffic> traffic_;
+};
+
+} // namespace triax::launch

@@ -1,0 +1,136 @@
+#include "launch/train_processes.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "launch/child.hpp"
+#include "launch/failure_report.hpp"
+#include "launch/told.hpp"
+#include "train/plugins.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+constexpr auto kGrace =
+    std::chrono::seconds(6); // for ranks to end by themselves, a second more than they give themselves
+constexpr int kPollMs = 50;
+
+class LocalProcesses {
+ public:
+  explicit LocalProcesses(const ProcessTraining& training)
+      : training_(training),
+        layout_(train::layout_of(training.run)),
+        token_(control::JobToken::make()),
+        server_({training.run.launch.interface, training.run.launch.port, layout_.world(), token_,
+                 training.run.train.stall_timeout_s}) {}
+
+  std::optional<train::LoopResult> train() {
+    for (int rank = 0; rank < layout_.world(); ++rank) children_.emplace_back(training_.arguments, variables(rank));
+    server_.start();
+    while (!all_ended()) pump(kPollMs);
+    pump(0); // what came with the last one's end
+    if (failed()) {
+      report();
+      return std::nullopt;
+    }
+    return result_.together();
+  }
+
+ private:
+  std::vector<Variable> variables(int rank) const {
+    const control::Address server = server_.address();
+    const auto world = triax::to_text(layout_.world());
+    return {{"RANK", triax::to_text(rank)},
+            {"LOCAL_RANK", triax::to_text(rank)},
+            {"WORLD_SIZE", world},
+            {"LOCAL_WORLD_SIZE", world},
+            {"MASTER_ADDR", server.host},
+            {"MASTER_PORT", triax::to_text(server.port)},
+            {"TRIAX_JOB_TOKEN", token_.secret()},
+            {"TRIAX_LAUNCHER", triax::to_text(getpid())}};
+  }
+
+  bool all_ended() {
+    bool all = true;
+    for (int rank = 0; rank < layout_.world(); ++rank) all &= ended(rank);
+    return all;
+  }
+
+  bool ended(int rank) {
+    Child& child = children_[static_cast<std::size_t>(rank)];
+    if (!child.ended()) return false;
+    if (const int status = child.status(); WIFSIGNALED(status)) {
+      server_.fail({rank, true, how_it_ended(status)});
+    } else if (WEXITSTATUS(status) != 0) {
+      server_.fail({rank, false, how_it_ended(status)}); // only if it could not tell by itself
+    }
+    return true;
+  }
+
+  /// Waits for output a moment, and passes on all there is.
+  void pump(int timeout_ms) {
+    std::vector<pollfd> outputs;
+    for (const Child& child : children_)
+      if (child.output() >= 0) outputs.push_back({child.output(), POLLIN, 0});
+    poll(outputs.data(), outputs.size(), timeout_ms);
+    for (std::size_t rank = 0; rank < children_.size(); ++rank)
+      for (const std::string& line : children_[rank].lines())
+        if (training_.output) training_.output(static_cast<int>(rank), line);
+    for (const control::Told& told : server_.take_told())
+      if (const auto record = result_.take(told); record && training_.step) training_.step(*record);
+    pass_signal();
+    end_late_ones();
+  }
+
+  void pass_signal() {
+    const int signal = training_.signals.caught();
+    if (signal == 0 || signal_passed_) return;
+    server_.stop(signal);
+    signal_passed_ = true;
+  }
+
+  bool failed() const { return server_.failure().has_value(); }
+
+  void end_late_ones() {
+    if (!failed()) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (!failed_at_) failed_at_ = now;
+    if (now - *failed_at_ <= kGrace) return;
+    for (Child& child : children_) child.kill();
+    killed_here_ = true;
+  }
+
+  void report() {
+    FailureFacts facts{layout_, *server_.failure(), server_.ranks(), 0};
+    if (failed_at_)
+      facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
+    const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
+    if (facts.failure.lost && WIFSIGNALED(status) && !killed_here_) facts.failure.why = how_it_ended(status);
+    training_.log.error("{}", to_text(facts));
+    write_failure(facts, training_.run.folder);
+  }
+
+  const ProcessTraining& training_;
+  const Layout layout_;
+  const control::JobToken token_;
+  control::Server server_;
+  std::vector<Child> children_;
+  JobResult result_;
+  bool signal_passed_ = false;
+  bool killed_here_ = false; // who was still there after the grace
+  std::optional<std::chrono::steady_clock::time_point> failed_at_;
+};
+
+} // namespace
+
+std::optional<train::LoopResult> train_processes(const ProcessTraining& training) {
+  return LocalProcesses(training).train();
+}
+
+} // namespace triax::launch

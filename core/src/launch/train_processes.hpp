@@ -1,0 +1,31 @@
+// The launcher: trains a run with each of its ranks as a process of this machine, and tells how they are.
+//
+// Threads: one, the program's main thread: ranks die with it. Ownership: owns the processes and the job's server;
+// borrows what ProcessTraining refers to. Blocking: for the length of the training. Errors: Error if a rank cannot be
+// started or nothing can listen; then nothing is left running. A rank that fails or is lost ends all of them within
+// seconds; the log says which it was and where the others stood, and failure.json too.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/loop.hpp"
+
+namespace triax::launch {
+
+struct ProcessTraining {
+  const config::RunConfig& run;
+  /// Of this program, for a rank: "train", "run.toml", "--set", ...
+  std::vector<std::string> arguments;
+  Log& log;
+  const train::StopSignals& signals;
+  std::function<void(const report::StepRecord&)> step;                // of every step
+  std::function<void(int rank, const std::string& line)> output = {}; // of what ranks write on stdout and stderr
+};
+
+/// The result of rank 0 with the traffic of all ranks, or nothing if a rank failed.
+std::optional<train::LoopResult> train_processes(const ProcessTraining& training);
+
+} // namespace triax::launch

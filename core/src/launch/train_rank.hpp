@@ -1,0 +1,32 @@
+// One rank's training from its first to its last step: the one place where what a rank throws is caught.
+//
+// Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: for the length of the
+// training. Errors: none leave it: they raise the abort flag; the rank that failed first logs its error, the others
+// tell at debug level why they stopped.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "train/loop.hpp"
+
+namespace triax::launch {
+
+struct RankTraining {
+  const config::RunConfig& run;
+  const Layout& layout;
+  int number = 0;
+  Store& store;
+  control::AbortFlag& abort;
+  Log& log;
+  const train::StopSignals& signals;
+  train::Reports reports;
+  train::RankOptions options; // the abort flag is set here
+  /// Told of the rank once it is made, and with null before it goes. May be empty.
+  std::function<void(const train::Rank*)> made = {};
+};
+
+/// Nothing if it failed.
+std::optional<train::LoopResult> train_rank(const RankTraining& training);
+
+} // namespace triax::launch

@@ -1,0 +1,113 @@
+// Processes of this program: the test runs itself, with a filter that picks one of the bodies below.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "launch/child.hpp"
+
+namespace triax::launch {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+constexpr const char* kWhich = "TRIAX_TEST_CHILD";
+
+/// Waits for its end, and gives its lines but for those of the test's own frame.
+std::vector<std::string> run(Child& child) {
+  std::vector<std::string> out;
+  while (!child.ended() || child.output() >= 0) {
+    for (const std::string& line : child.lines())
+      if (line.starts_with("child: ") || line.ends_with("no newline")) out.push_back(line);
+    ::usleep(1000);
+  }
+  return out;
+}
+
+Child child_that(const std::string& what) {
+  return {{"--gtest_filter=ChildBody.*", "--gtest_also_run_disabled_tests"},
+          {{kWhich, what}, {"TRIAX_TEST_VALUE", "a value=with signs"}}};
+}
+
+/// Only within a child.
+TEST(ChildBody, DISABLED_DoesWhatItIsTold) {
+  const char* which = std::getenv(kWhich);
+  ASSERT_TRUE(which);
+  const std::string what = which;
+  std::cout << "child: " << std::getenv("TRIAX_TEST_VALUE") << std::endl;
+  if (what == "talk") {
+    std::cerr << "child: on stderr" << std::endl;
+    std::cout << "child: input ends: " << (std::getchar() == EOF) << std::endl;
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    std::cout << "child: signals blocked: " << sigismember(&blocked, SIGTERM) << std::endl;
+    std::cout << "no newline" << std::flush;
+  }
+  if (what == "sleep") ::pause();
+  if (what == "orphan") { // a child of its own, which is to go with it
+    const Child own({"--gtest_filter=ChildBody.*", "--gtest_also_run_disabled_tests"}, {{kWhich, "die with parent"}});
+    std::cout << "child: has " << own.pid() << std::endl;
+    ::usleep(200'000);
+    ::kill(::getpid(), SIGKILL);
+  }
+  if (what == "die with parent") {
+    end_with_parent(::getppid());
+    ::pause();
+  }
+  if (what == "no parent") end_with_parent(1);
+  std::_Exit(what == "talk" ? 7 : 0);
+}
+
+TEST(Child, ItsOutputComesInWholeLines) {
+  sigset_t term, before;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &term, &before);
+  Child child = child_that("talk");
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_THAT(run(child), ElementsAre("child: a value=with signs", "child: on stderr", "child: input ends: 1",
+                                      "child: signals blocked: 0", "no newline"));
+  EXPECT_EQ(how_it_ended(child.status()), "ended with status 7");
+}
+
+TEST(Child, IsKilledWhenAsked) {
+  Child child = child_that("sleep");
+  while (child.lines().empty()) ::usleep(1000);
+  EXPECT_FALSE(child.ended());
+  child.kill();
+  run(child);
+  EXPECT_EQ(how_it_ended(child.status()), "killed by signal 9 (Killed)");
+}
+
+TEST(Child, DoesNotOutliveItsObject) {
+  pid_t pid = 0;
+  {
+    const Child child = child_that("sleep");
+    pid = child.pid();
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+TEST(Child, EndsWithTheProcessThatStartedIt) {
+  Child child = child_that("orphan");
+  pid_t own = 0;
+  for (const std::string& line : run(child))
+    if (line.starts_with("child: has ")) own = std::atoi(line.c_str() + 11);
+  ASSERT_GT(own, 0);
+  EXPECT_EQ(how_it_ended(child.status()), "killed by signal 9 (Killed)");
+  while (::kill(own, 0) == 0) ::usleep(1000);
+}
+
+TEST(Child, EndsAtOnceIfThatProcessHasGone) {
+  Child child = child_that("no parent");
+  run(child);
+  EXPECT_EQ(how_it_ended(child.status()), "ended with status 1");
+}
+
+} // namespace
+} // namespace triax::launch

@@ -1,0 +1,78 @@
+// What ranks tell the process that serves their job reads back to the same bits, and adds up.
+#include <gmock/gmock.h>
+
+#include "launch/told.hpp"
+#include "support/error_of.hpp"
+
+namespace triax::launch {
+namespace {
+
+using ::testing::HasSubstr;
+using triax::testing::error_of;
+
+report::StepRecord step() {
+  report::StepRecord out;
+  out.step = 7;
+  out.loss = 0.1 + 0.2;
+  out.tokens_per_s = 1e5 / 3;
+  out.step_ms = 1.0 / 7;
+  return out;
+}
+
+TEST(Told, AStepReadsBackToTheSameBits) {
+  report::StepRecord told = step();
+  report::StepRecord read = read_step(to_line(told));
+  EXPECT_EQ(read.step, told.step);
+  EXPECT_EQ(read.loss, told.loss);
+  EXPECT_EQ(read.tokens_per_s, told.tokens_per_s);
+  EXPECT_EQ(read.step_ms, told.step_ms);
+  EXPECT_FALSE(read.eval_loss);
+  told.eval_loss = 2.0 / 3;
+  EXPECT_EQ(read_step(to_line(told)).eval_loss, told.eval_loss);
+}
+
+TEST(Told, AResultReadsBackToTheSameBits) {
+  const train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}};
+  const train::LoopResult read = read_result(to_line(told));
+  EXPECT_EQ(read.steps, told.steps);
+  EXPECT_EQ(read.first_loss, told.first_loss);
+  EXPECT_EQ(read.last_loss, told.last_loss);
+  EXPECT_EQ(read.eval_loss, told.eval_loss);
+  EXPECT_EQ(read.tokens_per_s, told.tokens_per_s);
+  EXPECT_EQ(read.signal, told.signal);
+  ASSERT_EQ(read.traffic.size(), 1u);
+  EXPECT_EQ(read.traffic[0].plugin, "comm-x");
+  EXPECT_EQ(read.traffic[0].bytes_out, 1ULL << 60);
+}
+
+TEST(Told, WhatIsNoneOfItIsRefused) {
+  for (const char* line : {"", "{", "[]", "{\"step\":1}", "{\"step\":\"x\",\"loss\":1}"}) {
+    EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("cannot be read")) << line;
+    EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("cannot be read")) << line;
+  }
+  JobResult result;
+  EXPECT_THAT(error_of([&] { result.take({3, "weather", "fine"}); }), HasSubstr("rank 3 told of \"weather\""));
+}
+
+TEST(Told, TheResultIsThatOfRank0WithTheTrafficOfAll) {
+  JobResult result;
+  EXPECT_EQ(result.take({0, kStep, to_line(step())})->step, 7);
+  EXPECT_FALSE(result.together());
+  for (const int rank : {2, 0, 1}) {
+    train::LoopResult of{1, 1.0 + rank, 2.0, {}, 0, 0, {{"data", "comm-x", 1, 10, 20}}};
+    if (rank > 0) of.traffic.push_back({"pipeline", "comm-y", 2, 1, 1});
+    EXPECT_FALSE(result.take({rank, kResult, to_line(of)}));
+  }
+  const auto all = result.together();
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->first_loss, 1.0);
+  ASSERT_EQ(all->traffic.size(), 2u);
+  for (const report::GroupTraffic& group : all->traffic) {
+    EXPECT_EQ(group.ops, group.group == "data" ? 3u : 4u);
+    EXPECT_EQ(group.bytes_out, group.group == "data" ? 30u : 2u);
+    EXPECT_EQ(group.bytes_in, group.group == "data" ? 60u : 2u);
+  }
+}
+
+} // namespace
+} // namespace triax::launch
