@@ -32,9 +32,10 @@ if(TRIAX_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 
-# triax_add_test(name SOURCES a.cpp... [LINK lib...] [LABELS label...]): a GoogleTest program, each test a ctest entry.
+# triax_add_test(name SOURCES a.cpp... [LINK lib...] [LABELS label...] [PREFIX text]): a GoogleTest program, each test a
+# ctest entry, its name after the prefix.
 function(triax_add_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "PREFIX" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "triax_add_test(${name}): unknown arguments: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -52,7 +53,8 @@ function(triax_add_test name)
   if(ARG_LABELS) # an empty value would vanish from the list, and LABELS take the next name for its value
     list(APPEND properties LABELS "${ARG_LABELS}")
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES ${properties})
 endfunction()
 
 # triax_add_test_plugin(name source.cpp): a plugin that only tests know, in `plugins` of the current binary folder.

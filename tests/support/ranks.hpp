@@ -1,5 +1,5 @@
 // Ranks as threads: runs a function on every rank of a layout, each with a device, a stream, communicators through
-// comm-local, kernel sets through their doors, and memory that outlives the transports that read it.
+// comm-local or another backend, kernel sets through their doors, and memory that outlives the transports that read it.
 //
 // Threads: run_ranks() starts one thread a rank and joins them all; a Rank is used by its own thread. Ownership: a Rank
 // owns what it hands out until its function has returned. Blocking: run_ranks() blocks; a rank that throws aborts its
@@ -22,6 +22,7 @@
 #include "control/abort_flag.hpp"
 #include "control/local_store.hpp"
 #include "plugin/loader.hpp"
+#include "plugin/option_text.hpp"
 #include "triax/communicator.hpp"
 #include "triax/device.hpp"
 #include "triax/kernels.hpp"
@@ -29,10 +30,20 @@
 
 namespace triax::testing {
 
+/// Which backend ranks communicate through; its defaults stand where `options` says nothing.
+struct Communication {
+  std::string plugin = "comm-local";
+  Options options;
+};
+
 class Rank final : public control::AbortFlag::Listener {
  public:
-  Rank(int index, const Layout& layout, Store& store)
-      : index_(index), layout_(layout), store_(store), stream_(device_->make_stream("main")) {}
+  Rank(int index, const Layout& layout, Store& store, Communication communication = {})
+      : index_(index),
+        layout_(layout),
+        store_(store),
+        communication_(std::move(communication)),
+        stream_(device_->make_stream("main")) {}
 
   int index() const { return index_; }
   const Layout& layout() const { return layout_; }
@@ -59,7 +70,7 @@ class Rank final : public control::AbortFlag::Listener {
     return view;
   }
 
-  /// Joins a group through comm-local.
+  /// Joins a group through the backend.
   Communicator& join(const Group& group) {
     std::unique_ptr<Communicator> joined = backend().join(group, store_, deadline());
     const std::lock_guard lock(mutex_);
@@ -80,7 +91,7 @@ class Rank final : public control::AbortFlag::Listener {
 
   CommBackend& backend() {
     if (!backend_) {
-      backend_ = make<CommBackend>("comm-local");
+      backend_ = make<CommBackend>(communication_.plugin, communication_.options);
       (*backend_)->start(device());
     }
     return **backend_;
@@ -101,15 +112,22 @@ class Rank final : public control::AbortFlag::Listener {
 
  private:
   template <class Interface>
-  plugin::Instance<Interface> make(const std::string& name) {
+  plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
     const std::filesystem::path file = std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so");
-    return plugin::create<Interface>(plugin::load(file, Interface::kKind), {options_, null_log(), layout_, index_, 1});
+    const plugin::Library& library = plugin::load(file, Interface::kKind);
+    options_.push_back(std::make_unique<Options>(given));
+    for (const triax_option& option : library.options) {
+      if (options_.back()->has(option.name) || !option.default_value) continue;
+      options_.back()->set(option.name, plugin::parse_option(option, option.default_value));
+    }
+    return plugin::create<Interface>(library, {*options_.back(), null_log(), layout_, index_, 1});
   }
 
   int index_;
   const Layout& layout_;
   Store& store_;
-  Options options_;
+  const Communication communication_;
+  std::vector<std::unique_ptr<Options>> options_; // of the plugins
   // Destroyed from the last to the first: transports, streams, then what they refer to.
   std::unique_ptr<Device> device_ = make_host_device();
   std::vector<std::unique_ptr<Memory>> memory_;
@@ -123,13 +141,14 @@ class Rank final : public control::AbortFlag::Listener {
 /// The running ranks of one world, and the first error among them.
 class World {
  public:
-  explicit World(const Layout& layout) : layout_(layout) {}
+  World(const Layout& layout, Communication communication)
+      : layout_(layout), communication_(std::move(communication)) {}
 
   void run(int index, const std::function<void(Rank&)>& body) noexcept {
     std::optional<Rank> rank; // goes after its failure has been told: the others must hear of that first
     std::optional<control::AbortFlag::Listening> listening;
     try {
-      rank.emplace(index, layout_, store_);
+      rank.emplace(index, layout_, store_, communication_);
       listening.emplace(abort_, *rank);
       body(*rank);
     } catch (const std::exception& error) {
@@ -145,6 +164,7 @@ class World {
 
  private:
   const Layout& layout_;
+  const Communication communication_;
   control::AbortFlag abort_;
   control::LocalStore store_;
   const control::AbortFlag::Listening store_listens_{abort_, store_};
@@ -152,8 +172,9 @@ class World {
 };
 
 /// Runs `body` on every rank of the layout; throws the first error again.
-inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& body) {
-  World world(layout);
+inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& body,
+                      const Communication& communication = {}) {
+  World world(layout, communication);
   std::vector<std::thread> threads;
   for (int index = 0; index < layout.world(); ++index) {
     threads.emplace_back([&, index] { world.run(index, body); });
@@ -163,8 +184,8 @@ inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& bo
 }
 
 /// A world of `count` ranks in one tensor group.
-inline void run_ranks(int count, const std::function<void(Rank&)>& body) {
-  run_ranks(Layout::ptd(1, count, 1), body);
+inline void run_ranks(int count, const std::function<void(Rank&)>& body, const Communication& communication = {}) {
+  run_ranks(Layout::ptd(1, count, 1), body, communication);
 }
 
 } // namespace triax::testing

@@ -40,19 +40,6 @@ TEST(Backend, RefusesProcessesAndOtherDevices) {
   });
 }
 
-TEST(Join, AGroupMayBeJoinedAgain) {
-  run_ranks(3, [](Rank& rank) {
-    for (int round = 0; round < 3; ++round) {
-      Communicator& comm = rank.join("tensor");
-      const TensorView view = rank.tensor<std::int32_t>(DType::i32, {1}, {round});
-      rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
-      EXPECT_EQ(view.as<std::int32_t>()[0], 3 * round);
-      EXPECT_EQ(comm.size(), 3);
-      EXPECT_EQ(comm.index(), rank.index());
-    }
-  });
-}
-
 TEST(Join, TheDeadlineNamesWhoIsMissing) {
   run_ranks(4, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");

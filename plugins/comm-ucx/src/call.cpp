@@ -1,0 +1,141 @@
+#include "call.hpp"
+
+#include "triax/error.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+constexpr unsigned kLongIdle = 4096; // turns of the pump
+
+} // namespace
+
+Event Call::begin() {
+  queued_ = true;
+  launched_ = complete_ = cancelled_ = false;
+  idle_turns_ = 0;
+  return event_.arm();
+}
+
+bool Call::advance() noexcept {
+  if (!failed_ && !links_.aborted()) {
+    if (!launched_) {
+      launched_ = true;
+      links_.transport().begin_waiting();
+      launch();
+      if (!links_.aborted()) complete_ = run();
+    } else if (!complete_) {
+      look();
+    }
+  }
+  if (complete_ && !links_.aborted()) {
+    finish();
+  } else if (!links_.aborted() || !fail_when_quiet()) {
+    return false;
+  }
+  forget_queue();
+  return true;
+}
+
+void Call::finish() noexcept {
+  links_.transport().end_waiting();
+  event_.fire();
+}
+
+void Call::go_on() noexcept {
+  idle_turns_ = 0;
+  if (launched_ && !complete_ && !cancelled_ && !links_.aborted()) complete_ = run();
+}
+
+void Call::look() noexcept {
+  if (++idle_turns_ % kLongIdle == 0 || links_.anyone_left()) examine();
+  if (!links_.anyone_left()) return;
+  // What a member has sent before it left is here by now.
+  for (std::size_t i = 0; i < requests(); ++i) {
+    const Request& request = request_at(i);
+    if (!request.open() || !links_.left(request.member)) continue;
+    return links_.abort(text("rank {} left group {} while rank {} waits for it", links_.rank(request.member),
+                             links_.id(), links_.rank(links_.index())));
+  }
+}
+
+void Call::dropped() noexcept {
+  end_now();
+  forget_queue();
+}
+
+void Call::end_now() noexcept {
+  if (failed_) return;
+  if (complete_ && !links_.aborted()) return finish();
+  links_.abort(text("rank {} left group {} before its calls were complete", links_.rank(links_.index()), links_.id()));
+  while (!fail_when_quiet()) links_.transport().poll();
+}
+
+void Call::forget_queue() noexcept {
+  queued_ = false;
+  const std::shared_ptr<void> last = std::move(pool_); // may be the last reference to the pool that holds this
+}
+
+bool Call::fail_when_quiet() noexcept {
+  if (failed_) return true;
+  links_.announce();
+  if (!cancelled_) {
+    cancelled_ = true;
+    for (std::size_t i = 0; launched_ && i < requests(); ++i) links_.transport().cancel(request_at(i));
+  }
+  if (under_way_ > 0 && !links_.transport().retired()) {
+    if (!links_.out_of_patience()) return false;
+    links_.transport().retire(
+        text("{}; what rank {} was sending cannot be taken back, so all its groups of comm-ucx end", links_.reason(),
+             links_.rank(links_.index())));
+  }
+  failed_ = true;
+  if (launched_) links_.transport().end_waiting();
+  event_.fail(links_.reason());
+  return true;
+}
+
+void Call::started(Request& request) noexcept {
+  if (request.open()) {
+    ++under_way_;
+  } else {
+    judge(request);
+  }
+}
+
+void Call::ended(Request& request) noexcept {
+  --under_way_;
+  judge(request);
+  if (!cancelled_) links_.transport().make_ready(*this);
+}
+
+/// A message longer than its buffer is the call's to explain.
+void Call::judge(const Request& request) noexcept {
+  const ucs_status_t status = request.status;
+  if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED || cancelled_) return;
+  links_.failed(request.member, status);
+}
+
+void Call::send(Request& request, int member, const void* data, std::size_t bytes, Tag tag) noexcept {
+  request.owner = this;
+  request.member = member;
+  links_.transport().send(request, links_.endpoint(member), data, bytes, tag);
+  started(request);
+}
+
+void Call::send(Request& request, int member, const void* first, std::size_t first_bytes, const void* second,
+                std::size_t second_bytes, Tag tag) noexcept {
+  request.owner = this;
+  request.member = member;
+  links_.transport().send(request, links_.endpoint(member), first, first_bytes, second, second_bytes, tag);
+  started(request);
+}
+
+void Call::receive(Request& request, int member, void* data, std::size_t bytes, Tag tag) noexcept {
+  request.owner = this;
+  request.member = member;
+  links_.transport().receive(request, data, bytes, tag);
+  started(request);
+}
+
+} // namespace comm_ucx

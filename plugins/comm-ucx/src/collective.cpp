@@ -1,0 +1,72 @@
+#include "collective.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "triax/error.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+constexpr std::size_t kScratchBytes = std::size_t{4} << 20; // about as much for all members' chunks of one depth
+constexpr std::size_t kUses = 4;
+
+} // namespace
+
+Plan::Plan(int members) {
+  const auto others = static_cast<std::size_t>(std::max(1, members - 1));
+  chunk_bytes = std::clamp(kScratchBytes / others, std::size_t{32} << 10, std::size_t{256} << 10);
+  small_bytes = std::max<std::size_t>((std::size_t{16} << 10) / others, 1 << 10);
+}
+
+Lane::Lane(const Stream& of, Device& device, int members, const Plan& plan)
+    : stream(&of), requests(kUses * Plan::kDepth * static_cast<std::size_t>(members)) {
+  slot_bytes = Arena::aligned(sizeof(Signature) + plan.chunk_bytes);
+  scratch = device.allocate(slot_bytes * Plan::kDepth * static_cast<std::size_t>(members), MemoryKind::host);
+}
+
+Collective::Collective(Links& links) : Call(links) {}
+
+Event Collective::start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
+                        Lane& lane) {
+  signature_ = signature;
+  in_ = in.as<const std::byte>();
+  out_ = out.as<std::byte>();
+  width_ = static_cast<std::int64_t>(bytes_of(in.dtype()));
+  sequence_ = sequence;
+  lane_ = &lane;
+  return begin();
+}
+
+Request& Collective::request(Use use, std::int64_t chunk, int member) noexcept {
+  const std::int64_t index = (static_cast<std::int64_t>(use) * Plan::kDepth + chunk % Plan::kDepth) * size() + member;
+  return lane_->requests[static_cast<std::size_t>(index)];
+}
+
+void Collective::receive_opening(int member) noexcept {
+  receive(request(Use::part_in, 0, member), member, lane_->slot(0, member, size()), lane_->slot_bytes,
+          tag(member, Phase::opening));
+}
+
+void Collective::send_opening(int member, const std::byte* data, std::size_t bytes) noexcept {
+  Request& sent = request(Use::part_out, 0, member);
+  if (bytes == 0) return send(sent, member, &signature_, sizeof(signature_), tag(index(), Phase::opening));
+  send(sent, member, &signature_, sizeof(signature_), data, bytes, tag(index(), Phase::opening));
+}
+
+std::byte* Collective::part(std::int64_t chunk, int member) noexcept {
+  return lane_->slot(chunk, member, size()) + sizeof(Signature);
+}
+
+bool Collective::agrees(int member) noexcept {
+  Signature theirs;
+  std::memcpy(&theirs, lane_->slot(0, member, size()), sizeof(theirs));
+  if (theirs == signature_) return true;
+  links_.abort(
+      text("group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
+           links_.id(), to_text(signature_), links_.rank(index()), to_text(theirs), links_.rank(member)));
+  return false;
+}
+
+} // namespace comm_ucx

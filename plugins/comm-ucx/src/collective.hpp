@@ -1,0 +1,76 @@
+// What collectives have in common: the k-th call of a member meets the k-th of the others, whatever streams they are
+// on; the first message between two members is an opening that carries the signature; requests and scratch come from
+// the lane of the stream.
+//
+// Threads, ownership, blocking: as for calls.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "call.hpp"
+#include "signature.hpp"
+
+namespace comm_ucx {
+
+/// How a group of some size reduces; a choice by size only.
+struct Plan {
+  explicit Plan(int members);
+  std::size_t small_bytes;         // all_reduce: up to here everybody gets every vector whole
+  std::size_t chunk_bytes;         // of a slice, at a time
+  static constexpr int kDepth = 3; // chunks under way
+};
+
+/// What one call at a time works with: a stream runs one after the other, so each stream of a group has a lane.
+struct Lane {
+  Lane(const Stream& of, Device& device, int members, const Plan& plan);
+  const Stream* stream;
+  std::vector<Request> requests; // [use][chunk % depth][member]
+  std::unique_ptr<Memory> scratch;
+  std::size_t slot_bytes;
+  /// Where the chunk of a member comes in.
+  std::byte* slot(std::int64_t chunk, int member, int members) const noexcept {
+    const std::int64_t index = chunk % Plan::kDepth * members + member;
+    return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(index) * slot_bytes;
+  }
+};
+
+class Collective : public Call {
+ public:
+  explicit Collective(Links& links);
+
+  /// For `sequence`, counted from 1.
+  Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
+              Lane& lane);
+
+ protected:
+  enum class Use { part_in, part_out, result_in, result_out };
+
+  std::size_t requests() const noexcept override { return lane_->requests.size(); }
+  Request& request_at(std::size_t index) noexcept override { return lane_->requests[index]; }
+  Request& request(Use use, std::int64_t chunk, int member) noexcept;
+  Tag tag(int source, Phase phase, std::int64_t chunk = 0) const noexcept {
+    return collective_tag(links_.number(), source, sequence_, phase, chunk);
+  }
+  /// An opening, alone or with data. What comes with one is received whole, whatever the other member thinks it is.
+  void receive_opening(int member) noexcept;
+  void send_opening(int member, const std::byte* data, std::size_t bytes) noexcept;
+  /// The data of a part; the first comes with the opening.
+  std::byte* part(std::int64_t chunk, int member) noexcept;
+  /// Whether a member's opening, which is here, says what this call says; else the group is aborted in words.
+  bool agrees(int member) noexcept;
+  DType dtype() const noexcept { return static_cast<DType>(signature_.dtype); }
+  int size() const noexcept { return links_.size(); }
+  int index() const noexcept { return links_.index(); }
+
+  Signature signature_;
+  const std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  std::int64_t width_ = 0; // bytes of an element
+  Lane* lane_ = nullptr;
+
+ private:
+  std::uint64_t sequence_ = 0;
+};
+
+} // namespace comm_ucx

@@ -1,0 +1,237 @@
+#include "communicator.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "reduce.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+/// Calls of each kind at the start. More are in flight only where a rank reduces the buckets of as many layers at once.
+constexpr std::size_t kCalls = 64;
+
+Signature signature_of(Kind kind, const TensorView& in, Reduce reduce = Reduce::sum, int root = 0) {
+  Signature signature;
+  signature.kind = kind;
+  signature.dtype = static_cast<std::uint8_t>(in.dtype());
+  signature.reduce = static_cast<std::uint8_t>(reduce);
+  signature.root = root;
+  signature.elements = in.elements();
+  return signature;
+}
+
+} // namespace
+
+UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<Links> links)
+    : Communicator(group),
+      links_(*links),
+      transport_(links->transport()),
+      plan_(group.size()),
+      pool_(std::make_shared<Pool>()) {
+  pool_->links = std::move(links);
+  idle_reduction();
+  idle_movement();
+  idle_exchange();
+  transport_.device().add_source(*this);
+}
+
+UcxCommunicator::~UcxCommunicator() {
+  transport_.device().remove_source(*this);
+  for_queued([&](Call& call) {
+    call.end_now();
+    call.keep_alive(pool_);
+  });
+  links_.close();
+  if (transport_.retired()) transport_.keep(pool_);
+}
+
+template <class Body>
+void UcxCommunicator::for_queued(Body body) {
+  for (const auto& call : pool_->reductions)
+    if (call->queued()) body(*call);
+  for (const auto& call : pool_->movements)
+    if (call->queued()) body(*call);
+  for (const auto& call : pool_->exchanges)
+    if (call->queued()) body(*call);
+}
+
+template <class Some, class Make>
+Some& UcxCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make) {
+  for (const auto& call : calls)
+    if (call->reusable()) return *call;
+  // How many are in flight depends on when other ranks get there: so not one by one.
+  const std::size_t first = calls.size(), more = std::max(first, kCalls);
+  for (std::size_t i = 0; i < more; ++i) calls.push_back(make());
+  return *calls[first];
+}
+
+Reduction& UcxCommunicator::idle_reduction() {
+  return idle(pool_->reductions, [&] { return std::make_unique<Reduction>(links_, plan_); });
+}
+
+Movement& UcxCommunicator::idle_movement() {
+  return idle(pool_->movements, [&] { return std::make_unique<Movement>(links_); });
+}
+
+Exchange& UcxCommunicator::idle_exchange() {
+  return idle(pool_->exchanges, [&] {
+    auto call = std::make_unique<Exchange>(links_);
+    call->make_room(most_transfers_);
+    return call;
+  });
+}
+
+/// Made at the first call on a stream.
+Lane& UcxCommunicator::lane(const Stream& stream) {
+  for (const auto& lane : pool_->lanes)
+    if (lane->stream == &stream) return *lane;
+  pool_->lanes.push_back(std::make_unique<Lane>(stream, transport_.device(), size(), plan_));
+  return *pool_->lanes.back();
+}
+
+void UcxCommunicator::progress() noexcept {
+  if (!links_.aborted()) return;
+  links_.announce();
+  for_queued([](Call& call) { call.fail_when_quiet(); });
+}
+
+void UcxCommunicator::abort(std::string_view why) noexcept {
+  links_.abort(text("rank {} aborted group {}: {}", links_.rank(index()), links_.id(), why));
+}
+
+Work UcxCommunicator::refused(ActionId action) {
+  --stats_.ops; // counted as the call came in; it moves nothing
+  if (!dead_event_.state()) {
+    dead_event_ = dead_.arm();
+    dead_.fail(links_.reason());
+  }
+  return {dead_event_, action};
+}
+
+void UcxCommunicator::count(Bytes bytes) {
+  stats_.bytes_out += bytes.out;
+  stats_.bytes_in += bytes.in;
+}
+
+Work UcxCommunicator::post(Collective& call, const Signature& signature, const TensorView& in, const TensorView& out,
+                           Bytes bytes, Stream& stream, ActionId action) {
+  if (links_.aborted()) return refused(action);
+  const Event event = call.start(signature, in, out, ++posted_, lane(stream));
+  count(bytes);
+  stream.post(call);
+  return {event, action};
+}
+
+void UcxCommunicator::check_reducible(const TensorView& view) const {
+  if (can_reduce(view.dtype())) return;
+  throw Error(text("{} has no sum or maximum", triax::to_text(view)), text("group {}", group().id),
+              "reduce f32, f64, bf16, f16, i32 or i64");
+}
+
+Work UcxCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                    ActionId action) {
+  check_reducible(in);
+  const std::int64_t n = size(), all = in.elements();
+  std::int64_t moved = all * (n - 1); // small: every vector whole to everybody
+  if (!Reduction::small(plan_, in.bytes())) {
+    // The others' slices of `in` go out, then this member's slice of the result to each; in the same way round.
+    const std::int64_t own = all * (index() + 1) / n - all * index() / n;
+    moved = all - own + own * (n - 1);
+  }
+  const std::uint64_t bytes = static_cast<std::uint64_t>(moved) * bytes_of(in.dtype());
+  return post(idle_reduction(), signature_of(Kind::all_reduce, in, reduce), in, out, {bytes, bytes}, stream, action);
+}
+
+Work UcxCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                        ActionId action) {
+  check_reducible(in);
+  const std::uint64_t bytes = in.bytes() - out.bytes();
+  return post(idle_reduction(), signature_of(Kind::reduce_scatter, in, reduce), in, out, {bytes, bytes}, stream,
+              action);
+}
+
+Work UcxCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  const std::uint64_t bytes = out.bytes() - in.bytes();
+  return post(idle_movement(), signature_of(Kind::all_gather, in), in, out, {bytes, bytes}, stream, action);
+}
+
+Work UcxCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  const std::uint64_t bytes = in.bytes() - in.bytes() / static_cast<std::uint64_t>(size());
+  return post(idle_movement(), signature_of(Kind::all_to_all, in), in, out, {bytes, bytes}, stream, action);
+}
+
+Work UcxCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
+  const bool sends = index() == root;
+  const Bytes bytes{sends ? view.bytes() * static_cast<std::uint64_t>(size() - 1) : 0, sends ? 0 : view.bytes()};
+  return post(idle_movement(), signature_of(Kind::broadcast, view, Reduce::sum, root), view, view, bytes, stream,
+              action);
+}
+
+Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
+  if (links_.aborted()) return refused(action);
+  for (const Transfer& transfer : transfers) {
+    if (transfer.channel >= 0 && transfer.channel < kMostChannels) continue;
+    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, kMostChannels - 1),
+                text("group {}", group().id), "number channels from 0");
+  }
+  if (transfers.size() > most_transfers_) {
+    // Any exchange of the pool may be the next one to get as many.
+    most_transfers_ = transfers.size();
+    for (const auto& call : pool_->exchanges) call->make_room(most_transfers_);
+  }
+  Exchange& call = idle_exchange();
+  call.clear();
+  for (const Transfer& transfer : transfers) {
+    call.add(transfer, port(transfer).next++);
+    const std::uint64_t bytes = transfer.view.bytes();
+    count(transfer.direction == Direction::send ? Bytes{bytes, 0} : Bytes{0, bytes});
+  }
+  const Event event = call.start();
+  stream.post(call);
+  return {event, action};
+}
+
+UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
+  for (Port& port : ports_) {
+    if (port.direction == transfer.direction && port.peer == transfer.peer && port.channel == transfer.channel) {
+      return port;
+    }
+  }
+  return ports_.emplace_back(Port{transfer.direction, transfer.peer, transfer.channel, 0});
+}
+
+void UcxCommunicator::barrier(Deadline deadline) {
+  const auto place = [&] { return text("barrier of group {}", links_.id()); };
+  const auto wait = [&](auto ready, auto late) {
+    while (!ready()) {
+      if (links_.aborted()) throw Error(links_.reason(), place());
+      transport_.device().interrupt().check();
+      late();
+      if (Clock::now() >= deadline) return false;
+      if (!transport_.device().progress()) sched_yield();
+    }
+    return true;
+  };
+  const auto late = [&](int member) {
+    return Error(text("rank {} did not come before the deadline", links_.rank(member)), place(),
+                 "it is late or lost; train.stall_timeout_s sets the deadline");
+  };
+  if (links_.aborted()) throw Error(links_.reason(), place());
+  // What was told at the one before may still be on its way.
+  if (!wait([&] { return !links_.telling(); }, [] {})) throw late(index() == 0 ? 1 : 0);
+  links_.tell_barrier();
+  const std::uint64_t turn = ++barriers_;
+  for (int member = 0; member < size(); ++member) {
+    if (member == index()) continue;
+    const auto here = [&] { return links_.barriers(member) >= turn; };
+    const auto left = [&] {
+      if (links_.left(member) && !here()) throw Error(text("rank {} has left", links_.rank(member)), place());
+    };
+    if (!wait(here, left)) throw late(member);
+  }
+}
+
+} // namespace comm_ucx

@@ -1,0 +1,210 @@
+#include "join.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "triax/error.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSlice = 50ms;                   // between looks at the interrupt while the store waits
+constexpr const char* kProtocol = "comm-ucx 1"; // what members must share: tags, openings, plans
+
+std::string ranks_text(const Group& group) {
+  std::string list;
+  for (const int rank : group.ranks) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+  return list;
+}
+
+} // namespace
+
+Joining::Joining(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next)
+    : transport_(transport), group_(group), store_(store), deadline_(deadline), next_(next) {}
+
+std::string Joining::card_key(int member) const {
+  return text("{}/{}", key_, member);
+}
+
+std::shared_ptr<Links> Joining::join() {
+  check_limits();
+  // The k-th time that a member joins the group meets the others' k-th, whichever of its backends does.
+  const std::string group_key = text("comm-ucx/{}", group_.id);
+  key_ = text("{}/{}", group_key, store_.add(text("{}/joins/{}", group_key, group_.index), 1));
+  try {
+    publish();
+    const std::vector<Card> cards = collect();
+    agree(cards);
+    std::shared_ptr<Links> links = connect(cards);
+    meet(*links);
+    flush(*links);
+    return links;
+  } catch (const std::exception& error) {
+    give_up(error.what());
+    throw;
+  }
+}
+
+void Joining::check_limits() const {
+  TRIAX_REQUIRE(group_.size() <= kMostMembers, "comm-ucx: group {} has {} members; {} are the most", group_.id,
+                group_.size(), kMostMembers);
+  if (next_ < kMostGroups) return;
+  throw Error(text("this rank has joined {} groups; no more can be told apart", kMostGroups),
+              text("group {}", group_.id));
+}
+
+void Joining::publish() {
+  if (store_.add(key_ + "/given up", 0) > 0) check_given_up();
+  store_.set(card_key(group_.index),
+             text("{}\n{}\n{}\n{}\n", kProtocol, next_, ranks_text(group_), transport_.host()) + transport_.address());
+}
+
+/// False when the slice is over and the key not there; throws what the store throws for another reason.
+bool Joining::fetch(const std::string& key, std::string& value) {
+  const Deadline slice = std::min(deadline_, Clock::now() + kSlice);
+  try {
+    value = store_.get(key, slice);
+    return true;
+  } catch (const Error&) {
+    if (Clock::now() < slice) throw; // not its deadline: nobody may come any more
+    return false;
+  }
+}
+
+std::vector<Joining::Card> Joining::collect() {
+  std::vector<Card> cards(static_cast<std::size_t>(group_.size()));
+  std::string value, missing;
+  for (int member = 0; member < group_.size(); ++member) {
+    while (!fetch(card_key(member), value)) {
+      transport_.device().interrupt().check();
+      transport_.device().progress();
+      check_given_up();
+      if (Clock::now() < deadline_) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
+      break;
+    }
+    if (missing.empty()) cards[static_cast<std::size_t>(member)] = read(member, value);
+  }
+  if (missing.empty()) return cards;
+  throw Error(text("did not join before the deadline: rank {}", missing), text("group {}", group_.id),
+              "the missing ranks are late, lost, or in another group");
+}
+
+Joining::Card Joining::read(int member, const std::string& value) const {
+  std::array<std::string, 4> lines;
+  std::size_t begin = 0;
+  for (std::string& line : lines) {
+    const std::size_t end = std::min(value.find('\n', begin), value.size());
+    line = value.substr(begin, end - begin);
+    begin = std::min(end + 1, value.size());
+  }
+  if (lines[0] != kProtocol) {
+    throw Error(text("rank {} speaks \"{}\", rank {} \"{}\"", group_.ranks[static_cast<std::size_t>(member)], lines[0],
+                     group_.ranks[static_cast<std::size_t>(group_.index)], kProtocol),
+                text("group {}", group_.id), "use the same version of comm-ucx on all ranks");
+  }
+  return {std::stoi(lines[1]), lines[2], lines[3], value.substr(begin)};
+}
+
+void Joining::agree(const std::vector<Card>& cards) const {
+  const std::string mine = ranks_text(group_);
+  for (int member = 0; member < group_.size(); ++member) {
+    const Card& card = cards[static_cast<std::size_t>(member)];
+    if (card.ranks == mine) continue;
+    throw Error(
+        text("has other ranks on rank {} ({}) than on rank {} ({})", group_.ranks[static_cast<std::size_t>(member)],
+             card.ranks, group_.ranks[static_cast<std::size_t>(group_.index)], mine),
+        text("group {}", group_.id));
+  }
+}
+
+std::shared_ptr<Links> Joining::connect(const std::vector<Card>& cards) {
+  // A number that none of the members has used.
+  int number = 0;
+  std::vector<Endpoint*> endpoints;
+  for (int member = 0; member < group_.size(); ++member) {
+    const Card& card = cards[static_cast<std::size_t>(member)];
+    number = std::max(number, card.next);
+    const int rank = group_.ranks[static_cast<std::size_t>(member)];
+    endpoints.push_back(member == group_.index ? nullptr : &transport_.connect(card.address, card.host, rank));
+  }
+  next_ = number + 1;
+  return std::make_shared<Links>(transport_, group_, number, std::move(endpoints));
+}
+
+void Joining::meet(Links& links) {
+  links.greet();
+  wait_for_all("did not join before the deadline", [&](int member) {
+    if (links.aborted()) throw Error(links.reason());
+    return links.greeted(member);
+  });
+}
+
+void Joining::flush(Links& links) {
+  struct Owner final : RequestOwner {
+    void ended(Request&) noexcept override {}
+  };
+  // Lives as long as the transport: a flush that is not done at the deadline cannot be taken back.
+  const auto owner = std::make_shared<Owner>();
+  const auto requests = std::make_shared<std::vector<Request>>(static_cast<std::size_t>(links.size()));
+  transport_.keep(owner);
+  transport_.keep(requests);
+  for (int member = 0; member < links.size(); ++member) {
+    Request& request = (*requests)[static_cast<std::size_t>(member)];
+    request.owner = owner.get();
+    if (member != links.index()) transport_.flush(request, links.endpoint(member));
+  }
+  wait_for_all("is not connected at the deadline", [&](int member) {
+    if (links.aborted()) throw Error(links.reason());
+    return !(*requests)[static_cast<std::size_t>(member)].open();
+  });
+}
+
+template <class Ready>
+void Joining::wait_for_all(std::string_view what, Ready ready) {
+  auto look = Clock::now() + kSlice;
+  while (true) {
+    std::string missing;
+    for (int member = 0; member < group_.size(); ++member) {
+      if (member == group_.index || ready(member)) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
+    }
+    if (missing.empty()) return;
+    transport_.device().interrupt().check();
+    const auto now = Clock::now();
+    if (now >= look) {
+      look = now + kSlice;
+      check_given_up();
+    }
+    if (now >= deadline_) {
+      throw Error(text("{}: rank {}", what, missing), text("group {}", group_.id),
+                  "the missing ranks are late, lost, or in another group");
+    }
+    if (!transport_.device().progress()) sched_yield();
+  }
+}
+
+void Joining::check_given_up() {
+  if (store_.add(key_ + "/given up", 0) == 0) return;
+  std::string why;
+  fetch(key_ + "/why", why);
+  throw Error(text("the others gave up: {}", why), text("group {}", group_.id), "start the ranks together");
+}
+
+void Joining::give_up(std::string_view why) noexcept {
+  try {
+    const int rank = group_.ranks[static_cast<std::size_t>(group_.index)];
+    store_.set(key_ + "/why", text("rank {} could not join: {}", rank, why));
+    store_.add(key_ + "/given up", 1);
+  } catch (const std::exception&) { // the store has gone: then nobody waits there
+    return;
+  }
+}
+
+} // namespace comm_ucx

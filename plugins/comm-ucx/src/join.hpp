@@ -1,0 +1,51 @@
+// How the members of a group meet: each publishes its worker's address in the store, all connect in the order of the
+// group, greet each other, and flush, so that nothing is connected later, in the middle of a step.
+//
+// Threads: the rank's main thread. Ownership: the caller's. Blocking: until the deadline; pumps, and reads the device's
+// interrupt. Errors: throws, naming who is missing; those who come later are told that the others gave up.
+#pragma once
+
+#include <memory>
+
+#include "links.hpp"
+
+namespace comm_ucx {
+
+class Joining {
+ public:
+  /// `next`: the first number for a group that this backend has not used.
+  Joining(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next);
+  std::shared_ptr<Links> join();
+
+ private:
+  /// What a member publishes.
+  struct Card {
+    int next = 0;
+    std::string ranks, host, address;
+  };
+
+  void check_limits() const;
+  void publish();
+  std::vector<Card> collect();
+  bool fetch(const std::string& key, std::string& value);
+  Card read(int member, const std::string& value) const;
+  void agree(const std::vector<Card>& cards) const;
+  std::shared_ptr<Links> connect(const std::vector<Card>& cards);
+  void meet(Links& links);
+  void flush(Links& links);
+  /// Waits until ready(member) for all others; `what` they did not do else.
+  template <class Ready>
+  void wait_for_all(std::string_view what, Ready ready);
+  void check_given_up();
+  void give_up(std::string_view why) noexcept;
+  std::string card_key(int member) const;
+
+  Transport& transport_;
+  const Group& group_;
+  Store& store_;
+  const Deadline deadline_;
+  int& next_;
+  std::string key_;
+};
+
+} // namespace comm_ucx

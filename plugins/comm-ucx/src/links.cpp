@@ -1,0 +1,168 @@
+#include "links.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "triax/error.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+constexpr double kPatienceS = 0.2; // for operations that UCX cannot take back
+
+} // namespace
+
+Links::Links(Transport& transport, const Group& group, int number, std::vector<Endpoint*> endpoints)
+    : transport_(transport),
+      group_(group),
+      number_(number),
+      endpoints_(std::move(endpoints)),
+      peers_(static_cast<std::size_t>(group.size())) {
+  transport_.add_user(*this);
+  for_others([&](int member, Peer& peer) {
+    for (Request* request : {&peer.hearing, &peer.saying, &peer.parting}) {
+      request->owner = this;
+      request->member = member;
+    }
+    listen(member);
+  });
+}
+
+Links::~Links() {
+  close();
+}
+
+template <class Body>
+void Links::for_others(Body body) noexcept {
+  for (int member = 0; member < size(); ++member) {
+    if (member != index()) body(member, peers_[static_cast<std::size_t>(member)]);
+  }
+}
+
+void Links::listen(int member) noexcept {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  while (!closed_) {
+    transport_.receive(peer.hearing, &peer.heard, sizeof(Message), control_tag(number_, member));
+    if (peer.hearing.open()) return;
+    if (peer.hearing.status != UCS_OK) return failed(member, peer.hearing.status);
+    hear(member); // it was there already
+  }
+}
+
+void Links::hear(int member) noexcept {
+  Peer& peer = peers_[static_cast<std::size_t>(member)];
+  const Message& heard = peer.heard;
+  switch (heard.word) {
+    case Word::hello:
+      peer.greeted = true;
+      return;
+    case Word::barrier:
+      ++peer.barriers;
+      return;
+    case Word::leave:
+      peer.left = true;
+      ++left_;
+      return;
+    case Word::abort:
+      peer.left = true;
+      ++left_;
+      heard_abort_ = true;
+      abort({heard.text, std::min<std::size_t>(heard.length, Message::kText)});
+      return;
+  }
+}
+
+void Links::ended(Request& request) noexcept {
+  Peer& peer = peers_[static_cast<std::size_t>(request.member)];
+  if (request.status == UCS_ERR_CANCELED) return;
+  if (request.status != UCS_OK) return failed(request.member, request.status);
+  if (&request != &peer.hearing) return;
+  hear(request.member);
+  listen(request.member);
+}
+
+void Links::tell(Word word) noexcept {
+  for_others([&](int member, Peer& peer) {
+    peer.said.word = word;
+    peer.said.length = 0;
+    transport_.send(peer.saying, endpoint(member), &peer.said, peer.said.bytes(), control_tag(number_, index()));
+    if (!peer.saying.open() && peer.saying.status != UCS_OK) failed(member, peer.saying.status);
+  });
+}
+
+bool Links::telling() const noexcept {
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.saying.open(); });
+}
+
+void Links::part(Word word, std::string_view text) noexcept {
+  if (parted_) return;
+  parted_ = true;
+  parting_.word = word;
+  parting_.length = static_cast<std::uint32_t>(std::min(text.size(), Message::kText));
+  std::memcpy(parting_.text, text.data(), parting_.length);
+  for_others([&](int member, Peer& peer) {
+    if (peer.left) return;
+    transport_.send(peer.parting, endpoint(member), &parting_, parting_.bytes(), control_tag(number_, index()));
+  });
+}
+
+void Links::abort(std::string_view why) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (aborted()) return;
+  try {
+    reason_ = why;
+  } catch (...) { // out of memory: aborted without its text is better than not aborted
+    reason_.clear();
+  }
+  aborted_.store(true, std::memory_order_release);
+}
+
+void Links::announce() noexcept {
+  if (closed_) return;
+  transport_.hurry();
+  if (!heard_abort_) part(Word::abort, reason_); // who aborted tells all
+}
+
+bool Links::out_of_patience() noexcept {
+  if (patience_ == Clock::time_point{}) patience_ = deadline_in(kPatienceS);
+  return Clock::now() >= patience_;
+}
+
+void Links::failed(int member, ucs_status_t status) noexcept {
+  if (left(member) || closed_) return;
+  abort(text("group {}: rank {} is lost to rank {}: {}", id(), rank(member), rank(index()), ucs_status_string(status)));
+}
+
+void Links::lost(const Endpoint& endpoint) noexcept {
+  for_others([&](int member, Peer&) {
+    if (endpoints_[static_cast<std::size_t>(member)] == &endpoint) failed(member, endpoint.status);
+  });
+}
+
+void Links::retired(std::string_view why) noexcept {
+  abort(why);
+}
+
+void Links::close() noexcept {
+  if (closed_) return;
+  if (aborted()) {
+    announce();
+  } else {
+    part(Word::leave, {});
+  }
+  closed_ = true;
+  for_others([&](int, Peer& peer) { transport_.cancel(peer.hearing); });
+  // What is still being said is short, and leaves as soon as there is room for it.
+  const auto open = [&] {
+    return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+      return peer.hearing.open() || peer.saying.open() || peer.parting.open();
+    });
+  };
+  const Deadline deadline = deadline_in(kPatienceS);
+  while (open() && !transport_.retired() && Clock::now() < deadline) transport_.poll();
+  transport_.remove_user(*this);
+  if (open()) transport_.retire(text("rank {} left group {} while a member took no messages", rank(index()), id()));
+}
+
+} // namespace comm_ucx

@@ -1,0 +1,67 @@
+// comm-ucx: a communicator over UCX's tag interface, for ranks that are threads or processes, on one machine or many.
+#include <memory>
+#include <optional>
+#include <string>
+#include <triax/plugin.hpp>
+
+#include "communicator.hpp"
+#include "join.hpp"
+#include "settings.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+constexpr triax_option kOptions[] = {
+    option_string("wait", "yield", "yield|spin|event",
+                  "how a rank waits while nothing moves: gives its core away, polls on, or sleeps"),
+    option_string("transports", "", nullptr, "what UCX may use, as in UCX_TLS; empty leaves it to UCX"),
+    option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty leaves them to UCX"),
+    option_int("rndv_threshold", "1048576", 0, 1e15,
+               "bytes from which a message waits for its receive instead of being copied"),
+};
+
+class UcxBackend final : public CommBackend {
+ public:
+  explicit UcxBackend(const PluginContext& context) : log_(context.log), settings_(read_settings(context.options)) {}
+
+  CommTraits traits() const override {
+    CommTraits traits;
+    traits.order = CommTraits::Order::tagged;
+    traits.send = CommTraits::Send::rendezvous;
+    traits.post = CommTraits::Post::nonblocking;
+    traits.reduction = CommTraits::Reduction::rank_order;
+    traits.ranks = CommTraits::Ranks::many_per_process;
+    return traits;
+  }
+
+  Support supports(const CommRequest& request) const override {
+    if (request.device != DeviceKind::host) {
+      return Support::no("comm-ucx moves host memory; the kernel set's device is {}", name_of(request.device));
+    }
+    return settings_.support;
+  }
+
+  void start(Device& device) override {
+    if (!settings_.support) throw Error(settings_.support.reason(), {}, settings_.support.hint());
+    transport_.emplace(device, settings_, log_);
+  }
+
+  std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
+    TRIAX_REQUIRE(transport_, "comm-ucx: join() before start()");
+    return std::make_unique<UcxCommunicator>(group, Joining(*transport_, group, store, deadline, next_).join());
+  }
+
+ private:
+  Log& log_;
+  const Settings settings_;
+  std::optional<Transport> transport_;
+  int next_ = 0; // number of a group that none has here
+};
+
+} // namespace
+
+} // namespace comm_ucx
+
+TRIAX_PLUGIN(triax::CommBackend, comm_ucx::UcxBackend, "comm-ucx", "0.1.0",
+             "ranks that are threads or processes, over UCX: shared memory and networks", comm_ucx::kOptions)

@@ -1,0 +1,22 @@
+// Sums and maxima over the members of a group, in the order of the group: x0 + x1 + ..., so that the result does not
+// depend on who computes it or when. bf16 and f16 are added in fp32 and rounded once; integers wrap.
+//
+// Threads: any. Ownership: the caller's. Blocking: never.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "triax/communicator.hpp"
+
+namespace comm_ucx {
+
+/// u8 has no reduction.
+bool can_reduce(triax::DType dtype) noexcept;
+
+/// out[i] = reduction of sources[m][i]; out may be one of the sources.
+void reduce_members(triax::DType dtype, triax::Reduce reduce, std::span<const std::byte* const> sources, std::byte* out,
+                    std::int64_t elements) noexcept;
+
+} // namespace comm_ucx

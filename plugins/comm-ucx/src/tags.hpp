@@ -1,0 +1,57 @@
+// The 64 bits by which UCX matches a send with its receive. Every bit is given: there are no wildcards.
+//
+//   kind 2 | group 14 | source 12 | control:    0
+//                                 | collective: sequence 20, phase 2, chunk 14
+//                                 | transfer:   channel 14, type 3, number 19
+//
+// Threads, ownership, blocking: values. Sequence, chunk and number are cut to their bits: what is in flight between two
+// ranks at a time is far less than they count, and UCX keeps the order of equal tags.
+#pragma once
+
+#include <cstdint>
+
+#include "triax/tensor.hpp"
+
+namespace comm_ucx {
+
+using Tag = std::uint64_t;
+
+inline constexpr int kGroupBits = 14, kSourceBits = 12, kChannelBits = 14;
+inline constexpr int kMostGroups = 1 << kGroupBits, kMostMembers = 1 << kSourceBits, kMostChannels = 1 << kChannelBits;
+
+/// The messages of a collective: the opening with or without data, the data of others, and results.
+enum class Phase : std::uint64_t { opening, part, result };
+
+namespace tag_detail {
+
+constexpr Tag field(std::uint64_t value, int bits, int at) noexcept {
+  return (value & ((std::uint64_t{1} << bits) - 1)) << at;
+}
+constexpr Tag from(std::uint64_t kind, int group, int source) noexcept {
+  return field(kind, 2, 62) | field(static_cast<std::uint64_t>(group), kGroupBits, 48) |
+         field(static_cast<std::uint64_t>(source), kSourceBits, 36);
+}
+
+} // namespace tag_detail
+
+constexpr Tag control_tag(int group, int source) noexcept {
+  return tag_detail::from(1, group, source);
+}
+
+constexpr Tag collective_tag(int group, int source, std::uint64_t sequence, Phase phase, std::int64_t chunk) noexcept {
+  return tag_detail::from(2, group, source) | tag_detail::field(sequence, 20, 16) |
+         tag_detail::field(static_cast<std::uint64_t>(phase), 2, 14) |
+         tag_detail::field(static_cast<std::uint64_t>(chunk), 14, 0);
+}
+
+constexpr Tag transfer_tag(int group, int source, int channel, triax::DType dtype, std::uint64_t number) noexcept {
+  return tag_detail::from(3, group, source) | tag_detail::field(static_cast<std::uint64_t>(channel), kChannelBits, 22) |
+         tag_detail::field(static_cast<std::uint64_t>(dtype), 3, 19) | tag_detail::field(number, 19, 0);
+}
+/// All of a transfer's tag but its type.
+inline constexpr Tag kAnyType = ~tag_detail::field(7, 3, 19);
+constexpr triax::DType type_of(Tag transfer) noexcept {
+  return static_cast<triax::DType>((transfer >> 19) & 7);
+}
+
+} // namespace comm_ucx

@@ -1,0 +1,300 @@
+#include "transport.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+extern "C" {
+#include <ucs/config/global_opts.h>
+}
+
+#include <array>
+#include <fstream>
+#include <mutex>
+
+#include "triax/error.hpp"
+
+namespace comm_ucx {
+
+namespace {
+
+constexpr int kMostPolls = 256; // in one turn of the pump: its caller reads deadlines and the interrupt in between
+constexpr double kCloseS = 2;   // for what was sent to leave
+
+/// UCX reads its environment and loads its modules on the first use, for the whole process.
+std::mutex& library() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+void check(ucs_status_t status, std::string_view what) {
+  if (status == UCS_OK) return;
+  throw Error(text("UCX: {}: {}", what, ucs_status_string(status)), "comm-ucx",
+              "UCX_LOG_LEVEL=info shows why; transports and devices say what it may use");
+}
+
+/// Shared memory reaches across processes of one machine that see each other: equal boot and equal namespaces.
+std::string host_text() {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  for (const char* space : {"/proc/self/ns/ipc", "/proc/self/ns/pid"}) {
+    std::array<char, 64> link{};
+    const ssize_t length = ::readlink(space, link.data(), link.size());
+    boot += " " + std::string(link.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  }
+  return boot;
+}
+
+struct Config {
+  ucp_config_t* config = nullptr;
+  Config() { check(ucp_config_read(nullptr, nullptr, &config), "reading the environment"); }
+  Config(const Config&) = delete;
+  Config& operator=(const Config&) = delete;
+  ~Config() { ucp_config_release(config); }
+};
+
+} // namespace
+
+Transport::Transport(Device& device, const Settings& settings, Log& log)
+    : device_(device), host_(host_text()), memory_(settings.memory) {
+  for (const std::string& note : settings.notes) log.info("comm-ucx: {}", note);
+  try {
+    open(settings);
+  } catch (...) {
+    close();
+    throw;
+  }
+  device_.add_source(*this);
+}
+
+void Transport::open(const Settings& settings) {
+  {
+    const std::lock_guard lock(library());
+    if (settings.quiet) ucs_global_opts_set_value("LOG_LEVEL", "fatal"); // what fails is told by this plugin's errors
+    const Config config;
+    for (const auto& [name, value] : settings.changes) {
+      const ucs_status_t status = ucp_config_modify(config.config, name.c_str(), value.c_str());
+      check(status, text("{} = \"{}\" is not accepted", name, value));
+    }
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_TAG | (settings.wait == Wait::event ? UCP_FEATURE_WAKEUP : 0);
+    check(ucp_init(&params, config.config, &context_), "no context");
+  }
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SINGLE;
+  check(ucp_worker_create(context_, &params, &worker_), "no worker");
+  idling_.start(settings.wait, worker_);
+  read_address();
+}
+
+void Transport::read_address() {
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  check(ucp_worker_get_address(worker_, &address, &bytes), "no address");
+  address_.assign(reinterpret_cast<const char*>(address), bytes);
+  ucp_worker_release_address(worker_, address);
+}
+
+Transport::~Transport() {
+  device_.remove_source(*this);
+  close();
+}
+
+void Transport::close() noexcept {
+  // Politely: what was sent leaves first. Endpoints that failed, or a peer that is lost, have no say in it.
+  const Deadline deadline = deadline_in(hurried_ || retired_ ? 0 : kCloseS);
+  for (const auto& endpoint : endpoints_) {
+    if (retired_) break;
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = endpoint->status == UCS_OK ? 0 : UCP_EP_CLOSE_FLAG_FORCE;
+    void* closing = ucp_ep_close_nbx(endpoint->handle, &param);
+    if (!UCS_PTR_IS_PTR(closing)) continue;
+    while (ucp_request_check_status(closing) == UCS_INPROGRESS) {
+      if (ucp_worker_progress(worker_) != 0) continue;
+      if (Clock::now() >= deadline) break;
+      sched_yield();
+    }
+    ucp_request_free(closing);
+  }
+  if (worker_) ucp_worker_destroy(worker_);
+  if (context_) ucp_cleanup(context_);
+}
+
+Endpoint& Transport::connect(std::string_view address, std::string_view host, int rank) {
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint->address == address) return *endpoint;
+  }
+  auto endpoint = std::make_unique<Endpoint>(Endpoint{std::string(address), rank, nullptr, UCS_OK, this});
+  ucp_ep_params_t params{};
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.address = reinterpret_cast<const ucp_address_t*>(endpoint->address.data());
+  params.err_handler.arg = endpoint.get();
+  params.err_handler.cb = [](void* arg, ucp_ep_h, ucs_status_t status) {
+    auto* failed = static_cast<Endpoint*>(arg);
+    failed->transport->endpoint_failed(*failed, status);
+  };
+  // Shared memory cannot tell that a peer has died, and UCX would not use it where that is asked for: so it is asked
+  // for between machines only, and where shared memory is ruled out.
+  params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+  if (!memory_ || host != host_) params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint->handle);
+  if (status == UCS_ERR_UNREACHABLE && params.err_mode == UCP_ERR_HANDLING_MODE_PEER) {
+    params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+    status = ucp_ep_create(worker_, &params, &endpoint->handle);
+  }
+  check(status, text("no connection to rank {}", rank));
+  return *endpoints_.emplace_back(std::move(endpoint));
+}
+
+void Transport::endpoint_failed(Endpoint& endpoint, ucs_status_t status) noexcept {
+  if (endpoint.status != UCS_OK) return;
+  endpoint.status = status;
+  for (TransportUser* user : users_) user->lost(endpoint);
+}
+
+void Transport::prepare(Request& request, bool receives) noexcept {
+  request.receives = receives;
+  request.posting = true;
+  request.status = UCS_INPROGRESS;
+  request.length = 0;
+}
+
+/// UCX may end an operation inside the call that posts it, with its callback or without.
+void Transport::begin(Request& request, void* result) noexcept {
+  request.posting = false;
+  if (!UCS_PTR_IS_PTR(result)) {
+    request.status = UCS_PTR_STATUS(result);
+  } else if (request.status == UCS_INPROGRESS) {
+    request.handle = result;
+  }
+}
+
+void Transport::send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept {
+  request.status = UCS_ERR_CANCELED;
+  if (retired_ || endpoint.status != UCS_OK) return;
+  prepare(request, false);
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.cb.send = on_sent;
+  param.user_data = &request;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  begin(request, ucp_tag_send_nbx(endpoint.handle, data, bytes, tag, &param));
+}
+
+void Transport::send(Request& request, Endpoint& endpoint, const void* first, std::size_t first_bytes,
+                     const void* second, std::size_t second_bytes, Tag tag) noexcept {
+  request.status = UCS_ERR_CANCELED;
+  if (retired_ || endpoint.status != UCS_OK) return;
+  prepare(request, false);
+  request.pieces[0] = {const_cast<void*>(first), first_bytes};
+  request.pieces[1] = {const_cast<void*>(second), second_bytes};
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
+                       UCP_OP_ATTR_FIELD_DATATYPE;
+  param.cb.send = on_sent;
+  param.user_data = &request;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.datatype = ucp_dt_make_iov();
+  begin(request, ucp_tag_send_nbx(endpoint.handle, request.pieces, 2, tag, &param));
+}
+
+void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag) noexcept {
+  request.status = UCS_ERR_CANCELED;
+  if (retired_) return;
+  prepare(request, true);
+  ucp_request_param_t param{};
+  // Always through the callback, which knows the length: UCX 1.13 does not tell it otherwise.
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
+                       UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  param.cb.recv = on_received;
+  param.user_data = &request;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~Tag{0}, &param));
+}
+
+void Transport::flush(Request& request, Endpoint& endpoint) noexcept {
+  prepare(request, false);
+  ucp_request_param_t param{};
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  param.cb.send = on_sent;
+  param.user_data = &request;
+  begin(request, ucp_ep_flush_nbx(endpoint.handle, &param));
+}
+
+void Transport::on_sent(void* handle, ucs_status_t status, void* user_data) {
+  auto& request = *static_cast<Request*>(user_data);
+  request.handle = nullptr;
+  request.status = status;
+  ucp_request_free(handle);
+  if (!request.posting) request.owner->ended(request);
+}
+
+void Transport::on_received(void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info, void* user_data) {
+  auto& request = *static_cast<Request*>(user_data);
+  request.length = info->length;
+  on_sent(handle, status, user_data);
+}
+
+void Transport::cancel(Request& request) noexcept {
+  if (request.open() && !retired_) ucp_request_cancel(worker_, request.handle);
+}
+
+bool Transport::waiting(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept {
+  ucp_tag_recv_info_t info{};
+  if (retired_ || !ucp_tag_probe_nb(worker_, tag, mask, 0, &info)) return false;
+  found = info.sender_tag;
+  bytes = info.length;
+  return true;
+}
+
+void Transport::make_ready(Runnable& runnable) noexcept {
+  if (runnable.listed_ || retired_) return;
+  runnable.listed_ = true;
+  runnable.next_ = nullptr;
+  *last_ready_ = &runnable;
+  last_ready_ = &runnable.next_;
+}
+
+bool Transport::run_ready() noexcept {
+  bool ran = false;
+  while (Runnable* runnable = first_ready_) {
+    first_ready_ = runnable->next_;
+    if (!first_ready_) last_ready_ = &first_ready_;
+    runnable->listed_ = false;
+    runnable->go_on();
+    ran = true;
+  }
+  return ran;
+}
+
+bool Transport::poll() noexcept {
+  bool moved = false;
+  for (int i = 0; i < kMostPolls && !retired_; ++i) {
+    const bool progressed = ucp_worker_progress(worker_) != 0;
+    if (!run_ready() && !progressed) break;
+    moved = true;
+  }
+  return moved;
+}
+
+void Transport::progress() noexcept {
+  bool moved = poll();
+  if (waiting_ == 0) return idling_.reset();
+  for (int i = idling_.extra_polls(); i > 0 && !moved; --i) moved = poll();
+  if (moved) {
+    idling_.reset();
+  } else if (!retired_) {
+    idling_.idle();
+  }
+}
+
+void Transport::retire(std::string_view why) noexcept {
+  if (retired_) return;
+  retired_ = true;
+  hurried_ = true;
+  for (TransportUser* user : users_) user->retired(why);
+}
+
+} // namespace comm_ucx

@@ -1,0 +1,63 @@
+// Meeting through the store and UCX, and what the backend says of itself.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "support/communicator_suite.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using namespace triax;
+using ::testing::HasSubstr;
+using triax::testing::error_of;
+using triax::testing::Rank;
+using triax::testing::run_members;
+
+TEST(Backend, DeclaresWhatAProofMayAssume) {
+  run_members(1, [](Rank& rank) {
+    const CommTraits traits = rank.backend().traits();
+    EXPECT_EQ(traits.order, CommTraits::Order::tagged);
+    EXPECT_EQ(traits.send, CommTraits::Send::rendezvous);
+    EXPECT_EQ(traits.post, CommTraits::Post::nonblocking);
+    EXPECT_EQ(traits.reduction, CommTraits::Reduction::rank_order);
+    EXPECT_EQ(traits.ranks, CommTraits::Ranks::many_per_process);
+  });
+}
+
+TEST(Backend, ServesThreadsAndProcessesOnTheHost) {
+  run_members(1, [](Rank& rank) {
+    CommRequest request{DeviceKind::host, {DType::f32, DType::u8}, {"tensor"}, true};
+    EXPECT_TRUE(rank.backend().supports(request));
+    request.ranks_are_threads = false;
+    EXPECT_TRUE(rank.backend().supports(request));
+    request.device = DeviceKind::cuda;
+    EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is cuda"));
+  });
+}
+
+TEST(Join, TheDeadlineNamesWhoIsMissing) {
+  run_members(4, [](Rank& rank) {
+    const Group group = rank.layout().group(rank.index(), "tensor");
+    if (rank.index() == 0) {
+      EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
+                  HasSubstr("group tensor.0: did not join before the deadline: rank 1, 2, 3"));
+      rank.store().set("gave up", "");
+    } else {
+      rank.store().get("gave up", Rank::deadline());
+      EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
+                  HasSubstr("the others gave up: rank 0 could not join"));
+    }
+  });
+}
+
+TEST(Join, RanksOfOneGroupMustAgreeOnItsMembers) {
+  run_members(2, [](Rank& rank) {
+    Group group = rank.layout().group(rank.index(), "tensor");
+    if (rank.index() == 1) group.ranks = {5, 1};
+    EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
+                HasSubstr("other ranks"));
+  });
+}
+
+} // namespace

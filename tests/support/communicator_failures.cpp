@@ -1,0 +1,236 @@
+// What goes wrong in a group is told to all its members, in words, and soon.
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "support/communicator_suite.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+
+using namespace triax;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using triax::testing::error_of;
+using triax::testing::Rank;
+using triax::testing::run_members;
+
+TEST(Abort, FailsPendingAndLaterCallsOfAllMembers) {
+  run_members(3, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {100});
+    if (rank.index() == 2) {
+      for (const char* posted : {"posted 0", "posted 1"}) rank.store().get(posted, Rank::deadline());
+      comm.abort("it ran out of paper");
+    } else {
+      const Work pending = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 31);
+      rank.store().set(text("posted {}", rank.index()), "");
+      EXPECT_EQ(error_of([&] { rank.wait(pending); }), "action 31: rank 2 aborted group tensor.0: it ran out of paper");
+    }
+    const TensorView more = rank.tensor(DType::f32, {100});
+    const auto reason = HasSubstr("rank 2 aborted group tensor.0: it ran out of paper");
+    EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(more, more, Reduce::sum, rank.stream())); }), reason);
+    const Transfer transfer{Direction::send, (rank.index() + 1) % 3, 0, more};
+    EXPECT_THAT(error_of([&] { rank.wait(comm.exchange({&transfer, 1}, rank.stream())); }), reason);
+    EXPECT_THAT(error_of([&] { comm.barrier(Rank::deadline()); }), reason);
+  });
+}
+
+TEST(Abort, MayComeFromAnyThread) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {8});
+    if (rank.index() == 1) {
+      std::thread([&] { comm.abort("the watchdog"); }).join();
+      return;
+    }
+    EXPECT_THAT(error_of([&] { rank.wait(comm.broadcast(view, 1, rank.stream())); }),
+                HasSubstr("rank 1 aborted group tensor.0: the watchdog"));
+  });
+}
+
+TEST(Abort, KeepsTheFirstReason) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    if (rank.index() == 0) {
+      comm.abort("first");
+      comm.abort("second");
+    }
+    const TensorView view = rank.tensor(DType::f32, {8});
+    EXPECT_THAT(error_of([&] { rank.wait(comm.broadcast(view, 0, rank.stream())); }), HasSubstr("first"));
+  });
+}
+
+TEST(Abort, WhatIsRefusedIsNotCounted) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {8}), half = rank.tensor(DType::f32, {4});
+    const TensorView other = rank.tensor(DType::f32, {8});
+    rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
+    const CommStats before = comm.stats();
+    rank.store().set(text("waited {}", rank.index()), "");
+    rank.store().get(text("waited {}", 1 - rank.index()), Rank::deadline());
+    comm.abort("enough");
+    comm.all_reduce(view, view, Reduce::sum, rank.stream());
+    comm.reduce_scatter(view, half, Reduce::sum, rank.stream());
+    comm.all_gather(half, view, rank.stream());
+    comm.all_to_all(view, other, rank.stream());
+    comm.broadcast(view, 0, rank.stream());
+    const Transfer transfer{Direction::send, 1 - rank.index(), 0, view};
+    comm.exchange({&transfer, 1}, rank.stream());
+    EXPECT_EQ(comm.stats().ops, before.ops);
+    EXPECT_EQ(comm.stats().bytes_out, before.bytes_out);
+    EXPECT_EQ(comm.stats().bytes_in, before.bytes_in);
+  });
+}
+
+TEST(Abort, FailsCallsThatTheirStreamHoldsBack) {
+  run_members(1, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    HostEvent never;
+    const TensorView view = rank.tensor(DType::f32, {8});
+    rank.stream().wait(never.arm());
+    const Work held = comm.all_reduce(view, view, Reduce::sum, rank.stream());
+    comm.abort("enough");
+    EXPECT_THAT(error_of([&] { rank.wait(held); }), HasSubstr("enough"));
+  });
+}
+
+TEST(Mismatch, OfCollectivesIsToldToAll) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {rank.index() == 0 ? 8 : 9});
+    EXPECT_THAT(
+        error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
+        AllOf(HasSubstr("all_reduce of 8 f32 (sum) on rank 0"), HasSubstr("all_reduce of 9 f32 (sum) on rank 1"),
+              HasSubstr("must post the same collectives in the same order")));
+  });
+}
+
+TEST(Mismatch, OfOrderTypeReductionOrRootIsFound) {
+  for (int kind = 0; kind < 4; ++kind) {
+    run_members(2, [&](Rank& rank) {
+      Communicator& comm = rank.join("tensor");
+      const bool odd = rank.index() == 1;
+      const TensorView view = rank.tensor(kind == 0 && odd ? DType::i32 : DType::f32, {4});
+      const auto post = [&] {
+        if (kind == 1 && odd) return comm.broadcast(view, 0, rank.stream());
+        if (kind == 2 && odd) return comm.all_reduce(view, view, Reduce::max, rank.stream());
+        if (kind == 3) return comm.broadcast(view, odd ? 1 : 0, rank.stream());
+        return comm.all_reduce(view, view, Reduce::sum, rank.stream());
+      };
+      EXPECT_THAT(error_of([&] { rank.wait(post()); }), HasSubstr(" meets ")) << kind;
+    });
+  }
+}
+
+/// The sender may hear of it later: a backend may complete a send before it is received.
+TEST(Mismatch, OfATransferIsToldToBoth) {
+  for (const bool other_type : {false, true}) {
+    run_members(2, [&](Rank& rank) {
+      Communicator& comm = rank.join("tensor");
+      const bool sender = rank.index() == 0;
+      const TensorView view = sender ? rank.tensor(DType::f32, {6})
+                                     : rank.tensor(other_type ? DType::i32 : DType::f32, {other_type ? 6 : 5});
+      const Transfer one{sender ? Direction::send : Direction::receive, 1 - rank.index(), 4, view};
+      EXPECT_THAT(error_of([&] {
+                    rank.wait(comm.exchange({&one, 1}, rank.stream()));
+                    comm.barrier(Rank::deadline());
+                  }),
+                  HasSubstr(text("group tensor.0, channel 4: rank 0 sends 6 f32 where rank 1 receives {}",
+                                 other_type ? "6 i32" : "5 f32")));
+    });
+  }
+}
+
+TEST(Leaving, IsToldToWhoeverWaits) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    if (rank.index() == 1) return; // the communicator goes with the rank
+    const TensorView view = rank.tensor(DType::f32, {4});
+    EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
+                HasSubstr("rank 1 left group tensor.0 while rank 0 waits for it"));
+  });
+}
+
+TEST(Leaving, WithCallsPendingIsToldToo) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {4});
+    if (rank.index() == 1) {
+      comm.all_reduce(view, view, Reduce::sum, rank.stream()); // and never waited for
+      return;
+    }
+    EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
+                HasSubstr("rank 1 left group tensor.0 before its calls were complete"));
+  });
+}
+
+TEST(Leaving, AStreamMayOutliveACommunicatorWithPendingCalls) {
+  run_members(1, [](Rank& rank) {
+    std::unique_ptr<Communicator> comm =
+        rank.backend().join(rank.layout().group(0, "tensor"), rank.store(), Rank::deadline());
+    HostEvent gate;
+    const std::unique_ptr<Stream> stream = rank.device().make_stream("longer");
+    const std::unique_ptr<Stream> dropped = rank.device().make_stream("dropped");
+    const TensorView view = rank.tensor(DType::f32, {4});
+    const Event open = gate.arm();
+    stream->wait(open);
+    dropped->wait(open);
+    comm->all_reduce(view, view, Reduce::sum, *stream);
+    comm->all_reduce(view, view, Reduce::sum, *dropped);
+    comm.reset();
+    gate.fire();
+    stream->ready(); // runs into a call whose communicator has gone
+  });
+}
+
+TEST(Barrier, TheDeadlineNamesWhoIsMissing) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    if (rank.index() == 1) {
+      EXPECT_THAT(error_of([&] { comm.barrier(deadline_in(0.02)); }),
+                  HasSubstr("barrier of group tensor.0: rank 0 did not come before the deadline"));
+    }
+    rank.store().set(text("done {}", rank.index()), "");
+    rank.store().get("done 1", Rank::deadline());
+  });
+}
+
+TEST(Reduction, OfBytesIsRefused) {
+  run_members(1, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::u8, {4});
+    EXPECT_THAT(error_of([&] { comm.all_reduce(view, view, Reduce::sum, rank.stream()); }),
+                HasSubstr("u8[4] has no sum or maximum"));
+  });
+}
+
+/// Ranks run as threads stop each other: the first error comes out, and nobody hangs.
+TEST(RunRanks, TheFirstErrorComesOutAndTheOthersStop) {
+  const std::string what = error_of([] {
+    run_members(4, [](Rank& rank) {
+      Communicator& comm = rank.join("tensor");
+      const TensorView view = rank.tensor(DType::f32, {1000});
+      for (int step = 0;; ++step) {
+        if (rank.index() == 3 && step == 20) throw Error("no space on the disk", "rank 3");
+        rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
+      }
+    });
+  });
+  EXPECT_EQ(what, "rank 3: no space on the disk");
+}
+
+TEST(RunRanks, ARankThatWaitsForNobodyIsInterrupted) {
+  const std::string what = error_of([] {
+    run_members(2, [](Rank& rank) {
+      if (rank.index() == 1) throw Error("gone");
+      HostEvent never;
+      rank.device().wait(never.arm(), Rank::deadline());
+    });
+  });
+  EXPECT_EQ(what, "gone");
+}
+
+} // namespace
