@@ -25,17 +25,18 @@ FailureFacts lost() {
            {State::here, 4210, "n7", "step 118, 0F3", 19.4},
            {State::lost, 4211, "n7", "step 118, 1F3", 0.4},
            {State::missing, 0, "", "", 0}},
+          117,
           1.234};
 }
 
 TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
   EXPECT_EQ(to_text(lost()),
-            "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost at step 118, 1F3: killed by signal 9 "
+            "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost after step 117: killed by signal 9 "
             "(Killed)\n"
-            "  rank 0 was at step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
-            "  rank 1 was at step 118, 0F3, and has not been heard of for 19.4 s: its process is stopped, or its host "
-            "is gone\n"
-            "  rank 3 never came\n"
+            "  it was last heard of in: step 118, 1F3\n"
+            "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
+            "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
+            "  rank 3: it never came\n"
             "  all ranks stopped after 1.2 s");
 }
 
@@ -43,14 +44,16 @@ TEST(FailureReport, TheErrorOfARankThatGaveUpStandsInItsLog) {
   FailureFacts facts = lost();
   facts.failure = {0, false, "step 118, 0F3: out of luck"};
   facts.ranks[0].place.clear();
+  facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
-              HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) gave up before its first step\n"));
+              HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) gave up before the end "
+                        "of step 1\n  it was last heard of in: it was starting\n"));
 }
 
 TEST(FailureReport, OfManyRanksTheFirstAreShown) {
   const Layout many = Layout::ptd(1, 1, 40);
-  FailureFacts facts{many, {39, true, "its connection closed"}, std::vector<RankStatus>(40), 0};
-  EXPECT_THAT(to_text(facts), HasSubstr("  rank 15 never came\n  ... and 23 more ranks: see failure.json\n"));
+  FailureFacts facts{many, {39, true, "its connection closed"}, std::vector<RankStatus>(40), 0, 0};
+  EXPECT_THAT(to_text(facts), HasSubstr("  rank 15: it never came\n  ... and 23 more ranks: see failure.json\n"));
 }
 
 TEST(FailureReport, TheFileHoldsTheSame) {

@@ -11,6 +11,7 @@
 // all_reduce gives the same bits on every rank and in every run.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -56,6 +57,12 @@ struct CommStats {
   std::uint64_t bytes_in = 0;
 };
 
+/// The call posted last, where it is still under way.
+struct PendingCall {
+  const char* name = nullptr; // "all_reduce"; null: it has completed
+  ActionId action = kNoAction;
+};
+
 class TRIAX_API Communicator : public ProgressSource {
  public:
   explicit Communicator(Group group) : group_(std::move(group)) {}
@@ -85,11 +92,14 @@ class TRIAX_API Communicator : public ProgressSource {
   /// Makes every pending and later call of this member fail with `why`, soon. Any thread.
   virtual void abort(std::string_view why) noexcept = 0;
   const CommStats& stats() const noexcept { return stats_; }
+  /// What a report of a hang asks. Any thread.
+  PendingCall pending() const noexcept;
   /// A power that this interface does not have, by name; null where the backend lacks it.
   virtual void* extension(std::string_view id);
 
  protected:
-  /// The arguments have been checked. A group of one still gets its calls: they copy.
+  /// The arguments have been checked. A group of one still gets its calls: they copy. The states of the events returned
+  /// live as long as the communicator.
   virtual Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                              ActionId action) = 0;
   virtual Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
@@ -102,7 +112,13 @@ class TRIAX_API Communicator : public ProgressSource {
   CommStats stats_;
 
  private:
+  Work posted(const char* name, const Work& work) noexcept;
+
   Group group_;
+  std::atomic<const char*> last_name_{nullptr};
+  std::atomic<EventState*> last_state_{nullptr};
+  std::atomic<std::uint64_t> last_generation_{0};
+  std::atomic<ActionId> last_action_{kNoAction};
 };
 
 /// What the proof of a program may assume of a backend.

@@ -70,13 +70,29 @@ void* Communicator::extension(std::string_view) {
   return nullptr;
 }
 
+Work Communicator::posted(const char* name, const Work& work) noexcept {
+  last_name_.store(nullptr, std::memory_order_relaxed); // whoever reads between these lines is told of nothing
+  last_state_.store(work.event.state(), std::memory_order_release);
+  last_generation_.store(work.event.generation(), std::memory_order_relaxed);
+  last_action_.store(work.action, std::memory_order_relaxed);
+  last_name_.store(name, std::memory_order_release);
+  return work;
+}
+
+PendingCall Communicator::pending() const noexcept {
+  const PendingCall call{last_name_.load(std::memory_order_acquire), last_action_.load(std::memory_order_relaxed)};
+  EventState* state = last_state_.load(std::memory_order_acquire);
+  if (!call.name || !state || state->fired(last_generation_.load(std::memory_order_relaxed))) return {};
+  return call;
+}
+
 Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                               ActionId action) {
   const Check check = check_pair("all_reduce", group_, in, out);
   check.elements("out", out, in.elements());
   check.apart_or_at(in, out, 0);
   ++stats_.ops;
-  return do_all_reduce(in, out, reduce, stream, action);
+  return posted("all_reduce", do_all_reduce(in, out, reduce, stream, action));
 }
 
 Work Communicator::reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
@@ -85,7 +101,7 @@ Work Communicator::reduce_scatter(const TensorView& in, const TensorView& out, R
   check.elements("in", in, out.elements() * size());
   check.apart_or_at(in, out, static_cast<std::size_t>(index()) * out.bytes());
   ++stats_.ops;
-  return do_reduce_scatter(in, out, reduce, stream, action);
+  return posted("reduce_scatter", do_reduce_scatter(in, out, reduce, stream, action));
 }
 
 Work Communicator::all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
@@ -93,7 +109,7 @@ Work Communicator::all_gather(const TensorView& in, const TensorView& out, Strea
   check.elements("out", out, in.elements() * size());
   check.apart_or_at(out, in, static_cast<std::size_t>(index()) * in.bytes());
   ++stats_.ops;
-  return do_all_gather(in, out, stream, action);
+  return posted("all_gather", do_all_gather(in, out, stream, action));
 }
 
 Work Communicator::all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
@@ -102,7 +118,7 @@ Work Communicator::all_to_all(const TensorView& in, const TensorView& out, Strea
   check.elements("out", out, in.elements());
   check.apart(in, out);
   ++stats_.ops;
-  return do_all_to_all(in, out, stream, action);
+  return posted("all_to_all", do_all_to_all(in, out, stream, action));
 }
 
 Work Communicator::broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
@@ -110,7 +126,7 @@ Work Communicator::broadcast(const TensorView& view, int root, Stream& stream, A
   check.contiguous("view", view);
   check.member("root", root);
   ++stats_.ops;
-  return do_broadcast(view, root, stream, action);
+  return posted("broadcast", do_broadcast(view, root, stream, action));
 }
 
 Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
@@ -122,7 +138,7 @@ Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream,
     check.not_self(transfer.peer);
   }
   ++stats_.ops;
-  return do_exchange(transfers, stream, action);
+  return posted("exchange", do_exchange(transfers, stream, action));
 }
 
 } // namespace triax

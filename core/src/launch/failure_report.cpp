@@ -35,17 +35,12 @@ std::string who(const FailureFacts& facts, int rank) {
   return out + ")";
 }
 
+/// Where a rank stood when it was last heard of.
 std::string where(const RankStatus& status) {
-  return status.place.empty() ? std::string("before its first step") : "at " + status.place;
-}
-
-/// Where another rank stood; empty where there is nothing to tell.
-std::string other(int rank, const RankStatus& status) {
-  if (status.state == RankStatus::State::missing) return text("\n  rank {} never came", rank);
-  std::string out = text("\n  rank {} was {}", rank, where(status));
+  if (status.state == RankStatus::State::missing) return "it never came";
+  std::string out = status.place.empty() ? std::string("it was starting") : status.place;
   if (status.state == RankStatus::State::here && status.silent_s > kBeatsLate)
-    out += text(", and has not been heard of for {} s: its process is stopped, or its host is gone",
-                one_decimal(status.silent_s));
+    out += text("; not heard of for {} s: its process is stopped, or its host is gone", one_decimal(status.silent_s));
   return out;
 }
 
@@ -53,14 +48,15 @@ std::string other(int rank, const RankStatus& status) {
 
 std::string to_text(const FailureFacts& facts) {
   const control::Failure& failure = facts.failure;
-  const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(failure.rank));
-  std::string out = who(facts, failure.rank);
-  out += failure.lost ? text(" was lost {}: {}", where(status), failure.why) : text(" gave up {}", where(status));
+  std::string out = who(facts, failure.rank) + (failure.lost ? " was lost" : " gave up");
+  out += facts.last_step > 0 ? text(" after step {}", facts.last_step) : std::string(" before the end of step 1");
+  if (failure.lost) out += ": " + failure.why;
+  out += "\n  it was last heard of in: " + where(facts.ranks.at(static_cast<std::size_t>(failure.rank)));
   int shown = 0, hidden = 0;
   for (int rank = 0; rank < facts.layout.world(); ++rank) {
     if (rank == failure.rank) continue;
     if (shown++ < kShown) {
-      out += other(rank, facts.ranks[static_cast<std::size_t>(rank)]);
+      out += text("\n  rank {}: {}", rank, where(facts.ranks[static_cast<std::size_t>(rank)]));
     } else {
       ++hidden;
     }
@@ -80,6 +76,7 @@ void write_failure(const FailureFacts& facts, const std::filesystem::path& folde
   }
   report::JsonObject out;
   out.set("rank", facts.failure.rank).set("lost", facts.failure.lost).set("why", facts.failure.why);
+  out.set("last_step", facts.last_step);
   out.set("seconds_to_stop", facts.seconds).set("ranks", std::move(ranks));
   std::ofstream(folder / "failure.json") << out.line() << '\n';
 }

@@ -84,7 +84,11 @@ train::LoopResult read_result(std::string_view line) {
 }
 
 std::optional<report::StepRecord> JobResult::take(const control::Told& told) {
-  if (told.topic == kStep) return read_step(told.text);
+  if (told.topic == kStep) {
+    const report::StepRecord record = read_step(told.text);
+    last_step_ = record.step;
+    return record;
+  }
   if (told.topic != kResult) throw Error(text("rank {} told of \"{}\", which is unknown here", told.rank, told.topic));
   const train::LoopResult result = read_result(told.text);
   report::add_traffic(traffic_, result.traffic);

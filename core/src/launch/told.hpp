@@ -31,8 +31,10 @@ class JobResult {
   std::optional<report::StepRecord> take(const control::Told& told);
   /// The result of rank 0 with the traffic of all ranks; nothing if rank 0 told none.
   std::optional<train::LoopResult> together() const;
+  std::int64_t last_step() const { return last_step_; }
 
  private:
+  std::int64_t last_step_ = 0;
   std::optional<train::LoopResult> first_;
   std::vector<report::GroupTraffic> traffic_;
 };

@@ -107,7 +107,7 @@ class LocalProcesses {
   }
 
   void report() {
-    FailureFacts facts{layout_, *server_.failure(), server_.ranks(), 0};
+    FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step(), 0};
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
     const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();

@@ -109,6 +109,24 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     for (const std::unique_ptr<Communicator>& communicator : communicators) communicator->abort(why);
   }
 
+  /// ", waiting for all_reduce of tensor with rank 1 through comm-ucx", or nothing. Any thread.
+  std::string waiting_for(ActionId action) const {
+    for (const std::unique_ptr<Communicator>& communicator : communicators) {
+      const PendingCall call = communicator->pending();
+      if (!call.name || call.action != action) continue;
+      const Group& group = communicator->group();
+      std::string others;
+      for (int member = 0; member < group.size(); ++member) {
+        if (member == group.index) continue;
+        others += text("{}{}", others.empty() ? (group.size() > 2 ? "ranks " : "rank ") : ", ",
+                       group.ranks[static_cast<std::size_t>(member)]);
+      }
+      return text(", waiting for {} of {} with {} through {}", call.name, group.axis, others,
+                  run.comm.at(group.axis).name);
+    }
+    return {};
+  }
+
   executor::BatchSource& source(const std::filesystem::path& prefix, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
     if (given) return *given;
@@ -202,22 +220,21 @@ std::int32_t Rank::agree(std::int32_t value) {
 
 std::string Rank::place() const {
   const executor::Position::Seen seen = impl_->walker->position().seen();
+  if (!seen.program && seen.step < 0) return "before step 1" + impl_->waiting_for(kNoAction);
   if (!seen.program)
-    return seen.step < 0    ? "before the first step"
-           : seen.step == 0 ? "after an evaluation"
-                            : text("after step {}", seen.step);
-  const auto label = [&](ActionId action) {
-    return action < seen.program->actions().size() ? seen.program->label(action) : "?";
-  };
+    return (seen.step == 0 ? std::string("after an evaluation") : text("after step {}", seen.step)) +
+           impl_->waiting_for(kNoAction);
+  const std::span<const schedule::ProgramAction> actions = seen.program->actions();
+  if (seen.action >= actions.size()) return text("step {}", seen.step); // read while the program changed
   std::string out = seen.step > 0 ? text("step {}", seen.step) : "evaluation";
-  out += text(", {}", label(seen.action));
-  if (seen.waited >= seen.program->actions().size()) return out;
-  const int peer = seen.program->actions()[seen.waited].peer;
-  out += text(", waiting for {}", label(seen.waited));
+  out += text(", {}", seen.program->label(seen.action));
+  if (seen.waited >= actions.size()) return out + impl_->waiting_for(seen.action);
+  out += text(", waiting for {}", seen.program->label(seen.waited));
+  const int peer = actions[seen.waited].peer;
   if (peer < 0) return out;
   const Group group = impl_->layout.group(impl_->number, "pipeline");
-  return out + text(" from rank {} through {}", group.ranks[static_cast<std::size_t>(peer)],
-                    impl_->run.comm.at("pipeline").name);
+  return out + text(" {} rank {} through {}", schedule::sends(actions[seen.waited].kind) ? "to" : "from",
+                    group.ranks[static_cast<std::size_t>(peer)], impl_->run.comm.at("pipeline").name);
 }
 
 std::int64_t Rank::steps_done() const {
