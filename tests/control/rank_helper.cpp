@@ -1,5 +1,5 @@
 // A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It sets the key "pid", then waits for a key that
-// nobody sets; after an abort it hangs.
+// nobody sets; after an abort it hangs, as does what listens to its flag.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -9,8 +9,22 @@
 #include "control/client.hpp"
 #include "triax/error.hpp"
 
+namespace {
+
+using namespace triax;
+
+[[noreturn]] void hang() {
+  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
+class Hangs final : public control::AbortFlag::Listener {
+ public:
+  void abort(std::string_view) noexcept override { hang(); }
+};
+
+} // namespace
+
 int main(int, char** arguments) {
-  using namespace triax;
   control::ClientRequest request;
   request.server = {"127.0.0.1", std::atoi(arguments[1])};
   request.rank = std::atoi(arguments[2]);
@@ -20,11 +34,13 @@ int main(int, char** arguments) {
   request.place = [] { return std::string("step 7, 0F3"); };
   control::AbortFlag flag;
   control::Client client(request, flag);
+  Hangs hangs;
+  const control::AbortFlag::Listening listening(flag, hangs);
   client.set("pid", std::to_string(::getpid()));
   try {
     client.get("never", Deadline::max());
   } catch (const Error&) {
-    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+    hang();
   }
   return 0;
 }

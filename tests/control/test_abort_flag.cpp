@@ -42,6 +42,19 @@ TEST(AbortFlag, WhoListensTooLateIsToldAtOnce) {
   EXPECT_THAT(late.told, ElementsAre("rank 1 failed: no memory"));
 }
 
+TEST(AbortFlag, WhatFailsNeedNotBeARank) {
+  AbortFlag flag;
+  Notes notes;
+  const AbortFlag::Listening listening(flag, notes);
+  EXPECT_EQ(flag.rank(), -1);
+  EXPECT_TRUE(flag.relay(-1, "the server was lost"));
+  EXPECT_TRUE(flag.raised());
+  EXPECT_EQ(flag.rank(), -1);
+  EXPECT_FALSE(flag.raise(0, "as a consequence"));
+  EXPECT_EQ(flag.reason(), "the server was lost");
+  EXPECT_THAT(notes.told, ElementsAre("the server was lost"));
+}
+
 TEST(AbortFlag, OneOfManyThreadsIsTheFirst) {
   AbortFlag flag;
   std::atomic<int> causes = 0;

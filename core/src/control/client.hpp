@@ -8,7 +8,7 @@
 //
 // Both ways: the flag raised here by this rank goes to the server with its error, and from there to all; a failure that
 // the server tells of, and the loss of the server itself, raise the flag here. After that the process has grace_s to
-// leave(); then this object's thread ends it with status 1, whatever it hangs in.
+// leave(); then this object's thread ends it with status 1, whatever it hangs in. The flag is this rank's alone.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,8 @@ struct ClientRequest {
   int rank = 0, world = 1;
   double start_timeout_s = 300; // to reach the server, which may come later than this rank
   double silence_s = 600;       // how long the server may be silent
-  double grace_s = 5;           // from an abort to the end of the process
+  double grace_s = 5;           // from an abort to the end of a process that does not leave
+  // Called on the thread of the Client; they may neither wait nor throw.
   /// Where the rank is: "step 118, 0RECV_B3 from rank 2 through comm-ucx". Goes with each beat.
   std::function<std::string()> place;
   std::function<void(int signal)> on_stop;
@@ -37,7 +38,8 @@ struct ClientRequest {
 
 class Client final : public Store, public AbortFlag::Listener {
  public:
-  /// Connects, shows the token and is let in. Throws Error naming the server's address and the reason.
+  /// Connects, shows the token and is let in; from then on it listens to the flag. Throws Error naming the server's
+  /// address and the reason.
   Client(const ClientRequest& request, AbortFlag& flag);
   /// Leaves if nobody did.
   ~Client() override;
@@ -50,9 +52,11 @@ class Client final : public Store, public AbortFlag::Listener {
   /// Until all ranks of the job are in the barrier of that name. Throws Error naming those that are missing.
   void barrier(std::string_view name, Deadline deadline);
 
-  /// A line for the process that runs the server; it arrives before this rank's leave().
+  /// A line for the process that runs the server; it arrives before this rank's leave(). After an abort it does not
+  /// wait, and leave() sees it off.
   void tell(std::string_view topic, std::string_view text);
-  /// From here on the end of this connection is no loss. Whatever was told has arrived.
+  /// From here on the end of this connection is no loss. Whatever was told has arrived: throws Error where the server
+  /// has not said so within silence_s, after an abort within grace_s.
   void leave();
 
   /// The flag was raised here.

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "control/enter.hpp"
 #include "triax/error.hpp"
@@ -18,9 +21,7 @@ using Kind = Message::Kind;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRound{200};     // the longest wait
-constexpr double kAnswerTime = 5;       // for the answer to "forget"
 constexpr std::size_t kMaxPlace = 1024; // bytes; what is longer is cut
-constexpr std::size_t kMaxError = 64 << 10;
 
 Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -37,18 +38,15 @@ std::string reason_of(const Message& failure) {
   return text(failure.kind == Kind::lost ? "rank {} was lost: {}" : "rank {} failed: {}", rank, failure.value);
 }
 
-Message make(Kind kind, std::string value = {}) {
-  Message message;
-  message.kind = kind;
-  message.value = std::move(value);
-  return message;
-}
-
 } // namespace
 
 ClientThread::ClientThread(const ClientRequest& request, AbortFlag& flag)
     : request_(request), flag_(flag), connection_(enter(request, flag)) {
   round_ = heard_ = next_beat_ = Clock::now();
+}
+
+ClientThread::~ClientThread() {
+  if (relaying_.joinable()) relaying_.join();
 }
 
 void ClientThread::run() {
@@ -84,13 +82,12 @@ void ClientThread::read() {
   std::vector<Message> messages;
   {
     const std::lock_guard lock(mutex_);
-    const Deadline now = Clock::now();
+    const Clock::time_point now = Clock::now();
     if (now - round_ > 10 * kRound) heard_ += now - round_; // a process that was stopped has not listened
     round_ = now;
     connection_.flush();
-    connection_.receive();
+    if (connection_.receive()) heard_ = now;
     while (const std::optional<std::string> frame = connection_.take()) {
-      heard_ = now;
       if (std::optional<Message> message = decode_message(*frame)) {
         messages.push_back(std::move(*message));
       } else {
@@ -126,18 +123,27 @@ void ClientThread::take(Message& message) {
 /// First the server is told where this rank stood when it happened.
 void ClientThread::hear(const Message& failure) {
   beat(true);
-  const std::string reason = reason_of(failure);
+  std::string reason = reason_of(failure);
   {
     const std::lock_guard lock(mutex_);
-    mark_aborted(reason);
+    if (!mark_aborted(reason)) return;
   }
-  flag_.relay(static_cast<int>(failure.number), reason);
+  relay(static_cast<int>(failure.number), std::move(reason));
+}
+
+/// On a thread of its own: a listener that hangs in abort() must not keep this one from ending the process.
+void ClientThread::relay(int rank, std::string reason) {
+  const auto raise = [this, rank, reason = std::move(reason)] { flag_.relay(rank, reason); };
+  try {
+    relaying_ = std::thread(raise);
+  } catch (const std::system_error&) { // no thread is to be had: better here than not at all
+    raise();
+  }
 }
 
 void ClientThread::beat(bool knows) {
   next_beat_ = Clock::now() + beat_every(request_);
-  Message message = make(Kind::beat, place());
-  message.number = knows ? 1 : 0;
+  const Message message = make_message(Kind::beat, knows ? 1 : 0, place());
   const std::lock_guard lock(mutex_);
   // A server that reads nothing need not be sent more of them.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
@@ -148,7 +154,7 @@ void ClientThread::tell_failure() {
     const std::lock_guard lock(mutex_);
     if (!untold_) return;
   }
-  Message message = make(Kind::gave_up);
+  Message message = make_message(Kind::gave_up);
   message.key = place();
   const std::lock_guard lock(mutex_);
   untold_ = false;
@@ -162,7 +168,7 @@ void ClientThread::say_goodbye() {
   const std::lock_guard lock(mutex_);
   if (leaving_ != Leaving::asked || untold_) return;
   leaving_ = Leaving::said;
-  send(make(Kind::goodbye));
+  send(make_message(Kind::goodbye));
 }
 
 void ClientThread::check_silence() {
@@ -178,7 +184,7 @@ void ClientThread::check_silence() {
     changed_.notify_all();
     if (leaving_ != Leaving::no || !mark_aborted(why)) return;
   }
-  flag_.relay(-1, why);
+  relay(-1, std::move(why));
 }
 
 void ClientThread::end_if_late() {
@@ -198,94 +204,6 @@ std::string ClientThread::place() const {
   std::string place = request_.place ? request_.place() : std::string();
   if (place.size() > kMaxPlace) place.resize(kMaxPlace);
   return place;
-}
-
-void ClientThread::send(const Message& message) {
-  connection_.send(encode(message));
-  if (connection_.pending() > 0) wake_.wake();
-}
-
-bool ClientThread::mark_aborted(std::string_view why) noexcept {
-  if (aborted_) return false;
-  aborted_ = true;
-  aborted_at_ = Clock::now();
-  try {
-    why_ = why.substr(0, kMaxError);
-  } catch (...) { // out of memory: told without its text is better than not told
-    why_.clear();
-  }
-  changed_.notify_all();
-  return true;
-}
-
-template <class Done>
-void ClientThread::await(Lock& lock, Deadline deadline, Done done) {
-  // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
-  while (!done()) {
-    const Deadline now = Clock::now();
-    if (now >= deadline) return;
-    changed_.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::seconds(1)));
-  }
-}
-
-Message ClientThread::call(Message request, Deadline deadline, const std::string& where) {
-  Lock lock(mutex_);
-  if (aborted_) throw Error(why_, where);
-  if (leaving_ != Leaving::no) throw Error("this rank has left its job", where);
-  const std::uint64_t id = request.id = ++last_id_;
-  std::optional<Message>& answer = calls_[id];
-  send(request);
-  const auto over = [&] { return answer || aborted_ || lost_; };
-  await(lock, deadline, over);
-  if (!over()) {
-    Message forget = make(Kind::forget);
-    forget.id = id;
-    send(forget);
-    await(lock, deadline_in(std::min(kAnswerTime, request_.silence_s)), over);
-  }
-  const std::optional<Message> got = std::move(answer);
-  calls_.erase(id);
-  if (got && got->kind == Kind::refused) throw Error(got->value, where);
-  if (got) return *got;
-  if (aborted_) throw Error(why_, where);
-  throw Error(text("the server of the job at {} {}", request_.server,
-                   lost_ ? "was lost: " + connection_.why() : "does not answer"),
-              where);
-}
-
-void ClientThread::post(Message message) {
-  const std::lock_guard lock(mutex_);
-  if (leaving_ != Leaving::no) throw Error("this rank has left its job", "control");
-  if (lost_)
-    throw Error(text("the server of the job at {} was lost: {}", request_.server, connection_.why()), "control");
-  message.id = ++last_id_;
-  send(message);
-}
-
-bool ClientThread::aborted() const {
-  const std::lock_guard lock(mutex_);
-  return aborted_;
-}
-
-void ClientThread::abort(std::string_view why) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (leaving_ != Leaving::no || !mark_aborted(why)) return;
-  untold_ = true;
-  wake_.wake();
-}
-
-void ClientThread::leave() {
-  Lock lock(mutex_);
-  if (leaving_ != Leaving::no) return;
-  leaving_ = Leaving::asked;
-  wake_.wake();
-  const auto over = [this] { return leaving_ == Leaving::done || lost_; };
-  const double patience_s = aborted_ ? std::min(request_.grace_s, request_.silence_s) : request_.silence_s;
-  await(lock, deadline_in(patience_s), over);
-  if (leaving_ == Leaving::done) return;
-  throw Error(text("the server of the job at {} {} before it had heard all of this rank", request_.server,
-                   lost_ ? "was lost (" + connection_.why() + ")" : "did not answer"),
-              "control");
 }
 
 void ClientThread::quit() {

@@ -4,7 +4,7 @@
 // and leave() as they say, run() until quit(). Errors: Error.
 //
 // Lock order: the flag's mutex before this one's, for the flag tells its listeners while it holds its own. So the
-// thread raises the flag, and calls what the request brought, with no lock held.
+// flag is raised, and what the request brought is called, with no lock held.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
+#include <thread>
 
 #include "control/client.hpp"
 #include "control/connection.hpp"
@@ -23,6 +23,9 @@ namespace triax::control {
 class ClientThread {
  public:
   ClientThread(const ClientRequest& request, AbortFlag& flag);
+  ~ClientThread();
+  ClientThread(const ClientThread&) = delete;
+  ClientThread& operator=(const ClientThread&) = delete;
 
   void run();
   void quit();
@@ -45,11 +48,11 @@ class ClientThread {
   void read();
   void take(Message& message);
   void hear(const Message& failure);
+  void relay(int rank, std::string reason);
   void beat(bool knows);
   void tell_failure();
   void say_goodbye();
   void check_silence();
-  void lose(const std::string& why);
   void end_if_late();
   std::string place() const;
 
@@ -74,10 +77,11 @@ class ClientThread {
   bool aborted_ = false;
   bool untold_ = false; // the abort was this rank's own, and the server does not know yet
   std::string why_;     // of the abort
-  Deadline aborted_at_{};
+  Clock::time_point aborted_at_{};
 
   // Of the thread alone.
-  Deadline round_, heard_, next_beat_;
+  Clock::time_point round_, heard_, next_beat_;
+  std::thread relaying_; // raises the flag
 };
 
 } // namespace triax::control

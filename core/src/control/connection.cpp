@@ -12,14 +12,16 @@ namespace triax::control {
 
 namespace {
 
+constexpr std::size_t kMaxUnsentBytes = 64 << 20;
+
 bool later(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
 } // namespace
 
-void Connection::receive() {
-  if (ended()) return;
+bool Connection::receive() {
+  if (ended()) return false;
   std::array<char, 64 << 10> bytes; // NOLINT(cppcoreguidelines-pro-type-member-init): recv fills it
   const ssize_t got = ::recv(socket_.number(), bytes.data(), bytes.size(), 0);
   if (got > 0) {
@@ -30,6 +32,7 @@ void Connection::receive() {
   } else if (!later(errno)) {
     end(text("its connection broke: {}", std::generic_category().message(errno)));
   }
+  return got > 0;
 }
 
 std::optional<std::string> Connection::take() {
@@ -50,6 +53,7 @@ void Connection::send(std::string_view frame) {
     out_.clear();
     sent_ = 0;
   }
+  if (pending() + frame.size() > kMaxUnsentBytes) return end("it does not read what is sent to it");
   out_.append(frame);
   flush();
 }

@@ -21,14 +21,14 @@ class Connection {
   const Descriptor& socket() const noexcept { return socket_; }
   void set_limit(std::size_t bytes) noexcept { reader_.set_limit(bytes); }
 
-  /// What there is to read, 64 KiB at most.
-  void receive();
+  /// Takes what there is to read, 64 KiB at most; true: there was something.
+  bool receive();
   /// The next frame that was received; they can be taken after the end as well.
   std::optional<std::string> take();
   /// Receives, and forgets it.
   void skip();
 
-  /// Queues a frame, and sends what the socket takes.
+  /// Queues a frame, and sends what the socket takes. The connection ends where that leaves more than 64 MiB.
   void send(std::string_view frame);
   /// Sends more of what is queued.
   void flush();

@@ -75,7 +75,7 @@ Connection enter(const ClientRequest& request, const AbortFlag& flag) {
   for (milliseconds pause{50};; pause = std::min(2 * pause, milliseconds(1000))) {
     if (std::optional<Connection> entered = try_enter(request, hello, deadline, why)) return std::move(*entered);
     if (flag.raised()) throw Error(flag.reason(), "control");
-    const Deadline now = Clock::now();
+    const Clock::time_point now = Clock::now();
     if (now >= deadline)
       throw Error(text("the server of the job at {} was not reached within {} s: {}", request.server,
                        request.start_timeout_s, why),

@@ -28,7 +28,7 @@ std::string Roster::refusal(const Hello& hello) const {
   return {};
 }
 
-void Roster::came(const Hello& hello, Deadline now) {
+void Roster::came(const Hello& hello, Clock::time_point now) {
   Entry& entry = of(hello.rank);
   entry = {};
   entry.status.state = RankStatus::State::here;
@@ -43,11 +43,11 @@ void Roster::excuse(Clock::duration absence) {
   }
 }
 
-bool Roster::silent(int rank, double limit, Deadline now) const {
+bool Roster::silent(int rank, double limit, Clock::time_point now) const {
   return seconds(now - of(rank).heard) > limit;
 }
 
-bool Roster::note(const Failure& failure, Deadline now) {
+bool Roster::note(const Failure& failure, Clock::time_point now) {
   const bool is_first = !failure_;
   if (is_first) first_ = now;
   if (is_cause(failure, now)) failure_ = failure;
@@ -59,14 +59,14 @@ bool Roster::note(const Failure& failure, Deadline now) {
   return is_first;
 }
 
-bool Roster::is_cause(const Failure& failure, Deadline now) const {
+bool Roster::is_cause(const Failure& failure, Clock::time_point now) const {
   if (!failure_) return true;
   const bool explains = failure.lost && !failure_->lost && failure.rank != failure_->rank;
   const bool knew = has(failure.rank) && of(failure.rank).knows;
   return explains && !knew && now - first_ <= kSameEvent;
 }
 
-std::vector<RankStatus> Roster::statuses(Deadline now) const {
+std::vector<RankStatus> Roster::statuses(Clock::time_point now) const {
   std::vector<RankStatus> all;
   for (const Entry& entry : ranks_) {
     all.push_back(entry.status);

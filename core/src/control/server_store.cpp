@@ -12,88 +12,78 @@ using Kind = Message::Kind;
 
 constexpr std::size_t kMaxWaiting = 1024; // requests of one rank
 
-Message answer_to(std::uint64_t id, Kind kind, std::string value = {}) {
-  Message message;
-  message.kind = kind;
-  message.id = id;
-  message.value = std::move(value);
-  return message;
-}
-
 } // namespace
 
-std::vector<Answer> ServerStore::handle(int rank, Message request) {
-  const std::map<Id, Waiting>& waits = waiting_[static_cast<std::size_t>(rank)];
+void ServerStore::answer(int rank, Id id, Kind kind, std::string value) const {
+  Message message = make_message(kind, 0, std::move(value));
+  message.id = id;
+  send_(rank, message);
+}
+
+void ServerStore::handle(int rank, Message request) {
+  std::map<Id, Waiting>& waits = waiting_[static_cast<std::size_t>(rank)];
   const bool may_wait = request.kind == Kind::get || request.kind == Kind::barrier;
   if (may_wait && (waits.size() >= kMaxWaiting || waits.contains(request.id)))
-    return {{rank, answer_to(request.id, Kind::refused, text("rank {} waits for too much at once", rank))}};
+    return answer(rank, request.id, Kind::refused, text("rank {} waits for too much at once", rank));
   switch (request.kind) {
     case Kind::set:
       return set(rank, request);
-    case Kind::get: {
+    case Kind::get:
       if (const auto found = values_.find(request.key); found != values_.end())
-        return {{rank, answer_to(request.id, Kind::value, found->second)}};
+        return answer(rank, request.id, Kind::value, found->second);
       for_key_[request.key].emplace_back(rank, request.id);
-      waiting_[static_cast<std::size_t>(rank)].emplace(request.id, Waiting{false, request.key});
-      return {};
-    }
+      waits.emplace(request.id, Waiting{false, request.key});
+      return;
     case Kind::add: {
-      Message sum = answer_to(request.id, Kind::number);
       std::int64_t& counter = counters_[request.key];
       // In unsigned numbers, whose overflow is no fault of the server's.
       counter =
           static_cast<std::int64_t>(static_cast<std::uint64_t>(counter) + static_cast<std::uint64_t>(request.number));
-      sum.number = counter;
-      return {{rank, sum}};
+      Message sum = make_message(Kind::number, counter);
+      sum.id = request.id;
+      return send_(rank, sum);
     }
     case Kind::barrier:
       return barrier(rank, request);
-    case Kind::forget:
-      return forget(rank, request.id);
     default:
-      return {{rank, answer_to(request.id, Kind::refused, "the store has no such request")}};
+      return forget(rank, request.id);
   }
 }
 
-std::vector<Answer> ServerStore::set(int rank, Message& request) {
-  std::vector<Answer> answers{{rank, answer_to(request.id, Kind::done)}};
+void ServerStore::set(int rank, Message& request) {
   std::string& value = values_[request.key];
   value = std::move(request.value);
-  if (auto waiters = for_key_.extract(request.key)) {
+  if (const auto waiters = for_key_.extract(request.key)) {
     for (const auto& [other, id] : waiters.mapped()) {
       waiting_[static_cast<std::size_t>(other)].erase(id);
-      answers.push_back({other, answer_to(id, Kind::value, value)});
+      answer(other, id, Kind::value, value);
     }
   }
-  return answers;
+  answer(rank, request.id, Kind::done);
 }
 
-std::vector<Answer> ServerStore::barrier(int rank, const Message& request) {
+void ServerStore::barrier(int rank, const Message& request) {
   std::map<int, Id>& there = in_barrier_[request.key];
   if (!there.emplace(rank, request.id).second)
-    return {{rank, answer_to(request.id, Kind::refused,
-                             text("rank {} is in the barrier \"{}\" already", rank, request.key))}};
+    return answer(rank, request.id, Kind::refused, text("rank {} is in the barrier \"{}\" already", rank, request.key));
   waiting_[static_cast<std::size_t>(rank)].emplace(request.id, Waiting{true, request.key});
-  if (there.size() < waiting_.size()) return {};
-  std::vector<Answer> answers;
-  for (const auto& [other, id] : there) {
+  if (there.size() < waiting_.size()) return;
+  const auto all = in_barrier_.extract(request.key);
+  for (const auto& [other, id] : all.mapped()) {
     waiting_[static_cast<std::size_t>(other)].erase(id);
-    answers.push_back({other, answer_to(id, Kind::done)});
+    answer(other, id, Kind::done);
   }
-  in_barrier_.erase(request.key);
-  return answers;
 }
 
-std::vector<Answer> ServerStore::forget(int rank, Id id) {
+void ServerStore::forget(int rank, Id id) {
   std::map<Id, Waiting>& waits = waiting_[static_cast<std::size_t>(rank)];
   const auto found = waits.find(id);
-  if (found == waits.end()) return {}; // it has been answered
+  if (found == waits.end()) return; // it has been answered
   const Waiting forgotten = std::move(found->second);
   waits.erase(found);
-  Message answer = answer_to(id, Kind::missing);
-  if (forgotten.in_barrier) answer.value = missing(forgotten.key); // while this rank is in it
+  std::string who = forgotten.in_barrier ? missing(forgotten.key) : std::string(); // while this rank is in it
   stop_waiting(rank, forgotten, id);
-  return {{rank, answer}};
+  answer(rank, id, Kind::missing, std::move(who));
 }
 
 std::string ServerStore::missing(const std::string& barrier) const {

@@ -5,26 +5,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/wire.hpp"
 
 namespace triax::control {
 
-struct Answer {
-  int rank = 0; // it goes to
-  Message message;
-};
-
 class ServerStore {
  public:
-  explicit ServerStore(int world) : waiting_(static_cast<std::size_t>(world)) {}
+  /// `send`: takes the answers.
+  ServerStore(int world, std::function<void(int rank, const Message&)> send)
+      : send_(std::move(send)), waiting_(static_cast<std::size_t>(world)) {}
 
-  /// Takes a request: set, get, add, barrier or forget. The answers that can be given now, to this rank and to those
-  /// that waited for it.
-  std::vector<Answer> handle(int rank, Message request);
+  /// Takes a request: set, get, add, barrier or forget. Answers what can be answered now, this rank and those that
+  /// waited for it.
+  void handle(int rank, Message request);
   /// The rank has gone; nobody waits for an answer there.
   void drop(int rank);
 
@@ -35,13 +34,15 @@ class ServerStore {
     std::string key;
   };
 
-  std::vector<Answer> set(int rank, Message& request);
-  std::vector<Answer> barrier(int rank, const Message& request);
-  std::vector<Answer> forget(int rank, Id id);
+  void answer(int rank, Id id, Message::Kind kind, std::string value = {}) const;
+  void set(int rank, Message& request);
+  void barrier(int rank, const Message& request);
+  void forget(int rank, Id id);
   /// "1, 3"
   std::string missing(const std::string& barrier) const;
   void stop_waiting(int rank, const Waiting& waits, Id id);
 
+  const std::function<void(int, const Message&)> send_;
   std::map<std::string, std::string> values_;
   std::map<std::string, std::int64_t> counters_;
   std::vector<std::map<Id, Waiting>> waiting_;                     // by rank

@@ -20,10 +20,8 @@ using std::chrono::seconds;
 constexpr milliseconds kRound{200}; // the longest wait
 constexpr seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
-constexpr int kAcceptsPerRound = 16;              // then those that are there get their turn
-constexpr std::size_t kPauseBytes = 1 << 20;      // unsent: nothing more is read from it
-constexpr std::size_t kMaxUnsentBytes = 64 << 20; // others' values for it included
-constexpr rlim_t kOtherFiles = 64;                // that this process may want to open
+constexpr int kAcceptsPerRound = 16; // then those that are there get their turn
+constexpr rlim_t kOtherFiles = 64;   // that this process may want to open
 
 Descriptor listen(const ServerRequest& request, Address& address) {
   TRIAX_REQUIRE(request.world > 0, "a job of {} ranks", request.world);
@@ -43,28 +41,19 @@ Descriptor listen(const ServerRequest& request, Address& address) {
   return listen_on(address);
 }
 
-Message make(Kind kind, std::int64_t number = 0, std::string value = {}) {
-  Message message;
-  message.kind = kind;
-  message.number = number;
-  message.value = std::move(value);
-  return message;
-}
-
-Message told(const Failure& failure) {
-  return make(failure.lost ? Kind::lost : Kind::failed, failure.rank, failure.why);
-}
-
 } // namespace
 
 ServerThread::ServerThread(const ServerRequest& request)
-    : request_(request), listening_(listen(request_, address_)), store_(request.world), roster_(request.world) {
+    : request_(request),
+      listening_(listen(request_, address_)),
+      store_(request.world, [this](int rank, const Message& answer) { send(rank, answer); }),
+      roster_(request.world) {
   address_.port = port_of(listening_);
 }
 
 void ServerThread::run() {
   std::vector<pollfd> waiting;
-  Deadline round = Clock::now();
+  Clock::time_point round = Clock::now();
   for (;;) {
     waiting.clear();
     {
@@ -82,7 +71,7 @@ void ServerThread::run() {
     if (waiting[0].revents != 0) wake_.clear();
 
     const std::lock_guard lock(mutex_);
-    const Deadline now = Clock::now();
+    const Clock::time_point now = Clock::now();
     // A process that was stopped has not listened.
     if (now - round > 10 * kRound) roster_.excuse(now - round);
     round = now;
@@ -95,118 +84,7 @@ void ServerThread::run() {
   }
 }
 
-void ServerThread::serve(Peer& peer, Deadline now) {
-  Connection& connection = peer.connection;
-  connection.flush();
-  if (peer.leaving) return connection.skip();
-  if (connection.pending() < kPauseBytes) connection.receive();
-  while (!peer.leaving && (connection.ended() || connection.pending() < kPauseBytes)) {
-    const std::optional<std::string> frame = connection.take();
-    if (!frame) break;
-    if (peer.rank == kStranger) {
-      hello(peer, *frame, now);
-    } else {
-      message(peer, *frame, now);
-    }
-  }
-}
-
-void ServerThread::hello(Peer& peer, const std::string& frame, Deadline now) {
-  const std::optional<Hello> hello = decode_hello(frame);
-  if (!hello) return peer.connection.end("no hello");
-  if (hello->version != kProtocolVersion)
-    return refuse(peer,
-                  text("it speaks version {} of the protocol, and this rank {}: all ranks need the same triax",
-                       kProtocolVersion, hello->version),
-                  now);
-  if (!request_.token.matches(hello->token)) return refuse(peer, "", now);
-  if (const std::string why = roster_.refusal(*hello); !why.empty()) return refuse(peer, why, now);
-  peer.rank = hello->rank;
-  peer.connection.set_limit(kMaxFrameBytes);
-  roster_.came(*hello, now);
-  send(peer.rank, make(Kind::welcome));
-  if (stop_) send(peer.rank, make(Kind::stop, *stop_));
-  if (roster_.failure()) send(peer.rank, told(*roster_.failure()));
-}
-
-void ServerThread::message(Peer& peer, const std::string& frame, Deadline now) {
-  std::optional<Message> message = decode_message(frame);
-  if (!message) return peer.connection.end("it sent what is no message of this protocol");
-  const int rank = peer.rank;
-  roster_.heard(rank, now);
-  switch (message->kind) {
-    case Kind::beat:
-      roster_.is_at(rank, std::move(message->value));
-      if (message->number != 0) roster_.knows(rank);
-      return send(rank, make(Kind::beat));
-    case Kind::gave_up:
-      roster_.is_at(rank, std::move(message->key));
-      return note({rank, false, std::move(message->value)}, now);
-    case Kind::goodbye:
-      return leave(peer, now);
-    default:
-      return request(peer, std::move(*message));
-  }
-}
-
-void ServerThread::request(Peer& peer, Message request) {
-  switch (request.kind) {
-    case Kind::set:
-    case Kind::get:
-    case Kind::add:
-    case Kind::barrier:
-    case Kind::forget:
-      for (const Answer& answer : store_.handle(peer.rank, std::move(request))) send(answer.rank, answer.message);
-      return;
-    case Kind::tell: {
-      Message done = make(Kind::done);
-      done.id = request.id;
-      told_.push_back({peer.rank, std::move(request.key), std::move(request.value)});
-      return send(peer.rank, done);
-    }
-    default:
-      peer.connection.end("it sent a message that only a server sends");
-  }
-}
-
-void ServerThread::refuse(Peer& peer, const std::string& why, Deadline now) {
-  peer.connection.send(encode(make(Kind::refused, 0, why)));
-  peer.connection.finish();
-  peer.leaving = true;
-  peer.since = now;
-}
-
-void ServerThread::leave(Peer& peer, Deadline now) {
-  send(peer.rank, make(Kind::goodbye));
-  roster_.left(peer.rank);
-  store_.drop(peer.rank);
-  peer.leaving = true;
-  peer.since = now;
-}
-
-void ServerThread::note(const Failure& failure, Deadline now) {
-  if (roster_.note(failure, now)) send_to_all(told(failure));
-}
-
-void ServerThread::send(int rank, const Message& message) {
-  if (Peer* peer = peer_of(rank)) peer->connection.send(encode(message));
-}
-
-void ServerThread::send_to_all(const Message& message) {
-  const std::string frame = encode(message);
-  for (const std::unique_ptr<Peer>& peer : peers_) {
-    if (peer->rank != kStranger && !peer->leaving) peer->connection.send(frame);
-  }
-}
-
-ServerThread::Peer* ServerThread::peer_of(int rank) {
-  const auto found = std::find_if(peers_.begin(), peers_.end(), [rank](const std::unique_ptr<Peer>& peer) {
-    return peer->rank == rank && !peer->leaving;
-  });
-  return found == peers_.end() ? nullptr : found->get();
-}
-
-void ServerThread::accept_some(Deadline now) {
+void ServerThread::accept_some(Clock::time_point now) {
   full_ = false;
   for (int i = 0; i < kAcceptsPerRound && !full_; ++i) {
     Descriptor socket = accept_from(listening_, full_);
@@ -226,16 +104,15 @@ void ServerThread::drop_oldest_stranger() {
   if (oldest != peers_.end()) peers_.erase(oldest);
 }
 
-void ServerThread::judge(Peer& peer, Deadline now) {
+void ServerThread::judge(Peer& peer, Clock::time_point now) {
   const bool expected = peer.rank == kStranger || peer.leaving;
   if (expected && now - peer.since > kHelloTime) peer.connection.end("it did not come to its point");
   if (expected) return;
   if (roster_.silent(peer.rank, request_.silence_s, now))
     peer.connection.end(text("nothing was heard from it for {} s", request_.silence_s));
-  if (peer.connection.pending() > kMaxUnsentBytes) peer.connection.end("it does not read what is sent to it");
 }
 
-void ServerThread::remove_ended(Deadline now) {
+void ServerThread::remove_ended(Clock::time_point now) {
   // One by one: a loss is told to the others.
   const auto ended = [](const std::unique_ptr<Peer>& peer) { return peer->connection.ended(); };
   for (auto gone = peers_.end(); (gone = std::find_if(peers_.begin(), peers_.end(), ended)) != peers_.end();) {
@@ -259,7 +136,7 @@ void ServerThread::stop(int signal) {
   {
     const std::lock_guard lock(mutex_);
     stop_ = signal;
-    send_to_all(make(Kind::stop, signal));
+    send_to_all(make_message(Kind::stop, signal));
   }
   wake_.wake(); // what could not be sent now is waited for
 }

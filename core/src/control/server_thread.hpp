@@ -33,28 +33,29 @@ class ServerThread {
 
  private:
   static constexpr int kStranger = -1;
+  static constexpr std::size_t kPauseBytes = 1 << 20; // unsent to a rank: nothing more is read from it
 
   struct Peer {
     Connection connection;
-    Deadline since;       // it came, or was told to go
-    int rank = kStranger; // that said hello
-    bool leaving = false; // nothing is expected but its end
+    Clock::time_point since; // it came, or was told to go
+    int rank = kStranger;    // that said hello
+    bool leaving = false;    // nothing is expected but its end
   };
 
   // All of these with the mutex held.
-  void serve(Peer& peer, Deadline now);
-  void hello(Peer& peer, const std::string& frame, Deadline now);
-  void message(Peer& peer, const std::string& frame, Deadline now);
+  void serve(Peer& peer, Clock::time_point now);
+  void hello(Peer& peer, const std::string& frame, Clock::time_point now);
+  void message(Peer& peer, const std::string& frame, Clock::time_point now);
   void request(Peer& peer, Message request);
-  void refuse(Peer& peer, const std::string& why, Deadline now);
-  void leave(Peer& peer, Deadline now);
-  void note(const Failure& failure, Deadline now);
+  void refuse(Peer& peer, const std::string& why, Clock::time_point now);
+  void leave(Peer& peer, Clock::time_point now);
+  void note(const Failure& failure, Clock::time_point now);
   void send(int rank, const Message& message);
   void send_to_all(const Message& message);
-  void accept_some(Deadline now);
+  void accept_some(Clock::time_point now);
   void drop_oldest_stranger();
-  void judge(Peer& peer, Deadline now);
-  void remove_ended(Deadline now);
+  void judge(Peer& peer, Clock::time_point now);
+  void remove_ended(Clock::time_point now);
   Peer* peer_of(int rank);
 
   const ServerRequest request_;

@@ -149,7 +149,7 @@ bool wait_readable(const Descriptor& socket, Deadline deadline) {
 }
 
 int poll_ms(Deadline deadline) {
-  const Deadline now = Clock::now();
+  const Clock::time_point now = Clock::now();
   if (deadline <= now) return 0;
   return static_cast<int>(
       std::chrono::ceil<std::chrono::milliseconds>(std::min<Clock::duration>(deadline - now, std::chrono::seconds(1)))

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 namespace triax::control {
 
@@ -71,6 +72,14 @@ class Reader {
 };
 
 } // namespace
+
+Message make_message(Message::Kind kind, std::int64_t number, std::string value) {
+  Message message;
+  message.kind = kind;
+  message.number = number;
+  message.value = std::move(value);
+  return message;
+}
 
 std::string encode(const Hello& hello) {
   return Writer()

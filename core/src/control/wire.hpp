@@ -57,6 +57,8 @@ struct Message {
   std::string key, value;
 };
 
+Message make_message(Message::Kind kind, std::int64_t number = 0, std::string value = {});
+
 /// As a frame: with its length.
 std::string encode(const Hello& hello);
 std::string encode(const Message& message);
