@@ -57,9 +57,14 @@ int train_ranks(const TrainArguments& arguments, const config::RunConfig& run, c
                 const train::Placement& placement, RunFiles& files, const std::vector<std::unique_ptr<Log>>& logs) {
   logs.front()->info("{}", start_line(run, checked, placement));
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
-  const std::optional<train::LoopResult> result = placement.ranks_are_threads
-                                                      ? train_threads(run, placement, files, logs, progress)
-                                                      : train_processes(run, arguments, *logs.front(), progress);
+  std::optional<train::LoopResult> result;
+  try {
+    result = placement.ranks_are_threads ? train_threads(run, placement, files, logs, progress)
+                                         : train_processes(run, arguments, *logs.front(), progress);
+  } catch (const Error& error) { // no rank has been started, or those that were have been ended at once
+    print_problem(error.what());
+    return kRefused;
+  }
   if (!result) {
     progress.clear(); // a rank's error may have come before the last bar
     return kFailed;   // told by the rank that failed

@@ -1,6 +1,10 @@
 #include "launch/job.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
+#include <vector>
 
 namespace triax::launch {
 
@@ -8,6 +12,9 @@ namespace {
 
 constexpr const char* kRefusals = "launch/refusals"; // those of rank 0
 constexpr const char* kRefused = "launch/refused";   // how many ranks refuse
+constexpr const char* kFailures = "launch/failures"; // how many ranks have failed
+constexpr auto kGrace = std::chrono::seconds(5);     // for other ranks to end, after a failure or a refusal
+constexpr auto kMoment = std::chrono::milliseconds(20);
 
 control::JobToken token_for(const config::RunConfig* run) {
   if (const char* secret = std::getenv("TRIAX_JOB_TOKEN"); secret && *secret) return control::JobToken(secret);
@@ -55,7 +62,11 @@ Job::~Job() = default;
 bool Job::ready(const std::string& refused) {
   if (request_.environment.rank == 0) client_->set(kRefusals, refused);
   if (!refused.empty()) client_->add(kRefused, 1);
-  client_->barrier("launch/start", deadline_in(request_.start_timeout_s));
+  try {
+    client_->barrier("launch/start", deadline_in(request_.start_timeout_s));
+  } catch (const Error& error) {
+    throw Error(error.message(), error.where(), "launch.start_timeout_s is how long ranks may take to come");
+  }
   return client_->add(kRefused, 0) == 0;
 }
 
@@ -71,6 +82,30 @@ void Job::watch(const train::Rank* rank) {
 std::string Job::place() const {
   const std::lock_guard lock(mutex_);
   return rank_ ? rank_->place() : std::string();
+}
+
+bool Job::fails_first() {
+  try {
+    return client_->add(kFailures, 1) == 1;
+  } catch (const Error&) { // it has been told already, or nobody is there to ask
+    return false;
+  }
+}
+
+void Job::wait_for_others() const {
+  if (!server_) return;
+  const auto began = Clock::now();
+  const auto somebody_is_here = [this] {
+    const std::vector<control::RankStatus> ranks = server_->ranks();
+    return std::any_of(ranks.begin() + 1, ranks.end(),
+                       [](const auto& rank) { return rank.state == control::RankStatus::State::here; });
+  };
+  while (somebody_is_here() && Clock::now() - began < kGrace) std::this_thread::sleep_for(kMoment);
+}
+
+void Job::leave() {
+  client_->leave();
+  wait_for_others();
 }
 
 void Job::finish(double timeout_s) {

@@ -51,10 +51,14 @@ class Job {
   /// Its place goes with the heartbeat from here on; null: no longer.
   void watch(const train::Rank* rank);
   void tell(std::string_view topic, std::string_view text) { client_->tell(topic, text); }
+  /// Whether no rank has asked before; what it noticed may be another's end. After that rank has told, it is not.
+  bool fails_first();
   /// Waits until all ranks have trained to their end.
   void finish(double timeout_s);
-  /// From here on the end of this process is no loss.
-  void leave() { client_->leave(); }
+  /// Where this rank serves, until all others have left, or have had the time to.
+  void wait_for_others() const;
+  /// From here on the end of this process is no loss. Who serves is the last to go.
+  void leave();
 
   /// In rank 0 where it serves; else null.
   control::Server* server() { return server_.get(); }

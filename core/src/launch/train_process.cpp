@@ -1,8 +1,6 @@
 #include "launch/train_process.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "launch/failure_report.hpp"
 #include "launch/told.hpp"
@@ -15,20 +13,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr auto kGrace = std::chrono::seconds(5); // for the other ranks to end, before the failure is told
-
-/// For a moment: who serves should be the last to go.
-void wait_for_others(const control::Server& server) {
-  const auto began = steady_clock::now();
-  const auto somebody_is_here = [&server] {
-    const std::vector<control::RankStatus> ranks = server.ranks();
-    return std::any_of(ranks.begin() + 1, ranks.end(),
-                       [](const auto& rank) { return rank.state == control::RankStatus::State::here; });
-  };
-  while (somebody_is_here() && steady_clock::now() - began < kGrace)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
-
 class OneRank {
  public:
   explicit OneRank(const ProcessRank& of) : of_(of), layout_(train::layout_of(of.run)) {}
@@ -36,9 +20,9 @@ class OneRank {
   std::optional<train::LoopResult> train() {
     train::RankOptions options;
     options.threads = of_.threads;
-    std::optional<train::LoopResult> result =
-        train_rank({of_.run, layout_, of_.environment.rank, of_.job.store(), of_.job.abort(), of_.log, of_.signals,
-                    reports(), options, [this](const train::Rank* rank) { of_.job.watch(rank); }});
+    std::optional<train::LoopResult> result = train_rank(
+        {of_.run, layout_, of_.environment.rank, of_.job.store(), of_.job.abort(), of_.log, of_.signals, reports(),
+         options, [this](const train::Rank* rank) { of_.job.watch(rank); }, [this] { return of_.job.fails_first(); }});
     try {
       if (result) result = finish(*result);
     } catch (const Error& error) { // others were lost after their last step
@@ -68,7 +52,6 @@ class OneRank {
     if (!of_.job.server()) return own;
     JobResult all;
     for (const control::Told& told : of_.job.server()->take_told()) all.take(told);
-    wait_for_others(*of_.job.server());
     return all.together();
   }
 
@@ -80,7 +63,7 @@ class OneRank {
       return;
     }
     const auto began = steady_clock::now();
-    wait_for_others(*server);
+    of_.job.wait_for_others();
     const std::optional<control::Failure> failure = server->failure();
     if (!failure) return; // this rank could not even tell
     const double seconds = std::chrono::duration<double>(steady_clock::now() - began).count();

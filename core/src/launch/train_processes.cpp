@@ -17,8 +17,9 @@ namespace triax::launch {
 
 namespace {
 
-constexpr auto kGrace =
+constexpr std::chrono::steady_clock::duration kGrace =
     std::chrono::seconds(6); // for ranks to end by themselves, a second more than they give themselves
+constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr int kPollMs = 50;
 
 class LocalProcesses {
@@ -97,13 +98,18 @@ class LocalProcesses {
 
   bool failed() const { return server_.failure().has_value(); }
 
+  /// A rank that is lost and still there has been stopped, or hangs: nothing is to be had from it.
   void end_late_ones() {
-    if (!failed()) return;
+    const std::optional<control::Failure> failure = server_.failure();
+    if (!failure) return;
     const auto now = std::chrono::steady_clock::now();
     if (!failed_at_) failed_at_ = now;
-    if (now - *failed_at_ <= kGrace) return;
-    for (Child& child : children_) child.kill();
-    killed_here_ = true;
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      const bool is_lost = failure->lost && rank == static_cast<std::size_t>(failure->rank);
+      if (now - *failed_at_ <= (is_lost ? kGraceOfTheLost : kGrace) || children_[rank].ended()) continue;
+      children_[rank].kill();
+      killed_the_lost_ |= is_lost;
+    }
   }
 
   void report() {
@@ -111,7 +117,7 @@ class LocalProcesses {
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
     const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
-    if (facts.failure.lost && WIFSIGNALED(status) && !killed_here_) facts.failure.why = how_it_ended(status);
+    if (facts.failure.lost && WIFSIGNALED(status) && !killed_the_lost_) facts.failure.why = how_it_ended(status);
     training_.log.error("{}", to_text(facts));
     write_failure(facts, training_.run.folder);
   }
@@ -123,7 +129,7 @@ class LocalProcesses {
   std::vector<Child> children_;
   JobResult result_;
   bool signal_passed_ = false;
-  bool killed_here_ = false; // who was still there after the grace
+  bool killed_the_lost_ = false;
   std::optional<std::chrono::steady_clock::time_point> failed_at_;
 };
 

@@ -14,7 +14,8 @@ std::string place(const Layout& layout, int number, const std::string& where) {
 
 void failed(const RankTraining& training, const Error& error) {
   const Error placed(error.message(), place(training.layout, training.number, error.where()), error.hint());
-  if (training.abort.raise(training.number, error.what())) {
+  const bool first = !training.fails_first || training.fails_first();
+  if (training.abort.raise(training.number, error.what()) && first) {
     training.log.error("{}", placed.what());
   } else {
     training.log.debug("stopped: {}", placed.what());

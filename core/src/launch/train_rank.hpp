@@ -24,6 +24,8 @@ struct RankTraining {
   train::RankOptions options; // the abort flag is set here
   /// Told of the rank once it is made, and with null before it goes. May be empty.
   std::function<void(const train::Rank*)> made = {};
+  /// Asked of a failure before the flag is raised: whether no rank of another process has failed before. Empty: yes.
+  std::function<bool()> fails_first = {};
 };
 
 /// Nothing if it failed.
