@@ -205,32 +205,27 @@ UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
 
 void UcxCommunicator::barrier(Deadline deadline) {
   const auto place = [&] { return text("barrier of group {}", links_.id()); };
-  const auto wait = [&](auto ready, auto late) {
+  const auto wait_for = [&](int member, auto ready) {
     while (!ready()) {
       if (links_.aborted()) throw Error(links_.reason(), place());
       transport_.device().interrupt().check();
-      late();
-      if (Clock::now() >= deadline) return false;
+      if (links_.left(member) && !ready()) throw Error(text("rank {} has left", links_.rank(member)), place());
+      if (Clock::now() >= deadline) {
+        throw Error(text("rank {} did not come before the deadline", links_.rank(member)), place(),
+                    "it is late or lost; train.stall_timeout_s sets the deadline");
+      }
       if (!transport_.device().progress()) sched_yield();
     }
-    return true;
-  };
-  const auto late = [&](int member) {
-    return Error(text("rank {} did not come before the deadline", links_.rank(member)), place(),
-                 "it is late or lost; train.stall_timeout_s sets the deadline");
   };
   if (links_.aborted()) throw Error(links_.reason(), place());
   // What was told at the one before may still be on its way.
-  if (!wait([&] { return !links_.telling(); }, [] {})) throw late(index() == 0 ? 1 : 0);
+  for (int member = 0; member < size(); ++member) {
+    wait_for(member, [&] { return !links_.telling(member); });
+  }
   links_.tell_barrier();
   const std::uint64_t turn = ++barriers_;
   for (int member = 0; member < size(); ++member) {
-    if (member == index()) continue;
-    const auto here = [&] { return links_.barriers(member) >= turn; };
-    const auto left = [&] {
-      if (links_.left(member) && !here()) throw Error(text("rank {} has left", links_.rank(member)), place());
-    };
-    if (!wait(here, left)) throw late(member);
+    if (member != index()) wait_for(member, [&] { return links_.barriers(member) >= turn; });
   }
 }
 

@@ -41,9 +41,14 @@ std::shared_ptr<Links> Joining::join() {
     publish();
     const std::vector<Card> cards = collect();
     agree(cards);
-    std::shared_ptr<Links> links = connect(cards);
-    meet(*links);
-    flush(*links);
+    const std::shared_ptr<Links> links = connect(cards);
+    try {
+      meet(*links);
+    } catch (...) {
+      links->close();
+      if (transport_.retired()) transport_.keep(links); // a greeting is still under way
+      throw;
+    }
     return links;
   } catch (const std::exception& error) {
     give_up(error.what());
@@ -142,27 +147,7 @@ void Joining::meet(Links& links) {
   links.greet();
   wait_for_all("did not join before the deadline", [&](int member) {
     if (links.aborted()) throw Error(links.reason());
-    return links.greeted(member);
-  });
-}
-
-void Joining::flush(Links& links) {
-  struct Owner final : RequestOwner {
-    void ended(Request&) noexcept override {}
-  };
-  // Lives as long as the transport: a flush that is not done at the deadline cannot be taken back.
-  const auto owner = std::make_shared<Owner>();
-  const auto requests = std::make_shared<std::vector<Request>>(static_cast<std::size_t>(links.size()));
-  transport_.keep(owner);
-  transport_.keep(requests);
-  for (int member = 0; member < links.size(); ++member) {
-    Request& request = (*requests)[static_cast<std::size_t>(member)];
-    request.owner = owner.get();
-    if (member != links.index()) transport_.flush(request, links.endpoint(member));
-  }
-  wait_for_all("is not connected at the deadline", [&](int member) {
-    if (links.aborted()) throw Error(links.reason());
-    return !(*requests)[static_cast<std::size_t>(member)].open();
+    return links.greeted(member) && !links.telling(member);
   });
 }
 

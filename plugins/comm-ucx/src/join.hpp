@@ -1,5 +1,6 @@
 // How the members of a group meet: each publishes its worker's address in the store, all connect in the order of the
-// group, greet each other, and flush, so that nothing is connected later, in the middle of a step.
+// group and greet each other by messages that UCX acknowledges, so that nothing is connected later, in the middle of a
+// step.
 //
 // Threads: the rank's main thread. Ownership: the caller's. Blocking: until the deadline; pumps, and reads the device's
 // interrupt. Errors: throws, naming who is missing; those who come later are told that the others gave up.
@@ -32,7 +33,6 @@ class Joining {
   void agree(const std::vector<Card>& cards) const;
   std::shared_ptr<Links> connect(const std::vector<Card>& cards);
   void meet(Links& links);
-  void flush(Links& links);
   /// Waits until ready(member) for all others; `what` they did not do else.
   template <class Ready>
   void wait_for_all(std::string_view what, Ready ready);

@@ -86,13 +86,14 @@ void Links::tell(Word word) noexcept {
   for_others([&](int member, Peer& peer) {
     peer.said.word = word;
     peer.said.length = 0;
-    transport_.send(peer.saying, endpoint(member), &peer.said, peer.said.bytes(), control_tag(number_, index()));
+    const Tag tag = control_tag(number_, index());
+    if (word == Word::hello) {
+      transport_.send_met(peer.saying, endpoint(member), &peer.said, peer.said.bytes(), tag);
+    } else {
+      transport_.send(peer.saying, endpoint(member), &peer.said, peer.said.bytes(), tag);
+    }
     if (!peer.saying.open() && peer.saying.status != UCS_OK) failed(member, peer.saying.status);
   });
-}
-
-bool Links::telling() const noexcept {
-  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.saying.open(); });
 }
 
 void Links::part(Word word, std::string_view text) noexcept {

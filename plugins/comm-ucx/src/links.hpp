@@ -35,11 +35,12 @@ class Links final : public RequestOwner, public TransportUser {
   const std::string& id() const noexcept { return group_.id; }
   Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
 
+  /// Told to a member once it has heard it.
   void greet() noexcept { tell(Word::hello); }
   bool greeted(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].greeted; }
-  /// Once a barrier; the one before must have been told.
+  /// Once a barrier; the one before must have been told to all.
   void tell_barrier() noexcept { tell(Word::barrier); }
-  bool telling() const noexcept;
+  bool telling(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].saying.open(); }
   /// How many barriers a member has come to.
   std::uint64_t barriers(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].barriers; }
 

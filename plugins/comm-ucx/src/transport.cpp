@@ -214,13 +214,15 @@ void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag
   begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~Tag{0}, &param));
 }
 
-void Transport::flush(Request& request, Endpoint& endpoint) noexcept {
+void Transport::send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept {
+  request.status = UCS_ERR_CANCELED;
+  if (retired_ || endpoint.status != UCS_OK) return;
   prepare(request, false);
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   param.cb.send = on_sent;
   param.user_data = &request;
-  begin(request, ucp_ep_flush_nbx(endpoint.handle, &param));
+  begin(request, ucp_tag_send_sync_nbx(endpoint.handle, data, bytes, tag, &param));
 }
 
 void Transport::on_sent(void* handle, ucs_status_t status, void* user_data) {

@@ -46,7 +46,7 @@ struct Request {
   std::size_t length = 0; // of what was received
   int member = 0;         // of the group: whom with
   bool receives = false;
-  bool posting = false; // inside the call that posts it
+  bool posting = false;   // inside the call that posts it
   ucp_dt_iov_t pieces[2]; // of a send in two pieces; UCX reads them until the send has ended
   bool open() const noexcept { return handle != nullptr; }
 };
@@ -103,7 +103,8 @@ class Transport final : public ProgressSource {
   void send(Request& request, Endpoint& endpoint, const void* first, std::size_t first_bytes, const void* second,
             std::size_t second_bytes, Tag tag) noexcept;
   void receive(Request& request, void* data, std::size_t bytes, Tag tag) noexcept;
-  void flush(Request& request, Endpoint& endpoint) noexcept;
+  /// Ends when its receive has met it; makes all of the connection that UCX would make later else.
+  void send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept;
   /// Ends at once what UCX can take back: receives that nothing has met yet.
   void cancel(Request& request) noexcept;
   /// Whether a message that fits tag and mask is waiting for its receive; its tag and length.

@@ -1,0 +1,139 @@
+// One rank as a process of its own, for test_processes.cpp: rank SCENARIO RANK RANKS FOLDER TRANSPORTS. What it has to
+// say goes to stderr; status 0, or 3 with the words of its Error.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "support/file_store.hpp"
+#include "support/ranks.hpp"
+
+namespace {
+
+using namespace triax;
+using triax::testing::Rank;
+
+constexpr std::int64_t kLarge = 1 << 20; // elements: 4 MiB, past the rendezvous threshold
+
+/// An element of the vector that a member gives: any sum of them is exact.
+float given(int member, std::int64_t element) {
+  return static_cast<float>((element * 31 + member * 7) % 1024);
+}
+
+void check(bool right, std::string_view what) {
+  if (!right) throw Error(text("wrong: {}", what));
+}
+
+void reduce(Rank& rank, Communicator& comm, std::int64_t elements) {
+  const TensorView in = rank.tensor(DType::f32, {elements}), out = rank.tensor(DType::f32, {elements});
+  for (std::int64_t i = 0; i < elements; ++i) in.as<float>()[i] = given(rank.index(), i);
+  rank.wait(comm.all_reduce(in, out, Reduce::sum, rank.stream()));
+  for (std::int64_t i = 0; i < elements; ++i) {
+    float sum = 0;
+    for (int member = 0; member < comm.size(); ++member) sum += given(member, i);
+    check(out.as<float>()[i] == sum, text("all_reduce of {}, element {}", elements, i));
+  }
+}
+
+/// Everybody sends to the next, and receives from the one before.
+void ring(Rank& rank, Communicator& comm, std::int64_t elements) {
+  const int n = comm.size(), next = (rank.index() + 1) % n, before = (rank.index() + n - 1) % n;
+  const TensorView out = rank.tensor(DType::f32, {elements}), in = rank.tensor(DType::f32, {elements});
+  for (std::int64_t i = 0; i < elements; ++i) out.as<float>()[i] = given(rank.index(), i);
+  const Transfer set[] = {{Direction::send, next, 3, out}, {Direction::receive, before, 3, in}};
+  rank.wait(comm.exchange(set, rank.stream()));
+  for (std::int64_t i = 0; i < elements; ++i) check(in.as<float>()[i] == given(before, i), text("ring, element {}", i));
+}
+
+void everything(Rank& rank) {
+  Communicator& comm = rank.join_world();
+  for (const std::int64_t elements :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, std::int64_t{50'001}, kLarge}) {
+    reduce(rank, comm, elements);
+    ring(rank, comm, elements);
+  }
+  comm.barrier(Rank::deadline());
+}
+
+/// Sends its last words and goes; the others take them later.
+void leaves_after_sending(Rank& rank) {
+  Communicator& comm = rank.join_world();
+  const TensorView view = rank.tensor(DType::f32, {100'000});
+  if (rank.index() == 0) {
+    for (std::int64_t i = 0; i < view.elements(); ++i) view.as<float>()[i] = given(0, i);
+    const Transfer last{Direction::send, 1, 0, view};
+    const Work work = comm.exchange({&last, 1}, rank.stream());
+    rank.store().set("sending", "");
+    rank.wait(work);
+    return;
+  }
+  rank.store().get("sending", Rank::deadline());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100)); // the other may have gone, or waits for us
+  const Transfer last{Direction::receive, 0, 0, view};
+  rank.wait(comm.exchange({&last, 1}, rank.stream()));
+  for (std::int64_t i = 0; i < view.elements(); ++i) check(view.as<float>()[i] == given(0, i), text("element {}", i));
+}
+
+/// Rank 1 is killed in the middle of a collective; the others end at their deadline, or as soon as they are told.
+void killed(Rank& rank, const std::function<Work(Communicator&)>& post) {
+  Communicator& comm = rank.join_world();
+  comm.barrier(Rank::deadline());
+  for (int step = 0; step < 5; ++step) rank.device().wait(post(comm), Rank::deadline());
+  if (rank.index() == 1) {
+    post(comm);
+    rank.device().progress();
+    ::kill(::getpid(), SIGKILL);
+  }
+  try {
+    for (int step = 0; step < 1000; ++step) rank.device().wait(post(comm), deadline_in(1));
+  } catch (const Error& error) {
+    comm.abort(error.what());
+    throw;
+  }
+}
+
+void killed_reducing(Rank& rank) {
+  const TensorView view = rank.tensor(DType::f32, {kLarge});
+  killed(rank, [&](Communicator& comm) { return comm.all_reduce(view, view, Reduce::max, rank.stream()); });
+}
+
+void killed_exchanging(Rank& rank) {
+  const TensorView out = rank.tensor(DType::f32, {kLarge}), in = rank.tensor(DType::f32, {kLarge});
+  killed(rank, [&, at = std::vector<Transfer>()](Communicator& comm) mutable {
+    const int n = comm.size();
+    at = {{Direction::send, (rank.index() + 1) % n, 0, out}, {Direction::receive, (rank.index() + n - 1) % n, 0, in}};
+    return comm.exchange(at, rank.stream());
+  });
+}
+
+const std::map<std::string, std::function<void(Rank&)>> kScenarios = {
+    {"everything", everything},
+    {"leaves-after-sending", leaves_after_sending},
+    {"killed-reducing", killed_reducing},
+    {"killed-exchanging", killed_exchanging},
+};
+
+} // namespace
+
+int main(int, char** arguments) {
+  ::alarm(120); // whoever hangs ends here
+  const int index = std::atoi(arguments[2]), ranks = std::atoi(arguments[3]);
+  triax::testing::FileStore store(arguments[4]);
+  triax::testing::Communication communication{"comm-ucx", {}};
+  const std::string transports = arguments[5];
+  communication.options.set("transports", transports);
+  if (transports.find("tcp") != std::string::npos) communication.options.set("devices", std::string("lo"));
+  const Layout layout = Layout::ptd(1, ranks, 1);
+  try {
+    Rank rank(index, layout, store, communication);
+    kScenarios.at(arguments[1])(rank);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+  }
+  return 0;
+}

@@ -1,0 +1,212 @@
+// The same bits as comm-local, on sizes around every threshold; and what the algorithms move and allocate.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "support/communicator_suite.hpp"
+#include "support/count_allocations.hpp"
+#include "triax/random.hpp"
+
+namespace {
+
+using namespace triax;
+using triax::testing::Communication;
+using triax::testing::Rank;
+using triax::testing::run_members;
+using triax::testing::run_ranks;
+
+using Bytes = std::vector<std::byte>;
+
+/// A NaN's other bits are nobody's promise: an infinity in its place.
+template <class Bits>
+void no_nans(const TensorView& view, Bits exponent) {
+  for (std::int64_t i = 0; i < view.elements(); ++i) {
+    Bits& bits = view.as<Bits>()[i];
+    if ((bits & exponent) == exponent) bits = exponent;
+  }
+}
+
+/// Any bits at all, infinities among them.
+void draw(const TensorView& view, int member) {
+  const PhiloxKey key = philox_key(5, RandomPurpose::test);
+  for (std::size_t at = 0; at < view.bytes(); at += sizeof(PhiloxBlock)) {
+    const PhiloxBlock block = philox_at(key, at, static_cast<std::uint32_t>(member), 0);
+    std::memcpy(view.as<std::byte>() + at, &block, std::min(sizeof(block), view.bytes() - at));
+  }
+  if (view.dtype() == DType::f32) no_nans<std::uint32_t>(view, 0x7F800000u);
+  if (view.dtype() == DType::f64) no_nans<std::uint64_t>(view, 0x7FF0000000000000u);
+  if (view.dtype() == DType::bf16) no_nans<std::uint16_t>(view, 0x7F80u);
+  if (view.dtype() == DType::f16) no_nans<std::uint16_t>(view, 0x7C00u);
+}
+
+Bytes bytes(const TensorView& view) {
+  return {view.as<std::byte>(), view.as<std::byte>() + view.bytes()};
+}
+
+struct Case {
+  DType dtype;
+  Reduce reduce;
+  std::int64_t elements;
+};
+
+/// Around the small path (16 KiB shared among the others), and around chunks of 256 KiB and three of them.
+std::vector<Case> cases(int n) {
+  std::vector<Case> out;
+  const std::int64_t small = (16 << 10) / std::max(1, n - 1), chunk = 256 << 10;
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64}) {
+    const auto width = static_cast<std::int64_t>(bytes_of(dtype));
+    for (const Reduce reduce : {Reduce::sum, Reduce::max}) {
+      for (const std::int64_t elements : {std::int64_t{0}, std::int64_t{1}, std::int64_t{n + 1}, small / width,
+                                          small / width + 1, 3 * small / width + 7}) {
+        out.push_back({dtype, reduce, elements});
+      }
+    }
+    if (dtype != DType::f32 && dtype != DType::bf16) continue;
+    for (const std::int64_t elements :
+         {n * chunk / width, n * chunk / width + 1, (3 * n * chunk + n / 2) / width + 3, 5 * n * chunk / width}) {
+      out.push_back({dtype, Reduce::sum, elements});
+    }
+  }
+  return out;
+}
+
+/// What each rank has after each case, by all_reduce out of place and reduce_scatter in place.
+std::vector<std::vector<Bytes>> results(int n, const Communication& communication) {
+  std::vector<std::vector<Bytes>> all(static_cast<std::size_t>(n));
+  run_ranks(
+      n,
+      [&](Rank& rank) {
+        Communicator& comm = rank.join("tensor");
+        for (const Case& one : cases(n)) {
+          std::vector<Bytes>& mine = all[static_cast<std::size_t>(rank.index())];
+          const std::int64_t part = one.elements / n;
+          const TensorView in = rank.tensor(one.dtype, {one.elements}), out = rank.tensor(one.dtype, {one.elements});
+          draw(in, rank.index());
+          rank.wait(comm.all_reduce(in, out, one.reduce, rank.stream()));
+          mine.push_back(bytes(out));
+          const TensorView parts = in.slice(0, 0, n * part),
+                           own = in.slice(0, part * rank.index(), part * (rank.index() + 1));
+          rank.wait(comm.reduce_scatter(parts, own, one.reduce, rank.stream()));
+          mine.push_back(bytes(own));
+        }
+      },
+      communication);
+  return all;
+}
+
+class Bits : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Bits, ::testing::Values(1, 2, 3, 5),
+                         [](const auto& each) { return "n" + std::to_string(each.param); });
+
+TEST_P(Bits, AreThoseOfCommLocal) {
+  const int n = GetParam();
+  const auto expected = results(n, {"comm-local", {}}), actual = results(n, {"comm-ucx", {}});
+  const std::vector<Case> all = cases(n);
+  for (int rank = 0; rank < n; ++rank) {
+    const auto& theirs = expected[static_cast<std::size_t>(rank)];
+    const auto& mine = actual[static_cast<std::size_t>(rank)];
+    ASSERT_EQ(mine.size(), theirs.size());
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const Case& one = all[i / 2];
+      EXPECT_TRUE(mine[i] == theirs[i]) << (i % 2 == 0 ? "all_reduce" : "reduce_scatter") << " of " << one.elements
+                                        << " " << name_of(one.dtype) << " on rank " << rank;
+    }
+  }
+}
+
+/// Everything that is moved whole, past the rendezvous threshold and below.
+void move_whole(const Communication& communication) {
+  for (const int n : {2, 3}) {
+    run_ranks(
+        n,
+        [&](Rank& rank) {
+          Communicator& comm = rank.join("tensor");
+          for (const std::int64_t part : {999, 40'000, 700'000}) {
+            const TensorView mine = rank.tensor(DType::f32, {part});
+            const TensorView all = rank.tensor(DType::f32, {n * part}), turned = rank.tensor(DType::f32, {n * part});
+            draw(mine, rank.index());
+            rank.wait(comm.all_gather(mine, all, rank.stream()));
+            for (int member = 0; member < n; ++member) {
+              const TensorView theirs = rank.tensor(DType::f32, {part});
+              draw(theirs, member);
+              EXPECT_TRUE(bytes(all.slice(0, member * part, (member + 1) * part)) == bytes(theirs)) << part;
+            }
+            rank.wait(
+                comm.all_to_all(all, turned, rank.stream())); // everybody has the same: each gets its own, n times
+            for (int member = 0; member < n; ++member) {
+              EXPECT_TRUE(bytes(turned.slice(0, member * part, (member + 1) * part)) == bytes(mine)) << part;
+            }
+            rank.wait(comm.broadcast(turned, n - 1, rank.stream()));
+            EXPECT_TRUE(bytes(turned.slice(0, 0, part)) == bytes(all.slice(0, (n - 1) * part, n * part))) << part;
+          }
+        },
+        communication);
+  }
+}
+
+TEST(Sizes, MoveWholeAcrossTheRendezvousThreshold) {
+  move_whole({TRIAX_COMMUNICATOR, {}});
+}
+
+TEST(Sizes, TheThresholdMayBeAnywhere) {
+  Communication communication{TRIAX_COMMUNICATOR, {}};
+  communication.options.set("rndv_threshold", std::int64_t{0});
+  move_whole(communication);
+}
+
+TEST(Transports, MayBeTcpAlone) {
+  Communication communication{TRIAX_COMMUNICATOR, {}};
+  communication.options.set("transports", std::string("tcp,self"));
+  communication.options.set("devices", std::string("lo"));
+  move_whole(communication);
+}
+
+TEST(Waiting, InAllWaysComesToAnEnd) {
+  for (const char* wait : {"spin", "event"}) {
+    Communication communication{TRIAX_COMMUNICATOR, {}};
+    communication.options.set("wait", std::string(wait));
+    move_whole(communication);
+  }
+}
+
+TEST(Bytes, OfASmallAllReduceAreThoseThatCross) {
+  run_members(3, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {10});
+    rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
+    EXPECT_EQ(comm.stats().bytes_out, 80u);
+    EXPECT_EQ(comm.stats().bytes_in, 80u);
+  });
+}
+
+/// The calls of a step, again and again, on two streams.
+TEST(SteadyState, AllocatesNothing) {
+  run_members(3, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const std::unique_ptr<Stream> other = rank.device().make_stream("other");
+    const TensorView small = rank.tensor(DType::f32, {100}), large = rank.tensor(DType::f32, {900'000});
+    const TensorView part = rank.tensor(DType::f32, {300'000});
+    const std::array<Transfer, 2> ring = {
+        Transfer{Direction::send, (rank.index() + 1) % 3, 0, small},
+        Transfer{Direction::receive, (rank.index() + 2) % 3, 0, part.slice(0, 0, 100)}};
+    const auto step = [&] {
+      const Work sum = comm.all_reduce(large, large, Reduce::max, *other);
+      rank.wait(comm.all_reduce(small, small, Reduce::max, rank.stream()));
+      rank.wait(comm.exchange(ring, rank.stream()));
+      rank.wait(sum);
+      rank.wait(comm.reduce_scatter(large, part, Reduce::max, rank.stream()));
+      rank.wait(comm.all_gather(part, large, rank.stream()));
+      rank.wait(comm.broadcast(part, 1, *other));
+      comm.barrier(Rank::deadline());
+    };
+    step();
+    step();
+    const std::size_t before = triax::testing::allocations();
+    for (int i = 0; i < 20; ++i) step();
+    EXPECT_EQ(triax::testing::allocations() - before, 0u);
+  });
+}
+
+} // namespace

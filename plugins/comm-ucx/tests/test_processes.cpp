@@ -1,0 +1,86 @@
+// Ranks as processes, over shared memory and over tcp; what is left of a group when one of them is killed.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/child.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/text.hpp"
+
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using triax::text;
+using triax::control::test::Child;
+
+/// How a rank ended, and what it said.
+struct End {
+  int status = 0; // as waitpid() tells it
+  std::string words;
+  bool well() const { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+  bool refused() const { return WIFEXITED(status) && WEXITSTATUS(status) == 3; }
+};
+
+std::vector<End> run(const std::string& scenario, int ranks, const std::string& transports) {
+  const triax::test::TempFolder folder;
+  std::vector<std::unique_ptr<Child>> children;
+  const auto words = [&](int rank) { return folder / text("words.{}", rank); };
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.push_back(
+        std::make_unique<Child>(std::vector<std::string>{RANK_PROGRAM, scenario, std::to_string(rank),
+                                                         std::to_string(ranks), folder.path().string(), transports},
+                                words(rank)));
+  }
+  std::vector<End> ends;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int status = children[static_cast<std::size_t>(rank)]->wait();
+    ends.push_back({status, triax::test::read_file(words(rank))});
+  }
+  return ends;
+}
+
+class Processes : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Over, Processes, ::testing::Values("", "tcp,self"),
+                         [](const auto& each) { return *each.param ? "tcp" : "memory"; });
+
+TEST_P(Processes, ReduceAndExchangeAllSizes) {
+  for (const int ranks : {2, 4}) {
+    for (const End& end : run("everything", ranks, GetParam())) {
+      EXPECT_TRUE(end.well());
+      EXPECT_THAT(end.words, IsEmpty()); // UCX's own log too
+    }
+  }
+}
+
+TEST_P(Processes, WhatWasSentArrivesAfterItsSenderHasGone) {
+  for (const End& end : run("leaves-after-sending", 2, GetParam())) {
+    EXPECT_TRUE(end.well());
+    EXPECT_THAT(end.words, IsEmpty());
+  }
+}
+
+TEST_P(Processes, AKilledRankEndsTheOthers) {
+  for (const char* scenario : {"killed-reducing", "killed-exchanging"}) {
+    const std::vector<End> ends = run(scenario, 3, GetParam());
+    EXPECT_TRUE(WIFSIGNALED(ends[1].status) && WTERMSIG(ends[1].status) == SIGKILL) << scenario << ends[1].words;
+    for (const int rank : {0, 2}) {
+      const End& end = ends[static_cast<std::size_t>(rank)];
+      EXPECT_TRUE(end.refused()) << scenario << " status " << end.status;
+      // Told by UCX, at the own deadline, or by the other who was.
+      EXPECT_THAT(end.words, AnyOf(HasSubstr("rank 1 is lost"), HasSubstr("not finished at its deadline"),
+                                   HasSubstr("aborted group world")))
+          << scenario;
+      if (*GetParam()) {
+        EXPECT_THAT(end.words, HasSubstr("rank 1 is lost")) << scenario;
+      }
+    }
+  }
+}
+
+} // namespace
