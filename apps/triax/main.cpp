@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
   keep_standard_streams();
   // A peer or a reader that goes away is an error of the write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN); // so is a file that grows beyond its limit (ulimit -f)
   CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};
   program.set_version_flag("--version", "triax " TRIAX_VERSION);
   program.require_subcommand(1);

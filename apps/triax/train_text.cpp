@@ -1,7 +1,6 @@
 #include "train_text.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <set>
@@ -58,11 +57,6 @@ std::string communicators(const config::RunConfig& run) {
   return out;
 }
 
-/// Four decimals; metrics.jsonl has them all.
-std::string loss_text(double loss) {
-  return to_text(std::round(loss * 1e4) / 1e4);
-}
-
 } // namespace
 
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
@@ -76,8 +70,8 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
   std::string line = text("trained {} step{}: loss {} to {}", result.steps, result.steps == 1 ? "" : "s",
-                          loss_text(result.first_loss), loss_text(result.last_loss));
-  if (result.eval_loss) line += text(", held out {}", loss_text(*result.eval_loss));
+                          report::decimals_text(result.first_loss, 4), report::decimals_text(result.last_loss, 4));
+  if (result.eval_loss) line += text(", held out {}", report::decimals_text(*result.eval_loss, 4));
   return line + text(", {} tokens/s, metrics in {}", report::count_text(result.tokens_per_s), shown(run.log.metrics));
 }
 

@@ -138,6 +138,17 @@ TEST_F(TrainVerb, FilesThatCannotBeOpenedAreRefused) {
   EXPECT_THAT(refused.text, HasSubstr("run/rank-2.log: the log cannot be opened"));
 }
 
+TEST_F(TrainVerb, AFileThatMayNotGrowEndsTheRunInWords) {
+  const std::string command = "cd '" + work_.path().string() +
+                              "' && ulimit -f 3 && exec '" TRIAX_BINARY_DIR
+                              "/bin/triax' train run.toml --set train.steps=2000 2>err.txt";
+  const int status = std::system(command.c_str()); // NOLINT(cert-env33-c): ulimit is the shell's
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr("metrics.jsonl: the record of step "));
+  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr(" cannot be written: File too large\n"));
+}
+
 TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);

@@ -8,6 +8,12 @@
 namespace triax::report {
 namespace {
 
+TEST(Units, Decimals) {
+  EXPECT_EQ(decimals_text(5.5, 4), "5.5000");
+  EXPECT_EQ(decimals_text(-0.06, 1), "-0.1");
+  EXPECT_EQ(decimals_text(1e308, 1).size(), 311u);
+}
+
 TEST(Units, Counts) {
   const struct {
     double count;

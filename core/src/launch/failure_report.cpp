@@ -1,10 +1,10 @@
 #include "launch/failure_report.hpp"
 
 #include <array>
-#include <cstdio>
 #include <fstream>
 
 #include "report/json.hpp"
+#include "report/units.hpp"
 #include "triax/text.hpp"
 
 namespace triax::launch {
@@ -15,12 +15,6 @@ using control::RankStatus;
 
 constexpr int kShown = 16;       // ranks whose place is told
 constexpr double kBeatsLate = 3; // seconds; ranks beat once a second
-
-std::string one_decimal(double value) {
-  std::array<char, 32> out{};
-  std::snprintf(out.data(), out.size(), "%.1f", value);
-  return out.data();
-}
 
 std::string_view state_name(RankStatus::State state) {
   constexpr std::array<std::string_view, 4> kNames = {"missing", "here", "left", "lost"};
@@ -40,7 +34,8 @@ std::string where(const RankStatus& status) {
   if (status.state == RankStatus::State::missing) return "it never came";
   std::string out = status.place.empty() ? std::string("it was starting") : status.place;
   if (status.state == RankStatus::State::here && status.silent_s > kBeatsLate)
-    out += text("; not heard of for {} s: its process is stopped, or its host is gone", one_decimal(status.silent_s));
+    out += text("; not heard of for {} s: its process is stopped, or its host is gone",
+                report::decimals_text(status.silent_s, 1));
   return out;
 }
 
@@ -62,7 +57,7 @@ std::string to_text(const FailureFacts& facts) {
     }
   }
   if (hidden > 0) out += text("\n  ... and {} more ranks: see failure.json", hidden);
-  return out + text("\n  all ranks stopped after {} s", one_decimal(facts.seconds));
+  return out + text("\n  all ranks stopped after {} s", report::decimals_text(facts.seconds, 1));
 }
 
 void write_failure(const FailureFacts& facts, const std::filesystem::path& folder) {

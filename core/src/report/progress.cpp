@@ -1,8 +1,6 @@
 #include "report/progress.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <iostream>
 #include <vector>
 
@@ -20,12 +18,6 @@ constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr auto kBarEvery = std::chrono::milliseconds(100); // fast steps must not be slowed down by a terminal
 constexpr int kBarCells = 24;
 constexpr int kFewestCells = 6;
-
-std::string four_decimals(double value) {
-  std::array<char, 64> out{};
-  std::snprintf(out.data(), out.size(), "%.4f", value);
-  return out.data();
-}
 
 std::string bar_of(double share, int cells, bool colour) {
   const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
@@ -87,8 +79,8 @@ std::optional<double> Progress::last_eval() const {
 std::string Progress::line(bool bar) const {
   const double share = steps_ > 0 ? static_cast<double>(last_->step) / static_cast<double>(steps_) : 0;
   const std::int64_t left = std::max<std::int64_t>(0, steps_ - last_->step);
-  std::vector<std::string> parts = {text("step {}/{}", last_->step, steps_), "loss " + four_decimals(last_->loss)};
-  if (last_->eval_loss) parts.push_back("eval " + four_decimals(*last_->eval_loss));
+  std::vector<std::string> parts = {text("step {}/{}", last_->step, steps_), "loss " + decimals_text(last_->loss, 4)};
+  if (last_->eval_loss) parts.push_back("eval " + decimals_text(*last_->eval_loss, 4));
   parts.push_back(count_text(last_->tokens_per_s) + " tokens/s");
   if (left > 0) parts.push_back(duration_text(smoothed_ms_ / 1000 * static_cast<double>(left)) + " left");
 

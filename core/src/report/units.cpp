@@ -8,17 +8,17 @@
 
 namespace triax::report {
 
-namespace {
-
-std::string fixed(double value, int decimals) {
-  std::array<char, 64> out{};
+std::string decimals_text(double value, int decimals) {
+  std::array<char, 400> out{}; // the largest double has 309 digits in front
   std::snprintf(out.data(), out.size(), "%.*f", decimals, value);
   return out.data();
 }
 
+namespace {
+
 /// Three significant digits of a value below 1000, without zeros at the end of the decimals.
 std::string three_digits(double value) {
-  std::string out = fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+  std::string out = decimals_text(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
   if (out.find('.') == std::string::npos) return out;
   while (out.back() == '0') out.pop_back();
   if (out.back() == '.') out.pop_back();

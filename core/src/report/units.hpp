@@ -1,6 +1,6 @@
 // Numbers as people read them: 1.2 M, 3.4 GB, 1 h 02 min.
 //
-// Threads: pure. Ownership: values. Blocking: never. Three significant digits; decimal multiples (1 kB = 1000 B).
+// Threads: pure. Ownership: values. Blocking: never. Where nothing else is said: three significant digits, decimal multiples (1 kB = 1000 B).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,8 @@
 
 namespace triax::report {
 
+/// 5.5 with four decimals is "5.5000".
+std::string decimals_text(double value, int decimals);
 /// "980", "12.3 k", "1.2 M"; whole numbers below 1000 stay as they are.
 std::string count_text(double count);
 /// "512 B", "3.4 GB"
