@@ -49,8 +49,8 @@ void Connection::skip() {
 
 void Connection::send(std::string_view frame) {
   if (ended() || deaf_) return;
-  if (pending() == 0) {
-    out_.clear();
+  if (sent_ > out_.size() / 2) { // who reads slowly is never done, and what was sent must go
+    out_.erase(0, sent_);
     sent_ = 0;
   }
   if (pending() + frame.size() > kMaxUnsentBytes) return end("it does not read what is sent to it");
