@@ -1,7 +1,6 @@
 #include "links.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "triax/error.hpp"
 
@@ -101,7 +100,7 @@ void Links::part(Word word, std::string_view text) noexcept {
   parted_ = true;
   parting_.word = word;
   parting_.length = static_cast<std::uint32_t>(std::min(text.size(), Message::kText));
-  std::memcpy(parting_.text, text.data(), parting_.length);
+  std::copy_n(text.data(), parting_.length, parting_.text);
   for_others([&](int member, Peer& peer) {
     if (peer.left) return;
     transport_.send(peer.parting, endpoint(member), &parting_, parting_.bytes(), control_tag(number_, index()));
