@@ -200,14 +200,14 @@ TEST_F(TrainProcesses, GoWithTheirLauncher) {
 }
 
 TEST_F(TrainProcesses, ARankThatIsStoppedIsToldByTheStallTimeout) {
-  Running job = start_for_ever({"train.stall_timeout_s=2"});
+  Running job = start_for_ever({"train.stall_timeout_s=5"});
   const std::vector<pid_t> ranks = job.ranks();
   ASSERT_EQ(ranks.size(), 4u) << job.err();
   ::kill(ranks[2], SIGSTOP);
   EXPECT_EQ(job.wait(), 1);
   for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
   EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0; "));
-  EXPECT_THAT(job.err(), HasSubstr("nothing was heard from it for 2 s"));
+  EXPECT_THAT(job.err(), HasSubstr("nothing was heard from it for 5 s"));
   EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s"));
 }
 
