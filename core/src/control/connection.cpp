@@ -27,7 +27,7 @@ bool Connection::receive() {
   if (got > 0) {
     reader_.append({bytes.data(), static_cast<std::size_t>(got)});
     if (reader_.too_long()) end("it announced a message that is too long");
-  } else if (got == 0) {
+  } else if (got == 0 || errno == ECONNRESET) { // reset: it went with something unread
     end("its connection closed");
   } else if (!later(errno)) {
     end(text("its connection broke: {}", std::generic_category().message(errno)));
