@@ -11,11 +11,17 @@ namespace triax::equality {
 namespace {
 
 constexpr int kMostRanks = 12;
-const std::string kGpipe = "sched-gpipe", k1F1B = "sched-1f1b", kInterleaved = "sched-interleaved";
+const std::string kGpipe = "sched-gpipe", k1F1B = "sched-1f1b", kInterleaved = "sched-interleaved",
+                  kBreadthFirst = "sched-breadth-first", kH1 = "sched-zb-h1", kH2 = "sched-zb-h2", kV = "sched-zb-v";
 const std::string kReference = "kernels-reference", kCpu = "kernels-cpu";
 
 Case split(Case of) {
   of.split_backward = true;
+  return of;
+}
+
+Case in_groups(Case of, int group) {
+  of.group = group;
   return of;
 }
 
@@ -47,6 +53,29 @@ const std::vector<Case>& sample() {
       split({1, 1, 1, 1, kGpipe, 1, 4, kReference}),
       split({3, 1, 1, 1, k1F1B, 1, 6, kReference}),
       split({2, 2, 2, 2, kInterleaved, 1, 4, kCpu}),
+      in_groups({2, 1, 1, 2, kInterleaved, 1, 5, kReference}, 3),
+      in_groups({2, 2, 1, 3, kInterleaved, 1, 6, kReference}, 6),
+      {1, 1, 1, 2, kBreadthFirst, 1, 4, kReference},
+      {3, 1, 1, 2, kBreadthFirst, 1, 4, kReference},
+      {4, 1, 1, 3, kBreadthFirst, 1, 2, kReference},
+      {2, 2, 2, 2, kBreadthFirst, 1, 4, kReference},
+      {1, 1, 1, 1, kH1, 1, 4, kReference},
+      {2, 1, 1, 1, kH1, 1, 4, kReference},
+      {3, 1, 1, 1, kH1, 2, 5, kReference},
+      {4, 1, 1, 1, kH1, 1, 6, kCpu},
+      {2, 2, 2, 1, kH1, 1, 4, kReference},
+      {1, 1, 1, 1, kH2, 1, 4, kReference},
+      {2, 1, 1, 1, kH2, 1, 4, kReference},
+      {3, 1, 1, 1, kH2, 2, 6, kReference},
+      {4, 1, 1, 1, kH2, 1, 8, kReference},
+      {2, 1, 3, 1, kH2, 1, 2, kReference},
+      {1, 1, 1, 2, kV, 1, 4, kReference},
+      {2, 1, 1, 2, kV, 1, 4, kReference},
+      {3, 1, 1, 2, kV, 2, 6, kReference},
+      {4, 1, 1, 2, kV, 1, 7, kCpu},
+      {4, 1, 1, 2, kV, 1, 2, kReference},
+      {2, 2, 2, 2, kV, 1, 4, kReference},
+      {3, 2, 1, 2, kV, 1, 3, kReference},
   };
   return cases;
 }
@@ -72,10 +101,12 @@ std::vector<Case> every_case() {
     for (const std::string& kernels : {kReference, kCpu})
       for (const int micro : {1, 2, 3})
         for (const int microbatches : {pipeline, 2 * pipeline}) {
-          for (const std::string& scheduler : {kGpipe, k1F1B})
+          for (const std::string& scheduler : {kGpipe, k1F1B, kH1, kH2})
             out.push_back({pipeline, tensor, data, 1, scheduler, micro, microbatches, kernels});
           for (const int chunks : {2, 3})
-            out.push_back({pipeline, tensor, data, chunks, kInterleaved, micro, microbatches, kernels});
+            for (const std::string& scheduler : {kInterleaved, kBreadthFirst})
+              out.push_back({pipeline, tensor, data, chunks, scheduler, micro, microbatches, kernels});
+          out.push_back({pipeline, tensor, data, 2, kV, micro, microbatches, kernels});
           out.push_back(split({pipeline, tensor, data, 1, k1F1B, micro, microbatches, kernels}));
         }
   });
@@ -113,8 +144,9 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
-              run.microbatches, run.layers, run.scheduler, run.kernels, run.split_backward ? ", split backwards" : "");
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
+              run.microbatches, run.layers, run.scheduler, run.kernels, run.split_backward ? ", split backwards" : "",
+              run.group > 0 ? text(", in groups of {}", run.group) : "");
 }
 
 bool all_asked() {

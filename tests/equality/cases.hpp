@@ -21,6 +21,7 @@ struct Case {
   std::int64_t layers = 5; // blocks
   /// Each whole backward of the rows becomes an input gradient, and its weight gradient comes one backward later.
   bool split_backward = false;
+  int group = 0; // schedule.group; 0: not set
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

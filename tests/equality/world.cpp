@@ -30,6 +30,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["batch.global"] = text("{}", run.samples());
   toml.keys["batch.micro"] = text("{}", run.micro);
   toml.keys["schedule.plugin"] = quoted(run.scheduler);
+  if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);
   toml.keys["kernels.plugin"] = quoted(run.kernels);
   toml.keys["optimizer.plugin"] = quoted(training.optimizer);
   toml.keys["optimizer.lr"] = text("{}", training.lr);
@@ -101,10 +102,12 @@ std::vector<KeptRank> train(const Case& run, const Training& training) {
   describe(toml, run, training);
   const config::RunConfig config = toml.config();
   const Layout layout = train::layout_of(config);
-  Schedule schedule =
-      test::LoadedScheduler(run.scheduler)->rows({run.pipeline, run.chunks, static_cast<int>(run.microbatches)});
-  if (run.split_backward)
+  Schedule schedule;
+  if (run.split_backward) {
+    schedule =
+        test::LoadedScheduler(run.scheduler)->rows({run.pipeline, run.chunks, static_cast<int>(run.microbatches)});
     for (int rank = 0; rank < run.pipeline; ++rank) schedule.row(rank) = with_split_backwards(schedule.row(rank));
+  }
   control::LocalStore store;
   control::AbortFlag abort;
   const control::AbortFlag::Listening told(abort, store);

@@ -1,12 +1,16 @@
-// The published bubbles and activation counts, over every shape up to p = 16, m = 64, v = 4, against a clock of this
-// file's own: in integers, and with its own idea of what an action waits for.
+// The published bubbles and activation counts, over every shape up to p = 16, m = 64, v = 4, against a clock that
+// shares nothing with the engine.
 //
-// Bubbles: GPipe (arXiv 1811.06965), 1F1B (SC'21, arXiv 2104.04473, section 2.2.1) and interleaved 1F1B (2.2.2).
+// Bubbles: GPipe (arXiv 1811.06965), 1F1B (SC'21, arXiv 2104.04473, section 2.2.1), interleaved 1F1B (2.2.2), and the
+// zero-bubble schedules (arXiv 2401.10241, tables 1 and 2, section 6, and appendix B for few microbatches).
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 
+#include "schedule/clock.hpp"
 #include "schedule/csv.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/timing.hpp"
@@ -15,90 +19,12 @@
 
 namespace {
 using namespace triax;
+using test::Clock;
+using test::Costs;
+using test::Measured;
 
 constexpr int kMaxPipeline = 16, kMaxMicrobatches = 64, kMaxChunks = 4;
 constexpr int kMaxProved = 192; // passes of a step whose programs are proved as well
-
-/// Time of one stage's forward and backward.
-struct Costs {
-  int forward, backward;
-};
-
-struct Measured {
-  int span = 0;               // from the first start to the last end of all ranks
-  int longest_row = 0;        // from a rank's own first start to its last end, the most over ranks
-  std::vector<int> work;      // by rank
-  std::vector<int> in_flight; // by rank: the most forwards whose backward has not ended
-};
-
-/// Runs the rows tick by tick: a free rank starts its next action in the tick by which all it waits for has ended.
-class Clock {
- public:
-  Clock(const Schedule& schedule, const PipelineShape& shape, Costs costs)
-      : schedule_(schedule), shape_(shape), costs_(costs), ranks_(static_cast<std::size_t>(shape.pipeline)) {
-    const auto cells = static_cast<std::size_t>(shape.pipeline * shape.chunks * shape.microbatches);
-    forward_end_.assign(cells, kNever);
-    backward_end_.assign(cells, kNever);
-  }
-
-  Measured run() {
-    std::size_t left = 0;
-    for (int rank = 0; rank < schedule_.ranks(); ++rank) left += schedule_.row(rank).size();
-    const int limit = static_cast<int>(left) * std::max(costs_.forward, costs_.backward);
-    for (int now = 0; left > 0 && now <= limit; ++now)
-      for (int rank = 0; rank < schedule_.ranks(); ++rank) left -= start_next(rank, now) ? 1 : 0;
-    EXPECT_EQ(left, 0u) << "the clock stands still";
-    Measured out;
-    for (const Rank& rank : ranks_) {
-      out.span = std::max(out.span, rank.free_at);
-      out.longest_row = std::max(out.longest_row, rank.free_at - rank.first_start);
-      out.work.push_back(rank.work);
-      out.in_flight.push_back(rank.peak);
-    }
-    return out;
-  }
-
- private:
-  static constexpr int kNever = 1 << 30;
-  struct Rank {
-    std::size_t next = 0;
-    int free_at = 0, first_start = kNever, work = 0, now = 0, peak = 0;
-  };
-
-  int& end_of(std::vector<int>& ends, int stage, int microbatch) {
-    return ends[static_cast<std::size_t>(stage * shape_.microbatches + microbatch)];
-  }
-  int waits_until(const Action& action) {
-    const int stage = action.stage, mb = action.microbatch, last = shape_.pipeline * shape_.chunks - 1;
-    if (action.kind == ComputeKind::forward) return stage == 0 ? 0 : end_of(forward_end_, stage - 1, mb);
-    const int own = end_of(forward_end_, stage, mb);
-    return stage == last ? own : std::max(own, end_of(backward_end_, stage + 1, mb));
-  }
-
-  bool start_next(int number, int now) {
-    Rank& rank = ranks_[static_cast<std::size_t>(number)];
-    const std::vector<Action>& row = schedule_.row(number);
-    if (rank.next == row.size() || rank.free_at > now) return false;
-    const Action& action = row[rank.next];
-    if (waits_until(action) > now) return false;
-    const bool is_forward = action.kind == ComputeKind::forward;
-    const int cost = is_forward ? costs_.forward : costs_.backward;
-    rank.next += 1;
-    rank.free_at = now + cost;
-    rank.first_start = std::min(rank.first_start, now);
-    rank.work += cost;
-    rank.now += is_forward ? 1 : -1;
-    rank.peak = std::max(rank.peak, rank.now);
-    end_of(is_forward ? forward_end_ : backward_end_, action.stage, action.microbatch) = now + cost;
-    return true;
-  }
-
-  const Schedule& schedule_;
-  const PipelineShape& shape_;
-  Costs costs_;
-  std::vector<Rank> ranks_;
-  std::vector<int> forward_end_, backward_end_;
-};
 
 /// By the times that lowering and drawings use: F one, B two.
 std::int64_t engine_span(const Schedule& schedule) {
@@ -107,28 +33,42 @@ std::int64_t engine_span(const Schedule& schedule) {
   return span;
 }
 
+/// What a schedule is held to. Bubble: what the rank that is there longest waits, from its first start to its last end;
+/// none: no formula is known. In flight: by rank.
+struct Published {
+  std::function<std::optional<int>(const PipelineShape&, const Costs&)> bubble;
+  std::function<int(const PipelineShape&, int)> in_flight;
+  std::vector<Costs> costs = {{1, 1, 1}, {3, 2, 1}, {3, 3, 2}};
+  /// Whether some rank is there from the first forward to the last backward.
+  bool spans_the_step = true;
+};
+
 class Formulas : public ::testing::TestWithParam<int> {
  protected:
-  /// Proves the schedule, and holds it to a bubble of (p-1) forwards and backwards of one chunk beside the work of m*v
-  /// of them: bubble over ideal = (p-1)/(v*m) with a chunk's times a v-th of a rank's. For GPipe and 1F1B v is 1.
-  void check(const Scheduler& scheduler, const PipelineShape& shape, int (*in_flight)(const PipelineShape&, int)) {
+  void check(const Scheduler& scheduler, const PipelineShape& shape, const Published& published) {
     SCOPED_TRACE(text("p = {}, v = {}, m = {}", shape.pipeline, shape.chunks, shape.microbatches));
     ASSERT_TRUE(scheduler.supports(shape)) << scheduler.supports(shape).reason();
     const Schedule schedule = scheduler.rows(shape);
     const std::vector<Support> faults = schedule::verify(schedule, shape);
     ASSERT_TRUE(faults.empty()) << faults.front().reason();
-    for (const Costs costs : {Costs{1, 2}, Costs{3, 3}, Costs{3, 5}}) {
+    for (const Costs& costs : published.costs) {
+      SCOPED_TRACE(text("F {}, I {}, W {}", costs.forward, costs.input, costs.weight));
       const Measured measured = Clock(schedule, shape, costs).run();
-      const int pass = costs.forward + costs.backward;
-      const int ideal = shape.microbatches * shape.chunks * pass;
-      EXPECT_EQ(measured.span - ideal, (shape.pipeline - 1) * pass);
-      EXPECT_EQ(measured.longest_row, measured.span) << "rank 0 is there from the first forward to the last backward";
+      const int ideal = shape.microbatches * shape.chunks * costs.pass();
+      const std::optional<int> bubble = published.bubble(shape, costs);
+      if (bubble) {
+        EXPECT_EQ(measured.longest_row - ideal, *bubble);
+      }
+      if (published.spans_the_step) {
+        EXPECT_EQ(measured.longest_row, measured.span);
+      }
       for (int rank = 0; rank < shape.pipeline; ++rank) {
         EXPECT_EQ(measured.work[static_cast<std::size_t>(rank)], ideal);
-        EXPECT_EQ(measured.in_flight[static_cast<std::size_t>(rank)], in_flight(shape, rank)) << "rank " << rank;
+        EXPECT_EQ(measured.in_flight[static_cast<std::size_t>(rank)], published.in_flight(shape, rank))
+            << "rank " << rank;
       }
     }
-    EXPECT_EQ(engine_span(schedule), Clock(schedule, shape, {1, 2}).run().span);
+    EXPECT_EQ(engine_span(schedule), Clock(schedule, shape, {1, 1, 1}).run().span);
     if (shape.stages() * shape.microbatches <= kMaxProved) check_programs(schedule, shape);
   }
 
@@ -143,8 +83,10 @@ class Formulas : public ::testing::TestWithParam<int> {
   }
 };
 
-int gpipe_in_flight(const PipelineShape& shape, int) {
-  return shape.microbatches;
+/// (p-1) forwards and backwards of one chunk beside the work of m*v of them: bubble over ideal = (p-1)/(v*m) with a
+/// chunk's times a v-th of a rank's. For GPipe and 1F1B v is 1.
+std::optional<int> ramps(const PipelineShape& shape, const Costs& costs) {
+  return (shape.pipeline - 1) * costs.pass();
 }
 
 /// min(m, p-i) on stage i: the forwards of the warm-up, p-1-i, and the one that the steady state adds.
@@ -152,28 +94,117 @@ int one_f_one_b_in_flight(const PipelineShape& shape, int rank) {
   return std::min(shape.microbatches, shape.pipeline - rank);
 }
 
-/// In chunks, as Megatron-LM counts: the warm-up's forwards, 2(p-1-i) + (v-1)p, and the one that the steady state adds;
-/// with m = p a step has fewer passes than that on the first ranks, and then all of them are in flight.
-int interleaved_in_flight(const PipelineShape& shape, int rank) {
-  const int p = shape.pipeline, v = shape.chunks;
-  return std::min(shape.microbatches * v, 2 * (p - 1 - rank) + (v - 1) * p + 1);
+/// In chunks, as Megatron-LM counts: the warm-up's forwards, 2(p-1-i) + (v-1)g in groups of g microbatches, and the one
+/// that the steady state adds; with few microbatches a step has fewer passes than that, and then all are in flight.
+int interleaved_in_flight(const PipelineShape& shape, int rank, int group) {
+  return std::min(shape.microbatches * shape.chunks, 2 * (shape.pipeline - 1 - rank) + (shape.chunks - 1) * group + 1);
 }
+
+/// What a step takes over its work when microbatches are too few to fill the pipeline: (m+p-1)(F+I) + W in all, with
+/// the times of all chunks of a rank.
+int few_microbatches(const PipelineShape& shape, const Costs& costs) {
+  const int p = shape.pipeline, m = shape.microbatches;
+  return shape.chunks * ((m + p - 1) * (costs.forward + costs.input) + costs.weight - m * costs.pass());
+}
+
+/// F and I take W's time or more.
+const std::vector<Costs> kSplitCosts = {{1, 1, 1}, {3, 3, 2}, {5, 6, 3}, {4, 3, 2}};
 
 TEST_P(Formulas, GPipe) {
   const test::LoadedScheduler scheduler("sched-gpipe");
-  for (int m = 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {GetParam(), 1, m}, gpipe_in_flight);
+  for (int m = 1; m <= kMaxMicrobatches; ++m)
+    check(*scheduler, {GetParam(), 1, m}, {ramps, [](const PipelineShape& shape, int) { return shape.microbatches; }});
 }
 
 TEST_P(Formulas, OneForwardOneBackward) {
   const test::LoadedScheduler scheduler("sched-1f1b");
-  for (int m = 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {GetParam(), 1, m}, one_f_one_b_in_flight);
+  for (int m = 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {GetParam(), 1, m}, {ramps, one_f_one_b_in_flight});
 }
 
 TEST_P(Formulas, Interleaved) {
   const test::LoadedScheduler scheduler("sched-interleaved");
   const int p = GetParam();
   for (int v = 2; v <= kMaxChunks; ++v)
-    for (int m = p; m <= kMaxMicrobatches; m += p) check(*scheduler, {p, v, m}, interleaved_in_flight);
+    for (int m = p; m <= kMaxMicrobatches; m += p)
+      check(*scheduler, {p, v, m},
+            {ramps, [p](const PipelineShape& shape, int rank) { return interleaved_in_flight(shape, rank, p); }});
+}
+
+/// Groups of more than p microbatches hold more chunks for the same bubble, also where the last one is smaller.
+TEST_P(Formulas, InterleavedInGroups) {
+  const int p = GetParam();
+  for (const int group : {p + 1, p + 3, 2 * p + 1}) {
+    const test::LoadedScheduler scheduler("sched-interleaved", {{"group", group}});
+    const Published published{
+        ramps, [group](const PipelineShape& shape, int rank) { return interleaved_in_flight(shape, rank, group); }};
+    for (int v = 2; v <= kMaxChunks; ++v)
+      for (const int m : {group, group + p, 2 * group, 2 * group + p}) check(*scheduler, {p, v, m}, published);
+  }
+}
+
+/// With fewer microbatches than ranks each further chunk waits until the first microbatch has gone round.
+TEST_P(Formulas, BreadthFirst) {
+  const test::LoadedScheduler scheduler("sched-breadth-first");
+  const Published published{[](const PipelineShape& shape, const Costs& costs) {
+                              const int waits = std::max(0, shape.pipeline - shape.microbatches);
+                              return (shape.pipeline - 1 + (shape.chunks - 1) * waits) * costs.pass();
+                            },
+                            [](const PipelineShape& shape, int) { return shape.microbatches * shape.chunks; }};
+  for (int v = 1; v <= kMaxChunks; ++v)
+    for (int m = v; m <= kMaxMicrobatches; m += v) check(*scheduler, {GetParam(), v, m}, published);
+}
+
+TEST_P(Formulas, ZeroBubbleH1) {
+  const test::LoadedScheduler scheduler("sched-zb-h1");
+  const Published published{
+      [](const PipelineShape& shape, const Costs& costs) {
+        const int p = shape.pipeline;
+        if (shape.microbatches <= p) return few_microbatches(shape, costs);
+        return (p - 1) * (costs.forward + costs.input - costs.weight);
+      },
+      [](const PipelineShape& shape, int) { return std::min(shape.microbatches, shape.pipeline); }, kSplitCosts, false};
+  for (int m = 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {GetParam(), 1, m}, published);
+}
+
+TEST_P(Formulas, ZeroBubbleH2) {
+  const test::LoadedScheduler scheduler("sched-zb-h2");
+  const Published published{
+      [](const PipelineShape& shape, const Costs& costs) -> std::optional<int> {
+        const int p = shape.pipeline;
+        if (shape.microbatches <= p) return few_microbatches(shape, costs);
+        if (shape.microbatches < 2 * p - 1) return {};
+        return (p - 1) * (costs.forward + costs.input - 2 * costs.weight);
+      },
+      [](const PipelineShape& shape, int) { return std::min(shape.microbatches, 2 * shape.pipeline - 1); }, kSplitCosts,
+      false};
+  for (int m = 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {GetParam(), 1, m}, published);
+}
+
+/// No bubble at equal times, and 1F1B's p microbatches of two chunks on every rank.
+TEST_P(Formulas, ZeroBubbleV) {
+  const test::LoadedScheduler scheduler("sched-zb-v");
+  const int p = GetParam();
+  const Published published{[](const PipelineShape&, const Costs&) { return 0; },
+                            [](const PipelineShape& shape, int) { return 2 * shape.pipeline; },
+                            {{1, 1, 1}},
+                            p == 1};
+  for (int m = 2 * p - 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {p, 2, m}, published);
+}
+
+TEST_P(Formulas, ZeroBubbleVOfFewMicrobatches) {
+  const test::LoadedScheduler scheduler("sched-zb-v");
+  const int p = GetParam();
+  for (int m = 1; m < 2 * p - 1; ++m) {
+    const PipelineShape shape{p, 2, m};
+    const Schedule schedule = scheduler->rows(shape);
+    ASSERT_TRUE(schedule::verify(schedule, shape).empty());
+    const Measured measured = Clock(schedule, shape, {1, 1, 1}).run();
+    EXPECT_EQ(*std::ranges::max_element(measured.in_flight), std::min(2 * m, 2 * p));
+    if (m <= p) {
+      EXPECT_EQ(measured.longest_row - 2 * m * 3, few_microbatches(shape, {1, 1, 1}));
+    }
+    if (shape.stages() * m <= kMaxProved) check_programs(schedule, shape);
+  }
 }
 
 /// 1 + (p-1)/(p*v) times the activations of 1F1B's first rank, p*v chunks (Korthikanti et al., arXiv 2205.05198), where
@@ -184,19 +215,22 @@ TEST_P(Formulas, InterleavingHoldsThePublishedShareMore) {
   for (int v = 2; v <= kMaxChunks; ++v) {
     const PipelineShape shape{p, v, 2 * p};
     const Schedule schedule = scheduler->rows(shape);
-    EXPECT_EQ(Clock(schedule, shape, {1, 2}).run().in_flight[0], p * v + p - 1);
+    EXPECT_EQ(Clock(schedule, shape, {1, 1, 1}).run().in_flight[0], p * v + p - 1);
   }
 }
 
 TEST_P(Formulas, ShapesAreAcceptedOrRefusedByTheirRules) {
-  const test::LoadedScheduler gpipe("sched-gpipe"), plain("sched-1f1b"), interleaved("sched-interleaved");
+  const test::LoadedScheduler gpipe("sched-gpipe"), plain("sched-1f1b"), interleaved("sched-interleaved"),
+      breadth_first("sched-breadth-first"), h1("sched-zb-h1"), h2("sched-zb-h2"), vee("sched-zb-v");
   const int p = GetParam();
   for (int v = 1; v <= kMaxChunks; ++v)
     for (int m = 1; m <= kMaxMicrobatches; ++m) {
       SCOPED_TRACE(text("v = {}, m = {}", v, m));
-      EXPECT_EQ(static_cast<bool>(gpipe->supports({p, v, m})), v == 1);
-      EXPECT_EQ(static_cast<bool>(plain->supports({p, v, m})), v == 1);
+      for (const auto* scheduler : {&gpipe, &plain, &h1, &h2})
+        EXPECT_EQ(static_cast<bool>((*scheduler)->supports({p, v, m})), v == 1);
       EXPECT_EQ(static_cast<bool>(interleaved->supports({p, v, m})), v > 1 && m % p == 0);
+      EXPECT_EQ(static_cast<bool>(vee->supports({p, v, m})), v == 2);
+      EXPECT_TRUE(breadth_first->supports({p, v, m}));
     }
 }
 
@@ -204,7 +238,9 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, Formulas, ::testing::Range(1, kMaxPipeline +
 
 TEST(Schedulers, TheSameShapeGivesTheSameBytes) {
   const std::map<std::string, PipelineShape> shapes = {
-      {"sched-gpipe", {4, 1, 9}}, {"sched-1f1b", {5, 1, 8}}, {"sched-interleaved", {4, 3, 12}}};
+      {"sched-gpipe", {4, 1, 9}},         {"sched-1f1b", {5, 1, 8}},  {"sched-interleaved", {4, 3, 12}},
+      {"sched-breadth-first", {4, 3, 5}}, {"sched-zb-h1", {4, 1, 9}}, {"sched-zb-h2", {4, 1, 9}},
+      {"sched-zb-v", {4, 2, 9}}};
   for (const auto& [name, shape] : shapes) {
     const test::LoadedScheduler one(name), other(name);
     const Schedule first = one->rows(shape);

@@ -54,6 +54,10 @@ INSTANTIATE_TEST_SUITE_P(Figures, Shapes,
                          testing::Values(Shown{"sched-gpipe", " --pipeline 4 --microbatches 8"},
                                          Shown{"sched-1f1b", " --pipeline 4 --microbatches 8"},
                                          Shown{"sched-interleaved", " --pipeline 4 --microbatches 8 --chunks 2"},
+                                         Shown{"sched-breadth-first", " --pipeline 4 --microbatches 8 --chunks 2"},
+                                         Shown{"sched-zb-h1", " --pipeline 4 --microbatches 8"},
+                                         Shown{"sched-zb-h2", " --pipeline 4 --microbatches 8"},
+                                         Shown{"sched-zb-v", " --pipeline 4 --microbatches 8 --chunks 2"},
                                          Shown{"sched-1f1b", " --pipeline 12 --microbatches 3"},
                                          Shown{"sched-interleaved", " --pipeline 1 --microbatches 2 --chunks 4"}));
 
@@ -63,9 +67,10 @@ TEST(ScheduleVerb, DrawsATableThatFitsAPage) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
 }
 
-TEST(ScheduleVerb, TheDocumentedDrawingIsCurrent) {
-  EXPECT_THAT(read_file(TRIAX_SOURCE_DIR "/docs/schedules.md"),
-              HasSubstr(schedule("--scheduler sched-1f1b --pipeline 4 --microbatches 8").text));
+TEST(ScheduleVerb, TheDocumentedDrawingsAreCurrent) {
+  for (const char* scheduler : {"sched-1f1b", "sched-zb-h1"})
+    EXPECT_THAT(read_file(TRIAX_SOURCE_DIR "/docs/schedules.md"),
+                HasSubstr(schedule(text("--scheduler {} --pipeline 4 --microbatches 8", scheduler)).text));
 }
 
 TEST(ScheduleVerb, WritesAFileInsteadOfStdout) {

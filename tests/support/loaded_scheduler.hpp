@@ -4,10 +4,13 @@
 // which tells where plugins lie; name the plugin's target under DEPENDS.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "config/option_value.hpp"
 #include "plugin/loader.hpp"
 #include "triax/scheduler.hpp"
 
@@ -15,15 +18,27 @@ namespace triax::test {
 
 class LoadedScheduler {
  public:
-  explicit LoadedScheduler(const std::string& name)
-      : scheduler_(plugin::create<Scheduler>(
-            plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
-                         Scheduler::kKind),
-            {options_, null_log(), layout_, 0, 1})) {}
+  using Set = std::vector<std::pair<std::string, std::int64_t>>;
+
+  /// Options that are not in `set` have their defaults.
+  explicit LoadedScheduler(const std::string& name, const Set& set = {})
+      : library_(plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
+                              Scheduler::kKind)),
+        options_(options_of(library_, set)),
+        scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})) {}
   const Scheduler& operator*() const { return *scheduler_; }
   const Scheduler* operator->() const { return scheduler_.get(); }
 
  private:
+  static Options options_of(const plugin::Library& library, const Set& set) {
+    Options out;
+    for (const triax_option& option : library.options)
+      if (option.default_value) out.set(option.name, config::read_default(option).value.value());
+    for (const auto& [key, value] : set) out.set(key, value);
+    return out;
+  }
+
+  const plugin::Library& library_;
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
   plugin::Instance<Scheduler> scheduler_;

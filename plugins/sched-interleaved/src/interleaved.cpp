@@ -1,7 +1,7 @@
 // sched-interleaved: one forward, one backward over several model chunks per rank (Narayanan et al., SC'21, section
 // 2.2.2; the order is Megatron-LM's).
 // Bubble over ideal (p-1)/(v*m), a v-th of 1F1B's, at v times the transfers; in flight on rank i:
-// min(m*v, 2(p-1-i) + (v-1)p + 1) chunks.
+// min(m*v, 2(p-1-i) + (v-1)g + 1) chunks, with groups of g microbatches, g = p unless the option says more.
 #include <algorithm>
 #include <cstdint>
 #include <triax/plugin.hpp>
@@ -9,6 +9,11 @@
 
 namespace {
 using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_int("group", "0", 0, 16777216,
+               "microbatches that go through one chunk before the next chunk, p or more; 0 takes p"),
+};
 
 /// Stage s on rank s mod p: a microbatch goes round the ranks once for each chunk.
 std::vector<int> round_robin(const PipelineShape& shape) {
@@ -18,11 +23,11 @@ std::vector<int> round_robin(const PipelineShape& shape) {
   return ranks;
 }
 
-/// Passes of one rank by their running number: p microbatches go through its first chunk, then the same ones through
-/// its next; after the last chunk come the next p microbatches. Backwards take the chunks from the last to the first.
+/// Passes of one rank by their running number: a group of microbatches goes through its first chunk, then the same ones
+/// through its next; after the last chunk comes the next group. Backwards take the chunks from the last to the first.
 class Passes {
  public:
-  Passes(const PipelineShape& shape, int rank) : shape_(shape), rank_(rank) {}
+  Passes(const PipelineShape& shape, int rank, int group) : shape_(shape), rank_(rank), group_(group) {}
 
   std::int64_t count() const { return std::int64_t{shape_.microbatches} * shape_.chunks; }
   Action forward(std::int64_t number) const { return triax::forward(stage(chunk(number)), microbatch(number)); }
@@ -32,40 +37,44 @@ class Passes {
 
  private:
   int stage(int chunk) const { return chunk * shape_.pipeline + rank_; }
-  int chunk(std::int64_t number) const { return static_cast<int>(number % shape_.stages() / shape_.pipeline); }
+  /// First microbatch of the group that the pass belongs to.
+  std::int64_t first(std::int64_t number) const { return number / whole() * group_; }
+  /// The last group may be smaller.
+  std::int64_t size(std::int64_t number) const {
+    return std::min<std::int64_t>(group_, shape_.microbatches - first(number));
+  }
+  std::int64_t whole() const { return std::int64_t{group_} * shape_.chunks; } // passes of a whole group
+  int chunk(std::int64_t number) const { return static_cast<int>(number % whole() / size(number)); }
   int microbatch(std::int64_t number) const {
-    return static_cast<int>(number / shape_.stages() * shape_.pipeline + number % shape_.pipeline);
+    return static_cast<int>(first(number) + number % whole() % size(number));
   }
 
   const PipelineShape& shape_;
-  int rank_;
+  int rank_, group_;
 };
 
 class Interleaved final : public Scheduler {
  public:
+  explicit Interleaved(const PluginContext& context) : group_(static_cast<int>(context.options.integer("group"))) {}
+
   Support supports(const PipelineShape& shape) const override {
     if (shape.chunks < 2)
       return Support::no("parallel.chunks = {}: sched-interleaved needs two or more chunks on each pipeline rank",
                          shape.chunks)
           .hint("use parallel.chunks 2, or sched-1f1b");
-    const int p = shape.pipeline, m = shape.microbatches, below = m / p * p;
-    if (m == below) return Support::yes();
-    return Support::no("sched-interleaved refuses m = {} with p = {}: m must be a multiple of p", m, p)
-        .hint(
-            "m = batch.global / (parallel.data x batch.micro); make it {}{}, or use sched-1f1b with parallel.chunks 1",
-            below == 0 ? "" : text("{} or ", below), below + p);
+    return group_ == 0 ? supports_groups_of_p(shape) : supports_group(shape);
   }
 
   Schedule rows(const PipelineShape& shape) const override {
     Schedule schedule(shape, round_robin(shape));
+    const int group = group_ == 0 ? shape.pipeline : group_;
     for (int rank = 0; rank < shape.pipeline; ++rank) {
       auto& row = schedule.row(rank);
-      const Passes passes(shape, rank);
+      const Passes passes(shape, rank, group);
       // Warm-up: the first group through all chunks but the last, and two more for each rank behind this one, so that
       // the first backward finds its gradient there.
       const std::int64_t behind = shape.pipeline - 1 - rank;
-      const std::int64_t warmup =
-          std::min(passes.count(), 2 * behind + std::int64_t{shape.chunks - 1} * shape.pipeline);
+      const std::int64_t warmup = std::min(passes.count(), 2 * behind + std::int64_t{shape.chunks - 1} * group);
       for (std::int64_t pass = 0; pass < warmup; ++pass) row.push_back(passes.forward(pass));
       // Steady state: each forward is paid for with the oldest backward.
       for (std::int64_t pass = warmup; pass < passes.count(); ++pass) {
@@ -78,9 +87,35 @@ class Interleaved final : public Scheduler {
     }
     return schedule;
   }
+
+ private:
+  static Support supports_groups_of_p(const PipelineShape& shape) {
+    const int p = shape.pipeline, m = shape.microbatches, below = m / p * p;
+    if (m == below) return Support::yes();
+    return Support::no("sched-interleaved refuses m = {} with p = {}: m must be a multiple of p", m, p)
+        .hint(
+            "m = batch.global / (parallel.data x batch.micro); make it {}{}, or use sched-1f1b with parallel.chunks 1",
+            below == 0 ? "" : text("{} or ", below), below + p);
+  }
+
+  /// A microbatch is back for its next chunk after p passes: no group may be smaller.
+  Support supports_group(const PipelineShape& shape) const {
+    const int p = shape.pipeline, m = shape.microbatches;
+    if (m < p) return supports_groups_of_p(shape);
+    if (group_ < p || group_ > m)
+      return Support::no("schedule.group = {}: groups of sched-interleaved have from p = {} to m = {} microbatches",
+                         group_, p, m)
+          .hint("use schedule.group {}", group_ < p ? p : m);
+    if (m % group_ == 0 || m % group_ >= p) return Support::yes();
+    return Support::no("schedule.group = {} leaves {} of m = {} microbatches to the last group, which needs p = {}",
+                       group_, m % group_, m, p)
+        .hint("use schedule.group {}, or another that leaves none or at least p", m);
+  }
+
+  int group_;
 };
 
 } // namespace
 
 TRIAX_PLUGIN(triax::Scheduler, Interleaved, "sched-interleaved", "0.1.0",
-             "one forward, one backward over several chunks per rank (Megatron-LM)", nullptr)
+             "one forward, one backward over several chunks per rank (Megatron-LM)", kOptions)

@@ -67,4 +67,35 @@ TEST_F(Interleaved, RefusesASingleChunk) {
   EXPECT_EQ(support.hint(), "use parallel.chunks 2, or sched-1f1b");
 }
 
+// Megatron-LM's microbatch_group_size_per_vp_stage.
+TEST(InterleavedInGroups, MoreMicrobatchesPassAChunkBeforeTheNext) {
+  const test::LoadedScheduler three("sched-interleaved", {{"group", 3}});
+  EXPECT_THAT(row_texts(three->rows({2, 2, 5})),
+              ElementsAre("0F0 0F1 0F2 2F0 2F1 2F2 2B0 0F3 2B1 0F4 2B2 2F3 0B0 2F4 0B1 0B2 2B3 2B4 0B3 0B4",
+                          "1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4"));
+}
+
+TEST(InterleavedInGroups, OfPIsWhatThereIsWithoutThem) {
+  const test::LoadedScheduler plain("sched-interleaved"), four("sched-interleaved", {{"group", 4}});
+  EXPECT_EQ(row_texts(plain->rows({4, 3, 12})), row_texts(four->rows({4, 3, 12})));
+}
+
+TEST(InterleavedInGroups, RefusesGroupsThatWouldWait) {
+  const test::LoadedScheduler five("sched-interleaved", {{"group", 5}});
+  EXPECT_TRUE(five->supports({4, 2, 10}));
+  EXPECT_TRUE(five->supports({4, 2, 14})); // 5, 5, 4
+  const Support leaves = five->supports({4, 2, 12});
+  EXPECT_FALSE(leaves);
+  EXPECT_EQ(leaves.reason(), "schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs p = 4");
+  EXPECT_EQ(leaves.hint(), "use schedule.group 12, or another that leaves none or at least p");
+  const Support few = five->supports({8, 2, 16}), many = five->supports({4, 2, 4}), none = five->supports({4, 2, 3});
+  EXPECT_FALSE(few);
+  EXPECT_EQ(few.reason(), "schedule.group = 5: groups of sched-interleaved have from p = 8 to m = 16 microbatches");
+  EXPECT_EQ(few.hint(), "use schedule.group 8");
+  EXPECT_FALSE(many);
+  EXPECT_EQ(many.hint(), "use schedule.group 4");
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.reason(), "sched-interleaved refuses m = 3 with p = 4: m must be a multiple of p");
+}
+
 } // namespace

@@ -1,0 +1,46 @@
+// The rows of sched-zb-h1, asked for through the plugin's door.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/loaded_scheduler.hpp"
+
+namespace {
+using namespace triax;
+using test::row_texts;
+using ::testing::ElementsAre;
+
+class ZeroBubbleH1 : public ::testing::Test {
+ protected:
+  test::LoadedScheduler scheduler_{"sched-zb-h1"};
+};
+
+TEST_F(ZeroBubbleH1, HoldsBackOneWeightGradientForEachStageBefore) {
+  const Schedule schedule = scheduler_->rows({3, 1, 4});
+  EXPECT_THAT(row_texts(schedule), ElementsAre("0F0 0F1 0F2 0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3",
+                                               "1F0 1F1 1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3",
+                                               "2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3"));
+  EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 2}}));
+  EXPECT_EQ(schedule.delay, 0);
+}
+
+TEST_F(ZeroBubbleH1, OneStageHoldsBackNothing) {
+  EXPECT_THAT(row_texts(scheduler_->rows({1, 1, 2})), ElementsAre("0F0 0I0 0W0 0F1 0I1 0W1"));
+}
+
+TEST_F(ZeroBubbleH1, FewMicrobatchesAreHeldBackWhole) {
+  EXPECT_THAT(row_texts(scheduler_->rows({3, 1, 1})), ElementsAre("0F0 0I0 0W0", "1F0 1I0 1W0", "2F0 2I0 2W0"));
+  EXPECT_THAT(row_texts(scheduler_->rows({4, 1, 2})),
+              ElementsAre("0F0 0F1 0I0 0W0 0I1 0W1", "1F0 1F1 1I0 1I1 1W0 1W1", "2F0 2F1 2I0 2I1 2W0 2W1",
+                          "3F0 3I0 3F1 3I1 3W0 3W1"));
+}
+
+TEST_F(ZeroBubbleH1, RefusesChunksInWords) {
+  EXPECT_TRUE(scheduler_->supports({4, 1, 7}));
+  EXPECT_TRUE(scheduler_->supports({7, 1, 4}));
+  const Support support = scheduler_->supports({4, 2, 8});
+  EXPECT_FALSE(support);
+  EXPECT_EQ(support.reason(), "parallel.chunks = 2: sched-zb-h1 gives each pipeline rank one chunk");
+  EXPECT_EQ(support.hint(), "use parallel.chunks 1, or sched-zb-v with parallel.chunks 2");
+}
+
+} // namespace
