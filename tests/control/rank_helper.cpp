@@ -1,7 +1,5 @@
-// A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It sets the key "pid", then waits for a key that
+// A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It waits for a key that
 // nobody sets; after an abort it hangs, as does what listens to its flag.
-#include <unistd.h>
-
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -36,7 +34,6 @@ int main(int, char** arguments) {
   control::Client client(request, flag);
   Hangs hangs;
   const control::AbortFlag::Listening listening(flag, hangs);
-  client.set("pid", std::to_string(::getpid()));
   try {
     client.get("never", Deadline::max());
   } catch (const Error&) {

@@ -1,10 +1,10 @@
 // A rank's connection to the server of its job: the store for its communicators, its heartbeat, and the wire that an
 // abort travels on.
 //
-// Threads: any; one thread of its own reads, beats once a second and calls the functions of ClientRequest. Ownership:
-// owns its socket; the flag must outlive it. Blocking: the constructor, get() and barrier(), until their deadlines;
-// set(), add() and tell() until the server has answered, which they give silence_s. Errors: Error; after an abort every
-// call that waits throws its reason.
+// Threads: any; one thread of its own reads, beats four times a second and calls the functions of ClientRequest.
+// Ownership: owns its socket; the flag must outlive it. Blocking: the constructor, get() and barrier(), until their
+// deadlines; set(), add() and tell() until the server has answered, which they give silence_s. Errors: Error; after an
+// abort every call that waits throws its reason.
 //
 // Both ways: the flag raised here by this rank goes to the server with its error, and from there to all; a failure that
 // the server tells of, and the loss of the server itself, raise the flag here. After that the process has grace_s to

@@ -109,7 +109,9 @@ void ServerThread::judge(Peer& peer, Clock::time_point now) {
   if (expected && now - peer.since > kHelloTime) peer.connection.end("it did not come to its point");
   if (expected) return;
   if (roster_.silent(peer.rank, request_.silence_s, now))
-    peer.connection.end(text("nothing was heard from it for {} s", request_.silence_s));
+    peer.connection.end(text(
+        "nothing was heard from it for {} s (train.stall_timeout_s): it is stopped, or its host or network is gone",
+        request_.silence_s));
 }
 
 void ServerThread::remove_ended(Clock::time_point now) {

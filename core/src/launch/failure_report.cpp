@@ -14,7 +14,7 @@ namespace {
 using control::RankStatus;
 
 constexpr int kShown = 16;       // ranks whose place is told
-constexpr double kBeatsLate = 3; // seconds; ranks beat once a second
+constexpr double kBeatsLate = 3; // seconds; ranks beat four times a second
 
 std::string_view state_name(RankStatus::State state) {
   constexpr std::array<std::string_view, 4> kNames = {"missing", "here", "left", "lost"};

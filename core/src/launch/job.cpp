@@ -14,6 +14,7 @@ constexpr const char* kRefusals = "launch/refusals"; // those of rank 0
 constexpr const char* kRefused = "launch/refused";   // how many ranks refuse
 constexpr const char* kFailures = "launch/failures"; // how many ranks have failed
 constexpr auto kGrace = std::chrono::seconds(5);     // for other ranks to end, after a failure or a refusal
+constexpr auto kVerdict = std::chrono::seconds(1);   // for who failed first to say so
 constexpr auto kMoment = std::chrono::milliseconds(20);
 
 control::JobToken token_for(const config::RunConfig* run) {
@@ -86,10 +87,14 @@ std::string Job::place() const {
 
 bool Job::fails_first() {
   try {
-    return client_->add(kFailures, 1) == 1;
+    if (client_->add(kFailures, 1) == 1) return true;
   } catch (const Error&) { // it has been told already, or nobody is there to ask
     return false;
   }
+  // The first is about to tell, and should be the one that the server hears first.
+  const auto began = Clock::now();
+  while (!abort_.raised() && Clock::now() - began < kVerdict) std::this_thread::sleep_for(kMoment);
+  return false;
 }
 
 void Job::wait_for_others() const {

@@ -51,7 +51,8 @@ class Job {
   /// Its place goes with the heartbeat from here on; null: no longer.
   void watch(const train::Rank* rank);
   void tell(std::string_view topic, std::string_view text) { client_->tell(topic, text); }
-  /// Whether no rank has asked before; what it noticed may be another's end. After that rank has told, it is not.
+  /// Whether no rank has asked before: what a later one noticed is likely the end of the first, so it waits a moment
+  /// for the abort flag to tell of that.
   bool fails_first();
   /// Waits until all ranks have trained to their end.
   void finish(double timeout_s);
