@@ -1,139 +1,232 @@
-// Edges, and the search for a circle.
+// Edges, the search for a circle, and longest paths.
 #include "schedule/graph.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
-#include <tuple>
 
+#include "schedule/cells.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
-ActionId id_of(std::size_t at) {
-  return static_cast<ActionId>(at);
+constexpr std::size_t kMostNodes = std::size_t{1} << 31;
+
+/// One more than the last microbatch of any action.
+template <class Lists>
+int microbatches_of(const Lists& lists) {
+  int out = 0;
+  for (const auto& list : lists)
+    for (const auto& action : list) out = std::max(out, action.microbatch + 1);
+  return out;
+}
+
+std::vector<std::span<const ProgramAction>> lists_of(std::span<const Program> programs) {
+  std::vector<std::span<const ProgramAction>> out;
+  out.reserve(programs.size());
+  for (const Program& program : programs) out.push_back(program.actions());
+  return out;
+}
+
+template <class Lists>
+std::vector<std::size_t> bases_of(const Lists& lists) {
+  std::vector<std::size_t> out{0};
+  for (const auto& list : lists) out.push_back(out.back() + list.size());
+  TRIAX_REQUIRE(2 * out.back() < kMostNodes, "{} actions are too many for one graph", out.back());
+  return out;
 }
 
 } // namespace
 
-Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions)
-    : programs_(programs), assumptions_(assumptions) {
-  std::size_t actions = 0;
-  for (const Program& program : programs_) {
-    base_.push_back(actions);
-    actions += program.actions().size();
+Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) : base_(bases_of(lists_of(programs))) {
+  edges_.reserve(4 * actions());
+  for (const Program& program : programs) {
+    add_list(program, assumptions);
+    add_queues(program, assumptions);
   }
-  earlier_.resize(2 * actions);
-  for (const Program& program : programs_) {
-    add_lists(program);
-    add_queues(program);
-  }
-  add_matches();
-  add_meetings();
+  add_matches(programs, assumptions);
+  add_meetings(programs);
+  index_edges();
 }
 
-void Graph::add_lists(const Program& program) {
+Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map) : base_(bases_of(rows)) {
+  edges_.reserve(4 * actions());
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    for (std::size_t at = 0; at < rows[rank].size(); ++at) {
+      const int row = static_cast<int>(rank);
+      after(end(row, at), start(row, at));
+      if (at > 0) after(start(row, at), end(row, at - 1));
+    }
+  add_needs(rows, stage_map);
+  index_edges();
+}
+
+void Graph::add_list(const Program& program, const Assumptions& assumptions) {
   const int rank = program.rank();
-  const bool blocks = assumptions_.post == CommTraits::Post::blocking;
+  const bool blocks = assumptions.post == CommTraits::Post::blocking;
   Node reached = 0; // what the rank's host has finished; start() of the first action has nothing before it
   bool any = false;
-  for (std::size_t at = 0; at < program.actions().size(); ++at) {
-    const ProgramAction& action = program.actions()[at];
-    after(end(rank, id_of(at)), start(rank, id_of(at)));
-    if (any) after(start(rank, id_of(at)), reached);
-    for (const ActionId waited : action.waits) after(start(rank, id_of(at)), end(rank, waited));
-    if (is_transfer(action.kind) && !blocks) continue;
-    reached = end(rank, id_of(at));
+  const std::span<const ProgramAction> actions = program.actions();
+  for (std::size_t at = 0; at < actions.size(); ++at) {
+    after(end(rank, at), start(rank, at));
+    if (any) after(start(rank, at), reached);
+    for (const ActionId waited : actions[at].waits) after(start(rank, at), end(rank, waited));
+    if (is_transfer(actions[at].kind) && !blocks) continue;
+    reached = end(rank, at);
     any = true;
   }
 }
 
-void Graph::add_queues(const Program& program) {
-  const bool serial = assumptions_.order == CommTraits::Order::serial;
-  std::map<std::pair<int, bool>, ActionId> last; // by peer and direction
-  for (std::size_t at = 0; at < program.actions().size(); ++at) {
-    const ProgramAction& action = program.actions()[at];
-    if (!is_transfer(action.kind)) continue;
-    const auto queue = serial ? std::pair(-1, false) : std::pair(action.peer, sends(action.kind));
-    const auto [entry, first] = last.try_emplace(queue, id_of(at));
-    if (!first) after(start(program.rank(), id_of(at)), end(program.rank(), entry->second));
-    entry->second = id_of(at);
+void Graph::add_queues(const Program& program, const Assumptions& assumptions) {
+  const bool serial = assumptions.order == CommTraits::Order::serial;
+  std::map<std::pair<int, bool>, std::size_t> last; // by peer and direction
+  const std::span<const ProgramAction> actions = program.actions();
+  for (std::size_t at = 0; at < actions.size(); ++at) {
+    if (!is_transfer(actions[at].kind)) continue;
+    const auto queue = serial ? std::pair(-1, false) : std::pair(actions[at].peer, sends(actions[at].kind));
+    const auto [entry, first] = last.try_emplace(queue, at);
+    if (!first) after(start(program.rank(), at), end(program.rank(), entry->second));
+    entry->second = at;
   }
 }
 
-void Graph::add_matches() {
-  using Key = std::tuple<Kind, int, int>; // of the send
-  std::map<Key, Place> begun;
-  const auto each = [this](auto visit) {
-    for (const Program& program : programs_)
+void Graph::add_matches(std::span<const Program> programs, const Assumptions& assumptions) {
+  const int stages = programs.empty() ? 0 : programs[0].stage_map().stages();
+  Cells<Place> begun(kKinds, stages, microbatches_of(lists_of(programs)), Place{});
+  const auto each = [programs](auto visit) {
+    for (const Program& program : programs)
       for (std::size_t at = 0; at < program.actions().size(); ++at)
-        visit(Place{program.rank(), id_of(at)}, program.actions()[at]);
+        visit(Place{program.rank(), static_cast<ActionId>(at)}, program.actions()[at]);
   };
   each([&](const Place& place, const ProgramAction& action) {
-    if (sends(action.kind)) begun[{action.kind, action.stage, action.microbatch}] = place;
+    if (sends(action.kind)) begun.at(static_cast<int>(action.kind), action.stage, action.microbatch) = place;
   });
   each([&](const Place& place, const ProgramAction& action) {
     if (!receives(action.kind)) return;
     const Need& need = rule(action.kind).needs.front();
-    const Place& send = begun.at({need.kind, stage_of(need, action.stage), action.microbatch});
-    after(end(place.rank, place.action), start(send.rank, send.action));
-    if (assumptions_.send == CommTraits::Send::rendezvous)
-      after(end(send.rank, send.action), start(place.rank, place.action));
+    const Place& send = begun.at(static_cast<int>(need.kind), stage_of(need, action.stage), action.microbatch);
+    after(end(place), start(send), true);
+    if (assumptions.send == CommTraits::Send::rendezvous) after(end(send), start(place));
   });
 }
 
-void Graph::add_meetings() {
+void Graph::add_meetings(std::span<const Program> programs) {
   std::map<Kind, std::vector<Place>> meetings;
-  for (const Program& program : programs_)
+  for (const Program& program : programs)
     for (std::size_t at = 0; at < program.actions().size(); ++at)
       if (rule(program.actions()[at].kind).joins)
-        meetings[program.actions()[at].kind].push_back({program.rank(), id_of(at)});
+        meetings[program.actions()[at].kind].push_back({program.rank(), static_cast<ActionId>(at)});
   for (const auto& [kind, places] : meetings)
     for (const Place& one : places)
-      for (const Place& other : places) after(end(one.rank, one.action), start(other.rank, other.action));
+      for (const Place& other : places) after(end(one), start(other));
+}
+
+void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map) {
+  constexpr Node kNone = std::numeric_limits<Node>::max();
+  Cells<Node> ends(kKinds, stage_map.stages(), microbatches_of(rows), kNone);
+  const auto each = [&rows](auto visit) {
+    for (std::size_t rank = 0; rank < rows.size(); ++rank)
+      for (std::size_t at = 0; at < rows[rank].size(); ++at) visit(static_cast<int>(rank), at, rows[rank][at]);
+  };
+  each([&](int rank, std::size_t at, const Action& action) {
+    TRIAX_REQUIRE(action.stage >= 0 && action.stage < stage_map.stages() && action.microbatch >= 0,
+                  "rank {}, position {}: there is no {}", rank, at, to_text(action));
+    const bool whole = action.kind == ComputeKind::backward;
+    for (const Kind kind :
+         {whole ? Kind::backward_input : kind_of(action.kind), whole ? Kind::backward_weight : kind_of(action.kind)})
+      ends.at(static_cast<int>(kind), action.stage, action.microbatch) = end(rank, at);
+  });
+  each([&](int rank, std::size_t at, const Action& action) {
+    for (const Need& need : rule(kind_of(action.kind)).needs) {
+      if (!stage_map.holds(need.condition, action.stage)) continue;
+      const Computing needed = computing_of(need, action.stage);
+      const Node made = ends.at(static_cast<int>(needed.kind), needed.stage, action.microbatch);
+      TRIAX_REQUIRE(made != kNone, "rank {} never gets past position {}: {} is in no row", rank, at,
+                    action_text(needed.kind, needed.stage, action.microbatch));
+      after(start(rank, at), made, stage_map.rank_of(needed.stage) != rank);
+    }
+  });
+}
+
+void Graph::index_edges() {
+  const std::size_t nodes = 2 * actions();
+  first_next_.assign(nodes + 1, 0);
+  edges_into_.assign(nodes, 0);
+  for (const Edge& edge : edges_) {
+    ++first_next_[edge.earlier + 1];
+    ++edges_into_[edge.later];
+  }
+  for (std::size_t node = 0; node < nodes; ++node) first_next_[node + 1] += first_next_[node];
+  next_.resize(edges_.size());
+  std::vector<std::uint32_t> at(first_next_.begin(), first_next_.end() - 1);
+  for (const Edge& edge : edges_) next_[at[edge.earlier]++] = {edge.later, edge.crosses};
+}
+
+template <class Visit>
+std::vector<std::uint32_t> Graph::walk(Visit visit) const {
+  std::vector<std::uint32_t> open = edges_into_;
+  std::vector<Node> free;
+  for (Node node = 0; node < open.size(); ++node)
+    if (open[node] == 0) free.push_back(node);
+  while (!free.empty()) {
+    const Node node = free.back();
+    free.pop_back();
+    for (std::uint32_t at = first_next_[node]; at < first_next_[node + 1]; ++at) {
+      visit(node, next_[at]);
+      if (--open[next_[at].node] == 0) free.push_back(next_[at].node);
+    }
+  }
+  return open;
 }
 
 Graph::Place Graph::place(Node node) const {
   const std::size_t action = node / 2;
   const auto rank = std::ranges::upper_bound(base_, action) - base_.begin() - 1;
-  return {static_cast<int>(rank), id_of(action - base_[static_cast<std::size_t>(rank)])};
+  return {static_cast<int>(rank), static_cast<ActionId>(action - base_[static_cast<std::size_t>(rank)])};
 }
 
 std::vector<Graph::Place> Graph::circle() const {
-  // Take away whatever waits for nothing that is left.
-  std::vector<std::vector<Node>> later(earlier_.size());
-  std::vector<std::size_t> open(earlier_.size());
-  std::vector<Node> free;
-  for (Node node = 0; node < earlier_.size(); ++node) {
-    open[node] = earlier_[node].size();
-    if (open[node] == 0) free.push_back(node);
-    for (const Node before : earlier_[node]) later[before].push_back(node);
-  }
-  while (!free.empty()) {
-    const Node node = free.back();
-    free.pop_back();
-    for (const Node next : later[node])
-      if (--open[next] == 0) free.push_back(next);
-  }
-  const auto stuck = std::ranges::find_if(open, [](std::size_t count) { return count > 0; });
+  const std::vector<std::uint32_t> open = walk([](Node, const Next&) {});
+  const auto stuck = std::ranges::find_if(open, [](std::uint32_t count) { return count > 0; });
   if (stuck == open.end()) return {};
+  constexpr Node kNone = std::numeric_limits<Node>::max();
+  std::vector<Node> before(open.size(), kNone); // of what is left, one that is left too
+  for (const Edge& edge : edges_)
+    if (open[edge.earlier] > 0 && open[edge.later] > 0 && before[edge.later] == kNone)
+      before[edge.later] = edge.earlier;
   // From any node that is left, going back leads round a circle.
-  std::vector<Node> path{static_cast<Node>(stuck - open.begin())};
-  while (true) {
-    const std::vector<Node>& before = earlier_[path.back()];
-    const Node next = *std::ranges::find_if(before, [&](Node node) { return open[node] > 0; });
-    const auto met = std::ranges::find(path, next);
-    if (met == path.end()) {
-      path.push_back(next);
-      continue;
+  std::vector<bool> met(open.size());
+  Node node = static_cast<Node>(stuck - open.begin());
+  for (; !met[node]; node = before[node]) met[node] = true;
+  std::vector<Place> out;
+  const Node first = node;
+  do {
+    if (out.empty() || !(out.back() == place(node))) out.push_back(place(node));
+    node = before[node];
+  } while (node != first);
+  if (out.size() > 1 && out.front() == out.back()) out.pop_back();
+  return out;
+}
+
+std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const double> of_action, double link) const {
+  std::vector<double> at(2 * actions(), 0.0);
+  const std::vector<std::uint32_t> open = walk([&](Node node, const Next& next) {
+    const bool runs = next.node == node + 1 && node % 2 == 0; // from an action's start to its own end
+    const double arrives = at[node] + (runs ? of_action[node / 2] : 0) + (next.crosses ? link : 0);
+    at[next.node] = std::max(at[next.node], arrives);
+  });
+  std::vector<std::vector<Time>> out(base_.size() - 1);
+  for (std::size_t rank = 0; rank < out.size(); ++rank) {
+    out[rank].reserve(base_[rank + 1] - base_[rank]);
+    for (std::size_t action = base_[rank]; action < base_[rank + 1]; ++action) {
+      TRIAX_REQUIRE(open[2 * action] == 0 && open[2 * action + 1] == 0, "rank {} never gets past position {}", rank,
+                    action - base_[rank]);
+      out[rank].push_back({at[2 * action], at[2 * action + 1]});
     }
-    std::vector<Place> out;
-    for (auto at = met; at != path.end(); ++at)
-      if (out.empty() || !(out.back() == place(*at))) out.push_back(place(*at));
-    if (out.size() > 1 && out.front() == out.back()) out.pop_back();
-    return out;
   }
+  return out;
 }
 
 } // namespace triax::schedule

@@ -1,16 +1,19 @@
 // Verification of a scheduler's rows, over all ranks.
 #include <array>
-#include <map>
+#include <limits>
 
+#include "schedule/cells.hpp"
 #include "schedule/verify.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
+constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
+
 struct Place {
   int rank = 0;
-  std::size_t position = 0;
+  std::size_t position = kNowhere;
 };
 
 /// F, and the two halves of a backward; B is both halves.
@@ -60,6 +63,7 @@ class RowsCheck {
   std::vector<Support> run() {
     if (!shape_fits()) return refusals_;
     stage_map_ = StageMap(schedule_.stage_rank()[0]);
+    found_ = Cells<Place>(3, shape_.stages(), shape_.microbatches, Place{});
     for_each_action([this](const Place& place, const Action& action) { note(place, action); });
     if (refusals_.empty()) find_missing();
     if (refusals_.empty()) {
@@ -127,10 +131,11 @@ class RowsCheck {
     if (rank_of(action.stage) != place.rank)
       return refuse(place, action, "stage {} is on rank {}", action.stage, rank_of(action.stage));
     for (const Part part : parts(action.kind)) {
-      const auto [entry, added] = found_.try_emplace({action.stage, action.microbatch, part}, place);
-      if (!added)
+      Place& found = found_.at(static_cast<int>(part), action.stage, action.microbatch);
+      if (found.position != kNowhere)
         return refuse(place, action, "the {} of stage {}, microbatch {} is at position {} already", words(part),
-                      action.stage, action.microbatch, entry->second.position);
+                      action.stage, action.microbatch, found.position);
+      found = place;
     }
   }
 
@@ -138,14 +143,17 @@ class RowsCheck {
     for (int stage = 0; stage < shape_.stages(); ++stage)
       for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch)
         for (const Part part : {Part::forward, Part::input, Part::weight})
-          if (!found_.contains({stage, microbatch, part}))
+          if (at(part, stage, microbatch).position == kNowhere)
             refusals_.push_back(Support::no("rank {}: {} is missing, the {} of stage {}, microbatch {}", rank_of(stage),
                                             part_text(part, stage, microbatch), words(part), stage, microbatch));
   }
 
-  Place place_of(const Need& need, const Action& action) const {
+  const Place& at(Part part, int stage, int microbatch) const {
+    return found_.at(static_cast<int>(part), stage, microbatch);
+  }
+  const Place& place_of(const Need& need, const Action& action) const {
     const Computing needed = computing_of(need, action.stage);
-    return found_.at({needed.stage, action.microbatch, part_of(needed.kind)});
+    return at(part_of(needed.kind), needed.stage, action.microbatch);
   }
   static std::string need_text(const Need& need, const Action& action) {
     const Computing needed = computing_of(need, action.stage);
@@ -156,7 +164,7 @@ class RowsCheck {
   void check_order(const Place& place, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
       if (need.where != Need::Where::here || is_transfer(need.kind)) continue;
-      const Place needed = place_of(need, action);
+      const Place& needed = place_of(need, action);
       if (needed.position > place.position)
         refuse(place, action, "it needs {}, which comes later, at position {}", need_text(need, action),
                needed.position);
@@ -166,7 +174,7 @@ class RowsCheck {
   void check_ascending(const Place& place, const Action& action) {
     for (const Part part : parts(action.kind)) {
       if (part == Part::forward || action.microbatch == 0) continue;
-      const Place before = found_.at({action.stage, action.microbatch - 1, part});
+      const Place& before = at(part, action.stage, action.microbatch - 1);
       if (before.position > place.position)
         return refuse(
             place, action,
@@ -178,8 +186,10 @@ class RowsCheck {
 
   /// Lets every rank go on as far as what it needs is there; a round in which none moves is the end or a deadlock.
   void check_progress() {
-    std::vector<std::size_t> at(static_cast<std::size_t>(schedule_.ranks()), 0);
-    const auto done = [&at](const Place& place) { return place.position < at[static_cast<std::size_t>(place.rank)]; };
+    std::vector<std::size_t> reached(static_cast<std::size_t>(schedule_.ranks()), 0);
+    const auto done = [&reached](const Place& place) {
+      return place.position < reached[static_cast<std::size_t>(place.rank)];
+    };
     const auto waits_for = [&](const Action& action) -> const Need* {
       for (const Need& need : rule(kind_of(action.kind)).needs) {
         if (counts(need, action) && !done(place_of(need, action))) return &need;
@@ -190,17 +200,17 @@ class RowsCheck {
       moved = false;
       for (int turn = 0; turn < 2 * schedule_.ranks(); ++turn) { // up with the forwards, down with the backwards
         const int rank = turn < schedule_.ranks() ? turn : 2 * schedule_.ranks() - 1 - turn;
-        std::size_t& position = at[static_cast<std::size_t>(rank)];
+        std::size_t& position = reached[static_cast<std::size_t>(rank)];
         const std::vector<Action>& row = schedule_.row(rank);
         for (; position < row.size() && !waits_for(row[position]); ++position) moved = true;
       }
     }
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      const std::size_t position = at[static_cast<std::size_t>(rank)];
+      const std::size_t position = reached[static_cast<std::size_t>(rank)];
       if (position == schedule_.row(rank).size()) continue;
       const Action& action = schedule_.row(rank)[position];
       const Need& need = *waits_for(action);
-      const Place needed = place_of(need, action);
+      const Place& needed = place_of(need, action);
       refuse({rank, position}, action, "it waits for {} at position {} of rank {}, which is never reached",
              need_text(need, action), needed.position, needed.rank);
     }
@@ -209,7 +219,7 @@ class RowsCheck {
   const Schedule& schedule_;
   const PipelineShape& shape_;
   StageMap stage_map_;
-  std::map<std::tuple<int, int, Part>, Place> found_;
+  Cells<Place> found_; // by Part
   std::vector<Support> refusals_;
 };
 

@@ -1,0 +1,135 @@
+// Times from the graph, then what follows from them rank by rank.
+#include "schedule/simulate.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "triax/error.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+double duration(const ProgramAction& action, const std::vector<PassTimes>& times) {
+  if (!runs_layers(action.kind)) return 0;
+  const PassTimes& of = times[static_cast<std::size_t>(action.stage)];
+  switch (action.kind) {
+    case Kind::forward:
+      return of.forward_ms;
+    case Kind::backward_input:
+      return of.input_ms;
+    case Kind::backward_weight:
+      return of.weight_ms;
+    default:
+      return of.input_ms + of.weight_ms;
+  }
+}
+
+std::int64_t change(const ProgramAction& action, const PassBytes& of) {
+  switch (action.kind) {
+    case Kind::forward:
+      return of.forward;
+    case Kind::backward_input:
+      return of.input;
+    case Kind::backward_weight:
+      return of.weight;
+    default:
+      return of.input + of.weight;
+  }
+}
+
+struct Extent {
+  double first = std::numeric_limits<double>::max(), last = 0;
+};
+
+/// The passes of a rank: when it is there, what it computes and keeps.
+class RankTally {
+ public:
+  RankTally(const Program& program, const Costs& costs)
+      : program_(program), costs_(costs), passes_(costs.times.size()) {}
+
+  void run(const std::vector<Graph::Time>& times) {
+    const std::span<const ProgramAction> actions = program_.actions();
+    for (std::size_t at = 0; at < actions.size(); ++at) {
+      if (!runs_layers(actions[at].kind)) continue;
+      extent.first = std::min(extent.first, times[at].start);
+      extent.last = std::max(extent.last, times[at].end);
+      count(actions[at]);
+      if (!costs_.bytes.empty()) keep(at, actions[at]);
+    }
+    for (std::size_t stage = 0; stage < passes_.size(); ++stage) {
+      const PassTimes& of = costs_.times[stage];
+      work += passes_[stage].forward * of.forward_ms + passes_[stage].input * of.input_ms +
+              passes_[stage].weight * of.weight_ms; // products: sums would round more
+    }
+  }
+
+  Extent extent;
+  double work = 0;
+  int peak_in_flight = 0;
+  std::int64_t peak_bytes = 0;
+  std::optional<Graph::Place> over_cap;
+
+ private:
+  void count(const ProgramAction& action) {
+    Passes& of = passes_[static_cast<std::size_t>(action.stage)];
+    of.forward += action.kind == Kind::forward;
+    of.input += action.kind == Kind::backward || action.kind == Kind::backward_input;
+    of.weight += action.kind == Kind::backward || action.kind == Kind::backward_weight;
+    in_flight_ += action.kind == Kind::forward;
+    in_flight_ -= action.kind == Kind::backward || action.kind == Kind::backward_weight;
+    peak_in_flight = std::max(peak_in_flight, in_flight_);
+  }
+
+  void keep(std::size_t at, const ProgramAction& action) {
+    const std::int64_t more = change(action, costs_.bytes[static_cast<std::size_t>(action.stage)]);
+    peak_bytes = std::max(peak_bytes, bytes_ + more);
+    if (costs_.cap_bytes && bytes_ + more > *costs_.cap_bytes && !over_cap)
+      over_cap = Graph::Place{program_.rank(), static_cast<ActionId>(at)};
+    bytes_ += more;
+  }
+
+  struct Passes {
+    int forward = 0, input = 0, weight = 0;
+  };
+
+  const Program& program_;
+  const Costs& costs_;
+  std::vector<Passes> passes_; // by stage
+  int in_flight_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+} // namespace
+
+Simulation simulate(std::span<const Program> programs, const Costs& costs) {
+  TRIAX_REQUIRE(!programs.empty(), "there are no programs");
+  const auto stages = static_cast<std::size_t>(programs[0].stage_map().stages());
+  TRIAX_REQUIRE(costs.times.size() == stages, "{} stages, times of {}", stages, costs.times.size());
+  TRIAX_REQUIRE(costs.bytes.empty() || costs.bytes.size() == stages, "{} stages, bytes of {}", stages,
+                costs.bytes.size());
+  // A transfer waits for nobody but its producer, and nobody waits until it has been taken.
+  const Assumptions free{CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking};
+  Simulation out;
+  out.actions =
+      Graph(programs, free)
+          .times([&](std::size_t rank, std::size_t at) { return duration(programs[rank].actions()[at], costs.times); },
+                 costs.link_ms);
+  Extent all;
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    RankTally tally(programs[rank], costs);
+    tally.run(out.actions[rank]);
+    all.first = std::min(all.first, tally.extent.first);
+    all.last = std::max(all.last, tally.extent.last);
+    out.cost_ms = std::max(out.cost_ms, tally.extent.last - tally.extent.first);
+    out.work_ms = std::max(out.work_ms, tally.work);
+    out.peak_in_flight.push_back(tally.peak_in_flight);
+    out.peak_bytes.push_back(tally.peak_bytes);
+    if (!out.over_cap) out.over_cap = tally.over_cap;
+  }
+  out.makespan_ms = all.last - all.first;
+  out.cost_ms = std::max(out.cost_ms, out.work_ms); // no rank is there for less than its work; sums round
+  return out;
+}
+
+} // namespace triax::schedule

@@ -1,0 +1,189 @@
+// The simulator: against the published bubble rates, against a clock that shares nothing with the engine, and what it
+// says of memory and of times that differ.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "schedule/clock.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
+#include "schedule/simulate.hpp"
+#include "support/loaded_scheduler.hpp"
+#include "triax/error.hpp"
+
+namespace {
+using namespace triax;
+using namespace triax::schedule;
+using test::schedule_of;
+using ::testing::ElementsAre;
+
+Simulation simulated(const Schedule& schedule, const PipelineShape& shape, const PassTimes& times, double link) {
+  return simulate(lower(schedule, shape),
+                  {std::vector<PassTimes>(static_cast<std::size_t>(shape.stages()), times), link});
+}
+Simulation simulated(const std::string& scheduler, const PipelineShape& shape, const PassTimes& times, double link) {
+  return simulated(test::LoadedScheduler(scheduler)->rows(shape), shape, times, link);
+}
+
+/// Rows of a file of data by model, p and m: the columns after those.
+std::map<std::string, std::vector<double>> table(const std::string& file) {
+  std::ifstream in(std::string(SCHEDULE_DATA) + "/" + file);
+  EXPECT_TRUE(in) << file;
+  std::map<std::string, std::vector<double>> out;
+  bool heading = true;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with('#') || std::exchange(heading, false)) continue;
+    std::istringstream cells(line);
+    std::string model, p, m, cell;
+    std::getline(cells, model, ',');
+    std::getline(cells, p, ',');
+    std::getline(cells, m, ',');
+    std::vector<double>& of = out[text("{} {} {}", model, p, m)];
+    of = {std::stod(p), std::stod(m)};
+    while (std::getline(cells, cell, ',')) of.push_back(std::stod(cell));
+  }
+  return out;
+}
+
+TEST(Simulate, GivesThePublishedBubbleRatesToAllFourDigits) {
+  const auto profiled = table("zero_bubble_table9.csv"), published = table("zero_bubble_table5.csv");
+  ASSERT_EQ(published.size(), 6u);
+  for (const auto& [key, rates] : published) {
+    const std::vector<double>& of = profiled.at(key);
+    const PipelineShape shape{static_cast<int>(of[0]), 1, static_cast<int>(of[1])};
+    std::size_t column = 2;
+    for (const char* scheduler : {"sched-1f1b", "sched-zb-h1", "sched-zb-h2"}) {
+      const Simulation told = simulated(scheduler, shape, {of[2], of[3], of[4]}, of[5]);
+      EXPECT_EQ(std::round(told.bubble_rate() * 1e4), std::round(rates.at(column++) * 1e4)) << key << ", " << scheduler;
+    }
+  }
+}
+
+struct Shown {
+  const char* scheduler;
+  PipelineShape shape;
+};
+
+/// Also with transfers that take longer than passes.
+TEST(Simulate, AgreesWithAClock) {
+  const Shown shown[] = {
+      {"sched-gpipe", {4, 1, 6}},         {"sched-1f1b", {5, 1, 8}},  {"sched-1f1b", {6, 1, 3}},
+      {"sched-interleaved", {4, 3, 8}},   {"sched-zb-h1", {5, 1, 9}}, {"sched-zb-h2", {4, 1, 9}},
+      {"sched-zb-v", {4, 2, 9}},          {"sched-zb-v", {5, 2, 3}},  {"sched-breadth-first", {4, 3, 5}},
+      {"sched-breadth-first", {5, 2, 2}}, {"sched-zb-v", {1, 2, 3}},  {"sched-1f1b", {1, 1, 1}}};
+  for (const auto& [scheduler, shape] : shown) {
+    const Schedule schedule = test::LoadedScheduler(scheduler)->rows(shape);
+    for (const test::Costs costs :
+         {test::Costs{1, 1, 1, 0}, {3, 5, 2, 1}, {2, 1, 4, 7}, {7, 3, 1, 2}, {1, 2, 3, 50}, {5, 4, 6, 0}}) {
+      SCOPED_TRACE(text("{}, p = {}, m = {}, link {}", scheduler, shape.pipeline, shape.microbatches, costs.link));
+      const test::Measured measured = test::Clock(schedule, shape, costs).run();
+      const Simulation told =
+          simulated(schedule, shape, {1.0 * costs.forward, 1.0 * costs.input, 1.0 * costs.weight}, costs.link);
+      EXPECT_EQ(told.makespan_ms, measured.span);
+      EXPECT_EQ(told.cost_ms, measured.longest_row);
+      EXPECT_EQ(told.work_ms, measured.work[0]);
+      EXPECT_EQ(told.peak_in_flight, measured.in_flight);
+    }
+  }
+}
+
+TEST(Simulate, TellsWhenEachActionStartsAndEnds) {
+  const PipelineShape shape{2, 1, 2};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1I0 1F1 1I1 1W0 1W1"}), shape);
+  // The second stage is slower.
+  const Simulation told = simulate(programs, {{{1, 2, 3}, {2, 4, 6}}, 0.5});
+  std::vector<std::string> passes;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (std::size_t at = 0; at < programs[rank].actions().size(); ++at)
+      if (runs_layers(programs[rank].actions()[at].kind))
+        passes.push_back(text("{} {}-{}", programs[rank].label(static_cast<ActionId>(at)), told.actions[rank][at].start,
+                              told.actions[rank][at].end));
+  EXPECT_THAT(passes, ElementsAre("0F0 0-1", "0F1 1-2", "0B0 8-13", "0B1 14-19", "1F0 1.5-3.5", "1I0 3.5-7.5",
+                                  "1F1 7.5-9.5", "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
+  EXPECT_EQ(told.makespan_ms, 25.5);
+  EXPECT_EQ(told.cost_ms, 24);
+  EXPECT_EQ(told.work_ms, 24); // the second rank's
+  EXPECT_EQ(told.bubble_rate(), 0);
+}
+
+TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
+  const Simulation told = simulated("sched-gpipe", {4, 1, 6}, {1, 1, 1}, 0);
+  EXPECT_EQ(told.cost_ms, 27);
+  EXPECT_EQ(told.work_ms, 18);
+  EXPECT_DOUBLE_EQ(told.bubble_rate(), 9.0 / 27);
+  EXPECT_DOUBLE_EQ(told.bubble_over_ideal(), 0.5);
+}
+
+TEST(Simulate, NoBubbleIsNegativeByRounding) {
+  for (const double time : {0.1, 0.3, 1e-9, 7.7e7})
+    for (int m = 1; m < 40; ++m) {
+      EXPECT_GE(simulated("sched-1f1b", {1, 1, m}, {time, time, time}, 0).bubble_rate(), 0);
+      EXPECT_LT(simulated("sched-1f1b", {1, 1, m}, {time, time, time}, 0).bubble_rate(), 1e-13);
+    }
+}
+
+/// Bytes by rank: a forward keeps `forward`, of which `weight` stays until the weight gradient.
+std::vector<std::int64_t> peak_bytes(const std::string& scheduler, const PipelineShape& shape, std::int64_t forward,
+                                     std::int64_t weight) {
+  const std::vector<Program> programs = lower(test::LoadedScheduler(scheduler)->rows(shape), shape);
+  const auto stages = static_cast<std::size_t>(shape.stages());
+  return simulate(programs, {std::vector<PassTimes>(stages, {1, 1, 1}), 0,
+                             std::vector<PassBytes>(stages, {forward, weight - forward, -weight})})
+      .peak_bytes;
+}
+
+/// Worker i = 1..p: (p-i+1) M_B + (i-1) M_W under ZB-H1, (2p-2i+1) M_B + (2i-2) M_W under ZB-H2 (arXiv 2401.10241,
+/// section 2.3 and table 2).
+TEST(Simulate, GivesThePublishedActivationsOfEveryWorker) {
+  constexpr std::int64_t kForward = 1000, kWeight = 301;
+  for (const int p : {1, 2, 3, 5, 8}) {
+    const std::vector<std::int64_t> h1 = peak_bytes("sched-zb-h1", {p, 1, 3 * p}, kForward, kWeight);
+    const std::vector<std::int64_t> h2 = peak_bytes("sched-zb-h2", {p, 1, 3 * p}, kForward, kWeight);
+    const std::vector<std::int64_t> plain = peak_bytes("sched-1f1b", {p, 1, 3 * p}, kForward, kWeight);
+    const std::vector<std::int64_t> vee = peak_bytes("sched-zb-v", {p, 2, 3 * p}, kForward, kWeight);
+    for (int i = 1; i <= p; ++i) {
+      SCOPED_TRACE(text("p = {}, worker {}", p, i));
+      const auto at = static_cast<std::size_t>(i - 1);
+      EXPECT_EQ(h1[at], (p - i + 1) * kForward + (i - 1) * kWeight);
+      EXPECT_EQ(h2[at], (2 * p - 2 * i + 1) * kForward + (2 * i - 2) * kWeight);
+      EXPECT_EQ(plain[at], (p - i + 1) * kForward);
+      EXPECT_LE(vee[at], 2 * p * kForward); // p of both chunks
+    }
+  }
+}
+
+TEST(Simulate, NamesTheFirstActionThatExceedsTheCap) {
+  const PipelineShape shape{2, 1, 3};
+  const std::vector<Program> programs =
+      lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"}), shape);
+  Costs costs{std::vector<PassTimes>(2, {1, 1, 1}), 0, std::vector<PassBytes>(2, {10, -6, -4}), 20};
+  EXPECT_FALSE(simulate(programs, costs).over_cap);
+  costs.cap_bytes = 19;
+  const Simulation told = simulate(programs, costs);
+  ASSERT_TRUE(told.over_cap);
+  EXPECT_EQ(told.over_cap->rank, 0);
+  EXPECT_STREQ(programs[0].label(told.over_cap->action), "0F1");
+  EXPECT_THAT(told.peak_bytes, ElementsAre(20, 10));
+}
+
+TEST(Simulate, AsksForTheTimesOfEveryStage) {
+  const PipelineShape shape{2, 1, 1};
+  const std::vector<Program> programs = lower(schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1B0"}), shape);
+  EXPECT_THROW(simulate(programs, {{{1, 1, 1}}}), Error);
+  EXPECT_THROW(simulate(programs, {{{1, 1, 1}, {1, 1, 1}}, 0, {{1, 0, -1}}}), Error);
+}
+
+TEST(Simulate, ForwardsAlone) {
+  const PipelineShape shape{3, 1, 4};
+  const std::vector<Program> programs = lower_forward_only(test::LoadedScheduler("sched-1f1b")->rows(shape), shape);
+  const Simulation told = simulate(programs, {std::vector<PassTimes>(3, {2, 9, 9}), 0});
+  EXPECT_EQ(told.makespan_ms, 12);
+  EXPECT_EQ(told.work_ms, 8);
+}
+
+} // namespace
