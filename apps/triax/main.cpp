@@ -1,5 +1,7 @@
 // The command line: parses, runs one verb, prints an error once, returns the exit status.
 #include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -75,10 +77,11 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
 
 /// A result that could not be written is no result. A reader that went away (`| head`) is not worth a word.
 int finish(int status) {
-  errno = 0;
   std::cout.flush();
   if (std::cout) return status;
-  if (errno == EPIPE) return 128 + SIGPIPE;
+  // Who wrote first may have been std::cerr, which flushes this one: so errno does not tell.
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return 128 + SIGPIPE;
   std::cerr << "standard output could not be written\n";
   return kFailed;
 }
@@ -102,6 +105,7 @@ int main(int argc, char** argv) {
   keep_standard_streams();
   // A peer or a reader that goes away is an error of the write, not the end of the process.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGCHLD, SIG_DFL); // a parent's "ignore" would hide how ranks end
   std::signal(SIGXFSZ, SIG_IGN); // so is a file that grows beyond its limit (ulimit -f)
   CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};
   program.set_version_flag("--version", "triax " TRIAX_VERSION);
@@ -110,6 +114,7 @@ int main(int argc, char** argv) {
   add_train(program, status);
   add_check(program, status);
   add_schedule(program, status);
+  add_simulate(program, status);
   add_plugins(program, status);
   add_data(program, status);
   const bool as_json = wants_json(argc, argv);

@@ -1,4 +1,4 @@
-// What `triax schedule` is asked about: a scheduler and a shape, from a run's TOML or from flags.
+// What `triax schedule` and `triax simulate` are asked about: a scheduler and a shape, from a run's TOML or from flags.
 //
 // Threads: one. Ownership: values. Blocking: reads files, loads the plugin. Errors: what the user wrote wrong becomes a
 // refusal, never an exception.

@@ -74,12 +74,23 @@ int train_ranks(const TrainArguments& arguments, const config::RunConfig& run, c
 }
 
 int train_run(const TrainArguments& arguments) {
-  if (const auto environment = launch::find_environment([](const char* name) { return std::getenv(name); }))
-    return train_launched(arguments, *environment);
+  std::optional<launch::Environment> environment;
+  try {
+    environment = launch::find_environment([](const char* name) { return std::getenv(name); });
+  } catch (const Error& error) {
+    print_problem(error.what());
+    return kRefused;
+  }
+  if (environment) return train_launched(arguments, *environment);
   const config::Loaded loaded = config::load(arguments.file, arguments.overrides);
   print_refusals(loaded.refusals);
   if (!loaded.run) return kRefused;
   const train::Placement placement = train::place_here(*loaded.run);
+  std::error_code none;
+  if (!placement.ranks_are_threads && !std::filesystem::is_regular_file(arguments.file, none)) {
+    print_problem(text("{}: every rank reads the run for itself, so it has to be a file", arguments.file));
+    return kRefused;
+  }
   const train::Preflight checked = ask(*loaded.run, placement);
   print_refusals(refusals(loaded, checked));
   if (!checked.refusals.empty()) return kRefused;

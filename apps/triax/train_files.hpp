@@ -1,7 +1,7 @@
 // What a run writes into, and what is asked before it starts: shared by the ways in which `triax train` runs.
 //
-// Threads: one. Ownership: Files owns what it opened. Blocking: files; asking computes. Errors: Error naming the file
-// that cannot be written.
+// Threads: one. Ownership: RunFiles owns what it opened. Blocking: files; asking computes. Errors: Error naming the
+// file that cannot be written.
 #pragma once
 
 #include <memory>

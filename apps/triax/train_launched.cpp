@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <iostream>
+#include <map>
 #include <optional>
 
 #include "launch/child.hpp"
@@ -34,24 +34,69 @@ class LaunchedRank {
     if (loaded_.run && speaks()) check();
     // Before the first thread, so that all of them leave the signals alone.
     train::StopSignals signals(quiet_, ours_ ? train::StopSignals::From::launcher : train::StopSignals::From::user);
+    signals.end_at_once(!ours_);
     std::optional<launch::Job> job;
     try {
-      job.emplace(launch::job_request(environment_, loaded_.run ? &*loaded_.run : nullptr), signals);
-    } catch (const Error& error) {
+      job.emplace(launch::JobRequest{environment_, loaded_.launch, stall_timeout_s()}, signals);
+    } catch (const Error& error) { // nobody can come
       print_problem(refused_.empty() ? rank_text() + error.what() : refused_);
       return kRefused;
     }
-    if (!job->ready(refused_)) return told_refusal(*job);
-    return train(*job, signals);
+    return run(*job, signals);
   }
 
  private:
+  int run(launch::Job& job, train::StopSignals& signals) {
+    try {
+      job.enter();
+      if (const std::optional<std::string> refusal = job.refusal({refused_, keys()})) {
+        if (!refusal->empty()) print_problem(*refusal);
+        job.leave();
+        return kRefused;
+      }
+      return train(job, signals);
+    } catch (const Error& error) {
+      return fail(job, error);
+    }
+  }
+
+  /// Of a rank that waits for others or opens its files; what goes wrong in training is told there.
+  int fail(launch::Job& job, const Error& error) {
+    control::AbortFlag& flag = job.abort();
+    const bool first = flag.raise(environment_.rank, error.what()) || flag.rank() < 0;
+    if (!refused_.empty()) {
+      print_problem(refused_);
+    } else if (first) { // else another rank tells why
+      print_problem(rank_text() + error.what());
+    }
+    try {
+      job.leave();
+    } catch (const Error&) { // nobody is there to be told
+      return refused_.empty() ? kFailed : kRefused;
+    }
+    return refused_.empty() ? kFailed : kRefused;
+  }
+
   /// Rank 0 of a job that others have started: our own launcher has asked before it started any.
   bool speaks() const { return environment_.rank == 0 && !ours_; }
-  std::string rank_text() const { return text("rank {}: ", environment_.rank); }
+  /// Our launcher puts it in front of what its ranks write.
+  std::string rank_text() const { return ours_ ? std::string() : text("rank {}: ", environment_.rank); }
+  double stall_timeout_s() const { return loaded_.run ? loaded_.run->train.stall_timeout_s : 600; }
 
   void refuse(const std::vector<config::Refusal>& refusals) {
     for (const config::Refusal& refusal : refusals) refused_ += (refused_.empty() ? "" : "\n") + refusal.text;
+  }
+
+  /// What must be the same on all ranks: not where files are.
+  std::map<std::string, std::string> keys() const {
+    std::map<std::string, std::string> out;
+    if (!loaded_.run) return out;
+    for (const config::ResolvedValue& value : loaded_.values) {
+      const std::string table = value.key.substr(0, value.key.find('.'));
+      if (table != "run" && table != "data" && table != "log" && table != "plugins" && table != "launch")
+        out[value.key] = value.value;
+    }
+    return out;
   }
 
   void check() {
@@ -65,13 +110,7 @@ class LaunchedRank {
     }
   }
 
-  int told_refusal(launch::Job& job) {
-    if (speaks() || (!refused_.empty() && !job.rank_0_refused(refused_))) print_problem(refused_);
-    job.leave();
-    return kRefused;
-  }
-
-  int train(launch::Job& job, const train::StopSignals& signals) {
+  int train(launch::Job& job, train::StopSignals& signals) {
     const config::RunConfig& run = *loaded_.run;
     const auto log = make_log(run);
     if (speaks()) log->info("{}", start_line(run, checked_, placement_));

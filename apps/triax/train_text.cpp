@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 
 std::string shown(const fs::path& path) {
   std::error_code none;
-  const fs::path relative = fs::proximate(path, none);
+  const fs::path here = fs::current_path(none); // which may have been removed
+  const fs::path relative = none ? path : fs::proximate(path, here, none);
   return none || relative.native().size() > path.native().size() ? path.string() : relative.string();
 }
 

@@ -1,6 +1,6 @@
 // What `triax train` says of a run: its first line, its result, and what to try next.
 //
-// Threads: one. Ownership: values. Blocking: looks at paths.
+// Threads: one. Ownership: values. Blocking: looks at paths. Errors: none.
 #pragma once
 
 #include <string>

@@ -15,6 +15,7 @@ enum Status : int { kDone = 0, kFailed = 1, kRefused = 2 };
 void add_train(CLI::App& program, int& status);
 void add_check(CLI::App& program, int& status);
 void add_schedule(CLI::App& program, int& status);
+void add_simulate(CLI::App& program, int& status);
 void add_plugins(CLI::App& program, int& status);
 void add_data(CLI::App& program, int& status);
 

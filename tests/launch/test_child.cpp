@@ -71,7 +71,7 @@ TEST(Child, ItsOutputComesInWholeLines) {
   Child child = child_that("talk");
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_THAT(run(child), ElementsAre("child: a value=with signs", "child: on stderr", "child: input ends: 1",
-                                      "child: signals blocked: 0", "no newline"));
+                                      "child: signals blocked: 1", "no newline"));
   EXPECT_EQ(how_it_ended(child.status()), "ended with status 7");
 }
 

@@ -33,7 +33,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
   EXPECT_EQ(to_text(lost()),
             "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost after step 117: killed by signal 9 "
             "(Killed)\n"
-            "  it was last heard of in: step 118, 1F3\n"
+            "  its last place: step 118, 1F3\n"
             "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
             "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
             "  rank 3: it never came\n"
@@ -47,7 +47,7 @@ TEST(FailureReport, TheErrorOfARankThatGaveUpStandsInItsLog) {
   facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
               HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) gave up before the end "
-                        "of step 1\n  it was last heard of in: it was starting\n"));
+                        "of step 1\n  its last place: it was starting\n"));
 }
 
 TEST(FailureReport, OfManyRanksTheFirstAreShown) {

@@ -179,7 +179,7 @@ TEST_F(TrainProcesses, ARankThatIsKilledIsNamedAndNobodyStays) {
     const std::string told = job.err();
     EXPECT_THAT(told, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
     EXPECT_THAT(told, HasSubstr(", pid " + std::to_string(ranks[victim]) + ") was lost after step "));
-    EXPECT_THAT(told, HasSubstr(": killed by signal 9 (Killed)\n  it was last heard of in: "));
+    EXPECT_THAT(told, HasSubstr(": killed by signal 9 (Killed)\n  its last place: "));
     EXPECT_THAT(told, HasSubstr("\n  rank 1: step "));
     EXPECT_THAT(told, HasSubstr(" through comm-ucx\n"));
     EXPECT_THAT(told, HasSubstr("\n  all ranks stopped after "));
@@ -195,6 +195,15 @@ TEST_F(TrainProcesses, GoWithTheirLauncher) {
   ASSERT_EQ(ranks.size(), 4u) << job.err();
   ::kill(job.pid(), SIGKILL);
   EXPECT_EQ(job.wait(), 128 + SIGKILL);
+  for (const pid_t rank : ranks)
+    while (alive(rank)) ::usleep(5000);
+}
+
+TEST_F(TrainProcesses, EndWithTheTerminal) {
+  Running job = start_for_ever();
+  const std::vector<pid_t> ranks = job.ranks();
+  ::kill(job.pid(), SIGHUP);
+  EXPECT_EQ(job.wait(), 128 + SIGHUP);
   for (const pid_t rank : ranks)
     while (alive(rank)) ::usleep(5000);
 }
@@ -229,6 +238,38 @@ TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
   ::kill(job.pid(), SIGINT);
   EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
   EXPECT_THAT(job.err(), HasSubstr("stopped by SIGINT after step "));
+}
+
+TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
+  for (int moment = 0; moment < 5; ++moment) {
+    Running job = start({"train.steps=1000000"});
+    ::usleep(static_cast<useconds_t>(moment) * 40'000);
+    const std::vector<pid_t> ranks = job.ranks();
+    for (const pid_t rank : ranks) ::kill(rank, SIGINT); // as a terminal does
+    ::kill(job.pid(), SIGINT);
+    EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
+    for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
+  }
+}
+
+TEST_F(TrainProcesses, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
+  {
+    Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                         "optimizer.rank=3", "optimizer.where=prepare"});
+    EXPECT_EQ(job.wait(), 1);
+    const std::string told = job.err();
+    EXPECT_THAT(told, HasSubstr("out of luck"));
+    EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck")) << told;
+    EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
+  }
+  Running job = start({"comm.transports=nonsense"});
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_THAT(job.err(), HasSubstr("transports and devices say what it may use"));
+}
+
+TEST_F(TrainProcesses, ARunThatIsNoFileIsRefused) {
+  Running job(work_.path(), "triax", {"train", "/dev/stdin"});
+  EXPECT_EQ(job.wait(), 2);
 }
 
 TEST_F(TrainProcesses, TheErrorOfARankIsToldOnce) {
@@ -307,6 +348,31 @@ TEST_F(TrainProcesses, WhatIsRefusedIsPrintedOnceAndNoRankStarts) {
   EXPECT_THAT(ranks[0].err(), HasSubstr("model.heads = 3 (--set)"));
   for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks[rank].err(), "") << rank;
   EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl"));
+}
+
+TEST_F(TrainProcesses, ARankWithAnotherRunIsRefused) {
+  const int port = free_port();
+  std::vector<Running> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<std::string> sets = {"run.dir=folder-" + std::to_string(rank)}; // folders may differ
+    if (rank == 2) sets.emplace_back("optimizer.lr=0.5");
+    ranks.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
+  }
+  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  EXPECT_EQ(ranks[2].err(),
+            "rank 2 has another run than rank 0:\n  optimizer.lr = 0.5, on rank 0 0.01\n"
+            "  start all ranks with the same TOML and the same --set\n");
+  for (const std::size_t other : {0, 1, 3}) EXPECT_EQ(ranks[other].err(), "") << other;
+}
+
+TEST_F(TrainProcesses, ARankThatCannotOpenItsLogTellsAndEndsTheJob) {
+  std::filesystem::create_directories(work_ / "run/rank-2.log");
+  const int port = free_port();
+  std::vector<Running> ranks;
+  for (int rank = 0; rank < 4; ++rank)
+    ranks.push_back(start({}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
+  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
+  EXPECT_THAT(ranks[2].err(), HasSubstr("rank-2.log: the log cannot be opened"));
 }
 
 TEST_F(TrainProcesses, AnotherNumberOfRanksThanTheLayoutsIsRefused) {

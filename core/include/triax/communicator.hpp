@@ -26,7 +26,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kCommunicatorInterface = 1;
+inline constexpr std::uint32_t kCommunicatorInterface = 2;
 
 /// The control plane's key-value store, as communicators see it. Values are bytes.
 class TRIAX_API Store {

@@ -139,7 +139,7 @@ class TRIAX_API Stream {
   /// Moves the host queue on; true if anything moved. The pump calls it.
   virtual bool advance() noexcept = 0;
   /// For operations that run inside the call: pumps until everything before has finished. Throws Error if an event
-  /// waited for has failed, or on the rank's interrupt.
+  /// waited for has failed, on the rank's interrupt, and after the device's patience.
   virtual void ready() = 0;
   /// Bracket the work of one action, for trace and hang report. Labels must live for ever (they are the program's).
   virtual void begin(ActionId action, const char* label) noexcept = 0;
@@ -230,8 +230,13 @@ class TRIAX_API Device {
 
   Interrupt& interrupt() noexcept { return interrupt_; }
 
+  /// How long waits that are given no deadline (Stream::ready) may last, in seconds; for ever where nobody says.
+  void set_patience(double seconds) noexcept { patience_s_ = seconds; }
+  double patience() const noexcept { return patience_s_; }
+
  private:
   Interrupt interrupt_;
+  double patience_s_ = 1e9;
 };
 
 /// The host as a device. Streams run host tasks when pumped; operations run in their caller.

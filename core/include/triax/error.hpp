@@ -44,6 +44,7 @@ class Support {
   static Support no(std::string_view pattern, const Args&... arguments) {
     Support support;
     support.reason_ = text(pattern, arguments...);
+    if (support.reason_.empty()) support.reason_ = "refused, without a reason"; // an empty one would read as yes
     return support;
   }
 

@@ -11,6 +11,7 @@ namespace {
 constexpr double kMany = std::numeric_limits<double>::infinity();
 constexpr double kMaxSize = 65536;     // of one axis
 constexpr double kMaxBatch = 16777216; // products with sizes of axes stay far inside 64 bits
+constexpr double kMaxSeconds = 1e8;    // three years; clocks count nanoseconds
 constexpr double kMaxVocab = 2147483647;
 
 constexpr CoreKey kRun[] = {
@@ -53,7 +54,7 @@ constexpr CoreKey kTrain[] = {
     {option_int("seed", "1", 0, kMany, "of initial weights, dropout and the order of samples")},
     {option_float("clip_grad", "1.0", 0, kMany, "largest norm of the whole gradient; 0: no clipping")},
     {option_string("precision", "fp32", "fp32|fp64", "type of weights, activations and gradients")},
-    {option_float("stall_timeout_s", "600", 1, kMany, "seconds without progress before the run is stopped")},
+    {option_float("stall_timeout_s", "600", 1, kMaxSeconds, "seconds without progress before the run is stopped")},
 };
 
 constexpr CoreKey kData[] = {
@@ -78,7 +79,7 @@ constexpr CoreKey kLaunch[] = {
                    "or what a launcher named")},
     {option_int("port", "0", 0, 65535,
                 "where the job's server listens; 0: one that is free, or what a launcher named")},
-    {option_float("start_timeout_s", "300", 1, kMany, "seconds until all ranks must have come")},
+    {option_float("start_timeout_s", "300", 1, kMaxSeconds, "seconds until all ranks must have come")},
     {option_path("token_file", "", "file with the job's secret, in place of TRIAX_JOB_TOKEN")},
 };
 

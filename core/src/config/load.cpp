@@ -21,6 +21,16 @@ std::map<std::string, PluginChoice> plugins_by_axis(const std::map<std::string, 
   return out;
 }
 
+/// Those that have a value; the others have been refused.
+LaunchKeys launch_keys(const Values& values) {
+  LaunchKeys out;
+  if (const auto* interface = values.find<std::string>("launch.interface")) out.interface = *interface;
+  if (const auto* port = values.find<Int>("launch.port")) out.port = static_cast<int>(*port);
+  if (const auto* timeout = values.find<double>("launch.start_timeout_s")) out.start_timeout_s = *timeout;
+  if (const auto* file = values.find<Path>("launch.token_file")) out.token_file = *file;
+  return out;
+}
+
 RunConfig run_config(const Path& file, Resolved& resolved) {
   const Values& values = resolved.values;
   const auto integer = [&](const char* key) { return values.get<Int>(key); };
@@ -50,8 +60,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.vocab = integer("model.vocab");
   run.eval = {integer("eval.every"), integer("eval.batches")};
   run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level")};
-  run.launch = {values.get<std::string>("launch.interface"), size("launch.port"), number("launch.start_timeout_s"),
-                values.get<Path>("launch.token_file")};
+  run.launch = launch_keys(values);
   return run;
 }
 
@@ -66,6 +75,7 @@ Loaded load(const Path& file, const std::vector<Override>& overrides, std::optio
     derive(resolved.values, file, world, refusals);
     check_together(resolved.values, refusals);
     out.values = resolved.values.list();
+    out.launch = launch_keys(resolved.values);
     out.dropped = std::move(layers.dropped);
     if (refusals.empty()) out.run = run_config(file, resolved);
   }

@@ -37,6 +37,7 @@ struct Loaded {
   std::vector<ResolvedValue> values;
   std::vector<std::string> dropped; // keys of an earlier layer that a swapped plugin made void, with where they stood
   std::vector<Refusal> refusals;
+  LaunchKeys launch; // also of a run that was refused, so that its ranks can agree on that: what could be read
 };
 
 /// `world`: the number of ranks, where a launcher has decided it; without one it is what the layout asks for.

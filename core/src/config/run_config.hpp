@@ -25,6 +25,14 @@ struct PluginChoice {
   Options options;
 };
 
+/// [launch]
+struct LaunchKeys {
+  std::string interface; // empty: loopback, or what a launcher named
+  int port = 0;          // 0: free, or what a launcher named
+  double start_timeout_s = 300;
+  std::filesystem::path token_file; // may be empty
+};
+
 struct RunConfig {
   std::filesystem::path file;   // the TOML
   std::filesystem::path folder; // [run] dir, absolute
@@ -66,12 +74,7 @@ struct RunConfig {
     std::int64_t every = 1;
     std::string level = "info";
   } log;
-  struct {
-    std::string interface; // empty: loopback, or what a launcher named
-    int port = 0;          // 0: free, or what a launcher named
-    double start_timeout_s = 300;
-    std::filesystem::path token_file; // may be empty
-  } launch;
+  LaunchKeys launch;
 
   /// m = B / (d*b)
   std::int64_t microbatches() const { return batch.global / (parallel.data * batch.micro); }

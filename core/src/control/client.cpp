@@ -75,9 +75,13 @@ std::string Client::get(std::string_view key, Deadline deadline) {
 }
 
 std::int64_t Client::add(std::string_view key, std::int64_t amount) {
+  return add(key, amount, impl_->soon());
+}
+
+std::int64_t Client::add(std::string_view key, std::int64_t amount, Deadline deadline) {
   Message request = make(Kind::add, key);
   request.number = amount;
-  return impl_->serving.call(std::move(request), impl_->soon(), text("store, counting \"{}\"", key)).number;
+  return impl_->serving.call(std::move(request), deadline, text("store, counting \"{}\"", key)).number;
 }
 
 void Client::barrier(std::string_view name, Deadline deadline) {
@@ -88,9 +92,7 @@ void Client::barrier(std::string_view name, Deadline deadline) {
 }
 
 void Client::tell(std::string_view topic, std::string_view text) {
-  Message line = make(Kind::tell, topic, text);
-  if (impl_->serving.aborted()) return impl_->serving.post(std::move(line));
-  impl_->serving.call(std::move(line), impl_->soon(), "control, telling the server");
+  impl_->serving.post(make(Kind::tell, topic, text));
 }
 
 void Client::leave() {

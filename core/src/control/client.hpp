@@ -3,7 +3,7 @@
 //
 // Threads: any; one thread of its own reads, beats four times a second and calls the functions of ClientRequest.
 // Ownership: owns its socket; the flag must outlive it. Blocking: the constructor, get() and barrier(), until their
-// deadlines; set(), add() and tell() until the server has answered, which they give silence_s. Errors: Error; after an
+// deadlines; set() and add() until the server has answered, which they give silence_s. Errors: Error; after an
 // abort every call that waits throws its reason.
 //
 // Both ways: the flag raised here by this rank goes to the server with its error, and from there to all; a failure that
@@ -49,11 +49,12 @@ class Client final : public Store, public AbortFlag::Listener {
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
+  std::int64_t add(std::string_view key, std::int64_t amount, Deadline deadline);
   /// Until all ranks of the job are in the barrier of that name. Throws Error naming those that are missing.
   void barrier(std::string_view name, Deadline deadline);
 
-  /// A line for the process that runs the server; it arrives before this rank's leave(). After an abort it does not
-  /// wait, and leave() sees it off.
+  /// A line for the process that runs the server. Does not wait; it arrives before what this rank asks later, and
+  /// leave() sees it off.
   void tell(std::string_view topic, std::string_view text);
   /// From here on the end of this connection is no loss. Whatever was told has arrived: throws Error where the server
   /// has not said so within silence_s, after an abort within grace_s.

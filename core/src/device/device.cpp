@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "device/late.hpp"
 #include "triax/error.hpp"
 
 namespace triax {
@@ -33,6 +34,11 @@ Deadline deadline_in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+void throw_late(const std::string& place) {
+  throw Error("not finished at its deadline", place,
+              "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
+}
+
 Stream::~Stream() = default;
 ProgressSource::~ProgressSource() = default;
 Device::~Device() = default;
@@ -48,10 +54,7 @@ void Device::wait(const Work& work, Deadline deadline) {
     if (interrupt_.raised()) throw Error(interrupt_.reason(), place_of(work.action));
     if (fired) return;
     if (progress()) continue;
-    if (Clock::now() >= deadline) {
-      throw Error("not finished at its deadline", place_of(work.action),
-                  "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
-    }
+    if (Clock::now() >= deadline) throw_late(place_of(work.action));
     sched_yield();
   }
 }

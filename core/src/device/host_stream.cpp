@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "device/late.hpp"
 #include "triax/error.hpp"
 
 namespace triax::device {
@@ -87,10 +88,15 @@ bool HostStream::advance() noexcept {
 }
 
 void HostStream::ready() {
-  while (true) {
+  device_.interrupt().check();
+  if (count_ == 0) return;
+  const Deadline deadline = deadline_in(device_.patience());
+  while (count_ > 0) {
+    if (!device_.progress()) {
+      if (Clock::now() >= deadline) throw_late("stream " + name_);
+      sched_yield();
+    }
     device_.interrupt().check();
-    if (count_ == 0) return;
-    if (!device_.progress()) sched_yield();
   }
 }
 

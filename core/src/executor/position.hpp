@@ -1,7 +1,7 @@
 // Where a walk is, for another thread to read: the heartbeat, the report of a failure.
 //
-// Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. Blocking: never. What is
-// read together need not have been written together; an action's number may be one of another program.
+// Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. Blocking: never. Errors:
+// none. What is read together need not have been written together; an action's number may be one of another program.
 #pragma once
 
 #include <atomic>

@@ -21,6 +21,8 @@ namespace triax::launch {
 namespace {
 
 constexpr std::size_t kLongestLine = 65536;
+constexpr int kMoments = 2000; // of waiting for the end of a process that was killed: two seconds
+constexpr useconds_t kMomentUs = 1000;
 
 /// Those of this process, but for the names that are given.
 std::vector<std::string> merged(const std::vector<Variable>& variables) {
@@ -42,7 +44,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// What posix_spawn is told: no input, output into the pipe, no signal blocked.
+/// What posix_spawn is told: no input, output into the pipe, SIGINT and SIGTERM blocked.
 class SpawnPlan {
  public:
   explicit SpawnPlan(int output) {
@@ -51,9 +53,11 @@ class SpawnPlan {
     posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
     posix_spawnattr_init(&attributes_);
-    sigset_t none;
-    sigemptyset(&none);
-    posix_spawnattr_setsigmask(&attributes_, &none);
+    sigset_t stops; // wait until somebody asks for them (train/stop_signals)
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    posix_spawnattr_setsigmask(&attributes_, &stops);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }
   ~SpawnPlan() {
@@ -103,33 +107,36 @@ Child::Child(Child&& other) noexcept
       partial_(std::move(other.partial_)) {}
 
 Child::~Child() {
-  if (pid_ > 0 && !ended_) {
-    kill();
-    while (waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
-    }
-  }
+  // One that hangs in the kernel is left to it.
+  if (pid_ > 0 && !ended()) kill();
+  for (int moment = 0; pid_ > 0 && moment < kMoments && !ended(); ++moment) usleep(kMomentUs);
   if (output_ >= 0) close(output_);
 }
 
 std::vector<std::string> Child::lines() {
   std::array<char, 4096> buffer{};
   ssize_t count = 0;
-  while (output_ >= 0 && (count = read(output_, buffer.data(), buffer.size())) > 0)
+  std::size_t room = kLongestLine; // of one call: a rank that writes without end must not keep its launcher
+  while (output_ >= 0 && room >= buffer.size() && (count = read(output_, buffer.data(), buffer.size())) > 0) {
     partial_.append(buffer.data(), static_cast<std::size_t>(count));
-  // What a rank has started may keep the pipe open longer than the rank lives.
-  const bool all = output_ >= 0 && (count == 0 || ended_);
-  std::vector<std::string> out;
-  for (std::size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n')) {
-    out.push_back(partial_.substr(0, end));
-    partial_.erase(0, end + 1);
+    room -= static_cast<std::size_t>(count);
   }
+  // What a rank has started may keep the pipe open longer than the rank lives.
+  const bool all = output_ >= 0 && count <= 0 && (count == 0 || ended_);
+  std::vector<std::string> out;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; (end = partial_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    out.push_back(partial_.substr(begin, end - begin));
+  partial_.erase(0, begin);
   if (!partial_.empty() && (all || partial_.size() > kLongestLine)) out.push_back(std::exchange(partial_, {}));
   if (all) close(std::exchange(output_, -1));
   return out;
 }
 
 bool Child::ended() noexcept {
-  if (!ended_ && waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
+  if (ended_) return true;
+  const pid_t found = waitpid(pid_, &status_, WNOHANG);
+  ended_ = found == pid_ || (found < 0 && errno == ECHILD); // reaped by somebody else: its status is lost
   return ended_;
 }
 

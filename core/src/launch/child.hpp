@@ -3,8 +3,8 @@
 //
 // Threads: one, which should live as long as the child: the kernel ends the child with the thread that made it
 // (end_with_parent). Ownership: owns the process and the pipe; a child still running at the end is killed. Blocking:
-// only the destructor, for the end of a process that was killed. Errors: the constructor throws Error if the system
-// does not give a process or a pipe.
+// only the destructor, a moment for the end of a process that was killed. Errors: the constructor throws Error if the
+// system does not give a process or a pipe.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ struct Variable {
 class Child {
  public:
   /// `arguments` go after the program's name; `variables` go over those of this process. The child's input is empty;
-  /// it starts with no signal blocked.
+  /// it starts with SIGINT and SIGTERM blocked, and no other signal.
   Child(const std::vector<std::string>& arguments, const std::vector<Variable>& variables);
   ~Child();
   Child(Child&& other) noexcept;

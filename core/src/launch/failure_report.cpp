@@ -30,9 +30,10 @@ std::string who(const FailureFacts& facts, int rank) {
 }
 
 /// Where a rank stood when it was last heard of.
-std::string where(const RankStatus& status) {
+std::string where(const FailureFacts& facts, int rank) {
+  const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
   if (status.state == RankStatus::State::missing) return "it never came";
-  std::string out = status.place.empty() ? std::string("it was starting") : status.place;
+  std::string out = !status.place.empty() ? status.place : facts.last_step > 0 ? "unknown" : "it was starting";
   if (status.state == RankStatus::State::here && status.silent_s > kBeatsLate)
     out += text("; not heard of for {} s: its process is stopped, or its host is gone",
                 report::decimals_text(status.silent_s, 1));
@@ -46,12 +47,12 @@ std::string to_text(const FailureFacts& facts) {
   std::string out = who(facts, failure.rank) + (failure.lost ? " was lost" : " gave up");
   out += facts.last_step > 0 ? text(" after step {}", facts.last_step) : std::string(" before the end of step 1");
   if (failure.lost) out += ": " + failure.why;
-  out += "\n  it was last heard of in: " + where(facts.ranks.at(static_cast<std::size_t>(failure.rank)));
+  out += "\n  its last place: " + where(facts, failure.rank);
   int shown = 0, hidden = 0;
   for (int rank = 0; rank < facts.layout.world(); ++rank) {
     if (rank == failure.rank) continue;
     if (shown++ < kShown) {
-      out += text("\n  rank {}: {}", rank, where(facts.ranks[static_cast<std::size_t>(rank)]));
+      out += text("\n  rank {}: {}", rank, where(facts, rank));
     } else {
       ++hidden;
     }

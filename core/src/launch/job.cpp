@@ -11,93 +11,142 @@ namespace triax::launch {
 namespace {
 
 constexpr const char* kRefusals = "launch/refusals"; // those of rank 0
+constexpr const char* kKeys = "launch/keys";         // those of rank 0
 constexpr const char* kRefused = "launch/refused";   // how many ranks refuse
 constexpr const char* kFailures = "launch/failures"; // how many ranks have failed
+constexpr double kPatience = 10;                     // seconds more than rank 0's, so that it is rank 0 that gives up
 constexpr auto kGrace = std::chrono::seconds(5);     // for other ranks to end, after a failure or a refusal
 constexpr auto kVerdict = std::chrono::seconds(1);   // for who failed first to say so
 constexpr auto kMoment = std::chrono::milliseconds(20);
 
-control::JobToken token_for(const config::RunConfig* run) {
+control::JobToken token_for(const config::LaunchKeys& launch) {
   if (const char* secret = std::getenv("TRIAX_JOB_TOKEN"); secret && *secret) return control::JobToken(secret);
-  if (run && !run->launch.token_file.empty()) return control::JobToken::from_file(run->launch.token_file);
-  return {};
+  return launch.token_file.empty() ? control::JobToken() : control::JobToken::from_file(launch.token_file);
+}
+
+/// "key=value" lines; neither holds a line break.
+std::string to_lines(const std::map<std::string, std::string>& keys) {
+  std::string out;
+  for (const auto& [key, value] : keys) out += key + "=" + value + "\n";
+  return out;
+}
+
+std::map<std::string, std::string> from_lines(const std::string& lines) {
+  std::map<std::string, std::string> out;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin), equals = lines.find('=', begin);
+    out[lines.substr(begin, equals - begin)] = lines.substr(equals + 1, end - equals - 1);
+    begin = end + 1;
+  }
+  return out;
 }
 
 } // namespace
 
-JobRequest job_request(const Environment& environment, const config::RunConfig* run) {
-  JobRequest out{environment, {}, 0, 300, 600, token_for(run)};
-  if (!run) return out;
-  out.interface = run->launch.interface;
-  out.port = run->launch.port;
-  out.start_timeout_s = run->launch.start_timeout_s;
-  out.stall_timeout_s = run->train.stall_timeout_s;
-  return out;
+Job::Job(const JobRequest& request, train::StopSignals& signals)
+    : request_(request), token_(token_for(request.launch)), signals_(signals) {
+  const Environment& environment = request_.environment;
+  if (!environment.serves || environment.rank != 0) return;
+  const int port = request_.launch.port != 0 ? request_.launch.port : environment.server.port;
+  const std::string interface = request_.launch.interface.empty() ? environment.server.host : request_.launch.interface;
+  server_ = std::make_unique<control::Server>(
+      control::ServerRequest{interface, port, environment.world, token_, request_.stall_timeout_s});
 }
 
-Job::Job(const JobRequest& request, train::StopSignals& signals) : request_(request), signals_(signals) {
-  const Environment& environment = request.environment;
-  control::Address address = environment.server;
-  if (environment.serves && request.port != 0) address.port = request.port;
-  if (environment.serves && environment.rank == 0) {
-    const std::string interface = request.interface.empty() ? address.host : request.interface;
-    server_ = std::make_unique<control::Server>(
-        control::ServerRequest{interface, address.port, environment.world, request.token, request.stall_timeout_s});
-    server_->start();
-    address = server_->address();
-  }
+Job::~Job() = default;
+
+void Job::enter() {
+  const Environment& environment = request_.environment;
   control::ClientRequest client;
-  client.server = address;
-  client.token = request.token;
+  client.server = environment.server;
+  if (environment.serves && request_.launch.port != 0) client.server.port = request_.launch.port;
+  if (server_) {
+    server_->start();
+    client.server = server_->address();
+  }
+  client.token = token_;
   client.rank = environment.rank;
   client.world = environment.world;
-  client.start_timeout_s = request.start_timeout_s;
-  client.silence_s = request.stall_timeout_s;
+  client.start_timeout_s = request_.launch.start_timeout_s;
+  client.silence_s = request_.stall_timeout_s;
   client.place = [this] { return place(); };
   client.on_stop = [this](int signal) { signals_.ask(signal); };
   client_ = std::make_unique<control::Client>(client, abort_);
 }
 
-Job::~Job() = default;
-
-bool Job::ready(const std::string& refused) {
-  if (request_.environment.rank == 0) client_->set(kRefusals, refused);
-  if (!refused.empty()) client_->add(kRefused, 1);
-  try {
-    client_->barrier("launch/start", deadline_in(request_.start_timeout_s));
-  } catch (const Error& error) {
-    throw Error(error.message(), error.where(), "launch.start_timeout_s is how long ranks may take to come");
+std::optional<std::string> Job::refusal(const Candidate& candidate) {
+  const bool is_rank_0 = request_.environment.rank == 0;
+  if (is_rank_0) {
+    client_->set(kRefusals, candidate.refused);
+    client_->set(kKeys, to_lines(candidate.keys));
   }
-  return client_->add(kRefused, 0) == 0;
+  std::string refused = candidate.refused;
+  if (refused.empty() && !is_rank_0) refused = difference(candidate);
+  if (!refused.empty()) client_->add(kRefused, 1);
+  meet();
+  if (client_->add(kRefused, 0) == 0) return std::nullopt;
+  const std::string told = client_->get(kRefusals, deadline_in(request_.launch.start_timeout_s));
+  return is_rank_0 || refused != told ? refused : std::string();
 }
 
-bool Job::rank_0_refused(const std::string& refused) {
-  return client_->get(kRefusals, deadline_in(request_.start_timeout_s)) == refused;
+/// In what this rank's run is another than rank 0's, if that one has one.
+std::string Job::difference(const Candidate& candidate) {
+  const double timeout_s = request_.launch.start_timeout_s + kPatience;
+  const auto theirs = from_lines(client_->get(kKeys, deadline_in(timeout_s)));
+  if (theirs.empty() || theirs == candidate.keys) return {};
+  std::string out = text("rank {} has another run than rank 0:", request_.environment.rank);
+  const auto value = [](const std::map<std::string, std::string>& keys, const std::string& key) {
+    const auto found = keys.find(key);
+    return found == keys.end() ? std::string("nothing") : found->second;
+  };
+  std::map<std::string, std::string> all = theirs;
+  all.insert(candidate.keys.begin(), candidate.keys.end());
+  for (const auto& [key, any] : all)
+    if (value(candidate.keys, key) != value(theirs, key))
+      out += text("\n  {} = {}, on rank 0 {}", key, value(candidate.keys, key), value(theirs, key));
+  return out + "\n  start all ranks with the same TOML and the same --set";
+}
+
+void Job::meet() {
+  const bool is_rank_0 = request_.environment.rank == 0;
+  try {
+    client_->barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (is_rank_0 ? 0 : kPatience)));
+  } catch (const Error& error) {
+    if (abort_.raised()) throw; // why has been told
+    const Error missing(error.message(), {}, "launch.start_timeout_s is how long ranks may take to come");
+    abort_.raise(request_.environment.rank, missing.what());
+    throw missing;
+  }
 }
 
 void Job::watch(const train::Rank* rank) {
   const std::lock_guard lock(mutex_);
+  if (rank) signals_.end_at_once(false);
+  if (!rank && rank_) last_place_ = rank_->place();
   rank_ = rank;
 }
 
 std::string Job::place() const {
   const std::lock_guard lock(mutex_);
-  return rank_ ? rank_->place() : std::string();
+  return rank_ ? rank_->place() : last_place_;
 }
 
 bool Job::fails_first() {
+  bool answered = false;
   try {
-    if (client_->add(kFailures, 1) == 1) return true;
+    if (client_->add(kFailures, 1, deadline_in(std::chrono::duration<double>(kGrace).count())) == 1) return true;
+    answered = true;
   } catch (const Error&) { // it has been told already, or nobody is there to ask
-    return false;
+    answered = false;
   }
   // The first is about to tell, and should be the one that the server hears first.
   const auto began = Clock::now();
   while (!abort_.raised() && Clock::now() - began < kVerdict) std::this_thread::sleep_for(kMoment);
-  return false;
+  return !answered && !abort_.raised();
 }
 
-void Job::wait_for_others() const {
+void Job::leave() {
+  client_->leave();
   if (!server_) return;
   const auto began = Clock::now();
   const auto somebody_is_here = [this] {
@@ -106,11 +155,6 @@ void Job::wait_for_others() const {
                        [](const auto& rank) { return rank.state == control::RankStatus::State::here; });
   };
   while (somebody_is_here() && Clock::now() - began < kGrace) std::this_thread::sleep_for(kMoment);
-}
-
-void Job::leave() {
-  client_->leave();
-  wait_for_others();
 }
 
 void Job::finish(double timeout_s) {

@@ -2,10 +2,11 @@
 // nobody else does it, the server itself.
 //
 // Threads: the rank's main thread. Ownership: owns server and connection; borrows environment, signals and the rank
-// that it watches. Blocking: the constructor waits for the server, ready() for all ranks. Errors: Error naming what
-// cannot be listened on, reached or read, or who is missing.
+// that it watches. Blocking: enter() waits for the server, refusal() and finish() for all ranks, leave() a moment.
+// Errors: Error naming what cannot be listened on, reached or read, or who is missing.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,43 +23,42 @@ namespace triax::launch {
 
 struct JobRequest {
   const Environment& environment;
-  std::string interface; // [launch]
-  int port = 0;
-  double start_timeout_s = 300;
+  config::LaunchKeys launch;
   double stall_timeout_s = 600; // how long server and ranks may be silent
-  control::JobToken token;
 };
 
-/// As the run says; the token is that of TRIAX_JOB_TOKEN, else of launch.token_file, else none. Of a run that was
-/// refused, and so says nothing: the defaults.
-JobRequest job_request(const Environment& environment, const config::RunConfig* run);
+/// What a rank brings to the start.
+struct Candidate {
+  std::string refused;                     // what it says against the run, or nothing
+  std::map<std::string, std::string> keys; // of its run, that must be the same on all ranks
+};
 
 class Job {
  public:
+  /// In the rank that serves: listens. The token is that of TRIAX_JOB_TOKEN, else of launch.token_file, else none.
   Job(const JobRequest& request, train::StopSignals& signals);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Waits until all ranks have come, and tells whether none of them has refused to start. `refused`: what this rank
-  /// says against it, or nothing.
-  bool ready(const std::string& refused);
-  /// Whether rank 0 said the same against it. After ready().
-  bool rank_0_refused(const std::string& refused);
+  /// Goes to the server. Waits for it until launch.start_timeout_s.
+  void enter();
+  /// Waits until all ranks have come. Nothing if none of them refuses to start; else what this rank has to tell of
+  /// that, which is empty where another rank tells it. Who differs from rank 0 in a key refuses.
+  std::optional<std::string> refusal(const Candidate& candidate);
 
   Store& store() { return *client_; }
   control::AbortFlag& abort() { return abort_; }
-  /// Its place goes with the heartbeat from here on; null: no longer.
+  /// Its place goes with the heartbeat from here on; null: no longer, and its last one stays.
   void watch(const train::Rank* rank);
   void tell(std::string_view topic, std::string_view text) { client_->tell(topic, text); }
   /// Whether no rank has asked before: what a later one noticed is likely the end of the first, so it waits a moment
-  /// for the abort flag to tell of that.
+  /// for the abort flag to tell of that. Where nobody answers it is the first.
   bool fails_first();
   /// Waits until all ranks have trained to their end.
   void finish(double timeout_s);
-  /// Where this rank serves, until all others have left, or have had the time to.
-  void wait_for_others() const;
-  /// From here on the end of this process is no loss. Who serves is the last to go.
+  /// From here on the end of this process is no loss. Who serves is the last to go: it waits until all others have
+  /// left, or have had the time to.
   void leave();
 
   /// In rank 0 where it serves; else null.
@@ -66,13 +66,17 @@ class Job {
 
  private:
   std::string place() const;
+  std::string difference(const Candidate& candidate);
+  void meet();
 
   const JobRequest request_;
+  const control::JobToken token_;
   train::StopSignals& signals_;
   control::AbortFlag abort_;
   std::unique_ptr<control::Server> server_;
   mutable std::mutex mutex_; // of what follows
   const train::Rank* rank_ = nullptr;
+  std::string last_place_;
   std::unique_ptr<control::Client> client_; // goes first: its thread asks for the place
 };
 

@@ -25,12 +25,13 @@ class OneRank {
          options, [this](const train::Rank* rank) { of_.job.watch(rank); }, [this] { return of_.job.fails_first(); }});
     try {
       if (result) result = finish(*result);
-    } catch (const Error& error) { // others were lost after their last step
-      of_.log.error("{}", error.what());
+    } catch (const Error& error) {
+      // Others were lost after their last step: who serves reports that.
+      of_.log.debug("stopped: {}", error.what());
       result.reset();
     }
+    leave(!result);
     if (!result) report_failure();
-    of_.job.leave();
     return result;
   }
 
@@ -55,18 +56,24 @@ class OneRank {
     return all.together();
   }
 
+  void leave(bool failed) {
+    began_ = steady_clock::now();
+    try {
+      of_.job.leave();
+    } catch (const Error& error) { // the server has gone: nobody is left to be told
+      if (failed) of_.log.debug("{}", error.what());
+      if (!failed) of_.log.warn("{}", error.what());
+    }
+  }
+
   /// Where others have started the ranks, rank 0 tells what became of them.
   void report_failure() {
+    const control::AbortFlag& flag = of_.job.abort();
+    if (flag.raised() && flag.rank() < 0) of_.log.error("{}", flag.reason()); // the server itself is lost
     const control::Server* server = of_.job.server();
-    if (!server) {
-      if (of_.job.abort().rank() < 0) of_.log.error("{}", of_.job.abort().reason()); // the server itself is lost
-      return;
-    }
-    const auto began = steady_clock::now();
-    of_.job.wait_for_others();
-    const std::optional<control::Failure> failure = server->failure();
-    if (!failure) return; // this rank could not even tell
-    const double seconds = std::chrono::duration<double>(steady_clock::now() - began).count();
+    const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
+    if (!failure) return;
+    const double seconds = std::chrono::duration<double>(steady_clock::now() - began_).count();
     const FailureFacts facts{layout_, *failure, server->ranks(), last_step_, seconds};
     of_.log.error("{}", to_text(facts));
     write_failure(facts, of_.run.folder);
@@ -75,6 +82,7 @@ class OneRank {
   const ProcessRank& of_;
   const Layout layout_;
   std::int64_t last_step_ = 0;
+  steady_clock::time_point began_; // when this rank had stopped
 };
 
 } // namespace

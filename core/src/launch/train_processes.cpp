@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::steady_clock::duration kGrace =
     std::chrono::seconds(6); // for ranks to end by themselves, a second more than they give themselves
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
+constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
 
 class LocalProcesses {
@@ -34,8 +35,9 @@ class LocalProcesses {
   std::optional<train::LoopResult> train() {
     for (int rank = 0; rank < layout_.world(); ++rank) children_.emplace_back(training_.arguments, variables(rank));
     server_.start();
-    while (!all_ended()) pump(kPollMs);
+    while (!all_ended() && !given_up()) pump(kPollMs);
     pump(0); // what came with the last one's end
+    if (stopped_at_start_) return stopped();
     if (failed()) {
       report();
       return std::nullopt;
@@ -69,7 +71,7 @@ class LocalProcesses {
     if (const int status = child.status(); WIFSIGNALED(status)) {
       server_.fail({rank, true, how_it_ended(status)});
     } else if (WEXITSTATUS(status) != 0) {
-      server_.fail({rank, false, how_it_ended(status)}); // only if it could not tell by itself
+      server_.fail({rank, true, how_it_ended(status)}); // counts if it could not tell by itself
     }
     return true;
   }
@@ -92,8 +94,21 @@ class LocalProcesses {
   void pass_signal() {
     const int signal = training_.signals.caught();
     if (signal == 0 || signal_passed_) return;
-    server_.stop(signal);
     signal_passed_ = true;
+    stopped_at_start_ = result_.last_step() == 0; // there is no step to stop after
+    if (!stopped_at_start_) return server_.stop(signal);
+    for (Child& child : children_) child.kill();
+  }
+
+  train::LoopResult stopped() const {
+    train::LoopResult out;
+    out.signal = training_.signals.caught();
+    return out;
+  }
+
+  /// Killed processes that have not gone hang in the kernel.
+  bool given_up() const {
+    return failed_at_ && std::chrono::steady_clock::now() - *failed_at_ > kGrace + kGraceOfTheKernel;
   }
 
   bool failed() const { return server_.failure().has_value(); }
@@ -128,7 +143,7 @@ class LocalProcesses {
   control::Server server_;
   std::vector<Child> children_;
   JobResult result_;
-  bool signal_passed_ = false;
+  bool signal_passed_ = false, stopped_at_start_ = false;
   bool killed_the_lost_ = false;
   std::optional<std::chrono::steady_clock::time_point> failed_at_;
 };

@@ -12,40 +12,57 @@ std::string place(const Layout& layout, int number, const std::string& where) {
   return where.empty() ? rank : rank + ", " + where;
 }
 
-void failed(const RankTraining& training, const Error& error) {
-  const Error placed(error.message(), place(training.layout, training.number, error.where()), error.hint());
-  const bool first = !training.fails_first || training.fails_first();
-  if (training.abort.raise(training.number, error.what()) && first) {
-    training.log.error("{}", placed.what());
-  } else {
-    training.log.debug("stopped: {}", placed.what());
-  }
-}
+class OneTraining {
+ public:
+  explicit OneTraining(const RankTraining& of) : of_(of) {}
 
-train::LoopResult trained(const RankTraining& training, std::optional<train::Rank>& rank) {
-  train::RankOptions options = training.options;
-  options.abort = &training.abort;
-  rank.emplace(training.run, training.layout, training.number, training.store, training.log, options);
-  if (training.made) training.made(&*rank);
-  return train::run_loop(training.run, *rank, training.signals, training.reports);
-}
+  std::optional<train::LoopResult> train() {
+    std::optional<train::Rank> rank; // goes after its failure has been told: the others must hear of that first
+    std::optional<train::LoopResult> result;
+    try {
+      result = trained(rank);
+    } catch (const Error& error) {
+      failed(error);
+    } catch (const std::exception& error) {
+      failed(Error(error.what()));
+    } catch (...) {
+      failed(Error("an exception that is no std::exception"));
+    }
+    if (of_.made) of_.made(nullptr);
+    return result;
+  }
+
+ private:
+  train::LoopResult trained(std::optional<train::Rank>& rank) {
+    train::RankOptions options = of_.options;
+    options.abort = &of_.abort;
+    options.failing = [this](const Error& error) { failed(error); };
+    rank.emplace(of_.run, of_.layout, of_.number, of_.store, of_.log, options);
+    if (of_.made) of_.made(&*rank);
+    return train::run_loop(of_.run, *rank, of_.signals, of_.reports);
+  }
+
+  /// Once: a rank that fails while it is made has told before its groups go.
+  void failed(const Error& error) {
+    if (told_) return;
+    told_ = true;
+    const Error placed(error.message(), place(of_.layout, of_.number, error.where()), error.hint());
+    const bool first = !of_.fails_first || of_.fails_first();
+    if (of_.abort.raise(of_.number, error.what()) && first) {
+      of_.log.error("{}", placed.what());
+    } else {
+      of_.log.debug("stopped: {}", placed.what());
+    }
+  }
+
+  const RankTraining& of_;
+  bool told_ = false;
+};
 
 } // namespace
 
 std::optional<train::LoopResult> train_rank(const RankTraining& training) {
-  std::optional<train::Rank> rank; // goes after its failure has been told: the others must hear of that first
-  std::optional<train::LoopResult> result;
-  try {
-    result = trained(training, rank);
-  } catch (const Error& error) {
-    failed(training, error);
-  } catch (const std::exception& error) {
-    failed(training, Error(error.what()));
-  } catch (...) {
-    failed(training, Error("an exception that is no std::exception"));
-  }
-  if (training.made) training.made(nullptr);
-  return result;
+  return OneTraining(training).train();
 }
 
 } // namespace triax::launch

@@ -1,6 +1,7 @@
 // What ranks that are processes write on their stdout and stderr, as lines of this process's stderr: "rank 2: ...".
 //
-// Threads: one. Ownership: borrows the stream. Blocking: writes.
+// Threads: one. Ownership: borrows the stream. Blocking: writes. Errors: none: a stream that
+// takes nothing is left alone.
 #pragma once
 
 #include <iosfwd>

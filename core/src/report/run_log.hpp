@@ -1,6 +1,7 @@
 // The run's log: lines to stderr and to a file per rank in the run's folder.
 //
-// Threads: any. Ownership: owns its sinks. spdlog does the work; its headers stay in run_log.cpp.
+// Threads: any. Ownership: owns its sinks. Blocking: writes. Errors: Error naming a file that cannot be opened, or a
+// level that is none. spdlog does the work; its headers stay in run_log.cpp.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // What the groups of a run have moved, over all ranks.
 //
-// Threads: pure. Ownership: values. Blocking: never.
+// Threads: pure. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <string>

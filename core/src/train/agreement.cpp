@@ -17,6 +17,7 @@ std::int32_t Agreement::largest(std::int32_t value, Deadline deadline) {
   *host_value_.as<std::int32_t>() = value;
   device_.upload(value_, host_value_, stream_);
   for (Communicator* group : groups_) group->wait(group->all_reduce(value_, value_, Reduce::max, stream_), stream_);
+  device_.wait(stream_.record(), deadline); // before operations that wait within the call
   device_.download(host_value_, value_, stream_);
   device_.wait(stream_.record(), deadline);
   return *host_value_.as<std::int32_t>();

@@ -116,6 +116,8 @@ std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const 
   make_folder(run.folder, "run.dir");
   auto lock = std::make_unique<FolderLock>(run.folder);
   make_folder(run.log.metrics.parent_path(), "log.metrics");
+  std::error_code none;
+  fs::remove(run.folder / "failure.json", none); // of an earlier run
   const fs::path file = run.folder / "resolved.toml";
   errno = 0;
   std::ofstream out(file);

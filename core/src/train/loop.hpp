@@ -36,7 +36,7 @@ struct LoopResult {
 
 /// Who is told of the steps. Rank 0's losses and times are the run's, so it alone has somebody to tell.
 struct Reports {
-  report::MetricsFile* metrics = nullptr;              // may be null
+  report::MetricsFile* metrics = nullptr;                   // may be null
   std::function<void(const report::StepRecord&)> step = {}; // of every step, also those without a line of metrics
 };
 

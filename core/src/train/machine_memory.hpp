@@ -1,6 +1,6 @@
 // Whether the memory that a plan asks for is there.
 //
-// Threads: any. Ownership: values. Blocking: reads a few small files.
+// Threads: any. Ownership: values. Blocking: reads a few small files. Errors: none: a refusal.
 #pragma once
 
 #include "train/preflight.hpp"

@@ -1,6 +1,7 @@
 // Where the ranks of a run are, and how those of one process share its cores.
 //
 // Threads: any. Ownership: values. Blocking: place_here() reads a few small files, and asks the communicators.
+// Errors: none: what a communicator throws when it is asked, preflight meets again.
 #pragma once
 
 #include <string>

@@ -57,14 +57,26 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
     device = make_device(plugins.kernels());
+    device->set_patience(run.train.stall_timeout_s);
     stream = device->make_stream("compute");
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
       start(store);
-    } catch (const std::exception& error) {
-      // Before the groups go: the others must hear of the cause first, not of a rank that left.
-      if (options.abort) options.abort->raise(number, error.what());
+    } catch (const Error& error) {
+      failed(error);
       throw;
+    } catch (const std::exception& error) {
+      failed(Error(error.what()));
+      throw;
+    }
+  }
+
+  /// Before the groups go: the others must hear of the cause first, not of a rank that left.
+  void failed(const Error& error) {
+    if (options.failing) {
+      options.failing(error);
+    } else if (options.abort) {
+      options.abort->raise(number, error.what());
     }
   }
 

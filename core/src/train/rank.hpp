@@ -62,6 +62,8 @@ struct RankOptions {
   /// Told of a failure while the rank is made, before its groups go; and heard from then on, so that another rank's
   /// failure ends this one's waits. Null: neither.
   control::AbortFlag* abort = nullptr;
+  /// Told of a failure while the rank is made, in place of the flag, which it has to raise. May be empty.
+  std::function<void(const Error& error)> failing = {};
 };
 
 class Rank {

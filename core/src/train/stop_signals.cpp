@@ -37,7 +37,7 @@ void StopSignals::watch(const std::stop_token& stop) {
     if (signal < 0) continue;
     const bool again = caught_.exchange(signal) != 0;
     if (from_ == From::launcher) continue;
-    if (again) std::_Exit(128 + signal);
+    if (again || at_once_.load()) std::_Exit(128 + signal);
     log_.info("{}: stopping after this step; once more stops at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
   }
 }

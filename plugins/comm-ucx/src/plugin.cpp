@@ -7,6 +7,7 @@
 #include "communicator.hpp"
 #include "join.hpp"
 #include "settings.hpp"
+#include "signals.hpp"
 
 namespace comm_ucx {
 
@@ -17,13 +18,15 @@ constexpr triax_option kOptions[] = {
                   "how a rank waits while nothing moves: gives its core away, polls on, or sleeps"),
     option_string("transports", "", nullptr, "what UCX may use, as in UCX_TLS; empty leaves it to UCX"),
     option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty leaves them to UCX"),
-    option_int("rndv_threshold", "1048576", 0, 1e15,
+    option_int("rndv_threshold", "262144", 0, 1e15,
                "bytes from which a message waits for its receive instead of being copied"),
 };
 
 class UcxBackend final : public CommBackend {
  public:
-  explicit UcxBackend(const PluginContext& context) : log_(context.log), settings_(read_settings(context.options)) {}
+  explicit UcxBackend(const PluginContext& context) : log_(context.log), settings_(read_settings(context.options)) {
+    leave_signals_alone();
+  }
 
   CommTraits traits() const override {
     CommTraits traits;

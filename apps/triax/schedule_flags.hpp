@@ -1,0 +1,26 @@
+// The flags with which verbs are told of a schedule: a run's TOML, or a scheduler and a shape.
+//
+// Threads: one. Ownership: values; the arguments must outlive the parsing. Blocking: never. Errors: CLI::ParseError.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "schedule_source.hpp"
+
+namespace triax::app {
+
+struct ScheduleArguments {
+  std::string file; // RUN.toml; empty: flags
+  ScheduleFlags flags;
+  std::vector<config::Override> overrides;
+};
+
+/// `run_doc`: what RUN.toml is to the verb.
+void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const char* run_doc);
+
+/// Of what was parsed: refuses a mixture of run and flags, and neither.
+ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments);
+
+} // namespace triax::app
