@@ -5,12 +5,14 @@
 //
 // Compare ratios within one run: other programs on the machine change absolute numbers.
 #include <mpi.h>
+#include <sys/mman.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -29,7 +31,23 @@ struct Asked {
   std::size_t min_bytes = 4 << 10, max_bytes = 64 << 20, window = 32;
   int turns = 15;
   double turn_s = 0.02; // the least time of a turn: small calls are repeated within it
-  bool bandwidth = false;
+  bool bandwidth = false, small_pages = false;
+};
+
+/// Memory in huge pages where the system gives them, as ucx_perftest takes it, or in small ones.
+class Buffer {
+ public:
+  Buffer(std::size_t bytes, bool small_pages) : data_(::operator new(bytes, kAlign)) {
+    ::madvise(data_, bytes, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { ::operator delete(data_, kAlign); }
+  void* data() const { return data_; }
+
+ private:
+  static constexpr std::align_val_t kAlign{2 << 20};
+  void* data_;
 };
 
 double median(std::vector<double> values) {
@@ -60,9 +78,8 @@ void compare_all_reduce(const Asked& asked, Rank& rank, Communicator& comm) {
                 "MPI/ours");
   for (std::size_t bytes = asked.min_bytes; bytes <= asked.max_bytes; bytes *= 2) {
     const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
-    const std::unique_ptr<Memory> from = rank.device().allocate(bytes, MemoryKind::device);
-    const std::unique_ptr<Memory> to = rank.device().allocate(bytes, MemoryKind::device);
-    const TensorView in(from->data(), DType::f32, {elements}), out(to->data(), DType::f32, {elements});
+    const Buffer from(bytes, asked.small_pages), to(bytes, asked.small_pages);
+    const TensorView in(from.data(), DType::f32, {elements}), out(to.data(), DType::f32, {elements});
     std::fill_n(in.as<float>(), elements, static_cast<float>(rank.index() + 1));
     const std::function<void()> ours = [&] { rank.wait(comm.all_reduce(in, out, Reduce::sum, rank.stream())); };
     const std::function<void()> mpi = [&] {
@@ -95,18 +112,26 @@ void compare_all_reduce(const Asked& asked, Rank& rank, Communicator& comm) {
 
 /// From rank 0 to rank 1; MB/s (10^6 bytes) by size.
 void one_way(const Asked& asked, Rank& rank, Communicator& comm) {
+  const std::unique_ptr<Stream> other = rank.device().make_stream("other");
   for (std::size_t bytes = asked.min_bytes; bytes <= asked.max_bytes; bytes *= 2) {
-    const std::unique_ptr<Memory> memory = rank.device().allocate(bytes, MemoryKind::device);
-    const TensorView view(memory->data(), DType::u8, {static_cast<std::int64_t>(bytes)});
+    const Buffer memory(bytes, asked.small_pages);
+    const TensorView view(memory.data(), DType::u8, {static_cast<std::int64_t>(bytes)});
     std::fill_n(view.as<std::byte>(), bytes, std::byte{1});
-    // Every message from and into the same buffer, as ucx_perftest does.
+    // Every message from and into the same buffer, as ucx_perftest does; half a window waits while the other moves.
     const Direction direction = rank.index() == 0 ? Direction::send : Direction::receive;
-    const std::vector<Transfer> window(asked.window, Transfer{direction, 1 - rank.index(), 0, view});
-    const std::function<void()> messages = [&] { rank.wait(comm.exchange(window, rank.stream())); };
+    const std::vector<Transfer> half(asked.window / 2, Transfer{direction, 1 - rank.index(), 0, view});
+    Work under_way[2];
+    int turns = 0;
+    const std::function<void()> messages = [&] {
+      Work& work = under_way[turns % 2];
+      rank.wait(work);
+      work = comm.exchange(half, turns++ % 2 == 0 ? rank.stream() : *other);
+    };
     const int calls = calls_for(asked, messages);
     std::vector<double> times;
     for (int i = 0; i < asked.turns; ++i) times.push_back(turn(calls, messages));
-    const double rate = 1e-6 * static_cast<double>(bytes * asked.window) / median(times);
+    const double rate = 1e-6 * static_cast<double>(bytes * half.size()) / median(times);
+    for (const Work& work : under_way) rank.wait(work);
     if (rank.index() == 0) std::printf("%zu %.1f\n", bytes, rate);
     std::fflush(stdout);
   }
@@ -149,6 +174,7 @@ int main(int count, char** arguments) {
   app.add_option("--turn-s", asked.turn_s, "seconds that the calls of a turn fill");
   app.add_option("--window", asked.window, "messages under way, with --bandwidth");
   app.add_option("--json", asked.json, "also writes the table here");
+  app.add_flag("--small-pages", asked.small_pages, "buffers without huge pages");
   app.add_flag("--bandwidth", asked.bandwidth, "messages one way instead of all_reduce");
   CLI11_PARSE(app, count, arguments);
   MPI_Init(&count, &arguments);

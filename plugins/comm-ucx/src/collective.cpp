@@ -9,21 +9,28 @@ namespace comm_ucx {
 
 namespace {
 
-constexpr std::size_t kScratchBytes = std::size_t{4} << 20; // about as much for all members' chunks of one depth
-constexpr std::size_t kUses = 4;
+constexpr std::size_t kScratchBytes = std::size_t{16} << 20; // at most about as much for the others' chunks
+constexpr std::size_t kUses = 6;
 
 } // namespace
 
 Plan::Plan(int members) {
   const auto others = static_cast<std::size_t>(std::max(1, members - 1));
-  chunk_bytes = std::clamp(kScratchBytes / others, std::size_t{32} << 10, std::size_t{256} << 10);
+  // Large: ranks that share cores wait for each other less often.
+  chunk_bytes =
+      std::clamp(kScratchBytes / (others * kDepth) / 4096 * 4096, std::size_t{32} << 10, std::size_t{1} << 20);
   small_bytes = std::max<std::size_t>((std::size_t{16} << 10) / others, 1 << 10);
 }
 
-Lane::Lane(const Stream& of, Device& device, int members, const Plan& plan)
-    : stream(&of), requests(kUses * Plan::kDepth * static_cast<std::size_t>(members)) {
-  slot_bytes = Arena::aligned(sizeof(Signature) + plan.chunk_bytes);
-  scratch = device.allocate(slot_bytes * Plan::kDepth * static_cast<std::size_t>(members), MemoryKind::host);
+Lane::Lane(const Stream& of, Device& device, int members, int own_index, const Plan& plan)
+    : stream(&of),
+      requests(kUses * Plan::kDepth * static_cast<std::size_t>(members)),
+      slot_bytes(Arena::aligned(sizeof(Signature) + plan.chunk_bytes)),
+      others(members - 1),
+      own(own_index) {
+  const std::size_t packed_bytes = sizeof(Signature) + plan.small_bytes;
+  scratch =
+      device.allocate(slot_bytes * static_cast<std::size_t>(Plan::kDepth * others) + packed_bytes, MemoryKind::host);
 }
 
 Collective::Collective(Links& links) : Call(links) {}
@@ -45,23 +52,23 @@ Request& Collective::request(Use use, std::int64_t chunk, int member) noexcept {
 }
 
 void Collective::receive_opening(int member) noexcept {
-  receive(request(Use::part_in, 0, member), member, lane_->slot(0, member, size()), lane_->slot_bytes,
+  receive(request(Use::opening_in, 0, member), member, lane_->slot(0, member), lane_->slot_bytes,
           tag(member, Phase::opening));
 }
 
 void Collective::send_opening(int member, const std::byte* data, std::size_t bytes) noexcept {
-  Request& sent = request(Use::part_out, 0, member);
+  Request& sent = request(Use::opening_out, 0, member);
   if (bytes == 0) return send(sent, member, &signature_, sizeof(signature_), tag(index(), Phase::opening));
   send(sent, member, &signature_, sizeof(signature_), data, bytes, tag(index(), Phase::opening));
 }
 
 std::byte* Collective::part(std::int64_t chunk, int member) noexcept {
-  return lane_->slot(chunk, member, size()) + sizeof(Signature);
+  return lane_->slot(chunk, member) + sizeof(Signature);
 }
 
 bool Collective::agrees(int member) noexcept {
   Signature theirs;
-  std::memcpy(&theirs, lane_->slot(0, member, size()), sizeof(theirs));
+  std::memcpy(&theirs, lane_->slot(0, member), sizeof(theirs));
   if (theirs == signature_) return true;
   links_.abort(
       text("group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",

@@ -18,20 +18,27 @@ struct Plan {
   explicit Plan(int members);
   std::size_t small_bytes;         // all_reduce: up to here everybody gets every vector whole
   std::size_t chunk_bytes;         // of a slice, at a time
-  static constexpr int kDepth = 3; // chunks under way
+  static constexpr int kDepth = 2; // chunks under way
+  /// Up to here an opening and its data go as one message. Larger data go alone: UCX moves them without a copy then.
+  static constexpr std::size_t kWithOpening = std::size_t{32} << 10;
 };
 
 /// What one call at a time works with: a stream runs one after the other, so each stream of a group has a lane.
 struct Lane {
-  Lane(const Stream& of, Device& device, int members, const Plan& plan);
+  Lane(const Stream& of, Device& device, int members, int own, const Plan& plan);
   const Stream* stream;
   std::vector<Request> requests; // [use][chunk % depth][member]
   std::unique_ptr<Memory> scratch;
   std::size_t slot_bytes;
-  /// Where the chunk of a member comes in.
-  std::byte* slot(std::int64_t chunk, int member, int members) const noexcept {
-    const std::int64_t index = chunk % Plan::kDepth * members + member;
+  int others, own; // members
+  /// Where the chunk of another member comes in.
+  std::byte* slot(std::int64_t chunk, int member) const noexcept {
+    const std::int64_t index = chunk % Plan::kDepth * others + (member < own ? member : member - 1);
     return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(index) * slot_bytes;
+  }
+  /// Where this member packs what is small; behind the slots.
+  std::byte* packed() const noexcept {
+    return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(Plan::kDepth * others) * slot_bytes;
   }
 };
 
@@ -44,7 +51,7 @@ class Collective : public Call {
               Lane& lane);
 
  protected:
-  enum class Use { part_in, part_out, result_in, result_out };
+  enum class Use { opening_in, opening_out, part_in, part_out, result_in, result_out };
 
   std::size_t requests() const noexcept override { return lane_->requests.size(); }
   Request& request_at(std::size_t index) noexcept override { return lane_->requests[index]; }
@@ -52,10 +59,10 @@ class Collective : public Call {
   Tag tag(int source, Phase phase, std::int64_t chunk = 0) const noexcept {
     return collective_tag(links_.number(), source, sequence_, phase, chunk);
   }
-  /// An opening, alone or with data. What comes with one is received whole, whatever the other member thinks it is.
+  /// An opening, alone or with data. It is received whole, whatever the other member thinks that it brings.
   void receive_opening(int member) noexcept;
   void send_opening(int member, const std::byte* data, std::size_t bytes) noexcept;
-  /// The data of a part; the first comes with the opening.
+  /// The data of a part.
   std::byte* part(std::int64_t chunk, int member) noexcept;
   /// Whether a member's opening, which is here, says what this call says; else the group is aborted in words.
   bool agrees(int member) noexcept;

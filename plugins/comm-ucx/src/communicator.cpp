@@ -88,7 +88,7 @@ Exchange& UcxCommunicator::idle_exchange() {
 Lane& UcxCommunicator::lane(const Stream& stream) {
   for (const auto& lane : pool_->lanes)
     if (lane->stream == &stream) return *lane;
-  pool_->lanes.push_back(std::make_unique<Lane>(stream, transport_.device(), size(), plan_));
+  pool_->lanes.push_back(std::make_unique<Lane>(stream, transport_.device(), size(), index(), plan_));
   return *pool_->lanes.back();
 }
 

@@ -41,7 +41,7 @@ std::shared_ptr<Links> Joining::join() {
     publish();
     const std::vector<Card> cards = collect();
     agree(cards);
-    const std::shared_ptr<Links> links = connect(cards);
+    std::shared_ptr<Links> links = connect(cards);
     try {
       meet(*links);
     } catch (...) {

@@ -58,7 +58,7 @@ void Movement::keep_own() noexcept {
 bool Movement::run() noexcept {
   for (; agreed_ < size(); ++agreed_) {
     if (!meets(agreed_)) continue;
-    if (request(Use::part_in, 0, agreed_).open() || !agrees(agreed_)) return false;
+    if (request(Use::opening_in, 0, agreed_).open() || !agrees(agreed_)) return false;
   }
   return under_way() == 0;
 }

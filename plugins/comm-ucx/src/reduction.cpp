@@ -39,7 +39,8 @@ void Reduction::launch() noexcept {
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + k) % size();
     receive_opening(member);
-    for (std::int64_t chunk = 1; chunk < std::min<std::int64_t>(Plan::kDepth, chunks(index())); ++chunk) {
+    for (std::int64_t chunk = with_opening(index()) ? 1 : 0;
+         chunk < std::min<std::int64_t>(Plan::kDepth, chunks(index())); ++chunk) {
       receive_part(chunk, member);
     }
   }
@@ -47,14 +48,15 @@ void Reduction::launch() noexcept {
 
 void Reduction::launch_small() noexcept {
   const auto bytes = static_cast<std::size_t>(signature_.elements * width_);
-  // Packed once, in this member's own slot: short messages in one piece leave sooner, and `in` may be written at once.
-  std::byte* packed = lane_->slot(0, index(), size());
+  // Packed once: short messages in one piece leave sooner, and `in` may be written at once.
+  std::byte* packed = lane_->packed();
   std::memcpy(packed, &signature_, sizeof(signature_));
   if (bytes > 0) std::memcpy(packed + sizeof(signature_), in_, bytes);
   for (int k = 1; k < size(); ++k) receive_opening((index() + k) % size());
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + k) % size();
-    send(request(Use::part_out, 0, member), member, packed, sizeof(signature_) + bytes, tag(index(), Phase::opening));
+    send(request(Use::opening_out, 0, member), member, packed, sizeof(signature_) + bytes,
+         tag(index(), Phase::opening));
   }
 }
 
@@ -80,7 +82,9 @@ bool Reduction::run_small() noexcept {
 /// Whether the chunk's parts have come from all, and agree.
 bool Reduction::all_here(std::int64_t chunk) noexcept {
   for (int member = 0; member < size(); ++member) {
-    if (member != index() && request(Use::part_in, chunk, member).open()) return false;
+    if (member == index()) continue;
+    if (request(Use::part_in, chunk, member).open()) return false;
+    if (chunk == 0 && request(Use::opening_in, 0, member).open()) return false;
   }
   for (int member = 0; member < size() && chunk == 0; ++member) {
     if (member != index() && !agrees(member)) return false;
@@ -117,9 +121,9 @@ bool Reduction::feed(int owner) noexcept {
       receive(request(Use::result_in, chunk, owner), owner, reduces_all() ? out_ + begin * width_ : nullptr,
               reduces_all() ? bytes : 0, tag(owner, Phase::result, chunk));
     }
-    if (chunk == 0) {
-      send_opening(owner, in_ + begin * width_, bytes);
-    } else {
+    const bool together = chunk == 0 && with_opening(owner);
+    if (chunk == 0) send_opening(owner, in_ + begin * width_, together ? bytes : 0);
+    if (!together) {
       send(request(Use::part_out, chunk, owner), owner, in_ + begin * width_, bytes, tag(index(), Phase::part, chunk));
     }
   }

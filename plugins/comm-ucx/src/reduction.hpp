@@ -48,6 +48,8 @@ class Reduction final : public Collective {
   /// A chunk of a slice, in elements of the whole.
   std::int64_t begin_of(int member, std::int64_t chunk) const noexcept;
   std::size_t bytes_at(int member, std::int64_t chunk) const noexcept;
+  /// Whether the opening brings the first chunk of a slice.
+  bool with_opening(int member) const noexcept { return bytes_at(member, 0) <= Plan::kWithOpening; }
   void receive_part(std::int64_t chunk, int member) noexcept;
 
   const Plan plan_;

@@ -28,7 +28,7 @@ struct Settings {
   bool quiet = true;  // the user has not asked for UCX's own log
 };
 
-inline constexpr std::size_t kRendezvousThreshold = std::size_t{1} << 20;
+inline constexpr std::size_t kRendezvousThreshold = std::size_t{256} << 10;
 
 Settings read_settings(const triax::Options& options);
 

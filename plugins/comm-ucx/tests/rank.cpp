@@ -92,7 +92,8 @@ void killed(Rank& rank, const std::function<Work(Communicator&)>& post) {
     ::kill(::getpid(), SIGKILL);
   }
   try {
-    for (int step = 0; step < 1000; ++step) rank.device().wait(post(comm), ucx_tells ? Rank::deadline() : deadline_in(1));
+    for (int step = 0; step < 1000; ++step)
+      rank.device().wait(post(comm), ucx_tells ? Rank::deadline() : deadline_in(1));
   } catch (const Error& error) {
     comm.abort(error.what());
     throw;

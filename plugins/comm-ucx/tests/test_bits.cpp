@@ -51,10 +51,10 @@ struct Case {
   std::int64_t elements;
 };
 
-/// Around the small path (16 KiB shared among the others), and around chunks of 256 KiB and three of them.
+/// Around the small path (16 KiB shared among the others), the rendezvous threshold of 256 KiB, and chunks of 1 MiB.
 std::vector<Case> cases(int n) {
   std::vector<Case> out;
-  const std::int64_t small = (16 << 10) / std::max(1, n - 1), chunk = 256 << 10;
+  const std::int64_t small = (16 << 10) / std::max(1, n - 1), threshold = 256 << 10;
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64}) {
     const auto width = static_cast<std::int64_t>(bytes_of(dtype));
     for (const Reduce reduce : {Reduce::sum, Reduce::max}) {
@@ -64,8 +64,9 @@ std::vector<Case> cases(int n) {
       }
     }
     if (dtype != DType::f32 && dtype != DType::bf16) continue;
-    for (const std::int64_t elements :
-         {n * chunk / width, n * chunk / width + 1, (3 * n * chunk + n / 2) / width + 3, 5 * n * chunk / width}) {
+    for (const std::int64_t bytes :
+         {n * threshold, n * threshold + width, 4 * n * threshold + 3 * n, 11 * n * threshold}) {
+      const std::int64_t elements = bytes / width;
       out.push_back({dtype, Reduce::sum, elements});
     }
   }
