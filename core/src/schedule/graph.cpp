@@ -42,12 +42,15 @@ std::vector<std::size_t> bases_of(const Lists& lists) {
 
 Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) : base_(bases_of(lists_of(programs))) {
   edges_.reserve(4 * actions());
+  Meetings meetings;
   for (const Program& program : programs) {
-    add_list(program, assumptions);
+    add_list(program, assumptions, meetings);
     add_queues(program, assumptions);
   }
   add_matches(programs, assumptions);
-  add_meetings(programs);
+  for (const auto& [kind, places] : meetings)
+    for (const Place& one : places)
+      for (const Place& other : places) after(end(one), start(other));
   index_edges();
 }
 
@@ -63,7 +66,7 @@ Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage
   index_edges();
 }
 
-void Graph::add_list(const Program& program, const Assumptions& assumptions) {
+void Graph::add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings) {
   const int rank = program.rank();
   const bool blocks = assumptions.post == CommTraits::Post::blocking;
   Node reached = 0; // what the rank's host has finished; start() of the first action has nothing before it
@@ -73,6 +76,7 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions) {
     after(end(rank, at), start(rank, at));
     if (any) after(start(rank, at), reached);
     for (const ActionId waited : actions[at].waits) after(start(rank, at), end(rank, waited));
+    if (rule(actions[at].kind).joins) meetings[actions[at].kind].push_back({rank, static_cast<ActionId>(at)});
     if (is_transfer(actions[at].kind) && !blocks) continue;
     reached = end(rank, at);
     any = true;
@@ -110,17 +114,6 @@ void Graph::add_matches(std::span<const Program> programs, const Assumptions& as
     after(end(place), start(send), true);
     if (assumptions.send == CommTraits::Send::rendezvous) after(end(send), start(place));
   });
-}
-
-void Graph::add_meetings(std::span<const Program> programs) {
-  std::map<Kind, std::vector<Place>> meetings;
-  for (const Program& program : programs)
-    for (std::size_t at = 0; at < program.actions().size(); ++at)
-      if (rule(program.actions()[at].kind).joins)
-        meetings[program.actions()[at].kind].push_back({program.rank(), static_cast<ActionId>(at)});
-  for (const auto& [kind, places] : meetings)
-    for (const Place& one : places)
-      for (const Place& other : places) after(end(one), start(other));
 }
 
 void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map) {

@@ -14,8 +14,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "schedule/verify.hpp"
@@ -71,10 +71,10 @@ class Graph {
   Node end(const Place& place) const { return end(place.rank, place.action); }
   void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, later, crosses}); }
 
-  void add_list(const Program& program, const Assumptions& assumptions);
+  using Meetings = std::map<Kind, std::vector<Place>>;
+  void add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings);
   void add_queues(const Program& program, const Assumptions& assumptions);
   void add_matches(std::span<const Program> programs, const Assumptions& assumptions);
-  void add_meetings(std::span<const Program> programs);
   void add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
   void index_edges();
 

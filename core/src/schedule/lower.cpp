@@ -1,4 +1,4 @@
-// Times the rows, sorts the transfers of all ranks, and merges each rank's into its row.
+// Times the rows, sorts the transfers, and merges each rank's into its row.
 #include "schedule/lower.hpp"
 
 #include <algorithm>
@@ -37,13 +37,10 @@ class Lowering {
         rows_(std::move(rows)),
         ends_(end_times(rows_, stage_map_)),
         forward_only_(forward_only) {
+    of_rank_.resize(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
-    std::ranges::sort(transfers_, {}, &Transfer::order);
-    of_rank_.resize(rows_.size());
-    for (const Transfer& transfer : transfers_)
-      for (const int stage : {transfer.from_stage, transfer.to_stage})
-        of_rank_[static_cast<std::size_t>(stage_map_.rank_of(stage))].push_back(&transfer);
+    for (std::vector<Transfer>& transfers : of_rank_) std::ranges::sort(transfers, {}, &Transfer::order);
   }
 
   std::vector<Program> run() const {
@@ -58,20 +55,24 @@ class Lowering {
     const int stage = action.stage, microbatch = action.microbatch;
     const Kind kind = kind_of(action.kind);
     if (kind == Kind::forward && stage_map_.holds(If::after_elsewhere, stage))
-      transfers_.push_back({end, stage, stage + 1, microbatch, Kind::send_f});
+      note({end, stage, stage + 1, microbatch, Kind::send_f});
     const bool ends_input = kind == Kind::backward || kind == Kind::backward_input;
     if (ends_input && stage_map_.holds(If::before_elsewhere, stage))
-      transfers_.push_back({end, stage, stage - 1, microbatch, Kind::send_b});
+      note({end, stage, stage - 1, microbatch, Kind::send_b});
+  }
+  void note(const Transfer& transfer) {
+    for (const int stage : {transfer.from_stage, transfer.to_stage})
+      of_rank_[static_cast<std::size_t>(stage_map_.rank_of(stage))].push_back(transfer);
   }
 
   Program lower_rank(int rank) const {
-    RankLowering program(stage_map_, rank, forward_only_);
     const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
     const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
-    const std::vector<const Transfer*>& transfers = of_rank_[static_cast<std::size_t>(rank)];
+    const std::vector<Transfer>& transfers = of_rank_[static_cast<std::size_t>(rank)];
+    RankLowering program(stage_map_, rank, forward_only_, row.size() + transfers.size());
     auto transfer = transfers.begin();
     const auto post_until = [&](std::int64_t time) { // what is produced before `time`
-      for (; transfer != transfers.end() && (*transfer)->time < time; ++transfer) post(program, **transfer, rank);
+      for (; transfer != transfers.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
     };
     std::map<int, int> backwards; // by stage
     for (std::size_t at = 0; at < row.size(); ++at) {
@@ -82,7 +83,7 @@ class Lowering {
       post_until(ends[at] + 1); // its own gradient leaves first: somebody waits for it
       program.add_ending(Kind::reduce_grad, action.stage);
     }
-    for (; transfer != transfers.end(); ++transfer) post(program, **transfer, rank);
+    for (; transfer != transfers.end(); ++transfer) post(program, *transfer, rank);
     if (!forward_only_)
       for (const Kind kind : {Kind::reduce_tied, Kind::norm, Kind::opt_step}) program.add_ending(kind);
     return program.finish();
@@ -99,8 +100,7 @@ class Lowering {
   Rows rows_;
   std::vector<std::vector<std::int64_t>> ends_;
   bool forward_only_;
-  std::vector<Transfer> transfers_;                   // the global order
-  std::vector<std::vector<const Transfer*>> of_rank_; // what each rank sends and receives of it
+  std::vector<std::vector<Transfer>> of_rank_; // what each rank sends and receives, in the global order
 };
 
 Rows rows_of(const Schedule& schedule, bool forward_only) {

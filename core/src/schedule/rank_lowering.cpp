@@ -7,40 +7,53 @@
 namespace triax::schedule {
 
 std::int32_t SlotPool::take(int microbatch) {
-  std::int32_t slot = size_;
+  std::int32_t slot = size();
   if (free_.empty()) {
-    ++size_;
+    transfer_.push_back(kNoTransfer);
   } else {
-    slot = *free_.begin();
-    free_.erase(free_.begin());
+    slot = free_.top();
+    free_.pop();
   }
-  held_[microbatch] = slot;
+  const auto index = static_cast<std::size_t>(microbatch);
+  if (held_.size() <= index) held_.resize(std::max(index + 1, 2 * held_.size()), -1);
+  held_[index] = slot;
   return slot;
 }
 
 std::int32_t SlotPool::find(int microbatch) const {
-  const auto found = held_.find(microbatch);
-  return found == held_.end() ? -1 : found->second;
+  const auto index = static_cast<std::size_t>(microbatch);
+  return index < held_.size() ? held_[index] : -1;
+}
+
+std::int32_t SlotPool::give_up(int microbatch) {
+  const std::int32_t slot = find(microbatch);
+  if (slot >= 0) held_[static_cast<std::size_t>(microbatch)] = -1;
+  return slot;
 }
 
 void SlotPool::release(int microbatch) {
-  const auto found = held_.find(microbatch);
-  if (found == held_.end()) return;
-  free_.insert(found->second);
-  held_.erase(found);
+  const std::int32_t slot = give_up(microbatch);
+  if (slot >= 0) free_.push(slot);
 }
 void SlotPool::cool(int microbatch) {
-  const auto found = held_.find(microbatch);
-  cooling_.push_back(found->second);
-  held_.erase(found);
+  cooling_.push_back(give_up(microbatch));
 }
 void SlotPool::thaw() {
-  free_.insert(cooling_.begin(), cooling_.end());
+  for (const std::int32_t slot : cooling_) free_.push(slot);
   cooling_.clear();
 }
 
-RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only)
-    : stage_map_(stage_map), rank_(rank), forward_only_(forward_only) {}
+RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, std::size_t actions)
+    : stage_map_(stage_map),
+      rank_(rank),
+      forward_only_(forward_only),
+      local_(static_cast<std::size_t>(stage_map.stages())) {
+  for (const int stage : stage_map_.stages_of(rank_)) {
+    local_[static_cast<std::size_t>(stage)] = pools_.size();
+    pools_.emplace_back();
+  }
+  actions_.reserve(actions);
+}
 
 void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   ProgramAction action;
@@ -68,28 +81,23 @@ void RankLowering::add_ending(Kind kind, int stage) {
 }
 
 void RankLowering::push(ProgramAction action) {
-  if (is_transfer(action.kind)) open_.insert(next());
-  for (const ActionId waited : action.waits) {
-    open_.erase(waited);
-    std::erase_if(in_transfer_, [waited](const auto& entry) { return entry.second == waited; });
-  }
+  for (const ActionId waited : action.waits) open_[waited] = false;
+  open_.push_back(is_transfer(action.kind));
   actions_.push_back(std::move(action));
 }
 
-void RankLowering::fill(ProgramAction& action, const Use& use) {
-  const int stage = action.stage + use.stage_offset;
-  const std::int32_t slot = pool_of(stage, use.pool).take(action.microbatch);
-  (use.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(use.pool)] = slot;
-  wait_for(action, {stage, use.pool, slot});
-  if (is_transfer(action.kind)) in_transfer_[{stage, use.pool, slot}] = next();
+void RankLowering::fill(ProgramAction& action, const Use& of) {
+  SlotPool& pool = pool_of(action.stage + of.stage_offset, of.pool);
+  const std::int32_t slot = pool.take(action.microbatch);
+  (of.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(of.pool)] = slot;
+  use(action, pool, slot);
 }
 
 void RankLowering::read(ProgramAction& action, Pool pool) {
-  const std::int32_t slot = pool_of(action.stage, pool).find(action.microbatch);
+  SlotPool& of = pool_of(action.stage, pool);
+  const std::int32_t slot = of.find(action.microbatch);
   action.own[static_cast<std::size_t>(pool)] = slot;
-  if (slot < 0) return;
-  wait_for(action, {action.stage, pool, slot});
-  if (is_transfer(action.kind)) in_transfer_[{action.stage, pool, slot}] = next();
+  if (slot >= 0) use(action, of, slot);
 }
 
 void RankLowering::free(const ProgramAction& action, Pool pool) {
@@ -102,15 +110,17 @@ void RankLowering::free(const ProgramAction& action, Pool pool) {
   }
 }
 
-void RankLowering::wait_for(ProgramAction& action, const SlotKey& slot) {
-  const auto found = in_transfer_.find(slot);
-  if (found == in_transfer_.end() || std::ranges::find(action.waits, found->second) != action.waits.end()) return;
-  action.waits.push_back(found->second);
+void RankLowering::use(ProgramAction& action, SlotPool& pool, std::int32_t slot) {
+  ActionId& last = pool.transfer(slot);
+  if (last != SlotPool::kNoTransfer && open_[last] && std::ranges::find(action.waits, last) == action.waits.end())
+    action.waits.push_back(last);
+  if (is_transfer(action.kind)) last = next();
 }
 
 /// What joins the ranks comes after everything that was posted.
 void RankLowering::wait_for_all(ProgramAction& action) {
-  action.waits.assign(open_.begin(), open_.end());
+  for (ActionId id = 0; id < open_.size(); ++id)
+    if (open_[id]) action.waits.push_back(id);
 }
 
 Program RankLowering::finish() {

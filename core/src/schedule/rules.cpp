@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "triax/text.hpp"
-
 namespace triax::schedule {
 
 namespace {
@@ -139,8 +137,8 @@ bool touches(Kind kind, Pool pool) noexcept {
 std::string action_text(Kind kind, int stage, int microbatch) {
   const Rule& of = rule(kind);
   if (of.scope == Scope::rank) return of.name;
-  if (microbatch < 0) return text("{}{}", stage, of.name);
-  return text("{}{}{}", stage, of.name, microbatch);
+  std::string out = std::to_string(stage) + of.name;
+  return microbatch < 0 ? out : out + std::to_string(microbatch);
 }
 
 } // namespace triax::schedule

@@ -1,0 +1,95 @@
+// What a schedule costs before it runs, up to 64 ranks, 512 microbatches and four chunks: rows made, proved, lowered,
+// proved again as programs, and simulated. The complexity is in actions of the programs: it should be linear.
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/option_value.hpp"
+#include "plugin/loader.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/simulate.hpp"
+#include "schedule/verify.hpp"
+#include "triax/error.hpp"
+
+namespace {
+using namespace triax;
+
+constexpr int kPipeline = 64;
+constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                       CommTraits::Post::blocking};
+
+class Made {
+ public:
+  Made(const std::string& name, int chunks, int microbatches)
+      : library_(plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
+                              Scheduler::kKind)),
+        options_(defaults(library_)),
+        scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})),
+        shape{kPipeline, chunks, microbatches},
+        costs{std::vector<schedule::PassTimes>(static_cast<std::size_t>(shape.stages()), {18.5, 18.1, 9.3}), 0.6} {}
+
+  Schedule rows() const { return scheduler_->rows(shape); }
+
+  static void require(const std::vector<Support>& faults) {
+    if (!faults.empty()) throw Error(faults.front().reason());
+  }
+  static void count(benchmark::State& state, const std::vector<schedule::Program>& programs) {
+    std::size_t actions = 0;
+    for (const schedule::Program& program : programs) actions += program.actions().size();
+    state.SetComplexityN(static_cast<std::int64_t>(actions));
+    state.counters["actions"] = static_cast<double>(actions);
+  }
+
+ private:
+  static Options defaults(const plugin::Library& library) {
+    Options out;
+    for (const triax_option& option : library.options) out.set(option.name, config::read_default(option).value.value());
+    return out;
+  }
+
+  const plugin::Library& library_;
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  plugin::Instance<Scheduler> scheduler_;
+
+ public:
+  const PipelineShape shape;
+  const schedule::Costs costs;
+};
+
+void made_proved_simulated(benchmark::State& state, const char* scheduler, int chunks) {
+  const Made made(scheduler, chunks, static_cast<int>(state.range(0)));
+  for (auto _ : state) {
+    const Schedule rows = made.rows();
+    Made::require(schedule::verify(rows, made.shape));
+    const std::vector<schedule::Program> programs = schedule::lower(rows, made.shape);
+    Made::require(schedule::verify(programs, {made.shape}, kLeast));
+    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).cost_ms);
+    state.PauseTiming();
+    Made::count(state, programs);
+    state.ResumeTiming();
+  }
+}
+
+void simulated(benchmark::State& state, const char* scheduler, int chunks) {
+  const Made made(scheduler, chunks, static_cast<int>(state.range(0)));
+  const std::vector<schedule::Program> programs = schedule::lower(made.rows(), made.shape);
+  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).cost_ms);
+  Made::count(state, programs);
+}
+
+void over_microbatches(benchmark::internal::Benchmark* run) {
+  run->RangeMultiplier(2)->Range(64, 512)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+}
+
+BENCHMARK_CAPTURE(made_proved_simulated, interleaved_v4, "sched-interleaved", 4)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_proved_simulated, breadth_first_v4, "sched-breadth-first", 4)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_proved_simulated, zb_v, "sched-zb-v", 2)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_proved_simulated, zb_h2, "sched-zb-h2", 1)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(simulated, interleaved_v4, "sched-interleaved", 4)->Apply(over_microbatches);
+
+} // namespace
+
+BENCHMARK_MAIN();
