@@ -21,6 +21,7 @@ std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train:
 
 std::vector<std::unique_ptr<Log>> rank_logs(const config::RunConfig& run, int ranks) {
   std::vector<std::unique_ptr<Log>> out;
+  out.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     out.push_back(report::make_run_log(report::parse_level(run.log.level), train::log_file(run, rank), rank,
                                        {rank == 0 ? LogLevel::trace : LogLevel::warn}));

@@ -39,6 +39,7 @@ std::vector<std::string> merged(const std::vector<Variable>& variables) {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> out;
+  out.reserve(texts.size() + 1);
   for (std::string& one : texts) out.push_back(one.data());
   out.push_back(nullptr);
   return out;

@@ -27,7 +27,7 @@ control::JobToken token_for(const config::LaunchKeys& launch) {
 /// "key=value" lines; neither holds a line break.
 std::string to_lines(const std::map<std::string, std::string>& keys) {
   std::string out;
-  for (const auto& [key, value] : keys) out += key + "=" + value + "\n";
+  for (const auto& [key, value] : keys) out += text("{}={}\n", key, value);
   return out;
 }
 

@@ -68,11 +68,9 @@ class LocalProcesses {
   bool ended(int rank) {
     Child& child = children_[static_cast<std::size_t>(rank)];
     if (!child.ended()) return false;
-    if (const int status = child.status(); WIFSIGNALED(status)) {
-      server_.fail({rank, true, how_it_ended(status)});
-    } else if (WEXITSTATUS(status) != 0) {
-      server_.fail({rank, true, how_it_ended(status)}); // counts if it could not tell by itself
-    }
+    const int status = child.status();
+    // Counts if it could not tell by itself.
+    if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) server_.fail({rank, true, how_it_ended(status)});
     return true;
   }
 
