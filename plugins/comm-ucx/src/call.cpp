@@ -12,7 +12,7 @@ constexpr unsigned kLongIdle = 4096; // turns of the pump
 
 Event Call::begin() {
   queued_ = true;
-  launched_ = complete_ = cancelled_ = false;
+  launched_ = complete_ = cancelled_ = finished_ = false;
   idle_turns_ = 0;
   return event_.arm();
 }
@@ -37,7 +37,10 @@ bool Call::advance() noexcept {
   return true;
 }
 
+/// A call that ends with its communicator is met once more by its stream.
 void Call::finish() noexcept {
+  if (finished_) return;
+  finished_ = true;
   links_.transport().end_waiting();
   event_.fire();
 }

@@ -62,7 +62,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   std::shared_ptr<void> pool_;
   int under_way_ = 0;       // requests
   unsigned idle_turns_ = 0; // of the pump
-  bool queued_ = false, launched_ = false, complete_ = false, cancelled_ = false, failed_ = false;
+  bool queued_ = false, launched_ = false, complete_ = false, cancelled_ = false, failed_ = false, finished_ = false;
 };
 
 } // namespace comm_ucx

@@ -15,7 +15,7 @@ using triax::text;
 std::optional<std::size_t> bytes_of(const std::string& size) {
   char* end = nullptr;
   const double number = std::strtod(size.c_str(), &end);
-  if (end == size.c_str() || number < 0) return std::nullopt;
+  if (end == size.c_str() || !(number >= 0 && number < 1e15)) return std::nullopt; // strtod knows "inf" as well
   double scale = 1;
   switch (std::tolower(static_cast<unsigned char>(*end))) {
     case 'k':

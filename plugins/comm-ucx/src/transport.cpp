@@ -54,7 +54,7 @@ struct Config {
 } // namespace
 
 Transport::Transport(Device& device, const Settings& settings, Log& log)
-    : device_(device), host_(host_text()), memory_(settings.memory) {
+    : device_(device), log_(log), host_(host_text()), memory_(settings.memory) {
   for (const std::string& note : settings.notes) log.info("comm-ucx: {}", note);
   try {
     open(settings);
@@ -125,7 +125,7 @@ Endpoint& Transport::connect(std::string_view address, std::string_view host, in
   for (const auto& endpoint : endpoints_) {
     if (endpoint->address == address) return *endpoint;
   }
-  auto endpoint = std::make_unique<Endpoint>(Endpoint{std::string(address), rank, nullptr, UCS_OK, this});
+  auto endpoint = std::make_unique<Endpoint>(Endpoint{std::string(address), nullptr, UCS_OK, this});
   ucp_ep_params_t params{};
   params.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -141,6 +141,7 @@ Endpoint& Transport::connect(std::string_view address, std::string_view host, in
   if (!memory_ || host != host_) params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint->handle);
   if (status == UCS_ERR_UNREACHABLE && params.err_mode == UCP_ERR_HANDLING_MODE_PEER) {
+    log_.info("comm-ucx: the transports to rank {} cannot tell that it has died: the heartbeat alone does", rank);
     params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
     status = ucp_ep_create(worker_, &params, &endpoint->handle);
   }

@@ -67,7 +67,6 @@ class Runnable {
 
 struct Endpoint {
   std::string address;
-  int rank = 0; // in the world
   ucp_ep_h handle = nullptr;
   ucs_status_t status = UCS_OK; // why it failed
   class Transport* transport = nullptr;
@@ -140,6 +139,7 @@ class Transport final : public ProgressSource {
   static void on_received(void* handle, ucs_status_t status, const ucp_tag_recv_info_t* info, void* user_data);
 
   Device& device_;
+  Log& log_;
   std::string address_, host_;
   bool memory_; // shared memory is not ruled out
   ucp_context_h context_ = nullptr;
