@@ -1,8 +1,14 @@
 // A plugin with a name, a kind and an option table, for tests that read configurations: it cannot be made.
 // TOY_NAME, TOY_KIND and TOY_OPTIONS come from the build.
 #include <cstring>
+#include <string_view>
 
+#include "triax/communicator.hpp"
+#include "triax/kernels.hpp"
+#include "triax/model.hpp"
+#include "triax/optimizer.hpp"
 #include "triax/plugin.hpp"
+#include "triax/scheduler.hpp"
 
 namespace {
 
@@ -26,6 +32,14 @@ using namespace triax;
 };
 [[maybe_unused]] constexpr std::nullptr_t kNone = nullptr;
 
+constexpr std::uint32_t version_of(std::string_view kind) {
+  if (kind == CommBackend::kKind) return CommBackend::kInterfaceVersion;
+  if (kind == Scheduler::kKind) return Scheduler::kInterfaceVersion;
+  if (kind == KernelSet::kKind) return KernelSet::kInterfaceVersion;
+  if (kind == Model::kKind) return Model::kInterfaceVersion;
+  return Optimizer::kInterfaceVersion;
+}
+
 void* refuse(const triax_create_args*, triax_error* error) {
   plugin_detail::report(error, "a toy cannot be made");
   return nullptr;
@@ -41,7 +55,7 @@ extern "C" TRIAX_ENTRY const triax_plugin* triax_plugin_entry_v1(void) {
                                           TRIAX_ABI_MINOR,
                                           TRIAX_TOOLCHAIN,
                                           TOY_KIND,
-                                          1,
+                                          version_of(TOY_KIND),
                                           0,
                                           TOY_NAME,
                                           "1.0",
