@@ -34,7 +34,7 @@ Child child_that(const std::string& what) {
           {{kWhich, what}, {"TRIAX_TEST_VALUE", "a value=with signs"}}};
 }
 
-/// Only within a child.
+/// Disabled, for it is no test: it is the body of the children that the tests below start.
 TEST(ChildBody, DISABLED_DoesWhatItIsTold) {
   const char* which = std::getenv(kWhich);
   ASSERT_TRUE(which);

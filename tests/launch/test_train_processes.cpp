@@ -1,15 +1,12 @@
 // triax train with its ranks as processes, over comm-ucx: what they learn, and what is told when one of them goes.
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "golden/program.hpp"
-#include "launch/running.hpp"
+#include "launch/process_run.hpp"
 
 namespace triax::test {
 namespace {
@@ -20,43 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-const char* const kRun = R"([model]
-plugin = "model-gpt"
-layers = 2
-hidden = 16
-heads = 2
-sequence = 8
-dropout = 0.1
-
-[batch]
-global = 8
-
-[parallel]
-pipeline = 2
-tensor = 2
-
-[schedule]
-plugin = "sched-1f1b"
-
-[comm]
-plugin = "comm-ucx"
-
-[kernels]
-plugin = "kernels-reference"
-
-[optimizer]
-plugin = "optim-adamw"
-lr = 1e-2
-
-[train]
-steps = 10
-
-[data]
-path = "text"
-
-[run]
-dir = "run"
-)";
+using TrainProcesses = ProcessRun;
 
 /// steps and losses, as text: the very bits.
 std::string losses(const std::filesystem::path& file) {
@@ -67,75 +28,6 @@ std::string losses(const std::filesystem::path& file) {
     out += record["step"].dump() + " " + record["loss"].dump() + " " + record["grad_norm"].dump() + "\n";
   }
   return out;
-}
-
-class TrainProcesses : public ::testing::Test {
- protected:
-  TrainProcesses() {
-    write_file(work_ / "run.toml", kRun);
-    std::string text;
-    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i * i) + " of a text to learn from\n";
-    write_file(work_ / "text.txt", text);
-    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
-  }
-  Running start(std::vector<std::string> sets = {}, const std::string& name = "triax",
-                const std::vector<std::string>& variables = {}) const {
-    std::vector<std::string> arguments = {"train", "run.toml"};
-    for (std::string& set : sets) {
-      arguments.emplace_back("--set");
-      arguments.push_back(std::move(set));
-    }
-    return {work_.path(), name, arguments, variables};
-  }
-  /// One that would train for ever, and has taken its first step.
-  Running start_for_ever(std::vector<std::string> sets = {}) const {
-    std::filesystem::remove(work_ / "run/metrics.jsonl");
-    sets.emplace_back("train.steps=1000000");
-    Running out = start(sets);
-    while (!has_stepped() && !out.ended()) ::usleep(5000);
-    return out;
-  }
-  bool has_stepped() const {
-    std::error_code none;
-    return std::filesystem::file_size(work_ / "run/metrics.jsonl", none) > 0 && !none;
-  }
-  /// In the torchrun manner.
-  std::vector<std::string> variables(int rank, int world, int port) const {
-    return {"RANK=" + std::to_string(rank),
-            "LOCAL_RANK=" + std::to_string(rank),
-            "WORLD_SIZE=" + std::to_string(world),
-            "LOCAL_WORLD_SIZE=" + std::to_string(world),
-            "MASTER_ADDR=127.0.0.1",
-            "MASTER_PORT=" + std::to_string(port)};
-  }
-
-  TempFolder work_;
-};
-
-/// A port of loopback, taken for as long as this lives.
-class TakenPort {
- public:
-  TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    ::bind(socket_, reinterpret_cast<sockaddr*>(&address), size);
-    ::listen(socket_, 1);
-    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
-  }
-  ~TakenPort() { ::close(socket_); }
-  TakenPort(const TakenPort&) = delete;
-  TakenPort& operator=(const TakenPort&) = delete;
-  int port() const { return port_; }
-
- private:
-  int socket_, port_ = 0;
-};
-
-int free_port() {
-  return TakenPort().port();
 }
 
 TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
@@ -296,96 +188,6 @@ TEST_F(TrainProcesses, APortInUseIsRefused) {
   EXPECT_THAT(job.err(), HasSubstr(std::to_string(taken.port())));
   EXPECT_THAT(job.err(), HasSubstr("in use"));
   EXPECT_THAT(job.err(), HasSubstr("launch.port"));
-}
-
-TEST_F(TrainProcesses, ARankThatNeverComesIsNamed) {
-  Running job = start({"launch.start_timeout_s=1"}, "rank-0", variables(0, 4, free_port()));
-  EXPECT_EQ(job.wait(), 1);
-  EXPECT_THAT(job.err(), HasSubstr("1, 2, 3"));
-  EXPECT_THAT(job.err(), HasSubstr("launch.start_timeout_s"));
-}
-
-TEST_F(TrainProcesses, RanksThatOthersStartTrainAndTellOfALoss) {
-  const int port = free_port();
-  const auto start_all = [&](const std::vector<std::string>& sets) {
-    std::vector<Running> out;
-    for (int rank = 0; rank < 4; ++rank)
-      out.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-    return out;
-  };
-  {
-    std::vector<Running> ranks = start_all({});
-    for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
-    EXPECT_THAT(ranks[0].out(), HasSubstr("trained 10 steps: "));
-    EXPECT_THAT(ranks[0].err(), HasSubstr("\n  pipeline  comm-ucx  "));
-    EXPECT_EQ(ranks[1].out() + ranks[1].err(), "");
-  }
-  std::filesystem::remove(work_ / "run/metrics.jsonl");
-  std::vector<Running> ranks = start_all({"train.steps=1000000"});
-  while (!has_stepped() && !ranks[0].ended()) ::usleep(5000);
-  ::kill(ranks[2].pid(), SIGKILL);
-  for (const int rank : {0, 1, 3}) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].wait(), 1);
-  EXPECT_THAT(ranks[0].err(), HasSubstr(" error rank 0: rank 2 (pipeline 1, data 0, tensor 0; "));
-  EXPECT_THAT(ranks[0].err(), HasSubstr("was lost after step "));
-}
-
-TEST_F(TrainProcesses, WhoseServerIsLostSaySo) {
-  const int port = free_port();
-  std::vector<Running> ranks;
-  for (int rank = 0; rank < 4; ++rank)
-    ranks.push_back(start({"train.steps=1000000"}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-  while (!has_stepped() && !ranks[0].ended()) ::usleep(5000);
-  ::kill(ranks[0].pid(), SIGKILL);
-  for (std::size_t rank = 1; rank < 4; ++rank) {
-    EXPECT_EQ(ranks[rank].wait(), 1);
-    EXPECT_THAT(ranks[rank].err(), HasSubstr("127.0.0.1:" + std::to_string(port))) << rank;
-    EXPECT_THAT(ranks[rank].err(), HasSubstr("lost")) << rank;
-  }
-}
-
-TEST_F(TrainProcesses, WhatIsRefusedIsPrintedOnceAndNoRankStarts) {
-  const int port = free_port();
-  std::vector<Running> ranks;
-  for (int rank = 0; rank < 4; ++rank)
-    ranks.push_back(start({"model.heads=3"}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
-  EXPECT_THAT(ranks[0].err(), HasSubstr("model.heads = 3 (--set)"));
-  for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks[rank].err(), "") << rank;
-  EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl"));
-}
-
-TEST_F(TrainProcesses, ARankWithAnotherRunIsRefused) {
-  const int port = free_port();
-  std::vector<Running> ranks;
-  for (int rank = 0; rank < 4; ++rank) {
-    std::vector<std::string> sets = {"run.dir=folder-" + std::to_string(rank)}; // folders may differ
-    if (rank == 2) sets.emplace_back("optimizer.lr=0.5");
-    ranks.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-  }
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
-  EXPECT_EQ(ranks[2].err(),
-            "rank 2 has another run than rank 0:\n  optimizer.lr = 0.5, on rank 0 0.01\n"
-            "  start all ranks with the same TOML and the same --set\n");
-  for (const std::size_t other : {0, 1, 3}) EXPECT_EQ(ranks[other].err(), "") << other;
-}
-
-TEST_F(TrainProcesses, ARankThatCannotOpenItsLogTellsAndEndsTheJob) {
-  std::filesystem::create_directories(work_ / "run/rank-2.log");
-  const int port = free_port();
-  std::vector<Running> ranks;
-  for (int rank = 0; rank < 4; ++rank)
-    ranks.push_back(start({}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
-  EXPECT_THAT(ranks[2].err(), HasSubstr("rank-2.log: the log cannot be opened"));
-}
-
-TEST_F(TrainProcesses, AnotherNumberOfRanksThanTheLayoutsIsRefused) {
-  const int port = free_port();
-  std::vector<Running> ranks;
-  for (int rank = 0; rank < 2; ++rank)
-    ranks.push_back(start({"parallel.data=1"}, "rank-" + std::to_string(rank), variables(rank, 2, port)));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
-  EXPECT_THAT(ranks[0].err(), HasSubstr("does not fit the launcher's 2 ranks"));
 }
 
 /// TRIAX_KILLS=100 for more: ranks and launcher are killed at any moment of a job's life, and nothing stays.

@@ -1,0 +1,123 @@
+// A tiny run over comm-ucx whose ranks are processes, and what tests ask of it.
+//
+// Threads: one. Ownership: owns its folder. Blocking: start_for_ever() until the first step. For programs made by
+// triax_add_test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "golden/program.hpp"
+#include "launch/running.hpp"
+
+namespace triax::test {
+
+inline const char* const kRun = R"([model]
+plugin = "model-gpt"
+layers = 2
+hidden = 16
+heads = 2
+sequence = 8
+dropout = 0.1
+
+[batch]
+global = 8
+
+[parallel]
+pipeline = 2
+tensor = 2
+
+[schedule]
+plugin = "sched-1f1b"
+
+[comm]
+plugin = "comm-ucx"
+
+[kernels]
+plugin = "kernels-reference"
+
+[optimizer]
+plugin = "optim-adamw"
+lr = 1e-2
+
+[train]
+steps = 10
+
+[data]
+path = "text"
+
+[run]
+dir = "run"
+)";
+
+class ProcessRun : public ::testing::Test {
+ protected:
+  ProcessRun() {
+    write_file(work_ / "run.toml", kRun);
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "line " + std::to_string(i * i) + " of a text to learn from\n";
+    write_file(work_ / "text.txt", text);
+    run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
+  }
+  Running start(std::vector<std::string> sets = {}, const std::string& name = "triax",
+                const std::vector<std::string>& variables = {}) const {
+    std::vector<std::string> arguments = {"train", "run.toml"};
+    for (std::string& set : sets) {
+      arguments.emplace_back("--set");
+      arguments.push_back(std::move(set));
+    }
+    return {work_.path(), name, arguments, variables};
+  }
+  /// One that would train for ever, and has taken its first step.
+  Running start_for_ever(std::vector<std::string> sets = {}) const {
+    std::filesystem::remove(work_ / "run/metrics.jsonl");
+    sets.emplace_back("train.steps=1000000");
+    Running out = start(sets);
+    while (!has_stepped() && !out.ended()) ::usleep(5000);
+    return out;
+  }
+  bool has_stepped() const {
+    std::error_code none;
+    return std::filesystem::file_size(work_ / "run/metrics.jsonl", none) > 0 && !none;
+  }
+  /// In the torchrun manner.
+  std::vector<std::string> variables(int rank, int world, int port) const {
+    return {"RANK=" + std::to_string(rank),
+            "LOCAL_RANK=" + std::to_string(rank),
+            "WORLD_SIZE=" + std::to_string(world),
+            "LOCAL_WORLD_SIZE=" + std::to_string(world),
+            "MASTER_ADDR=127.0.0.1",
+            "MASTER_PORT=" + std::to_string(port)};
+  }
+
+  TempFolder work_;
+};
+
+/// A port of loopback, taken for as long as this lives.
+class TakenPort {
+ public:
+  TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ::bind(socket_, reinterpret_cast<sockaddr*>(&address), size);
+    ::listen(socket_, 1);
+    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  ~TakenPort() { ::close(socket_); }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+  int port() const { return port_; }
+
+ private:
+  int socket_, port_ = 0;
+};
+
+inline int free_port() {
+  return TakenPort().port();
+}
+
+} // namespace triax::test
