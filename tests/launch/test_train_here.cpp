@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <mutex>
+#include <thread>
 
 #include "launch/train_here.hpp"
 #include "train/tiny_run.hpp"
@@ -72,7 +75,7 @@ class TrainHere : public ::testing::Test {
     steps_.resize(ranks);
     std::vector<test::TinySource> sources(2 * ranks);
     const train::StopSignals signals(*logs_[0]);
-    return launch::train_here({config, placement, logs_, signals, {}, [&](int rank) {
+    return launch::train_here({config, placement, logs_, signals, reports_, [&](int rank) {
                                  const auto at = static_cast<std::size_t>(rank);
                                  train::RankOptions options;
                                  options.training = &sources[at];
@@ -111,6 +114,7 @@ class TrainHere : public ::testing::Test {
   TinyRun run_;
   std::vector<std::unique_ptr<Log>> logs_;
   std::vector<Notes*> notes_;
+  train::Reports reports_;
   std::vector<Steps> steps_{4};
 };
 
@@ -151,6 +155,21 @@ TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
   EXPECT_GE(result->steps, 2);
   EXPECT_THAT(steps(), Each(result->steps));
   EXPECT_THAT(errors(), IsEmpty());
+}
+
+TEST_F(TrainHere, NoRankGoesBeforeAllHaveTrained) {
+  const std::filesystem::path gone = run_.folder() / "gone";
+  fails(1000, "step"); // none of them
+  run_.keys["optimizer.gone"] = text("\"{}\"", gone.string());
+  bool early = false;
+  reports_.step = [&](const report::StepRecord& record) { // of rank 0
+    if (record.step < 6) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the others have time to go
+    early = std::filesystem::exists(gone);
+  };
+  EXPECT_TRUE(go());
+  EXPECT_FALSE(early);
+  EXPECT_TRUE(std::filesystem::exists(gone));
 }
 
 TEST_F(TrainHere, AFailureReachesTheOtherEndOfThePipeline) {

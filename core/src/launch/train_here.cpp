@@ -48,8 +48,16 @@ class LocalRanks {
                             log(number),
                             training_.signals,
                             number == 0 ? training_.reports : train::Reports{},
-                            options};
+                            options,
+                            [this](const train::LoopResult& own) { return finish(own); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
+  }
+
+  train::LoopResult finish(const train::LoopResult& own) {
+    const std::string key = "launch/end";
+    if (store_.add(key, 1) == layout_.world()) store_.set(key, "");
+    store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
+    return own;
   }
 
   train::LoopResult together() const {

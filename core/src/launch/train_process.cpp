@@ -22,14 +22,8 @@ class OneRank {
     options.threads = of_.threads;
     std::optional<train::LoopResult> result = train_rank(
         {of_.run, layout_, of_.environment.rank, of_.job.store(), of_.job.abort(), of_.log, of_.signals, reports(),
-         options, [this](const train::Rank* rank) { of_.job.watch(rank); }, [this] { return of_.job.fails_first(); }});
-    try {
-      if (result) result = finish(*result);
-    } catch (const Error& error) {
-      // Others were lost after their last step: who serves reports that.
-      of_.log.debug("stopped: {}", error.what());
-      result.reset();
-    }
+         options, [this](const train::LoopResult& own) { return finish(own); },
+         [this](const train::Rank* rank) { of_.job.watch(rank); }, [this] { return of_.job.fails_first(); }});
     leave(!result);
     if (!result) report_failure();
     return result;

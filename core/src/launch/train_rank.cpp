@@ -33,13 +33,13 @@ class OneTraining {
   }
 
  private:
-  train::LoopResult trained(std::optional<train::Rank>& rank) {
+  std::optional<train::LoopResult> trained(std::optional<train::Rank>& rank) {
     train::RankOptions options = of_.options;
     options.abort = &of_.abort;
     options.failing = [this](const Error& error) { failed(error); };
     rank.emplace(of_.run, of_.layout, of_.number, of_.store, of_.log, options);
     if (of_.made) of_.made(&*rank);
-    return train::run_loop(of_.run, *rank, of_.signals, of_.reports);
+    return of_.finish(train::run_loop(of_.run, *rank, of_.signals, of_.reports));
   }
 
   /// Once: a rank that fails while it is made has told before its groups go.

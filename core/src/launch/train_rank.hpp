@@ -22,6 +22,9 @@ struct RankTraining {
   const train::StopSignals& signals;
   train::Reports reports;
   train::RankOptions options; // the abort flag is set here
+  /// Given this rank's result, with the rank still there: returns once all have trained, with what train_rank() is to
+  /// return. A rank that went sooner would close connections that others still wait on, and be lost to them.
+  std::function<std::optional<train::LoopResult>(const train::LoopResult&)> finish;
   /// Told of the rank once it is made, and with null before it goes. May be empty.
   std::function<void(const train::Rank*)> made = {};
   /// Asked of a failure before the flag is raised: whether no rank of another process has failed before. Empty: yes.

@@ -2,6 +2,8 @@
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 
+#include <fstream>
+
 namespace {
 using namespace triax;
 
@@ -10,13 +12,20 @@ constexpr triax_option kOptions[] = {
     option_string("where", nullptr, "create|prepare|step",
                   "made; given its parameters, after the groups were joined; "
                   "in its second step"),
+    option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
 };
 
 class Faulty final : public Optimizer {
  public:
   explicit Faulty(const PluginContext& context)
-      : where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
+      : gone_(context.options.text("gone")),
+        where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
     fail_in("create");
+  }
+  Faulty(const Faulty&) = delete;
+  Faulty& operator=(const Faulty&) = delete;
+  ~Faulty() override {
+    if (!gone_.empty()) std::ofstream{gone_};
   }
   Support supports(const OptimizerRequest&) const override { return Support::yes(); }
   OptimizerTraits traits() const override { return {}; }
@@ -32,7 +41,7 @@ class Faulty final : public Optimizer {
   void fail_in(std::string_view where) const {
     if (where == where_) throw Error("out of luck", {}, "try again");
   }
-  std::string where_;
+  std::string gone_, where_;
   int prepared_ = 0, steps_ = 0;
 };
 
