@@ -160,8 +160,10 @@ TEST(Leaving, WithCallsPendingIsToldToo) {
     const TensorView view = rank.tensor(DType::f32, {4});
     if (rank.index() == 1) {
       comm.all_reduce(view, view, Reduce::sum, rank.stream()); // and never waited for
+      rank.store().get("both have joined", Rank::deadline());
       return;
     }
+    rank.store().set("both have joined", "");
     EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
                 HasSubstr("rank 1 left group tensor.0 before its calls were complete"));
   });
