@@ -1,8 +1,7 @@
 // optim-faulty: an optimizer that fails on one rank, where a test says, and otherwise leaves the weights as they are.
+#include <fstream>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
-
-#include <fstream>
 
 namespace {
 using namespace triax;
