@@ -1,7 +1,9 @@
 #include "proved_schedule.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <string_view>
 
 #include "plugin/asking.hpp"
 #include "schedule/lower.hpp"
@@ -15,35 +17,82 @@ namespace {
 constexpr std::size_t kShownFaults = 20; // a slip of a scheduler is often the same on every rank
 
 Support size_of(const PipelineShape& shape) {
+  if (shape.pipeline > schedule::kMostRanks)
+    return Support::no("p = {} is more than {} pipeline ranks", shape.pipeline, schedule::kMostRanks);
   if (std::int64_t{shape.pipeline} * shape.chunks * shape.microbatches <= schedule::kMostActions) return Support::yes();
   return Support::no("p = {} x v = {} x m = {} is more than {} actions of each kind", shape.pipeline, shape.chunks,
                      shape.microbatches, schedule::kMostActions)
       .hint("use smaller sizes");
 }
 
+/// The number behind `word` at the front of the text, which is left without it.
+std::optional<std::size_t> take_number(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return std::nullopt;
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data() + word.size(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+/// Where a fault begins: the proof names rank and position, a file's reader looks for line and cell.
+std::string place_of(const schedule::CsvFile& file, std::string_view fault) {
+  const std::optional<std::size_t> rank = take_number(fault, "rank ");
+  if (!rank || *rank >= file.steps.size()) return file.name;
+  const std::optional<std::size_t> position = take_number(fault, ", position ");
+  if (!position || *position >= file.steps[*rank].size()) return text("{}:{}", file.name, *rank + 1);
+  const schedule::CsvFile::Step& step = file.steps[*rank][*position];
+  return text("{}:{}:{}", file.name, step.line, step.cell);
+}
+
+std::string hint_of(const ScheduleSource& source, const Support& fault) {
+  if (source.file && source.file->lowered && fault.reason().ends_with("OPT_STEP is missing"))
+    return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
+  return fault.hint();
+}
+
 std::vector<config::Refusal> told(const ScheduleSource& source, const std::vector<Support>& faults) {
   std::vector<config::Refusal> out;
   for (std::size_t at = 0; at < std::min(faults.size(), kShownFaults); ++at) {
-    const Support named =
-        Support::no("{}: {}", source.scheduler.name, faults[at].reason()).hint("{}", faults[at].hint());
-    out.push_back(config::refusal(named, source.values));
+    const std::string& reason = faults[at].reason();
+    const std::string place = source.file ? place_of(*source.file, reason) : source.scheduler.name;
+    out.push_back(
+        config::refusal(Support::no("{}: {}", place, reason).hint("{}", hint_of(source, faults[at])), source.values));
   }
   if (faults.size() > kShownFaults) out.push_back({text("... and {} more", faults.size() - kShownFaults)});
   return out;
 }
 
+constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                       CommTraits::Post::blocking};
+
 /// The rows, then the programs made of them.
 std::vector<Support> faults_of(ProvedSchedule& made, const PipelineShape& shape, const Proof& proof) {
   std::vector<Support> faults = schedule::verify(made.schedule, shape);
   if (!faults.empty()) return faults;
-  const schedule::Assumptions least{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                    CommTraits::Post::blocking};
   made.programs = schedule::lower(made.schedule, shape);
-  faults = schedule::verify(made.programs, {shape, false, proof.cap}, least);
+  faults = schedule::verify(made.programs, {shape, false, proof.cap}, kLeast);
   if (proof.evaluation)
-    std::ranges::move(schedule::verify(schedule::lower_forward_only(made.schedule, shape), {shape, true}, least),
+    std::ranges::move(schedule::verify(schedule::lower_forward_only(made.schedule, shape), {shape, true}, kLeast),
                       std::back_inserter(faults));
   return faults;
+}
+
+/// What its scheduler makes; `out` is left without rows if there are problems.
+void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
+  const PluginContext context{source.scheduler.options, null_log(), source.layout};
+  const std::string& name = source.scheduler.name;
+  try {
+    const auto scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
+    const Support answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
+    if (answer) {
+      out.schedule = plugin::asking(name, "rows", [&] { return scheduler->rows(source.shape); });
+    } else {
+      out = refused(source, answer);
+    }
+  } catch (const Error& error) { // there is nothing to prove
+    out = {{}, {}, {{error.what()}}, kRefused};
+  }
 }
 
 } // namespace
@@ -55,18 +104,21 @@ ProvedSchedule refused(const ScheduleSource& source, const Support& answer) {
 ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
   if (!source.refusals.empty()) return {{}, {}, source.refusals, kRefused};
   if (const Support answer = size_of(source.shape); !answer) return refused(source, answer);
-  const PluginContext context{source.scheduler.options, null_log(), source.layout};
-  const std::string& name = source.scheduler.name;
   ProvedSchedule out;
-  try {
-    const auto scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
-    const Support answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
-    if (!answer) return refused(source, answer);
-    out.schedule = plugin::asking(name, "rows", [&] { return scheduler->rows(source.shape); });
-  } catch (const Error& error) { // there is nothing to prove
-    return {{}, {}, {{error.what()}}, kRefused};
+  std::vector<Support> faults;
+  if (source.file && source.file->lowered) { // as it stands
+    out.schedule = source.file->schedule;
+    out.programs = schedule::programs_of(*source.file);
+    faults = schedule::verify(out.programs, {source.shape, false, proof.cap}, kLeast);
+  } else {
+    if (source.file) {
+      out.schedule = source.file->schedule;
+    } else {
+      ask_scheduler(source, out);
+    }
+    if (!out.problems.empty()) return out;
+    faults = faults_of(out, source.shape, proof);
   }
-  const std::vector<Support> faults = faults_of(out, source.shape, proof);
   if (!faults.empty()) return {{}, {}, told(source, faults), kFailed};
   return out;
 }

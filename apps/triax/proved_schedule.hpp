@@ -1,4 +1,4 @@
-// The schedule that a source asks for, made by its scheduler and proved.
+// The schedule that a source asks for, made by its scheduler or read from its file, and proved.
 //
 // Threads: one. Ownership: values; the scheduler is gone when it is made. Blocking: never. Errors: what is refused and
 // what does not hold is told as problems, never thrown.

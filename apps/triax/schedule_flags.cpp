@@ -1,5 +1,7 @@
 #include "schedule_flags.hpp"
 
+#include <optional>
+
 #include "schedule/lower.hpp"
 #include "triax/text.hpp"
 #include "verbs.hpp"
@@ -8,16 +10,35 @@ namespace triax::app {
 
 namespace {
 
-/// What only one of a run and flags can tell, and the run's key of the same meaning.
+/// What a run tells by itself, its key of the same meaning, and who else may be told.
 struct SourceFlag {
   const char *name, *key;
-  bool required; // without a run
+  bool required;  // of a scheduler
+  bool with_file; // to be compared with what the file has
 };
-constexpr SourceFlag kSourceFlags[] = {{"--scheduler", "schedule.plugin", true},
-                                       {"--pipeline", "parallel.pipeline", true},
-                                       {"--microbatches", "batch.global", true},
-                                       {"--chunks", "parallel.chunks", false},
-                                       {"--path", "plugins.path", false}};
+constexpr SourceFlag kSourceFlags[] = {{"--scheduler", "schedule.plugin", true, false},
+                                       {"--pipeline", "parallel.pipeline", true, true},
+                                       {"--microbatches", "batch.global", true, true},
+                                       {"--chunks", "parallel.chunks", false, true},
+                                       {"--path", "plugins.path", false, false}};
+
+bool given(const CLI::App& verb, const char* name) {
+  return verb.get_option(name)->count() > 0;
+}
+
+ScheduleSource of_file(const CLI::App& verb, const ScheduleArguments& arguments) {
+  if (given(verb, "RUN.toml")) throw CLI::ValidationError("--file", "the run has its own schedule; leave one out");
+  if (!arguments.overrides.empty()) throw CLI::ValidationError("--set", "a file of actions has no keys");
+  for (const SourceFlag& flag : kSourceFlags)
+    if (!flag.with_file && given(verb, flag.name))
+      throw CLI::ValidationError(flag.name, "the actions are those of --file; leave one out");
+  const auto told = [&](const char* name, int value) {
+    return given(verb, name) ? std::optional(value) : std::nullopt;
+  };
+  const PipelineShape& shape = arguments.flags.shape;
+  return source_from_file(arguments.csv, {told("--pipeline", shape.pipeline), told("--chunks", shape.chunks),
+                                          told("--microbatches", shape.microbatches)});
+}
 
 } // namespace
 
@@ -32,6 +53,8 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
   size("--pipeline", flags.shape.pipeline, schedule::kMostRanks, "p: pipeline ranks");
   size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches of a step");
   size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank; 1 unless given");
+  verb.add_option("--file", arguments.csv, "instead of a run: actions as CSV, a line per pipeline rank")
+      ->type_name("F.csv");
   verb.add_option("--path", flags.folders, "a folder to look for the scheduler in first")
       ->check(CLI::ExistingDirectory)
       ->expected(1)
@@ -39,12 +62,13 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
 }
 
 ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments) {
-  const bool has_run = verb.get_option("RUN.toml")->count() > 0;
+  if (given(verb, "--file")) return of_file(verb, arguments);
+  const bool has_run = given(verb, "RUN.toml");
   for (const SourceFlag& flag : kSourceFlags) {
-    const bool given = verb.get_option(flag.name)->count() > 0;
-    if (has_run && given)
+    if (has_run && given(verb, flag.name))
       throw CLI::ValidationError(flag.name, text("the run has its own; --set {}=... changes it", flag.key));
-    if (!has_run && !given && flag.required) throw CLI::RequiredError(text("without RUN.toml, {}", flag.name));
+    if (!has_run && !given(verb, flag.name) && flag.required)
+      throw CLI::RequiredError(text("without RUN.toml or --file, {}", flag.name));
   }
   return has_run ? source_from_run(arguments.file, arguments.overrides)
                  : source_from_flags(arguments.flags, arguments.overrides);

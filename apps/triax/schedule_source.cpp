@@ -101,4 +101,24 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   return out;
 }
 
+ScheduleSource source_from_file(const std::string& file, const GivenShape& given) {
+  ScheduleSource out;
+  out.file = schedule::read_csv_file(file);
+  out.scheduler.name = file;
+  out.shape = out.file->shape;
+  for (const std::string& problem : out.file->problems) out.refusals.push_back({problem});
+  if (const std::size_t more = out.file->problem_count - out.file->problems.size(); more > 0)
+    out.refusals.push_back({text("... and {} more", more)});
+  if (!out.refusals.empty()) return out;
+  const auto compare = [&](const char* flag, std::optional<int> wanted, int has, const char* what) {
+    if (wanted && *wanted != has)
+      out.refusals.push_back(
+          {text("{}: has {} {}, and {} is {}\n  leave {} out: the file tells", file, has, what, flag, *wanted, flag)});
+  };
+  compare("--pipeline", given.pipeline, out.shape.pipeline, "lines, one for each pipeline rank");
+  compare("--chunks", given.chunks, out.shape.chunks, "stages on each rank");
+  compare("--microbatches", given.microbatches, out.shape.microbatches, "microbatches");
+  return out;
+}
+
 } // namespace triax::app

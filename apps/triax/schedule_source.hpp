@@ -1,13 +1,16 @@
-// What `triax schedule` and `triax simulate` are asked about: a scheduler and a shape, from a run's TOML or from flags.
+// What `triax schedule` and `triax simulate` are asked about: a scheduler and a shape, from a run's TOML or from flags,
+// or a file that holds a schedule.
 //
 // Threads: one. Ownership: values. Blocking: reads files, loads the plugin. Errors: what the user wrote wrong becomes a
 // refusal, never an exception.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/loaded.hpp"
+#include "schedule/read_csv.hpp"
 #include "triax/layout.hpp"
 #include "triax/scheduler.hpp"
 
@@ -19,8 +22,14 @@ struct ScheduleFlags {
   std::vector<std::string> folders; // to look for it in first
 };
 
+/// What flags say of the shape; a file has its own, which must be the same.
+struct GivenShape {
+  std::optional<int> pipeline, chunks, microbatches;
+};
+
 struct ScheduleSource {
-  config::PluginChoice scheduler;
+  config::PluginChoice scheduler; // of a file: its name alone
+  std::optional<schedule::CsvFile> file;
   PipelineShape shape;
   Layout layout = Layout::ptd(1, 1, 1);
   std::vector<config::ResolvedValue> values; // where refusals find positions
@@ -31,5 +40,7 @@ ScheduleSource source_from_run(const std::string& file, const std::vector<config
 
 /// Of the overrides, only keys of [schedule] mean something here.
 ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<config::Override>& overrides);
+
+ScheduleSource source_from_file(const std::string& file, const GivenShape& given);
 
 } // namespace triax::app

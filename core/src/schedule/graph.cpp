@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "schedule/cells.hpp"
 #include "triax/error.hpp"
@@ -21,6 +22,11 @@ int microbatches_of(const Lists& lists) {
   for (const auto& list : lists)
     for (const auto& action : list) out = std::max(out, action.microbatch + 1);
   return out;
+}
+
+/// Of a program that posts in sets: whether the action belongs to one.
+bool in_set(const Program& program, const ProgramAction& action) {
+  return program.posts() == Program::Posts::sets && (sends(action.kind) || receives(action.kind));
 }
 
 std::vector<std::span<const ProgramAction>> lists_of(std::span<const Program> programs) {
@@ -71,6 +77,7 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions, Mee
   const bool blocks = assumptions.post == CommTraits::Post::blocking;
   Node reached = 0; // what the rank's host has finished; start() of the first action has nothing before it
   bool any = false;
+  std::vector<Node> set; // ends that the host waits for where posts block
   const std::span<const ProgramAction> actions = program.actions();
   for (std::size_t at = 0; at < actions.size(); ++at) {
     after(end(rank, at), start(rank, at));
@@ -78,6 +85,12 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions, Mee
     for (const ActionId waited : actions[at].waits) after(start(rank, at), end(rank, waited));
     if (rule(actions[at].kind).joins) meetings[actions[at].kind].push_back({rank, static_cast<ActionId>(at)});
     if (is_transfer(actions[at].kind) && !blocks) continue;
+    if (in_set(program, actions[at])) {
+      set.push_back(end(rank, at));
+      continue;
+    }
+    for (const Node of_set : set) after(start(rank, at), of_set);
+    set.clear();
     reached = end(rank, at);
     any = true;
   }
@@ -89,10 +102,31 @@ void Graph::add_queues(const Program& program, const Assumptions& assumptions) {
   const std::span<const ProgramAction> actions = program.actions();
   for (std::size_t at = 0; at < actions.size(); ++at) {
     if (!is_transfer(actions[at].kind)) continue;
-    const auto queue = serial ? std::pair(-1, false) : std::pair(actions[at].peer, sends(actions[at].kind));
+    const bool one_queue = serial && !in_set(program, actions[at]);
+    const auto queue = one_queue ? std::pair(-1, false) : std::pair(actions[at].peer, sends(actions[at].kind));
     const auto [entry, first] = last.try_emplace(queue, at);
     if (!first) after(start(program.rank(), at), end(program.rank(), entry->second));
     entry->second = at;
+  }
+  if (serial && program.posts() == Program::Posts::sets) add_queue_of_sets(program);
+}
+
+/// One queue, in which a set takes one place: its last member stands for all of it.
+void Graph::add_queue_of_sets(const Program& program) {
+  const std::span<const ProgramAction> actions = program.actions();
+  const int rank = program.rank();
+  std::optional<std::size_t> before; // what stands in the queue before this set
+  std::vector<std::size_t> set;
+  for (std::size_t at = 0; at < actions.size(); ++at) {
+    if (!is_transfer(actions[at].kind)) continue;
+    if (before) after(start(rank, at), end(rank, *before));
+    set.push_back(at);
+    const bool goes_on = in_set(program, actions[at]) && at + 1 < actions.size() && in_set(program, actions[at + 1]);
+    if (goes_on) continue;
+    for (const std::size_t member : set)
+      if (member != at) after(end(rank, at), end(rank, member));
+    set.clear();
+    before = at;
   }
 }
 

@@ -9,6 +9,8 @@
 //   matches     a receive ends after its send has started, and under rendezvous a send after its receive has;
 //   queues      under `serial` a rank's transfers follow one another, else those of one directed edge do;
 //   posts       where they block, the next action starts after the transfer has ended;
+//   sets        where a program posts sends and receives in sets, those of one start together, and what comes after a
+//               transfer comes after all of its set; on each edge they keep their order;
 //   meetings    REDUCE_TIED and NORM end on no rank before they have started on all.
 // Of rows, which have no transfers yet, they come from the lists and from what the rule table says an action needs.
 #pragma once
@@ -74,6 +76,7 @@ class Graph {
   using Meetings = std::map<Kind, std::vector<Place>>;
   void add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings);
   void add_queues(const Program& program, const Assumptions& assumptions);
+  void add_queue_of_sets(const Program& program);
   void add_matches(std::span<const Program> programs, const Assumptions& assumptions);
   void add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
   void index_edges();

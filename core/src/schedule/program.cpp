@@ -7,9 +7,11 @@
 
 namespace triax::schedule {
 
-Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions)
+Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions,
+                 Posts posts)
     : stage_map_(std::move(stage_map)),
       rank_(rank),
+      posts_(posts),
       stages_(stage_map_.stages_of(rank)),
       slots_(std::move(slots)),
       actions_(std::move(actions)) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -31,15 +32,21 @@ struct ProgramAction {
 
 class Program {
  public:
+  /// How sends and receives are posted: one after another as they stand, or each maximal run of them at once, in no
+  /// order but that of their edges.
+  enum class Posts : std::uint8_t { one_by_one, sets };
+
   Program() = default;
   /// `slots`: for each stage that `stage_map` gives to `rank`, the size of each pool.
-  Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions);
+  Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions,
+          Posts posts = Posts::one_by_one);
 
   std::span<const ProgramAction> actions() const { return actions_; }
   /// Zero-ended text of an action: "3F1".
   const char* label(ActionId action) const { return labels_.data() + label_at_.at(action); }
   const StageMap& stage_map() const { return stage_map_; }
   int rank() const { return rank_; } // on the pipeline axis
+  Posts posts() const { return posts_; }
   /// The stages this rank holds, ascending.
   std::span<const int> stages() const { return stages_; }
   /// How many slots a stage of this rank needs in a pool: its microbatches in flight.
@@ -48,6 +55,7 @@ class Program {
  private:
   StageMap stage_map_;
   int rank_ = 0;
+  Posts posts_ = Posts::one_by_one;
   std::vector<int> stages_;
   std::vector<Slots> slots_;
   std::vector<ProgramAction> actions_;

@@ -36,7 +36,8 @@ void SlotPool::release(int microbatch) {
   if (slot >= 0) free_.push(slot);
 }
 void SlotPool::cool(int microbatch) {
-  cooling_.push_back(give_up(microbatch));
+  const std::int32_t slot = give_up(microbatch);
+  if (slot >= 0) cooling_.push_back(slot);
 }
 void SlotPool::thaw() {
   for (const std::int32_t slot : cooling_) free_.push(slot);
@@ -123,14 +124,14 @@ void RankLowering::wait_for_all(ProgramAction& action) {
     if (open_[id]) action.waits.push_back(id);
 }
 
-Program RankLowering::finish() {
+Program RankLowering::finish(Program::Posts posts) {
   std::vector<Slots> sizes;
   for (const int stage : stage_map_.stages_of(rank_)) {
     Slots& of_stage = sizes.emplace_back();
     for (int pool = 0; pool < kPools; ++pool)
       of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
   }
-  return {stage_map_, rank_, std::move(sizes), std::move(actions_)};
+  return {stage_map_, rank_, std::move(sizes), std::move(actions_), posts};
 }
 
 } // namespace triax::schedule

@@ -45,7 +45,7 @@ class RankLowering {
   void add(Kind kind, int stage, int microbatch, int peer = -1);
   /// An action of a stage, or of the whole rank.
   void add_ending(Kind kind, int stage = -1);
-  Program finish();
+  Program finish(Program::Posts posts = Program::Posts::one_by_one);
 
  private:
   /// The stage must be the rank's.

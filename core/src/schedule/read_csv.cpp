@@ -1,0 +1,124 @@
+// Kinds, which the rule table knows, on top of what all files of this form have in common.
+#include "schedule/read_csv.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "schedule/rank_lowering.hpp"
+#include "scheduler/csv_actions.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+std::string known_kinds() {
+  std::string out;
+  for (const Rule& rule : rules()) out += (out.empty() ? "" : ", ") + std::string(rule.name);
+  return out;
+}
+
+std::optional<Kind> kind_named(std::string_view name) {
+  const auto found = std::ranges::find_if(rules(), [name](const Rule& rule) { return rule.name == name; });
+  if (found == rules().end()) return std::nullopt;
+  return found->kind;
+}
+
+/// Whether the action names what one of its kind is about.
+bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems) {
+  switch (rule(kind).scope) {
+    case Scope::microbatch:
+      return csv::is_whole(action, problems);
+    case Scope::stage:
+      if (action.stage < 0) problems.add(action.cell, "names no stage", "write its stage in front: 3REDUCE_GRAD");
+      if (action.microbatch >= 0)
+        problems.add(action.cell, "names a microbatch, and is of a whole stage", "write 3REDUCE_GRAD");
+      return action.stage >= 0 && action.microbatch < 0;
+    case Scope::rank:
+      break;
+  }
+  if (action.stage < 0 && action.microbatch < 0) return true;
+  problems.add(action.cell, "is of a whole rank, and names more", text("write {}", action.kind));
+  return false;
+}
+
+/// Kinds, and what this version can run.
+void check(const csv::CellAction& action, csv::Problems& problems) {
+  const std::optional<Kind> kind = kind_named(action.kind);
+  if (!kind) return csv::refuse_kind(action, known_kinds(), problems);
+  if (is_whole(action, *kind, problems) && (action.slice != 0 || action.replica != 0))
+    problems.add(action.cell, "is of a slice or a second pipeline",
+                 "this version runs whole sequences through one pipeline");
+}
+
+CsvFile::Step step_of(const csv::CellAction& action) {
+  return {kind_named(action.kind).value(), action.stage, action.microbatch, action.cell.place.line,
+          action.cell.place.cell};
+}
+
+/// The other rank of a transfer; -1: there is no such stage.
+int peer_of(const CsvFile::Step& step, const StageMap& stage_map) {
+  const bool with_after = step.kind == Kind::send_f || step.kind == Kind::recv_b;
+  const int neighbour = step.stage + (with_after ? 1 : -1);
+  return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);
+}
+
+CsvFile refused(const csv::Problems& problems) {
+  CsvFile out;
+  out.name = problems.file();
+  out.problems = problems.texts();
+  out.problem_count = problems.count();
+  return out;
+}
+
+} // namespace
+
+CsvFile read_csv_file(const std::filesystem::path& file) {
+  csv::Problems problems(file.string());
+  const std::string bytes = csv::read_file(file, problems);
+  return problems.empty() ? read_csv(bytes, file.string()) : refused(problems);
+}
+
+CsvFile read_csv(std::string_view csv, const std::string& name) {
+  csv::Problems problems(name);
+  const csv::Rows rows = csv::read_actions(csv, problems, check);
+  if (!problems.empty()) return refused(problems);
+  csv::Placement placement = csv::place(rows, problems);
+  if (!problems.empty()) return refused(problems);
+  CsvFile out;
+  out.name = name;
+  out.shape = placement.shape;
+  out.schedule = Schedule(out.shape, std::move(placement.stage_rank));
+  for (int rank = 0; rank < out.shape.pipeline; ++rank) {
+    std::vector<CsvFile::Step>& steps = out.steps.emplace_back();
+    for (const csv::CellAction& action : rows[static_cast<std::size_t>(rank)]) {
+      steps.push_back(step_of(action));
+      if (csv::is_compute(action.kind)) {
+        out.schedule.row(rank).push_back(csv::compute_action(action));
+      } else {
+        out.lowered = true;
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<Program> programs_of(const CsvFile& file) {
+  const StageMap stage_map(file.schedule.stage_rank().at(0));
+  std::vector<Program> out;
+  out.reserve(file.steps.size());
+  for (std::size_t rank = 0; rank < file.steps.size(); ++rank) {
+    const std::vector<CsvFile::Step>& steps = file.steps[rank];
+    RankLowering program(stage_map, static_cast<int>(rank), false, steps.size());
+    for (const CsvFile::Step& step : steps) {
+      if (rule(step.kind).scope != Scope::microbatch) {
+        program.add_ending(step.kind, step.stage);
+      } else {
+        program.add(step.kind, step.stage, step.microbatch, is_transfer(step.kind) ? peer_of(step, stage_map) : -1);
+      }
+    }
+    out.push_back(program.finish(Program::Posts::sets));
+  }
+  return out;
+}
+
+} // namespace triax::schedule

@@ -1,0 +1,33 @@
+// The bytes of a file.
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "scheduler/csv_actions.hpp"
+#include "triax/text.hpp"
+
+namespace triax::csv {
+
+namespace {
+
+constexpr std::size_t kMostMiB = 64; // the largest step there can be, lowered, is about 40
+
+} // namespace
+
+std::string read_file(const std::filesystem::path& file, Problems& problems) {
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  std::string out;
+  char block[1 << 16];
+  while (in.read(block, sizeof block) || in.gcount() > 0) {
+    out.append(block, static_cast<std::size_t>(in.gcount()));
+    if (out.size() <= kMostMiB << 20) continue;
+    problems.add(text("is larger than {} MiB, which no schedule is", kMostMiB));
+    return {};
+  }
+  if (in.eof()) return out;
+  problems.add(text("cannot be read: {}", std::strerror(errno)), "name a CSV file of a schedule");
+  return {};
+}
+
+} // namespace triax::csv
