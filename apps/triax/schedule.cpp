@@ -1,4 +1,7 @@
 // triax schedule: makes a schedule, proves it and shows it; nothing is trained.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -10,9 +13,9 @@
 #include <string>
 
 #include "proved_schedule.hpp"
-#include "report/schedule_table.hpp"
+#include "report/terminal.hpp"
 #include "schedule/csv.hpp"
-#include "schedule/timing.hpp"
+#include "schedule_drawing.hpp"
 #include "schedule_flags.hpp"
 #include "verbs.hpp"
 
@@ -22,19 +25,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMaxDrawnSlots = 1 << 24; // of all ranks together
-
 struct Arguments {
   ScheduleArguments source;
+  PassFlags passes;
   std::string format = "table", output;
   int cap = 0; // 0: none
 };
-
-std::string title(const ScheduleSource& source) {
-  const PipelineShape& shape = source.shape;
-  return text("{}: p = {}, m = {}, v = {}; F takes one slot, B two\n", source.scheduler.name, shape.pipeline,
-              shape.microbatches, shape.chunks);
-}
 
 void write(const std::string& result, const std::string& file) {
   if (file.empty()) {
@@ -45,46 +41,50 @@ void write(const std::string& result, const std::string& file) {
   if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
 }
 
-std::int64_t last_of(const std::vector<std::vector<std::int64_t>>& ends) {
-  std::int64_t last = 0;
-  for (const auto& row : ends) last = row.empty() ? last : std::max(last, row.back());
-  return last;
-}
-
-int show(const Arguments& arguments, const ScheduleSource& source, const Schedule& schedule) {
+int show(const Arguments& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source,
+         const ProvedSchedule& proved) {
   if (arguments.format == "csv") {
-    write(schedule::to_csv(schedule), arguments.output);
+    write(schedule::to_csv(proved.schedule), arguments.output);
     return kDone;
   }
-  const std::vector<std::vector<std::int64_t>> ends = schedule::end_times(schedule);
-  const std::int64_t slots = last_of(ends);
-  if (slots * schedule.ranks() > kMaxDrawnSlots) {
-    const Support answer = Support::no("a table of {} ranks and {} slots is too large to read", schedule.ranks(), slots)
-                               .hint("use --format csv, or smaller sizes");
-    print_refusals(refused(source, answer).problems);
+  const bool colour = arguments.output.empty() && report::stdout_terminal().colour;
+  const ScheduleDrawing drawing = draw({arguments.format, passes, colour}, source, proved);
+  if (!drawing.support) {
+    print_refusals(refused(source, drawing.support).problems);
     return kRefused;
   }
-  write(title(source) + report::schedule_table(schedule, ends), arguments.output);
+  write(drawing.result, arguments.output);
   return kDone;
 }
 
-int run(const Arguments& arguments, const ScheduleSource& source) {
+int run(const Arguments& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source) {
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
   const ProvedSchedule proved = prove(source, {true, cap});
   print_refusals(proved.problems);
-  return proved.problems.empty() ? show(arguments, source, proved.schedule) : proved.status;
+  return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
+}
+
+/// Without making it: what cannot be proved leaves no file.
+bool can_be_written(const fs::path& file, const fs::path& folder) {
+  const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (opened >= 0) ::close(opened);
+  if (opened >= 0 || errno == ENXIO) return true; // a pipe that nobody reads yet
+  return errno == ENOENT && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
 std::string names_a_file(const std::string& file) {
   std::error_code unreadable;
   const fs::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
   if (path.empty() || fs::is_directory(path, unreadable)) return "must name a file, not \"" + file + "\"";
-  return fs::is_directory(folder, unreadable) ? std::string() : "there is no folder " + folder.string();
+  if (!fs::is_directory(folder, unreadable)) return "there is no folder " + folder.string();
+  return can_be_written(path, folder) ? std::string() : text("{} cannot be written: {}", file, std::strerror(errno));
 }
 
 void add_result(CLI::App& verb, Arguments& arguments) {
-  verb.add_option("--format", arguments.format, "table: drawn in slots of time; csv: the actions, PyTorch's form")
-      ->check(CLI::IsMember({"table", "csv"}))
+  verb.add_option("--format", arguments.format,
+                  "table: drawn in slots of time; csv: the actions, PyTorch's form; svg: a picture; json: the actions "
+                  "with their times; trace: events for chrome://tracing and ui.perfetto.dev")
+      ->check(CLI::IsMember({"table", "csv", "svg", "json", "trace"}))
       ->type_name("FORMAT");
   verb.add_option("--cap", arguments.cap, "refuses ranks that keep more microbatches at once, counted per stage")
       ->check(CLI::Range(1, 1 << 30))
@@ -94,14 +94,31 @@ void add_result(CLI::App& verb, Arguments& arguments) {
       ->type_name("FILE");
 }
 
+/// Of what was parsed: the times of passes, all or none of them, and only where they are drawn.
+std::optional<PassFlags> passes_of(const CLI::App& verb, const Arguments& arguments) {
+  const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
+  if (std::ranges::none_of(kPassFlags, given)) return {};
+  if (arguments.format == "table" || arguments.format == "csv")
+    throw CLI::ValidationError("--format",
+                               text("a {} tells no times; --format svg, json and trace do", arguments.format));
+  for (const char* name : {"--forward-ms", "--input-ms", "--weight-ms"})
+    if (!given(name)) throw CLI::RequiredError(text("with times, {}", name));
+  require_some_time(arguments.passes);
+  return arguments.passes;
+}
+
 } // namespace
 
 void add_schedule(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("schedule", "makes a schedule, proves it and shows it");
   const auto arguments = std::make_shared<Arguments>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is shown");
+  add_pass_flags(*verb, arguments->passes);
   add_result(*verb, *arguments);
-  verb->callback([verb, arguments, &status] { status = run(*arguments, schedule_source(*verb, arguments->source)); });
+  verb->callback([verb, arguments, &status] {
+    const std::optional<PassFlags> passes = passes_of(*verb, *arguments);
+    status = run(*arguments, passes, schedule_source(*verb, arguments->source));
+  });
 }
 
 } // namespace triax::app

@@ -1,17 +1,25 @@
 // Schedules drawn as text.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "report/schedule_table.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
-#include "schedule/timing.hpp"
+#include "support/error_of.hpp"
 
 namespace {
 using namespace triax;
 using test::schedule_of;
 
-std::string drawn(const PipelineShape& shape, std::vector<int> stage_rank, const std::vector<std::string>& rows) {
-  const Schedule schedule = schedule_of(shape, std::move(stage_rank), rows);
-  return report::schedule_table(schedule, schedule::end_times(schedule));
+std::string drawn(const PipelineShape& shape, std::vector<int> stage_rank, const std::vector<std::string>& rows,
+                  bool colour = false) {
+  const std::vector<schedule::Program> programs =
+      schedule::lower(schedule_of(shape, std::move(stage_rank), rows), shape);
+  const schedule::Costs slots{{static_cast<std::size_t>(shape.stages()), {1, 1, 1}}};
+  return report::schedule_table(
+      schedule::planned(programs, schedule::simulate(programs, slots), shape, schedule::Timeline::Unit::slot), colour);
 }
 
 TEST(ScheduleTable, ABoxIsAsLongAsItsSlots) {
@@ -38,6 +46,24 @@ TEST(ScheduleTable, BoxesNameTheStageWhereItIsNotTheRank) {
             "rank 1 |0F0|           |0B0    |\n"
             "idle slots of 6, by rank: 3 3\n"
             "peak of microbatches in flight, by rank: 1 1\n");
+}
+
+std::string without_colours(std::string drawn) {
+  return std::regex_replace(drawn, std::regex("\x1b\\[[0-9;]*m"), "");
+}
+
+TEST(ScheduleTable, ColoursAreThoseOfPicturesAndMoveNothing) {
+  const std::vector<std::string> rows = {"0F0 1F0 1I0 1W0 0B0"};
+  const std::string coloured = drawn({1, 2, 1}, {0, 0}, rows, true);
+  EXPECT_EQ(without_colours(coloured), drawn({1, 2, 1}, {0, 0}, rows));
+  EXPECT_THAT(coloured,
+              ::testing::HasSubstr("rank 0 |\x1b[38;5;231;48;5;25m0F0\x1b[0m|"));    // dark blue: the first chunk
+  EXPECT_THAT(coloured, ::testing::HasSubstr("|\x1b[38;5;16;48;5;153m1F0\x1b[0m|")); // light blue: the second
+}
+
+TEST(ScheduleTable, ATimelineOfMillisecondsHasNoSlots) {
+  EXPECT_THAT(triax::testing::error_of([] { report::schedule_table({}, false); }),
+              ::testing::HasSubstr("a table counts slots"));
 }
 
 } // namespace

@@ -1,108 +1,125 @@
 #include "report/schedule_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 
-#include "triax/text.hpp"
+#include "report/schedule_shades.hpp"
+#include "triax/error.hpp"
 
 namespace triax::report {
 
 namespace {
 
-using Row = std::vector<Action>;
-using Ends = std::vector<std::int64_t>;
+using schedule::Span;
+using schedule::Timeline;
+using Row = std::vector<Span>;
 
 constexpr std::int64_t kRulerSlots = 5; // between two numbers above the drawing
 
-/// The unit of the ends: a whole backward is its two halves.
-std::int64_t slots_of(const Action& action) {
-  return action.kind == ComputeKind::backward ? 2 : 1;
+std::int64_t slot(double time) {
+  return std::llround(time);
 }
 
-bool stage_is_rank(const Schedule& schedule) {
-  const std::vector<std::vector<int>>& maps = schedule.stage_rank();
-  if (maps.size() != 1) return false;
-  for (std::size_t stage = 0; stage < maps[0].size(); ++stage)
-    if (maps[0][stage] != static_cast<int>(stage)) return false;
+bool stage_is_rank(const schedule::StageMap& stage_map) {
+  for (int stage = 0; stage < stage_map.stages(); ++stage)
+    if (stage_map.rank_of(stage) != stage) return false;
   return true;
 }
 
+/// Text whose columns are counted apart from the bytes that colour it.
+class Line {
+ public:
+  explicit Line(std::string text) : text_(std::move(text)), columns_(text_.size()) {}
+  void pad_to(std::size_t columns) {
+    text_.append(columns - columns_, ' ');
+    columns_ = columns;
+  }
+  void replace_last(char letter) { text_.back() = letter; }
+  void add(const std::string& text) {
+    text_ += text;
+    columns_ += text.size();
+  }
+  void add_control(const std::string& bytes) { text_ += bytes; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::size_t columns_;
+};
+
 class Drawing {
  public:
-  explicit Drawing(const Schedule& schedule) : with_stage_(!stage_is_rank(schedule)) {
-    for (int rank = 0; rank < schedule.ranks(); ++rank) {
+  Drawing(const Timeline& timeline, bool colour)
+      : with_stage_(!stage_is_rank(timeline.stage_map)), colour_(colour), chunks_(timeline.stage_map) {
+    for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
       label_width_ = std::max(label_width_, label(rank).size());
-      for (const Action& action : schedule.row(rank)) slot_width_ = std::max(slot_width_, box(action).size() + 1);
+      for (const Span& span : timeline.rows[rank]) slot_width_ = std::max(slot_width_, box(span).size() + 1);
     }
   }
 
   std::string ruler(std::int64_t slots) const {
     std::string out = "slot";
-    for (std::int64_t slot = 0; slot < slots; slot += kRulerSlots) {
-      out.resize(column(slot), ' ');
-      out += std::to_string(slot);
+    for (std::int64_t at = 0; at < slots; at += kRulerSlots) {
+      out.resize(column(at), ' ');
+      out += std::to_string(at);
     }
     return out + '\n';
   }
 
   /// A box begins behind the bar of the one before it, or behind one of its own.
-  std::string row(int rank, const Row& actions, const Ends& ends) const {
-    std::string out = label(rank);
-    for (std::size_t at = 0; at < actions.size(); ++at) {
-      out.resize(column(ends[at] - slots_of(actions[at])), ' ');
-      out.back() = '|';
-      out += box(actions[at]);
-      out.resize(column(ends[at]) - 1, ' ');
-      out += '|';
+  std::string row(std::size_t rank, const Row& spans) const {
+    Line out(label(rank));
+    std::int64_t reached = -1;
+    for (const Span& span : spans) {
+      out.pad_to(column(slot(span.start)));
+      if (slot(span.start) != reached) out.replace_last('|');
+      if (colour_) out.add_control(colours(span));
+      out.add(box(span));
+      out.pad_to(column(slot(span.end)) - 1);
+      if (colour_) out.add_control("\x1b[0m");
+      out.add("|");
+      reached = slot(span.end);
     }
-    return out + '\n';
+    return out.text() + '\n';
   }
 
  private:
-  static std::string label(int rank) { return text("rank {} ", rank); }
-  std::string box(const Action& action) const {
-    const std::string whole = to_text(action);
-    return with_stage_ ? whole : whole.substr(whole.find_first_not_of("0123456789"));
+  static std::string label(std::size_t rank) { return text("rank {} ", rank); }
+  std::string box(const Span& span) const {
+    return schedule::action_text(span.kind, with_stage_ ? span.stage : 0, span.microbatch).substr(with_stage_ ? 0 : 1);
+  }
+  std::string colours(const Span& span) const {
+    const Shade shade = shade_of(span.kind, chunks_.of_stage.at(static_cast<std::size_t>(span.stage)), chunks_.most);
+    return text("\x1b[38;5;{};48;5;{}m", wants_white(shade) ? 231 : 16, of_256_colours(shade));
   }
   /// Of the first character of a box that starts at the slot.
-  std::size_t column(std::int64_t slot) const {
-    return label_width_ + 1 + static_cast<std::size_t>(slot) * slot_width_;
-  }
+  std::size_t column(std::int64_t at) const { return label_width_ + 1 + static_cast<std::size_t>(at) * slot_width_; }
 
-  bool with_stage_;
+  bool with_stage_, colour_;
+  Chunks chunks_;
   std::size_t slot_width_ = 0, label_width_ = 0;
 };
 
 std::int64_t busy_slots(const Row& row) {
-  std::int64_t busy = 0;
-  for (const Action& action : row) busy += slots_of(action);
-  return busy;
-}
-
-/// From a forward to the end of its backward.
-int peak_in_flight(const Row& row) {
-  int now = 0, peak = 0;
-  for (const Action& action : row) {
-    now += action.kind == ComputeKind::forward;
-    now -= action.kind == ComputeKind::backward || action.kind == ComputeKind::backward_weight;
-    peak = std::max(peak, now);
-  }
-  return peak;
+  double busy = 0;
+  for (const Span& span : row) busy += span.length();
+  return slot(busy);
 }
 
 } // namespace
 
-std::string schedule_table(const Schedule& schedule, const std::vector<std::vector<std::int64_t>>& ends) {
-  std::int64_t slots = 0;
-  for (const Ends& row : ends) slots = row.empty() ? slots : std::max(slots, row.back());
-  const Drawing drawing(schedule);
+std::string schedule_table(const Timeline& timeline, bool colour) {
+  TRIAX_REQUIRE(timeline.unit == Timeline::Unit::slot, "a table counts slots");
+  const std::int64_t slots = slot(schedule::extent(timeline).last);
+  const Drawing drawing(timeline, colour);
   std::string out = drawing.ruler(slots), idle, in_flight;
-  for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    const Row& row = schedule.row(rank);
-    out += drawing.row(rank, row, ends.at(static_cast<std::size_t>(rank)));
+  for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
+    const Row& row = timeline.rows[rank];
+    out += drawing.row(rank, row);
     idle += text(" {}", slots - busy_slots(row));
-    in_flight += text(" {}", peak_in_flight(row));
+    in_flight += text(" {}", schedule::peak_of(schedule::kept(row)));
   }
-  const bool chunks = schedule.stage_rank().at(0).size() > ends.size();
+  const bool chunks = timeline.stage_map.stages() > static_cast<int>(timeline.rows.size());
   out += text("idle slots of {}, by rank:{}\n", slots, idle);
   return out + text("peak of {} in flight, by rank:{}\n", chunks ? "microbatch chunks" : "microbatches", in_flight);
 }

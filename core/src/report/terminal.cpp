@@ -16,11 +16,22 @@ Terminal decide_terminal(bool is_terminal, const char* term, const char* no_colo
   return out;
 }
 
-Terminal stderr_terminal() {
+namespace {
+
+Terminal terminal_of(int file) {
   winsize size{};
-  const bool sized = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
-  return decide_terminal(::isatty(STDERR_FILENO) == 1, std::getenv("TERM"), std::getenv("NO_COLOR"),
-                         sized ? size.ws_col : 0);
+  const bool sized = ::ioctl(file, TIOCGWINSZ, &size) == 0;
+  return decide_terminal(::isatty(file) == 1, std::getenv("TERM"), std::getenv("NO_COLOR"), sized ? size.ws_col : 0);
+}
+
+} // namespace
+
+Terminal stderr_terminal() {
+  return terminal_of(STDERR_FILENO);
+}
+
+Terminal stdout_terminal() {
+  return terminal_of(STDOUT_FILENO);
 }
 
 } // namespace triax::report

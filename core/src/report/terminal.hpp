@@ -1,4 +1,4 @@
-// What stderr is: whether a bar can be drawn on it, in how many columns, and whether colour is wanted.
+// What stderr or stdout is: whether a bar can be drawn on it, in how many columns, and whether colour is wanted.
 //
 // Threads: any. Ownership: values. Blocking: asks the system, does not wait.
 #pragma once
@@ -16,6 +16,7 @@ struct Terminal {
 
 /// A terminal that cannot move its cursor (TERM=dumb) counts as none; NO_COLOR, set and not empty, means no colour.
 Terminal stderr_terminal();
+Terminal stdout_terminal();
 
 /// The same, from what it depends on; null: not set.
 Terminal decide_terminal(bool is_terminal, const char* term, const char* no_color, int columns);

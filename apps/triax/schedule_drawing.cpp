@@ -1,0 +1,73 @@
+#include "schedule_drawing.hpp"
+
+#include <algorithm>
+
+#include "report/schedule_json.hpp"
+#include "report/schedule_svg.hpp"
+#include "report/schedule_table.hpp"
+#include "report/schedule_trace.hpp"
+#include "report/units.hpp"
+#include "schedule/timeline.hpp"
+
+namespace triax::app {
+
+namespace {
+
+constexpr std::int64_t kMaxTableSlots = 1 << 24; // of all ranks together
+
+std::string name_and_shape(const ScheduleSource& source) {
+  const PipelineShape& shape = source.shape;
+  return text("{}: p = {}, m = {}, v = {}", source.scheduler.name, shape.pipeline, shape.microbatches, shape.chunks);
+}
+
+schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
+                               const ProvedSchedule& proved) {
+  const PassFlags slots{{1, 1, 1}, 0};
+  const schedule::Simulation told =
+      schedule::simulate(proved.programs, costs_of(request.passes.value_or(slots), source.shape.stages()));
+  return schedule::planned(proved.programs, told, source.shape,
+                           request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::slot);
+}
+
+ScheduleDrawing table(const std::string& title, const schedule::Timeline& timeline, bool colour) {
+  const double slots = schedule::extent(timeline).length();
+  const auto ranks = static_cast<double>(timeline.rows.size());
+  if (slots * ranks > static_cast<double>(kMaxTableSlots))
+    return {{},
+            Support::no("a table of {} ranks and {} slots is too large to read", ranks, slots)
+                .hint("use --format csv, or smaller sizes")};
+  return {text("{}; F takes one slot, B two\n", title) + report::schedule_table(timeline, colour), Support::yes()};
+}
+
+/// What a slot is to the passes of this schedule.
+std::string slots_in_words(const schedule::Timeline& timeline) {
+  const auto whole = [](const schedule::Span& span) { return span.kind == schedule::Kind::backward; };
+  const bool any = std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, whole); });
+  return any ? "F takes one slot, B two" : "F, I and W take one slot each";
+}
+
+ScheduleDrawing picture(const DrawingRequest& request, report::Picture what) {
+  const schedule::Timeline& timeline = what.panels.at(0).timeline;
+  const schedule::Extent extent = schedule::extent(timeline);
+  what.note = text("{}; bubble {} % of the cost, {} % over the work",
+                   request.passes ? to_words(*request.passes) : slots_in_words(timeline),
+                   report::decimals_text(100 * extent.bubble_rate(), 1),
+                   report::decimals_text(100 * extent.bubble_over_ideal(), 1));
+  const Support support = report::svg_support(what);
+  if (!support) return {{}, Support::no("{}", support.reason()).hint("use --format json or trace, or smaller sizes")};
+  return {report::schedule_svg(what), Support::yes()};
+}
+
+} // namespace
+
+ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved) {
+  const std::string title = name_and_shape(source);
+  schedule::Timeline timeline = timeline_of(request, source, proved);
+  if (request.format == "table") return table(title, timeline, request.colour);
+  if (request.format == "json") return {report::schedule_json(source.scheduler.name, timeline), Support::yes()};
+  report::Picture what{title, {}, {{{}, std::move(timeline)}}};
+  if (request.format == "svg") return picture(request, std::move(what));
+  return {report::schedule_trace(what), Support::yes()};
+}
+
+} // namespace triax::app

@@ -1,0 +1,27 @@
+// A proved schedule in one of the formats of `triax schedule`.
+//
+// Threads: one. Ownership: values. Blocking: never. Errors: what is too large to draw is told, never thrown.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "pass_flags.hpp"
+#include "proved_schedule.hpp"
+
+namespace triax::app {
+
+struct DrawingRequest {
+  std::string format;                             // table, svg, json, trace
+  std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a slot, and transfers no time
+  bool colour = false;                            // of a table
+};
+
+struct ScheduleDrawing {
+  std::string result;
+  Support support; // if no, there is no result
+};
+
+ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved);
+
+} // namespace triax::app

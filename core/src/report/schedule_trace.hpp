@@ -1,0 +1,16 @@
+// Timelines of schedules as trace events: what chrome://tracing and ui.perfetto.dev open.
+//
+// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.
+#pragma once
+
+#include <string>
+
+#include "report/schedule_svg.hpp"
+
+namespace triax::report {
+
+/// A process for each panel and a track for each rank; an arrow from each pass to what needs it on another rank. A slot
+/// is drawn as a millisecond.
+std::string schedule_trace(const Picture& picture);
+
+} // namespace triax::report
