@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kKept = 20;     // a slip of what made the file is often the same in every cell
 constexpr int kMostNumber = 16777215; // stages and microbatches, from 0
-constexpr int kMostLines = 1 << 16, kMostActions = 1 << 22; // some times what the largest step has
+constexpr int kMostLines = 1 << 16, kMostActions = 1 << 21; // more than the largest step has
 constexpr std::size_t kLongestCell = 32;                    // of a cell's text in a message
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kBlanks = " \t\r";
 
@@ -130,11 +130,7 @@ Rows read_actions(std::string_view csv, Problems& problems, const Check& check) 
   if (csv.starts_with(kByteOrderMark)) csv.remove_prefix(kByteOrderMark.size());
   if (!is_text(csv, problems)) return out;
   int actions = 0;
-  for (Place place{1, 0}; !csv.empty(); ++place.line) {
-    if (place.line > kMostLines || actions > kMostActions) {
-      problems.add(text("has more than {} lines or {} actions, which no schedule has", kMostLines, kMostActions));
-      return out;
-    }
+  for (Place place{1, 0}; !csv.empty() && place.line <= kMostLines && actions <= kMostActions; ++place.line) {
     std::string_view line = csv.substr(0, csv.find('\n'));
     csv.remove_prefix(std::min(csv.size(), line.size() + 1));
     std::vector<CellAction>& row = out.emplace_back();
@@ -151,6 +147,8 @@ Rows read_actions(std::string_view csv, Problems& problems, const Check& check) 
       line.remove_prefix(cell.size() + 1);
     }
   }
+  if (!csv.empty() || actions > kMostActions)
+    problems.add(text("has more than {} lines or {} actions, which no schedule has", kMostLines, kMostActions));
   while (!out.empty() && out.back().empty()) out.pop_back();
   return out;
 }
