@@ -68,6 +68,13 @@ class Checks {
     }
   }
 
+  void timeline() {
+    const Int *step = integer("log.timeline"), *steps = integer("train.steps");
+    if (step && steps && *step > *steps)
+      refuse(Support::no("log.timeline = {} is after the last step, train.steps = {}", *step, *steps)
+                 .hint("name a step of the run, or 0 for none"));
+  }
+
   void data_files() {
     for (const char* key : {"data.path", "data.validation"}) {
       const Path* prefix = values_.find<Path>(key);
@@ -160,6 +167,7 @@ void check_together(const Values& values, Refusals& refusals) {
   checks.split();
   checks.learning_rate();
   checks.evaluation();
+  checks.timeline();
   checks.data_files();
   checks.plugin_folders();
   checks.run_folder();

@@ -71,6 +71,8 @@ constexpr CoreKey kLog[] = {
     {option_path("metrics", nullptr, "file of the step records, JSON lines"), "metrics.jsonl in run.dir"},
     {option_int("every", "1", 1, kMany, "steps between two step records")},
     {option_string("level", "info", "trace|debug|info|warn|error", "what the log tells")},
+    {option_int("timeline", "0", 0, kMany,
+                "a step whose passes every rank times, into timeline-rank-N.json in run.dir; 0: none")},
 };
 
 constexpr CoreKey kLaunch[] = {

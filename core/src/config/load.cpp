@@ -59,7 +59,8 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.data = {values.get<Path>("data.path"), values.get<Path>("data.validation")};
   run.vocab = integer("model.vocab");
   run.eval = {integer("eval.every"), integer("eval.batches")};
-  run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level")};
+  run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level"),
+             integer("log.timeline")};
   run.launch = launch_keys(values);
   return run;
 }

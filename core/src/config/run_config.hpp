@@ -73,6 +73,7 @@ struct RunConfig {
     std::filesystem::path metrics; // the file
     std::int64_t every = 1;
     std::string level = "info";
+    std::int64_t timeline = 0; // a step; 0: none
   } log;
   LaunchKeys launch;
 

@@ -24,7 +24,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
 
 StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer) {
   Batches& batches = parts_.state.batches();
-  Walk walk{parts_.training, step, {}, {}, {}, {}, {}};
+  Walk walk{parts_.training, step, {}, {}, {}, {}, {}, observer};
   walk.scalars.lr = static_cast<float>(lr);
   walk.scalars.step = step;
   batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
@@ -41,7 +41,7 @@ StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, Wa
 
 double Executor::evaluate(std::int64_t first, BatchSource& source) {
   Batches& batches = parts_.state.batches();
-  Walk walk{parts_.evaluation, 0, {}, {}, {}, {}, {}};
+  Walk walk{parts_.evaluation, 0, {}, {}, {}, {}, {}, nullptr};
   batches.stage(source, first, parts_.device, parts_.stream, deadline());
   this->walk(walk);
   try {
@@ -91,8 +91,9 @@ void Executor::run(Walk& walk, ActionId id) {
   const bool computes = schedule::runs_layers(action.kind);
   for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
   const Clock::duration waited = wait_for_posted(action);
+  const Clock::time_point began = Clock::now();
   if (computes && walk.first_began != Clock::time_point{}) walk.idle += waited;
-  if (computes && walk.first_began == Clock::time_point{}) walk.first_began = Clock::now();
+  if (computes && walk.first_began == Clock::time_point{}) walk.first_began = began;
 
   parts_.stream.begin(id, walk.program.label(id));
   switch (action.kind) {
@@ -115,7 +116,9 @@ void Executor::run(Walk& walk, ActionId id) {
       throw Error("no such action of the compute list");
   }
   parts_.stream.end(id);
-  if (computes) walk.last_ended = Clock::now();
+  if (!computes) return;
+  walk.last_ended = Clock::now();
+  if (walk.observer) walk.observer->ran(id, {began, walk.last_ended, waited});
 }
 
 void Executor::post(const ProgramAction& action, ActionId id) {

@@ -62,6 +62,7 @@ class Executor {
     StepOutcome outcome;
     Clock::time_point first_began, last_ended; // of F, B, I, W
     Clock::duration idle{};
+    WalkObserver* observer = nullptr;
   };
   void walk(Walk& walk);
   void run(Walk& walk, ActionId id);

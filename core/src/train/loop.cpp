@@ -8,6 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "report/timeline_file.hpp"
+
 namespace triax::train {
 
 namespace {
@@ -118,6 +120,7 @@ std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const 
   make_folder(run.log.metrics.parent_path(), "log.metrics");
   std::error_code none;
   fs::remove(run.folder / "failure.json", none); // of an earlier run
+  report::remove_timelines(run.folder);
   const fs::path file = run.folder / "resolved.toml";
   errno = 0;
   std::ofstream out(file);

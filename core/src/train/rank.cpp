@@ -9,9 +9,11 @@
 #include "data/dataset.hpp"
 #include "executor/executor.hpp"
 #include "plugin/nearest.hpp"
+#include "report/timeline_file.hpp"
 #include "train/agreement.hpp"
 #include "train/cores.hpp"
 #include "train/lr.hpp"
+#include "train/pass_clock.hpp"
 #include "train/preparation.hpp"
 
 namespace triax::train {
@@ -90,6 +92,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.serial},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s});
+    if (run.log.timeline > 0) clock.emplace(prepared.training, run.log.timeline, options.observer);
     std::vector<Communicator*> all;
     for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
     agreement.emplace(*device, *stream, std::move(all));
@@ -160,6 +163,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   Groups groups;
   std::optional<Agreement> agreement;
   std::unique_ptr<executor::Executor> walker;
+  std::optional<PassClock> clock;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   std::int64_t steps = 0;
@@ -177,10 +181,13 @@ StepResult Rank::step() {
   const Clock::time_point began = Clock::now();
   const std::int64_t number = rank.steps + 1;
   const double lr = learning_rate(rank.run, number);
-  const executor::StepOutcome outcome = rank.walker->step(
-      number, lr, rank.source(rank.run.data.path, rank.options.training, rank.training), rank.options.observer);
+  executor::WalkObserver* observer = rank.clock ? &*rank.clock : rank.options.observer;
+  const executor::StepOutcome outcome =
+      rank.walker->step(number, lr, rank.source(rank.run.data.path, rank.options.training, rank.training), observer);
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  if (rank.clock && number == rank.clock->step())
+    report::write_timeline(rank.run.folder, {rank.number, number, rank.clock->passes()});
   return {number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
 }
 

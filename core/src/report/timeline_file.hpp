@@ -1,0 +1,27 @@
+// When a rank's passes of one step ran, as a file of the run's folder: timeline-rank-N.json.
+//
+// Threads: pure but for the file. Ownership: values. Blocking: reads and writes files. Errors: Error naming the file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "schedule/measured.hpp"
+
+namespace triax::report {
+
+struct RankTimeline {
+  int rank = 0; // of all ranks
+  std::int64_t step = 0;
+  std::vector<schedule::MeasuredPass> passes;
+};
+
+/// A line to a pass.
+void write_timeline(const std::filesystem::path& folder, const RankTimeline& timeline);
+RankTimeline read_timeline(const std::filesystem::path& folder, int rank);
+
+/// Those of an earlier run.
+void remove_timelines(const std::filesystem::path& folder);
+
+} // namespace triax::report

@@ -1,0 +1,107 @@
+#include "schedule/measured.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "triax/error.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+constexpr std::size_t kPasses = 4; // F, B, I, W, as they stand in Kind
+
+/// Of no passes: 0.
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// A stage that runs whole backwards only has them as input gradients.
+std::vector<PassTimes> usual_times(const MeasuredRows& rows, int stages) {
+  std::vector<std::array<std::vector<double>, kPasses>> lengths(static_cast<std::size_t>(stages));
+  for (const auto& row : rows)
+    for (const MeasuredPass& pass : row)
+      lengths.at(static_cast<std::size_t>(pass.span.stage))
+          .at(static_cast<std::size_t>(pass.span.kind))
+          .push_back(pass.span.length());
+  std::vector<PassTimes> out;
+  for (const auto& of : lengths) {
+    const double whole = median(of[1]), input = median(of[2]);
+    out.push_back({median(of[0]), of[2].empty() ? whole : input, median(of[3])});
+  }
+  return out;
+}
+
+std::vector<PassTimes> all_alike(std::span<const PassTimes> times) {
+  PassTimes mean;
+  const auto stages = static_cast<double>(times.size());
+  for (const PassTimes& of : times) {
+    mean.forward_ms += of.forward_ms / stages;
+    mean.input_ms += of.input_ms / stages;
+    mean.weight_ms += of.weight_ms / stages;
+  }
+  return std::vector<PassTimes>(times.size(), mean);
+}
+
+Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
+  Timeline out{planned.shape, planned.stage_map, Timeline::Unit::ms, {}};
+  for (std::size_t rank = 0; rank < planned.rows.size(); ++rank) {
+    TRIAX_REQUIRE(rank < rows.size() && rows[rank].size() == planned.rows[rank].size(),
+                  "pipeline rank {} ran {} passes, and its program has {}", rank,
+                  rank < rows.size() ? rows[rank].size() : 0, planned.rows[rank].size());
+    std::vector<Span>& row = out.rows.emplace_back();
+    for (const MeasuredPass& pass : rows[rank]) {
+      const Span &ran = pass.span, &of = planned.rows[rank][row.size()];
+      TRIAX_REQUIRE(ran.kind == of.kind && ran.stage == of.stage && ran.microbatch == of.microbatch,
+                    "pipeline rank {}, pass {}: {} ran, and its program has {}", rank, row.size(),
+                    action_text(ran.kind, ran.stage, ran.microbatch), action_text(of.kind, of.stage, of.microbatch));
+      row.push_back(ran);
+    }
+  }
+  return out;
+}
+
+double there(std::span<const Span> row) {
+  return row.empty() ? 0 : row.back().end - row.front().start;
+}
+
+double worked(std::span<const Span> row) {
+  double out = 0;
+  for (const Span& span : row) out += span.length();
+  return out;
+}
+
+Shortfall shortfall(std::span<const MeasuredPass> passes, std::span<const Span> measured, std::span<const Span> planned,
+                    std::span<const Span> even) {
+  double waited = 0;
+  for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not for its first
+  const double gaps = there(measured) - worked(measured), planned_gaps = there(planned) - worked(planned);
+  return {there(measured),       there(even),  there(planned) - there(even), worked(measured) - worked(planned),
+          waited - planned_gaps, gaps - waited};
+}
+
+} // namespace
+
+Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape) {
+  for (const auto& row : rows)
+    for (const MeasuredPass& pass : row)
+      TRIAX_REQUIRE(runs_layers(pass.span.kind) && pass.span.stage >= 0 && pass.span.stage < shape.stages(),
+                    "{} ran, which is no pass of {} stages",
+                    action_text(pass.span.kind, pass.span.stage, pass.span.microbatch), shape.stages());
+  Comparison out;
+  out.times = usual_times(rows, shape.stages());
+  const auto plan = [&](std::vector<PassTimes> times) {
+    return planned(programs, simulate(programs, {std::move(times)}), shape, Timeline::Unit::ms);
+  };
+  out.planned = plan(out.times);
+  out.measured = measured_timeline(rows, out.planned);
+  const Timeline even = plan(all_alike(out.times));
+  for (std::size_t rank = 0; rank < rows.size(); ++rank)
+    out.ranks.push_back(shortfall(rows[rank], out.measured.rows[rank], out.planned.rows[rank], even.rows[rank]));
+  return out;
+}
+
+} // namespace triax::schedule

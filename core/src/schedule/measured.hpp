@@ -1,0 +1,41 @@
+// One step as the executor saw it beside the same step as the simulator has it, and what lies between them.
+//
+// Threads: values and pure functions. Ownership: values. Blocking: never. Errors: compare() throws Error, naming rank
+// and position, where the passes are not those of the programs.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "schedule/timeline.hpp"
+
+namespace triax::schedule {
+
+struct MeasuredPass {
+  Span span;            // in ms; ranks of one machine share a clock
+  double waited_ms = 0; // before it, for transfers that were not there
+};
+
+/// By pipeline rank, in the order in which they ran.
+using MeasuredRows = std::vector<std::vector<MeasuredPass>>;
+
+/// Where a rank's time went, in ms, from the start of its first pass to the end of its last.
+struct Shortfall {
+  double measured = 0;
+  double even = 0;        // as simulated, with stages that all take the same: the mean of the measured ones
+  double slow_stages = 0; // as simulated with each stage's own times, less `even`
+  double slow_passes = 0; // passes that took longer than is usual on their stage
+  double late = 0;        // waits for transfers, less the bubble that the simulator has there
+  double overhead = 0;    // between two passes, and not a wait for transfers
+  /// `even` and what follows it add up to `measured`.
+};
+
+struct Comparison {
+  std::vector<PassTimes> times; // by stage: what is usual there, the median of its passes
+  Timeline measured, planned;   // planned: with these times, and transfers that take none
+  std::vector<Shortfall> ranks;
+};
+
+Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape);
+
+} // namespace triax::schedule

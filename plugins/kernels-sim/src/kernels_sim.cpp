@@ -1,0 +1,101 @@
+// kernels-sim: takes the time that a modelled device would need, and computes nothing.
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "triax/kernels.hpp"
+#include "triax/plugin.hpp"
+
+namespace {
+
+using namespace triax;
+using std::chrono::microseconds;
+
+/// How much later than its end in the model an operation may be over and the next one still make up for it. What is
+/// later than that was no lateness of the clock: the rank has waited.
+constexpr microseconds kCatchUp{2000};
+constexpr microseconds kTooShort{50}; // to sleep for: the next operation sleeps for both
+constexpr microseconds kSlice{1000};  // of sleep, after which transports are moved on: no network card does that here
+
+void sleep_until(Clock::time_point when) {
+  const auto since = when.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+  const timespec until{seconds.count(), std::chrono::nanoseconds(since - seconds).count()};
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr); // that of steady_clock; a signal may end it early
+}
+
+void zero(const TensorView& view) {
+  std::memset(view.data(), 0, view.bytes());
+}
+
+class SimKernels final : public KernelSet {
+ public:
+  explicit SimKernels(const PluginContext& context)
+      : flops_per_s_(context.options.number("tflops") * 1e12),
+        bytes_per_s_(context.options.number("gb_per_s") * 1e9),
+        overhead_s_(context.options.number("op_us") * 1e-6) {}
+
+  DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
+  Support supports(const KernelRequest&) const override { return Support::yes(); }
+  Support supports(const OpCall&) const override { return Support::yes(); }
+  std::size_t scratch_bytes(const OpCall&) const override { return 0; }
+  void prepare(const OpCall&) override {}
+  void start(Device& device) override { device_ = &device; }
+
+ protected:
+  void run(const OpCall& call, const OpContext& context) override {
+    write_what_a_step_reads(call);
+    take(seconds(call), context.stream);
+  }
+
+ private:
+  /// The roofline (Williams et al., CACM 2009): arithmetic and memory overlap, and the slower one is waited for.
+  double seconds(const OpCall& call) const {
+    return overhead_s_ + std::max(call.flops / flops_per_s_, call.bytes / bytes_per_s_);
+  }
+
+  static void write_what_a_step_reads(const OpCall& call) {
+    switch (call.op) {
+      case Op::xent_loss:
+        return zero(call.as<XentLoss>().loss);
+      case Op::xent_fused:
+        return zero(call.as<XentFused>().loss);
+      case Op::sum_squares:
+        return zero(call.as<SumSquares>().out);
+      default:
+        return;
+    }
+  }
+
+  void take(double seconds, const Stream& stream) {
+    Clock::time_point now = Clock::now();
+    if (stream.current() != action_ || now - until_ > kCatchUp) until_ = now;
+    action_ = stream.current();
+    until_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    while (until_ - now > kTooShort) {
+      device_->interrupt().check();
+      device_->progress();
+      sleep_until(std::min(until_, now + kSlice));
+      now = Clock::now();
+    }
+  }
+
+  const double flops_per_s_, bytes_per_s_, overhead_s_;
+  Device* device_ = nullptr;
+  ActionId action_ = kNoAction;
+  Clock::time_point until_; // when the modelled device has done all that it was given
+};
+
+constexpr triax_option kOptions[] = {
+    option_float("tflops", "100", 1e-12, 1e9, "what the device computes, in 10^12 operations per second"),
+    option_float("gb_per_s", "2000", 1e-9, 1e9, "what its memory moves, in 10^9 bytes per second"),
+    option_float("op_us", "0", 0, 1e9, "what every operation takes besides, in microseconds"),
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::KernelSet, SimKernels, "kernels-sim", "0.1.0",
+             "takes the time of a modelled device and computes nothing: schedules and communicators at any size",
+             kOptions)

@@ -1,0 +1,130 @@
+// kernels-sim through its plugin's door. Nothing is said of how much longer than modelled a loaded machine takes.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "plugin/loader.hpp"
+#include "support/error_of.hpp"
+#include "triax/kernels.hpp"
+
+namespace triax {
+namespace {
+
+constexpr double kMs = 1e-3;
+
+class SimSet : public ::testing::Test {
+ protected:
+  void make(double tflops, double gb_per_s, double op_us) {
+    options_.set("tflops", tflops);
+    options_.set("gb_per_s", gb_per_s);
+    options_.set("op_us", op_us);
+    set_.emplace(plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, 1}));
+    (*set_)->start(*device_);
+  }
+  KernelSet& set() { return **set_; }
+  template <class Body>
+  static double seconds(Body body) {
+    const Clock::time_point began = Clock::now();
+    body();
+    return std::chrono::duration<double>(Clock::now() - began).count();
+  }
+  void multiply(int times = 1) {
+    std::vector<float> d(64);
+    const TensorView square(d.data(), DType::f32, {8, 8}); // 2 * 8^3 = 1024 operations, 3 * 256 bytes
+    for (int i = 0; i < times; ++i) set().gemm({.d = square, .a = square, .b = square}, {*stream_, {}});
+  }
+
+  const plugin::Library& library_ =
+      plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-sim.so", "kernels");
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Stream> stream_ = device_->make_stream("main");
+  std::optional<plugin::Instance<KernelSet>> set_;
+};
+
+TEST_F(SimSet, TakesTheTimeOfTheArithmetic) {
+  make(1024 / (20 * kMs) * 1e-12, 1e9, 0);
+  EXPECT_GE(seconds([&] { multiply(); }), 19.9 * kMs);
+}
+
+TEST_F(SimSet, TakesTheTimeOfTheMemoryWhereThatIsLonger) {
+  make(1e9, 768 / (20 * kMs) * 1e-9, 0);
+  EXPECT_GE(seconds([&] { multiply(); }), 19.9 * kMs);
+}
+
+TEST_F(SimSet, TakesTheOverheadOfEachOperation) {
+  make(1e9, 1e9, 2000);
+  EXPECT_GE(seconds([&] { multiply(10); }), 19.9 * kMs);
+}
+
+TEST_F(SimSet, OperationsTooShortToSleepForAddUp) {
+  make(1e9, 1e9, 20);
+  stream_->begin(7, "0F0");
+  EXPECT_GE(seconds([&] { multiply(1000); }), 19.9 * kMs);
+  stream_->end(7);
+}
+
+TEST_F(SimSet, WhatARankHasWaitedIsNotMadeUpFor) {
+  make(1e9, 1e9, 20000);
+  stream_->begin(7, "0F0");
+  multiply();
+  std::this_thread::sleep_for(std::chrono::milliseconds(30)); // as in a collective
+  EXPECT_GE(seconds([&] { multiply(); }), 19.9 * kMs);
+  stream_->end(7);
+}
+
+TEST_F(SimSet, ANewActionBeginsWithoutDebts) {
+  make(1e9, 1e9, 1000);
+  stream_->begin(7, "0F0");
+  multiply();
+  stream_->end(7);
+  std::this_thread::sleep_for(std::chrono::microseconds(1500)); // less than is made up for within an action
+  stream_->begin(8, "0F1");
+  EXPECT_GE(seconds([&] { multiply(); }), 0.9 * kMs);
+  stream_->end(8);
+}
+
+TEST_F(SimSet, MovesTransportsOnMeanwhile) {
+  make(1e9, 1e9, 20000);
+  struct Source final : ProgressSource {
+    void progress() noexcept override { ++calls; }
+    int calls = 0;
+  } source;
+  device_->add_source(source);
+  multiply();
+  device_->remove_source(source);
+  EXPECT_GE(source.calls, 2);
+}
+
+TEST_F(SimSet, EndsWhenTheRankIsInterrupted) {
+  make(1e9, 1e9, 1e9); // a quarter of an hour
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    device_->interrupt().raise("rank 3 was lost");
+  });
+  EXPECT_EQ(testing::error_of([&] { multiply(); }), "rank 3 was lost");
+  other.join();
+}
+
+TEST_F(SimSet, LossesAndNormsAreZero) {
+  make(1e9, 1e9, 0);
+  std::vector<double> loss{7, 7}, squares{7};
+  std::vector<float> rows(4, 3.F);
+  const TensorView four(rows.data(), DType::f32, {4});
+  set().xent_loss({.loss = {loss.data(), DType::f64, {2}}, .sum_exp = four, .target_logit = four}, {*stream_, {}});
+  set().sum_squares({.out = {squares.data(), DType::f64, {1}}, .x = four}, {*stream_, {}});
+  EXPECT_EQ(loss, (std::vector<double>{0, 0}));
+  EXPECT_EQ(squares, (std::vector<double>{0}));
+}
+
+TEST_F(SimSet, TakesAnyType) {
+  make(1, 1, 1);
+  EXPECT_TRUE(set().supports(KernelRequest{.compute = DType::bf16, .master = DType::f32}));
+  EXPECT_TRUE(set().supports(KernelRequest{.compute = DType::f64, .master = DType::f64}));
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,117 @@
+// A measured step beside the planned one: what lies between them is told apart, and adds up.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "schedule/lower.hpp"
+#include "schedule/measured.hpp"
+#include "schedule/rows.hpp"
+#include "support/error_of.hpp"
+
+namespace {
+using namespace triax;
+using namespace triax::schedule;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+
+constexpr double kExact = 1e-9;
+
+/// Two ranks, two microbatches, F of 2 ms and B of 4 on both: rank 1 begins when rank 0's first F has ended.
+class TwoRanks : public ::testing::Test {
+ protected:
+  static MeasuredPass pass(Kind kind, int stage, int microbatch, double start, double end, double waited = 0) {
+    return {{kind, stage, microbatch, start, end}, waited};
+  }
+  Comparison compared() const { return compare(programs_, rows_, shape_); }
+  static double sum(const Shortfall& of) { return of.even + of.slow_stages + of.slow_passes + of.late + of.overhead; }
+
+  const PipelineShape shape_{2, 1, 2};
+  const std::vector<Program> programs_ =
+      lower(test::schedule_of(shape_, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), shape_);
+  // As planned: rank 0 waits from 4 to 8 for the first gradient, and from 12 to 14 for the second.
+  MeasuredRows rows_{{pass(Kind::forward, 0, 0, 100, 102), pass(Kind::forward, 0, 1, 102, 104),
+                      pass(Kind::backward, 0, 0, 108, 112, 4), pass(Kind::backward, 0, 1, 114, 118, 2)},
+                     {pass(Kind::forward, 1, 0, 102, 104, 2), pass(Kind::backward, 1, 0, 104, 108),
+                      pass(Kind::forward, 1, 1, 108, 110), pass(Kind::backward, 1, 1, 110, 114)}};
+};
+
+TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
+  const Comparison all = compared();
+  ASSERT_EQ(all.times.size(), 2u);
+  EXPECT_EQ(all.times[0].forward_ms, 2);
+  EXPECT_EQ(all.times[0].input_ms + all.times[0].weight_ms, 4);
+  for (const Shortfall& rank : all.ranks) {
+    EXPECT_EQ(rank.measured, rank.even);
+    for (const double part : {rank.slow_stages, rank.slow_passes, rank.late, rank.overhead})
+      EXPECT_THAT(part, DoubleNear(0, kExact));
+  }
+  EXPECT_EQ(extent(all.measured).bubble_rate(), extent(all.planned).bubble_rate());
+  EXPECT_EQ(extent(all.measured).cost, 18);
+}
+
+TEST_F(TwoRanks, ALateTransferIsTold) {
+  for (std::size_t at : {2u, 3u}) {
+    rows_[0][at].span.start += 3;
+    rows_[0][at].span.end += 3;
+  }
+  rows_[0][2].waited_ms += 3;
+  const Shortfall rank = compared().ranks[0];
+  EXPECT_THAT(rank.late, DoubleNear(3, kExact));
+  EXPECT_THAT(rank.overhead, DoubleNear(0, kExact));
+  EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
+}
+
+TEST_F(TwoRanks, OverheadIsWhatIsNeitherPassNorWait) {
+  rows_[0][3].span.start += 1;
+  rows_[0][3].span.end += 1;
+  const Shortfall rank = compared().ranks[0];
+  EXPECT_THAT(rank.overhead, DoubleNear(1, kExact));
+  EXPECT_THAT(rank.late, DoubleNear(0, kExact));
+  EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
+}
+
+TEST_F(TwoRanks, APassThatIsSlowerThanIsUsualIsTold) {
+  const PipelineShape shape{1, 1, 3};
+  const std::vector<Program> alone = lower(test::schedule_of(shape, {0}, {"0F0 0B0 0F1 0B1 0F2 0B2"}), shape);
+  MeasuredRows rows(1);
+  double now = 0;
+  for (int i = 0; i < 3; ++i) {
+    rows[0].push_back(pass(Kind::forward, 0, i, now, now + 2));
+    const double length = i == 1 ? 9 : 4; // one of three: the median stays
+    rows[0].push_back(pass(Kind::backward, 0, i, now + 2, now + 2 + length));
+    now += 2 + length;
+  }
+  const Shortfall rank = compare(alone, rows, shape).ranks.at(0);
+  EXPECT_THAT(rank.slow_passes, DoubleNear(5, kExact));
+  EXPECT_THAT(rank.slow_stages, DoubleNear(0, kExact));
+  EXPECT_THAT(sum(rank), DoubleNear(23, kExact));
+}
+
+TEST_F(TwoRanks, ASlowStageIsTold) {
+  // All passes of stage 1 take twice as long, and stage 0 waits for them.
+  rows_ = {{pass(Kind::forward, 0, 0, 0, 2), pass(Kind::forward, 0, 1, 2, 4), pass(Kind::backward, 0, 0, 14, 18, 10),
+            pass(Kind::backward, 0, 1, 26, 30, 8)},
+           {pass(Kind::forward, 1, 0, 2, 6, 2), pass(Kind::backward, 1, 0, 6, 14), pass(Kind::forward, 1, 1, 14, 18),
+            pass(Kind::backward, 1, 1, 18, 26)}};
+  const Comparison all = compared();
+  EXPECT_EQ(all.times[1].forward_ms, 4);
+  EXPECT_THAT(all.ranks[0].even, DoubleNear(27, kExact)); // 18 x 1.5
+  EXPECT_THAT(all.ranks[0].slow_stages, DoubleNear(3, kExact));
+  for (const Shortfall& rank : all.ranks) {
+    for (const double part : {rank.slow_passes, rank.late, rank.overhead}) EXPECT_THAT(part, DoubleNear(0, kExact));
+    EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
+  }
+}
+
+TEST_F(TwoRanks, PassesOfAnotherRunAreRefused) {
+  rows_[1].pop_back();
+  EXPECT_THAT(triax::testing::error_of([&] { compared(); }), HasSubstr("pipeline rank 1 ran 3 passes, and its program has 4"));
+  rows_[1].push_back(pass(Kind::backward, 1, 0, 110, 114));
+  EXPECT_THAT(triax::testing::error_of([&] { compared(); }),
+              HasSubstr("pipeline rank 1, pass 3: 1B0 ran, and its program has 1B1"));
+  rows_[1].back().span.stage = 2;
+  EXPECT_THAT(triax::testing::error_of([&] { compared(); }), HasSubstr("2B0 ran, which is no pass of 2 stages"));
+  rows_.pop_back();
+  EXPECT_THAT(triax::testing::error_of([&] { compared(); }), HasSubstr("pipeline rank 1 ran 0 passes"));
+}
+
+} // namespace
