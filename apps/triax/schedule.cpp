@@ -29,6 +29,7 @@ struct Arguments {
   ScheduleArguments source;
   PassFlags passes;
   std::string format = "table", output;
+  bool lowered = false;
   int cap = 0; // 0: none
 };
 
@@ -44,7 +45,7 @@ void write(const std::string& result, const std::string& file) {
 int show(const Arguments& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source,
          const ProvedSchedule& proved) {
   if (arguments.format == "csv") {
-    write(schedule::to_csv(proved.schedule), arguments.output);
+    write(arguments.lowered ? schedule::to_csv(proved.programs) : schedule::to_csv(proved.schedule), arguments.output);
     return kDone;
   }
   const bool colour = arguments.output.empty() && report::stdout_terminal().colour;
@@ -86,6 +87,7 @@ void add_result(CLI::App& verb, Arguments& arguments) {
                   "with their times; trace: events for chrome://tracing and ui.perfetto.dev")
       ->check(CLI::IsMember({"table", "csv", "svg", "json", "trace"}))
       ->type_name("FORMAT");
+  verb.add_flag("--lowered", arguments.lowered, "with --format csv: also the transfers, and what ends a step");
   verb.add_option("--cap", arguments.cap, "refuses ranks that keep more microbatches at once, counted per stage")
       ->check(CLI::Range(1, 1 << 30))
       ->type_name("N");
@@ -116,6 +118,8 @@ void add_schedule(CLI::App& program, int& status) {
   add_pass_flags(*verb, arguments->passes);
   add_result(*verb, *arguments);
   verb->callback([verb, arguments, &status] {
+    if (arguments->lowered && arguments->format != "csv")
+      throw CLI::ValidationError("--lowered", text("--format {} has no such form; csv has", arguments->format));
     const std::optional<PassFlags> passes = passes_of(*verb, *arguments);
     status = run(*arguments, passes, schedule_source(*verb, arguments->source));
   });

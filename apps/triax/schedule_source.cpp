@@ -110,14 +110,14 @@ ScheduleSource source_from_file(const std::string& file, const GivenShape& given
   if (const std::size_t more = out.file->problem_count - out.file->problems.size(); more > 0)
     out.refusals.push_back({text("... and {} more", more)});
   if (!out.refusals.empty()) return out;
-  const auto compare = [&](const char* flag, std::optional<int> wanted, int has, const char* what) {
+  const auto compare = [&](const char* letter, int has, const char* flag, std::optional<int> wanted) {
     if (wanted && *wanted != has)
-      out.refusals.push_back(
-          {text("{}: has {} {}, and {} is {}\n  leave {} out: the file tells", file, has, what, flag, *wanted, flag)});
+      out.refusals.push_back({text("{}: {} is {}, and {} says {}\n  leave {} out: the file tells", file, letter, has,
+                                   flag, *wanted, flag)});
   };
-  compare("--pipeline", given.pipeline, out.shape.pipeline, "lines, one for each pipeline rank");
-  compare("--chunks", given.chunks, out.shape.chunks, "stages on each rank");
-  compare("--microbatches", given.microbatches, out.shape.microbatches, "microbatches");
+  compare("p", out.shape.pipeline, "--pipeline", given.pipeline);
+  compare("v", out.shape.chunks, "--chunks", given.chunks);
+  compare("m", out.shape.microbatches, "--microbatches", given.microbatches);
   return out;
 }
 
