@@ -60,7 +60,6 @@ Scale::Scale(const Picture& picture) {
     for (const std::vector<Span>& spans : panel.timeline.rows)
       most_in_flight = std::max(most_in_flight, schedule::peak_of(schedule::kept(spans)));
   }
-  TRIAX_REQUIRE(length > 0, "there is nothing to draw: all passes together take no time");
   const double passes = std::max(1.0, length / std::min(length, short_pass(picture)));
   width = std::clamp(passes * std::clamp(kPage / passes, kReadablePass, kEasyPass), kNarrowest, kWidest);
   per_time_ = width / length;

@@ -29,17 +29,20 @@ const char* name_of(Timeline::Unit unit) {
   return unit == Timeline::Unit::slot ? "slot" : "ms";
 }
 
-std::string time_text(double time, double tick) {
-  const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(tick) - 1e-9)));
+/// Without what sums of times have rounded.
+std::string rounded(double time, int decimals) {
   const double power = std::pow(10, decimals);
   return to_text(std::round(time * power) / power);
 }
 
-/// Nobody here knows the reader's fonts.
+/// Of letters of size 11: nobody here knows the reader's fonts.
 double estimated_width(const std::string& letters) {
   double out = 0;
-  for (const char letter : letters)
-    out += std::string_view("fijlt,':. ").find(letter) != std::string_view::npos ? 3.7 : 6.7;
+  for (const char letter : letters) {
+    const bool narrow = std::string_view("fijlt,':. ").find(letter) != std::string_view::npos;
+    const bool wide = std::string_view("mwMW%").find(letter) != std::string_view::npos;
+    out += narrow ? 3.7 : wide ? 10 : 6.7;
+  }
   return out;
 }
 
@@ -79,8 +82,8 @@ class PanelDrawing {
   double x(double time) const { return kLeft + scale_.pixels(time - first_); }
   bool labelled(std::size_t rank) const { return rank % static_cast<std::size_t>(scale_.labelled) == 0; }
 
-  void label(std::size_t rank, double height) {
-    if (labelled(rank)) svg_.letters(kLeft - 8, y_ + height / 2 + 4, text("rank {}", rank), {.anchor = Anchor::end});
+  void label(std::size_t rank, double base_line) {
+    if (labelled(rank)) svg_.letters(kLeft - 8, base_line, text("rank {}", rank), {.anchor = Anchor::end});
   }
 
   void passes(const std::vector<Span>& row, std::size_t rank) {
@@ -90,7 +93,7 @@ class PanelDrawing {
       if (to <= from || schedule::is_transfer(span.kind)) continue;
       svg_.box({from, y_, to - from, scale_.row}, shade(span),
                text("{}, rank {}: {} to {} {}", schedule::action_text(span.kind, span.stage, span.microbatch), rank,
-                    to_text(span.start), to_text(span.end), name_of(timeline_.unit)));
+                    rounded(span.start, 4), rounded(span.end, 4), name_of(timeline_.unit)));
     }
     svg_.close();
     for (const Span& span : row) {
@@ -113,6 +116,7 @@ class PanelDrawing {
     svg_.letters(kLeft - 8, y_ + 17, name_of(timeline_.unit), {.size = 10, .anchor = Anchor::end, .fill = kQuiet});
     svg_.open(text(R"(stroke="{}" stroke-width="1" fill="none")", kQuiet));
     svg_.line(kLeft, y_ + 2, kLeft + scale_.width, y_ + 2);
+    const int decimals = std::max(0, static_cast<int>(std::ceil(-std::log10(scale_.tick) - 1e-9)));
     const int ticks = static_cast<int>(std::floor(length / scale_.tick + 1e-9));
     for (int tick = 0; tick <= ticks; ++tick) {
       const double at = kLeft + scale_.pixels(tick * scale_.tick);
@@ -120,7 +124,7 @@ class PanelDrawing {
     }
     svg_.close();
     for (int tick = 0; tick <= ticks; ++tick)
-      svg_.letters(kLeft + scale_.pixels(tick * scale_.tick), y_ + 17, time_text(tick * scale_.tick, scale_.tick),
+      svg_.letters(kLeft + scale_.pixels(tick * scale_.tick), y_ + 17, rounded(tick * scale_.tick, decimals),
                    {.size = 10, .anchor = Anchor::middle, .fill = kQuiet});
     y_ += 30;
   }
@@ -215,14 +219,16 @@ class Legend {
 
 Support svg_support(const Picture& picture) {
   std::int64_t boxes = 0;
+  double length = 0;
   for (const Panel& panel : picture.panels) {
     const auto ranks = static_cast<int>(panel.timeline.rows.size());
     if (ranks > kMostDrawnRanks)
       return Support::no("a picture of {} ranks is too large to read; {} can be drawn", ranks, kMostDrawnRanks);
     const schedule::Extent extent = schedule::extent(panel.timeline);
-    if (extent.length() <= 0) return Support::no("there is nothing to draw: all passes together take no time");
+    length = std::max(length, extent.length());
     boxes += extent.spans;
   }
+  if (length <= 0) return Support::no("there is nothing to draw: all passes together take no time");
   if (boxes > kMostBoxes)
     return Support::no("a picture of {} passes is too large to read; {} can be drawn", boxes, kMostBoxes);
   return Support::yes();
@@ -230,7 +236,7 @@ Support svg_support(const Picture& picture) {
 
 std::string schedule_svg(const Picture& picture) {
   const Support support = svg_support(picture);
-  TRIAX_REQUIRE(support && !picture.panels.empty(), "{}", support.reason());
+  TRIAX_REQUIRE(support, "{}", support.reason());
   for (const Panel& panel : picture.panels)
     TRIAX_REQUIRE(panel.timeline.unit == picture.panels[0].timeline.unit, "the panels have different units");
   const Scale scale(picture);
@@ -243,7 +249,8 @@ std::string schedule_svg(const Picture& picture) {
     if (!panel.heading.empty()) svg.letters(kLeft, y += 12, panel.heading, {.size = 12, .bold = true}), y += 8;
     y = PanelDrawing(panel.timeline, scale, svg, y).draw() + 12;
   }
-  const double width = kLeft + scale.width + kRight;
+  const double words = std::max(estimated_width(picture.title) * 15 / 11, estimated_width(picture.note));
+  const double width = kLeft + std::max(scale.width + kRight, words + kMargin);
   const double end = Legend(picture, width - kMargin, svg, y).draw();
   return svg_page(width, end + kMargin, picture.title, svg);
 }

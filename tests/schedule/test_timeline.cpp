@@ -1,0 +1,112 @@
+// Timelines: what the simulator plans, what a timeline comes to, and what a rank keeps.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "schedule/lower.hpp"
+#include "schedule/rows.hpp"
+#include "schedule/timeline.hpp"
+#include "support/error_of.hpp"
+#include "support/loaded_scheduler.hpp"
+
+namespace {
+using namespace triax;
+using namespace triax::schedule;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using triax::testing::error_of;
+
+struct Planned {
+  Simulation simulation;
+  Timeline timeline;
+};
+
+Planned plan(const Schedule& schedule, const PipelineShape& shape, const PassTimes& times, double link) {
+  const std::vector<Program> programs = lower(schedule, shape);
+  Planned out{simulate(programs, {std::vector<PassTimes>(static_cast<std::size_t>(shape.stages()), times), link}), {}};
+  out.timeline = planned(programs, out.simulation, shape, Timeline::Unit::ms);
+  return out;
+}
+
+std::vector<std::string> told(const std::vector<Span>& row) {
+  std::vector<std::string> out;
+  for (const Span& span : row)
+    out.push_back(text("{} {}-{}", action_text(span.kind, span.stage, span.microbatch), span.start, span.end));
+  return out;
+}
+
+TEST(Timeline, HasThePassesAloneWhenTheyRun) {
+  const PipelineShape shape{2, 1, 2};
+  const Timeline timeline =
+      plan(test::schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), shape, {2, 3, 1}, 0.5).timeline;
+  EXPECT_THAT(told(timeline.rows[0]), ElementsAre("0F0 0-2", "0F1 2-4", "0B0 9-13", "0B1 15-19"));
+  EXPECT_THAT(told(timeline.rows[1]), ElementsAre("1F0 2.5-4.5", "1B0 4.5-8.5", "1F1 8.5-10.5", "1B1 10.5-14.5"));
+  EXPECT_EQ(timeline.stage_map, StageMap({0, 1}));
+}
+
+struct Shown {
+  const char* scheduler;
+  PipelineShape shape;
+};
+
+TEST(Timeline, ComesToWhatTheSimulatorTells) {
+  for (const Shown& of :
+       {Shown{"sched-gpipe", {4, 1, 8}}, Shown{"sched-1f1b", {5, 1, 7}}, Shown{"sched-interleaved", {4, 3, 8}},
+        Shown{"sched-breadth-first", {3, 2, 5}}, Shown{"sched-zb-h1", {4, 1, 9}}, Shown{"sched-zb-h2", {4, 1, 9}},
+        Shown{"sched-zb-v", {3, 2, 7}}}) {
+    SCOPED_TRACE(of.scheduler);
+    const test::LoadedScheduler scheduler(of.scheduler);
+    const auto [simulation, timeline] = plan(scheduler->rows(of.shape), of.shape, {1.1, 1.3, 0.7}, 0.2);
+    const Extent told = extent(timeline);
+    EXPECT_NEAR(told.length(), simulation.makespan_ms, 1e-9);
+    EXPECT_NEAR(told.cost, simulation.cost_ms, 1e-9);
+    EXPECT_NEAR(told.work, simulation.work_ms, 1e-9);
+    EXPECT_NEAR(told.bubble_rate(), simulation.bubble_rate(), 1e-12);
+    EXPECT_NEAR(told.bubble_over_ideal(), simulation.bubble_over_ideal(), 1e-12);
+    for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank)
+      EXPECT_EQ(peak_of(kept(timeline.rows[rank])), simulation.peak_in_flight[rank]) << "rank " << rank;
+  }
+}
+
+TEST(Timeline, AnInputGradientLeavesWhatTheWeightGradientNeeds) {
+  const std::vector<Span> row = {{Kind::forward, 0, 0, 0, 1},
+                                 {Kind::forward, 0, 1, 1, 2},
+                                 {Kind::backward_input, 0, 0, 3, 4},
+                                 {Kind::backward, 0, 1, 4, 6},
+                                 {Kind::backward_weight, 0, 0, 6, 7}};
+  std::vector<std::string> steps;
+  for (const Kept& now : kept(row)) steps.push_back(text("{}: {} + {}", now.from, now.whole, now.weight));
+  EXPECT_THAT(steps, ElementsAre("0: 1 + 0", "1: 2 + 0", "4: 1 + 1", "6: 0 + 1", "7: 0 + 0"));
+  EXPECT_EQ(peak_of(kept(row)), 2);
+}
+
+Timeline of_one_rank(std::vector<Span> row) {
+  return {{1, 1, 1}, StageMap({0}), Timeline::Unit::ms, {std::move(row)}};
+}
+
+TEST(Timeline, TheBubbleIsThatOfPasses) {
+  const Extent told = extent(
+      of_one_rank({{Kind::forward, 0, 0, 10, 11}, {Kind::backward, 0, 0, 13, 15}, {Kind::opt_step, -1, -1, 15, 20}}));
+  EXPECT_EQ(told.first, 10);
+  EXPECT_EQ(told.last, 20);
+  EXPECT_EQ(told.cost, 5);
+  EXPECT_EQ(told.work, 3);
+  EXPECT_DOUBLE_EQ(told.bubble_rate(), 0.4);
+  EXPECT_EQ(extent(Timeline{}).bubble_rate(), 0);
+}
+
+TEST(Timeline, WhatCannotBeDrawnIsTold) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(error_of([] {
+                extent(of_one_rank({{Kind::forward, 0, 0, 0, 1}, {Kind::backward, 0, 0, 3, 2}}));
+              }),
+              HasSubstr("rank 0, position 1, 0B0: it runs from 3 to 2"));
+  EXPECT_THAT(error_of([nan] { extent(of_one_rank({{Kind::forward, 0, 0, 0, nan}})); }), HasSubstr("position 0, 0F0"));
+  EXPECT_THAT(error_of([] { extent(of_one_rank({{Kind::forward, 1, 0, 0, 1}})); }), HasSubstr("there is no stage 1"));
+  EXPECT_THAT(error_of([] { extent(of_one_rank({{Kind::forward, -1, 0, 0, 1}})); }), HasSubstr("there is no stage -1"));
+}
+
+} // namespace
