@@ -20,6 +20,11 @@ Case split(Case of) {
   return of;
 }
 
+Case through_file(Case of) {
+  of.through_file = true;
+  return of;
+}
+
 Case in_groups(Case of, int group) {
   of.group = group;
   return of;
@@ -76,6 +81,9 @@ const std::vector<Case>& sample() {
       {4, 1, 1, 2, kV, 1, 2, kReference},
       {2, 2, 2, 2, kV, 1, 4, kReference},
       {3, 2, 1, 2, kV, 1, 3, kReference},
+      through_file({3, 1, 1, 1, k1F1B, 1, 4, kReference}),
+      through_file({4, 1, 1, 2, kV, 1, 7, kReference}),
+      through_file({2, 2, 2, 2, kInterleaved, 1, 4, kCpu}),
   };
   return cases;
 }
@@ -108,6 +116,7 @@ std::vector<Case> every_case() {
               out.push_back({pipeline, tensor, data, chunks, scheduler, micro, microbatches, kernels});
           out.push_back({pipeline, tensor, data, 2, kV, micro, microbatches, kernels});
           out.push_back(split({pipeline, tensor, data, 1, k1F1B, micro, microbatches, kernels}));
+          out.push_back(through_file({pipeline, tensor, data, 2, kV, micro, microbatches, kernels}));
         }
   });
   return out;
@@ -144,9 +153,9 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
               run.microbatches, run.layers, run.scheduler, run.kernels, run.split_backward ? ", split backwards" : "",
-              run.group > 0 ? text(", in groups of {}", run.group) : "");
+              run.group > 0 ? text(", in groups of {}", run.group) : "", run.through_file ? ", through a file" : "");
 }
 
 bool all_asked() {

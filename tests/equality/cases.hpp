@@ -22,6 +22,8 @@ struct Case {
   /// Each whole backward of the rows becomes an input gradient, and its weight gradient comes one backward later.
   bool split_backward = false;
   int group = 0; // schedule.group; 0: not set
+  /// The scheduler's rows are written to a CSV file, and sched-file runs them.
+  bool through_file = false;
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

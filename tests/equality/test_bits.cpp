@@ -28,6 +28,7 @@ const Ranks& expected(Case run) {
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
+  run.through_file = false;
   const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels};
   if (!known.contains(key)) known[key] = train(run, kTraining);
   return known.at(key);

@@ -2,10 +2,13 @@
 #include "equality/world.hpp"
 
 #include <deque>
+#include <filesystem>
 #include <stdexcept>
 #include <thread>
 
+#include "schedule/csv.hpp"
 #include "support/loaded_scheduler.hpp"
+#include "support/temp_folder.hpp"
 #include "train/tiny_run.hpp"
 
 namespace triax::equality {
@@ -38,6 +41,15 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["train.clip_grad"] = text("{}", training.clip_grad);
   toml.keys["train.precision"] = quoted(training.precision);
   toml.keys["train.steps"] = text("{}", training.steps);
+}
+
+/// What plain `run` would do, as sched-file reads it.
+void describe_file(test::TinyRun& toml, const Case& run, const std::filesystem::path& file) {
+  const test::LoadedScheduler scheduler(run.scheduler);
+  test::write_file(file,
+                   schedule::to_csv(scheduler->rows({run.pipeline, run.chunks, static_cast<int>(run.microbatches)})));
+  toml.keys["schedule.plugin"] = quoted("sched-file");
+  toml.keys["schedule.file"] = quoted(file.string());
 }
 
 std::vector<Action> with_split_backwards(const std::vector<Action>& row) {
@@ -100,6 +112,8 @@ KeptRank train_rank(train::Rank& rank, int steps) {
 std::vector<KeptRank> train(const Case& run, const Training& training) {
   test::TinyRun toml;
   describe(toml, run, training);
+  const test::TempFolder folder;
+  if (run.through_file) describe_file(toml, run, folder / "rows.csv");
   const config::RunConfig config = toml.config();
   const Layout layout = train::layout_of(config);
   Schedule schedule;

@@ -18,7 +18,7 @@ namespace triax::test {
 
 class LoadedScheduler {
  public:
-  using Set = std::vector<std::pair<std::string, std::int64_t>>;
+  using Set = std::vector<std::pair<std::string, OptionValue>>;
 
   /// Options that are not in `set` have their defaults.
   explicit LoadedScheduler(const std::string& name, const Set& set = {})

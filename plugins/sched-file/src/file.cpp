@@ -1,0 +1,64 @@
+// sched-file: the schedule that a CSV file holds, in PyTorch's form: a line per pipeline rank, an action per cell.
+// For orders that a planner has found or a person has written down. What `triax schedule --format csv` writes is read
+// here, and so is what PyTorch dumps as compute_only.
+#include <filesystem>
+#include <string>
+#include <triax/plugin.hpp>
+#include <triax/schedule_csv.hpp>
+#include <triax/scheduler.hpp>
+#include <utility>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_path("file", nullptr, "CSV of F, B, I and W: a line per pipeline rank, an action per cell"),
+};
+
+/// All that differs at once, with the keys that it follows from.
+Support fits(const std::string& file, const PipelineShape& has, const PipelineShape& run) {
+  std::string differs, wanted;
+  const auto add = [](std::string& out, const char* separator, const std::string& more) {
+    out += (out.empty() ? "" : separator) + more;
+  };
+  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& told, const char* key) {
+    if (of_file == of_run) return;
+    add(differs, "; ", text("{} = {}, not {}", letter, of_file, told));
+    add(wanted, ", ", text("{} {}", key, of_file));
+  };
+  compare("p", has.pipeline, run.pipeline, text("parallel.pipeline = {}", run.pipeline), "parallel.pipeline");
+  compare("v", has.chunks, run.chunks, text("parallel.chunks = {}", run.chunks), "parallel.chunks");
+  compare("m", has.microbatches, run.microbatches,
+          text("the {} that batch.global, parallel.data and batch.micro give", run.microbatches),
+          "batch.global / (parallel.data x batch.micro)");
+  if (differs.empty()) return Support::yes();
+  return Support::no("schedule.file: {} has another shape than the run: {}", file, differs)
+      .hint("use {}, or another file", wanted);
+}
+
+class File final : public Scheduler {
+ public:
+  explicit File(const PluginContext& context) : file_(context.options.path("file")) {}
+
+  Support supports(const PipelineShape& shape) const override {
+    try {
+      return fits(file_.string(), read_schedule_csv(file_).shape, shape);
+    } catch (const Error& error) {
+      return Support::no("schedule.file: {}", error.message()).hint("{}", error.hint());
+    }
+  }
+
+  Schedule rows(const PipelineShape& shape) const override {
+    CsvSchedule read = read_schedule_csv(file_);
+    if (const Support same = fits(file_.string(), read.shape, shape); !same) // it has changed since it was asked
+      throw Error(same.reason(), {}, same.hint());
+    return std::move(read.schedule);
+  }
+
+ private:
+  std::filesystem::path file_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Scheduler, File, "sched-file", "0.1.0", "the schedule that a CSV file holds", kOptions)
