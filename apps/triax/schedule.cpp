@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "measured_drawing.hpp"
 #include "proved_schedule.hpp"
 #include "report/terminal.hpp"
 #include "schedule/csv.hpp"
@@ -29,7 +30,7 @@ struct Arguments {
   ScheduleArguments source;
   PassFlags passes;
   std::string format = "table", output;
-  bool lowered = false;
+  bool lowered = false, measured = false;
   int cap = 0; // 0: none
 };
 
@@ -49,7 +50,8 @@ int show(const Arguments& arguments, const std::optional<PassFlags>& passes, con
     return kDone;
   }
   const bool colour = arguments.output.empty() && report::stdout_terminal().colour;
-  const ScheduleDrawing drawing = draw({arguments.format, passes, colour}, source, proved);
+  const ScheduleDrawing drawing = arguments.measured ? draw_measured(arguments.format, source, proved)
+                                                     : draw({arguments.format, passes, colour}, source, proved);
   if (!drawing.support) {
     print_refusals(refused(source, drawing.support).problems);
     return kRefused;
@@ -88,6 +90,8 @@ void add_result(CLI::App& verb, Arguments& arguments) {
       ->check(CLI::IsMember({"table", "csv", "svg", "json", "trace"}))
       ->type_name("FORMAT");
   verb.add_flag("--lowered", arguments.lowered, "with --format csv: also the transfers, and what ends a step");
+  verb.add_flag("--measured", arguments.measured,
+                "of a run that timed a step (log.timeline): that step above the plan, and what lies between them");
   verb.add_option("--cap", arguments.cap, "refuses ranks that keep more microbatches at once, counted per stage")
       ->check(CLI::Range(1, 1 << 30))
       ->type_name("N");
@@ -100,6 +104,7 @@ void add_result(CLI::App& verb, Arguments& arguments) {
 std::optional<PassFlags> passes_of(const CLI::App& verb, const Arguments& arguments) {
   const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
   if (std::ranges::none_of(kPassFlags, given)) return {};
+  if (arguments.measured) throw CLI::ValidationError("--measured", "has the times of the run, and takes no others");
   if (arguments.format == "table" || arguments.format == "csv")
     throw CLI::ValidationError("--format",
                                text("a {} tells no times; --format svg, json and trace do", arguments.format));
@@ -121,6 +126,10 @@ void add_schedule(CLI::App& program, int& status) {
     if (arguments->lowered && arguments->format != "csv")
       throw CLI::ValidationError("--lowered", text("--format {} has no such form; csv has", arguments->format));
     const std::optional<PassFlags> passes = passes_of(*verb, *arguments);
+    if (arguments->measured && arguments->source.file.empty())
+      throw CLI::ValidationError("--measured", "needs the TOML of the run that timed a step");
+    if (arguments->measured && arguments->format == "csv")
+      throw CLI::ValidationError("--measured", "has no csv; --format table, svg, json and trace show it");
     status = run(*arguments, passes, schedule_source(*verb, arguments->source));
   });
 }

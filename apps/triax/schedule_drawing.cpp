@@ -15,11 +15,6 @@ namespace {
 
 constexpr std::int64_t kMaxTableSlots = 1 << 24; // of all ranks together
 
-std::string name_and_shape(const ScheduleSource& source) {
-  const PipelineShape& shape = source.shape;
-  return text("{}: p = {}, m = {}, v = {}", source.scheduler.name, shape.pipeline, shape.microbatches, shape.chunks);
-}
-
 schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
                                const ProvedSchedule& proved) {
   const PassFlags slots{{1, 1, 1}, 0};
@@ -53,12 +48,21 @@ ScheduleDrawing picture(const DrawingRequest& request, report::Picture what) {
                    request.passes ? to_words(*request.passes) : slots_in_words(timeline),
                    report::decimals_text(100 * extent.bubble_rate(), 1),
                    report::decimals_text(100 * extent.bubble_over_ideal(), 1));
-  const Support support = report::svg_support(what);
-  if (!support) return {{}, Support::no("{}", support.reason()).hint("use --format json or trace, or smaller sizes")};
-  return {report::schedule_svg(what), Support::yes()};
+  return svg(what);
 }
 
 } // namespace
+
+std::string name_and_shape(const ScheduleSource& source) {
+  const PipelineShape& shape = source.shape;
+  return text("{}: p = {}, m = {}, v = {}", source.scheduler.name, shape.pipeline, shape.microbatches, shape.chunks);
+}
+
+ScheduleDrawing svg(const report::Picture& picture) {
+  const Support support = report::svg_support(picture);
+  if (!support) return {{}, Support::no("{}", support.reason()).hint("use --format json or trace, or smaller sizes")};
+  return {report::schedule_svg(picture), Support::yes()};
+}
 
 ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved) {
   const std::string title = name_and_shape(source);

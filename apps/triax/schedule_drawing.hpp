@@ -8,6 +8,7 @@
 
 #include "pass_flags.hpp"
 #include "proved_schedule.hpp"
+#include "report/schedule_svg.hpp"
 
 namespace triax::app {
 
@@ -21,6 +22,12 @@ struct ScheduleDrawing {
   std::string result;
   Support support; // if no, there is no result
 };
+
+/// "sched-1f1b: p = 4, m = 8, v = 1"
+std::string name_and_shape(const ScheduleSource& source);
+
+/// A picture, if it can still be read.
+ScheduleDrawing svg(const report::Picture& picture);
 
 ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved);
 

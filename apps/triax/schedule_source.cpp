@@ -77,6 +77,7 @@ ScheduleSource source_from_run(const std::string& file, const std::vector<Overri
   out.scheduler = loaded.run->schedule;
   out.shape = train::pipeline_shape(*loaded.run);
   out.layout = train::layout_of(*loaded.run);
+  out.folder = loaded.run->folder;
   return out;
 }
 

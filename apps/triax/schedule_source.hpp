@@ -5,6 +5,7 @@
 // refusal, never an exception.
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct ScheduleSource {
   std::optional<schedule::CsvFile> file;
   PipelineShape shape;
   Layout layout = Layout::ptd(1, 1, 1);
+  std::filesystem::path folder;              // of a run; else empty
   std::vector<config::ResolvedValue> values; // where refusals find positions
   std::vector<config::Refusal> refusals;     // if any, the rest says nothing
 };
