@@ -1,0 +1,138 @@
+// triax schedule --measured on a run of kernels-sim: all formats, and what it says where there is nothing to show.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "golden/program.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/text.hpp"
+
+namespace triax::test {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// On two stages a rank; passes of about a millisecond.
+const char* const kRun = R"([model]
+plugin = "model-gpt"
+layers = 4
+hidden = 16
+heads = 2
+sequence = 8
+
+[parallel]
+pipeline = 2
+chunks = 2
+data = 2
+
+[batch]
+global = 8
+
+[schedule]
+plugin = "sched-interleaved"
+
+[comm]
+plugin = "comm-local"
+
+[kernels]
+plugin = "kernels-sim"
+op_us = 100
+
+[optimizer]
+plugin = "optim-sgd"
+lr = 1e-2
+
+[train]
+steps = 3
+
+[data]
+path = "text"
+
+[log]
+timeline = 2
+
+[run]
+dir = "run"
+)";
+
+class MeasuredVerb : public ::testing::Test {
+ protected:
+  MeasuredVerb() {
+    write_file(folder_ / "run.toml", kRun);
+    write_file(folder_ / "text.txt", std::string(2000, 'a'));
+    EXPECT_EQ(triax("data prepare --input text.txt --output text --tokenizer byte", "2>&1").status, 0);
+  }
+  Outcome triax(const std::string& arguments, const std::string& streams = "2>/dev/null") const {
+    return run(folder_.path(), arguments, streams);
+  }
+  Outcome measured(const std::string& more = "") const { return triax("schedule run.toml --measured " + more, "2>&1"); }
+  void train(const std::string& more = "") const {
+    const Outcome out = triax("train run.toml " + more, "2>&1");
+    EXPECT_EQ(out.status, 0) << out.text;
+  }
+  TempFolder folder_;
+};
+
+TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
+  train();
+  const Outcome words = measured();
+  EXPECT_EQ(words.status, 0);
+  EXPECT_THAT(words.text, AllOf(StartsWith("step 2, ms: bubble "), HasSubstr("slow stages"), HasSubstr("stage  rank")));
+
+  const Json told = Json::parse(measured("--format json").text);
+  EXPECT_EQ(told["step"], 2);
+  ASSERT_EQ(told["ranks"].size(), 2u);
+  EXPECT_EQ(told["ranks"][1]["rank"], 2); // pipeline rank 1 of data 0: the ranks of its data axis are neighbours
+  for (const Json& rank : told["ranks"]) {
+    const double sum = rank["even_ms"].get<double>() + rank["slow_stages_ms"].get<double>() +
+                       rank["slow_passes_ms"].get<double>() + rank["late_ms"].get<double>() +
+                       rank["overhead_ms"].get<double>();
+    EXPECT_NEAR(sum, rank["measured_ms"].get<double>(), 1e-6);
+  }
+  for (const char* timeline : {"measured", "planned"}) {
+    ASSERT_EQ(told[timeline]["ranks"].size(), 2u);
+    for (const Json& rank : told[timeline]["ranks"]) EXPECT_EQ(rank.size(), 2u * 2 * 4); // chunks, F and B, m = 4
+  }
+
+  const std::string svg = measured("--format svg").text;
+  EXPECT_THAT(svg, AllOf(StartsWith("<svg"), HasSubstr(">measured<"), HasSubstr(">planned<"), HasSubstr("step 2")));
+  EXPECT_EQ(Json::parse(measured("--format trace").text)["traceEvents"].empty(), false);
+}
+
+TEST_F(MeasuredVerb, SaysHowToGetATimeline) {
+  const Outcome none = measured();
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.text, AllOf(HasSubstr("run/timeline-rank-0.json: cannot be read"), HasSubstr("log.timeline")));
+}
+
+TEST_F(MeasuredVerb, TheTimelineOfAnEarlierRunIsNotTakenForThisOnes) {
+  train();
+  train("--set log.timeline=0");
+  EXPECT_EQ(measured().status, 1);
+}
+
+TEST_F(MeasuredVerb, AnotherScheduleIsNotWhatRan) {
+  train();
+  const Outcome other = measured("--set schedule.plugin=sched-breadth-first");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.text, HasSubstr("ran, and its program has"));
+}
+
+TEST_F(MeasuredVerb, RefusesWhatDoesNotFitTogether) {
+  for (const char* more : {"--format csv", "--forward-ms 1 --input-ms 1 --weight-ms 1 --format svg"}) {
+    const Outcome refused = measured(more);
+    EXPECT_EQ(refused.status, 2) << more;
+    EXPECT_THAT(refused.text, HasSubstr("--measured")) << more;
+  }
+  const Outcome refused = triax("schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --measured", "2>&1");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr("needs the TOML of the run"));
+}
+
+} // namespace
+} // namespace triax::test
