@@ -1,0 +1,174 @@
+// triax schedule --format svg, json and trace, and tables in colour: what comes out of the program. Refusals in words
+// are cases of tests/golden.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "golden/program.hpp"
+#include "support/golden.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/text.hpp"
+
+namespace triax::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::json;
+
+const std::filesystem::path kDocs = TRIAX_SOURCE_DIR "/docs";
+const char* const kShape = "--scheduler sched-zb-h1 --pipeline 3 --microbatches 6 ";
+const char* const kTimes = "--forward-ms 18.522 --input-ms 18.086 --weight-ms 9.337 --link-ms 0.601 ";
+
+Outcome schedule(const std::string& arguments, const std::string& streams = "2>&1") {
+  return run(".", "schedule " + arguments, streams);
+}
+
+int status_of(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+struct Figure {
+  std::string arguments; // of triax, without --output
+  std::filesystem::path file;
+};
+
+/// What the page tells its readers to run.
+std::vector<Figure> documented_figures() {
+  const std::string verb = "build/release/bin/triax ", output = " --output docs/";
+  std::vector<Figure> out;
+  std::istringstream lines(read_file(kDocs / "schedules.md"));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find(output);
+    if (line.starts_with(verb) && at != std::string::npos)
+      out.push_back({line.substr(verb.size(), at - verb.size()), line.substr(at + output.size())});
+  }
+  return out;
+}
+
+TEST(Figures, AreWhatTheDocumentedCommandsDraw) {
+  const TempFolder work;
+  std::set<std::string> drawn;
+  for (const Figure& figure : documented_figures()) {
+    const Outcome told = run(work.path(), figure.arguments + " --output drawn.svg", "2>&1");
+    EXPECT_EQ(told.status, 0) << told.text;
+    expect_golden(kDocs / figure.file, read_file(work / "drawn.svg"));
+    EXPECT_TRUE(drawn.insert(figure.file.filename().string()).second) << figure.file << " is drawn twice";
+    EXPECT_THAT(read_file(kDocs / "schedules.md"), HasSubstr("](" + figure.file.string() + ")"));
+  }
+  std::set<std::string> kept;
+  for (const auto& entry : std::filesystem::directory_iterator(kDocs / "figures"))
+    kept.insert(entry.path().filename().string());
+  EXPECT_EQ(drawn, kept);
+}
+
+TEST(Figures, AreXmlThatStandsAlone) {
+  const TempFolder work;
+  write_file(work / "check.py",
+             "import sys, xml.dom.minidom as dom\n"
+             "for file in sys.argv[1:]:\n"
+             "  root = dom.parse(file).documentElement\n"
+             "  assert root.tagName == 'svg' and root.namespaceURI == 'http://www.w3.org/2000/svg'\n"
+             "  for element in root.getElementsByTagName('*'):\n"
+             "    assert element.tagName in ('g', 'path', 'rect', 'text', 'title'), element.tagName\n"
+             "    assert not any('href' in key or 'url' in value\n"
+             "                   for key, value in element.attributes.items())\n");
+  EXPECT_EQ(status_of(text("python3 {} {}/figures/*.svg", work / "check.py", kDocs)), 0);
+}
+
+TEST(ScheduleDrawing, OfTheSameScheduleIsTheSameBytes) {
+  for (const char* format : {"svg", "json", "trace"})
+    EXPECT_EQ(schedule(text("{}{}--format {}", kShape, kTimes, format)).text,
+              schedule(text("{}{}--format {}", kShape, kTimes, format)).text);
+}
+
+TEST(ScheduleDrawing, HasTheSimulatorsTimes) {
+  const Json told = Json::parse(schedule(text("{}{}--format json", kShape, kTimes)).text);
+  const Json simulated = Json::parse(run(".", text("simulate {}{}--json", kShape, kTimes), "2>&1").text);
+  EXPECT_EQ(told["unit"], "ms");
+  EXPECT_EQ(told["schedule"], "sched-zb-h1");
+  EXPECT_NEAR(told["cost"], simulated["cost_ms"], 1e-9);
+  EXPECT_NEAR(told["bubble_rate"], simulated["bubble_rate"], 1e-12);
+  const Json& first = told["ranks"][1][0];
+  EXPECT_EQ(first["action"], "1F0");
+  EXPECT_NEAR(first["start"], 18.522 + 0.601, 1e-12);
+  EXPECT_NEAR(first["end"], 18.522 + 0.601 + 18.522, 1e-12);
+}
+
+TEST(ScheduleDrawing, CountsSlotsWithoutTimes) {
+  const Json told = Json::parse(schedule("--scheduler sched-1f1b --pipeline 2 --microbatches 2 --format json").text);
+  EXPECT_EQ(told["unit"], "slot");
+  const Json& last = told["ranks"][0][3];
+  EXPECT_EQ(last["action"], "0B1");
+  EXPECT_EQ(last["start"], 7);
+  EXPECT_EQ(last["end"], 9);
+}
+
+TEST(ScheduleDrawing, LinksMayBeLeftOut) {
+  const Json told =
+      Json::parse(schedule(text("{}--format json --forward-ms 2 --input-ms 1 --weight-ms 1", kShape)).text);
+  EXPECT_EQ(told["ranks"][1][0]["start"], 2);
+}
+
+TEST(ScheduleDrawing, ATraceHasEveryPassAndEveryTransfer) {
+  const Json trace = Json::parse(schedule(text("{}{}--format trace", kShape, kTimes)).text);
+  int passes = 0, arrows = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    passes += event["ph"] == "X";
+    arrows += event["ph"] == "s";
+  }
+  EXPECT_EQ(passes, 3 * 6 * 3);
+  EXPECT_EQ(arrows, 2 * 2 * 6);
+}
+
+/// Of a program that runs on a terminal of its own.
+std::string on_a_terminal(const TempFolder& work, const std::string& environment, const std::string& arguments) {
+  write_file(work / "terminal.py", "import pty, sys\nsys.exit(pty.spawn(sys.argv[1:]) >> 8)\n");
+  EXPECT_EQ(status_of(text("{} python3 {} " TRIAX_BINARY_DIR "/bin/triax schedule {} > {} < /dev/null", environment,
+                           work / "terminal.py", arguments, work / "seen")),
+            0);
+  return read_file(work / "seen");
+}
+
+TEST(ScheduleDrawing, ATableHasColoursOnATerminalAlone) {
+  const TempFolder work;
+  const std::string table = std::string(kShape) + "--format table";
+  const std::string colours = "\x1b[38;5;";
+  EXPECT_THAT(on_a_terminal(work, "TERM=xterm NO_COLOR=", table), HasSubstr(colours));
+  EXPECT_THAT(on_a_terminal(work, "TERM=xterm NO_COLOR=1", table), Not(HasSubstr(colours)));
+  EXPECT_THAT(on_a_terminal(work, "TERM=dumb NO_COLOR=", table), Not(HasSubstr(colours)));
+  EXPECT_THAT(schedule(table).text, Not(HasSubstr(colours)));
+  on_a_terminal(work, "TERM=xterm NO_COLOR=", table + " --output " + (work / "table.txt").string());
+  EXPECT_EQ(read_file(work / "table.txt"), schedule(table).text);
+}
+
+TEST(ScheduleDrawing, WhatIsTooLargeToReadIsRefused) {
+  const Outcome ranks = schedule("--scheduler sched-gpipe --pipeline 300 --microbatches 1 --format svg");
+  EXPECT_EQ(ranks.status, 2);
+  EXPECT_EQ(ranks.text,
+            "a picture of 300 ranks is too large to read; 256 can be drawn\n"
+            "  use --format json or trace, or smaller sizes\n");
+  const Outcome passes = schedule("--scheduler sched-gpipe --pipeline 200 --microbatches 100 --format svg");
+  EXPECT_EQ(passes.status, 2);
+  EXPECT_THAT(passes.text, HasSubstr("a picture of 40000 passes is too large to read; 32768 can be drawn\n"));
+}
+
+TEST(ScheduleDrawing, WhereNothingCanBeWrittenIsRefusedBefore) {
+  const Outcome long_name = schedule(text("{}--format svg --output {}.svg", kShape, std::string(300, 'x')));
+  EXPECT_EQ(long_name.status, 2);
+  EXPECT_THAT(long_name.text, HasSubstr(".svg cannot be written: File name too long\n"));
+  // Nobody, root included, may write to what runs.
+  const Outcome busy = schedule(text("{}--format svg --output {}/bin/triax", kShape, TRIAX_BINARY_DIR));
+  EXPECT_EQ(busy.status, 2);
+  EXPECT_THAT(busy.text, HasSubstr("bin/triax cannot be written: Text file busy\n"));
+}
+
+} // namespace
+} // namespace triax::test
