@@ -1,10 +1,9 @@
 #include "proved_schedule.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
-#include <string_view>
 
+#include "file_faults.hpp"
 #include "plugin/asking.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
@@ -25,40 +24,19 @@ Support size_of(const PipelineShape& shape) {
       .hint("use smaller sizes");
 }
 
-/// The number behind `word` at the front of the text, which is left without it.
-std::optional<std::size_t> take_number(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return std::nullopt;
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data() + word.size(), text.data() + text.size(), value);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-/// Where a fault begins: the proof names rank and position, a file's reader looks for line and cell.
-std::string place_of(const schedule::CsvFile& file, std::string_view fault) {
-  const std::optional<std::size_t> rank = take_number(fault, "rank ");
-  if (!rank || *rank >= file.steps.size()) return file.name;
-  const std::optional<std::size_t> position = take_number(fault, ", position ");
-  if (!position || *position >= file.steps[*rank].size()) return text("{}:{}", file.name, *rank + 1);
-  const schedule::CsvFile::Step& step = file.steps[*rank][*position];
-  return text("{}:{}:{}", file.name, step.line, step.cell);
-}
-
-std::string hint_of(const ScheduleSource& source, const Support& fault) {
-  if (source.file && source.file->lowered && fault.reason().ends_with("OPT_STEP is missing"))
-    return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
-  return fault.hint();
+std::vector<Support> named(const ScheduleSource& source, const std::vector<Support>& faults) {
+  if (source.file) return in_words_of_file(*source.file, faults);
+  std::vector<Support> out;
+  out.reserve(faults.size());
+  for (const Support& fault : faults)
+    out.push_back(Support::no("{}: {}", source.scheduler.name, fault.reason()).hint("{}", fault.hint()));
+  return out;
 }
 
 std::vector<config::Refusal> told(const ScheduleSource& source, const std::vector<Support>& faults) {
   std::vector<config::Refusal> out;
-  for (std::size_t at = 0; at < std::min(faults.size(), kShownFaults); ++at) {
-    const std::string& reason = faults[at].reason();
-    const std::string place = source.file ? place_of(*source.file, reason) : source.scheduler.name;
-    out.push_back(
-        config::refusal(Support::no("{}: {}", place, reason).hint("{}", hint_of(source, faults[at])), source.values));
-  }
+  for (std::size_t at = 0; at < std::min(faults.size(), kShownFaults); ++at)
+    out.push_back(config::refusal(faults[at], source.values));
   if (faults.size() > kShownFaults) out.push_back({text("... and {} more", faults.size() - kShownFaults)});
   return out;
 }
@@ -119,7 +97,7 @@ ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
     if (!out.problems.empty()) return out;
     faults = faults_of(out, source.shape, proof);
   }
-  if (!faults.empty()) return {{}, {}, told(source, faults), kFailed};
+  if (!faults.empty()) return {{}, {}, told(source, named(source, faults)), kFailed};
   return out;
 }
 

@@ -113,8 +113,8 @@ ScheduleSource source_from_file(const std::string& file, const GivenShape& given
   if (!out.refusals.empty()) return out;
   const auto compare = [&](const char* letter, int has, const char* flag, std::optional<int> wanted) {
     if (wanted && *wanted != has)
-      out.refusals.push_back({text("{}: {} is {}, and {} says {}\n  leave {} out: the file tells", file, letter, has,
-                                   flag, *wanted, flag)});
+      out.refusals.push_back({text("{}: {} is {}, and {} says {}\n  if the file is right, leave {} out", file, letter,
+                                   has, flag, *wanted, flag)});
   };
   compare("p", out.shape.pipeline, "--pipeline", given.pipeline);
   compare("v", out.shape.chunks, "--chunks", given.chunks);

@@ -110,7 +110,7 @@ const Case kCases[] = {
      {2, 1, 2},
      {0, 1},
      {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"},
-     {"rank 0, position 1, 0B0: it waits for 1I0 at position 2 of rank 1, which is never reached",
+     {"rank 0, position 1, 0B0: it waits for 1B0 at position 2 of rank 1, which is never reached",
       "rank 1, position 1, 1F1: it waits for 0F1 at position 2 of rank 0, which is never reached"}},
 };
 INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(kCases),

@@ -212,7 +212,7 @@ class RowsCheck {
       const Need& need = *waits_for(action);
       const Place& needed = place_of(need, action);
       refuse({rank, position}, action, "it waits for {} at position {} of rank {}, which is never reached",
-             need_text(need, action), needed.position, needed.rank);
+             to_text(schedule_.row(needed.rank)[needed.position]), needed.position, needed.rank);
     }
   }
 

@@ -85,7 +85,9 @@ class CellReader {
     if (digits.empty()) return false;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc() && value <= kMostNumber) return true;
-    if (!too_large_) problems_.add(cell_, text("has a {} above {}, the largest there can be", what, kMostNumber));
+    if (!too_large_)
+      problems_.add(cell_, text("has a {} above {}, the largest there can be", what, kMostNumber),
+                    "number them from 0 without gaps");
     too_large_ = true;
     return true;
   }
@@ -122,7 +124,8 @@ void Problems::add(const Cell& cell, std::string_view message, std::string_view 
 void Problems::keep(const std::string& where, std::string_view message, std::string_view hint) {
   if (++count_ > kKept) return;
   texts_.push_back(text("{}: {}", where, message));
-  if (!hint.empty()) texts_.back().append("\n  ").append(hint);
+  if (!hint.empty() && hint != last_hint_) texts_.back().append("\n  ").append(hint);
+  last_hint_ = hint;
 }
 
 Rows read_actions(std::string_view csv, Problems& problems, const Check& check) {

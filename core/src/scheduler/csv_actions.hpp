@@ -61,6 +61,7 @@ class Problems {
   std::string file_;
   std::size_t count_ = 0;
   std::vector<std::string> texts_;
+  std::string last_hint_; // said once where it is the same again
 };
 
 /// What a file holds; empty with a problem if it cannot be read, or is larger than a schedule can be.

@@ -68,7 +68,7 @@ class Placing {
       if (of_rank[rank] != of_rank[0])
         return problems_.add(
             static_cast<int>(rank) + 1,
-            text("has {} stages, and line 1 has {}: every rank has as many", of_rank[rank], of_rank[0]),
+            text("names {} of the stages, and line 1 names {}: every rank has as many", of_rank[rank], of_rank[0]),
             "that number is parallel.chunks");
   }
 
