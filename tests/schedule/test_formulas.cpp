@@ -26,10 +26,13 @@ using test::Measured;
 constexpr int kMaxPipeline = 16, kMaxMicrobatches = 64, kMaxChunks = 4;
 constexpr int kMaxProved = 192; // passes of a step whose programs are proved as well
 
-/// By the times that lowering and drawings use: F one, B two.
+/// By the times that lowering uses: F one, B two.
 std::int64_t engine_span(const Schedule& schedule) {
+  std::vector<std::vector<Action>> rows;
+  for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
   std::int64_t span = 0;
-  for (const auto& row : schedule::end_times(schedule)) span = std::max(span, row.back());
+  for (const auto& row : schedule::end_times(rows, schedule::StageMap(schedule.stage_rank().at(0))))
+    span = std::max(span, row.back());
   return span;
 }
 

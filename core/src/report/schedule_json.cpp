@@ -26,6 +26,7 @@ Json action(const schedule::Span& span) {
 std::string schedule_json(const std::string& name, const schedule::Timeline& timeline) {
   const schedule::Extent extent = schedule::extent(timeline);
   std::vector<int> stage_rank;
+  stage_rank.reserve(static_cast<std::size_t>(timeline.stage_map.stages()));
   for (int stage = 0; stage < timeline.stage_map.stages(); ++stage)
     stage_rank.push_back(timeline.stage_map.rank_of(stage));
   const Json head = {{"schedule", name},

@@ -9,7 +9,6 @@ namespace triax::report {
 
 namespace {
 
-using schedule::Kind;
 using schedule::Span;
 
 constexpr double kDigit = 0.63;                      // width of a digit over the size of its letters

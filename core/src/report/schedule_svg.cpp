@@ -194,6 +194,7 @@ class Legend {
   void passes(Kind kind, const std::string& name) {
     if (!has_[static_cast<std::size_t>(kind)]) return;
     std::vector<Shade> shades;
+    shades.reserve(static_cast<std::size_t>(chunks_));
     for (int chunk = 0; chunk < chunks_; ++chunk) shades.push_back(shade_of(kind, chunk, chunks_));
     entry(shades, name);
   }

@@ -20,11 +20,4 @@ std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<A
   return out;
 }
 
-std::vector<std::vector<std::int64_t>> end_times(const Schedule& schedule) {
-  std::vector<std::vector<Action>> rows;
-  rows.reserve(static_cast<std::size_t>(schedule.ranks()));
-  for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
-  return end_times(rows, StageMap(schedule.stage_rank().at(0)));
-}
-
 } // namespace triax::schedule

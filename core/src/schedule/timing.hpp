@@ -13,7 +13,5 @@ namespace triax::schedule {
 /// The end of each action, by rank and position, in unit passes: F, I and W take one, B two.
 std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<Action>>& rows,
                                                  const StageMap& stage_map);
-/// Of all the rows of a schedule.
-std::vector<std::vector<std::int64_t>> end_times(const Schedule& schedule);
 
 } // namespace triax::schedule
