@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -72,6 +73,47 @@ TEST_P(PyTorch, IsTakenOrRefusedInWords) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, PyTorch, testing::ValuesIn(files_of(kPyTorch)), test_name);
+
+TEST(ScheduleFiles, TheLoweredFormIsWrittenAndReadAgain) {
+  const TempFolder work;
+  const Outcome written =
+      run(work.path(), "schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 --format csv --lowered", "2>&1");
+  EXPECT_THAT(read_file(TRIAX_SOURCE_DIR "/docs/schedules.md"), testing::HasSubstr("```\n" + written.text + "```\n"));
+  write_file(work / "rows.csv", written.text);
+  EXPECT_EQ(run(work.path(), "schedule --file rows.csv --format csv --lowered", "2>&1").text, written.text);
+  const Outcome table = run(work.path(), "schedule --file rows.csv", "2>&1");
+  EXPECT_EQ(table.status, 0);
+  EXPECT_THAT(table.text, testing::HasSubstr("rank 1    |F0|B0   |F1|B1   |\n"));
+}
+
+/// What a file says takes as long as what made it.
+TEST(ScheduleFiles, AreSimulated) {
+  const TempFolder work;
+  const std::string scheduler = "--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2 ";
+  const std::string times = " --forward-ms 3 --input-ms 2 --weight-ms 1.5 --link-ms 0.3 --json";
+  const std::string wanted = run(work.path(), "simulate " + scheduler + times, "2>&1").text;
+  EXPECT_THAT(wanted, testing::HasSubstr("makespan_ms"));
+  for (const char* form : {"", "--lowered"}) {
+    ASSERT_EQ(run(work.path(), text("schedule {} --format csv --output rows.csv {}", scheduler, form), "2>&1").text,
+              "");
+    EXPECT_EQ(run(work.path(), "simulate --file rows.csv" + times, "2>&1").text, wanted);
+  }
+}
+
+/// The actions of the largest schedules fit, those of larger ones are refused before they fill the memory.
+TEST(ScheduleFiles, AreNoLargerThanSchedules) {
+  const TempFolder work;
+  std::string row;
+  for (int microbatch = 0; microbatch <= 1 << 18; ++microbatch) row += text("0F{},0B{},", microbatch, microbatch);
+  write_file(work / "rows.csv", row);
+  const Outcome large = run(work.path(), "schedule --file rows.csv --format csv", "2>&1");
+  EXPECT_EQ(large.status, 2);
+  EXPECT_EQ(large.text, "p = 1 x v = 1 x m = 262145 is more than 262144 actions of each kind\n  use smaller sizes\n");
+  fs::resize_file(work / "rows.csv", std::uintmax_t{65} << 20);
+  const Outcome larger = run(work.path(), "schedule --file rows.csv --format csv", "2>&1");
+  EXPECT_EQ(larger.status, 2);
+  EXPECT_EQ(larger.text, "rows.csv: is larger than 64 MiB, which no schedule is\n");
+}
 
 } // namespace
 } // namespace triax::test
