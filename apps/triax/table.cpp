@@ -20,7 +20,8 @@ std::vector<Column> columns_of(const std::vector<std::vector<std::string>>& rows
     for (std::size_t i = 0; i < rows[row].size(); ++i) {
       const std::string& cell = rows[row][i];
       out[i].width = std::max(out[i].width, cell.size());
-      const bool digit = !cell.empty() && std::isdigit(static_cast<unsigned char>(cell.front())) != 0;
+      const std::size_t first = cell.starts_with('-') ? 1 : 0;
+      const bool digit = cell.size() > first && std::isdigit(static_cast<unsigned char>(cell[first])) != 0;
       const bool figure = digit && std::count(cell.begin(), cell.end(), '.') < 2; // 0.1.0 is a version
       if (row > 0 && !figure) out[i].figures = false;
     }
