@@ -1,5 +1,6 @@
 #include "report/svg.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
