@@ -46,6 +46,7 @@ TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
   }
   EXPECT_EQ(extent(all.measured).bubble_rate(), extent(all.planned).bubble_rate());
   EXPECT_EQ(extent(all.measured).cost, 18);
+  EXPECT_EQ(extent(all.measured).first, 0);
 }
 
 TEST_F(TwoRanks, ALateTransferIsTold) {

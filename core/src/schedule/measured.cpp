@@ -61,6 +61,9 @@ Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
       row.push_back(ran);
     }
   }
+  const double first = extent(out).first; // a machine's clock begins where it likes
+  for (std::vector<Span>& row : out.rows)
+    for (Span& span : row) span.start -= first, span.end -= first;
   return out;
 }
 

@@ -32,7 +32,7 @@ struct Shortfall {
 
 struct Comparison {
   std::vector<PassTimes> times; // by stage: what is usual there, the median of its passes
-  Timeline measured, planned;   // planned: with these times, and transfers that take none
+  Timeline measured, planned;   // both from 0; planned: with these times, and transfers that take none
   std::vector<Shortfall> ranks;
 };
 
