@@ -88,6 +88,14 @@ const Case kCases[] = {
      {"0F0 0F1 0I0 0I1 0W1 0W0"},
      {"rank 0, position 4, 0W1: the weight gradient of microbatch 0 comes later, at position 5; gradients of a stage "
       "are added in ascending order of microbatches, so that every schedule gives the same bits"}},
+    {"InputsDescendAndRanksWaitForEachOther",
+     {2, 1, 3},
+     {0, 1},
+     {"0F0 0F1 0B1 0F2 0B0 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"},
+     {"rank 0, position 2, 0B1: the input gradient of microbatch 0 comes later, at position 4; gradients of a stage "
+      "are added in ascending order of microbatches, so that every schedule gives the same bits",
+      "rank 0, position 2, 0B1: it waits for 1B1 at position 4 of rank 1, which is never reached",
+      "rank 1, position 2, 1F2: it waits for 0F2 at position 3 of rank 0, which is never reached"}},
     {"UnknownStageAndMicrobatch",
      {1, 1, 1},
      {0},

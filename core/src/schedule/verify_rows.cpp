@@ -66,11 +66,11 @@ class RowsCheck {
     found_ = Cells<Place>(3, shape_.stages(), shape_.microbatches, Place{});
     for_each_action([this](const Place& place, const Action& action) { note(place, action); });
     if (refusals_.empty()) find_missing();
-    if (refusals_.empty()) {
-      for_each_action([this](const Place& place, const Action& action) { check_order(place, action); });
-      for_each_action([this](const Place& place, const Action& action) { check_ascending(place, action); });
-    }
-    if (refusals_.empty()) check_progress();
+    if (!refusals_.empty()) return refusals_;
+    for_each_action([this](const Place& place, const Action& action) { check_order(place, action); });
+    const bool in_order = refusals_.empty();
+    for_each_action([this](const Place& place, const Action& action) { check_ascending(place, action); });
+    if (in_order) check_progress();
     return refusals_;
   }
 
