@@ -26,6 +26,7 @@ constexpr Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendez
 
 std::vector<std::string> reasons(const std::vector<Support>& refusals) {
   std::vector<std::string> out;
+  out.reserve(refusals.size());
   for (const Support& refusal : refusals) out.push_back(refusal.reason());
   return out;
 }
