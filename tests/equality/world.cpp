@@ -109,18 +109,18 @@ KeptRank train_rank(train::Rank& rank, int steps) {
 
 } // namespace
 
-std::vector<KeptRank> train(const Case& run, const Training& training) {
+std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows) {
   test::TinyRun toml;
   describe(toml, run, training);
   const test::TempFolder folder;
   if (run.through_file) describe_file(toml, run, folder / "rows.csv");
   const config::RunConfig config = toml.config();
   const Layout layout = train::layout_of(config);
-  Schedule schedule;
-  if (run.split_backward) {
-    schedule =
-        test::LoadedScheduler(run.scheduler)->rows({run.pipeline, run.chunks, static_cast<int>(run.microbatches)});
-    for (int rank = 0; rank < run.pipeline; ++rank) schedule.row(rank) = with_split_backwards(schedule.row(rank));
+  Schedule split;
+  if (run.split_backward && !rows) {
+    split = test::LoadedScheduler(run.scheduler)->rows({run.pipeline, run.chunks, static_cast<int>(run.microbatches)});
+    for (int rank = 0; rank < run.pipeline; ++rank) split.row(rank) = with_split_backwards(split.row(rank));
+    rows = &split;
   }
   control::LocalStore store;
   control::AbortFlag abort;
@@ -133,11 +133,7 @@ std::vector<KeptRank> train(const Case& run, const Training& training) {
       try {
         Repeating source(training.same_samples ? run.samples() : 0);
         train::Rank rank(config, layout, index, store, null_log(),
-                         {.training = &source,
-                          .held_out = &source,
-                          .schedule = run.split_backward ? &schedule : nullptr,
-                          .threads = 1,
-                          .abort = &abort});
+                         {.training = &source, .held_out = &source, .schedule = rows, .threads = 1, .abort = &abort});
         try {
           out[static_cast<std::size_t>(index)] = train_rank(rank, training.steps);
         } catch (const std::exception& error) {

@@ -13,6 +13,7 @@
 #include "equality/cases.hpp"
 #include "report/step_record.hpp"
 #include "triax/model.hpp"
+#include "triax/scheduler.hpp"
 
 namespace triax::equality {
 
@@ -46,7 +47,7 @@ struct KeptRank {
   std::vector<std::vector<report::GroupTraffic>> traffic; // totals after each step
 };
 
-/// By rank.
-std::vector<KeptRank> train(const Case& run, const Training& training);
+/// By rank. `rows`, where given, in place of the scheduler's.
+std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows = nullptr);
 
 } // namespace triax::equality

@@ -39,6 +39,10 @@ struct Purpose {
 /// Over the programs of all pipeline ranks: nothing missing and nothing twice; what each action needs comes before it;
 /// gradients in ascending order of microbatches; a slot is free when it is filled, full when it is read, and no
 /// transfer touches it still; both ends of an edge in one order; nothing waits in a circle (graph.hpp). Empty: proved.
+///
+/// Some that would go well are refused. Gradients in another order give other bits. An edge's ends in two orders need
+/// tags, and the executor sends none. And what slots and meetings rely on is waited for by
+/// name: that a post blocks, or that other transfers and ranks leave none under way, does not count.
 std::vector<Support> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
 
 } // namespace triax::schedule

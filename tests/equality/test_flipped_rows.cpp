@@ -1,0 +1,78 @@
+// Rows that no scheduler makes, but that the proof accepts: they train to the end, with the bits of the schedule that
+// they are one flip away from.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <random>
+
+#include "equality/world.hpp"
+#include "schedule/row_flips.hpp"
+#include "schedule/verify.hpp"
+#include "triax/text.hpp"
+
+namespace triax::equality {
+namespace {
+
+/// Clipping and weight decay are on: what they are computed from must be equal too.
+const Training kTraining{.clip_grad = 0.1, .steps = 2};
+
+std::vector<std::uint64_t> bits(const std::vector<double>& numbers) {
+  std::vector<std::uint64_t> out;
+  for (const double number : numbers) out.push_back(std::bit_cast<std::uint64_t>(number));
+  return out;
+}
+
+void expect_same(const std::vector<KeptRank>& some, const std::vector<KeptRank>& others) {
+  ASSERT_EQ(some.size(), others.size());
+  for (std::size_t rank = 0; rank < some.size(); ++rank) {
+    SCOPED_TRACE(text("rank {}", rank));
+    EXPECT_EQ(some[rank].losses.size(), static_cast<std::size_t>(kTraining.steps));
+    EXPECT_EQ(bits(some[rank].losses), bits(others[rank].losses)) << "losses";
+    EXPECT_EQ(bits(some[rank].norms), bits(others[rank].norms)) << "grad_norms";
+    ASSERT_EQ(some[rank].parameters.size(), others[rank].parameters.size());
+    for (const auto& [name, parameter] : some[rank].parameters) {
+      EXPECT_TRUE(parameter.gradient == others[rank].parameters.at(name).gradient) << "gradient of " << name;
+      EXPECT_TRUE(parameter.weights == others[rank].parameters.at(name).weights) << "weights of " << name;
+    }
+  }
+}
+
+/// A few of those that the proof accepts, drawn with a seed.
+std::vector<Schedule> accepted_flips(const Schedule& schedule, const PipelineShape& shape, std::size_t most) {
+  std::vector<test::RowFlip> flips = test::row_flips(schedule, shape);
+  std::mt19937 random(1);
+  std::ranges::shuffle(flips, random);
+  std::vector<Schedule> out;
+  for (const test::RowFlip& flip : flips) {
+    if (out.size() == most) break;
+    Schedule rows = flipped(schedule, flip);
+    if (schedule::verify(rows, shape).empty()) out.push_back(std::move(rows));
+  }
+  return out;
+}
+
+TEST(FlippedRows, TrainWithTheBitsOfTheScheduleTheyComeFrom) {
+  constexpr std::size_t kMostOfASchedule = 3;
+  int trained = 0;
+  for (const PipelineShape& shape :
+       {PipelineShape{2, 1, 2}, {2, 1, 3}, {3, 1, 2}, {3, 1, 3}, {2, 2, 2}, {2, 2, 3}, {3, 2, 2}, {3, 2, 3}})
+    for (const auto& [name, schedule] : test::valid_schedules(shape)) {
+      const Case run{
+          .pipeline = shape.pipeline, .chunks = shape.chunks, .scheduler = name, .microbatches = shape.microbatches};
+      const std::vector<KeptRank> expected = train(run, kTraining);
+      for (const Schedule& rows : accepted_flips(schedule, shape, kMostOfASchedule)) {
+        std::string where = to_text(run);
+        for (const std::string& row : test::row_texts(rows)) where += "\n" + row;
+        SCOPED_TRACE(where);
+        ASSERT_NE(test::row_texts(rows), test::row_texts(schedule));
+        ASSERT_NO_FATAL_FAILURE(expect_same(train(run, kTraining, &rows), expected));
+        ++trained;
+      }
+    }
+  EXPECT_GE(trained, 40);
+  RecordProperty("trained", trained);
+}
+
+} // namespace
+} // namespace triax::equality

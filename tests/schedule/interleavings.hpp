@@ -1,0 +1,142 @@
+// An exhaustive search of what ranks can do, one before another in every order there is: what the proof's verdicts are
+// held against. It shares nothing with the proof: what F, B, I and W need is written here by hand.
+//
+// Threads: one. Ownership: values. Blocking: never; the time goes with the number of states, so for small sizes.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "triax/scheduler.hpp"
+
+namespace triax::test {
+
+inline constexpr int kMostSearchedRanks = 4;
+inline constexpr const char* kForEver = "all that are left wait for ever";
+
+/// How far each rank has got.
+using Reached = std::array<std::uint8_t, kMostSearchedRanks>;
+
+struct Searched {
+  std::string fault{}; // the first that some order leads to; empty: there is none
+  std::size_t states = 0;
+  bool safe() const { return fault.empty(); }
+};
+
+/// Every state that some order of steps leads to, each once: whichever order it was, the same steps have been made, so
+/// states that are as many steps from the beginning are met together. A state from which nothing goes on must be the
+/// end. World::next(state, out) adds the states one step later, and names a fault if a step is one.
+template <class World>
+Searched search(const World& world) {
+  std::vector<typename World::State> layer{world.begin()}, following;
+  Searched out;
+  for (; !layer.empty(); std::swap(layer, following)) {
+    following.clear();
+    for (const auto& state : layer) {
+      ++out.states;
+      const std::size_t before = following.size();
+      out.fault = world.next(state, following);
+      if (out.fault.empty() && following.size() == before && !world.is_end(state)) out.fault = kForEver;
+      if (!out.fault.empty()) return out;
+    }
+    std::ranges::sort(following);
+    const auto repeated = std::ranges::unique(following);
+    following.erase(repeated.begin(), repeated.end());
+  }
+  return out;
+}
+
+/// Rows: each rank does its own in their order, each as soon as what it needs has been done.
+class RowsWorld {
+ public:
+  using State = Reached;
+
+  RowsWorld(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {
+    for (int rank = 0; rank < schedule.ranks(); ++rank)
+      for (std::size_t at = 0; at < schedule.row(rank).size(); ++at) note(rank, at, schedule.row(rank)[at]);
+    const auto expected = static_cast<std::size_t>(3 * shape.stages() * shape.microbatches);
+    if (fault_.empty() && places_.size() != expected) fault_ = "something is missing";
+  }
+
+  State begin() const { return {}; }
+  bool is_end(const State& state) const {
+    for (int rank = 0; rank < schedule_.ranks(); ++rank)
+      if (state[static_cast<std::size_t>(rank)] < schedule_.row(rank).size()) return false;
+    return true;
+  }
+  std::string next(const State& state, std::vector<State>& out) const {
+    if (!fault_.empty()) return fault_;
+    for (int rank = 0; rank < schedule_.ranks(); ++rank) {
+      const std::size_t at = state[static_cast<std::size_t>(rank)];
+      if (at == schedule_.row(rank).size() || !can_run(schedule_.row(rank)[at], state)) continue;
+      out.push_back(state);
+      ++out.back()[static_cast<std::size_t>(rank)];
+    }
+    return {};
+  }
+
+ private:
+  using Cell = std::tuple<char, int, int>; // F, I or W; stage; microbatch
+  struct Place {
+    int rank;
+    std::size_t at;
+  };
+
+  void note(int rank, std::size_t at, const Action& action) {
+    if (action.stage < 0 || action.stage >= shape_.stages() || action.microbatch < 0 ||
+        action.microbatch >= shape_.microbatches) {
+      fault_ = "no such stage or microbatch";
+      return;
+    }
+    if (schedule_.stage_rank()[0][static_cast<std::size_t>(action.stage)] != rank) fault_ = "its layers are elsewhere";
+    const std::string parts = action.kind == ComputeKind::forward          ? "F"
+                              : action.kind == ComputeKind::backward       ? "IW"
+                              : action.kind == ComputeKind::backward_input ? "I"
+                                                                           : "W";
+    for (const char part : parts)
+      if (!places_.try_emplace({part, action.stage, action.microbatch}, Place{rank, at}).second) fault_ = "done twice";
+  }
+
+  bool done(char part, int stage, int microbatch, const State& state) const {
+    const Place& place = places_.at({part, stage, microbatch});
+    return place.at < state[static_cast<std::size_t>(place.rank)];
+  }
+  bool can_run(const Action& action, const State& state) const {
+    const int stage = action.stage, mb = action.microbatch;
+    if (action.kind == ComputeKind::forward) return stage == 0 || done('F', stage - 1, mb, state);
+    if (action.kind == ComputeKind::backward_weight) return done('I', stage, mb, state);
+    return done('F', stage, mb, state) && (stage + 1 == shape_.stages() || done('I', stage + 1, mb, state));
+  }
+
+  const Schedule& schedule_;
+  PipelineShape shape_;
+  std::map<Cell, Place> places_;
+  std::string fault_;
+};
+
+/// Whether each stage's input gradients, and its weight gradients, come in ascending order of microbatches: what makes
+/// the bits of a sum, and hangs nobody.
+inline bool gradients_ascend(const Schedule& schedule) {
+  std::map<std::pair<int, bool>, int> last; // by stage, and whether it is the weight's
+  bool ascend = true;
+  const auto note = [&](const Action& action, bool weight) {
+    const auto [entry, first] = last.try_emplace({action.stage, weight}, action.microbatch);
+    ascend = ascend && (first || entry->second < action.microbatch);
+    entry->second = action.microbatch;
+  };
+  for (int rank = 0; rank < schedule.ranks(); ++rank)
+    for (const Action& action : schedule.row(rank)) {
+      if (action.kind == ComputeKind::forward) continue;
+      if (action.kind != ComputeKind::backward_weight) note(action, false);
+      if (action.kind != ComputeKind::backward_input) note(action, true);
+    }
+  return ascend;
+}
+
+} // namespace triax::test

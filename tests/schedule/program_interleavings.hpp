@@ -1,0 +1,419 @@
+// The exhaustive search over programs: ranks walk their lists, and what they have posted completes in every order that
+// the assumptions allow. What actions read and fill, who meets whom on an edge and which queues there are is written
+// here by hand; nothing is shared with the proof but the programs.
+//
+// Threads: one. Ownership: values. Blocking: never. For up to 64 transfers.
+//
+// A fault is a rank that waits for ever; a slot that is read before it holds its data; a slot that is read or written
+// while a transfer may still write or read it (it is the transport's from the post until the transfer is complete); two
+// ends of a transfer that hold different data; an action that is missing, comes twice or sums what is not there yet.
+// A buffered send completes without its receive, but not inside its post: until then the transport is copying.
+#pragma once
+
+#include <compare>
+#include <set>
+
+#include "schedule/interleavings.hpp"
+#include "schedule/verify.hpp"
+
+namespace triax::test {
+
+class ProgramsWorld {
+ public:
+  /// Orders that differ only in when a transfer completes that no step can trip over any more are one: it completes as
+  /// soon as it can, before all else, since that keeps nothing else from happening. `all` tries those too.
+  enum class Orders { that_differ, all };
+
+  struct State {
+    std::uint64_t complete = 0; // by transfer
+    Reached reached{};
+    auto operator<=>(const State&) const = default;
+  };
+
+  ProgramsWorld(std::span<const schedule::Program> programs, const schedule::Purpose& purpose,
+                const schedule::Assumptions& assumptions, Orders orders = Orders::that_differ)
+      : shape_(purpose.shape), assumptions_(assumptions), orders_(orders), lists_(programs.size()) {
+    for (int stage = 0; stage < shape_.stages(); ++stage) rank_of_.push_back(programs[0].stage_map().rank_of(stage));
+    for (const schedule::Program& program : programs) number(program);
+    for (const schedule::Program& program : programs) {
+      follow_slots(program);
+      if (purpose.forward_only) {
+        follow_forwards(program);
+      } else {
+        follow_sums(program);
+      }
+      queue(program);
+    }
+    if (fault_.empty()) match();
+    for (const std::vector<Step>& list : lists_) {
+      std::vector<Mask>& watched = watched_.emplace_back(list.size() + 1, 0);
+      for (std::size_t at = list.size(); at-- > 0;)
+        watched[at] = watched[at + 1] | (list[at].touched & ~list[at].waits);
+    }
+  }
+
+  /// What the proof demands beyond going well, each for a reason that it gives (schedule/verify.hpp).
+  bool sums_ascend() const {
+    std::map<std::pair<int, bool>, int> last; // by stage, and whether it is the weight's
+    bool ascend = true;
+    for_each_step([&](const Step& step) {
+      const schedule::ProgramAction& action = *step.action;
+      for (const bool weight : {false, true}) {
+        if (action.kind != Kind::backward && action.kind != (weight ? Kind::backward_weight : Kind::backward_input))
+          continue;
+        const auto [entry, first] = last.try_emplace({action.stage, weight}, action.microbatch);
+        ascend = ascend && (first || entry->second < action.microbatch);
+        entry->second = action.microbatch;
+      }
+    });
+    return ascend;
+  }
+  bool edges_keep_one_order() const {
+    bool one = true;
+    for (const Transfer& send : transfers_)
+      for (const Transfer& later : transfers_) {
+        if (!is_send(action_of(send).kind) || !is_send(action_of(later).kind)) continue;
+        if (send.other == kNobody || later.other == kNobody || send.rank != later.rank || send.at >= later.at) continue;
+        const Transfer &receive = transfers_[send.other], &later_receive = transfers_[later.other];
+        one = one && (receive.rank != later_receive.rank || receive.at < later_receive.at);
+      }
+    return one;
+  }
+  bool waits_are_named() const {
+    Mask posted = 0, waited = 0; // a step looks at transfers of its own rank alone, so ranks may share these
+    bool named = true;
+    for_each_step([&](const Step& step) {
+      waited |= step.waits;
+      const Mask of_rank = posted & own_[at(step.rank)];
+      named = named && ((step.touched | (meets(step.action->kind) ? of_rank : 0)) & ~waited) == 0;
+      posted |= step.own;
+    });
+    return named;
+  }
+
+  State begin() const { return {}; }
+  bool is_end(const State& state) const {
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank)
+      if (state.reached[rank] < lists_[rank].size()) return false;
+    return state.complete == all_;
+  }
+
+  std::string next(const State& state, std::vector<State>& out) const {
+    if (!fault_.empty()) return fault_;
+    if (orders_ == Orders::that_differ)
+      for (const Transfer& transfer : transfers_)
+        if ((watched_[transfer.rank][state.reached[transfer.rank]] & transfer.bit) == 0 &&
+            complete(transfer, state, out))
+          return {};
+    for (std::size_t rank = 0; rank < lists_.size(); ++rank) {
+      if (state.reached[rank] == lists_[rank].size() || !can_run(rank, state)) continue;
+      const Step& step = lists_[rank][state.reached[rank]];
+      if ((step.touched & ~state.complete) != 0) return step.text + " touches what a transfer has";
+      out.push_back(state);
+      ++out.back().reached[rank];
+    }
+    for (const Transfer& transfer : transfers_) complete(transfer, state, out);
+    return {};
+  }
+
+ private:
+  using Kind = schedule::Kind;
+  using Pool = schedule::Pool;
+  using Mask = std::uint64_t;
+
+  /// Masks are of transfers of any rank.
+  struct Step {
+    const schedule::ProgramAction* action = nullptr;
+    int rank = 0;
+    std::string text{};
+    Mask own = 0;     // its own bit, if it is a transfer
+    Mask waits = 0;   // as the program says
+    Mask held = 0;    // posts before it that block
+    Mask touched = 0; // that were the last to have its slots
+  };
+  struct Transfer {
+    Mask bit;
+    std::size_t rank, at;
+    Mask before = 0;             // in its queue
+    std::size_t other = kNobody; // the other end
+    bool waits_for_other = false;
+  };
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+
+  static bool is_send(Kind kind) { return kind == Kind::send_f || kind == Kind::send_b; }
+  static bool is_receive(Kind kind) { return kind == Kind::recv_f || kind == Kind::recv_b; }
+  static bool is_edge(Kind kind) { return is_send(kind) || is_receive(kind); }
+  static bool meets(Kind kind) { return kind == Kind::reduce_tied || kind == Kind::norm; }
+
+  template <class Visit>
+  void for_each_step(Visit visit) const {
+    for (const std::vector<Step>& list : lists_)
+      for (const Step& step : list) visit(step);
+  }
+
+  void fault(const std::string& what) {
+    if (fault_.empty()) fault_ = what;
+  }
+
+  void number(const schedule::Program& program) {
+    const auto rank = static_cast<std::size_t>(program.rank());
+    std::vector<Step>& list = lists_[rank];
+    for (std::size_t at = 0; at < program.actions().size(); ++at) {
+      Step& step = list.emplace_back();
+      step.action = &program.actions()[at];
+      step.rank = program.rank();
+      step.text = program.label(static_cast<ActionId>(at));
+      if (!is_edge(step.action->kind) && step.action->kind != Kind::reduce_grad) continue;
+      if (transfers_.size() == 64) throw std::runtime_error("more than 64 transfers");
+      step.own = Mask{1} << transfers_.size();
+      all_ |= step.own;
+      own_[rank] |= step.own;
+      transfers_.push_back({.bit = step.own, .rank = rank, .at = at});
+    }
+    for (std::size_t at = 0; at < list.size(); ++at)
+      for (const ActionId waited : list[at].action->waits) {
+        if (waited >= at) fault(list[at].text + " waits for what is posted later: for ever");
+        list[at].waits |= waited < list.size() ? list[waited].own : 0;
+      }
+  }
+
+  struct Slot {
+    int holds = -1;
+    Mask writer = 0;  // if it is a receive
+    Mask touched = 0; // by any transfer
+  };
+
+  /// Lists are walked in order, so who was in a slot before is known without any search.
+  void follow_slots(const schedule::Program& program) {
+    std::map<std::tuple<int, Pool, int>, Slot> slots;
+    for (Step& step : lists_[static_cast<std::size_t>(program.rank())]) {
+      const schedule::ProgramAction& action = *step.action;
+      const auto slot_of = [&](int stage, Pool pool, const schedule::Slots& indexes) -> Slot& {
+        const int index = indexes[static_cast<std::size_t>(pool)];
+        if (index < 0 || index >= program.slots(stage, pool)) fault(step.text + " has no slot");
+        return slots[{stage, pool, index}];
+      };
+      for (const Pool pool : reads(action)) {
+        Slot& slot = slot_of(action.stage, pool, action.own);
+        if (slot.holds != action.microbatch) fault(step.text + " reads what is not there");
+        step.touched |= slot.writer;
+        slot.touched |= step.own;
+      }
+      for (const auto& [stage, pool] : fills(action)) {
+        Slot& slot = slot_of(stage, pool, stage == action.stage ? action.own : action.handed);
+        step.touched |= slot.touched;
+        slot = {action.microbatch, step.own, slot.touched | step.own};
+      }
+    }
+  }
+
+  bool is_elsewhere(int stage, int neighbour) const {
+    return neighbour >= 0 && neighbour < shape_.stages() && rank_of_[at(stage)] != rank_of_[at(neighbour)];
+  }
+  bool is_here(int stage, int neighbour) const {
+    return neighbour >= 0 && neighbour < shape_.stages() && rank_of_[at(stage)] == rank_of_[at(neighbour)];
+  }
+  static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
+
+  std::vector<Pool> reads(const schedule::ProgramAction& action) const {
+    const bool first = action.stage == 0, last = action.stage + 1 == shape_.stages();
+    std::vector<Pool> out;
+    switch (action.kind) {
+      case Kind::forward:
+        if (!first) out = {Pool::input_f, Pool::input_i, Pool::input_w};
+        break;
+      case Kind::backward:
+      case Kind::backward_input:
+        out = {Pool::stash_i, Pool::stash_w};
+        if (!first) out.insert(out.end(), {Pool::input_i, Pool::input_w});
+        if (!last) out.push_back(Pool::gradient);
+        break;
+      case Kind::backward_weight:
+        out = {Pool::stash_w, Pool::stash_iw};
+        if (!first) out.push_back(Pool::input_w);
+        break;
+      case Kind::send_f:
+        out = {Pool::output};
+        break;
+      case Kind::send_b:
+        out = {Pool::input_gradient};
+        break;
+      default:
+        break;
+    }
+    return out;
+  }
+  std::vector<std::pair<int, Pool>> fills(const schedule::ProgramAction& action) const {
+    const int stage = action.stage;
+    std::vector<std::pair<int, Pool>> out;
+    const auto arrives_at = [&out](int there) {
+      for (const Pool pool : {Pool::input_f, Pool::input_i, Pool::input_w}) out.emplace_back(there, pool);
+    };
+    switch (action.kind) {
+      case Kind::forward:
+        out = {{stage, Pool::stash_i}, {stage, Pool::stash_w}};
+        if (is_here(stage, stage + 1)) arrives_at(stage + 1);
+        if (is_elsewhere(stage, stage + 1)) out.emplace_back(stage, Pool::output);
+        break;
+      case Kind::backward:
+      case Kind::backward_input:
+        if (action.kind == Kind::backward_input) out.emplace_back(stage, Pool::stash_iw);
+        if (is_here(stage, stage - 1)) out.emplace_back(stage - 1, Pool::gradient);
+        if (is_elsewhere(stage, stage - 1)) out.emplace_back(stage, Pool::input_gradient);
+        break;
+      case Kind::recv_f:
+        arrives_at(stage);
+        break;
+      case Kind::recv_b:
+        out.emplace_back(stage, Pool::gradient);
+        break;
+      default:
+        break;
+    }
+    return out;
+  }
+
+  void follow_forwards(const schedule::Program& program) {
+    std::set<std::pair<int, int>> met; // stage and microbatch
+    for (const Step& step : lists_[at(program.rank())]) {
+      if (step.own != 0) continue;
+      if (step.action->kind != Kind::forward) fault(step.text + " is no forward");
+      if (!met.emplace(step.action->stage, step.action->microbatch).second) fault(step.text + " comes twice");
+    }
+    if (met.size() != program.stages().size() * at(shape_.microbatches)) fault("a forward is missing");
+  }
+
+  /// A stage's gradients are whole when they are reduced; reduced, on all stages, when the ranks meet over them; the
+  /// two meetings and the optimizer come in this order; nothing is missing.
+  void follow_sums(const schedule::Program& program) {
+    std::map<int, int> halves; // of backwards, by stage
+    std::set<int> reduced;
+    std::set<std::tuple<Kind, int, int>> met; // whatever an action is
+    Mask reductions = 0;
+    int endings = 0;
+    for (Step& step : lists_[at(program.rank())]) {
+      const schedule::ProgramAction& action = *step.action;
+      if (!met.insert({action.kind, action.stage, action.microbatch}).second) {
+        fault(step.text + " comes twice");
+        return;
+      }
+      if (action.kind == Kind::backward) halves[action.stage] += 2;
+      if (action.kind == Kind::backward_input || action.kind == Kind::backward_weight) ++halves[action.stage];
+      if (action.kind == Kind::reduce_grad) {
+        if (halves[action.stage] != 2 * shape_.microbatches) fault(step.text + " reduces a part");
+        reduced.insert(action.stage);
+        reductions |= step.own;
+      }
+      if (action.kind != Kind::reduce_tied && action.kind != Kind::norm && action.kind != Kind::opt_step) continue;
+      step.touched |= reductions;
+      if (reduced.size() != program.stages().size()) fault(step.text + " comes before all is reduced");
+      if (action.kind != std::array{Kind::reduce_tied, Kind::norm, Kind::opt_step}.at(at(endings++)))
+        fault(step.text + " comes before what it needs");
+    }
+    if (endings != 3) fault("the step does not end");
+  }
+
+  /// What must be complete before a transfer begins, and, where posts block, before the rank goes on.
+  void queue(const schedule::Program& program) {
+    using Order = CommTraits::Order;
+    const bool sets = program.posts() == schedule::Program::Posts::sets;
+    std::map<std::pair<int, bool>, Mask> of_edge;
+    Mask earlier = 0, run = 0; // of this rank; of those that are posted together now
+    bool run_goes_on = false;
+    std::vector<Step>& list = lists_[at(program.rank())];
+    for (Step& step : list) {
+      const Kind kind = step.action->kind;
+      if (step.own == 0 || !sets || !is_edge(kind) || !run_goes_on) {
+        earlier |= run;
+        run = 0;
+      }
+      run_goes_on = sets && is_edge(kind);
+      if (assumptions_.post == CommTraits::Post::blocking) step.held = earlier;
+      if (step.own == 0) continue;
+      Transfer& transfer = transfer_of(step.own);
+      Mask& before = of_edge[{step.action->peer, is_send(kind)}];
+      if (assumptions_.order == Order::serial) transfer.before = earlier | before;
+      if (assumptions_.order == Order::channel) transfer.before = before;
+      before |= step.own;
+      run |= step.own;
+    }
+  }
+  Transfer& transfer_of(Mask bit) { return *std::ranges::find(transfers_, bit, &Transfer::bit); }
+
+  const schedule::ProgramAction& action_of(const Transfer& transfer) const {
+    return *lists_[transfer.rank][transfer.at].action;
+  }
+  /// A tag says whose data it is; without tags the k-th of an edge meets the k-th.
+  bool same_data(const Transfer& send, const Transfer& receive) const {
+    const schedule::ProgramAction &from = action_of(send), &to = action_of(receive);
+    const bool forwards = from.kind == Kind::send_f;
+    return (forwards ? to.kind == Kind::recv_f : to.kind == Kind::recv_b) &&
+           to.stage == from.stage + (forwards ? 1 : -1) && to.microbatch == from.microbatch;
+  }
+  bool can_meet(const Transfer& send, const Transfer& receive) const {
+    const bool same_edge = at(action_of(send).peer) == receive.rank && at(action_of(receive).peer) == send.rank;
+    return same_edge && (assumptions_.order != CommTraits::Order::tagged || same_data(send, receive));
+  }
+  void match() {
+    for (std::size_t one = 0; one < transfers_.size(); ++one) {
+      Transfer& send = transfers_[one];
+      if (!is_send(action_of(send).kind)) continue;
+      for (std::size_t other = 0; other < transfers_.size() && send.other == kNobody; ++other) {
+        Transfer& receive = transfers_[other];
+        if (!is_receive(action_of(receive).kind) || receive.other != kNobody || !can_meet(send, receive)) continue;
+        send.other = other;
+        receive.other = one;
+        receive.waits_for_other = true;
+        send.waits_for_other = assumptions_.send == CommTraits::Send::rendezvous;
+        if (!same_data(send, receive)) fault("an edge carries other data than is received");
+      }
+    }
+    for (const Transfer& transfer : transfers_)
+      if (is_edge(action_of(transfer).kind) && transfer.other == kNobody) fault("a transfer has one end");
+  }
+
+  bool has_come(std::size_t rank, const State& state) const {
+    const Step& step = lists_[rank][state.reached[rank]];
+    return ((step.waits | step.held) & ~state.complete) == 0;
+  }
+  /// Whether the rank has come to its meeting of the kind, or is through it.
+  bool is_at(Kind kind, std::size_t rank, const State& state) const {
+    const std::vector<Step>& list = lists_[rank];
+    const auto met = std::ranges::find_if(list, [kind](const Step& step) { return step.action->kind == kind; });
+    const auto place = static_cast<std::size_t>(met - list.begin());
+    return state.reached[rank] > place || (state.reached[rank] == place && has_come(rank, state));
+  }
+  bool can_run(std::size_t rank, const State& state) const {
+    const Kind kind = lists_[rank][state.reached[rank]].action->kind;
+    if (!has_come(rank, state)) return false;
+    if (!meets(kind)) return true;
+    for (std::size_t other = 0; other < lists_.size(); ++other)
+      if (!is_at(kind, other, state)) return false;
+    return true;
+  }
+  bool has_begun(const Transfer& transfer, const State& state) const {
+    return state.reached[transfer.rank] > transfer.at && (transfer.before & ~state.complete) == 0;
+  }
+  /// False: it cannot, or has.
+  bool complete(const Transfer& transfer, const State& state, std::vector<State>& out) const {
+    if ((state.complete & transfer.bit) != 0 || !has_begun(transfer, state)) return false;
+    if (transfer.waits_for_other && !has_begun(transfers_[transfer.other], state)) return false;
+    out.push_back(state);
+    out.back().complete |= transfer.bit;
+    return true;
+  }
+
+  PipelineShape shape_;
+  schedule::Assumptions assumptions_;
+  Orders orders_;
+  std::vector<int> rank_of_;             // by stage
+  std::vector<std::vector<Step>> lists_; // by rank
+  /// By rank and position: what some step from there on touches without waiting for it.
+  std::vector<std::vector<Mask>> watched_;
+  std::vector<Transfer> transfers_;
+  Mask all_ = 0;
+  std::array<Mask, kMostSearchedRanks> own_{}; // by rank
+  std::string fault_;
+};
+
+} // namespace triax::test

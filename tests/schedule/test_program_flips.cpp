@@ -1,0 +1,244 @@
+// Programs one flip away from what lowering makes, and further: under every promise a backend may make, the proof says
+// of each what a search of every order of steps and transfers says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "schedule/lower.hpp"
+#include "schedule/program_flips.hpp"
+#include "schedule/program_interleavings.hpp"
+#include "schedule/row_flips.hpp"
+#include "triax/text.hpp"
+
+namespace {
+using namespace triax;
+using namespace triax::schedule;
+using test::BentPrograms;
+using test::ProgramFlip;
+using test::ProgramsWorld;
+using Posts = Program::Posts;
+
+constexpr Assumptions kLeast{CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking};
+
+std::vector<Assumptions> all_assumptions() {
+  std::vector<Assumptions> out;
+  for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged})
+    for (const auto send : {CommTraits::Send::rendezvous, CommTraits::Send::buffered})
+      for (const auto post : {CommTraits::Post::nonblocking, CommTraits::Post::blocking})
+        out.push_back({order, send, post});
+  return out;
+}
+
+/// Verdicts, each under one combination of assumptions.
+struct Counts {
+  int accepted = 0, faulty = 0, hanging = 0;
+  /// Refused though they go well, by the rule that refuses them.
+  int order_of_sums = 0, order_of_edges = 0, unnamed_waits = 0;
+  int by_promise = 0; // programs that some assumptions let pass and others do not
+  std::size_t states = 0;
+
+  void record() const {
+    ::testing::Test::RecordProperty(
+        "verdicts",
+        text("{} accepted, {} faulty, {} hang; refused though they go well: {} for the order of sums, {} for the order "
+             "of edges, {} for waits that are not named; {} programs by promise; {} states",
+             accepted, faulty, hanging, order_of_sums, order_of_edges, unnamed_waits, by_promise, states));
+  }
+};
+
+std::string shown(const std::vector<Program>& programs, const Assumptions& assumptions,
+                  const std::vector<Support>& refusals) {
+  std::string out =
+      text("order {}, send {}, post {}, in sets {}\n", static_cast<int>(assumptions.order),
+           static_cast<int>(assumptions.send), static_cast<int>(assumptions.post), programs[0].posts() == Posts::sets);
+  for (const Program& program : programs) {
+    for (ActionId id = 0; id < program.actions().size(); ++id) {
+      out += text("{}{}", id == 0 ? "" : " ", program.label(id));
+      for (const ActionId waited : program.actions()[id].waits) out += text("<{}", waited);
+    }
+    out += "\n";
+  }
+  for (const Support& refusal : refusals) out += refusal.reason() + "\n";
+  return out;
+}
+
+class Judge {
+ public:
+  Judge(const Purpose& purpose, Counts& counts) : purpose_(purpose), counts_(counts) {}
+
+  /// False: proof and search differ.
+  bool agree(const std::vector<Program>& programs) {
+    int accepted = 0;
+    const std::vector<Assumptions> assumed = all_assumptions();
+    for (const Assumptions& assumptions : assumed) {
+      const int before = counts_.accepted;
+      if (!agree(programs, assumptions)) return false;
+      accepted += counts_.accepted - before;
+    }
+    counts_.by_promise += accepted > 0 && accepted < static_cast<int>(assumed.size());
+    return true;
+  }
+
+ private:
+  bool agree(const std::vector<Program>& programs, const Assumptions& assumptions) {
+    const std::vector<Support> refusals = verify(programs, purpose_, assumptions);
+    const ProgramsWorld world(programs, purpose_, assumptions);
+    const test::Searched found = test::search(world);
+    counts_.states += found.states;
+    // The order of a sum makes its bits and hangs nobody. Tags would tell apart what an edge's ends have in two orders:
+    // the executor sends none. What a slot or a meeting relies on is waited for by name: that a post blocks, that a
+    // queue or another rank's progress leaves nothing under way, is nothing that a program may count on.
+    const bool ascend = world.sums_ascend(), one_order = world.edges_keep_one_order(), named = world.waits_are_named();
+    const bool holds = found.safe() && ascend && one_order && named;
+    EXPECT_EQ(refusals.empty(), holds) << "search: " << (found.safe() ? "goes well" : found.fault) << "\n"
+                                       << shown(programs, assumptions, refusals);
+    if (refusals.empty() != holds) return false;
+    count(found, refusals.empty(), ascend, one_order);
+    return true;
+  }
+  void count(const test::Searched& found, bool accepted, bool ascend, bool one_order) {
+    if (accepted) {
+      ++counts_.accepted;
+    } else if (!found.safe()) {
+      ++(found.fault == test::kForEver ? counts_.hanging : counts_.faulty);
+    } else {
+      ++(!ascend ? counts_.order_of_sums : !one_order ? counts_.order_of_edges : counts_.unnamed_waits);
+    }
+  }
+
+  const Purpose& purpose_;
+  Counts& counts_;
+};
+
+/// What lowering makes, and the same with a slot for each microbatch.
+std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose) {
+  std::vector<BentPrograms> out(2, BentPrograms(purpose.forward_only ? lower_forward_only(schedule, purpose.shape)
+                                                                     : lower(schedule, purpose.shape)));
+  out.back().give_room(purpose.shape.microbatches);
+  return out;
+}
+
+std::string name_of(const PipelineShape& shape, const std::string& scheduler) {
+  return text("p {}, v {}, m {}, {}", shape.pipeline, shape.chunks, shape.microbatches, scheduler);
+}
+
+TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
+  Counts counts;
+  for (const bool forward_only : {false, true}) {
+    const Purpose purpose{{2, 1, 2}, forward_only};
+    Judge judge(purpose, counts);
+    for (const auto& [name, schedule] : test::valid_schedules(purpose.shape))
+      for (const BentPrograms& valid : lowered(schedule, purpose))
+        for (const Posts posts : {Posts::one_by_one, Posts::sets}) {
+          ASSERT_TRUE(judge.agree(valid.programs(posts))) << name;
+          for (const ProgramFlip& each : test::program_flips(valid)) {
+            BentPrograms bent = valid;
+            test::flip(bent, each);
+            ASSERT_TRUE(judge.agree(bent.programs(posts)))
+                << text("{}, {} of rank {}, position {}, {}", name, name_of(each.how), each.rank, each.at, each.to);
+          }
+        }
+  }
+  counts.record();
+  EXPECT_GE(counts.accepted, 1500);
+  EXPECT_GE(counts.faulty, 20000);
+  EXPECT_GE(counts.hanging, 800);
+  EXPECT_GE(counts.order_of_sums, 100);
+  EXPECT_GE(counts.order_of_edges, 100);
+  EXPECT_GE(counts.unnamed_waits, 500);
+  EXPECT_GE(counts.by_promise, 40);
+}
+
+/// A transfer that moves a little, or any flip.
+ProgramFlip draw(const BentPrograms& programs, std::mt19937& random) {
+  std::vector<ProgramFlip> flips = test::program_flips(programs);
+  if (random() % 2 == 0)
+    std::erase_if(flips, [&programs](const ProgramFlip& flip) {
+      const bool is_transfer = schedule::is_transfer(programs.list(flip.rank)[flip.at].kind);
+      return flip.how == ProgramFlip::How::move && (!is_transfer || flip.to > flip.at + 3 || flip.to + 3 < flip.at);
+    });
+  return flips[random() % flips.size()];
+}
+
+// From flip to flip, as long as the least that can be asked is kept: many of these stand still under stricter promises.
+TEST(ProgramFlips, OneAfterAnother) {
+  constexpr int kWalks = 6, kSteps = 25;
+  std::mt19937 random(1);
+  Counts counts;
+  for (const PipelineShape& shape : {PipelineShape{2, 1, 2}, {2, 1, 3}, {2, 2, 2}, {3, 1, 2}}) {
+    const Purpose purpose{shape};
+    Judge judge(purpose, counts);
+    for (const auto& [name, schedule] : test::valid_schedules(shape))
+      for (const BentPrograms& valid : lowered(schedule, purpose))
+        for (int walk = 0; walk < kWalks; ++walk) {
+          SCOPED_TRACE(name_of(shape, name));
+          const Posts posts = walk % 2 == 0 ? Posts::one_by_one : Posts::sets;
+          BentPrograms reached = valid;
+          for (int step = 0; step < kSteps; ++step) {
+            BentPrograms bent = reached;
+            test::flip(bent, draw(bent, random));
+            ASSERT_TRUE(judge.agree(bent.programs(posts)));
+            if (verify(bent.programs(posts), purpose, kLeast).empty()) reached = bent;
+          }
+        }
+  }
+  counts.record();
+  EXPECT_GE(counts.accepted, 1500);
+  EXPECT_GE(counts.faulty, 20000);
+  EXPECT_GE(counts.hanging, 1500);
+  EXPECT_GE(counts.order_of_sums, 60);
+  EXPECT_GE(counts.order_of_edges, 150);
+  EXPECT_GE(counts.unnamed_waits, 700);
+  EXPECT_GE(counts.by_promise, 80);
+}
+
+// What the search leaves out makes no difference.
+TEST(ProgramFlips, OrdersThatAreOneAreOne) {
+  std::mt19937 random(1);
+  const Purpose purpose{{2, 1, 2}};
+  int safe = 0, unsafe = 0;
+  for (const auto& [name, schedule] : test::valid_schedules(purpose.shape))
+    for (const BentPrograms& valid : lowered(schedule, purpose))
+      for (int drawn = 0; drawn < 100; ++drawn) {
+        BentPrograms bent = valid;
+        test::flip(bent, draw(bent, random));
+        const std::vector<Program> programs = bent.programs(drawn % 2 == 0 ? Posts::one_by_one : Posts::sets);
+        for (const Assumptions& assumptions : all_assumptions()) {
+          const test::Searched fewer = test::search(ProgramsWorld(programs, purpose, assumptions));
+          const test::Searched all =
+              test::search(ProgramsWorld(programs, purpose, assumptions, ProgramsWorld::Orders::all));
+          ASSERT_EQ(fewer.safe(), all.safe()) << shown(programs, assumptions, {}) << fewer.fault << all.fault;
+          if (all.safe()) {
+            ASSERT_LE(fewer.states, all.states);
+          }
+          ++(all.safe() ? safe : unsafe);
+        }
+      }
+  EXPECT_GE(safe, 300);
+  EXPECT_GE(unsafe, 300);
+}
+
+TEST(ProgramFlips, WhatIsLoweredFromFlippedRowsHolds) {
+  Counts counts;
+  int lowerings = 0;
+  for (const PipelineShape& shape :
+       {PipelineShape{2, 1, 2}, {2, 1, 3}, {2, 2, 2}, {3, 1, 2}, {3, 1, 3}, {2, 2, 3}, {3, 2, 2}}) {
+    const Purpose training{shape}, evaluation{shape, true};
+    for (const auto& [name, schedule] : test::valid_schedules(shape))
+      for (const test::RowFlip& flip : test::row_flips(schedule, shape)) {
+        const Schedule rows = flipped(schedule, flip);
+        if (!verify(rows, shape).empty()) continue;
+        SCOPED_TRACE(name_of(shape, name));
+        ++lowerings;
+        ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape)));
+        ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape)));
+      }
+  }
+  counts.record();
+  EXPECT_EQ(counts.accepted, 2 * lowerings * static_cast<int>(all_assumptions().size()));
+  EXPECT_GE(lowerings, 400);
+}
+
+} // namespace
