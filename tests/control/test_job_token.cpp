@@ -52,7 +52,7 @@ TEST_F(TokenFileTest, TheFirstLineIsTheToken) {
     put(bytes);
     EXPECT_EQ(JobToken::from_file(file).secret(), "s3cret");
   }
-  put(std::string(512, 'x') + "\n", 0400);
+  put(text("{}\n", std::string(512, 'x')), 0400);
   EXPECT_EQ(JobToken::from_file(file).secret().size(), 512u);
 }
 
