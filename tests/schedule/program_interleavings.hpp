@@ -14,6 +14,7 @@
 #include <set>
 
 #include "schedule/interleavings.hpp"
+#include "schedule/slots_by_hand.hpp"
 #include "schedule/verify.hpp"
 
 namespace triax::test {
@@ -32,8 +33,11 @@ class ProgramsWorld {
 
   ProgramsWorld(std::span<const schedule::Program> programs, const schedule::Purpose& purpose,
                 const schedule::Assumptions& assumptions, Orders orders = Orders::that_differ)
-      : shape_(purpose.shape), assumptions_(assumptions), orders_(orders), lists_(programs.size()) {
-    for (int stage = 0; stage < shape_.stages(); ++stage) rank_of_.push_back(programs[0].stage_map().rank_of(stage));
+      : shape_(purpose.shape),
+        assumptions_(assumptions),
+        orders_(orders),
+        slots_(programs[0].stage_map()),
+        lists_(programs.size()) {
     for (const schedule::Program& program : programs) number(program);
     for (const schedule::Program& program : programs) {
       follow_slots(program);
@@ -193,13 +197,13 @@ class ProgramsWorld {
         if (index < 0 || index >= program.slots(stage, pool)) fault(step.text + " has no slot");
         return slots[{stage, pool, index}];
       };
-      for (const Pool pool : reads(action)) {
+      for (const Pool pool : slots_.reads(action)) {
         Slot& slot = slot_of(action.stage, pool, action.own);
         if (slot.holds != action.microbatch) fault(step.text + " reads what is not there");
         step.touched |= slot.writer;
         slot.touched |= step.own;
       }
-      for (const auto& [stage, pool] : fills(action)) {
+      for (const auto& [stage, pool] : slots_.fills(action)) {
         Slot& slot = slot_of(stage, pool, stage == action.stage ? action.own : action.handed);
         step.touched |= slot.touched;
         slot = {action.microbatch, step.own, slot.touched | step.own};
@@ -207,71 +211,7 @@ class ProgramsWorld {
     }
   }
 
-  bool is_elsewhere(int stage, int neighbour) const {
-    return neighbour >= 0 && neighbour < shape_.stages() && rank_of_[at(stage)] != rank_of_[at(neighbour)];
-  }
-  bool is_here(int stage, int neighbour) const {
-    return neighbour >= 0 && neighbour < shape_.stages() && rank_of_[at(stage)] == rank_of_[at(neighbour)];
-  }
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
-
-  std::vector<Pool> reads(const schedule::ProgramAction& action) const {
-    const bool first = action.stage == 0, last = action.stage + 1 == shape_.stages();
-    std::vector<Pool> out;
-    switch (action.kind) {
-      case Kind::forward:
-        if (!first) out = {Pool::input_f, Pool::input_i, Pool::input_w};
-        break;
-      case Kind::backward:
-      case Kind::backward_input:
-        out = {Pool::stash_i, Pool::stash_w};
-        if (!first) out.insert(out.end(), {Pool::input_i, Pool::input_w});
-        if (!last) out.push_back(Pool::gradient);
-        break;
-      case Kind::backward_weight:
-        out = {Pool::stash_w, Pool::stash_iw};
-        if (!first) out.push_back(Pool::input_w);
-        break;
-      case Kind::send_f:
-        out = {Pool::output};
-        break;
-      case Kind::send_b:
-        out = {Pool::input_gradient};
-        break;
-      default:
-        break;
-    }
-    return out;
-  }
-  std::vector<std::pair<int, Pool>> fills(const schedule::ProgramAction& action) const {
-    const int stage = action.stage;
-    std::vector<std::pair<int, Pool>> out;
-    const auto arrives_at = [&out](int there) {
-      for (const Pool pool : {Pool::input_f, Pool::input_i, Pool::input_w}) out.emplace_back(there, pool);
-    };
-    switch (action.kind) {
-      case Kind::forward:
-        out = {{stage, Pool::stash_i}, {stage, Pool::stash_w}};
-        if (is_here(stage, stage + 1)) arrives_at(stage + 1);
-        if (is_elsewhere(stage, stage + 1)) out.emplace_back(stage, Pool::output);
-        break;
-      case Kind::backward:
-      case Kind::backward_input:
-        if (action.kind == Kind::backward_input) out.emplace_back(stage, Pool::stash_iw);
-        if (is_here(stage, stage - 1)) out.emplace_back(stage - 1, Pool::gradient);
-        if (is_elsewhere(stage, stage - 1)) out.emplace_back(stage, Pool::input_gradient);
-        break;
-      case Kind::recv_f:
-        arrives_at(stage);
-        break;
-      case Kind::recv_b:
-        out.emplace_back(stage, Pool::gradient);
-        break;
-      default:
-        break;
-    }
-    return out;
-  }
 
   void follow_forwards(const schedule::Program& program) {
     std::set<std::pair<int, int>> met; // stage and microbatch
@@ -406,7 +346,7 @@ class ProgramsWorld {
   PipelineShape shape_;
   schedule::Assumptions assumptions_;
   Orders orders_;
-  std::vector<int> rank_of_;             // by stage
+  SlotsByHand slots_;
   std::vector<std::vector<Step>> lists_; // by rank
   /// By rank and position: what some step from there on touches without waiting for it.
   std::vector<std::vector<Mask>> watched_;

@@ -41,8 +41,8 @@ struct Purpose {
 /// transfer touches it still; both ends of an edge in one order; nothing waits in a circle (graph.hpp). Empty: proved.
 ///
 /// Some that would go well are refused. Gradients in another order give other bits. An edge's ends in two orders need
-/// tags, and the executor sends none. And what slots and meetings rely on is waited for by
-/// name: that a post blocks, or that other transfers and ranks leave none under way, does not count.
+/// tags, and the executor sends none. And what slots and meetings rely on is waited for by name: that a post blocks, or
+/// that other transfers and ranks leave none under way, does not count.
 std::vector<Support> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
 
 } // namespace triax::schedule

@@ -1,0 +1,91 @@
+// Which slots an action reads and which it fills, written by hand: the rule table has no part in it.
+//
+// Threads: pure. Ownership: values. Blocking: never.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "schedule/program.hpp"
+
+namespace triax::test {
+
+class SlotsByHand {
+ public:
+  using Kind = schedule::Kind;
+  using Pool = schedule::Pool;
+
+  explicit SlotsByHand(schedule::StageMap stages) : stages_(std::move(stages)) {}
+
+  /// Of its own stage.
+  std::vector<Pool> reads(const schedule::ProgramAction& action) const {
+    const bool first = action.stage == 0, last = action.stage + 1 == stages_.stages();
+    std::vector<Pool> out;
+    switch (action.kind) {
+      case Kind::forward:
+        if (!first) out = {Pool::input_f, Pool::input_i, Pool::input_w};
+        break;
+      case Kind::backward:
+      case Kind::backward_input:
+        out = {Pool::stash_i, Pool::stash_w};
+        if (!first) out.insert(out.end(), {Pool::input_i, Pool::input_w});
+        if (!last) out.push_back(Pool::gradient);
+        break;
+      case Kind::backward_weight:
+        out = {Pool::stash_w, Pool::stash_iw};
+        if (!first) out.push_back(Pool::input_w);
+        break;
+      case Kind::send_f:
+        out = {Pool::output};
+        break;
+      case Kind::send_b:
+        out = {Pool::input_gradient};
+        break;
+      default:
+        break;
+    }
+    return out;
+  }
+  /// Stage and pool.
+  std::vector<std::pair<int, Pool>> fills(const schedule::ProgramAction& action) const {
+    const int stage = action.stage;
+    std::vector<std::pair<int, Pool>> out;
+    const auto arrives_at = [&out](int there) {
+      for (const Pool pool : {Pool::input_f, Pool::input_i, Pool::input_w}) out.emplace_back(there, pool);
+    };
+    switch (action.kind) {
+      case Kind::forward:
+        out = {{stage, Pool::stash_i}, {stage, Pool::stash_w}};
+        if (is_here(stage, stage + 1)) arrives_at(stage + 1);
+        if (is_elsewhere(stage, stage + 1)) out.emplace_back(stage, Pool::output);
+        break;
+      case Kind::backward:
+      case Kind::backward_input:
+        if (action.kind == Kind::backward_input) out.emplace_back(stage, Pool::stash_iw);
+        if (is_here(stage, stage - 1)) out.emplace_back(stage - 1, Pool::gradient);
+        if (is_elsewhere(stage, stage - 1)) out.emplace_back(stage, Pool::input_gradient);
+        break;
+      case Kind::recv_f:
+        arrives_at(stage);
+        break;
+      case Kind::recv_b:
+        out.emplace_back(stage, Pool::gradient);
+        break;
+      default:
+        break;
+    }
+    return out;
+  }
+
+ private:
+  bool is_elsewhere(int stage, int neighbour) const {
+    return neighbour >= 0 && neighbour < stages_.stages() && stages_.rank_of(stage) != stages_.rank_of(neighbour);
+  }
+  bool is_here(int stage, int neighbour) const {
+    return neighbour >= 0 && neighbour < stages_.stages() && stages_.rank_of(stage) == stages_.rank_of(neighbour);
+  }
+
+  schedule::StageMap stages_;
+};
+
+} // namespace triax::test
