@@ -74,6 +74,25 @@ TEST_P(PyTorch, IsTakenOrRefusedInWords) {
 
 INSTANTIATE_TEST_SUITE_P(Files, PyTorch, testing::ValuesIn(files_of(kPyTorch)), test_name);
 
+// The first gradient is received in place before all that leads to it, through hundreds of actions.
+TEST(ScheduleFiles, ALongCircleIsToldInFewWords) {
+  constexpr int kMicrobatches = 700;
+  std::string first = "0F0,0RECV_B0", second, sends, backwards = ",0B0";
+  for (int i = 0; i < kMicrobatches; ++i) {
+    if (i > 0) first += text(",0F{}", i), backwards += text(",0RECV_B{},0B{}", i, i);
+    sends += text(",0SEND_F{}", i);
+    second += text("1RECV_F{},1F{},1B{},1SEND_B{},", i, i, i, i);
+  }
+  const char* const end = "REDUCE_TIED,NORM,OPT_STEP\n";
+  const TempFolder work;
+  write_file(work / "rows.csv", first + sends + backwards + ",0REDUCE_GRAD," + end + second + "1REDUCE_GRAD," + end);
+  const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.text,
+              testing::AllOf(testing::HasSubstr("and so on through "), testing::HasSubstr("wait for ever")));
+  EXPECT_LT(refused.text.size(), 2000u);
+}
+
 TEST(ScheduleFiles, TheLoweredFormIsWrittenAndReadAgain) {
   const TempFolder work;
   const Outcome written =

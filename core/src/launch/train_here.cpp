@@ -49,14 +49,21 @@ class LocalRanks {
                             training_.signals,
                             number == 0 ? training_.reports : train::Reports{},
                             options,
-                            [this](const train::LoopResult& own) { return finish(own); }};
+                            [this, number](const train::LoopResult& own) { return finish(number, own); }};
     if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
   }
 
-  train::LoopResult finish(const train::LoopResult& own) {
+  train::LoopResult finish(int number, const train::LoopResult& own) {
     const std::string key = "launch/end";
     if (store_.add(key, 1) == layout_.world()) store_.set(key, "");
-    store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
+    try {
+      store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
+    } catch (const Error&) {
+      if (abort_.raised()) throw;
+      throw Error(text("{} of {} ranks have come to their end, and rank {} waits for the others", store_.add(key, 0),
+                       layout_.world(), number),
+                  {}, "train.stall_timeout_s is how long ranks may take without progress");
+    }
     return own;
   }
 

@@ -9,6 +9,7 @@ namespace triax::schedule {
 
 namespace {
 
+constexpr const char* kAnotherRun = "give the TOML that the run was trained with, and its --set; or train again";
 constexpr std::size_t kPasses = 4; // F, B, I, W, as they stand in Kind
 
 /// Of no passes: 0.
@@ -49,15 +50,18 @@ std::vector<PassTimes> all_alike(std::span<const PassTimes> times) {
 Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
   Timeline out{planned.shape, planned.stage_map, Timeline::Unit::ms, {}};
   for (std::size_t rank = 0; rank < planned.rows.size(); ++rank) {
-    TRIAX_REQUIRE(rank < rows.size() && rows[rank].size() == planned.rows[rank].size(),
-                  "pipeline rank {} ran {} passes, and its program has {}", rank,
-                  rank < rows.size() ? rows[rank].size() : 0, planned.rows[rank].size());
+    if (rows[rank].size() != planned.rows[rank].size())
+      throw Error(text("pipeline rank {} ran {} passes, and its program has {}", rank, rows[rank].size(),
+                       planned.rows[rank].size()),
+                  {}, kAnotherRun);
     std::vector<Span>& row = out.rows.emplace_back();
     for (const MeasuredPass& pass : rows[rank]) {
       const Span &ran = pass.span, &of = planned.rows[rank][row.size()];
-      TRIAX_REQUIRE(ran.kind == of.kind && ran.stage == of.stage && ran.microbatch == of.microbatch,
-                    "pipeline rank {}, pass {}: {} ran, and its program has {}", rank, row.size(),
-                    action_text(ran.kind, ran.stage, ran.microbatch), action_text(of.kind, of.stage, of.microbatch));
+      if (ran.kind != of.kind || ran.stage != of.stage || ran.microbatch != of.microbatch)
+        throw Error(
+            text("pipeline rank {}, pass {}: {} ran, and its program has {}", rank, row.size(),
+                 action_text(ran.kind, ran.stage, ran.microbatch), action_text(of.kind, of.stage, of.microbatch)),
+            {}, kAnotherRun);
       row.push_back(ran);
     }
   }
@@ -91,9 +95,11 @@ Shortfall shortfall(std::span<const MeasuredPass> passes, std::span<const Span> 
 Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape) {
   for (const auto& row : rows)
     for (const MeasuredPass& pass : row)
-      TRIAX_REQUIRE(runs_layers(pass.span.kind) && pass.span.stage >= 0 && pass.span.stage < shape.stages(),
-                    "{} ran, which is no pass of {} stages",
-                    action_text(pass.span.kind, pass.span.stage, pass.span.microbatch), shape.stages());
+      if (!runs_layers(pass.span.kind) || pass.span.stage < 0 || pass.span.stage >= shape.stages())
+        throw Error(text("{} ran, which is no pass of {} stages",
+                         action_text(pass.span.kind, pass.span.stage, pass.span.microbatch), shape.stages()),
+                    {}, kAnotherRun);
+  TRIAX_REQUIRE(rows.size() == programs.size(), "passes of {} ranks, programs of {}", rows.size(), programs.size());
   Comparison out;
   out.times = usual_times(rows, shape.stages());
   const auto plan = [&](std::vector<PassTimes> times) {

@@ -120,8 +120,9 @@ void RankLowering::use(ProgramAction& action, SlotPool& pool, std::int32_t slot)
 
 /// What joins the ranks comes after everything that was posted.
 void RankLowering::wait_for_all(ProgramAction& action) {
-  for (ActionId id = 0; id < open_.size(); ++id)
+  for (ActionId id = waited_for_; id < open_.size(); ++id)
     if (open_[id]) action.waits.push_back(id);
+  waited_for_ = next();
 }
 
 Program RankLowering::finish(Program::Posts posts) {

@@ -68,6 +68,7 @@ class RankLowering {
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
   std::vector<SlotPool*> cooling_;                  // pools with slots that cool
   std::vector<bool> open_;                          // by action: a transfer that nobody has waited for
+  ActionId waited_for_ = 0;                         // nothing before it is open
   std::vector<ProgramAction> actions_;
 };
 

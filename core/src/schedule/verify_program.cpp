@@ -11,6 +11,8 @@ namespace triax::schedule {
 
 namespace {
 
+constexpr std::size_t kMostNamed = 12; // places of a circle
+
 class ProgramsCheck {
  public:
   ProgramsCheck(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions)
@@ -88,11 +90,13 @@ class ProgramsCheck {
     const std::vector<Graph::Place> circle = Graph(programs_, assumptions_).circle();
     if (circle.empty()) return;
     std::string chain = place(circle[0].rank, circle[0].action);
-    for (std::size_t i = 1; i <= circle.size(); ++i) {
-      const Graph::Place& next = circle[i % circle.size()];
-      chain += text("{} waits for {}", i == 1 ? ": it" : ", which",
-                    i == circle.size() ? "the first" : place(next.rank, next.action));
-    }
+    const std::size_t named = std::min(circle.size(), kMostNamed);
+    for (std::size_t i = 1; i < named; ++i)
+      chain += text("{} waits for {}", i == 1 ? ": it" : ", which", place(circle[i].rank, circle[i].action));
+    if (named < circle.size()) chain += text(", and so on through {} more", circle.size() - named);
+    chain += text("{} waits for the first", named == 1              ? ": it"
+                                            : named < circle.size() ? ", the last of which"
+                                                                    : ", which");
     refusals_.push_back(Support::no("{}; with transfers {}, {} sends and {} posts the ranks would wait for ever", chain,
                                     order_text(),
                                     assumptions_.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",

@@ -13,9 +13,7 @@ namespace {
 using namespace triax;
 using std::chrono::microseconds;
 
-/// How much later than its end in the model an operation may be over and the next one still make up for it. What is
-/// later than that was no lateness of the clock: the rank has waited.
-constexpr microseconds kCatchUp{2000};
+constexpr double kLongest = 1e6;      // seconds; what is longer ends with the run
 constexpr microseconds kTooShort{50}; // to sleep for: the next operation sleeps for both
 constexpr microseconds kSlice{1000};  // of sleep, after which transports are moved on: no network card does that here
 
@@ -71,21 +69,23 @@ class SimKernels final : public KernelSet {
 
   void take(double seconds, const Stream& stream) {
     Clock::time_point now = Clock::now();
-    if (stream.current() != action_ || now - until_ > kCatchUp) until_ = now;
+    if (stream.current() != action_) behind_ = {};
     action_ = stream.current();
-    until_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    while (until_ - now > kTooShort) {
+    const auto taken = std::chrono::duration<double>(std::min(seconds, kLongest));
+    const Clock::time_point until = now - behind_ + std::chrono::duration_cast<Clock::duration>(taken);
+    while (until - now > kTooShort) {
       device_->interrupt().check();
       device_->progress();
-      sleep_until(std::min(until_, now + kSlice));
+      sleep_until(std::min(until, now + kSlice));
       now = Clock::now();
     }
+    behind_ = now - until;
   }
 
   const double flops_per_s_, bytes_per_s_, overhead_s_;
   Device* device_ = nullptr;
   ActionId action_ = kNoAction;
-  Clock::time_point until_; // when the modelled device has done all that it was given
+  Clock::duration behind_{}; // how much longer the action's operations have taken than modelled; less than 0: shorter
 };
 
 constexpr triax_option kOptions[] = {
