@@ -19,6 +19,7 @@ const Training kTraining{.clip_grad = 0.1, .steps = 2};
 
 std::vector<std::uint64_t> bits(const std::vector<double>& numbers) {
   std::vector<std::uint64_t> out;
+  out.reserve(numbers.size());
   for (const double number : numbers) out.push_back(std::bit_cast<std::uint64_t>(number));
   return out;
 }

@@ -46,8 +46,7 @@ Searched search(const World& world) {
       if (!out.fault.empty()) return out;
     }
     std::ranges::sort(following);
-    const auto repeated = std::ranges::unique(following);
-    following.erase(repeated.begin(), repeated.end());
+    following.erase(std::unique(following.begin(), following.end()), following.end());
   }
   return out;
 }

@@ -94,6 +94,7 @@ class BentPrograms {
 struct ProgramFlip {
   enum class How {
     move,           // to a place; the next one: neighbours change places
+    move_unwaited,  // to a place; what it passes does not wait for it any more
     drop_wait,      // `to`: which of its waits
     drop,           // a transfer
     duplicate,      // a transfer; the second goes to a place
@@ -105,7 +106,7 @@ struct ProgramFlip {
   int rank;
   std::size_t at, to = 0;
 };
-inline constexpr int kProgramFlips = 7;
+inline constexpr int kProgramFlips = 8;
 
 inline const char* name_of(ProgramFlip::How how) {
   constexpr const char* kNames[kProgramFlips] = {
@@ -148,6 +149,7 @@ inline std::vector<ProgramFlip> program_flips(const BentPrograms& programs) {
       for (std::size_t wait = 0; wait < list[at].waits.size(); ++wait) out.push_back({How::drop_wait, rank, at, wait});
       if (!schedule::is_transfer(list[at].kind)) continue;
       out.push_back({How::drop, rank, at});
+      for (std::size_t to = at + 1; to < list.size(); ++to) out.push_back({How::move_unwaited, rank, at, to});
       for (const std::size_t to : {at + 1, list.size()}) out.push_back({How::duplicate, rank, at, to});
       for (std::size_t to = at + 1; to < list.size(); ++to)
         if (flips::on_one_edge(list[at], list[to])) {
@@ -165,6 +167,11 @@ inline void flip(BentPrograms& programs, const ProgramFlip& how) {
   switch (how.how) {
     case ProgramFlip::How::move:
       return programs.move(how.rank, how.at, how.to);
+    case ProgramFlip::How::move_unwaited:
+      programs.move(how.rank, how.at, how.to);
+      for (std::size_t passed = how.at; passed < how.to; ++passed)
+        std::erase(list[passed].waits, static_cast<ActionId>(how.to));
+      return;
     case ProgramFlip::How::drop_wait:
       list[how.at].waits.erase(list[how.at].waits.begin() + static_cast<std::ptrdiff_t>(how.to));
       return;
