@@ -31,7 +31,11 @@ MeasuredStep read(const ScheduleSource& source, const ProvedSchedule& proved) {
                   source.folder.string(), "train again with log.timeline");
     rows.push_back(std::move(told.passes));
   }
-  out.comparison = schedule::compare(proved.programs, rows, source.shape);
+  try {
+    out.comparison = schedule::compare(proved.programs, rows, source.shape);
+  } catch (const Error& error) {
+    throw Error(error.message(), source.folder.string(), error.hint());
+  }
   return out;
 }
 

@@ -47,7 +47,7 @@ TEST_F(TimelineFile, ARankMayHaveNoPasses) {
 
 TEST_F(TimelineFile, SaysHowToGetOne) {
   EXPECT_THAT(triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); }),
-              AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"), HasSubstr("--set log.timeline=")));
+              AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"), HasSubstr("log.timeline")));
 }
 
 TEST_F(TimelineFile, TakesNothingElseForOne) {
@@ -57,6 +57,28 @@ TEST_F(TimelineFile, TakesNothingElseForOne) {
         "\"end_ms\":1,\"waited_ms\":0}]}",
         "{\"rank\":\"three\",\"step\":1,\"passes\":[]}"})
     EXPECT_THAT(refusal(content), HasSubstr("timeline-rank-3.json: is no timeline of a rank")) << content;
+}
+
+TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
+  const auto with = [](const char* rank, const char* step, const char* stage, const char* start, const char* waited) {
+    return text(R"("rank":{},"step":{},"passes":[)", rank, step) +
+           R"({"kind":"F","stage":0,"microbatch":0,"start_ms":1,"end_ms":2,"waited_ms":0},)" +
+           text(R"("kind":"B","stage":{},"microbatch":0,"start_ms":{},"end_ms":4,"waited_ms":{})", stage, start,
+                waited);
+  };
+  const auto told = [&](const char* rank, const char* step, const char* stage, const char* start, const char* waited) {
+    std::string file = "{" + with(rank, step, stage, start, waited) + "}]}";
+    file.insert(file.find(R"("kind":"B")"), "{");
+    return refusal(file);
+  };
+  EXPECT_EQ(told("3", "1", "0", "3", "0"), "no error");
+  EXPECT_THAT(told("2", "1", "0", "3", "0"), HasSubstr("rank is 2"));
+  EXPECT_THAT(told("3", "-5", "0", "3", "0"), HasSubstr("step is -5"));
+  EXPECT_THAT(told("3", "1e300", "0", "3", "0"), HasSubstr("step is 1e+300"));
+  EXPECT_THAT(told("3", "1", "4294967298", "3", "0"), HasSubstr("stage is 4294967298"));
+  EXPECT_THAT(told("3", "1", "0", "1.5", "0"), HasSubstr("start_ms is 1.5, and no time from 2 on"));
+  EXPECT_THAT(told("3", "1", "0", "5", "0"), HasSubstr("end_ms is 4, and no time from 5 on"));
+  EXPECT_THAT(told("3", "1", "0", "3", "-1"), HasSubstr("waited_ms is -1"));
 }
 
 TEST_F(TimelineFile, AFolderThatIsNotThereIsTold) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -39,10 +40,32 @@ Kind kind_named(const std::string& name) {
   throw Error(text("\"{}\" is no kind of pass", name));
 }
 
-schedule::MeasuredPass to_pass(const nlohmann::json& of) {
-  return {{kind_named(of.at("kind").get<std::string>()), of.at("stage").get<std::int32_t>(),
-           of.at("microbatch").get<std::int32_t>(), of.at("start_ms").get<double>(), of.at("end_ms").get<double>()},
-          of.at("waited_ms").get<double>()};
+constexpr double kMostMs = 1e15; // sums of times stay exact enough
+
+std::int64_t whole(const nlohmann::json& of, const char* key, std::int64_t least, std::int64_t most) {
+  const nlohmann::json& value = of.at(key);
+  if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most)
+    return value.get<std::int64_t>();
+  throw Error(text("{} is {}, and no whole number from {} to {}", key, value.dump(), least, most));
+}
+
+double time(const nlohmann::json& of, const char* key, double least) {
+  const double value = of.at(key).get<double>();
+  if (value >= least && value <= kMostMs) return value;
+  throw Error(text("{} is {}, and no time from {} on", key, of.at(key).dump(), least));
+}
+
+/// `free`: when the pass before has ended.
+schedule::MeasuredPass to_pass(const nlohmann::json& of, double free) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  schedule::MeasuredPass out;
+  out.span.kind = kind_named(of.at("kind").get<std::string>());
+  out.span.stage = static_cast<std::int32_t>(whole(of, "stage", 0, kMost));
+  out.span.microbatch = static_cast<std::int32_t>(whole(of, "microbatch", 0, kMost));
+  out.span.start = time(of, "start_ms", free);
+  out.span.end = time(of, "end_ms", out.span.start);
+  out.waited_ms = time(of, "waited_ms", 0);
+  return out;
 }
 
 } // namespace
@@ -65,11 +88,17 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
   std::ifstream in(file);
   if (!in)
     throw Error(text("cannot be read: {}", std::strerror(errno)), file.string(),
-                "a run writes it at the step that log.timeline names: --set log.timeline=3");
+                "each rank of a run writes it after the step that log.timeline names");
   try {
     const nlohmann::json read = nlohmann::json::parse(in);
-    RankTimeline out{read.at("rank").get<int>(), read.at("step").get<std::int64_t>(), {}};
-    for (const nlohmann::json& pass : read.at("passes")) out.passes.push_back(to_pass(pass));
+    RankTimeline out{static_cast<int>(whole(read, "rank", rank, rank)),
+                     whole(read, "step", 1, std::numeric_limits<std::int64_t>::max()),
+                     {}};
+    double free = 0;
+    for (const nlohmann::json& pass : read.at("passes")) {
+      out.passes.push_back(to_pass(pass, free));
+      free = out.passes.back().span.end;
+    }
     return out;
   } catch (const std::exception& error) {
     throw Error(text("is no timeline of a rank: {}", error.what()), file.string(), "train again with log.timeline");

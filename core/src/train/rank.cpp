@@ -45,6 +45,22 @@ Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, 
   return schedule;
 }
 
+/// Of all that the ranks run, in that order: FNV-1a (Fowler, Noll, Vo).
+std::string digest(std::span<const schedule::Program> programs) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::int64_t value) {
+    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((value >> (8 * byte)) & 0xff)) * 0x100000001b3;
+  };
+  for (const schedule::Program& program : programs) {
+    for (int stage = 0; stage < program.stage_map().stages(); ++stage) add(program.stage_map().rank_of(stage));
+    for (const schedule::ProgramAction& action : program.actions())
+      for (const std::int64_t part :
+           {std::int64_t{static_cast<int>(action.kind)}, std::int64_t{action.stage}, std::int64_t{action.microbatch}})
+        add(part);
+  }
+  return text("{}", hash);
+}
+
 } // namespace
 
 // In the order in which members are made; they go the other way round.
@@ -84,6 +100,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
 
   void start(Store& store) {
     plugins.kernels().start(*device);
+    compare_programs(store);
     join_groups(store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
@@ -98,6 +115,16 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     agreement.emplace(*device, *stream, std::move(all));
     for (const executor::Parameter& of : prepared.state->parameters().all())
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
+  }
+
+  /// Each rank has asked its own scheduler, which may have read a file that another machine has otherwise.
+  void compare_programs(Store& store) {
+    if (layout.world() == 1) return;
+    const std::string key = "train/programs", own = digest(programs.training);
+    if (number == 0) store.set(key, own);
+    if (store.get(key, deadline_in(run.train.stall_timeout_s)) == own) return;
+    throw Error(text("rank {} has another schedule than rank 0", number), run.schedule.name,
+                "all ranks need the same plugin and the same files, and none may change while they start");
   }
 
   void join_groups(Store& store) {
