@@ -70,8 +70,10 @@ int run(const Arguments& arguments, const std::optional<PassFlags>& passes, cons
 /// Without making it: what cannot be proved leaves no file.
 bool can_be_written(const fs::path& file, const fs::path& folder) {
   std::error_code none;
-  if (fs::exists(file, none)) return ::access(file.c_str(), W_OK) == 0; // not opened: a pipe's reader would see an end
-  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+  if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // its reader would see the end
+  const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (opened >= 0) ::close(opened);
+  return opened >= 0 || (errno == ENOENT && ::access(folder.c_str(), W_OK | X_OK) == 0);
 }
 
 std::string names_a_file(const std::string& file) {

@@ -11,6 +11,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -70,9 +71,17 @@ class Rank final : public control::AbortFlag::Listener {
     return view;
   }
 
-  /// Joins a group through the backend.
+  /// Joins a group through the backend, and goes on when all members have: who leaves at once is not to be met by one
+  /// that still joins.
   Communicator& join(const Group& group) {
     std::unique_ptr<Communicator> joined = backend().join(group, store_, deadline());
+    const std::string key = text("have joined {}, {}", group.id, ++joined_[group.id]);
+    const Deadline give_up = deadline();
+    for (std::int64_t there = store_.add(key, 1); there < group.size(); there = store_.add(key, 0)) {
+      TRIAX_REQUIRE(Clock::now() < give_up, "{} of {} members have joined {}", there, group.size(), group.id);
+      device().interrupt().check();
+      if (!device().progress()) std::this_thread::yield();
+    }
     const std::lock_guard lock(mutex_);
     communicators_.push_back(std::move(joined));
     if (device().interrupt().raised()) communicators_.back()->abort(device().interrupt().reason());
@@ -128,6 +137,7 @@ class Rank final : public control::AbortFlag::Listener {
   Store& store_;
   const Communication communication_;
   std::vector<std::unique_ptr<Options>> options_; // of the plugins
+  std::map<std::string, int> joined_;             // how often, by group
   // Destroyed from the last to the first: transports, streams, then what they refer to.
   std::unique_ptr<Device> device_ = make_host_device();
   std::vector<std::unique_ptr<Memory>> memory_;

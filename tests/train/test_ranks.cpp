@@ -79,6 +79,37 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
   EXPECT_THAT(places, ::testing::Each("before step 1"));
 }
 
+// As when a scheduler's file differs from machine to machine.
+TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
+  TinyRun run;
+  run.keys["parallel.pipeline"] = "2";
+  const config::RunConfig config = run.config();
+  const Layout layout = train::layout_of(config);
+  const PipelineShape shape = train::pipeline_shape(config);
+  const Schedule other =
+      test::schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"});
+  control::LocalStore store;
+  control::AbortFlag flag;
+  std::string told;
+  std::thread first([&] {
+    test::TinySource source;
+    try {
+      const train::Rank rank(config, layout, 0, store, null_log(), {.training = &source, .threads = 1, .abort = &flag});
+    } catch (const Error&) { // the other never joins
+    }
+  });
+  try {
+    test::TinySource source;
+    const train::Rank rank(config, layout, 1, store, null_log(),
+                           {.training = &source, .schedule = &other, .threads = 1});
+  } catch (const Error& error) {
+    told = error.what();
+  }
+  flag.raise(1, "rank 1 has gone");
+  first.join();
+  EXPECT_THAT(told, ::testing::HasSubstr("rank 1 has another schedule than rank 0"));
+}
+
 TEST(Ranks, DataParallelismDoesNotShow) {
   TinyRun run;
   run.keys["train.precision"] = "\"fp64\"";
