@@ -1,11 +1,8 @@
 #include "file_faults.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <regex>
 #include <string>
 
-#include "schedule/rules.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
@@ -13,89 +10,65 @@ namespace triax::app {
 namespace {
 
 using schedule::CsvFile;
+using schedule::Fault;
+using schedule::Standing;
 
-/// Slots are not written in a file but given out by reading it: what is wrong with one follows from something else.
-bool is_of_slots(const Support& fault) {
-  return fault.reason().find(" of pool ") != std::string::npos || fault.reason().find(": pool ") != std::string::npos;
-}
-
-class Words {
+/// By line and cell, from 1.
+class FindingInFile final : public schedule::Finding {
  public:
-  explicit Words(const CsvFile& file) : file_(file) {}
+  explicit FindingInFile(const CsvFile& file) : file_(file) {}
 
-  Support of(const Support& fault) const {
-    static const std::regex kLead(R"(^rank (\d+), position (\d+), ([^:]+): (.*)$)"), kRank(R"(^rank (\d+): (.*)$)");
-    const std::string& reason = fault.reason();
-    std::smatch found;
-    if (std::regex_match(reason, found, kLead)) {
-      const std::size_t rank = std::stoul(found[1]);
-      const CsvFile::Step* step = step_at(rank, std::stoul(found[2]), found[3]);
-      const std::string cell = step ? text(":{}", step->cell) : std::string();
-      return Support::no("{}:{}{}: {}: {}", file_.name, rank + 1, cell, found[3].str(), inner(found[4], rank))
-          .hint("{}", hint_of(fault));
-    }
-    if (std::regex_match(reason, found, kRank))
-      return Support::no("{}:{}: {}", file_.name, std::stoul(found[1]) + 1, found[2].str()).hint("{}", hint_of(fault));
-    return Support::no("{}: {}", file_.name, reason).hint("{}", hint_of(fault));
+  std::string lead(const Standing& action, const std::string& name) const override {
+    std::string out = file_.name;
+    if (action.rank < 0) return out;
+    out += text(":{}", action.rank + 1);
+    if (const CsvFile::Step* step = step_of(action)) out += text(":{}", step->cell);
+    return name.empty() ? out : text("{}: {}", out, name);
   }
+  std::string place(const Standing& action) const override {
+    return text("line {}, {}", action.rank + 1, here(action));
+  }
+  std::string here(const Standing& action) const override {
+    const CsvFile::Step* step = step_of(action);
+    return step ? text("cell {}", step->cell) : "no cell";
+  }
+  std::string there(const Standing& action) const override { return place(action); }
 
  private:
-  static std::string label(const CsvFile::Step& step) {
-    return schedule::action_text(step.kind, step.stage, step.microbatch);
-  }
-
-  /// The program of a file of compute actions has other positions than its lines: there the action's text tells.
-  const CsvFile::Step* step_at(std::size_t rank, std::size_t position, const std::string& text_of) const {
-    if (rank >= file_.steps.size()) return nullptr;
-    const std::vector<CsvFile::Step>& steps = file_.steps[rank];
-    if (position < steps.size() && label(steps[position]) == text_of) return &steps[position];
-    const auto found = std::ranges::find_if(steps, [&](const CsvFile::Step& step) { return label(step) == text_of; });
+  /// Null: the file does not have it, or has none of its kind.
+  const CsvFile::Step* step_of(const Standing& action) const {
+    const std::vector<CsvFile::Step>& steps = file_.steps.at(static_cast<std::size_t>(action.rank));
+    if (!action.position) return nullptr;
+    if (*action.position < steps.size() && is(steps[*action.position], action)) return &steps[*action.position];
+    // The program that is made of a file of compute actions has other positions, and each action once.
+    const auto found = std::ranges::find_if(steps, [&](const CsvFile::Step& step) { return is(step, action); });
     return found == steps.end() ? nullptr : &*found;
   }
-
-  std::string cell_at(std::size_t rank, std::size_t position) const {
-    const bool known = rank < file_.steps.size() && position < file_.steps[rank].size();
-    return known ? text("cell {}", file_.steps[rank][position].cell) : text("position {}", position);
-  }
-
-  /// Every place that is named behind the first, which is on `own`.
-  std::string inner(const std::string& reason, std::size_t own) const {
-    static const std::regex kPlace(R"(rank (\d+), position (\d+)|position (\d+) of rank (\d+)|position (\d+))");
-    std::string out;
-    auto rest = reason.begin();
-    for (std::sregex_iterator at(reason.begin(), reason.end(), kPlace), end; at != end; ++at) {
-      const std::smatch& found = *at;
-      out.append(rest, found[0].first);
-      rest = found[0].second;
-      if (found[5].matched) {
-        out += cell_at(own, std::stoul(found[5]));
-        continue;
-      }
-      const std::size_t rank = std::stoul(found[1].matched ? found[1] : found[4]);
-      out += text("line {}, {}", rank + 1, cell_at(rank, std::stoul(found[2].matched ? found[2] : found[3])));
-    }
-    return out.append(rest, reason.end());
-  }
-
-  std::string hint_of(const Support& fault) const {
-    if (file_.lowered && fault.reason().ends_with("OPT_STEP is missing"))
-      return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
-    if (file_.lowered && fault.reason().ends_with("would wait for ever"))
-      return "use a file of the compute actions alone: their transfers get an order in which nothing waits for itself";
-    return fault.hint();
+  static bool is(const CsvFile::Step& step, const Standing& action) {
+    return step.kind == action.kind && step.stage == action.stage && step.microbatch == action.microbatch;
   }
 
   const CsvFile& file_;
 };
 
+const char* hint_of(const CsvFile& file, const Fault& fault) {
+  if (file.lowered && fault.rule == Fault::Rule::present && fault.at.kind == schedule::Kind::opt_step)
+    return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
+  if (file.lowered && fault.rule == Fault::Rule::no_circle)
+    return "use a file of the compute actions alone: their transfers get an order in which nothing waits for itself";
+  return "";
+}
+
 } // namespace
 
-std::vector<Support> in_words_of_file(const CsvFile& file, const std::vector<Support>& faults) {
-  const bool only_slots = std::ranges::all_of(faults, is_of_slots);
-  const Words words(file);
+std::vector<Support> in_words_of_file(const CsvFile& file, const std::vector<Fault>& faults) {
+  // Slots follow from the order of a file: what is wrong with one follows from something else.
+  const bool only_slots = std::ranges::all_of(faults, &Fault::is_of_slots);
+  const FindingInFile finding(file);
   std::vector<Support> out;
-  for (const Support& fault : faults)
-    if (only_slots || !is_of_slots(fault)) out.push_back(words.of(fault));
+  for (const Fault& fault : faults)
+    if (only_slots || !fault.is_of_slots())
+      out.push_back(Support::no("{}", fault.reason(finding)).hint("{}", hint_of(file, fault)));
   return out;
 }
 

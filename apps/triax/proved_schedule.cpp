@@ -24,12 +24,12 @@ Support size_of(const PipelineShape& shape) {
       .hint("use smaller sizes");
 }
 
-std::vector<Support> named(const ScheduleSource& source, const std::vector<Support>& faults) {
+std::vector<Support> named(const ScheduleSource& source, const std::vector<schedule::Fault>& faults) {
   if (source.file) return in_words_of_file(*source.file, faults);
   std::vector<Support> out;
   out.reserve(faults.size());
-  for (const Support& fault : faults)
-    out.push_back(Support::no("{}: {}", source.scheduler.name, fault.reason()).hint("{}", fault.hint()));
+  for (const schedule::Fault& fault : faults)
+    out.push_back(Support::no("{}: {}", source.scheduler.name, fault.reason()));
   return out;
 }
 
@@ -45,8 +45,8 @@ constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Se
                                        CommTraits::Post::blocking};
 
 /// The rows, then the programs made of them.
-std::vector<Support> faults_of(ProvedSchedule& made, const PipelineShape& shape, const Proof& proof) {
-  std::vector<Support> faults = schedule::verify(made.schedule, shape);
+std::vector<schedule::Fault> faults_of(ProvedSchedule& made, const PipelineShape& shape, const Proof& proof) {
+  std::vector<schedule::Fault> faults = schedule::verify(made.schedule, shape);
   if (!faults.empty()) return faults;
   made.programs = schedule::lower(made.schedule, shape);
   faults = schedule::verify(made.programs, {shape, false, proof.cap}, kLeast);
@@ -83,7 +83,7 @@ ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
   if (!source.refusals.empty()) return {{}, {}, source.refusals, kRefused};
   if (const Support answer = size_of(source.shape); !answer) return refused(source, answer);
   ProvedSchedule out;
-  std::vector<Support> faults;
+  std::vector<schedule::Fault> faults;
   if (source.file && source.file->lowered) { // as it stands
     out.schedule = source.file->schedule;
     out.programs = schedule::programs_of(*source.file);

@@ -15,12 +15,10 @@ namespace {
 using namespace triax;
 using test::RowFlip;
 
-constexpr const char* kAscendingRule = "in ascending order of microbatches";
-
 /// The order of a sum makes its bits and hangs nobody: of this rule a search of orders knows nothing.
-bool only_order_of_sums(const std::vector<Support>& refusals) {
-  return !refusals.empty() && std::ranges::all_of(refusals, [](const Support& refusal) {
-    return refusal.reason().find(kAscendingRule) != std::string::npos;
+bool only_order_of_sums(const std::vector<schedule::Fault>& refusals) {
+  return !refusals.empty() && std::ranges::all_of(refusals, [](const schedule::Fault& refusal) {
+    return refusal.rule == schedule::Fault::Rule::ascending;
   });
 }
 
@@ -29,16 +27,16 @@ struct Counts {
   std::size_t states = 0;
 };
 
-std::string shown(const Schedule& schedule, const std::vector<Support>& refusals) {
+std::string shown(const Schedule& schedule, const std::vector<schedule::Fault>& refusals) {
   std::string out;
   for (const std::string& row : test::row_texts(schedule)) out += row + "\n";
-  for (const Support& refusal : refusals) out += refusal.reason() + "\n";
+  for (const schedule::Fault& refusal : refusals) out += refusal.reason() + "\n";
   return out;
 }
 
 /// False: the proof and the search differ.
 bool agree(const Schedule& schedule, const PipelineShape& shape, Counts& counts) {
-  const std::vector<Support> refusals = schedule::verify(schedule, shape);
+  const std::vector<schedule::Fault> refusals = schedule::verify(schedule, shape);
   const test::Searched found = test::search(test::RowsWorld(schedule, shape));
   counts.states += found.states;
   const bool ascend = test::gradients_ascend(schedule);

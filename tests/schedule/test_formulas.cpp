@@ -52,7 +52,7 @@ class Formulas : public ::testing::TestWithParam<int> {
     SCOPED_TRACE(text("p = {}, v = {}, m = {}", shape.pipeline, shape.chunks, shape.microbatches));
     ASSERT_TRUE(scheduler.supports(shape)) << scheduler.supports(shape).reason();
     const Schedule schedule = scheduler.rows(shape);
-    const std::vector<Support> faults = schedule::verify(schedule, shape);
+    const std::vector<schedule::Fault> faults = schedule::verify(schedule, shape);
     ASSERT_TRUE(faults.empty()) << faults.front().reason();
     for (const Costs& costs : published.costs) {
       SCOPED_TRACE(text("F {}, I {}, W {}", costs.forward, costs.input, costs.weight));
@@ -79,9 +79,10 @@ class Formulas : public ::testing::TestWithParam<int> {
   void check_programs(const Schedule& schedule, const PipelineShape& shape) {
     const schedule::Assumptions least{CommTraits::Order::serial, CommTraits::Send::rendezvous,
                                       CommTraits::Post::blocking};
-    for (const Support& fault : schedule::verify(schedule::lower(schedule, shape), {shape}, least))
+    for (const schedule::Fault& fault : schedule::verify(schedule::lower(schedule, shape), {shape}, least))
       ADD_FAILURE() << fault.reason();
-    for (const Support& fault : schedule::verify(schedule::lower_forward_only(schedule, shape), {shape, true}, least))
+    for (const schedule::Fault& fault :
+         schedule::verify(schedule::lower_forward_only(schedule, shape), {shape, true}, least))
       ADD_FAILURE() << fault.reason();
   }
 };

@@ -49,7 +49,7 @@ struct Counts {
 };
 
 std::string shown(const std::vector<Program>& programs, const Assumptions& assumptions,
-                  const std::vector<Support>& refusals) {
+                  const std::vector<schedule::Fault>& refusals) {
   std::string out =
       text("order {}, send {}, post {}, in sets {}\n", static_cast<int>(assumptions.order),
            static_cast<int>(assumptions.send), static_cast<int>(assumptions.post), programs[0].posts() == Posts::sets);
@@ -60,7 +60,7 @@ std::string shown(const std::vector<Program>& programs, const Assumptions& assum
     }
     out += "\n";
   }
-  for (const Support& refusal : refusals) out += refusal.reason() + "\n";
+  for (const schedule::Fault& refusal : refusals) out += refusal.reason() + "\n";
   return out;
 }
 
@@ -83,7 +83,7 @@ class Judge {
 
  private:
   bool agree(const std::vector<Program>& programs, const Assumptions& assumptions) {
-    const std::vector<Support> refusals = verify(programs, purpose_, assumptions);
+    const std::vector<schedule::Fault> refusals = verify(programs, purpose_, assumptions);
     const ProgramsWorld world(programs, purpose_, assumptions);
     const test::Searched found = test::search(world);
     counts_.states += found.states;

@@ -24,10 +24,10 @@ using ::testing::SizeIs;
 
 constexpr Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::blocking};
 
-std::vector<std::string> reasons(const std::vector<Support>& refusals) {
+std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
   std::vector<std::string> out;
   out.reserve(refusals.size());
-  for (const Support& refusal : refusals) out.push_back(refusal.reason());
+  for (const schedule::Fault& refusal : refusals) out.push_back(refusal.reason());
   return out;
 }
 
@@ -211,7 +211,7 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
       ++refused;
       continue;
     }
-    const std::vector<Support> faults =
+    const std::vector<schedule::Fault> faults =
         file.lowered ? verify(programs_of(file), {file.shape}, kLeast) : verify(file.schedule, file.shape);
     faults.empty() ? ++proved : ++refused;
   }

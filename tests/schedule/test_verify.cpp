@@ -13,9 +13,9 @@ using schedule::Pool;
 using test::schedule_of;
 using ::testing::ElementsAre;
 
-std::vector<std::string> reasons(const std::vector<Support>& refusals) {
+std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
   std::vector<std::string> out;
-  for (const Support& refusal : refusals) out.push_back(refusal.reason());
+  for (const schedule::Fault& refusal : refusals) out.push_back(refusal.reason());
   return out;
 }
 
@@ -56,6 +56,24 @@ const Case kCases[] = {
      {0},
      {"0F0 0I0"},
      {"rank 0: 0W0 is missing, the weight gradient of stage 0, microbatch 0"}},
+    {"WholeMissing",
+     {1, 1, 2},
+     {0},
+     {"0F0 0F1 0B0"},
+     {"rank 0: 0B1 is missing, the backward of stage 0, microbatch 1"}},
+    {"BothHalvesMissing",
+     {1, 1, 2},
+     {0},
+     {"0F0 0F1 0I0 0W0"},
+     {"rank 0: 0I1 is missing, the input gradient of stage 0, microbatch 1",
+      "rank 0: 0W1 is missing, the weight gradient of stage 0, microbatch 1"}},
+    {"AllBackwardsOfAStageMissingWhereOthersSplit",
+     {1, 2, 1},
+     {0, 0},
+     {"0F0 1F0 1I0 1W0"},
+     {"rank 0: 0I0 is missing, the input gradient of stage 0, microbatch 0",
+      "rank 0: 0W0 is missing, the weight gradient of stage 0, microbatch 0"}},
+    {"AllBackwardsMissing", {1, 1, 1}, {0}, {"0F0"}, {"rank 0: 0B0 is missing, the backward of stage 0, microbatch 0"}},
     {"Twice",
      {1, 1, 1},
      {0},
@@ -92,7 +110,7 @@ const Case kCases[] = {
      {2, 1, 3},
      {0, 1},
      {"0F0 0F1 0B1 0F2 0B0 0B2", "1F0 1F1 1F2 1B0 1B1 1B2"},
-     {"rank 0, position 2, 0B1: the input gradient of microbatch 0 comes later, at position 4; gradients of a stage "
+     {"rank 0, position 2, 0B1: the backward of microbatch 0 comes later, at position 4; gradients of a stage "
       "are added in ascending order of microbatches, so that every schedule gives the same bits",
       "rank 0, position 2, 0B1: it waits for 1B1 at position 4 of rank 1, which is never reached",
       "rank 1, position 2, 1F2: it waits for 0F2 at position 3 of rank 0, which is never reached"}},
@@ -146,6 +164,21 @@ TEST(VerifyRows, RefusesAKindThatIsNone) {
   rows.row(0)[1].kind = static_cast<ComputeKind>(9);
   EXPECT_THAT(reasons(schedule::verify(rows, shape)),
               ElementsAre("rank 0, position 1: an action of kind 9, which is none of F, B, I, W"));
+}
+
+TEST(VerifyRows, TellsWhichRuleAndWhichActions) {
+  const PipelineShape shape{2, 1, 2};
+  const std::vector<schedule::Fault> faults =
+      schedule::verify(schedule_of(shape, {0, 1}, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}), shape);
+  ASSERT_EQ(faults.size(), 2u);
+  EXPECT_EQ(faults[1].rule, schedule::Fault::Rule::reached);
+  EXPECT_EQ(faults[1].at.rank, 1);
+  EXPECT_EQ(faults[1].at.position, 1u);
+  EXPECT_EQ(action_text(faults[1].at), "1F1");
+  ASSERT_EQ(faults[1].others.size(), 1u);
+  EXPECT_EQ(faults[1].others[0].rank, 0);
+  EXPECT_EQ(faults[1].others[0].position, 2u);
+  EXPECT_EQ(action_text(faults[1].others[0]), "0F1");
 }
 
 using schedule::Program;
@@ -204,8 +237,7 @@ TEST(VerifyProgram, RefusesAStepThatEndsWrongly) {
       {compute(Kind::forward, 0, 0), ending(Kind::reduce_grad, 0), compute(Kind::backward, 0, 0), ending(Kind::norm)});
   EXPECT_THAT(judged(program, 1),
               ElementsAre("rank 0: OPT_STEP is missing",
-                          "rank 0, position 1, 0REDUCE_GRAD: it needs 0I, which comes later, at position 2",
-                          "rank 0, position 1, 0REDUCE_GRAD: it needs 0W, which comes later, at position 2",
+                          "rank 0, position 1, 0REDUCE_GRAD: it needs 0B0, which comes later, at position 2",
                           "rank 0, position 3, NORM: it needs REDUCE_TIED, which is not in the program",
                           "rank 0, position 3, NORM: it does not wait for 0REDUCE_GRAD, which was posted before"));
 }

@@ -20,7 +20,8 @@
 #include <span>
 #include <vector>
 
-#include "schedule/verify.hpp"
+#include "schedule/assumptions.hpp"
+#include "schedule/program.hpp"
 
 namespace triax::schedule {
 

@@ -57,8 +57,7 @@ CsvFile::Step step_of(const csv::CellAction& action) {
 
 /// The other rank of a transfer; -1: there is no such stage.
 int peer_of(const CsvFile::Step& step, const StageMap& stage_map) {
-  const bool with_after = step.kind == Kind::send_f || step.kind == Kind::recv_b;
-  const int neighbour = step.stage + (with_after ? 1 : -1);
+  const int neighbour = step.stage + peer_offset(step.kind);
   return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);
 }
 

@@ -110,6 +110,11 @@ inline bool receives(Kind kind) noexcept {
   return kind == Kind::recv_f || kind == Kind::recv_b;
 }
 
+/// From the stage of a send or receive to that of its other end.
+inline int peer_offset(Kind transfer) noexcept {
+  return transfer == Kind::send_f || transfer == Kind::recv_b ? 1 : -1;
+}
+
 /// Which rank has which stage.
 class StageMap {
  public:

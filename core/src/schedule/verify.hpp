@@ -1,33 +1,23 @@
 // Proof that a schedule, and then the programs made from it, do what a step is.
 //
-// Threads: pure functions. Ownership: values. Blocking: never.
-// A refusal names rank, position in the row or program (from 0), action and reason. All of a kind that can be told
-// apart are listed; checks that only make sense on what passed the earlier ones are left out until those pass.
+// Threads: pure functions. Ownership: values. Blocking: never. Errors: what does not hold is returned, never thrown.
+// All faults of a kind that can be told apart are listed; checks that only make sense on what passed the earlier ones
+// are left out until those pass.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "schedule/fault.hpp"
 #include "schedule/program.hpp"
-#include "triax/communicator.hpp"
-#include "triax/error.hpp"
 
 namespace triax::schedule {
 
 /// Over all rows: known stages and microbatches, each stage on one rank and its actions in that rank's row, nothing
 /// twice, nothing missing, F before B or I and I before W, I's and W's of a stage in ascending order of microbatches,
 /// and an order in which all ranks get to their ends. Empty: proved.
-std::vector<Support> verify(const Schedule& schedule, const PipelineShape& shape);
-
-/// What the proof may assume of those who carry the transfers.
-struct Assumptions {
-  CommTraits::Order order = CommTraits::Order::tagged;
-  CommTraits::Send send = CommTraits::Send::buffered;
-  CommTraits::Post post = CommTraits::Post::nonblocking;
-};
-/// The least that any of these backends promises for transfers of up to `largest` bytes.
-Assumptions assume(std::span<const CommTraits> backends, std::size_t largest);
+std::vector<Fault> verify(const Schedule& schedule, const PipelineShape& shape);
 
 /// What the programs are to do.
 struct Purpose {
@@ -43,6 +33,6 @@ struct Purpose {
 /// Some that would go well are refused. Gradients in another order give other bits. An edge's ends in two orders need
 /// tags, and the executor sends none. And what slots and meetings rely on is waited for by name: that a post blocks, or
 /// that other transfers and ranks leave none under way, does not count.
-std::vector<Support> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
+std::vector<Fault> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
 
 } // namespace triax::schedule

@@ -11,6 +11,8 @@ namespace triax::schedule {
 
 namespace {
 
+using Rule = Fault::Rule;
+
 constexpr std::size_t kMostNamed = 12; // places of a circle
 
 class ProgramsCheck {
@@ -18,32 +20,32 @@ class ProgramsCheck {
   ProgramsCheck(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions)
       : programs_(programs), purpose_(purpose), assumptions_(assumptions) {}
 
-  std::vector<Support> run() {
+  std::vector<Fault> run() {
     for (std::size_t rank = 0; rank < programs_.size(); ++rank)
       if (programs_[rank].rank() != static_cast<int>(rank))
-        return {Support::no("program {} is that of rank {}", rank, programs_[rank].rank())};
+        return {{.rule = Rule::programs_by_rank, .has = static_cast<int>(rank), .wanted = programs_[rank].rank()}};
     check_stage_maps();
-    if (!refusals_.empty()) return std::move(refusals_);
+    if (!faults_.empty()) return std::move(faults_);
     for (const Program& program : programs_)
-      std::ranges::move(verify_rank(program, purpose_), std::back_inserter(refusals_));
-    if (refusals_.empty()) check_edges();
-    if (refusals_.empty()) check_circle();
-    return std::move(refusals_);
+      std::ranges::move(verify_rank(program, purpose_), std::back_inserter(faults_));
+    if (faults_.empty()) check_edges();
+    if (faults_.empty()) check_circle();
+    return std::move(faults_);
   }
 
  private:
-  std::string place(int rank, ActionId at) const {
-    return text("rank {}, position {}, {}", rank, at, programs_[static_cast<std::size_t>(rank)].label(at));
+  Standing standing(int rank, ActionId at) const {
+    const ProgramAction& of = action(rank, at);
+    return {rank, at, of.kind, of.stage, of.microbatch};
   }
 
   void check_stage_maps() {
-    if (static_cast<int>(programs_.size()) != purpose_.shape.pipeline)
-      refusals_.push_back(
-          Support::no("there are programs of {} ranks, and p = {}", programs_.size(), purpose_.shape.pipeline));
+    const auto count = static_cast<int>(programs_.size());
+    if (count != purpose_.shape.pipeline)
+      faults_.push_back({.rule = Rule::programs_per_rank, .has = count, .wanted = purpose_.shape.pipeline});
     for (const Program& program : programs_)
       if (program.stage_map() != programs_[0].stage_map() || program.stage_map().stages() != purpose_.shape.stages())
-        refusals_.push_back(
-            Support::no("rank {}: its program has other stages, or places them otherwise", program.rank()));
+        faults_.push_back({.rule = Rule::one_stage_map, .at = {.rank = program.rank()}});
   }
 
   /// What is sent and received on a directed edge, in the order of its ends.
@@ -74,50 +76,34 @@ class ProgramsCheck {
   void check_edge(int from, int to, const std::vector<ActionId>& sent, const std::vector<ActionId>& received) {
     for (std::size_t k = 0; k < std::min(sent.size(), received.size()); ++k) {
       if (match(action(from, sent[k]), action(to, received[k]))) continue;
-      refusals_.push_back(
-          Support::no("{}: it is number {} from rank {} to rank {}, where {} receives: both ends of an edge keep "
-                      "one order",
-                      place(from, sent[k]), k, from, to, place(to, received[k])));
+      faults_.push_back({.rule = Rule::one_order_per_edge,
+                         .at = standing(from, sent[k]),
+                         .others = {standing(to, received[k])},
+                         .has = static_cast<int>(k)});
       return;
     }
     if (sent.size() > received.size())
-      refusals_.push_back(Support::no("{}: rank {} does not receive it", place(from, sent[received.size()]), to));
+      faults_.push_back({.rule = Rule::received, .at = standing(from, sent[received.size()]), .has = to});
     if (sent.size() < received.size())
-      refusals_.push_back(Support::no("{}: rank {} does not send it", place(to, received[sent.size()]), from));
+      faults_.push_back({.rule = Rule::sent, .at = standing(to, received[sent.size()]), .has = from});
   }
 
   void check_circle() {
     const std::vector<Graph::Place> circle = Graph(programs_, assumptions_).circle();
     if (circle.empty()) return;
-    std::string chain = place(circle[0].rank, circle[0].action);
     const std::size_t named = std::min(circle.size(), kMostNamed);
-    for (std::size_t i = 1; i < named; ++i)
-      chain += text("{} waits for {}", i == 1 ? ": it" : ", which", place(circle[i].rank, circle[i].action));
-    if (named < circle.size()) chain += text(", and so on through {} more", circle.size() - named);
-    chain += text("{} waits for the first", named == 1              ? ": it"
-                                            : named < circle.size() ? ", the last of which"
-                                                                    : ", which");
-    refusals_.push_back(Support::no("{}; with transfers {}, {} sends and {} posts the ranks would wait for ever", chain,
-                                    order_text(),
-                                    assumptions_.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
-                                    assumptions_.post == CommTraits::Post::blocking ? "blocking" : "nonblocking"));
-  }
-  const char* order_text() const {
-    switch (assumptions_.order) {
-      case CommTraits::Order::serial:
-        return "in one queue per rank";
-      case CommTraits::Order::channel:
-        return "in one queue per edge";
-      case CommTraits::Order::tagged:
-        break;
-    }
-    return "in any order between edges";
+    Fault fault{.rule = Rule::no_circle,
+                .at = standing(circle[0].rank, circle[0].action),
+                .has = static_cast<int>(circle.size() - named),
+                .assumptions = assumptions_};
+    for (std::size_t i = 1; i < named; ++i) fault.others.push_back(standing(circle[i].rank, circle[i].action));
+    faults_.push_back(std::move(fault));
   }
 
   std::span<const Program> programs_;
   const Purpose& purpose_;
   Assumptions assumptions_;
-  std::vector<Support> refusals_;
+  std::vector<Fault> faults_;
 };
 
 } // namespace
@@ -133,7 +119,7 @@ Assumptions assume(std::span<const CommTraits> backends, std::size_t largest) {
   return out;
 }
 
-std::vector<Support> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions) {
+std::vector<Fault> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions) {
   return ProgramsCheck(programs, purpose, assumptions).run();
 }
 

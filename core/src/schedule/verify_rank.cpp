@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "schedule/cells.hpp"
 
 namespace triax::schedule {
 
 namespace {
+
+using Rule = Fault::Rule;
 
 /// How many actions of a kind there are and where the last one is: of one microbatch, of a stage, of the rank.
 struct Extent {
@@ -41,6 +44,7 @@ class RankCheck {
         local_(static_cast<std::size_t>(stage_map_.stages()), -1),
         extents_(kKinds, 1 + static_cast<int>(program.stages().size()), 1 + purpose.shape.microbatches, Extent{}),
         last_gradient_(program.stages().size(), {-1, -1}),
+        whole_(program.stages().size()),
         pending_(program.actions().size()) {
     for (const int stage : program.stages()) {
       local_[static_cast<std::size_t>(stage)] = static_cast<int>(slots_of_.size());
@@ -53,10 +57,10 @@ class RankCheck {
     }
   }
 
-  std::vector<Support> run() {
+  std::vector<Fault> run() {
     const auto actions = program_.actions();
     for (std::size_t at = 0; at < actions.size(); ++at) note(at, actions[at]);
-    if (refusals_.empty()) check_complete();
+    if (faults_.empty()) check_complete();
     for (std::size_t at = 0; at < actions.size(); ++at) {
       if (!is_known(actions[at])) continue;
       check_needs(at, actions[at]);
@@ -65,7 +69,7 @@ class RankCheck {
       check_cap(at, actions[at]);
     }
     check_end();
-    return std::move(refusals_);
+    return std::move(faults_);
   }
 
  private:
@@ -84,10 +88,18 @@ class RankCheck {
     return extents_.at(static_cast<int>(kind), stage < 0 ? 0 : 1 + local(stage), 1 + microbatch);
   }
 
-  template <class... Args>
-  void refuse(std::size_t at, std::string_view pattern, const Args&... arguments) {
-    refusals_.push_back(Support::no("rank {}, position {}, {}: {}", program_.rank(), at,
-                                    program_.label(static_cast<ActionId>(at)), text(pattern, arguments...)));
+  Standing standing(std::size_t at) const {
+    const ProgramAction& action = program_.actions()[at];
+    return {program_.rank(), static_cast<ActionId>(at), action.kind, action.stage, action.microbatch};
+  }
+  void refuse(Rule rule, std::size_t at, std::vector<Standing> others = {}) {
+    faults_.push_back({.rule = rule, .at = standing(at), .others = std::move(others)});
+  }
+  void refuse(Rule rule, std::size_t at, int has, int wanted) {
+    faults_.push_back({.rule = rule, .at = standing(at), .has = has, .wanted = wanted});
+  }
+  void refuse(Rule rule, std::size_t at, const SlotKey& slot, int has = 0) {
+    faults_.push_back({.rule = rule, .at = standing(at), .has = has, .pool = slot.pool, .slot = slot.index});
   }
 
   /// Whether stage and microbatch are the rank's and the step's.
@@ -100,26 +112,34 @@ class RankCheck {
   void note(std::size_t at, const ProgramAction& action) {
     const Scope scope = rule(action.kind).scope;
     if (scope != Scope::rank && local(action.stage) < 0)
-      return refuse(at, "stage {} is not on this rank", action.stage);
-    if (scope == Scope::microbatch && action.microbatch < 0) return refuse(at, "it names no microbatch");
+      return action.stage >= 0 && action.stage < stage_map_.stages()
+                 ? refuse(Rule::on_its_rank, at, stage_map_.rank_of(action.stage), program_.rank())
+                 : refuse(Rule::known_stage, at, 0, stage_map_.stages() - 1);
+    if (scope == Scope::microbatch && action.microbatch < 0) return refuse(Rule::names_microbatch, at);
     if (action.microbatch >= purpose_.shape.microbatches)
-      return refuse(at, "there is no microbatch {}: the last is {}", action.microbatch,
-                    purpose_.shape.microbatches - 1);
-    if (purpose_.forward_only && !serves_forward(action.kind)) return refuse(at, "an evaluation runs forwards alone");
+      return refuse(Rule::known_microbatch, at, 0, purpose_.shape.microbatches - 1);
+    if (purpose_.forward_only && !serves_forward(action.kind)) return refuse(Rule::forward_alone, at);
     if (action.kind == Kind::backward) {
-      note_as(Kind::backward_input, at, action);
-      note_as(Kind::backward_weight, at, action);
+      whole_[static_cast<std::size_t>(local(action.stage))] = true;
+      if (note_as(Kind::backward_input, at, action)) note_as(Kind::backward_weight, at, action);
     } else {
       note_as(action.kind, at, action);
     }
     if (is_transfer(action.kind) && action.microbatch >= 0) check_peer(at, action);
   }
 
-  void note_as(Kind kind, std::size_t at, const ProgramAction& action) {
-    if (extend(kind, action.stage, action.microbatch, at) > 1) return refuse(at, "it is there twice");
-    if (kind == Kind::backward_input || kind == Kind::backward_weight) check_ascending(kind, at, action);
+  /// Whether there was nothing to tell.
+  bool note_as(Kind kind, std::size_t at, const ProgramAction& action) {
+    const std::size_t first = extent(kind, action.stage, action.microbatch).last;
+    if (extend(kind, action.stage, action.microbatch, at) > 1) {
+      Standing twice = standing(first);
+      twice.kind = kind;
+      refuse(Rule::once, at, {twice});
+      return false;
+    }
     if (action.microbatch >= 0) extend(kind, action.stage, -1, at);
     if (action.stage >= 0) extend(kind, -1, -1, at);
+    return (kind != Kind::backward_input && kind != Kind::backward_weight) || is_ascending(kind, at, action);
   }
   int extend(Kind kind, int stage, int microbatch, std::size_t at) {
     Extent& of = extent(kind, stage, microbatch);
@@ -127,23 +147,19 @@ class RankCheck {
     return ++of.count;
   }
 
-  void check_ascending(Kind kind, std::size_t at, const ProgramAction& action) {
-    const bool input = kind == Kind::backward_input;
-    int& last = last_gradient_[static_cast<std::size_t>(local(action.stage))][input ? 0 : 1];
-    if (last > action.microbatch)
-      refuse(at,
-             "the {} gradient of microbatch {} came before; gradients of a stage are added in ascending order of "
-             "microbatches, so that every schedule gives the same bits",
-             input ? "input" : "weight", last);
-    last = action.microbatch;
+  bool is_ascending(Kind kind, std::size_t at, const ProgramAction& action) {
+    int& last = last_gradient_[static_cast<std::size_t>(local(action.stage))][kind == Kind::backward_input ? 0 : 1];
+    const int before = std::exchange(last, action.microbatch);
+    if (before > action.microbatch) refuse(Rule::ascending, at, {standing(extent(kind, action.stage, before).last)});
+    return before <= action.microbatch;
   }
 
   void check_peer(std::size_t at, const ProgramAction& action) {
-    const bool to_after = action.kind == Kind::send_f || action.kind == Kind::recv_b;
-    if (!stage_map_.holds(to_after ? If::after_elsewhere : If::before_elsewhere, action.stage))
-      return refuse(at, "the stage {} it is not on another rank", to_after ? "after" : "before");
-    const int peer = stage_map_.rank_of(action.stage + (to_after ? 1 : -1));
-    if (peer != action.peer) refuse(at, "it names rank {}, and the stage is on rank {}", action.peer, peer);
+    const int offset = peer_offset(action.kind);
+    if (!stage_map_.holds(offset > 0 ? If::after_elsewhere : If::before_elsewhere, action.stage))
+      return refuse(Rule::to_another_rank, at, 0, offset);
+    const int peer = stage_map_.rank_of(action.stage + offset);
+    if (peer != action.peer) refuse(Rule::to_the_right_rank, at, action.peer, peer);
   }
 
   /// Every forward has a whole backward, and what a neighbour on another rank waits for is sent.
@@ -153,8 +169,7 @@ class RankCheck {
         demand(Kind::forward, stage, microbatch);
         if (stage_map_.holds(If::after_elsewhere, stage)) demand(Kind::send_f, stage, microbatch);
         if (purpose_.forward_only) continue;
-        demand(Kind::backward_input, stage, microbatch);
-        demand(Kind::backward_weight, stage, microbatch);
+        demand_backward(stage, microbatch);
         if (stage_map_.holds(If::before_elsewhere, stage)) demand(Kind::send_b, stage, microbatch);
       }
       if (!purpose_.forward_only) demand(Kind::reduce_grad, stage, -1);
@@ -162,11 +177,28 @@ class RankCheck {
     if (!purpose_.forward_only) demand(Kind::opt_step, -1, -1);
   }
   void demand(Kind kind, int stage, int microbatch) {
-    if (extent(kind, stage, microbatch).count == 0)
-      refusals_.push_back(Support::no("rank {}: {} is missing", program_.rank(), action_text(kind, stage, microbatch)));
+    if (extent(kind, stage, microbatch).count == 0) refuse_missing(kind, stage, microbatch);
+  }
+  void demand_backward(int stage, int microbatch) {
+    const bool any = extent(Kind::backward_input, stage, microbatch).count > 0 ||
+                     extent(Kind::backward_weight, stage, microbatch).count > 0;
+    if (!any && has_whole_backwards(stage)) return refuse_missing(Kind::backward, stage, microbatch);
+    demand(Kind::backward_input, stage, microbatch);
+    demand(Kind::backward_weight, stage, microbatch);
+  }
+  void refuse_missing(Kind kind, int stage, int microbatch) {
+    faults_.push_back({.rule = Rule::present,
+                       .at = {.rank = program_.rank(), .kind = kind, .stage = stage, .microbatch = microbatch}});
+  }
+
+  /// So that what is missing is called by the name that the program has for it.
+  bool has_whole_backwards(int stage) {
+    const bool any = extent(Kind::backward_input, stage, -1).count + extent(Kind::backward_weight, stage, -1).count > 0;
+    return whole_[static_cast<std::size_t>(local(stage))] || !any;
   }
 
   void check_needs(std::size_t at, const ProgramAction& action) {
+    std::optional<Standing> told; // a whole backward answers for two needs
     for (const Need& need : rule(action.kind).needs) {
       const bool everywhere = need.where == Need::Where::everywhere;
       if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
@@ -174,23 +206,28 @@ class RankCheck {
       if (is_transfer(action.kind) && stage != action.stage) continue; // of the other end: verify(programs)
       const Extent& found = extent(need.kind, stage, everywhere ? -1 : action.microbatch);
       if (found.count > 0 && found.last < at) continue;
-      const std::string what = everywhere ? rule(need.kind).name : action_text(need.kind, stage, action.microbatch);
-      if (found.count == 0) {
-        refuse(at, "it needs {}, which is not in the program", what);
-      } else {
-        refuse(at, "it needs {}, which comes later, at position {}", what, found.last);
-      }
+      const Standing needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
+      if (told && told->kind == needed.kind && told->position == needed.position) continue;
+      refuse(Rule::before, at, {needed});
+      told = needed;
     }
+  }
+  Standing nowhere(Kind kind, int stage, int microbatch) {
+    const bool half = kind == Kind::backward_input || kind == Kind::backward_weight;
+    return {.rank = program_.rank(),
+            .kind = half && has_whole_backwards(stage) ? Kind::backward : kind,
+            .stage = stage,
+            .microbatch = microbatch};
   }
 
   /// The executor makes compute actions wait, for transfers posted before.
   void check_waits(std::size_t at, const ProgramAction& action) {
-    if (is_transfer(action.kind) && !action.waits.empty()) refuse(at, "it is posted, and cannot wait");
+    if (is_transfer(action.kind) && !action.waits.empty()) refuse(Rule::post_waits_for_none, at);
     for (const ActionId waited : action.waits) {
       if (waited >= at) {
-        refuse(at, "it waits for position {}, which comes later", waited);
+        refuse(Rule::waits_for_earlier, at, {{.rank = program_.rank(), .position = waited}});
       } else if (!is_transfer(program_.actions()[waited].kind)) {
-        refuse(at, "it waits for {}, which is no transfer", program_.label(waited));
+        refuse(Rule::waits_for_transfer, at, {standing(waited)});
       }
       if (waited < pending_.size() && pending_[waited]) {
         pending_[waited] = false;
@@ -245,40 +282,39 @@ class RankCheck {
   /// No transfer may touch the slot still.
   void touch(std::size_t at, const SlotKey& slot, SlotState& state, const ProgramAction& action) {
     if (state.touched && pending_[*state.touched])
-      refuse(at, "{} may still be under way in slot {} of pool {}, and it does not wait for it",
-             program_.label(*state.touched), slot.index, name_of(slot.pool));
+      faults_.push_back({.rule = Rule::slot_settled,
+                         .at = standing(at),
+                         .others = {standing(*state.touched)},
+                         .pool = slot.pool,
+                         .slot = slot.index});
     if (is_transfer(action.kind)) state.touched = static_cast<ActionId>(at);
   }
 
   void fill(std::size_t at, const SlotKey& slot, const ProgramAction& action) {
-    if (slot.index < 0) return refuse(at, "it has no slot of pool {} to fill", name_of(slot.pool));
+    if (slot.index < 0) return refuse(Rule::slot_named, at, slot);
     SlotState* state = state_of(slot);
-    if (!state) return refuse(at, "slot {} of pool {} does not exist", slot.index, name_of(slot.pool));
+    if (!state) return refuse(Rule::slot_exists, at, slot);
     touch(at, slot, *state, action);
-    if (state->holds >= 0)
-      refuse(at, "slot {} of pool {} still holds microbatch {}", slot.index, name_of(slot.pool), state->holds);
+    if (state->holds >= 0) refuse(Rule::slot_free, at, slot, state->holds);
     state->holds = action.microbatch;
   }
   void read(std::size_t at, const SlotKey& slot, const ProgramAction& action) {
     SlotState* state = state_of(slot);
-    if (!state || state->holds != action.microbatch)
-      return refuse(at, "it reads slot {} of pool {}, which does not hold its microbatch", slot.index,
-                    name_of(slot.pool));
+    if (!state || state->holds != action.microbatch) return refuse(Rule::slot_filled, at, slot);
     touch(at, slot, *state, action);
   }
 
   void check_joined(std::size_t at, const ProgramAction& action) {
     if (!rule(action.kind).joins || count_pending_ == 0) return;
     const auto first = std::ranges::find(pending_, true) - pending_.begin();
-    refuse(at, "it does not wait for {}, which was posted before", program_.label(static_cast<ActionId>(first)));
+    refuse(Rule::joined, at, {standing(static_cast<std::size_t>(first))});
   }
 
   void check_cap(std::size_t at, const ProgramAction& action) {
     if (action.kind == Kind::backward || action.kind == Kind::backward_weight) --kept_;
     if (action.kind != Kind::forward || purpose_.forward_only) return;
     ++kept_;
-    if (purpose_.cap && kept_ == *purpose_.cap + 1)
-      refuse(at, "it is one more than the {} microbatches that a rank may keep, counted per stage", *purpose_.cap);
+    if (purpose_.cap && kept_ == *purpose_.cap + 1) refuse(Rule::within_cap, at, kept_, *purpose_.cap);
   }
 
   void check_end() {
@@ -286,10 +322,12 @@ class RankCheck {
       for (int pool = 0; pool < kPools; ++pool)
         for (int index = 0; index < program_.slots(stage, static_cast<Pool>(pool)); ++index) {
           const SlotState& state = *state_of({stage, static_cast<Pool>(pool), index});
-          if (state.holds >= 0)
-            refusals_.push_back(Support::no("rank {}, stage {}: pool {}, slot {} still holds microbatch {} at the end",
-                                            program_.rank(), stage, name_of(static_cast<Pool>(pool)), index,
-                                            state.holds));
+          if (state.holds < 0) continue;
+          faults_.push_back({.rule = Rule::slot_left_free,
+                             .at = {.rank = program_.rank(), .stage = stage},
+                             .has = state.holds,
+                             .pool = static_cast<Pool>(pool),
+                             .slot = index});
         }
   }
 
@@ -300,16 +338,17 @@ class RankCheck {
   std::vector<int> local_;                        // by stage: its number among the rank's
   Cells<Extent> extents_;                         // by kind, stage and microbatch, each counted from 1; 0: all
   std::vector<std::array<int, 2>> last_gradient_; // by stage: the last microbatch of I, of W
+  std::vector<bool> whole_;                       // by stage: whether it has a B
   std::vector<bool> pending_;                     // by action: a transfer not waited for
   std::size_t count_pending_ = 0;
   std::vector<std::array<SlotRange, kPools>> slots_of_; // by stage
   std::vector<SlotState> slots_;
-  std::vector<Support> refusals_;
+  std::vector<Fault> faults_;
 };
 
 } // namespace
 
-std::vector<Support> verify_rank(const Program& program, const Purpose& purpose) {
+std::vector<Fault> verify_rank(const Program& program, const Purpose& purpose) {
   return RankCheck(program, purpose).run();
 }
 

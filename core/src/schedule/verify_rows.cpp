@@ -1,6 +1,10 @@
 // Verification of a scheduler's rows, over all ranks.
 #include <array>
+#include <functional>
 #include <limits>
+#include <optional>
+#include <queue>
+#include <utility>
 
 #include "schedule/cells.hpp"
 #include "schedule/verify.hpp"
@@ -8,6 +12,8 @@
 namespace triax::schedule {
 
 namespace {
+
+using Rule = Fault::Rule;
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
@@ -39,39 +45,77 @@ Part part_of(Kind kind) {
   return kind == Kind::forward ? Part::forward : kind == Kind::backward_weight ? Part::weight : Part::input;
 }
 
-const char* words(Part part) {
-  switch (part) {
-    case Part::forward:
-      return "forward";
-    case Part::input:
-      return "input gradient";
-    case Part::weight:
-      break;
-  }
-  return "weight gradient";
+/// What is missing where nothing of a part is there.
+Kind kind_making(Part part) {
+  static constexpr Kind kKinds[] = {Kind::forward, Kind::backward_input, Kind::backward_weight};
+  return kKinds[static_cast<int>(part)];
 }
 
-std::string part_text(Part part, int stage, int microbatch) {
-  static constexpr Kind kKindOf[] = {Kind::forward, Kind::backward_input, Kind::backward_weight};
-  return action_text(kKindOf[static_cast<int>(part)], stage, microbatch);
-}
+/// How far ranks have got, and who waits for whom: each is looked at again only when what it waits for is done.
+class Progress {
+ public:
+  explicit Progress(int ranks)
+      : reached_(static_cast<std::size_t>(ranks), 0), waiting_(static_cast<std::size_t>(ranks)) {
+    for (int rank = ranks - 1; rank >= 0; --rank) ready_.push_back(rank);
+  }
+
+  std::optional<int> next() {
+    if (ready_.empty()) return std::nullopt;
+    const int rank = ready_.back();
+    ready_.pop_back();
+    return rank;
+  }
+  std::size_t& reached(int rank) { return reached_[static_cast<std::size_t>(rank)]; }
+  bool done(const Place& place) const { return place.position < reached_[static_cast<std::size_t>(place.rank)]; }
+
+  void waits(int rank, const Place& place) {
+    waiting_[static_cast<std::size_t>(place.rank)].push({place.position, rank});
+  }
+  /// Whoever waited for what the rank has done is ready.
+  void advanced(int rank) {
+    Waiting& waiting = waiting_[static_cast<std::size_t>(rank)];
+    for (; !waiting.empty() && waiting.top().first < reached(rank); waiting.pop())
+      ready_.push_back(waiting.top().second);
+  }
+
+ private:
+  using Waiter = std::pair<std::size_t, int>; // for a position of the rank, and who
+  using Waiting = std::priority_queue<Waiter, std::vector<Waiter>, std::greater<>>;
+
+  std::vector<std::size_t> reached_;
+  std::vector<Waiting> waiting_;
+  std::vector<int> ready_;
+};
+
+class Stages {
+ public:
+  explicit Stages(int stages = 0) : has_(static_cast<std::size_t>(stages), false) {}
+  void add(int stage) { has_[static_cast<std::size_t>(stage)] = any_ = true; }
+  bool has(int stage) const { return has_[static_cast<std::size_t>(stage)]; }
+  bool any() const { return any_; }
+
+ private:
+  std::vector<bool> has_;
+  bool any_ = false;
+};
 
 class RowsCheck {
  public:
   RowsCheck(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {}
 
-  std::vector<Support> run() {
-    if (!shape_fits()) return refusals_;
+  std::vector<Fault> run() {
+    if (!shape_fits()) return std::move(faults_);
     stage_map_ = StageMap(schedule_.stage_rank()[0]);
     found_ = Cells<Place>(3, shape_.stages(), shape_.microbatches, Place{});
+    whole_ = split_ = Stages(shape_.stages());
     for_each_action([this](const Place& place, const Action& action) { note(place, action); });
-    if (refusals_.empty()) find_missing();
-    if (!refusals_.empty()) return refusals_;
+    if (faults_.empty()) find_missing();
+    if (!faults_.empty()) return std::move(faults_);
     for_each_action([this](const Place& place, const Action& action) { check_order(place, action); });
-    const bool in_order = refusals_.empty();
+    const bool in_order = faults_.empty();
     for_each_action([this](const Place& place, const Action& action) { check_ascending(place, action); });
     if (in_order) check_progress();
-    return refusals_;
+    return std::move(faults_);
   }
 
  private:
@@ -82,70 +126,91 @@ class RowsCheck {
         visit(Place{rank, position}, schedule_.row(rank)[position]);
   }
 
-  template <class... Args>
-  void refuse(const Place& place, const Action& action, std::string_view pattern, const Args&... arguments) {
-    refusals_.push_back(Support::no("rank {}, position {}, {}: {}", place.rank, place.position, to_text(action),
-                                    text(pattern, arguments...)));
+  static Standing standing(const Place& place, const Action& action) {
+    return {place.rank,           static_cast<ActionId>(place.position),
+            kind_of(action.kind), action.stage,
+            action.microbatch,    action.slice,
+            action.replica};
   }
+  Standing standing(const Place& place) const { return standing(place, schedule_.row(place.rank)[place.position]); }
 
   bool shape_fits() {
     if (schedule_.ranks() != shape_.pipeline)
-      refusals_.push_back(
-          Support::no("the schedule has {} rows for parallel.pipeline = {}", schedule_.ranks(), shape_.pipeline));
-    if (schedule_.delay != 0)
-      refusals_.push_back(
-          Support::no("the schedule lets weights lag {} steps behind: this version runs synchronous "
-                      "schedules",
-                      schedule_.delay));
+      faults_.push_back({.rule = Rule::rows_per_rank, .has = schedule_.ranks(), .wanted = shape_.pipeline});
+    if (schedule_.delay != 0) faults_.push_back({.rule = Rule::synchronous, .has = schedule_.delay});
     if (schedule_.stage_rank().size() != 1) {
-      refusals_.push_back(
-          Support::no("the schedule has {} replicas: this version runs one", schedule_.stage_rank().size()));
+      faults_.push_back({.rule = Rule::one_pipeline, .has = static_cast<int>(schedule_.stage_rank().size())});
       return false;
     }
     const std::vector<int>& ranks = schedule_.stage_rank()[0];
-    if (static_cast<int>(ranks.size()) != shape_.stages())
-      refusals_.push_back(
-          Support::no("the schedule places {} stages, but there are {}", ranks.size(), shape_.stages()));
-    for (std::size_t stage = 0; stage < ranks.size(); ++stage)
-      if (ranks[stage] < 0 || ranks[stage] >= shape_.pipeline)
-        refusals_.push_back(
-            Support::no("the schedule places stage {} on rank {} of {}", stage, ranks[stage], shape_.pipeline));
-    return refusals_.empty();
+    const auto stages = static_cast<int>(ranks.size());
+    if (stages != shape_.stages())
+      faults_.push_back({.rule = Rule::all_stages, .has = stages, .wanted = shape_.stages()});
+    for (int stage = 0; stage < stages; ++stage) {
+      const int rank = ranks[static_cast<std::size_t>(stage)];
+      if (rank < 0 || rank >= shape_.pipeline)
+        faults_.push_back(
+            {.rule = Rule::stage_on_a_rank, .at = {.stage = stage}, .has = rank, .wanted = shape_.pipeline});
+    }
+    return faults_.empty();
   }
 
   int rank_of(int stage) const { return stage_map_.rank_of(stage); }
 
   void note(const Place& place, const Action& action) {
-    if (action.kind > ComputeKind::backward_weight) { // has no text
-      refusals_.push_back(Support::no("rank {}, position {}: an action of kind {}, which is none of F, B, I, W",
-                                      place.rank, place.position, static_cast<int>(action.kind)));
-      return;
+    const Standing at = standing(place, action);
+    if (action.kind > ComputeKind::backward_weight) {
+      faults_.push_back({.rule = Rule::known_kind, .at = at, .has = static_cast<int>(action.kind)});
+    } else if (action.stage < 0 || action.stage >= shape_.stages()) {
+      faults_.push_back({.rule = Rule::known_stage, .at = at, .wanted = shape_.stages() - 1});
+    } else if (action.microbatch < 0 || action.microbatch >= shape_.microbatches) {
+      faults_.push_back({.rule = Rule::known_microbatch, .at = at, .wanted = shape_.microbatches - 1});
+    } else if (action.slice != 0 || action.replica != 0) {
+      faults_.push_back({.rule = Rule::whole_sequence, .at = at});
+    } else if (rank_of(action.stage) != place.rank) {
+      faults_.push_back({.rule = Rule::on_its_rank, .at = at, .has = rank_of(action.stage)});
+    } else {
+      note_parts(place, at, action.kind);
     }
-    if (action.stage < 0 || action.stage >= shape_.stages())
-      return refuse(place, action, "there is no stage {}: the last is {}", action.stage, shape_.stages() - 1);
-    if (action.microbatch < 0 || action.microbatch >= shape_.microbatches)
-      return refuse(place, action, "there is no microbatch {}: the last is {}", action.microbatch,
-                    shape_.microbatches - 1);
-    if (action.slice != 0 || action.replica != 0)
-      return refuse(place, action, "this version runs whole sequences through one pipeline");
-    if (rank_of(action.stage) != place.rank)
-      return refuse(place, action, "stage {} is on rank {}", action.stage, rank_of(action.stage));
-    for (const Part part : parts(action.kind)) {
-      Place& found = found_.at(static_cast<int>(part), action.stage, action.microbatch);
-      if (found.position != kNowhere)
-        return refuse(place, action, "the {} of stage {}, microbatch {} is at position {} already", words(part),
-                      action.stage, action.microbatch, found.position);
+  }
+
+  void note_parts(const Place& place, const Standing& at, ComputeKind kind) {
+    if (kind == ComputeKind::backward) whole_.add(at.stage);
+    if (kind == ComputeKind::backward_input || kind == ComputeKind::backward_weight) split_.add(at.stage);
+    for (const Part part : parts(kind)) {
+      Place& found = found_.at(static_cast<int>(part), at.stage, at.microbatch);
+      if (found.position != kNowhere) {
+        Standing first = standing(found);
+        first.kind = kind_making(part);
+        faults_.push_back({.rule = Rule::once, .at = at, .others = {first}});
+        return;
+      }
       found = place;
     }
   }
 
   void find_missing() {
     for (int stage = 0; stage < shape_.stages(); ++stage)
-      for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch)
-        for (const Part part : {Part::forward, Part::input, Part::weight})
-          if (at(part, stage, microbatch).position == kNowhere)
-            refusals_.push_back(Support::no("rank {}: {} is missing, the {} of stage {}, microbatch {}", rank_of(stage),
-                                            part_text(part, stage, microbatch), words(part), stage, microbatch));
+      for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch) {
+        const auto lacks = [&](Part part) { return at(part, stage, microbatch).position == kNowhere; };
+        const auto missing = [&](Kind kind) {
+          faults_.push_back({.rule = Rule::present,
+                             .at = {.rank = rank_of(stage), .kind = kind, .stage = stage, .microbatch = microbatch}});
+        };
+        if (lacks(Part::forward)) missing(Kind::forward);
+        if (lacks(Part::input) && lacks(Part::weight) && has_whole_backwards(stage)) {
+          missing(Kind::backward);
+        } else {
+          if (lacks(Part::input)) missing(Kind::backward_input);
+          if (lacks(Part::weight)) missing(Kind::backward_weight);
+        }
+      }
+  }
+
+  /// A stage without any has those of the others.
+  bool has_whole_backwards(int stage) const {
+    if (whole_.has(stage)) return true;
+    return !split_.has(stage) && (whole_.any() || !split_.any());
   }
 
   const Place& at(Part part, int stage, int microbatch) const {
@@ -155,10 +220,6 @@ class RowsCheck {
     const Computing needed = computing_of(need, action.stage);
     return at(part_of(needed.kind), needed.stage, action.microbatch);
   }
-  static std::string need_text(const Need& need, const Action& action) {
-    const Computing needed = computing_of(need, action.stage);
-    return part_text(part_of(needed.kind), needed.stage, action.microbatch);
-  }
   bool counts(const Need& need, const Action& action) const { return stage_map_.holds(need.condition, action.stage); }
 
   void check_order(const Place& place, const Action& action) {
@@ -166,8 +227,7 @@ class RowsCheck {
       if (need.where != Need::Where::here || is_transfer(need.kind)) continue;
       const Place& needed = place_of(need, action);
       if (needed.position > place.position)
-        refuse(place, action, "it needs {}, which comes later, at position {}", need_text(need, action),
-               needed.position);
+        faults_.push_back({.rule = Rule::before, .at = standing(place, action), .others = {standing(needed)}});
     }
   }
 
@@ -175,57 +235,54 @@ class RowsCheck {
     for (const Part part : parts(action.kind)) {
       if (part == Part::forward || action.microbatch == 0) continue;
       const Place& before = at(part, action.stage, action.microbatch - 1);
-      if (before.position > place.position)
-        return refuse(
-            place, action,
-            "the {} of microbatch {} comes later, at position {}; gradients of a stage are added in ascending "
-            "order of microbatches, so that every schedule gives the same bits",
-            words(part), action.microbatch - 1, before.position);
+      if (before.position < place.position) continue;
+      faults_.push_back({.rule = Rule::ascending, .at = standing(place, action), .others = {standing(before)}});
+      return;
     }
   }
 
-  /// Lets every rank go on as far as what it needs is there; a round in which none moves is the end or a deadlock.
+  /// Lets every rank go on as far as what it needs is there. Whom nobody sets going again waits for ever.
   void check_progress() {
-    std::vector<std::size_t> reached(static_cast<std::size_t>(schedule_.ranks()), 0);
-    const auto done = [&reached](const Place& place) {
-      return place.position < reached[static_cast<std::size_t>(place.rank)];
-    };
-    const auto waits_for = [&](const Action& action) -> const Need* {
-      for (const Need& need : rule(kind_of(action.kind)).needs) {
-        if (counts(need, action) && !done(place_of(need, action))) return &need;
-      }
-      return nullptr;
-    };
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int turn = 0; turn < 2 * schedule_.ranks(); ++turn) { // up with the forwards, down with the backwards
-        const int rank = turn < schedule_.ranks() ? turn : 2 * schedule_.ranks() - 1 - turn;
-        std::size_t& position = reached[static_cast<std::size_t>(rank)];
-        const std::vector<Action>& row = schedule_.row(rank);
-        for (; position < row.size() && !waits_for(row[position]); ++position) moved = true;
-      }
+    Progress progress(schedule_.ranks());
+    while (const std::optional<int> rank = progress.next()) {
+      const std::vector<Action>& row = schedule_.row(*rank);
+      std::size_t& position = progress.reached(*rank);
+      const Place* waited = nullptr;
+      while (position < row.size() && !(waited = waits_for(row[position], progress))) ++position;
+      progress.advanced(*rank);
+      if (waited) progress.waits(*rank, *waited);
     }
     for (int rank = 0; rank < schedule_.ranks(); ++rank) {
-      const std::size_t position = reached[static_cast<std::size_t>(rank)];
+      const std::size_t position = progress.reached(rank);
       if (position == schedule_.row(rank).size()) continue;
       const Action& action = schedule_.row(rank)[position];
-      const Need& need = *waits_for(action);
-      const Place& needed = place_of(need, action);
-      refuse({rank, position}, action, "it waits for {} at position {} of rank {}, which is never reached",
-             to_text(schedule_.row(needed.rank)[needed.position]), needed.position, needed.rank);
+      faults_.push_back({.rule = Rule::reached,
+                         .at = standing({rank, position}, action),
+                         .others = {standing(*waits_for(action, progress))}});
     }
+  }
+
+  /// Null: all that it needs is done.
+  const Place* waits_for(const Action& action, const Progress& progress) const {
+    for (const Need& need : rule(kind_of(action.kind)).needs) {
+      if (!counts(need, action)) continue;
+      const Place& needed = place_of(need, action);
+      if (!progress.done(needed)) return &needed;
+    }
+    return nullptr;
   }
 
   const Schedule& schedule_;
   const PipelineShape& shape_;
   StageMap stage_map_;
-  Cells<Place> found_; // by Part
-  std::vector<Support> refusals_;
+  Cells<Place> found_;   // by Part
+  Stages whole_, split_; // that have a B; an I or a W
+  std::vector<Fault> faults_;
 };
 
 } // namespace
 
-std::vector<Support> verify(const Schedule& schedule, const PipelineShape& shape) {
+std::vector<Fault> verify(const Schedule& schedule, const PipelineShape& shape) {
   return RowsCheck(schedule, shape).run();
 }
 

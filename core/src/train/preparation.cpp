@@ -9,7 +9,10 @@ namespace triax::train {
 std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   if (Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split) return {split};
-  return schedule::verify(schedule, shape);
+  std::vector<Support> out;
+  for (const schedule::Fault& fault : schedule::verify(schedule, shape))
+    out.push_back(Support::no("{}", fault.reason()));
+  return out;
 }
 
 namespace {
@@ -37,7 +40,7 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
   Programs out{schedule::lower(schedule, shape), schedule::lower_forward_only(schedule, shape),
                assumptions.order == CommTraits::Order::serial};
   for (const bool forward_only : {false, true})
-    for (const Support& wrong :
+    for (const schedule::Fault& wrong :
          schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, assumptions))
       throw Error(text("the lowered program does not hold: {}", wrong.reason()), run.schedule.name);
   return out;

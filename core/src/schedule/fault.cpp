@@ -1,0 +1,230 @@
+// The words of the proof.
+#include "schedule/fault.hpp"
+
+#include "triax/scheduler.hpp"
+#include "triax/text.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+using Rule = Fault::Rule;
+
+/// Of a pass, what it makes.
+const char* made_by(Kind kind) {
+  switch (kind) {
+    case Kind::forward:
+      return "forward";
+    case Kind::backward:
+      return "backward";
+    case Kind::backward_input:
+      return "input gradient";
+    default:
+      return "weight gradient";
+  }
+}
+
+std::string of_stage(const Standing& pass) {
+  return text("the {} of stage {}, microbatch {}", made_by(pass.kind), pass.stage, pass.microbatch);
+}
+
+const char* order_text(CommTraits::Order order) {
+  switch (order) {
+    case CommTraits::Order::serial:
+      return "in one queue per rank";
+    case CommTraits::Order::channel:
+      return "in one queue per edge";
+    case CommTraits::Order::tagged:
+      break;
+  }
+  return "in any order between edges";
+}
+
+class Words {
+ public:
+  Words(const Fault& fault, const Finding& finding) : of_(fault), find_(finding) {}
+
+  std::string all() const {
+    switch (of_.rule) {
+      case Rule::rows_per_rank:
+      case Rule::synchronous:
+      case Rule::one_pipeline:
+      case Rule::all_stages:
+      case Rule::stage_on_a_rank:
+      case Rule::programs_by_rank:
+      case Rule::programs_per_rank:
+        return led({}, of_whole());
+      case Rule::one_stage_map:
+      case Rule::present:
+      case Rule::known_kind: // has no text
+        return led({}, of_list());
+      case Rule::slot_left_free:
+        return led(text("stage {}", of_.at.stage),
+                   text("pool {}, slot {} still holds microbatch {} at the end", name_of(of_.pool), of_.slot, of_.has));
+      default:
+        return led(action_text(of_.at), of_.is_of_slots() ? of_slots() : of_action());
+    }
+  }
+
+ private:
+  std::string of_whole() const {
+    switch (of_.rule) {
+      case Rule::rows_per_rank:
+        return text("the schedule has {} rows for parallel.pipeline = {}", of_.has, of_.wanted);
+      case Rule::synchronous:
+        return text("the schedule lets weights lag {} steps behind: this version runs synchronous schedules", of_.has);
+      case Rule::one_pipeline:
+        return text("the schedule has {} replicas: this version runs one", of_.has);
+      case Rule::all_stages:
+        return text("the schedule places {} stages, but there are {}", of_.has, of_.wanted);
+      case Rule::stage_on_a_rank:
+        return text("the schedule places stage {} on rank {} of {}", of_.at.stage, of_.has, of_.wanted);
+      case Rule::programs_by_rank:
+        return text("program {} is that of rank {}", of_.has, of_.wanted);
+      default:
+        return text("there are programs of {} ranks, and p = {}", of_.has, of_.wanted);
+    }
+  }
+
+  std::string of_list() const {
+    if (of_.rule == Rule::known_kind) return text("an action of kind {}, which is none of F, B, I, W", of_.has);
+    if (of_.rule == Rule::one_stage_map) return "its program has other stages, or places them otherwise";
+    const std::string missing = action_text(of_.at) + " is missing";
+    return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
+  }
+
+  std::string of_action() const {
+    switch (of_.rule) {
+      case Rule::known_stage:
+        return text("there is no stage {}: the last is {}", of_.at.stage, of_.wanted);
+      case Rule::known_microbatch:
+        return text("there is no microbatch {}: the last is {}", of_.at.microbatch, of_.wanted);
+      case Rule::names_microbatch:
+        return "it names no microbatch";
+      case Rule::whole_sequence:
+        return "this version runs whole sequences through one pipeline";
+      case Rule::on_its_rank:
+        return text("stage {} is on rank {}", of_.at.stage, of_.has);
+      case Rule::forward_alone:
+        return "an evaluation runs forwards alone";
+      case Rule::once:
+        return text("{} is at {} already", runs_layers(of_.at.kind) ? of_stage(other()) : "it", find_.here(other()));
+      case Rule::before:
+        return needs();
+      case Rule::ascending:
+        return text(
+            "the {} of microbatch {} {}, at {}; gradients of a stage are added in ascending order of "
+            "microbatches, so that every schedule gives the same bits",
+            made_by(other().kind), other().microbatch,
+            *other().position > *of_.at.position ? "comes later" : "came before", find_.here(other()));
+      case Rule::within_cap:
+        return text("it is one more than the {} microbatches that a rank may keep, counted per stage", of_.wanted);
+      case Rule::reached:
+        return text("it waits for {} at {}, which is never reached", action_text(other()), find_.there(other()));
+      case Rule::no_circle:
+        return circle();
+      default:
+        return of_transfer();
+    }
+  }
+
+  std::string needs() const {
+    const bool all = other().stage < 0 && rule(other().kind).scope == Scope::stage; // of all stages of the rank
+    const std::string what = all ? rule(other().kind).name : action_text(other());
+    if (!other().position) return text("it needs {}, which is not in the program", what);
+    return text("it needs {}, which comes later, at {}", what, find_.here(other()));
+  }
+
+  std::string of_transfer() const {
+    switch (of_.rule) {
+      case Rule::to_another_rank:
+        return text("the stage {} it is not on another rank", of_.wanted > 0 ? "after" : "before");
+      case Rule::to_the_right_rank:
+        return text("it names rank {}, and the stage is on rank {}", of_.has, of_.wanted);
+      case Rule::post_waits_for_none:
+        return "it is posted, and cannot wait";
+      case Rule::waits_for_earlier:
+        return text("it waits for {}, which comes later", find_.here(other()));
+      case Rule::waits_for_transfer:
+        return text("it waits for {}, which is no transfer", action_text(other()));
+      case Rule::joined:
+        return text("it does not wait for {}, which was posted before", action_text(other()));
+      case Rule::one_order_per_edge:
+        return text("it is number {} from rank {} to rank {}, where {} receives: both ends of an edge keep one order",
+                    of_.has, of_.at.rank, other().rank, named(other()));
+      case Rule::received:
+        return text("rank {} does not receive it", of_.has);
+      default:
+        return text("rank {} does not send it", of_.has);
+    }
+  }
+
+  std::string circle() const {
+    std::string chain;
+    for (std::size_t i = 0; i < of_.others.size(); ++i)
+      chain += text("{} waits for {}", i == 0 ? "it" : ", which", named(of_.others[i]));
+    if (of_.has > 0) chain += text(", and so on through {} more", of_.has);
+    chain += text("{} waits for the first", of_.others.empty() ? "it"
+                                            : of_.has > 0      ? ", the last of which"
+                                                               : ", which");
+    return text("{}; with transfers {}, {} sends and {} posts the ranks would wait for ever", chain,
+                order_text(of_.assumptions.order),
+                of_.assumptions.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
+                of_.assumptions.post == CommTraits::Post::blocking ? "blocking" : "nonblocking");
+  }
+
+  std::string of_slots() const {
+    const std::string slot = text("slot {} of pool {}", of_.slot, name_of(of_.pool));
+    switch (of_.rule) {
+      case Rule::slot_named:
+        return text("it has no slot of pool {} to fill", name_of(of_.pool));
+      case Rule::slot_exists:
+        return text("{} does not exist", slot);
+      case Rule::slot_free:
+        return text("{} still holds microbatch {}", slot, of_.has);
+      case Rule::slot_filled:
+        return text("it reads {}, which does not hold its microbatch", slot);
+      default:
+        return text("{} may still be under way in {}, and it does not wait for it", action_text(other()), slot);
+    }
+  }
+
+  std::string led(const std::string& name, const std::string& words) const {
+    const std::string lead = find_.lead(of_.at, name);
+    return lead.empty() ? words : text("{}: {}", lead, words);
+  }
+  const Standing& other() const { return of_.others.at(0); }
+  std::string named(const Standing& action) const { return text("{}, {}", find_.place(action), action_text(action)); }
+
+  const Fault& of_;
+  const Finding& find_;
+};
+
+} // namespace
+
+std::string action_text(const Standing& action) {
+  std::string out = action_text(action.kind, action.stage, action.microbatch);
+  if (action.slice != 0) out += text(".{}", action.slice);
+  return action.replica != 0 ? out + "'" : out;
+}
+
+std::string Finding::lead(const Standing& action, const std::string& name) const {
+  if (action.rank < 0) return {};
+  const std::string where = action.position ? place(action) : text("rank {}", action.rank);
+  return name.empty() ? where : text("{}, {}", where, name);
+}
+std::string Finding::place(const Standing& action) const {
+  return text("rank {}, position {}", action.rank, *action.position);
+}
+std::string Finding::here(const Standing& action) const {
+  return text("position {}", *action.position);
+}
+std::string Finding::there(const Standing& action) const {
+  return text("position {} of rank {}", *action.position, action.rank);
+}
+
+std::string Fault::reason(const Finding& finding) const {
+  return Words(*this, finding).all();
+}
+
+} // namespace triax::schedule
