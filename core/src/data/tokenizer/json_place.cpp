@@ -1,0 +1,128 @@
+#include "data/tokenizer/json_place.hpp"
+
+#include <algorithm>
+
+#include "data/input_file.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+namespace {
+
+constexpr std::int64_t kLargestId = (1 << 24) - 1; // a table has room for each
+constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;
+constexpr std::size_t kShown = 60;
+constexpr int kDeepest = 100; // values are walked by calls
+
+/// Of lists and objects in one another.
+int depth_of(std::string_view bytes) {
+  int depth = 0, deepest = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const char c = bytes[i];
+    if (c == '"') in_text = !in_text;
+    if (in_text) {
+      if (c == '\\') ++i;
+      continue;
+    }
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return deepest;
+}
+
+} // namespace
+
+JsonPlace JsonPlace::at(const std::string& key) const {
+  object();
+  if (!value_->contains(key)) refuse(text("has no key \"{}\"", key));
+  return {file_, (*value_)[key], path_.empty() ? key : path_ + "." + key};
+}
+
+JsonPlace JsonPlace::at(std::size_t index) const {
+  return {file_, (*value_)[index], text("{}[{}]", path_, index)};
+}
+
+const JsonPlace& JsonPlace::object() const {
+  if (!value_->is_object()) refuse(text("is {}: an object is needed", shown()));
+  return *this;
+}
+
+const JsonPlace& JsonPlace::list() const {
+  if (!value_->is_array()) refuse(text("is {}: a list is needed", shown()));
+  return *this;
+}
+
+const std::string& JsonPlace::string() const {
+  if (!value_->is_string()) refuse(text("is {}: a text is needed", shown()));
+  return value_->get_ref<const std::string&>();
+}
+
+bool JsonPlace::boolean() const {
+  if (!value_->is_boolean()) refuse(text("is {}: true or false is needed", shown()));
+  return value_->get<bool>();
+}
+
+bool JsonPlace::boolean_or(const char* key, bool otherwise) const {
+  return has(key) ? at(key).boolean() : otherwise;
+}
+
+std::int32_t JsonPlace::id() const {
+  if (!value_->is_number_integer() || *value_ < 0 || *value_ > kLargestId) {
+    refuse(text("is {}: an id is a whole number from 0 to {}", shown(), kLargestId));
+  }
+  return value_->get<std::int32_t>();
+}
+
+void JsonPlace::keys(std::initializer_list<std::string_view> known) const {
+  object();
+  for (const auto& item : value_->items()) {
+    if (std::ranges::find(known, item.key()) != known.end()) continue;
+    std::string names;
+    for (const std::string_view name : known) names.append(names.empty() ? "" : ", ").append(name);
+    refuse(text("has the key \"{}\", which is not known", item.key()), "known: " + names);
+  }
+}
+
+void JsonPlace::only(const char* key, std::initializer_list<std::string_view> taken, const char* hint) const {
+  if (!has(key)) return;
+  const JsonPlace place = at(key);
+  if (place.value().is_null() || std::ranges::find(taken, place.value().dump()) != taken.end()) return;
+  place.refuse(text("is {}, which is not taken", place.shown()), hint);
+}
+
+void JsonPlace::refuse(const std::string& message, const std::string& hint) const {
+  throw Error(path_.empty() ? message : path_ + " " + message, file_, hint);
+}
+
+std::string JsonPlace::shown() const {
+  std::string out = value_->dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (out.size() <= kShown) return out;
+  out.resize(kShown);
+  while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0xC0) == 0x80) out.pop_back();
+  if (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();
+  return out + "...";
+}
+
+nlohmann::json parse_json(const std::filesystem::path& file, const std::string& bytes, const std::string& hint) {
+  if (depth_of(bytes) > kDeepest)
+    throw Error(text("has values inside of more than {} others", kDeepest), file.string());
+  try {
+    return nlohmann::json::parse(bytes);
+  } catch (const nlohmann::json::parse_error& error) { // its text speaks of the library
+    throw Error(text("is not valid JSON: byte {} is where it goes wrong", error.byte), file.string(), hint);
+  } catch (const nlohmann::json::exception&) {
+    throw Error("is not valid JSON: a number in it is out of range", file.string(), hint);
+  }
+}
+
+std::string read_whole(const std::filesystem::path& file, const std::string& hint) {
+  const InputFile in(file, hint);
+  if (in.bytes() > kLargestFile)
+    throw Error(text("is {} bytes long: no tokenizer's file is", in.bytes()), file.string());
+  std::string out(static_cast<std::size_t>(in.bytes()), '\0');
+  in.read_at(0, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+} // namespace triax::data

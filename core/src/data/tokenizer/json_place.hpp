@@ -1,0 +1,55 @@
+// A value in a JSON file, with its path, so that what is wrong with it can be told: "model.merges[5]".
+//
+// Threads: one. Ownership: borrows the value. Blocking: never. Errors: Error naming file and path.
+#pragma once
+
+#include <filesystem>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace triax::data {
+
+class JsonPlace {
+ public:
+  using Json = nlohmann::json;
+  JsonPlace(const std::filesystem::path& file, const Json& value, std::string path = {})
+      : file_(file.string()), value_(&value), path_(std::move(path)) {}
+
+  const Json& value() const { return *value_; }
+  const std::string& path() const { return path_; }
+  bool has(const char* key) const { return value_->is_object() && value_->contains(key); }
+  /// Refuses an object without the key.
+  JsonPlace at(const std::string& key) const;
+  JsonPlace at(std::size_t index) const;
+
+  const JsonPlace& object() const;
+  const JsonPlace& list() const;
+  const std::string& string() const;
+  bool boolean() const;
+  bool boolean_or(const char* key, bool otherwise) const;
+  std::int32_t id() const;
+  /// Refuses every other key.
+  void keys(std::initializer_list<std::string_view> known) const;
+  /// Refuses a value that is neither null nor one of these texts of JSON, if the key is there.
+  void only(const char* key, std::initializer_list<std::string_view> taken, const char* hint) const;
+
+  /// "FILE: PATH MESSAGE".
+  [[noreturn]] void refuse(const std::string& message, const std::string& hint = {}) const;
+  /// What stands there, cut short.
+  std::string shown() const;
+
+ private:
+  std::string file_;
+  const Json* value_;
+  std::string path_;
+};
+
+/// Throws Error if it cannot be read or is no JSON.
+nlohmann::json parse_json(const std::filesystem::path& file, const std::string& bytes, const std::string& hint);
+
+/// The whole of a file. Throws Error naming it.
+std::string read_whole(const std::filesystem::path& file, const std::string& hint);
+
+} // namespace triax::data

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""Writes what tests/data hold our tokenizers against, made with Hugging Face's `tokenizers`.
+
+    python3 -m venv V && V/bin/pip install tokenizers==0.23.3
+    V/bin/python scripts/make-tokenizer-reference.py             tests/data/reference/{trained,cases,classes}.json
+    V/bin/python scripts/make-tokenizer-reference.py --unicode   core/src/data/tokenizer/unicode_additions.hpp
+    V/bin/python scripts/make-tokenizer-reference.py --check TRIAX   reads a tokenizer.json that TRIAX trained
+
+The tests need the files only. --unicode takes what Unicode 14 has from Python 3.11's own tables.
+"""
+import itertools
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unicodedata
+
+import tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "tests/data/reference"
+CHARACTERS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+CATEGORIES = "L Lu Ll Lt Lm Lo M N Nd Nl No P S Z".split()
+EOT = "<|endoftext|>"
+
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+          r"|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+WORD = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+O200K = (r"[^\r\n\p{L}\p{N}]?" + WORD + r"*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?" +
+         WORD + r"+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*"
+         r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+CL100K = (r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)"
+          r"|\s+")
+
+
+def split(pattern, behavior="Isolated", invert=False):
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": invert}
+
+
+def byte_level(prefix, regex):
+    return {"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": True, "use_regex": regex}
+
+
+def sequence(*splits, prefix=False):
+    return {"type": "Sequence", "pretokenizers": [*splits, byte_level(prefix, False)]}
+
+
+def added(content, number, special=True, normalized=False):
+    return {"id": number, "content": content, "single_word": False, "lstrip": False, "rstrip": False,
+            "normalized": normalized, "special": special}
+
+
+MORE_TOKENS = [added(EOT, 0), added("<|a|>", 1000), added("<|a|>b", 1001), added("two words", 1002, False),
+               added("\u00e9\U0001F600", 1003, False, True), added(" the", 1004, False, True), added("<|", 1005)]
+
+# What is changed in the trained tokenizer.json: top-level keys, and keys of its model.
+VARIANTS = {
+    "gpt2": {},
+    "prefix": {"pre_tokenizer": byte_level(True, True)},
+    "one word": {"pre_tokenizer": byte_level(False, False)},
+    "llama3": {"pre_tokenizer": sequence(split(LLAMA3)), "model": {"ignore_merges": True}},
+    "qwen2": {"pre_tokenizer": sequence(split(QWEN2))},
+    "o200k": {"pre_tokenizer": sequence(split(O200K))},
+    "cl100k": {"pre_tokenizer": sequence(split(CL100K, "Removed", True))},
+    "several splits": {"pre_tokenizer": sequence(split(r"\p{N}{1,3}"), split("[\u4E00-\u9FA5\u3040-\u309F]+"),
+                                                 split(LLAMA3), prefix=True)},
+    "letters alone": {"pre_tokenizer": sequence(split(r"\p{L}+", "Removed", True))},
+    "added tokens": {"added_tokens": MORE_TOKENS},
+    "added tokens, prefix": {"added_tokens": MORE_TOKENS, "pre_tokenizer": byte_level(True, True)},
+    "added tokens, llama3": {"added_tokens": MORE_TOKENS, "pre_tokenizer": sequence(split(LLAMA3))},
+}
+
+
+def texts():
+    out = [
+        "", " ", "  ", "a", " a", "a ", "\n", "\n\n", "\r\n", "\t", "\0", "a\0b", "Hello world", "Hello, world! It's 9.5 %.",
+        "I'm you're he'll we've they'd it's don't O'Neill'S I'M YOU'RE HE'LL WE'VE THEY'D DON'T 'tis ''' '\u017f 'LL'll",
+        "a  b   c    d", "a\n\n\nb", "a \n \n b", "x\r\ny\r\n\r\nz\r", "\t\tif (a) {\n\t\t\treturn;\n\t\t}\n", " \n  x",
+        "a\u0085b\u00a0c\u3000d\u2028e\u2029f\u202fg\u205fh\u1680i\u2003j\u180ek\u200bl\ufeffm", "\u00a0\u00a0x \u3000\u3000y",
+        "a\vb\fc\x1cd\x1de\x1ef\x1fg\x7fh", "naïve café e\u0301 A\u030a n\u0303", "\u0301\u0302 \u0303", "한국어 텍스트 \u1112\u1161\u11ab",
+        "日本語のテキスト、カタカナ。漢字", "中文文本,没有空格。", "Привет, мир! Ёлка", "Ελληνικά κείμενο", "שלום עולם", "مرحبا بالعالم ١٢٣",
+        "हिन्दी में पाठ १२३", "ไทย ภาษา ๑๒๓", "தமிழ் உரை", "አማርኛ ጽሑፍ", "ქართული", "Հայերեն", "ᏣᎳᎩ ꮳꮃꭹ", "ⅧⅨ ½ ¾ ² ³ ① ⑳ 〇 ㊿",
+        "123 1234567 1,234.56 ١٢٣٤ ۱۲۳ 𝟘𝟙𝟚 ৩৪", "👍 👍🏽 👨‍👩‍👧‍👦 🇩🇪🇫🇷 ❤️ ☺ 1️⃣ 🏴󠁧󠁢󠁳󠁣󠁴󠁿", "a👍b 👍c👍 d", "ﬁ ﬂ ﬃ ß ẞ ſ İ ı Ǆ ǅ ǆ", "\u1c89\u1c8a \U00010d4a\U00010d40 \U0001e4f0 \ua7dc",
+        "\U000323af \U00031350 \u0378 \ue000 \ufffd \uffff \U0010ffff", "$100 €5 £3 ¥7 #tag @user a_b c-d e/f g\\h", "!!! ??? ... --- ___ ***",
+        "http://example.org/a?b=c&d=%20#e", "def f(x):\n    return x ** 2  # comment\n", "word" * 20, "ab" * 100, "aaaaaaaaaaaa" * 20,
+        " " * 100 + "x", "x" + " " * 100, "\n" * 50 + " y", "1" * 100, "." * 100, "é" * 90, "the the the theatre other breathe",
+        EOT, "a" + EOT + "b", EOT + EOT, " " + EOT + " ", "<|endoftext|", "<|endoftext", "x <|a|> y", "<|a|>b<|a|><|a|>bb", "<|a|", "two words",
+        "two  words", "two words two wordstwo words", "\u00e9\U0001F600 \u00e9 \U0001F600", "in the end of the", "\tx" + EOT + "\ty", EOT + "\n" + EOT + " z",
+        "A" + EOT + " the b", "<|<|a|>", "supercalifragilisticexpialidocious antidisestablishmentarianism " * 4,
+    ]
+    random_state = random.Random(5)
+    pools = ["abcdefgh     \n", "ab'strevmld 'S", " \t\r\n\u00a0\u3000x", "aé中👍1\u0301 .!\n", "ABab12.,/ \r\n", "<|a>b endofxt"]
+    for pool, length in itertools.product(pools, (8, 40, 120)):
+        for _ in range(2 if length < 100 else 1):
+            out.append("".join(random_state.choice(pool) for _ in range(length)))
+    for _ in range(3):
+        out.append("".join(random_state.choice(CHARACTERS) for _ in range(30)))
+    return out
+
+
+def train(corpus, vocabulary, least):
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel(add_prefix_space=False)
+    made.train_from_iterator([corpus], trainers.BpeTrainer(
+        vocab_size=vocabulary, min_frequency=least, special_tokens=[EOT], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    return made
+
+
+def patched(base, patch):
+    out = base | patch
+    out["model"] = base["model"] | patch.get("model", {})
+    return out
+
+
+def write(name, content):
+    text = json.dumps(content, separators=(",", ":"))
+    (FOLDER / name).write_text(text.replace('],"', '],\n"').replace('},{"t', '},\n{"t') + "\n")
+    print(f"{FOLDER / name}: {(FOLDER / name).stat().st_size} bytes")
+
+
+def members(pattern):
+    found = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
+    out = set()
+    for first in range(0, len(CHARACTERS), 4096):
+        for piece, _ in found.pre_tokenize_str("".join(CHARACTERS[first:first + 4096])):
+            out.update(map(ord, piece))
+    return sorted(out)
+
+
+def fnv(numbers):
+    hash_ = 0xCBF29CE484222325
+    for number in numbers:
+        for shift in (0, 8, 16):
+            hash_ = ((hash_ ^ (number >> shift & 0xFF)) * 0x100000001B3) & (2**64 - 1)
+    return f"{hash_:016x}"
+
+
+def make_reference():
+    corpus = (FOLDER / "corpus.txt").read_text()
+    trained = json.loads(train(corpus, 1000, 2).to_str())
+    write("trained.json", trained)
+    cases, first = [], None
+    for name, patch in VARIANTS.items():
+        tokenizer = Tokenizer.from_str(json.dumps(patched(trained, patch)))
+        of = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts()]
+        first = first or of
+        # null: the same as the first tokenizer's
+        ids = [None if cases and mine == its else mine for mine, its in zip(of, first)]
+        cases.append({"tokenizer": name, "patch": patch, "ids": ids})
+    write("cases.json", {"texts": texts(), "cases": cases})
+    patterns = {c: rf"\p{{{c}}}" for c in CATEGORIES} | {"white space": r"\s"}
+    classes = {}
+    for name, pattern in patterns.items():
+        found = members(pattern)
+        classes[name] = {"pattern": pattern, "count": len(found), "fnv": fnv(found)}
+    found = sorted({t for c in CHARACTERS for t in [f"'{c}"]
+                    if pre_tokenizers.Split(Regex("(?i:'s)"), "removed", True).pre_tokenize_str(t)})
+    classes["apostrophe s"] = found
+    write("classes.json", classes)
+
+
+def ranges(numbers):
+    out = []
+    for number in numbers:
+        if out and out[-1][1] == number - 1:
+            out[-1][1] = number
+        else:
+            out.append([number, number])
+    return out
+
+
+def rows(items):
+    out, line = [], "   "
+    for item in items:
+        if len(line) + len(item) + 2 > 118:
+            out.append(line)
+            line = "   "
+        line += f" {item},"
+    return "\n".join([*out, line])
+
+
+def make_unicode():
+    assert unicodedata.unidata_version == "14.0.0", unicodedata.unidata_version
+    file = ROOT / "core/src/data/tokenizer/unicode_additions.hpp"
+    head = file.read_text().split("// clang-format off\n")[0]
+    body, names = "", []
+    for category in CATEGORIES:
+        now = set(members(rf"\p{{{category}}}"))
+        then = {ord(c) for c in CHARACTERS if unicodedata.category(c).startswith(category)}
+        assert not then - now, f"{category}: characters were taken away"
+        new = ranges(sorted(now - then))
+        names.append(f'{{"{category}", {"kAdded" + category if new else "{}"}}}')
+        if new:
+            items = [f"{{0x{a:X}, 0x{b:X}}}" for a, b in new]
+            body += f"inline constexpr CharacterRange kAdded{category}[] = {{\n{rows(items)}\n}};\n"
+    body += ("// clang-format on\n\n/// The categories that a pattern may name.\n"
+             f"inline constexpr CategoryAddition kCategories[] = {{\n{rows(names)[:-1]}\n}};\n\n"
+             "} // namespace triax::data\n")
+    file.write_text(head + "// clang-format off\n" + body)
+
+
+def check(triax):
+    """What `triax data train-tokenizer` writes is what `tokenizers` trains, and encodes alike there."""
+    corpus = (FOLDER / "corpus.txt").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        for vocabulary, least in ((300, 2), (1000, 2), (1500, 1), (5000, 1)):
+            file = pathlib.Path(folder) / "made.json"
+            subprocess.run([triax, "data", "train-tokenizer", "--input", FOLDER / "corpus.txt", "--vocab", str(vocabulary),
+                            "--min-count", str(least), "--output", file, "--force"], check=True, stdout=subprocess.DEVNULL)
+            ours, theirs = Tokenizer.from_file(str(file)), train(corpus, vocabulary, least)
+            mine, other = json.loads(ours.to_str()), json.loads(theirs.to_str())
+            for key in ("vocab", "merges"):
+                assert mine["model"][key] == other["model"][key], f"{key} of {vocabulary} tokens differ"
+            assert ours.get_vocab() == theirs.get_vocab()
+            for text in texts():
+                assert ours.encode(text).ids == theirs.encode(text).ids, repr(text)
+                assert ours.decode(ours.encode(text).ids, skip_special_tokens=False) == text, repr(text)
+            print(f"{vocabulary} tokens, min-count {least}: the same as `tokenizers` {tokenizers.__version__}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--unicode"]:
+        make_unicode()
+    elif len(sys.argv) == 3 and sys.argv[1] == "--check":
+        check(sys.argv[2])
+    elif len(sys.argv) == 1:
+        make_reference()
+    else:
+        sys.exit(__doc__)

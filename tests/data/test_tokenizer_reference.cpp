@@ -1,0 +1,148 @@
+// Our tokenizers against Hugging Face's, on texts that are hard to cut.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "data/tokenizer/pattern.hpp"
+#include "data/tokenizer/utf8.hpp"
+#include "data/tokenizer_files.hpp"
+
+namespace triax::data {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<std::int32_t>;
+
+const std::vector<std::string>& texts() {
+  static const auto all = reference("cases.json")["texts"].get<std::vector<std::string>>();
+  return all;
+}
+
+/// Each case by its number, so that each is a test.
+class TokenizerReference : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  const json all_ = reference("cases.json")["cases"];
+  const json& one() const { return all_[GetParam()]; }
+  Ids expected(std::size_t text) const {
+    const json& own = one()["ids"][text];
+    return (own.is_null() ? all_[0]["ids"][text] : own).get<Ids>();
+  }
+};
+
+TEST_P(TokenizerReference, GivesTheSameIds) {
+  const auto tokenizer = patched_tokenizer(one()["patch"]);
+  ASSERT_EQ(one()["ids"].size(), texts().size());
+  for (std::size_t i = 0; i < texts().size(); ++i) {
+    EXPECT_EQ(tokenizer->encode(texts()[i]), expected(i)) << one()["tokenizer"] << ": " << json(texts()[i]).dump();
+  }
+}
+
+/// Fed in parts that are cut where it says that they may be.
+TEST_P(TokenizerReference, GivesTheSameIdsInParts) {
+  const auto tokenizer = patched_tokenizer(one()["patch"]);
+  const auto encoder = tokenizer->encoder();
+  for (std::size_t i = 0; i < texts().size(); ++i) {
+    for (const std::size_t step : {1, 3, 17}) {
+      Ids ids, discarded;
+      std::string_view rest = texts()[i];
+      bool begins = true;
+      for (std::size_t shown = step; !rest.empty(); shown += step) {
+        if (shown >= rest.size()) {
+          encoder->encode({rest, begins, true}, ids);
+          break;
+        }
+        const TextPart part{rest.substr(0, whole_characters(rest.substr(0, shown))), begins, false};
+        const PartCut cut = encoder->cut(part);
+        if (cut.done.bytes == 0) continue;
+        if (cut.closed) {
+          encoder->encode({part.text.substr(0, cut.done.bytes), begins, true}, ids);
+        } else {
+          ASSERT_EQ(encoder->encode(part, ids).bytes, cut.done.bytes);
+        }
+        rest.remove_prefix(cut.done.bytes);
+        begins = cut.done.begins;
+        shown = 0;
+      }
+      EXPECT_EQ(ids, expected(i)) << one()["tokenizer"] << " by " << step << ": " << json(texts()[i]).dump();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TokenizerReference,
+                         ::testing::Range(std::size_t{0}, reference("cases.json")["cases"].size()),
+                         [](const auto& test) {
+                           std::string name;
+                           const auto all = reference("cases.json")["cases"];
+                           for (const char c : all[test.param]["tokenizer"].template get<std::string>())
+                             if (std::isalnum(static_cast<unsigned char>(c))) name += c;
+                           return name;
+                         });
+
+TEST(TokenizerReference, Gpt2sOwnFilesGiveTheSameIds) {
+  const test::TempFolder folder;
+  const json trained = reference("trained.json");
+  test::write_file(folder / "vocab.json", trained["model"]["vocab"].dump());
+  std::string merges = "#version: 0.2\n";
+  for (const json& merge : trained["model"]["merges"]) {
+    merges += merge[0].get<std::string>() + " " + merge[1].get<std::string>() + "\n";
+  }
+  test::write_file(folder / "merges.txt", merges);
+  const auto tokenizer = read_gpt2_files(folder / "vocab.json", folder / "merges.txt");
+  for (std::size_t i = 0; i < texts().size(); ++i) {
+    EXPECT_EQ(tokenizer->encode(texts()[i]), reference("cases.json")["cases"][0]["ids"][i].get<Ids>()) << texts()[i];
+  }
+  EXPECT_EQ(tokenizer->digest(), trained_tokenizer()->digest()) << "the same tokenizer in other files";
+  test::write_file(folder / "copy.json", tokenizer->json());
+  EXPECT_EQ(read_tokenizer_json(folder / "copy.json")->digest(), tokenizer->digest());
+}
+
+std::string fnv(const std::vector<char32_t>& numbers) {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const char32_t number : numbers) {
+    for (const int shift : {0, 8, 16}) hash = (hash ^ (number >> shift & 0xFF)) * 0x100000001B3;
+  }
+  std::array<char, 17> out{};
+  std::snprintf(out.data(), out.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return out.data();
+}
+
+/// Every character there is: the same are letters, digits, blanks.
+TEST(TokenizerReference, ClassesHaveTheSameMembers) {
+  const json classes = reference("classes.json");
+  for (const auto& [name, known] : classes.items()) {
+    if (!known.is_object()) continue;
+    const Pattern pattern(known["pattern"].get<std::string>());
+    Search search(pattern);
+    std::vector<char32_t> members;
+    for (char32_t c = 0; c < 0x110000; ++c) {
+      if (c >= 0xD800 && c < 0xE000) continue;
+      std::string text;
+      append_utf8(text, c);
+      if (search.next(text, 0, true)) members.push_back(c);
+    }
+    EXPECT_EQ(members.size(), known["count"]) << name;
+    EXPECT_EQ(fnv(members), known["fnv"]) << name;
+  }
+}
+
+TEST(TokenizerReference, LettersOfEitherCaseAreTheSame) {
+  const Pattern pattern("(?i:'s)");
+  Search search(pattern);
+  std::vector<std::string> found;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    std::string text = "'";
+    append_utf8(text, c);
+    if (search.next(text, 0, true)) found.push_back(text);
+  }
+  EXPECT_EQ(found, reference("classes.json")["apostrophe s"].get<std::vector<std::string>>());
+}
+
+TEST(TokenizerReference, EveryTextComesBack) {
+  for (const auto& tokenizer : {trained_tokenizer(), patched_tokenizer(reference("cases.json")["cases"][9]["patch"])}) {
+    for (const std::string& text : texts()) EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  }
+}
+
+} // namespace
+} // namespace triax::data

@@ -1,0 +1,36 @@
+// The tokenizers of tests/data/reference, which scripts/make-tokenizer-reference.py made with Hugging Face's library.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "data/tokenizer/tokenizer_json.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::data {
+
+inline nlohmann::json reference(const std::string& name) {
+  return nlohmann::json::parse(test::read_file(TRIAX_SOURCE_DIR "/tests/data/reference/" + name));
+}
+
+/// The trained tokenizer with other values of some keys, and of keys of its model.
+inline std::unique_ptr<Tokenizer> patched_tokenizer(const nlohmann::json& patch) {
+  const test::TempFolder folder;
+  nlohmann::json content = reference("trained.json");
+  for (const auto& [key, value] : patch.items()) {
+    if (key == "model") {
+      content[key].update(value);
+    } else {
+      content[key] = value;
+    }
+  }
+  test::write_file(folder / "tokenizer.json", content.dump());
+  return read_tokenizer_json(folder / "tokenizer.json");
+}
+
+inline std::unique_ptr<Tokenizer> trained_tokenizer() {
+  return patched_tokenizer(nlohmann::json::object());
+}
+
+} // namespace triax::data
