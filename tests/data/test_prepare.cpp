@@ -30,7 +30,7 @@ PrepareRequest request_of(const TempFolder& folder, const std::vector<std::strin
     write_file(request.inputs.back(), texts[i]);
   }
   request.output = folder / "out";
-  request.tokenizer = "byte";
+  request.tokenizer.name = "byte";
   return request;
 }
 
@@ -184,7 +184,7 @@ TEST(PrepareRefuses, AllAtOnce) {
   request.inputs.push_back(folder / "missing");
   request.inputs.push_back(folder.path());
   request.inputs.push_back(folder.path() / "." / "in1");
-  request.tokenizer = "bpe";
+  request.tokenizer.name = "bpe";
   request.separator = "";
   request.validation_fraction = 1;
   const std::string at = folder.path().string();
@@ -194,7 +194,7 @@ TEST(PrepareRefuses, AllAtOnce) {
                   "--validation-fraction 1: lies outside 0 to 1", at + "/in0: is empty",
                   at + "/missing: there is no such input", at + ": is a folder; an input is a text file",
                   at + "/./in1: is given twice, also as " + at + "/in1"));
-  EXPECT_EQ(refusals(request).front().hint(), "known: byte");
+  EXPECT_EQ(refusals(request).front().hint(), "known: byte, gpt2, or the path of a tokenizer.json");
   request.inputs.clear();
   EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
 }

@@ -17,8 +17,9 @@ namespace triax::data {
 
 /// What PREFIX.json says of the tokens of PREFIX.bin.
 struct TokenizerInfo {
-  std::string kind; // "byte"
+  std::string kind; // "byte", "bpe"
   std::int64_t vocab = 0;
+  std::string digest; // the same for two tokenizers that give the same ids
 };
 
 /// Throws Error naming the file and the way to make it ("triax data prepare ...").

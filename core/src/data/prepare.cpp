@@ -4,10 +4,8 @@
 #include <memory>
 #include <system_error>
 
-#include "data/document_splitter.hpp"
-#include "data/input_file.hpp"
+#include "data/document_jobs.hpp"
 #include "data/token_writer.hpp"
-#include "data/tokenizer.hpp"
 
 namespace triax::data {
 
@@ -15,30 +13,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = 1 << 16; // bytes read, and tokens made, at a time
+constexpr std::int64_t kMostForU16 = 65500; // as Megatron: larger vocabularies take 32 bits
 
-/// Turns documents into tokens, each document into one of the datasets.
-class Encoder final : public DocumentSink {
+TokenFormat format_of(const Tokenizer& tokenizer, std::optional<std::int32_t> end) {
+  return {tokenizer.vocab() < kMostForU16 ? TokenType::u16 : TokenType::i32, dataset_info(tokenizer, end),
+          tokenizer.json()};
+}
+
+/// Puts each encoded document into one of the datasets.
+class DocumentWriter {
  public:
-  explicit Encoder(const PrepareRequest& request)
-      : fraction_(request.validation_fraction), train_(request.output), tokens_(kPiece) {
-    if (fraction_ > 0) validation_.emplace(beside(request.output, "-validation"));
+  DocumentWriter(const PrepareRequest& request, const TokenFormat& format)
+      : fraction_(request.validation_fraction), train_(request.output, format) {
+    if (fraction_ > 0) validation_.emplace(beside(request.output, "-validation"), format);
   }
 
-  void text(std::string_view piece) override {
-    while (!piece.empty()) {
-      const std::size_t taken = std::min(piece.size(), kPiece);
-      for (std::size_t i = 0; i < taken; ++i) tokens_[i] = static_cast<unsigned char>(piece[i]);
-      writer().add({tokens_.data(), taken});
-      piece.remove_prefix(taken);
+  void take(const DocumentJob& job) {
+    const std::span<const std::int32_t> ids = job.ids;
+    std::size_t begin = 0;
+    for (const std::uint32_t end : job.document_ends) {
+      writer().add(ids.subspan(begin, end - begin));
+      writer().end_document();
+      ++documents_;
+      begin = end;
     }
-  }
-
-  void end_document() override {
-    const std::uint16_t end = ByteTokenizer::kEndOfDocument;
-    writer().add({&end, 1});
-    writer().end_document();
-    ++documents_;
+    writer().add(ids.subspan(begin)); // of a document that goes on
   }
 
   /// Throws Error if a dataset would be empty.
@@ -66,37 +65,22 @@ class Encoder final : public DocumentSink {
   std::int64_t documents_ = 0;
   TokenWriter train_;
   std::optional<TokenWriter> validation_;
-  std::vector<std::uint16_t> tokens_;
 };
 
-std::uint64_t size_of_inputs(const PrepareRequest& request) {
-  std::uint64_t total = 0;
-  for (const fs::path& input : request.inputs) {
-    std::error_code failure; // said when it is opened
-    const std::uint64_t bytes = fs::file_size(input, failure);
-    if (!failure) total += bytes;
-  }
-  return total;
-}
-
-/// Returns their size.
-std::uint64_t read_inputs(const PrepareRequest& request, DocumentSink& sink, const ReadProgress& progress) {
-  DocumentSplitter splitter(request.separator.value_or(""), sink);
-  const std::uint64_t total = size_of_inputs(request);
-  std::uint64_t done = 0;
-  std::vector<char> piece(kPiece);
-  for (const fs::path& file : request.inputs) {
-    const InputFile input(file);
-    std::uint64_t offset = 0;
-    while (const std::size_t got = input.read_some(offset, std::as_writable_bytes(std::span(piece)))) {
-      splitter.feed({piece.data(), got});
-      offset += got;
-      done += got;
-      if (progress) progress(done, total);
-    }
-    splitter.end_input();
-  }
-  return done;
+/// Returns the size of the inputs.
+std::uint64_t encode_inputs(const PrepareRequest& request, const Tokenizer& tokenizer, std::optional<std::int32_t> end,
+                            DocumentWriter& writer, const ReadProgress& progress) {
+  std::vector<std::unique_ptr<Encoder>> encoders;
+  for (int thread = 0; thread < request.threads; ++thread) encoders.push_back(tokenizer.encoder());
+  OrderedWork<DocumentJob> work(
+      request.threads, DocumentJob::with_room(),
+      [&](DocumentJob& job, int thread) { job.encode(*encoders[static_cast<std::size_t>(thread)], end.value_or(-1)); },
+      [&](DocumentJob& job) { writer.take(job); });
+  JobFiller filler(work, tokenizer.encoder(), tokenizer.takes_any_bytes());
+  const std::uint64_t bytes =
+      read_documents(request.inputs, request.separator.value_or(""), tokenizer.takes_any_bytes(), filler, progress);
+  filler.finish();
+  return bytes;
 }
 
 void make_room(const PrepareRequest& request) {
@@ -111,27 +95,45 @@ void make_room(const PrepareRequest& request) {
   }
 }
 
-PreparedPart part(const fs::path& prefix, const TokenWriter& writer) {
-  return {prefix, writer.documents(), writer.tokens(), writer.bytes()};
+PreparedPart part(const fs::path& prefix, const TokenWriter& writer, const TokenFormat& format) {
+  PreparedPart out{prefix, writer.documents(), writer.tokens(), writer.bytes(), {}};
+  for (const char* ending : {".bin", ".idx", ".json"}) out.files.push_back(beside(prefix, ending));
+  if (!format.tokenizer.empty()) out.files.push_back(tokenizer_file(prefix));
+  return out;
 }
 
 } // namespace
 
+std::optional<std::int32_t> end_of_document(const PrepareRequest& request, const Tokenizer& tokenizer) {
+  if (tokenizer.kind() == ByteTokenizer::kName) return ByteTokenizer::kEndOfDocument;
+  if (!request.append_eod) return std::nullopt;
+  const std::optional<std::int32_t> id = tokenizer.id_of(request.eod_token);
+  if (id) return id;
+  std::string known;
+  for (const std::string& token : tokenizer.added_tokens()) known.append(known.empty() ? "" : ", ").append(token);
+  throw Error(text("the tokenizer has no added token \"{}\"", request.eod_token), "--append-eod",
+              known.empty() ? "it has none; leave --append-eod out" : "name one with --eod-token: " + known);
+}
+
 Prepared prepare(const PrepareRequest& request, const ReadProgress& progress) {
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(request.tokenizer);
+  const std::optional<std::int32_t> end = end_of_document(request, *tokenizer);
+  const TokenFormat format = format_of(*tokenizer, end);
   make_room(request);
-  Encoder encoder(request);
-  const std::uint64_t bytes = read_inputs(request, encoder, progress);
-  encoder.check();
-  encoder.train().finish();
-  if (encoder.validation()) encoder.validation()->finish();
+  DocumentWriter writer(request, format);
+  const std::uint64_t bytes = encode_inputs(request, *tokenizer, end, writer, progress);
+  writer.check();
+  writer.train().finish();
+  if (writer.validation()) writer.validation()->finish();
   if (progress) progress(bytes, bytes);
   Prepared out;
-  if (encoder.validation()) {
-    encoder.validation()->commit();
-    out.validation = part(beside(request.output, "-validation"), *encoder.validation());
+  out.vocab = tokenizer->vocab();
+  if (writer.validation()) {
+    writer.validation()->commit();
+    out.validation = part(beside(request.output, "-validation"), *writer.validation(), format);
   }
-  encoder.train().commit();
-  out.train = part(request.output, encoder.train());
+  writer.train().commit();
+  out.train = part(request.output, writer.train(), format);
   return out;
 }
 

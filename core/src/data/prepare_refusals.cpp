@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <system_error>
 
@@ -12,12 +10,6 @@ namespace triax::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
-  return out;
-}
 
 bool same_file(const fs::path& a, const fs::path& b) {
   std::error_code failure;
@@ -32,42 +24,6 @@ std::vector<fs::path> outputs(const PrepareRequest& request) {
   add(request.output);
   if (request.validation_fraction > 0) add(beside(request.output, "-validation"));
   return out;
-}
-
-const char* kind_text(fs::file_type type) {
-  switch (type) {
-    case fs::file_type::fifo:
-      return "a pipe";
-    case fs::file_type::socket:
-      return "a socket";
-    default:
-      return "a device";
-  }
-}
-
-void check_input(const PrepareRequest& request, std::size_t index, std::vector<Support>& out) {
-  const fs::path& input = request.inputs[index];
-  std::error_code failure;
-  const fs::file_status status = fs::status(input, failure);
-  if (!fs::exists(status)) {
-    out.push_back(Support::no("{}: there is no such input", input));
-  } else if (fs::is_directory(status)) {
-    out.push_back(
-        Support::no("{}: is a folder; an input is a text file", input).hint("name its files: --input {}", input / "*"));
-  } else if (!fs::is_regular_file(status)) {
-    out.push_back(Support::no("{}: is {}; an input is a text file", input, kind_text(status.type()))
-                      .hint("write what it gives into a file first"));
-  } else if (::access(input.c_str(), R_OK) != 0) {
-    out.push_back(Support::no("{}: cannot be read: {}", input, std::generic_category().message(errno)));
-  } else if (fs::file_size(input, failure) == 0 && !failure) {
-    out.push_back(Support::no("{}: is empty", input));
-  }
-  for (std::size_t other = 0; other < index; ++other) {
-    if (!fs::exists(status) || !same_file(request.inputs[other], input)) continue;
-    out.push_back(Support::no("{}: is given twice{}", input,
-                              request.inputs[other] == input ? "" : ", also as " + request.inputs[other].string()));
-    break;
-  }
 }
 
 void check_outputs(const PrepareRequest& request, std::vector<Support>& out) {
@@ -101,24 +57,26 @@ void check_outputs(const PrepareRequest& request, std::vector<Support>& out) {
   }
 }
 
+void check_tokenizer(const PrepareRequest& request, std::vector<Support>& out) {
+  try {
+    end_of_document(request, *open_tokenizer(request.tokenizer));
+  } catch (const Error& error) {
+    out.push_back(Support::no("{}: {}", error.where(), error.message()).hint("{}", error.hint()));
+  }
+}
+
 } // namespace
 
 std::vector<Support> refusals(const PrepareRequest& request) {
   std::vector<Support> out;
-  const std::vector<std::string> known = known_tokenizers();
-  if (std::find(known.begin(), known.end(), request.tokenizer) == known.end()) {
-    out.push_back(Support::no("--tokenizer {}: is unknown", request.tokenizer).hint("known: {}", joined(known)));
-  }
-  if (request.separator &&
-      (request.separator->empty() || request.separator->find_first_of("\r\n") != std::string::npos)) {
-    out.push_back(Support::no("--separator: is a whole line, so it has text and no line break"));
-  }
+  check_tokenizer(request, out);
+  if (request.separator) check_separator(*request.separator, out);
   if (!(request.validation_fraction >= 0 && request.validation_fraction < 1)) {
     out.push_back(Support::no("--validation-fraction {}: lies outside 0 to 1", request.validation_fraction)
                       .hint("0.05 puts every twentieth document aside"));
   }
-  if (request.inputs.empty()) out.push_back(Support::no("--input: names no file"));
-  for (std::size_t i = 0; i < request.inputs.size(); ++i) check_input(request, i, out);
+  check_threads(request.threads, out);
+  check_inputs(request.inputs, out);
   check_outputs(request, out);
   return out;
 }

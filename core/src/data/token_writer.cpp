@@ -1,6 +1,7 @@
 #include "data/token_writer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -19,32 +20,35 @@ constexpr std::int64_t kBlock = 1 << 14; // numbers copied at a time
 
 } // namespace
 
-std::array<std::filesystem::path, 3> dataset_files(const std::filesystem::path& prefix) {
-  return {beside(prefix, ".bin"), beside(prefix, ".json"), beside(prefix, ".idx")};
+std::vector<std::filesystem::path> dataset_files(const std::filesystem::path& prefix) {
+  return {beside(prefix, ".bin"), beside(prefix, ".json"), tokenizer_file(prefix), beside(prefix, ".idx")};
 }
 
 std::filesystem::path partial(const std::filesystem::path& file) {
   return beside(file, ".partial");
 }
 
-TokenWriter::TokenWriter(const std::filesystem::path& prefix) : prefix_(prefix) {
-  const auto open = [](const std::filesystem::path& file, OutputFile::Lasting lasting) {
-    return std::make_unique<OutputFile>(partial(file), lasting);
+TokenWriter::TokenWriter(const std::filesystem::path& prefix, TokenFormat format)
+    : prefix_(prefix), format_(std::move(format)) {
+  std::vector<std::filesystem::path> made;
+  const auto open = [&made](const std::filesystem::path& file) {
+    auto out = std::make_unique<OutputFile>(partial(file), OutputFile::Lasting::named);
+    made.push_back(partial(file));
+    return out;
   };
-  const auto [bin, json, index] = dataset_files(prefix);
-  bin_ = open(bin, OutputFile::Lasting::named);
   try {
-    index_ = open(index, OutputFile::Lasting::named);
-    json_ = open(json, OutputFile::Lasting::named);
-    document_ends_ = open(beside(prefix, ".documents"), OutputFile::Lasting::anonymous);
+    bin_ = open(beside(prefix, ".bin"));
+    index_ = open(beside(prefix, ".idx"));
+    json_ = open(beside(prefix, ".json"));
+    if (!format_.tokenizer.empty()) tokenizer_ = open(tokenizer_file(prefix));
+    document_ends_ =
+        std::make_unique<OutputFile>(partial(beside(prefix, ".documents")), OutputFile::Lasting::anonymous);
     const std::array<char, kIndexHeaderBytes> room{}; // the counts are known at the end
     index_->write(room.data(), room.size());
     end_document();
   } catch (...) { // the destructor of a half-made object does not run
     std::error_code ignored;
-    if (json_) std::filesystem::remove(partial(json), ignored);
-    if (index_) std::filesystem::remove(partial(index), ignored);
-    std::filesystem::remove(partial(bin), ignored);
+    for (const std::filesystem::path& file : made) std::filesystem::remove(file, ignored);
     throw;
   }
 }
@@ -55,15 +59,26 @@ TokenWriter::~TokenWriter() {
   for (const auto& file : dataset_files(prefix_)) std::filesystem::remove(partial(file), ignored);
 }
 
-void TokenWriter::add(std::span<const std::uint16_t> tokens) {
+void TokenWriter::add(std::span<const std::int32_t> tokens) {
   while (!tokens.empty()) {
     const auto taken = static_cast<std::size_t>(
         std::min(static_cast<std::int64_t>(tokens.size()), kLongestSequence - sequence_tokens_));
-    bin_->write(tokens.data(), taken * sizeof(std::uint16_t));
+    write_tokens(tokens.first(taken));
     sequence_tokens_ += static_cast<std::int64_t>(taken);
     tokens_ += static_cast<std::int64_t>(taken);
     tokens = tokens.subspan(taken);
     if (sequence_tokens_ == kLongestSequence) end_sequence();
+  }
+}
+
+void TokenWriter::write_tokens(std::span<const std::int32_t> tokens) {
+  if (format_.type == TokenType::i32) return bin_->write(tokens.data(), tokens.size_bytes());
+  std::array<std::uint16_t, 4096> narrow;
+  while (!tokens.empty()) {
+    const std::size_t taken = std::min(tokens.size(), narrow.size());
+    for (std::size_t i = 0; i < taken; ++i) narrow[i] = static_cast<std::uint16_t>(tokens[i]);
+    bin_->write(narrow.data(), taken * sizeof narrow.front());
+    tokens = tokens.subspan(taken);
   }
 }
 
@@ -88,12 +103,15 @@ void TokenWriter::finish() {
     header.append(reinterpret_cast<const char*>(&value), sizeof value);
   };
   append(kIndexVersion);
-  append(TokenType::u16);
+  append(format_.type);
   append(static_cast<std::uint64_t>(sequences_));
   append(static_cast<std::uint64_t>(documents_ + 1));
   index_->write_at(0, header.data(), header.size());
-  const std::string info = tokenizer_json();
-  json_->write(info.data(), info.size());
+  json_->write(format_.info.data(), format_.info.size());
+  if (tokenizer_) {
+    tokenizer_->write(format_.tokenizer.data(), format_.tokenizer.size());
+    tokenizer_->close();
+  }
   bin_->close();
   index_->close();
   json_->close();
@@ -107,7 +125,7 @@ void TokenWriter::write_pointers() {
     index_->read_at(kIndexHeaderBytes + 4 * static_cast<std::uint64_t>(first), sizes.data(), 4 * sizes.size());
     for (const std::int32_t size : sizes) {
       index_->write(&pointer, sizeof pointer);
-      pointer += size * static_cast<std::int64_t>(sizeof(std::uint16_t));
+      pointer += size * static_cast<std::int64_t>(bytes_of(format_.type));
     }
   }
 }
@@ -127,6 +145,10 @@ void TokenWriter::commit() {
   // The old index goes first: at no time is there an index beside tokens that are not its own.
   std::filesystem::remove(files.back(), failure);
   for (const auto& file : files) {
+    if (!tokenizer_ && file == tokenizer_file(prefix_)) { // of a dataset that was there before
+      std::filesystem::remove(file, failure);
+      continue;
+    }
     std::filesystem::rename(partial(file), file, failure);
     if (failure)
       throw Error(text("cannot be named {}: {}", file.filename(), failure.message()), partial(file).string());

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "data/dataset.hpp"
+#include "data/tokenizer/tokenizer_json.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -31,8 +32,34 @@ json parse(const std::filesystem::path& file, const std::string& hint) {
 
 } // namespace
 
-std::vector<std::string> known_tokenizers() {
-  return {std::string(ByteTokenizer::kName)};
+std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerChoice& choice) {
+  const bool gpt2 = choice.name == "gpt2";
+  if (gpt2 != !choice.vocab.empty() || gpt2 != !choice.merges.empty()) {
+    throw Error("--vocab and --merges are the two files of --tokenizer gpt2", "--tokenizer " + choice.name,
+                "give --tokenizer gpt2 --vocab vocab.json --merges merges.txt, or --tokenizer tokenizer.json");
+  }
+  if (gpt2) return read_gpt2_files(choice.vocab, choice.merges);
+  if (choice.name == ByteTokenizer::kName) return make_byte_tokenizer();
+  std::error_code ignored;
+  if (choice.name.ends_with(".json") || std::filesystem::exists(choice.name, ignored))
+    return read_tokenizer_json(choice.name);
+  throw Error("is unknown", "--tokenizer " + choice.name, "known: byte, gpt2, or the path of a tokenizer.json");
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix) {
+  const TokenizerInfo info = read_tokenizer_info(prefix);
+  if (info.kind == ByteTokenizer::kName) return make_byte_tokenizer();
+  if (info.kind != "bpe") {
+    throw Error(text("names the tokenizer \"{}\", which is not known", info.kind), beside(prefix, ".json").string(),
+                "known: byte, bpe");
+  }
+  std::unique_ptr<Tokenizer> out = read_tokenizer_json(tokenizer_file(prefix));
+  if (out->digest() != info.digest) {
+    throw Error(text("is not the tokenizer that {} was made with: its digest is {}, not {}", beside(prefix, ".bin"),
+                     out->digest(), info.digest),
+                tokenizer_file(prefix).string(), "bring the file back that was written with the dataset");
+  }
+  return out;
 }
 
 std::filesystem::path beside(const std::filesystem::path& prefix, std::string_view ending) {
@@ -45,11 +72,16 @@ std::string how_to_prepare(const std::filesystem::path& prefix) {
   return text("make it with: triax data prepare --input FILE... --output {} --tokenizer byte", prefix);
 }
 
-std::string tokenizer_json() {
+std::filesystem::path tokenizer_file(const std::filesystem::path& prefix) {
+  return beside(prefix, "-tokenizer.json");
+}
+
+std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t> end) {
   nlohmann::ordered_json out;
-  out["tokenizer"] = ByteTokenizer::kName;
-  out["vocab"] = ByteTokenizer::kVocab;
-  out["end_of_document"] = ByteTokenizer::kEndOfDocument;
+  out["tokenizer"] = tokenizer.kind();
+  out["vocab"] = tokenizer.vocab();
+  if (end) out["end_of_document"] = *end;
+  if (!tokenizer.json().empty()) out["digest"] = tokenizer.digest();
   return out.dump() + "\n";
 }
 
@@ -77,6 +109,11 @@ TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
     fail("vocab", "a whole number from 1 to 2147483647");
   }
   out.vocab = info["vocab"].get<std::int64_t>();
+  out.digest = out.kind; // of one that its name says everything of
+  if (info.contains("digest")) {
+    if (!info["digest"].is_string()) fail("digest", "a text");
+    out.digest = info["digest"].get<std::string>();
+  }
   return out;
 }
 

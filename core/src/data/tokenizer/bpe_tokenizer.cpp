@@ -96,6 +96,14 @@ class Bpe final : public Tokenizer {
     const auto found = added_.find(std::string(added_token));
     return found == added_.end() ? std::nullopt : std::optional(found->second);
   }
+  std::vector<std::string> added_tokens() const override {
+    std::vector<std::pair<std::int32_t, std::string>> by_id;
+    for (const auto& [content, id] : added_) by_id.emplace_back(id, content);
+    std::ranges::sort(by_id);
+    std::vector<std::string> out;
+    for (auto& [id, content] : by_id) out.push_back(std::move(content));
+    return out;
+  }
   std::unique_ptr<Encoder> encoder() const override;
   std::string_view bytes_of(std::int32_t id) const override {
     if (id < 0 || id >= vocab() || !there_[static_cast<std::size_t>(id)]) {
@@ -135,7 +143,7 @@ class BpeEncoder final : public Encoder, private WordSink {
       out_->insert(out_->end(), known, known + count);
       return;
     }
-    if (text.size() > kLongestWord) throw Error(triax::text("a word of {} bytes", text.size()));
+    if (text.size() > kLongestWord) throw word_too_long();
     merged(text);
     out_->insert(out_->end(), ids_.begin(), ids_.end());
     cache_.put(text, ids_);

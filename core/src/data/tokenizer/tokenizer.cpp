@@ -4,7 +4,6 @@
 
 #include "data/tokenizer.hpp"
 #include "data/tokenizer/utf8.hpp"
-#include "triax/error.hpp"
 
 namespace triax::data {
 
@@ -27,6 +26,7 @@ class Bytes final : public Tokenizer {
   std::int64_t vocab() const override { return ByteTokenizer::kVocab; }
   bool takes_any_bytes() const override { return true; }
   std::optional<std::int32_t> id_of(std::string_view) const override { return std::nullopt; }
+  std::vector<std::string> added_tokens() const override { return {}; }
   std::unique_ptr<Encoder> encoder() const override { return std::make_unique<ByteEncoder>(); }
   std::string_view bytes_of(std::int32_t id) const override {
     static constexpr auto kBytes = [] {
@@ -48,6 +48,11 @@ class Bytes final : public Tokenizer {
 };
 
 } // namespace
+
+Error word_too_long() {
+  return Error(text("holds a word of more than {} bytes", kLongestWord), {},
+               "cut it up; or use --tokenizer byte, which knows no words");
+}
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   if (!takes_any_bytes()) {

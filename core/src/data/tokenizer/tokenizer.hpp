@@ -13,11 +13,15 @@
 #include <vector>
 
 #include "data/tokenizer/word_splitter.hpp"
+#include "triax/error.hpp"
 
 namespace triax::data {
 
 /// No word of a tokenizer that cuts text into words may be longer, in bytes: of each one, all is held at once.
 inline constexpr std::size_t kLongestWord = 1 << 20;
+
+/// What an encoder throws for one that is.
+Error word_too_long();
 
 class Encoder {
  public:
@@ -31,10 +35,11 @@ class Encoder {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  virtual std::string kind() const = 0;                                              // "byte", "bpe"
-  virtual std::int64_t vocab() const = 0;                                            // ids are below it
-  virtual bool takes_any_bytes() const = 0;                                          // else UTF-8 alone
-  virtual std::optional<std::int32_t> id_of(std::string_view added_token) const = 0; // of one that stands for no text
+  virtual std::string kind() const = 0;     // "byte", "bpe"
+  virtual std::int64_t vocab() const = 0;   // ids are below it
+  virtual bool takes_any_bytes() const = 0; // else UTF-8 alone
+  virtual std::optional<std::int32_t> id_of(std::string_view added_token) const = 0;
+  virtual std::vector<std::string> added_tokens() const = 0; // by id
   virtual std::unique_ptr<Encoder> encoder() const = 0;
   /// The bytes of one token. Throws Error for an id that is none.
   virtual std::string_view bytes_of(std::int32_t id) const = 0;

@@ -1,0 +1,107 @@
+#include "data/document_jobs.hpp"
+
+#include <algorithm>
+
+#include "data/tokenizer/utf8.hpp"
+#include "triax/error.hpp"
+
+namespace triax::data {
+
+namespace {
+
+constexpr std::size_t kJobBytes = 1 << 16;
+constexpr std::size_t kMostPieces = 1 << 12; // of a job: documents may be one byte long
+
+} // namespace
+
+DocumentJob DocumentJob::with_room() {
+  DocumentJob out;
+  out.text.reserve(2 * kJobBytes);
+  out.pieces.reserve(kMostPieces);
+  out.ids.reserve(kJobBytes + kMostPieces);
+  out.document_ends.reserve(kMostPieces);
+  return out;
+}
+
+TextPart DocumentJob::part(std::size_t piece) const {
+  const std::size_t begin = piece == 0 ? 0 : pieces[piece - 1].end;
+  return {std::string_view(text).substr(begin, pieces[piece].end - begin), pieces[piece].begins, pieces[piece].closed};
+}
+
+void DocumentJob::encode(Encoder& encoder, std::int32_t end) {
+  ids.clear();
+  document_ends.clear();
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    try {
+      encoder.encode(part(piece), ids);
+    } catch (const Error& error) { // of a long word, which has the job for itself
+      throw Error(triax::text("{}, before byte {}", error.message(), file_end), file.string(), error.hint());
+    }
+    if (!pieces[piece].ends_document) continue;
+    if (end >= 0) ids.push_back(end);
+    document_ends.push_back(static_cast<std::uint32_t>(ids.size()));
+  }
+}
+
+JobFiller::JobFiller(OrderedWork<DocumentJob>& work, std::unique_ptr<Encoder> cutter, bool any_bytes)
+    : work_(&work), cutter_(std::move(cutter)), any_bytes_(any_bytes), job_(&work.next()), limit_(kJobBytes) {}
+
+void JobFiller::set_place(const std::filesystem::path& file, std::uint64_t end) {
+  if (file != file_) file_ = file;
+  file_end_ = end;
+}
+
+void JobFiller::text(std::string_view piece) {
+  while (!piece.empty()) {
+    const std::size_t taken = std::min(piece.size(), limit_ - job_->text.size());
+    job_->text += piece.substr(0, taken);
+    piece.remove_prefix(taken);
+    while (job_->text.size() >= limit_) full();
+  }
+}
+
+void JobFiller::end_document() {
+  start_ = job_->text.size();
+  job_->pieces.push_back({static_cast<std::uint32_t>(start_), begins_, true, true});
+  begins_ = true;
+  limit_ = kJobBytes;
+  if (start_ >= kJobBytes || job_->pieces.size() == kMostPieces) hand_over(start_);
+}
+
+void JobFiller::full() {
+  if (start_ > 0) return hand_over(start_); // the documents before go; the open one begins the next job
+  const std::string_view text = job_->text;
+  const TextPart open{text.substr(0, any_bytes_ ? text.size() : whole_characters(text)), begins_, false};
+  const PartCut cut = cutter_->cut(open);
+  if (cut.done.bytes == 0) {
+    if (text.size() > kLongestWord) {
+      const Error error = word_too_long();
+      throw Error(triax::text("{}, before byte {}", error.message(), file_end_), file_.string(), error.hint());
+    }
+    limit_ = text.size() + std::min(text.size(), kLongestWord);
+    return;
+  }
+  const std::size_t end = cut.closed ? cut.done.bytes : open.text.size();
+  job_->pieces.push_back({static_cast<std::uint32_t>(end), begins_, cut.closed, false});
+  begins_ = cut.done.begins;
+  limit_ = kJobBytes;
+  hand_over(cut.done.bytes);
+}
+
+void JobFiller::hand_over(std::size_t keep) {
+  carry_.assign(job_->text, keep);
+  if (job_->file != file_) job_->file = file_;
+  job_->file_end = file_end_;
+  work_->hand_over();
+  job_ = &work_->next();
+  job_->text.assign(carry_);
+  job_->pieces.clear();
+  start_ = 0;
+}
+
+void JobFiller::finish() {
+  if (!job_->pieces.empty()) hand_over(job_->text.size());
+  work_->finish();
+}
+
+} // namespace triax::data

@@ -1,0 +1,148 @@
+#include "data/train_tokenizer.hpp"
+
+#include <algorithm>
+#include <system_error>
+
+#include "data/document_jobs.hpp"
+#include "data/output_file.hpp"
+#include "data/tokenizer/bpe_trainer.hpp"
+#include "data/tokenizer/utf8.hpp"
+
+namespace triax::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kLargestVocab = std::int64_t{1} << 24;
+constexpr std::int64_t kBytes = 256;
+
+WordRules gpt2_rules() {
+  std::vector<WordStep> steps(1);
+  steps.front().pattern.emplace(kGpt2Pattern);
+  return {{}, std::move(steps)};
+}
+
+/// Counts words where others encode them.
+class WordCounter final : public Encoder, private WordSink {
+ public:
+  explicit WordCounter(const WordRules& rules) : splitter_(rules) {}
+  SplitProgress encode(const TextPart& part, std::vector<std::int32_t>&) override {
+    return splitter_.split(part, *this);
+  }
+  PartCut cut(const TextPart& part) override { return splitter_.cut(part); }
+  WordCounts& counts() { return counts_; }
+
+ private:
+  void word(std::string_view text) override {
+    if (text.size() > kLongestWord) throw word_too_long();
+    key_.assign(text);
+    ++counts_[key_];
+  }
+  void added(std::int32_t) override {}
+
+  WordSplitter splitter_;
+  std::string key_;
+  WordCounts counts_;
+};
+
+WordCounts count_words(const TrainTokenizerRequest& request, const ReadProgress& progress, std::uint64_t& bytes) {
+  const WordRules rules = gpt2_rules();
+  std::vector<std::unique_ptr<WordCounter>> counters;
+  for (int thread = 0; thread < request.threads; ++thread) counters.push_back(std::make_unique<WordCounter>(rules));
+  OrderedWork<DocumentJob> work(
+      request.threads, DocumentJob::with_room(),
+      [&](DocumentJob& job, int thread) { job.encode(*counters[static_cast<std::size_t>(thread)], -1); },
+      [](DocumentJob&) {});
+  JobFiller filler(work, std::make_unique<WordCounter>(rules), false);
+  bytes = read_documents(request.inputs, request.separator.value_or(""), false, filler, progress);
+  filler.finish();
+  WordCounts all = std::move(counters.front()->counts());
+  for (std::size_t i = 1; i < counters.size(); ++i) {
+    for (const auto& [word, count] : counters[i]->counts()) all[word] += count;
+    counters[i].reset();
+  }
+  return all;
+}
+
+void write(const fs::path& file, const std::string& bytes) {
+  const fs::path folder = file.parent_path();
+  std::error_code failure;
+  if (!folder.empty()) fs::create_directories(folder, failure);
+  if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
+  const fs::path partial = fs::path(file) += ".partial";
+  fs::remove(partial, failure);
+  try {
+    OutputFile out(partial, OutputFile::Lasting::named);
+    out.write(bytes.data(), bytes.size());
+    out.close();
+    fs::rename(partial, file);
+  } catch (const fs::filesystem_error& error) {
+    fs::remove(partial, failure);
+    throw Error(text("cannot be written: {}", error.code().message()), file.string());
+  } catch (...) {
+    fs::remove(partial, failure);
+    throw;
+  }
+}
+
+void check_special_tokens(const TrainTokenizerRequest& request, std::vector<Support>& out) {
+  const std::vector<std::string>& tokens = request.special_tokens;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].empty() || ill_formed_at(tokens[i])) {
+      out.push_back(Support::no("--special-token \"{}\": is empty, or no UTF-8", tokens[i]));
+    } else if (std::find(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens[i]) !=
+               tokens.begin() + static_cast<std::ptrdiff_t>(i)) {
+      out.push_back(Support::no("--special-token \"{}\": is given twice", tokens[i]));
+    }
+  }
+}
+
+void check_output(const TrainTokenizerRequest& request, std::vector<Support>& out) {
+  std::error_code ignored;
+  for (const fs::path& input : request.inputs) {
+    if (fs::equivalent(request.output, input, ignored))
+      out.push_back(Support::no("{}: is an input and would be overwritten", input));
+  }
+  if (!request.output.has_filename() || fs::is_directory(request.output, ignored)) {
+    out.push_back(Support::no("--output {}: is a folder; the tokenizer is a file", request.output)
+                      .hint("for example --output {}", request.output / "tokenizer.json"));
+  } else if (fs::exists(fs::symlink_status(request.output, ignored)) && !request.force) {
+    out.push_back(Support::no("{}: is there already", request.output).hint("add --force to replace it"));
+  }
+}
+
+} // namespace
+
+std::vector<Support> refusals(const TrainTokenizerRequest& request) {
+  std::vector<Support> out;
+  const std::int64_t least = kBytes + static_cast<std::int64_t>(request.special_tokens.size());
+  if (request.vocab < least || request.vocab > kLargestVocab) {
+    out.push_back(Support::no("--vocab {}: lies outside {} to {}", request.vocab, least, kLargestVocab)
+                      .hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
+  }
+  if (request.min_count < 1) out.push_back(Support::no("--min-count {}: is less than 1", request.min_count));
+  check_special_tokens(request, out);
+  if (request.separator) check_separator(*request.separator, out);
+  check_threads(request.threads, out);
+  check_inputs(request.inputs, out);
+  check_output(request, out);
+  return out;
+}
+
+TrainedTokenizer train_tokenizer(const TrainTokenizerRequest& request, const TrainProgress& progress) {
+  TrainedTokenizer out;
+  const WordCounts words = count_words(request, progress.reading, out.bytes);
+  if (words.empty()) throw Error("the inputs hold no text", {}, "give --input files with text in them");
+  const BpeParts parts =
+      train_bpe(words, {request.vocab, request.min_count, request.special_tokens}, [&](std::int64_t tokens) {
+        if (progress.merging) progress.merging(tokens, request.vocab);
+      });
+  write(request.output, write_tokenizer_json(parts));
+  out.tokens = static_cast<std::int64_t>(parts.tokens.size());
+  out.merges = static_cast<std::int64_t>(parts.merges.size());
+  out.words = static_cast<std::int64_t>(words.size());
+  return out;
+}
+
+} // namespace triax::data
