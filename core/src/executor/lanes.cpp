@@ -14,6 +14,9 @@ Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Pro
   std::size_t actions = 0;
   reductions_ = make_stream("gradient reduction");
   for (const schedule::Program* program : programs) {
+    TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,
+                  "the program of pipeline rank {} posts its transfers in sets; here they go one by one",
+                  program->rank());
     actions = std::max(actions, program->actions().size());
     for (const ProgramAction& action : program->actions()) {
       if (action.peer < 0 || edges_.contains(edge_of(action))) continue;

@@ -1,7 +1,8 @@
 // The streams of a rank's transfers, and what has been posted on them.
 //
 // Threads: the rank's main thread. Ownership: owns the streams and the list of events; device and communicators are
-// borrowed. Blocking: finish() alone. Errors: Error for a program with transfers and no pipeline group.
+// borrowed. Blocking: finish() alone. Errors: Error for a program with transfers and no pipeline group, and for one
+// that posts in sets.
 //
 // A stream is a queue, so transfers that may overtake one another are on streams of their own: one for each directed
 // edge and one for gradient reductions, or one for all where a backend keeps a single order (`serial`).

@@ -1,0 +1,36 @@
+// The streams of a rank's transfers: for which programs there are any.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "executor/lanes.hpp"
+#include "schedule/rank_lowering.hpp"
+#include "triax/error.hpp"
+
+namespace triax::test {
+namespace {
+
+using schedule::Kind;
+using schedule::Program;
+
+Program one_pass(Program::Posts posts) {
+  schedule::RankLowering rows(schedule::StageMap({0}), 0, true, 1);
+  rows.add(Kind::forward, 0, 0);
+  return rows.finish(posts);
+}
+
+TEST(Lanes, TakeTransfersOneByOneAndNotInSets) {
+  const std::unique_ptr<Device> device = make_host_device();
+  const Groups nobody;
+  const Program ones = one_pass(Program::Posts::one_by_one), sets = one_pass(Program::Posts::sets);
+  EXPECT_NO_THROW(executor::Lanes(*device, nobody, std::array{&ones}, false));
+  EXPECT_THAT(
+      [&] {
+        executor::Lanes(*device, nobody, std::array{&ones, &sets}, false);
+      },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("posts its transfers in sets")));
+}
+
+} // namespace
+} // namespace triax::test
