@@ -1,5 +1,6 @@
-// What a schedule costs before it runs, up to 64 ranks, 512 microbatches and four chunks: rows made, proved, lowered,
-// proved again as programs, and simulated. The complexity is in actions of the programs: it should be linear.
+// What a schedule costs before it runs: rows made, proved, lowered, proved again as programs, and simulated; over
+// microbatches on 64 ranks, and over stages, as ranks or as chunks of one. The complexity is in actions of the
+// programs: it should be linear.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
@@ -22,12 +23,12 @@ constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Se
 
 class Made {
  public:
-  Made(const std::string& name, int chunks, int microbatches)
+  Made(const std::string& name, const PipelineShape& of)
       : library_(plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
                               Scheduler::kKind)),
         options_(defaults(library_)),
         scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})),
-        shape{kPipeline, chunks, microbatches},
+        shape(of),
         costs{std::vector<schedule::PassTimes>(static_cast<std::size_t>(shape.stages()), {18.5, 18.1, 9.3}), 0.6} {}
 
   Schedule rows() const { return scheduler_->rows(shape); }
@@ -59,24 +60,35 @@ class Made {
   const schedule::Costs costs;
 };
 
-void made_proved_simulated(benchmark::State& state, const char* scheduler, int chunks) {
-  const Made made(scheduler, chunks, static_cast<int>(state.range(0)));
+void make_prove_simulate(benchmark::State& state, const Made& made) {
   for (auto _ : state) {
     const Schedule rows = made.rows();
     Made::require(schedule::verify(rows, made.shape));
     const std::vector<schedule::Program> programs = schedule::lower(rows, made.shape);
     Made::require(schedule::verify(programs, {made.shape}, kLeast));
-    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).cost_ms);
+    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).extent.cost);
     state.PauseTiming();
     Made::count(state, programs);
     state.ResumeTiming();
   }
 }
 
+void made_proved_simulated(benchmark::State& state, const char* scheduler, int chunks) {
+  make_prove_simulate(state, Made(scheduler, {kPipeline, chunks, static_cast<int>(state.range(0))}));
+}
+
+void more_ranks(benchmark::State& state, const char* scheduler) {
+  make_prove_simulate(state, Made(scheduler, {static_cast<int>(state.range(0)), 1, 4}));
+}
+
+void more_chunks(benchmark::State& state, const char* scheduler, int pipeline) {
+  make_prove_simulate(state, Made(scheduler, {pipeline, static_cast<int>(state.range(0)), 4}));
+}
+
 void simulated(benchmark::State& state, const char* scheduler, int chunks) {
-  const Made made(scheduler, chunks, static_cast<int>(state.range(0)));
+  const Made made(scheduler, {kPipeline, chunks, static_cast<int>(state.range(0))});
   const std::vector<schedule::Program> programs = schedule::lower(made.rows(), made.shape);
-  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).cost_ms);
+  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).extent.cost);
   Made::count(state, programs);
 }
 
@@ -84,6 +96,22 @@ void over_microbatches(benchmark::internal::Benchmark* run) {
   run->RangeMultiplier(2)->Range(64, 512)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
 }
 
+void over_stages(benchmark::internal::Benchmark* run, int most) {
+  run->RangeMultiplier(4)->Range(most / 64, most)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+}
+void over_ranks(benchmark::internal::Benchmark* run) {
+  over_stages(run, schedule::kMostRanks);
+}
+void over_chunks(benchmark::internal::Benchmark* run) {
+  over_stages(run, 65536);
+}
+void over_chunks_of_four(benchmark::internal::Benchmark* run) {
+  over_stages(run, 4096);
+}
+
+BENCHMARK_CAPTURE(more_ranks, one_f_one_b, "sched-1f1b")->Apply(over_ranks);
+BENCHMARK_CAPTURE(more_chunks, breadth_first_p1, "sched-breadth-first", 1)->Apply(over_chunks);
+BENCHMARK_CAPTURE(more_chunks, interleaved_p4, "sched-interleaved", 4)->Apply(over_chunks_of_four);
 BENCHMARK_CAPTURE(made_proved_simulated, interleaved_v4, "sched-interleaved", 4)->Apply(over_microbatches);
 BENCHMARK_CAPTURE(made_proved_simulated, breadth_first_v4, "sched-breadth-first", 4)->Apply(over_microbatches);
 BENCHMARK_CAPTURE(made_proved_simulated, zb_v, "sched-zb-v", 2)->Apply(over_microbatches);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "triax/text.hpp"
 
@@ -22,30 +23,30 @@ class FindingInFile final : public schedule::Finding {
     std::string out = file_.name;
     if (action.rank < 0) return out;
     out += text(":{}", action.rank + 1);
-    if (const CsvFile::Step* step = step_of(action)) out += text(":{}", step->cell);
+    if (const CsvFile::PlacedAction* found = in_file(action)) out += text(":{}", found->cell);
     return name.empty() ? out : text("{}: {}", out, name);
   }
   std::string place(const Standing& action) const override {
     return text("line {}, {}", action.rank + 1, here(action));
   }
   std::string here(const Standing& action) const override {
-    const CsvFile::Step* step = step_of(action);
-    return step ? text("cell {}", step->cell) : "no cell";
+    const CsvFile::PlacedAction* found = in_file(action);
+    return found ? text("cell {}", found->cell) : "no cell";
   }
   std::string there(const Standing& action) const override { return place(action); }
 
  private:
   /// Null: the file does not have it, or has none of its kind.
-  const CsvFile::Step* step_of(const Standing& action) const {
-    const std::vector<CsvFile::Step>& steps = file_.steps.at(static_cast<std::size_t>(action.rank));
+  const CsvFile::PlacedAction* in_file(const Standing& action) const {
+    const std::vector<CsvFile::PlacedAction>& actions = file_.actions.at(static_cast<std::size_t>(action.rank));
     if (!action.position) return nullptr;
-    if (*action.position < steps.size() && is(steps[*action.position], action)) return &steps[*action.position];
+    if (*action.position < actions.size() && is(actions[*action.position], action)) return &actions[*action.position];
     // The program that is made of a file of compute actions has other positions, and each action once.
-    const auto found = std::ranges::find_if(steps, [&](const CsvFile::Step& step) { return is(step, action); });
-    return found == steps.end() ? nullptr : &*found;
+    const auto found = std::ranges::find_if(actions, [&](const CsvFile::PlacedAction& one) { return is(one, action); });
+    return found == actions.end() ? nullptr : &*found;
   }
-  static bool is(const CsvFile::Step& step, const Standing& action) {
-    return step.kind == action.kind && step.stage == action.stage && step.microbatch == action.microbatch;
+  static bool is(const CsvFile::PlacedAction& one, const Standing& action) {
+    return one.kind == action.kind && one.stage == action.stage && one.microbatch == action.microbatch;
   }
 
   const CsvFile& file_;
@@ -61,15 +62,14 @@ const char* hint_of(const CsvFile& file, const Fault& fault) {
 
 } // namespace
 
-std::vector<Support> in_words_of_file(const CsvFile& file, const std::vector<Fault>& faults) {
-  // Slots follow from the order of a file: what is wrong with one follows from something else.
-  const bool only_slots = std::ranges::all_of(faults, &Fault::is_of_slots);
-  const FindingInFile finding(file);
-  std::vector<Support> out;
-  for (const Fault& fault : faults)
-    if (only_slots || !fault.is_of_slots())
-      out.push_back(Support::no("{}", fault.reason(finding)).hint("{}", hint_of(file, fault)));
-  return out;
+Support in_words_of_file(const CsvFile& file, const Fault& fault) {
+  return Support::no("{}", fault.reason(FindingInFile(file))).hint("{}", hint_of(file, fault));
+}
+
+std::vector<Fault> without_consequences(std::vector<Fault> faults) {
+  if (!std::ranges::all_of(faults, &Fault::is_of_slots))
+    std::erase_if(faults, [](const Fault& of) { return of.is_of_slots(); });
+  return faults;
 }
 
 } // namespace triax::app

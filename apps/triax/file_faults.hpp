@@ -13,6 +13,9 @@
 namespace triax::app {
 
 /// "rows.csv:2:5: 1B0: it waits for 2B0 at line 3, cell 4, which is never reached"
-std::vector<Support> in_words_of_file(const schedule::CsvFile& file, const std::vector<schedule::Fault>& faults);
+Support in_words_of_file(const schedule::CsvFile& file, const schedule::Fault& fault);
+
+/// Without what follows from the others: slots are given out in the order of the file, and a reader does not see them.
+std::vector<schedule::Fault> without_consequences(std::vector<schedule::Fault> faults);
 
 } // namespace triax::app

@@ -1,5 +1,8 @@
 #include "measured_drawing.hpp"
 
+#include <algorithm>
+
+#include "base/printable.hpp"
 #include "report/json.hpp"
 #include "report/schedule_json.hpp"
 #include "report/schedule_trace.hpp"
@@ -15,7 +18,8 @@ namespace {
 
 struct MeasuredStep {
   std::int64_t number = 0;
-  std::vector<int> ranks; // of the run, by pipeline rank
+  std::vector<int> ranks;         // of the run, by pipeline rank
+  std::vector<std::string> hosts; // of its machines
   schedule::Comparison comparison;
 };
 
@@ -23,16 +27,26 @@ MeasuredStep read(const ScheduleSource& source, const ProvedSchedule& proved) {
   MeasuredStep out;
   out.ranks = source.layout.group(0, "pipeline").ranks;
   schedule::MeasuredRows rows;
+  std::vector<report::Machine> machines;
+  std::vector<int> clock_of;
   for (const int rank : out.ranks) {
     report::RankTimeline told = report::read_timeline(source.folder, rank);
+    if (told.ranks != source.layout.world())
+      throw Error(text("rank {} timed a run of {} ranks, and this one has {}", rank, told.ranks, source.layout.world()),
+                  source.folder.string(), "give the TOML that the run was trained with, and its --set; or train again");
     if (rows.empty()) out.number = told.step;
     if (told.step != out.number)
       throw Error(text("rank {} timed step {}, and rank {} step {}", rank, told.step, out.ranks[0], out.number),
                   source.folder.string(), "train again with log.timeline");
     rows.push_back(std::move(told.passes));
+    const auto machine = std::ranges::find(machines, told.machine);
+    clock_of.push_back(static_cast<int>(machine - machines.begin()));
+    if (machine != machines.end()) continue;
+    out.hosts.push_back(told.machine.host);
+    machines.push_back(std::move(told.machine));
   }
   try {
-    out.comparison = schedule::compare(proved.programs, rows, source.shape);
+    out.comparison = schedule::compare(proved.programs, rows, source.shape, clock_of);
   } catch (const Error& error) {
     throw Error(error.message(), source.folder.string(), error.hint());
   }
@@ -46,6 +60,15 @@ std::string percent(double part) {
 std::string bubbles(const schedule::Comparison& of) {
   return text("bubble {} measured, {} planned", percent(schedule::extent(of.measured).bubble_rate()),
               percent(schedule::extent(of.planned).bubble_rate()));
+}
+
+/// Empty where all ranks ran on one machine.
+std::string clocks(const MeasuredStep& step) {
+  if (!step.comparison.clocks_within) return {};
+  std::string hosts;
+  for (const std::string& host : step.hosts) hosts += (hosts.empty() ? "" : ", ") + printable(host);
+  return text("clocks of {} aligned by their transfers, to within {} ms", hosts,
+              report::decimals_text(*step.comparison.clocks_within, 3));
 }
 
 std::string to_words(const MeasuredStep& step) {
@@ -86,6 +109,7 @@ std::string to_json(const MeasuredStep& step, const std::string& name) {
   }
   report::JsonObject head;
   head.set("step", step.number).set("ranks", std::move(ranks));
+  if (step.comparison.clocks_within) head.set("clocks_within_ms", *step.comparison.clocks_within);
   std::string out = head.line();
   out.pop_back();
   return out + ",\n\"measured\":" + report::schedule_json(name, step.comparison.measured) +
@@ -98,8 +122,9 @@ ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& s
   const MeasuredStep step = read(source, proved);
   if (format == "table") return {to_words(step), Support::yes()};
   if (format == "json") return {to_json(step, source.scheduler.name), Support::yes()};
+  const std::string aligned = clocks(step);
   const report::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
-                                bubbles(step.comparison),
+                                bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
                                 {{"measured", step.comparison.measured}, {"planned", step.comparison.planned}}};
   if (format == "trace") return {report::schedule_trace(picture), Support::yes()};
   return svg(picture);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "file_faults.hpp"
 #include "plugin/asking.hpp"
@@ -24,19 +25,16 @@ Support size_of(const PipelineShape& shape) {
       .hint("use smaller sizes");
 }
 
-std::vector<Support> named(const ScheduleSource& source, const std::vector<schedule::Fault>& faults) {
-  if (source.file) return in_words_of_file(*source.file, faults);
-  std::vector<Support> out;
-  out.reserve(faults.size());
-  for (const schedule::Fault& fault : faults)
-    out.push_back(Support::no("{}: {}", source.scheduler.name, fault.reason()));
-  return out;
+Support named(const ScheduleSource& source, const schedule::Fault& fault) {
+  return source.file ? in_words_of_file(*source.file, fault)
+                     : Support::no("{}: {}", source.scheduler.name, fault.reason());
 }
 
-std::vector<config::Refusal> told(const ScheduleSource& source, const std::vector<Support>& faults) {
+std::vector<config::Refusal> told(const ScheduleSource& source, std::vector<schedule::Fault> faults) {
+  if (source.file) faults = without_consequences(std::move(faults));
   std::vector<config::Refusal> out;
   for (std::size_t at = 0; at < std::min(faults.size(), kShownFaults); ++at)
-    out.push_back(config::refusal(faults[at], source.values));
+    out.push_back(config::refusal(named(source, faults[at]), source.values));
   if (faults.size() > kShownFaults) out.push_back({text("... and {} more", faults.size() - kShownFaults)});
   return out;
 }
@@ -97,7 +95,7 @@ ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
     if (!out.problems.empty()) return out;
     faults = faults_of(out, source.shape, proof);
   }
-  if (!faults.empty()) return {{}, {}, told(source, named(source, faults)), kFailed};
+  if (!faults.empty()) return {{}, {}, told(source, std::move(faults)), kFailed};
   return out;
 }
 

@@ -22,7 +22,7 @@ struct ProvedSchedule {
 
 struct Proof {
   bool evaluation = true;                // also of the programs that run the forwards alone
-  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may keep, counted per stage
+  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may have in flight, counted per stage
 };
 
 /// For communicators that promise the least.

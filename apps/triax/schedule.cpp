@@ -86,14 +86,14 @@ std::string names_a_file(const std::string& file) {
 
 void add_result(CLI::App& verb, Arguments& arguments) {
   verb.add_option("--format", arguments.format,
-                  "table: drawn in slots of time; csv: the actions, PyTorch's form; svg: a picture; json: the actions "
+                  "table: drawn in units of time; csv: the actions, PyTorch's form; svg: a picture; json: the actions "
                   "with their times; trace: events for chrome://tracing and ui.perfetto.dev")
       ->check(CLI::IsMember({"table", "csv", "svg", "json", "trace"}))
       ->type_name("FORMAT");
   verb.add_flag("--lowered", arguments.lowered, "with --format csv: also the transfers, and what ends a step");
   verb.add_flag("--measured", arguments.measured,
                 "of a run that timed a step (log.timeline): that step above the plan, and what lies between them");
-  verb.add_option("--cap", arguments.cap, "refuses ranks that keep more microbatches at once, counted per stage")
+  verb.add_option("--cap", arguments.cap, "refuses ranks that have more microbatches in flight, counted per stage")
       ->check(CLI::Range(1, 1 << 30))
       ->type_name("N");
   verb.add_option("--output", arguments.output, "writes there, replacing what is there, instead of stdout")

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/printable.hpp"
+#include "config/option_value.hpp"
+#include "plugin/option_text.hpp"
 #include "report/schedule_json.hpp"
 #include "report/schedule_svg.hpp"
 #include "report/schedule_table.hpp"
@@ -13,39 +16,56 @@ namespace triax::app {
 
 namespace {
 
-constexpr std::int64_t kMaxTableSlots = 1 << 24; // of all ranks together
+constexpr std::int64_t kMaxTableUnits = 1 << 24; // of all ranks together
 
 schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
                                const ProvedSchedule& proved) {
-  const PassFlags slots{{1, 1, 1}, 0};
+  const PassFlags units{{1, 1, 1}, 0};
   const schedule::Simulation told =
-      schedule::simulate(proved.programs, costs_of(request.passes.value_or(slots), source.shape.stages()));
+      schedule::simulate(proved.programs, costs_of(request.passes.value_or(units), source.shape.stages()));
   return schedule::planned(proved.programs, told, source.shape,
-                           request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::slot);
+                           request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::pass);
+}
+
+/// What the passes of this schedule take, in units of time.
+std::string units_in_words(const schedule::Timeline& timeline) {
+  const auto any = [&timeline](auto is) {
+    return std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, is); });
+  };
+  const bool whole = any([](const schedule::Span& span) { return span.kind == schedule::Kind::backward; });
+  const bool split = any([](const schedule::Span& span) { return span.kind > schedule::Kind::backward; });
+  if (whole && split) return "F, I and W take one unit of time, B two";
+  return split ? "F, I and W take one unit of time" : "F takes one unit of time, B two";
+}
+
+/// What its options are set to, but for those that have their defaults.
+std::string options_set(const config::PluginChoice& scheduler) {
+  std::string out;
+  if (!scheduler.library) return out; // a file's
+  for (const triax_option& option : scheduler.library->options) {
+    if (!scheduler.options.has(option.name)) continue;
+    const OptionValue& value = scheduler.options.value(option.name);
+    if (option.default_value && config::read_default(option).value == value) continue;
+    out += text(", {} = {}", option.name, plugin::to_toml(value));
+  }
+  return out;
 }
 
 ScheduleDrawing table(const std::string& title, const schedule::Timeline& timeline, bool colour) {
-  const double slots = schedule::extent(timeline).length();
+  const double length = schedule::extent(timeline).length();
   const auto ranks = static_cast<double>(timeline.rows.size());
-  if (slots * ranks > static_cast<double>(kMaxTableSlots))
+  if (length * ranks > static_cast<double>(kMaxTableUnits))
     return {{},
-            Support::no("a table of {} ranks and {} slots is too large to read", ranks, slots)
+            Support::no("a table of {} ranks and {} units of time is too large to read", ranks, length)
                 .hint("use --format csv, or smaller sizes")};
-  return {text("{}; F takes one slot, B two\n", title) + report::schedule_table(timeline, colour), Support::yes()};
-}
-
-/// What a slot is to the passes of this schedule.
-std::string slots_in_words(const schedule::Timeline& timeline) {
-  const auto whole = [](const schedule::Span& span) { return span.kind == schedule::Kind::backward; };
-  const bool any = std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, whole); });
-  return any ? "F takes one slot, B two" : "F, I and W take one slot each";
+  return {text("{}; {}\n", title, units_in_words(timeline)) + report::schedule_table(timeline, colour), Support::yes()};
 }
 
 ScheduleDrawing picture(const DrawingRequest& request, report::Picture what) {
   const schedule::Timeline& timeline = what.panels.at(0).timeline;
   const schedule::Extent extent = schedule::extent(timeline);
   what.note = text("{}; bubble {} % of the cost, {} % over the work",
-                   request.passes ? to_words(*request.passes) : slots_in_words(timeline),
+                   request.passes ? to_words(*request.passes) : units_in_words(timeline),
                    report::decimals_text(100 * extent.bubble_rate(), 1),
                    report::decimals_text(100 * extent.bubble_over_ideal(), 1));
   return svg(what);
@@ -55,7 +75,8 @@ ScheduleDrawing picture(const DrawingRequest& request, report::Picture what) {
 
 std::string name_and_shape(const ScheduleSource& source) {
   const PipelineShape& shape = source.shape;
-  return text("{}: p = {}, m = {}, v = {}", source.scheduler.name, shape.pipeline, shape.microbatches, shape.chunks);
+  return printable(text("{}: p = {}, m = {}, v = {}{}", source.scheduler.name, shape.pipeline, shape.microbatches,
+                        shape.chunks, options_set(source.scheduler)));
 }
 
 ScheduleDrawing svg(const report::Picture& picture) {

@@ -14,7 +14,7 @@ namespace triax::app {
 
 struct DrawingRequest {
   std::string format;                             // table, svg, json, trace
-  std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a slot, and transfers no time
+  std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a unit of time, and transfers none
   bool colour = false;                            // of a table
 };
 
@@ -23,7 +23,7 @@ struct ScheduleDrawing {
   Support support; // if no, there is no result
 };
 
-/// "sched-1f1b: p = 4, m = 8, v = 1"
+/// "sched-1f1b: p = 4, m = 8, v = 1", and what its options are set to: ", group = 8"
 std::string name_and_shape(const ScheduleSource& source);
 
 /// A picture, if it can still be read.

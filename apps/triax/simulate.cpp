@@ -13,6 +13,7 @@
 #include "pass_flags.hpp"
 #include "proved_schedule.hpp"
 #include "report/json.hpp"
+#include "schedule_drawing.hpp"
 #include "schedule_flags.hpp"
 #include "verbs.hpp"
 
@@ -36,10 +37,10 @@ int refuse(const std::vector<config::Refusal>& problems, bool as_json, int statu
 }
 
 std::string to_json(const schedule::Simulation& told) {
-  const nlohmann::ordered_json out = {{"makespan_ms", told.makespan_ms},
-                                      {"cost_ms", told.cost_ms},
-                                      {"bubble_rate", told.bubble_rate()},
-                                      {"bubble_over_ideal", told.bubble_over_ideal()},
+  const nlohmann::ordered_json out = {{"makespan_ms", told.makespan_ms()},
+                                      {"cost_ms", told.extent.cost},
+                                      {"bubble_rate", told.extent.bubble_rate()},
+                                      {"bubble_over_ideal", told.extent.bubble_over_ideal()},
                                       {"peak_in_flight", told.peak_in_flight}};
   return out.dump();
 }
@@ -54,13 +55,12 @@ std::string to_words(const Arguments& arguments, const ScheduleSource& source, c
   const PipelineShape& shape = source.shape;
   std::string in_flight;
   for (const int peak : told.peak_in_flight) in_flight += text(" {}", peak);
-  return text("{}: p = {}, m = {}, v = {}; {}\n", source.scheduler.name, shape.pipeline, shape.microbatches,
-              shape.chunks, to_words(arguments.passes)) +
-         text("makespan {} ms, from the first start to the last end\n", rounded(told.makespan_ms)) +
-         text("cost {} ms, the longest that a rank is there; {} ms of it are work\n", rounded(told.cost_ms),
-              rounded(told.work_ms)) +
-         text("bubble {} of the cost, {} over the work\n", rounded(told.bubble_rate()),
-              rounded(told.bubble_over_ideal())) +
+  return text("{}; {}\n", name_and_shape(source), to_words(arguments.passes)) +
+         text("makespan {} ms, from the first start to the last end\n", rounded(told.makespan_ms())) +
+         text("cost {} ms, the longest that a rank is there; {} ms of it are work\n", rounded(told.extent.cost),
+              rounded(told.extent.work)) +
+         text("bubble {} of the cost, {} over the work\n", rounded(told.extent.bubble_rate()),
+              rounded(told.extent.bubble_over_ideal())) +
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }
 

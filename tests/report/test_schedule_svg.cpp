@@ -144,10 +144,10 @@ TEST(ScheduleSvg, NothingIsNotDrawn) {
 }
 
 TEST(ScheduleSvg, PanelsOfDifferentUnitsAreNoPicture) {
-  Timeline slots = two_ranks(0, 1);
-  slots.unit = Timeline::Unit::slot;
+  Timeline units = two_ranks(0, 1);
+  units.unit = Timeline::Unit::pass;
   EXPECT_THAT(error_of([&] {
-                report::schedule_svg({"two", "", {{"a", slots}, {"b", two_ranks(0, 1)}}});
+                report::schedule_svg({"two", "", {{"a", units}, {"b", two_ranks(0, 1)}}});
               }),
               HasSubstr("different units"));
 }

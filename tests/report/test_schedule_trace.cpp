@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 Timeline vee() {
   return {{2, 2, 1},
           StageMap({0, 1, 1, 0}),
-          Timeline::Unit::slot,
+          Timeline::Unit::pass,
           {{{Kind::forward, 0, 0, 0, 1},
             {Kind::forward, 3, 0, 3, 4},
             {Kind::backward_input, 3, 0, 4, 5},
@@ -98,7 +98,7 @@ TEST(ScheduleJson, HasShapePlacementAndTimes) {
   EXPECT_EQ(out["chunks"], 2);
   EXPECT_EQ(out["microbatches"], 1);
   EXPECT_EQ(out["stage_rank"], (std::vector<int>{0, 1, 1, 0}));
-  EXPECT_EQ(out["unit"], "slot");
+  EXPECT_EQ(out["unit"], "pass");
   EXPECT_EQ(out["cost"], 10);
   ASSERT_EQ(out["ranks"].size(), 2u);
   ASSERT_EQ(out["ranks"][0].size(), 5u);

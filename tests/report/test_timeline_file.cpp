@@ -23,11 +23,17 @@ class TimelineFile : public ::testing::Test {
 
 TEST_F(TimelineFile, ReadsBackToTheSameBits) {
   const report::RankTimeline written{
-      3, 17, {{{Kind::forward, 2, 5, 0.1, 1.0 / 3}, 1e-7}, {{Kind::backward_weight, 2, 5, 123456789.125, 1e9}, 0}}};
+      3,
+      17,
+      {{{Kind::forward, 2, 5, 0.1, 1.0 / 3}, 1e-7}, {{Kind::backward_weight, 2, 5, 123456789.125, 1e9}, 0}},
+      8,
+      {"n\"7", "4f1c-9"}};
   report::write_timeline(folder_.path(), written);
   const report::RankTimeline read = report::read_timeline(folder_.path(), 3);
   EXPECT_EQ(read.rank, 3);
   EXPECT_EQ(read.step, 17);
+  EXPECT_EQ(read.ranks, 8);
+  EXPECT_EQ(read.machine, (report::Machine{"n\"7", "4f1c-9"}));
   ASSERT_EQ(read.passes.size(), 2u);
   for (std::size_t i = 0; i < 2; ++i) {
     const schedule::MeasuredPass &of = written.passes[i], &got = read.passes[i];
@@ -41,7 +47,7 @@ TEST_F(TimelineFile, ReadsBackToTheSameBits) {
 }
 
 TEST_F(TimelineFile, ARankMayHaveNoPasses) {
-  report::write_timeline(folder_.path(), {3, 1, {}});
+  report::write_timeline(folder_.path(), {3, 1, {}, 4, {}});
   EXPECT_TRUE(report::read_timeline(folder_.path(), 3).passes.empty());
 }
 
@@ -50,18 +56,31 @@ TEST_F(TimelineFile, SaysHowToGetOne) {
               AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"), HasSubstr("log.timeline")));
 }
 
+TEST_F(TimelineFile, OneThatLiesElsewhereIsMissedInOtherWords) {
+  report::write_timeline(folder_.path(), {2, 1, {}, 4, {}});
+  EXPECT_THAT(triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); }),
+              AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"),
+                    HasSubstr("of other ranks there are 1: copy it there")));
+}
+
+TEST_F(TimelineFile, NamesTheMachineThatItsTimesAreOf) {
+  EXPECT_FALSE(report::this_machine().host.empty());
+  EXPECT_EQ(report::this_machine(), report::this_machine());
+}
+
 TEST_F(TimelineFile, TakesNothingElseForOne) {
-  for (const char* content :
-       {"", "{", "[]", "{\"rank\":3}", "{\"rank\":3,\"step\":1,\"passes\":[{}]}",
-        "{\"rank\":3,\"step\":1,\"passes\":[{\"kind\":\"NORM\",\"stage\":0,\"microbatch\":0,\"start_ms\":0,"
-        "\"end_ms\":1,\"waited_ms\":0}]}",
-        "{\"rank\":\"three\",\"step\":1,\"passes\":[]}"})
+  for (const char* content : {"", "{", "[]", "{\"rank\":3}",
+                              "{\"rank\":3,\"ranks\":4,\"host\":\"a\",\"boot\":\"b\",\"step\":1,\"passes\":[{}]}",
+                              "{\"rank\":3,\"ranks\":4,\"host\":\"a\",\"boot\":\"b\",\"step\":1,\"passes\":[{\"kind\":"
+                              "\"NORM\",\"stage\":0,\"microbatch\":0,\"start_ms\":0,"
+                              "\"end_ms\":1,\"waited_ms\":0}]}",
+                              "{\"rank\":\"three\",\"step\":1,\"passes\":[]}"})
     EXPECT_THAT(refusal(content), HasSubstr("timeline-rank-3.json: is no timeline of a rank")) << content;
 }
 
 TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
   const auto with = [](const char* rank, const char* step, const char* stage, const char* start, const char* waited) {
-    return text(R"("rank":{},"step":{},"passes":[)", rank, step) +
+    return text(R"("rank":{},"ranks":4,"host":"a","boot":"b","step":{},"passes":[)", rank, step) +
            R"({"kind":"F","stage":0,"microbatch":0,"start_ms":1,"end_ms":2,"waited_ms":0},)" +
            text(R"("kind":"B","stage":{},"microbatch":0,"start_ms":{},"end_ms":4,"waited_ms":{})", stage, start,
                 waited);

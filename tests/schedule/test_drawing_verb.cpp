@@ -89,6 +89,15 @@ TEST(ScheduleDrawing, OfTheSameScheduleIsTheSameBytes) {
               schedule(text("{}{}--format {}", kShape, kTimes, format)).text);
 }
 
+TEST(ScheduleDrawing, NamesTheOptionsThatAreSet) {
+  const std::string shape = "--scheduler sched-interleaved --pipeline 2 --microbatches 5 --chunks 2 ";
+  for (const char* format : {"table", "svg"})
+    EXPECT_THAT(schedule(text("{}--set schedule.group=3 --format {}", shape, format)).text,
+                HasSubstr("sched-interleaved: p = 2, m = 5, v = 2, group = 3"));
+  EXPECT_THAT(schedule("--scheduler sched-interleaved --pipeline 2 --microbatches 4 --chunks 2").text,
+              testing::Not(HasSubstr("group")));
+}
+
 TEST(ScheduleDrawing, HasTheSimulatorsTimes) {
   const Json told = Json::parse(schedule(text("{}{}--format json", kShape, kTimes)).text);
   const Json simulated = Json::parse(run(".", text("simulate {}{}--json", kShape, kTimes), "2>&1").text);
@@ -104,7 +113,7 @@ TEST(ScheduleDrawing, HasTheSimulatorsTimes) {
 
 TEST(ScheduleDrawing, CountsSlotsWithoutTimes) {
   const Json told = Json::parse(schedule("--scheduler sched-1f1b --pipeline 2 --microbatches 2 --format json").text);
-  EXPECT_EQ(told["unit"], "slot");
+  EXPECT_EQ(told["unit"], "pass");
   const Json& last = told["ranks"][0][3];
   EXPECT_EQ(last["action"], "0B1");
   EXPECT_EQ(last["start"], 7);

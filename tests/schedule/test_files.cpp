@@ -46,7 +46,7 @@ void expect_refused(const fs::path& folder, const std::string& name) {
   expect_golden(folder / (name + ".txt"), refused.text + text("exit status {}\n", refused.status));
 }
 
-/// As we write it: without idle slots.
+/// As we write it: without idle cells.
 std::string without_idle_cells(std::string csv) {
   replace_all(csv, "\r", "");
   while (csv.find(",,") != std::string::npos) replace_all(csv, ",,", ",");
@@ -103,6 +103,23 @@ TEST(ScheduleFiles, TheLoweredFormIsWrittenAndReadAgain) {
   const Outcome table = run(work.path(), "schedule --file rows.csv", "2>&1");
   EXPECT_EQ(table.status, 0);
   EXPECT_THAT(table.text, testing::HasSubstr("rank 1    |F0|B0   |F1|B1   |\n"));
+}
+
+TEST(ScheduleFiles, NeitherTheirNameNorACellReachesATerminalRaw) {
+  const TempFolder work;
+  write_file(work / "a\x1b[2J.csv", "0F0,0B0\n");
+  const std::string times = " --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0";
+  for (const std::string& verb : {std::string("schedule "), "simulate" + times + " "}) {
+    const Outcome told = run(work.path(), verb + "--file 'a\x1b[2J.csv'", "2>&1");
+    EXPECT_EQ(told.status, 0) << told.text;
+    EXPECT_THAT(told.text, testing::StartsWith("a\\u001B[2J.csv: p = 1"));
+  }
+  write_file(work / "rows.csv",
+             "0F0\x7f\xc2\x9b"
+             "31m,0B0\n");
+  const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, testing::HasSubstr("rows.csv:1:1: \"0F0\\u007F\\u009B31m\" is no action"));
 }
 
 /// What a file says takes as long as what made it.

@@ -49,6 +49,18 @@ TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
   EXPECT_EQ(extent(all.measured).first, 0);
 }
 
+TEST_F(TwoRanks, OfTwoMachinesAreDrawnOnOneClock) {
+  const Comparison one = compared();
+  EXPECT_FALSE(one.clocks_within);
+  for (MeasuredPass& of : rows_[1]) of.span.start += 86400000, of.span.end += 86400000;
+  const Comparison two = compare(programs_, rows_, shape_, {0, 1});
+  EXPECT_THAT(two.clocks_within, ::testing::Optional(DoubleNear(0, 1e-6))); // nothing is under way here
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (std::size_t at = 0; at < rows_[rank].size(); ++at)
+      EXPECT_NEAR(two.measured.rows[rank][at].start, one.measured.rows[rank][at].start, 1e-6);
+  EXPECT_THAT(two.ranks[1].late, DoubleNear(one.ranks[1].late, 1e-6));
+}
+
 TEST_F(TwoRanks, ALateTransferIsTold) {
   for (std::size_t at : {2u, 3u}) {
     rows_[0][at].span.start += 3;

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // On two stages a rank; passes of about a millisecond.
@@ -104,6 +105,13 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
   EXPECT_EQ(Json::parse(measured("--format trace").text)["traceEvents"].empty(), false);
 }
 
+TEST_F(MeasuredVerb, TheTrainingSaysThatNothingWasComputed) {
+  const Outcome out = triax("train run.toml", "2>&1");
+  EXPECT_EQ(out.status, 0);
+  EXPECT_THAT(out.text, AllOf(HasSubstr("ran 3 steps: kernels-sim computed nothing, all losses are 0 and mean nothing"),
+                              Not(HasSubstr("trained"))));
+}
+
 TEST_F(MeasuredVerb, SaysHowToGetATimeline) {
   const Outcome none = measured();
   EXPECT_EQ(none.status, 1);
@@ -114,6 +122,44 @@ TEST_F(MeasuredVerb, TheTimelineOfAnEarlierRunIsNotTakenForThisOnes) {
   train();
   train("--set log.timeline=0");
   EXPECT_EQ(measured().status, 1);
+}
+
+TEST_F(MeasuredVerb, AnotherNumberOfRanksIsNotWhatRan) {
+  train();
+  const Outcome other = measured("--set parallel.data=1");
+  EXPECT_EQ(other.status, 1);
+  EXPECT_THAT(other.text, AllOf(HasSubstr("rank 0 timed a run of 4 ranks, and this one has 2"),
+                                HasSubstr("give the TOML that the run was trained with")));
+  const Outcome deeper = measured(
+      "--set parallel.pipeline=4 --set parallel.chunks=1 --set parallel.data=1 "
+      "--set schedule.plugin=sched-breadth-first");
+  EXPECT_EQ(deeper.status, 1);
+  EXPECT_THAT(deeper.text, AllOf(HasSubstr("its program has"), HasSubstr("give the TOML")));
+}
+
+TEST_F(MeasuredVerb, ARanksTimelineThatIsMissingIsAskedFor) {
+  train();
+  std::filesystem::remove(folder_ / "run/timeline-rank-2.json");
+  const Outcome none = measured();
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.text, AllOf(HasSubstr("run/timeline-rank-2.json: cannot be read"),
+                               HasSubstr("of other ranks there are 3: copy it there")));
+}
+
+TEST_F(MeasuredVerb, RanksOfTwoMachinesAreDrawnOnOneClock) {
+  train();
+  EXPECT_THAT(measured("--format svg").text, Not(HasSubstr("clocks of")));
+  const std::filesystem::path file = folder_ / "run/timeline-rank-2.json";
+  Json told = Json::parse(read_file(file));
+  told["host"] = "n7";
+  told["boot"] = "another";
+  for (Json& pass : told["passes"])
+    for (const char* key : {"start_ms", "end_ms"}) pass[key] = pass[key].get<double>() + 1e9;
+  write_file(file, told.dump());
+  EXPECT_THAT(measured("--format svg").text, HasSubstr(", n7 aligned by their transfers, to within "));
+  const Json two = Json::parse(measured("--format json").text);
+  EXPECT_GE(two["clocks_within_ms"].get<double>(), 0);
+  EXPECT_LT(two["measured"]["ranks"][1][0]["start"].get<double>(), 1e6);
 }
 
 TEST_F(MeasuredVerb, AnotherScheduleIsNotWhatRan) {

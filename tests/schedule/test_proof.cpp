@@ -233,7 +233,7 @@ TEST(Proof, TheCapCountsMicrobatchesOverStages) {
   EXPECT_THAT(reasons(verify(programs, {kShape, false, 2}, kTagged)), ElementsAre());
   EXPECT_THAT(reasons(verify(programs, {kShape, false, 1}, kTagged)),
               ::testing::Contains(std::string("rank 0, position 2, 0F1: it is one more than the 1 microbatches that a "
-                                              "rank may keep, counted per stage")));
+                                              "rank may have in flight, counted per stage")));
 }
 
 TEST(Proof, WrongRanksAreRefused) {

@@ -116,9 +116,9 @@ TEST(ReadCsv, AStageIsOnTheRankWhoseLineNamesIt) {
 
 TEST(ReadCsv, KeepsThePlaceOfEveryAction) {
   const CsvFile file = read_csv(",0F0,,0B0\n", "rows.csv");
-  ASSERT_THAT(file.steps, SizeIs(1));
-  EXPECT_EQ(file.steps[0][1].line, 1);
-  EXPECT_EQ(file.steps[0][1].cell, 4);
+  ASSERT_THAT(file.actions, SizeIs(1));
+  EXPECT_EQ(file.actions[0][1].line, 1);
+  EXPECT_EQ(file.actions[0][1].cell, 4);
 }
 
 const std::string kEnding = "REDUCE_TIED,NORM,OPT_STEP\n";

@@ -61,13 +61,13 @@ TEST(Timeline, ComesToWhatTheSimulatorTells) {
     const test::LoadedScheduler scheduler(of.scheduler);
     const auto [simulation, timeline] = plan(scheduler->rows(of.shape), of.shape, {1.1, 1.3, 0.7}, 0.2);
     const Extent told = extent(timeline);
-    EXPECT_NEAR(told.length(), simulation.makespan_ms, 1e-9);
-    EXPECT_NEAR(told.cost, simulation.cost_ms, 1e-9);
-    EXPECT_NEAR(told.work, simulation.work_ms, 1e-9);
-    EXPECT_NEAR(told.bubble_rate(), simulation.bubble_rate(), 1e-12);
-    EXPECT_NEAR(told.bubble_over_ideal(), simulation.bubble_over_ideal(), 1e-12);
+    EXPECT_NEAR(told.length(), simulation.makespan_ms(), 1e-9);
+    EXPECT_NEAR(told.cost, simulation.extent.cost, 1e-9);
+    EXPECT_NEAR(told.work, simulation.extent.work, 1e-9);
+    EXPECT_NEAR(told.bubble_rate(), simulation.extent.bubble_rate(), 1e-12);
+    EXPECT_NEAR(told.bubble_over_ideal(), simulation.extent.bubble_over_ideal(), 1e-12);
     for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank)
-      EXPECT_EQ(peak_of(kept(timeline.rows[rank])), simulation.peak_in_flight[rank]) << "rank " << rank;
+      EXPECT_EQ(peak_of(in_flight(timeline.rows[rank])), simulation.peak_in_flight[rank]) << "rank " << rank;
   }
 }
 
@@ -78,9 +78,9 @@ TEST(Timeline, AnInputGradientLeavesWhatTheWeightGradientNeeds) {
                                  {Kind::backward, 0, 1, 4, 6},
                                  {Kind::backward_weight, 0, 0, 6, 7}};
   std::vector<std::string> steps;
-  for (const Kept& now : kept(row)) steps.push_back(text("{}: {} + {}", now.from, now.whole, now.weight));
+  for (const InFlight& now : in_flight(row)) steps.push_back(text("{}: {} + {}", now.from, now.whole, now.weight));
   EXPECT_THAT(steps, ElementsAre("0: 1 + 0", "1: 2 + 0", "4: 1 + 1", "6: 0 + 1", "7: 0 + 0"));
-  EXPECT_EQ(peak_of(kept(row)), 2);
+  EXPECT_EQ(peak_of(in_flight(row)), 2);
 }
 
 Timeline of_one_rank(std::vector<Span> row) {

@@ -84,6 +84,8 @@ TEST(ScheduleVerb, WritesAFileInsteadOfStdout) {
   const Outcome full = schedule(shape + "--output /dev/full");
   EXPECT_EQ(full.status, 1);
   EXPECT_EQ(full.text, "/dev/full: cannot be written: No space left on device\n");
+  const Outcome nowhere = schedule(shape + "--output " + (work / "none" / "rows.csv").string());
+  EXPECT_EQ(nowhere.status, 2); // told before anything is made
 }
 
 TEST(ScheduleVerb, ShowsARunsOwnScheduleAndShape) {
@@ -134,8 +136,8 @@ TEST(ScheduleVerb, ManyFaultsAreCounted) {
                                 "2>&1 >/dev/null");
   EXPECT_EQ(told.status, 1);
   EXPECT_EQ(std::count(told.text.begin(), told.text.end(), '\n'), 21);
-  EXPECT_THAT(told.text, HasSubstr("sched-faulty: rank 0: 0I0 is missing, the input gradient of stage 0"));
-  EXPECT_THAT(told.text, testing::EndsWith("\n... and 76 more\n")); // I and W of 48 microbatches
+  EXPECT_THAT(told.text, HasSubstr("sched-faulty: rank 0: 0B0 is missing, the backward of stage 0"));
+  EXPECT_THAT(told.text, testing::EndsWith("\n... and 28 more\n")); // I and W of 48 microbatches
 }
 
 TEST(ScheduleVerb, TheCapIsWhatARankMayKeep) {
@@ -144,7 +146,7 @@ TEST(ScheduleVerb, TheCapIsWhatARankMayKeep) {
   const Outcome told = schedule(shape + "--cap 3", "2>&1 >/dev/null");
   EXPECT_EQ(told.status, 1);
   EXPECT_THAT(told.text, HasSubstr("--scheduler: sched-1f1b: rank 0, position 6, 0F3: it is one more than the 3 "
-                                   "microbatches that a rank may keep, counted per stage\n"));
+                                   "microbatches that a rank may have in flight, counted per stage\n"));
 }
 
 TEST(ScheduleVerb, WhatASchedulerThrowsIsTold) {
@@ -162,10 +164,11 @@ TEST(ScheduleVerb, WhatIsTooLargeIsRefusedBeforeItFillsTheMemory) {
   EXPECT_EQ(actions.status, 2);
   EXPECT_EQ(actions.text,
             "p = 4096 x v = 1 x m = 65536 is more than 262144 actions of each kind\n  use smaller sizes\n");
-  const Outcome slots = schedule("--scheduler sched-gpipe --pipeline 2400 --microbatches 1");
-  EXPECT_EQ(slots.status, 2);
-  EXPECT_EQ(slots.text,
-            "a table of 2400 ranks and 7200 slots is too large to read\n  use --format csv, or smaller sizes\n");
+  const Outcome wide = schedule("--scheduler sched-gpipe --pipeline 2400 --microbatches 1");
+  EXPECT_EQ(wide.status, 2);
+  EXPECT_EQ(
+      wide.text,
+      "a table of 2400 ranks and 7200 units of time is too large to read\n  use --format csv, or smaller sizes\n");
 }
 
 } // namespace

@@ -1,7 +1,8 @@
 // Whoever wants to know when the walk of a training program begins and ends, and when its passes run: a count of
 // allocations, a trace.
 //
-// Threads: called by the rank's main thread. Ownership: the caller's. Blocking: must not.
+// Threads: called by the rank's main thread. Ownership: the caller's. Blocking: must not. Errors: what it throws ends
+// the step.
 #pragma once
 
 #include <cstdint>

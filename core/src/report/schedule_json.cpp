@@ -34,7 +34,7 @@ std::string schedule_json(const std::string& name, const schedule::Timeline& tim
                      {"chunks", timeline.shape.chunks},
                      {"microbatches", timeline.shape.microbatches},
                      {"stage_rank", stage_rank},
-                     {"unit", timeline.unit == schedule::Timeline::Unit::slot ? "slot" : "ms"},
+                     {"unit", timeline.unit == schedule::Timeline::Unit::pass ? "pass" : "ms"},
                      {"cost", extent.cost},
                      {"bubble_rate", extent.bubble_rate()}};
   std::string out = line(head);

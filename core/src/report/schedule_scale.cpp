@@ -50,14 +50,14 @@ int digits(int number) {
 Scale::Scale(const Picture& picture) {
   double length = 0;
   int ranks = 1, microbatches = 1;
-  bool slots = true;
+  bool units = true;
   for (const Panel& panel : picture.panels) {
     length = std::max(length, schedule::extent(panel.timeline).length());
     ranks = std::max(ranks, static_cast<int>(panel.timeline.rows.size()));
     microbatches = std::max(microbatches, panel.timeline.shape.microbatches);
-    slots = slots && panel.timeline.unit == schedule::Timeline::Unit::slot;
+    units = units && panel.timeline.unit == schedule::Timeline::Unit::pass;
     for (const std::vector<Span>& spans : panel.timeline.rows)
-      most_in_flight = std::max(most_in_flight, schedule::peak_of(schedule::kept(spans)));
+      most_in_flight = std::max(most_in_flight, schedule::peak_of(schedule::in_flight(spans)));
   }
   const double passes = std::max(1.0, length / std::min(length, short_pass(picture)));
   width = std::clamp(passes * std::clamp(kPage / passes, kReadablePass, kEasyPass), kNarrowest, kWidest);
@@ -69,7 +69,7 @@ Scale::Scale(const Picture& picture) {
   number = std::min(number, row - 2);
   gap = pass >= 6 ? 1 : pass >= 2.5 ? 0.5 : 0;
   labelled = static_cast<int>(std::ceil(12.0 / row));
-  tick = std::max(round_number(length * 64 / width), slots ? 1.0 : 0.0);
+  tick = std::max(round_number(length * 64 / width), units ? 1.0 : 0.0);
 }
 
 bool Scale::fits(const std::string& number_text, double box_width) const {

@@ -1,6 +1,6 @@
 // Where things stand in a picture of timelines: everything that depends on how many ranks, passes and digits there are.
 //
-// Threads: values and pure functions. Ownership: values. Blocking: never.
+// Threads: values and pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Scale {
 
   double width = 0;       // of the longest timeline
   double row = 0;         // height of a rank's boxes
-  double strip = 0;       // height of the picture of what a rank keeps
+  double strip = 0;       // height of the picture of what a rank has in flight
   double number = 0;      // letters in boxes
   double gap = 0;         // white between boxes that touch
   int most_in_flight = 1; // of any rank

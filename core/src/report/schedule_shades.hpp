@@ -1,7 +1,7 @@
 // The colours in which schedules are drawn: one for each kind of pass, darkest for a rank's first chunk, so that they
 // differ in grey as well.
 //
-// Threads: pure functions. Ownership: values. Blocking: never.
+// Threads: pure functions. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace triax::report {
 
 namespace {
 
-using schedule::Kept;
+using schedule::InFlight;
 using schedule::Kind;
 using schedule::Span;
 using schedule::Timeline;
@@ -23,10 +23,10 @@ constexpr int kMostDrawnRanks = 256;
 constexpr double kLeft = 62, kRight = 46, kMargin = 16;
 constexpr double kRowGap = 3, kStripGap = 5;
 constexpr const char* kQuiet = "#6b7280";
-constexpr Shade kKept = {134, 145, 167}, kKeptForWeight = {205, 212, 224};
+constexpr Shade kInFlight = {134, 145, 167}, kForWeight = {205, 212, 224};
 
 const char* name_of(Timeline::Unit unit) {
-  return unit == Timeline::Unit::slot ? "slot" : "ms";
+  return unit == Timeline::Unit::pass ? "time" : "ms";
 }
 
 /// Without what sums of times have rounded.
@@ -46,7 +46,7 @@ double estimated_width(const std::string& letters) {
   return out;
 }
 
-/// One timeline: boxes, axis, and what is kept.
+/// One timeline: boxes, axis, and what is in flight.
 class PanelDrawing {
  public:
   PanelDrawing(const Timeline& timeline, const Scale& scale, Svg& svg, double top)
@@ -92,8 +92,8 @@ class PanelDrawing {
       const double from = x(span.start), to = x(span.end);
       if (to <= from || schedule::is_transfer(span.kind)) continue;
       svg_.box({from, y_, to - from, scale_.row}, shade(span),
-               text("{}, rank {}: {} to {} {}", schedule::action_text(span.kind, span.stage, span.microbatch), rank,
-                    rounded(span.start, 4), rounded(span.end, 4), name_of(timeline_.unit)));
+               text("{}, rank {}: {} to {}{}", schedule::action_text(span.kind, span.stage, span.microbatch), rank,
+                    rounded(span.start, 4), rounded(span.end, 4), timeline_.unit == Timeline::Unit::ms ? " ms" : ""));
     }
     svg_.close();
     for (const Span& span : row) {
@@ -129,22 +129,22 @@ class PanelDrawing {
     y_ += 30;
   }
 
-  /// All that is kept, and over it, darker, what is kept whole.
+  /// All that is in flight, and over it, darker, what still is whole.
   void strip(const std::vector<Span>& row, std::size_t rank) {
-    const std::vector<Kept> kept = schedule::kept(row);
+    const std::vector<InFlight> flying = schedule::in_flight(row);
     const double base = y_ + scale_.strip;
-    svg_.box({kLeft, base - 0.5, scale_.width, 1}, kKeptForWeight);
-    const bool split = std::ranges::any_of(kept, [](const Kept& now) { return now.weight > 0; });
-    if (split) svg_.area(steps(kept, base, &Kept::all), kKeptForWeight);
-    svg_.area(steps(kept, base, [](const Kept& now) { return now.whole; }), kKept);
+    svg_.box({kLeft, base - 0.5, scale_.width, 1}, kForWeight);
+    const bool split = std::ranges::any_of(flying, [](const InFlight& now) { return now.weight > 0; });
+    if (split) svg_.area(steps(flying, base, &InFlight::all), kForWeight);
+    svg_.area(steps(flying, base, [](const InFlight& now) { return now.whole; }), kInFlight);
     if (labelled(rank))
-      svg_.letters(kLeft + scale_.width + 6, base, std::to_string(schedule::peak_of(kept)), {.fill = kQuiet});
+      svg_.letters(kLeft + scale_.width + 6, base, std::to_string(schedule::peak_of(flying)), {.fill = kQuiet});
   }
 
   template <class Count>
-  std::string steps(const std::vector<Kept>& kept, double base, Count count) const {
+  std::string steps(const std::vector<InFlight>& flying, double base, Count count) const {
     std::string out;
-    for (const Kept& now : kept) {
+    for (const InFlight& now : flying) {
       const double height = scale_.strip * std::invoke(count, now) / scale_.most_in_flight;
       if (out.empty()) out = text("M{} {}", svg_number(x(now.from)), svg_number(base));
       out += text("H{}V{}", svg_number(x(now.from)), svg_number(base - height));
@@ -181,8 +181,8 @@ class Legend {
     passes(Kind::backward_weight, "W weight gradient");
     if (has_[kOther]) entry({shade_of(Kind::opt_step, 0, 1)}, "end of the step");
     entry({kBubble}, "idle");
-    entry({kKept}, "in flight");
-    if (has_[static_cast<std::size_t>(Kind::backward_weight)]) entry({kKeptForWeight}, "only W is left");
+    entry({kInFlight}, "in flight");
+    if (has_[static_cast<std::size_t>(Kind::backward_weight)]) entry({kForWeight}, "only W is left");
     if (chunks_ > 1) entry({}, text("dark to light: a rank's chunks 0 to {}", chunks_ - 1));
     return y_ + kSample;
   }
@@ -225,9 +225,8 @@ Support svg_support(const Picture& picture) {
     const auto ranks = static_cast<int>(panel.timeline.rows.size());
     if (ranks > kMostDrawnRanks)
       return Support::no("a picture of {} ranks is too large to read; {} can be drawn", ranks, kMostDrawnRanks);
-    const schedule::Extent extent = schedule::extent(panel.timeline);
-    length = std::max(length, extent.length());
-    boxes += extent.spans;
+    length = std::max(length, schedule::extent(panel.timeline).length());
+    for (const std::vector<Span>& row : panel.timeline.rows) boxes += static_cast<std::int64_t>(row.size());
   }
   if (length <= 0) return Support::no("there is nothing to draw: all passes together take no time");
   if (boxes > kMostBoxes)

@@ -1,5 +1,5 @@
 // Timelines of schedules as a picture, in the manner of the papers' figures: a row per rank, boxes with the number of
-// the microbatch, and below them what each rank keeps in flight. A file of SVG that needs no other.
+// the microbatch, and below them what each rank has in flight. A file of SVG that needs no other.
 //
 // Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at, and at
 // pictures that svg_support() refuses.

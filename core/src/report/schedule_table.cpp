@@ -14,9 +14,10 @@ using schedule::Span;
 using schedule::Timeline;
 using Row = std::vector<Span>;
 
-constexpr std::int64_t kRulerSlots = 5; // between two numbers above the drawing
+constexpr std::int64_t kRulerUnits = 5; // between two numbers above the drawing
 
-std::int64_t slot(double time) {
+/// Of time: what F, I and W take.
+std::int64_t units(double time) {
   return std::llround(time);
 }
 
@@ -53,13 +54,13 @@ class Drawing {
       : with_stage_(!stage_is_rank(timeline.stage_map)), colour_(colour), chunks_(timeline.stage_map) {
     for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
       label_width_ = std::max(label_width_, label(rank).size());
-      for (const Span& span : timeline.rows[rank]) slot_width_ = std::max(slot_width_, box(span).size() + 1);
+      for (const Span& span : timeline.rows[rank]) unit_width_ = std::max(unit_width_, box(span).size() + 1);
     }
   }
 
-  std::string ruler(std::int64_t slots) const {
-    std::string out = "slot";
-    for (std::int64_t at = 0; at < slots; at += kRulerSlots) {
+  std::string ruler(std::int64_t length) const {
+    std::string out = "time";
+    for (std::int64_t at = 0; at < length; at += kRulerUnits) {
       out.resize(column(at), ' ');
       out += std::to_string(at);
     }
@@ -71,14 +72,14 @@ class Drawing {
     Line out(label(rank));
     std::int64_t reached = -1;
     for (const Span& span : spans) {
-      out.pad_to(column(slot(span.start)));
-      if (slot(span.start) != reached) out.replace_last('|');
+      out.pad_to(column(units(span.start)));
+      if (units(span.start) != reached) out.replace_last('|');
       if (colour_) out.add_control(colours(span));
       out.add(box(span));
-      out.pad_to(column(slot(span.end)) - 1);
+      out.pad_to(column(units(span.end)) - 1);
       if (colour_) out.add_control("\x1b[0m");
       out.add("|");
-      reached = slot(span.end);
+      reached = units(span.end);
     }
     return out.text() + '\n';
   }
@@ -92,35 +93,35 @@ class Drawing {
     const Shade shade = shade_of(span.kind, chunks_.of_stage.at(static_cast<std::size_t>(span.stage)), chunks_.most);
     return text("\x1b[38;5;{};48;5;{}m", wants_white(shade) ? 231 : 16, of_256_colours(shade));
   }
-  /// Of the first character of a box that starts at the slot.
-  std::size_t column(std::int64_t at) const { return label_width_ + 1 + static_cast<std::size_t>(at) * slot_width_; }
+  /// Of the first character of a box that starts then.
+  std::size_t column(std::int64_t at) const { return label_width_ + 1 + static_cast<std::size_t>(at) * unit_width_; }
 
   bool with_stage_, colour_;
   Chunks chunks_;
-  std::size_t slot_width_ = 0, label_width_ = 0;
+  std::size_t unit_width_ = 0, label_width_ = 0;
 };
 
-std::int64_t busy_slots(const Row& row) {
+std::int64_t busy_units(const Row& row) {
   double busy = 0;
   for (const Span& span : row) busy += span.length();
-  return slot(busy);
+  return units(busy);
 }
 
 } // namespace
 
 std::string schedule_table(const Timeline& timeline, bool colour) {
-  TRIAX_REQUIRE(timeline.unit == Timeline::Unit::slot, "a table counts slots");
-  const std::int64_t slots = slot(schedule::extent(timeline).last);
+  TRIAX_REQUIRE(timeline.unit == Timeline::Unit::pass, "a table counts units of time");
+  const std::int64_t length = units(schedule::extent(timeline).last);
   const Drawing drawing(timeline, colour);
-  std::string out = drawing.ruler(slots), idle, in_flight;
+  std::string out = drawing.ruler(length), idle, in_flight;
   for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
     const Row& row = timeline.rows[rank];
     out += drawing.row(rank, row);
-    idle += text(" {}", slots - busy_slots(row));
-    in_flight += text(" {}", schedule::peak_of(schedule::kept(row)));
+    idle += text(" {}", length - busy_units(row));
+    in_flight += text(" {}", schedule::peak_of(schedule::in_flight(row)));
   }
   const bool chunks = timeline.stage_map.stages() > static_cast<int>(timeline.rows.size());
-  out += text("idle slots of {}, by rank:{}\n", slots, idle);
+  out += text("idle time of {}, by rank:{}\n", length, idle);
   return out + text("peak of {} in flight, by rank:{}\n", chunks ? "microbatch chunks" : "microbatches", in_flight);
 }
 

@@ -9,8 +9,8 @@
 
 namespace triax::report {
 
-/// A process for each panel and a track for each rank; an arrow from each pass to what needs it on another rank. A slot
-/// is drawn as a millisecond.
+/// A process for each panel and a track for each rank; an arrow from each pass to what needs it on another rank. A unit
+/// of time is drawn as a millisecond.
 std::string schedule_trace(const Picture& picture);
 
 } // namespace triax::report

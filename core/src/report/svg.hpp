@@ -1,6 +1,6 @@
 // SVG elements as text: numbers of two decimals, texts escaped, nothing that needs another file.
 //
-// Threads: one per object. Ownership: owns what was written. Blocking: never.
+// Threads: one per object. Ownership: owns what was written. Blocking: never. Errors: Error at a number that is none.
 #pragma once
 
 #include <string>

@@ -1,10 +1,14 @@
 #include "report/timeline_file.hpp"
 
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "report/json.hpp"
@@ -23,6 +27,16 @@ fs::path file_of(const fs::path& folder, int rank) {
   return folder / text("{}{}{}", kPrefix, rank, kSuffix);
 }
 
+std::vector<fs::path> timelines_in(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code none;
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) out.push_back(entry->path());
+  }
+  return out;
+}
+
 JsonObject to_json(const schedule::MeasuredPass& pass) {
   JsonObject out;
   out.set("kind", rule(pass.span.kind).name)
@@ -34,10 +48,10 @@ JsonObject to_json(const schedule::MeasuredPass& pass) {
   return out;
 }
 
-Kind kind_named(const std::string& name) {
-  for (const schedule::Rule& rule : schedule::rules())
-    if (name == rule.name && runs_layers(rule.kind)) return rule.kind;
-  throw Error(text("\"{}\" is no kind of pass", name));
+Kind kind_of_pass(const std::string& name) {
+  const std::optional<Kind> kind = schedule::kind_named(name);
+  if (!kind || !runs_layers(*kind)) throw Error(text("\"{}\" is no kind of pass", name));
+  return *kind;
 }
 
 constexpr double kMostMs = 1e15; // sums of times stay exact enough
@@ -59,7 +73,7 @@ double time(const nlohmann::json& of, const char* key, double least) {
 schedule::MeasuredPass to_pass(const nlohmann::json& of, double free) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   schedule::MeasuredPass out;
-  out.span.kind = kind_named(of.at("kind").get<std::string>());
+  out.span.kind = kind_of_pass(of.at("kind").get<std::string>());
   out.span.stage = static_cast<std::int32_t>(whole(of, "stage", 0, kMost));
   out.span.microbatch = static_cast<std::int32_t>(whole(of, "microbatch", 0, kMost));
   out.span.start = time(of, "start_ms", free);
@@ -70,10 +84,26 @@ schedule::MeasuredPass to_pass(const nlohmann::json& of, double free) {
 
 } // namespace
 
+Machine this_machine() {
+  Machine out;
+  std::array<char, 256> host{};
+  out.host = ::gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "unknown";
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), out.boot);
+  return out;
+}
+
 void write_timeline(const fs::path& folder, const RankTimeline& timeline) {
   const fs::path file = file_of(folder, timeline.rank);
   std::ofstream out(file);
-  out << "{\"rank\":" << timeline.rank << ",\"step\":" << timeline.step << ",\"passes\":[";
+  JsonObject head;
+  head.set("rank", timeline.rank)
+      .set("ranks", timeline.ranks)
+      .set("host", timeline.machine.host)
+      .set("boot", timeline.machine.boot)
+      .set("step", timeline.step);
+  std::string opened = head.line();
+  opened.pop_back();
+  out << opened << ",\"passes\":[";
   const char* separator = "\n";
   for (const schedule::MeasuredPass& pass : timeline.passes) {
     out << separator << to_json(pass).line();
@@ -86,14 +116,23 @@ void write_timeline(const fs::path& folder, const RankTimeline& timeline) {
 RankTimeline read_timeline(const fs::path& folder, int rank) {
   const fs::path file = file_of(folder, rank);
   std::ifstream in(file);
-  if (!in)
-    throw Error(text("cannot be read: {}", std::strerror(errno)), file.string(),
-                "each rank of a run writes it after the step that log.timeline names");
+  if (!in) {
+    const int why = errno;
+    const std::vector<fs::path> others = timelines_in(folder);
+    throw Error(text("cannot be read: {}", std::strerror(why)), file.string(),
+                !others.empty()
+                    ? text("of other ranks there are {}: copy it there from where that rank ran, or train again with "
+                           "log.timeline, in a folder that all ranks share",
+                           others.size())
+                    : std::string("each rank of a run writes it after the step that log.timeline names"));
+  }
   try {
     const nlohmann::json read = nlohmann::json::parse(in);
     RankTimeline out{static_cast<int>(whole(read, "rank", rank, rank)),
                      whole(read, "step", 1, std::numeric_limits<std::int64_t>::max()),
-                     {}};
+                     {},
+                     static_cast<int>(whole(read, "ranks", rank + 1, std::numeric_limits<int>::max())),
+                     {read.at("host").get<std::string>(), read.at("boot").get<std::string>()}};
     double free = 0;
     for (const nlohmann::json& pass : read.at("passes")) {
       out.passes.push_back(to_pass(pass, free));
@@ -106,11 +145,9 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
 }
 
 void remove_timelines(const fs::path& folder) {
-  std::error_code none;
-  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none)) {
-    const std::string name = entry->path().filename().string();
+  for (const fs::path& file : timelines_in(folder)) {
     std::error_code kept;
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) fs::remove(entry->path(), kept);
+    fs::remove(file, kept);
   }
 }
 

@@ -5,16 +5,26 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "schedule/measured.hpp"
 
 namespace triax::report {
 
+/// Whose steady clock the times are of: it begins anew with each boot.
+struct Machine {
+  std::string host, boot;
+  bool operator==(const Machine&) const = default;
+};
+Machine this_machine();
+
 struct RankTimeline {
   int rank = 0; // of all ranks
   std::int64_t step = 0;
   std::vector<schedule::MeasuredPass> passes;
+  int ranks = 1; // of the run
+  Machine machine{};
 };
 
 /// A line to a pass.

@@ -118,7 +118,8 @@ class Words {
             made_by(other().kind), other().microbatch,
             *other().position > *of_.at.position ? "comes later" : "came before", find_.here(other()));
       case Rule::within_cap:
-        return text("it is one more than the {} microbatches that a rank may keep, counted per stage", of_.wanted);
+        return text("it is one more than the {} microbatches that a rank may have in flight, counted per stage",
+                    of_.wanted);
       case Rule::reached:
         return text("it waits for {} at {}, which is never reached", action_text(other()), find_.there(other()));
       case Rule::no_circle:

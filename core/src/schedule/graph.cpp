@@ -40,7 +40,7 @@ template <class Lists>
 std::vector<std::size_t> bases_of(const Lists& lists) {
   std::vector<std::size_t> out{0};
   for (const auto& list : lists) out.push_back(out.back() + list.size());
-  TRIAX_REQUIRE(2 * out.back() < kMostNodes, "{} actions are too many for one graph", out.back());
+  TRIAX_REQUIRE(2 * out.back() + kKinds < kMostNodes, "{} actions are too many for one graph", out.back());
   return out;
 }
 
@@ -54,10 +54,20 @@ Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) 
     add_queues(program, assumptions);
   }
   add_matches(programs, assumptions);
-  for (const auto& [kind, places] : meetings)
-    for (const Place& one : places)
-      for (const Place& other : places) after(end(one), start(other));
+  add_meetings(meetings);
   index_edges();
+}
+
+/// Through a node of its own: the pairs would be too many.
+void Graph::add_meetings(const Meetings& meetings) {
+  for (const auto& [kind, places] : meetings) {
+    const auto meeting = static_cast<Node>(nodes());
+    ++meetings_;
+    for (const Place& place : places) {
+      after(meeting, start(place));
+      after(end(place), meeting);
+    }
+  }
 }
 
 Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map) : base_(bases_of(rows)) {
@@ -178,14 +188,13 @@ void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageM
 }
 
 void Graph::index_edges() {
-  const std::size_t nodes = 2 * actions();
-  first_next_.assign(nodes + 1, 0);
-  edges_into_.assign(nodes, 0);
+  first_next_.assign(nodes() + 1, 0);
+  edges_into_.assign(nodes(), 0);
   for (const Edge& edge : edges_) {
     ++first_next_[edge.earlier + 1];
     ++edges_into_[edge.later];
   }
-  for (std::size_t node = 0; node < nodes; ++node) first_next_[node + 1] += first_next_[node];
+  for (std::size_t node = 0; node < nodes(); ++node) first_next_[node + 1] += first_next_[node];
   next_.resize(edges_.size());
   std::vector<std::uint32_t> at(first_next_.begin(), first_next_.end() - 1);
   for (const Edge& edge : edges_) next_[at[edge.earlier]++] = {edge.later, edge.crosses};
@@ -230,7 +239,8 @@ std::vector<Graph::Place> Graph::circle() const {
   std::vector<Place> out;
   const Node first = node;
   do {
-    if (out.empty() || !(out.back() == place(node))) out.push_back(place(node));
+    const bool is_meeting = node >= 2 * actions();
+    if (!is_meeting && (out.empty() || !(out.back() == place(node)))) out.push_back(place(node));
     node = before[node];
   } while (node != first);
   if (out.size() > 1 && out.front() == out.back()) out.pop_back();
@@ -238,9 +248,9 @@ std::vector<Graph::Place> Graph::circle() const {
 }
 
 std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const double> of_action, double link) const {
-  std::vector<double> at(2 * actions(), 0.0);
+  std::vector<double> at(nodes(), 0.0);
   const std::vector<std::uint32_t> open = walk([&](Node node, const Next& next) {
-    const bool runs = next.node == node + 1 && node % 2 == 0; // from an action's start to its own end
+    const bool runs = next.node == node + 1 && node % 2 == 0 && node < 2 * actions(); // from start to end
     const double arrives = at[node] + (runs ? of_action[node / 2] : 0) + (next.crosses ? link : 0);
     at[next.node] = std::max(at[next.node], arrives);
   });

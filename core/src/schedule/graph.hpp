@@ -3,7 +3,8 @@
 //
 // Threads: values, read-only once made. Ownership: owns its edges; refers to nothing. Blocking: never.
 //
-// Every action has two nodes, its start and its end. Of the programs of all pipeline ranks, edges come from
+// Every action has two nodes, its start and its end, and every meeting one. Of the programs of all pipeline ranks,
+// edges come from
 //   the lists   a compute action starts after the one before has ended; a transfer is posted after them too;
 //   waits       as the program names them;
 //   matches     a receive ends after its send has started, and under rendezvous a send after its receive has;
@@ -55,7 +56,7 @@ class Graph {
   }
 
  private:
-  using Node = std::uint32_t; // twice the number of the action, over all ranks, and one more for its end
+  using Node = std::uint32_t; // twice the number of the action, over all ranks, one more for its end; then meetings
   struct Edge {
     Node earlier = 0, later = 0;
     bool crosses = false; // to another rank: through a link
@@ -66,6 +67,7 @@ class Graph {
   };
 
   std::size_t actions() const { return base_.back(); }
+  std::size_t nodes() const { return 2 * actions() + meetings_; }
   Node start(int rank, std::size_t action) const {
     return static_cast<Node>(2 * (base_[static_cast<std::size_t>(rank)] + action));
   }
@@ -75,6 +77,7 @@ class Graph {
   void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, later, crosses}); }
 
   using Meetings = std::map<Kind, std::vector<Place>>;
+  void add_meetings(const Meetings& meetings);
   void add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings);
   void add_queues(const Program& program, const Assumptions& assumptions);
   void add_queue_of_sets(const Program& program);
@@ -88,7 +91,8 @@ class Graph {
   std::vector<std::vector<Time>> longest_paths(std::span<const double> of_action, double link) const;
   Place place(Node node) const;
 
-  std::vector<std::size_t> base_;                      // number of a rank's first action, and of all at the end
+  std::vector<std::size_t> base_; // number of a rank's first action, and of all at the end
+  std::size_t meetings_ = 0;
   std::vector<Edge> edges_;                            // as they were found
   std::vector<std::uint32_t> first_next_, edges_into_; // by node
   std::vector<Next> next_;                             // the edges, by the node that they leave

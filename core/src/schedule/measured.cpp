@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "schedule/clocks.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
@@ -65,34 +66,26 @@ Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
       row.push_back(ran);
     }
   }
-  const double first = extent(out).first; // a machine's clock begins where it likes
-  for (std::vector<Span>& row : out.rows)
-    for (Span& span : row) span.start -= first, span.end -= first;
   return out;
 }
 
-double there(std::span<const Span> row) {
-  return row.empty() ? 0 : row.back().end - row.front().start;
+void shift(std::vector<Span>& row, double by) {
+  for (Span& span : row) span.start += by, span.end += by;
 }
 
-double worked(std::span<const Span> row) {
-  double out = 0;
-  for (const Span& span : row) out += span.length();
-  return out;
-}
-
-Shortfall shortfall(std::span<const MeasuredPass> passes, std::span<const Span> measured, std::span<const Span> planned,
-                    std::span<const Span> even) {
+Shortfall shortfall(std::span<const MeasuredPass> passes, const RankExtent& measured, const RankExtent& planned,
+                    const RankExtent& even) {
   double waited = 0;
   for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not for its first
-  const double gaps = there(measured) - worked(measured), planned_gaps = there(planned) - worked(planned);
-  return {there(measured),       there(even),  there(planned) - there(even), worked(measured) - worked(planned),
-          waited - planned_gaps, gaps - waited};
+  return {
+      measured.length(),       even.length(),           planned.length() - even.length(), measured.work - planned.work,
+      waited - planned.idle(), measured.idle() - waited};
 }
 
 } // namespace
 
-Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape) {
+Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape,
+                   const std::vector<int>& clock_of) {
   for (const auto& row : rows)
     for (const MeasuredPass& pass : row)
       if (!runs_layers(pass.span.kind) || pass.span.stage < 0 || pass.span.stage >= shape.stages())
@@ -107,9 +100,17 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
   };
   out.planned = plan(out.times);
   out.measured = measured_timeline(rows, out.planned);
+  if (std::ranges::any_of(clock_of, [](int clock) { return clock > 0; })) {
+    const Alignment aligned = align(out.measured, clock_of);
+    for (std::size_t rank = 0; rank < rows.size(); ++rank) shift(out.measured.rows[rank], aligned.shift[rank]);
+    out.clocks_within = aligned.within;
+  }
+  const double first = extent(out.measured).first; // a machine's clock begins where it likes
+  for (std::vector<Span>& row : out.measured.rows) shift(row, -first);
   const Timeline even = plan(all_alike(out.times));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
-    out.ranks.push_back(shortfall(rows[rank], out.measured.rows[rank], out.planned.rows[rank], even.rows[rank]));
+    out.ranks.push_back(shortfall(rows[rank], extent(out.measured.rows[rank]), extent(out.planned.rows[rank]),
+                                  extent(even.rows[rank])));
   return out;
 }
 

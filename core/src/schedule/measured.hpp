@@ -4,6 +4,7 @@
 // and position, where the passes are not those of the programs.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace triax::schedule {
 
 struct MeasuredPass {
-  Span span;            // in ms; ranks of one machine share a clock
+  Span span;            // in ms of its machine's clock
   double waited_ms = 0; // before it, for transfers that were not there
 };
 
@@ -33,9 +34,13 @@ struct Shortfall {
 struct Comparison {
   std::vector<PassTimes> times; // by stage: what is usual there, the median of its passes
   Timeline measured, planned;   // both from 0; planned: with these times, and transfers that take none
-  std::vector<Shortfall> ranks;
+  std::vector<Shortfall> ranks; // each by its own clock
+  /// Of ranks with several clocks: how exactly the rows of `measured` lie above one another (clocks.hpp), in ms.
+  std::optional<double> clocks_within = std::nullopt;
 };
 
-Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape);
+/// `clock_of`: by rank, which of the machines' clocks its times are of, from 0; empty: all of one.
+Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, const PipelineShape& shape,
+                   const std::vector<int>& clock_of = {});
 
 } // namespace triax::schedule

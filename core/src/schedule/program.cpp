@@ -1,8 +1,6 @@
 // Labels and look-ups of a program.
 #include "schedule/program.hpp"
 
-#include <algorithm>
-
 #include "triax/error.hpp"
 
 namespace triax::schedule {
@@ -12,10 +10,9 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
     : stage_map_(std::move(stage_map)),
       rank_(rank),
       posts_(posts),
-      stages_(stage_map_.stages_of(rank)),
       slots_(std::move(slots)),
       actions_(std::move(actions)) {
-  TRIAX_REQUIRE(stages_.size() == slots_.size(), "{} stages, slots of {}", stages_.size(), slots_.size());
+  TRIAX_REQUIRE(stages().size() == slots_.size(), "{} stages, slots of {}", stages().size(), slots_.size());
   for (const ProgramAction& action : actions_) {
     label_at_.push_back(labels_.size());
     const std::string label = action_text(action.kind, action.stage, action.microbatch);
@@ -24,9 +21,9 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
 }
 
 int Program::slots(int stage, Pool pool) const {
-  const auto found = std::ranges::find(stages_, stage);
-  TRIAX_REQUIRE(found != stages_.end(), "stage {} is not on this rank", stage);
-  return slots_[static_cast<std::size_t>(found - stages_.begin())][static_cast<std::size_t>(pool)];
+  TRIAX_REQUIRE(stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == rank_,
+                "stage {} is not on this rank", stage);
+  return slots_[static_cast<std::size_t>(stage_map_.number_on_rank(stage))][static_cast<std::size_t>(pool)];
 }
 
 } // namespace triax::schedule

@@ -48,7 +48,7 @@ class Program {
   int rank() const { return rank_; } // on the pipeline axis
   Posts posts() const { return posts_; }
   /// The stages this rank holds, ascending.
-  std::span<const int> stages() const { return stages_; }
+  std::span<const int> stages() const { return stage_map_.stages_of(rank_); }
   /// How many slots a stage of this rank needs in a pool: its microbatches in flight.
   int slots(int stage, Pool pool) const;
 
@@ -56,7 +56,6 @@ class Program {
   StageMap stage_map_;
   int rank_ = 0;
   Posts posts_ = Posts::one_by_one;
-  std::vector<int> stages_;
   std::vector<Slots> slots_;
   std::vector<ProgramAction> actions_;
   std::vector<std::size_t> label_at_;

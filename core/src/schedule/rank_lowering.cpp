@@ -45,14 +45,7 @@ void SlotPool::thaw() {
 }
 
 RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, std::size_t actions)
-    : stage_map_(stage_map),
-      rank_(rank),
-      forward_only_(forward_only),
-      local_(static_cast<std::size_t>(stage_map.stages())) {
-  for (const int stage : stage_map_.stages_of(rank_)) {
-    local_[static_cast<std::size_t>(stage)] = pools_.size();
-    pools_.emplace_back();
-  }
+    : stage_map_(stage_map), rank_(rank), forward_only_(forward_only), pools_(stage_map.stages_of(rank).size()) {
   actions_.reserve(actions);
 }
 

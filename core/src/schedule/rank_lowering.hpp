@@ -50,7 +50,7 @@ class RankLowering {
  private:
   /// The stage must be the rank's.
   SlotPool& pool_of(int stage, Pool pool) {
-    return pools_[local_[static_cast<std::size_t>(stage)]][static_cast<std::size_t>(pool)];
+    return pools_[static_cast<std::size_t>(stage_map_.number_on_rank(stage))][static_cast<std::size_t>(pool)];
   }
   void fill(ProgramAction& action, const Use& use);
   void read(ProgramAction& action, Pool pool);
@@ -64,7 +64,6 @@ class RankLowering {
   StageMap stage_map_;
   int rank_;
   bool forward_only_;
-  std::vector<std::size_t> local_;                  // by stage: its number among the rank's
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
   std::vector<SlotPool*> cooling_;                  // pools with slots that cool
   std::vector<bool> open_;                          // by action: a transfer that nobody has waited for

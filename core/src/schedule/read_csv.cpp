@@ -17,12 +17,6 @@ std::string known_kinds() {
   return out;
 }
 
-std::optional<Kind> kind_named(std::string_view name) {
-  const auto found = std::ranges::find_if(rules(), [name](const Rule& rule) { return rule.name == name; });
-  if (found == rules().end()) return std::nullopt;
-  return found->kind;
-}
-
 /// Whether the action names what one of its kind is about.
 bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems) {
   switch (rule(kind).scope) {
@@ -50,14 +44,13 @@ void check(const csv::CellAction& action, csv::Problems& problems) {
                  "this version runs whole sequences through one pipeline");
 }
 
-CsvFile::Step step_of(const csv::CellAction& action) {
-  return {kind_named(action.kind).value(), action.stage, action.microbatch, action.cell.place.line,
-          action.cell.place.cell};
+CsvFile::PlacedAction placed(const csv::CellAction& action) {
+  return {kind_named(action.kind).value(), action.stage, action.microbatch, action.cell.at.line, action.cell.at.cell};
 }
 
 /// The other rank of a transfer; -1: there is no such stage.
-int peer_of(const CsvFile::Step& step, const StageMap& stage_map) {
-  const int neighbour = step.stage + peer_offset(step.kind);
+int peer_of(const CsvFile::PlacedAction& action, const StageMap& stage_map) {
+  const int neighbour = action.stage + peer_offset(action.kind);
   return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);
 }
 
@@ -88,9 +81,9 @@ CsvFile read_csv(std::string_view csv, const std::string& name) {
   out.shape = placement.shape;
   out.schedule = Schedule(out.shape, std::move(placement.stage_rank));
   for (int rank = 0; rank < out.shape.pipeline; ++rank) {
-    std::vector<CsvFile::Step>& steps = out.steps.emplace_back();
+    std::vector<CsvFile::PlacedAction>& actions = out.actions.emplace_back();
     for (const csv::CellAction& action : rows[static_cast<std::size_t>(rank)]) {
-      steps.push_back(step_of(action));
+      actions.push_back(placed(action));
       if (csv::is_compute(action.kind)) {
         out.schedule.row(rank).push_back(csv::compute_action(action));
       } else {
@@ -104,15 +97,16 @@ CsvFile read_csv(std::string_view csv, const std::string& name) {
 std::vector<Program> programs_of(const CsvFile& file) {
   const StageMap stage_map(file.schedule.stage_rank().at(0));
   std::vector<Program> out;
-  out.reserve(file.steps.size());
-  for (std::size_t rank = 0; rank < file.steps.size(); ++rank) {
-    const std::vector<CsvFile::Step>& steps = file.steps[rank];
-    RankLowering program(stage_map, static_cast<int>(rank), false, steps.size());
-    for (const CsvFile::Step& step : steps) {
-      if (rule(step.kind).scope != Scope::microbatch) {
-        program.add_ending(step.kind, step.stage);
+  out.reserve(file.actions.size());
+  for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {
+    const std::vector<CsvFile::PlacedAction>& actions = file.actions[rank];
+    RankLowering program(stage_map, static_cast<int>(rank), false, actions.size());
+    for (const CsvFile::PlacedAction& action : actions) {
+      if (rule(action.kind).scope != Scope::microbatch) {
+        program.add_ending(action.kind, action.stage);
       } else {
-        program.add(step.kind, step.stage, step.microbatch, is_transfer(step.kind) ? peer_of(step, stage_map) : -1);
+        program.add(action.kind, action.stage, action.microbatch,
+                    is_transfer(action.kind) ? peer_of(action, stage_map) : -1);
       }
     }
     out.push_back(program.finish(Program::Posts::sets));

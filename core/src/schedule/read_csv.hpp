@@ -17,7 +17,7 @@ namespace triax::schedule {
 
 struct CsvFile {
   /// An action, and where it stands, both from 1.
-  struct Step {
+  struct PlacedAction {
     Kind kind = Kind::forward;
     int stage = -1, microbatch = -1;
     int line = 0, cell = 0;
@@ -25,10 +25,10 @@ struct CsvFile {
 
   std::string name; // what messages call it
   PipelineShape shape;
-  Schedule schedule;                    // its compute actions
-  bool lowered = false;                 // it has other actions too
-  std::vector<std::vector<Step>> steps; // all of them, by rank
-  std::vector<std::string> problems;    // if any, the rest says nothing; the first of them, each with its place
+  Schedule schedule;                              // its compute actions
+  bool lowered = false;                           // it has other actions too
+  std::vector<std::vector<PlacedAction>> actions; // all of them, by rank
+  std::vector<std::string> problems; // if any, the rest says nothing; the first of them, each with its place
   std::size_t problem_count = 0;
 };
 

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "triax/error.hpp"
 
 namespace triax::schedule {
 
@@ -83,17 +86,44 @@ std::span<const Rule> rules() noexcept {
   return kRules;
 }
 
+std::optional<Kind> kind_named(std::string_view name) noexcept {
+  const auto found = std::ranges::find_if(kRules, [name](const Rule& of) { return of.name == name; });
+  return found == kRules.end() ? std::nullopt : std::optional(found->kind);
+}
+
 const char* name_of(Pool pool) noexcept {
   static constexpr const char* kNames[kPools] = {"input_f",  "input_i",  "input_w", "stash_i",       "stash_w",
                                                  "stash_iw", "gradient", "output",  "input_gradient"};
   return kNames[static_cast<std::size_t>(pool)];
 }
 
-std::vector<int> StageMap::stages_of(int rank) const {
-  std::vector<int> out;
-  for (int stage = 0; stage < stages(); ++stage)
-    if (rank_of(stage) == rank) out.push_back(stage);
-  return out;
+StageMap::StageMap(std::vector<int> stage_rank) {
+  const auto shared = std::make_shared<Shared>();
+  shared->rank = std::move(stage_rank);
+  shared->number.reserve(shared->rank.size());
+  for (std::size_t stage = 0; stage < shared->rank.size(); ++stage) {
+    TRIAX_REQUIRE(shared->rank[stage] >= 0, "stage {} is on rank {}", stage, shared->rank[stage]);
+    const auto rank = static_cast<std::size_t>(shared->rank[stage]);
+    if (shared->of_rank.size() <= rank) shared->of_rank.resize(rank + 1);
+    shared->number.push_back(static_cast<int>(shared->of_rank[rank].size()));
+    shared->of_rank[rank].push_back(static_cast<int>(stage));
+  }
+  shared_ = shared;
+}
+
+std::span<const int> StageMap::stages_of(int rank) const noexcept {
+  if (!shared_ || rank < 0 || rank >= static_cast<int>(shared_->of_rank.size())) return {};
+  return shared_->of_rank[static_cast<std::size_t>(rank)];
+}
+
+bool StageMap::operator==(const StageMap& other) const {
+  if (shared_ == other.shared_) return true;
+  return stages() == other.stages() && (stages() == 0 || shared_->rank == other.shared_->rank);
+}
+
+const StageMap::Shared& StageMap::at(int stage) const {
+  TRIAX_REQUIRE(shared_, "there is no stage {}", stage);
+  return *shared_;
 }
 
 bool StageMap::beside(int stage, int neighbour, bool here) const {

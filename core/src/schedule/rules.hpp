@@ -9,9 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "triax/scheduler.hpp"
@@ -93,6 +95,9 @@ struct Rule {
 const Rule& rule(Kind kind) noexcept;
 std::span<const Rule> rules() noexcept;
 
+/// As text and CSV write it; empty: no kind has that name.
+std::optional<Kind> kind_named(std::string_view name) noexcept;
+
 inline Kind kind_of(ComputeKind kind) noexcept {
   return static_cast<Kind>(kind);
 }
@@ -115,21 +120,31 @@ inline int peer_offset(Kind transfer) noexcept {
   return transfer == Kind::send_f || transfer == Kind::recv_b ? 1 : -1;
 }
 
-/// Which rank has which stage.
+/// Which rank has which stage. Copies share what they know: every program of a pipeline has the whole map.
 class StageMap {
  public:
   StageMap() = default;
-  explicit StageMap(std::vector<int> stage_rank) : stage_rank_(std::move(stage_rank)) {}
+  /// Error at a negative rank.
+  explicit StageMap(std::vector<int> stage_rank);
 
-  int stages() const noexcept { return static_cast<int>(stage_rank_.size()); }
-  int rank_of(int stage) const { return stage_rank_.at(static_cast<std::size_t>(stage)); }
-  std::vector<int> stages_of(int rank) const; // ascending
+  int stages() const noexcept { return shared_ ? static_cast<int>(shared_->rank.size()) : 0; }
+  int rank_of(int stage) const { return at(stage).rank.at(static_cast<std::size_t>(stage)); }
+  /// Ascending.
+  std::span<const int> stages_of(int rank) const noexcept;
+  /// Which of its rank's stages it is, from 0.
+  int number_on_rank(int stage) const { return at(stage).number.at(static_cast<std::size_t>(stage)); }
   bool holds(If condition, int stage) const;
-  bool operator==(const StageMap&) const = default;
+  bool operator==(const StageMap& other) const;
 
  private:
+  struct Shared {
+    std::vector<int> rank, number;         // by stage
+    std::vector<std::vector<int>> of_rank; // ascending
+  };
+  const Shared& at(int stage) const;
   bool beside(int stage, int neighbour, bool here) const;
-  std::vector<int> stage_rank_;
+
+  std::shared_ptr<const Shared> shared_; // null: no stages
 };
 
 /// The stage that a need of an action on `stage` is about; it may lie beyond the pipeline's ends.

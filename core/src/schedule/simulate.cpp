@@ -2,7 +2,6 @@
 #include "schedule/simulate.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "triax/error.hpp"
 
@@ -38,41 +37,36 @@ std::int64_t change(const ProgramAction& action, const PassBytes& of) {
   }
 }
 
-struct Extent {
-  double first = std::numeric_limits<double>::max(), last = 0;
-};
-
 /// The passes of a rank: when it is there, what it computes and keeps.
 class RankTally {
  public:
   RankTally(const Program& program, const Costs& costs)
-      : program_(program), costs_(costs), passes_(costs.times.size()) {}
+      : program_(program), costs_(costs), passes_(program.stages().size()) {}
 
   void run(const std::vector<Graph::Time>& times) {
     const std::span<const ProgramAction> actions = program_.actions();
     for (std::size_t at = 0; at < actions.size(); ++at) {
       if (!runs_layers(actions[at].kind)) continue;
-      extent.first = std::min(extent.first, times[at].start);
-      extent.last = std::max(extent.last, times[at].end);
+      extent.covers(times[at].start, times[at].end);
       count(actions[at]);
       if (!costs_.bytes.empty()) keep(at, actions[at]);
     }
-    for (std::size_t stage = 0; stage < passes_.size(); ++stage) {
-      const PassTimes& of = costs_.times[stage];
-      work += passes_[stage].forward * of.forward_ms + passes_[stage].input * of.input_ms +
-              passes_[stage].weight * of.weight_ms; // products: sums would round more
+    for (const int stage : program_.stages()) {
+      const PassTimes& of = costs_.times[static_cast<std::size_t>(stage)];
+      const Passes& passes = passes_of(stage);
+      extent.work += passes.forward * of.forward_ms + passes.input * of.input_ms +
+                     passes.weight * of.weight_ms; // products: sums would round more
     }
   }
 
-  Extent extent;
-  double work = 0;
+  RankExtent extent;
   int peak_in_flight = 0;
   std::int64_t peak_bytes = 0;
   std::optional<Graph::Place> over_cap;
 
  private:
   void count(const ProgramAction& action) {
-    Passes& of = passes_[static_cast<std::size_t>(action.stage)];
+    Passes& of = passes_of(action.stage);
     of.forward += action.kind == Kind::forward;
     of.input += action.kind == Kind::backward || action.kind == Kind::backward_input;
     of.weight += action.kind == Kind::backward || action.kind == Kind::backward_weight;
@@ -93,9 +87,11 @@ class RankTally {
     int forward = 0, input = 0, weight = 0;
   };
 
+  Passes& passes_of(int stage) { return passes_[static_cast<std::size_t>(program_.stage_map().number_on_rank(stage))]; }
+
   const Program& program_;
   const Costs& costs_;
-  std::vector<Passes> passes_; // by stage
+  std::vector<Passes> passes_; // by stage of the rank
   int in_flight_ = 0;
   std::int64_t bytes_ = 0;
 };
@@ -115,20 +111,14 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
       Graph(programs, free)
           .times([&](std::size_t rank, std::size_t at) { return duration(programs[rank].actions()[at], costs.times); },
                  costs.link_ms);
-  Extent all;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     RankTally tally(programs[rank], costs);
     tally.run(out.actions[rank]);
-    all.first = std::min(all.first, tally.extent.first);
-    all.last = std::max(all.last, tally.extent.last);
-    out.cost_ms = std::max(out.cost_ms, tally.extent.last - tally.extent.first);
-    out.work_ms = std::max(out.work_ms, tally.work);
+    out.extent.add(tally.extent);
     out.peak_in_flight.push_back(tally.peak_in_flight);
     out.peak_bytes.push_back(tally.peak_bytes);
     if (!out.over_cap) out.over_cap = tally.over_cap;
   }
-  out.makespan_ms = all.last - all.first;
-  out.cost_ms = std::max(out.cost_ms, out.work_ms); // no rank is there for less than its work; sums round
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "schedule/extent.hpp"
 #include "schedule/graph.hpp"
 #include "schedule/program.hpp"
 
@@ -40,16 +41,12 @@ struct Costs {
 
 struct Simulation {
   std::vector<std::vector<Graph::Time>> actions; // in ms, by rank and position in its program
-  double makespan_ms = 0;                        // from the first start to the last end of all passes
-  double cost_ms = 0;                   // the longest that a rank is there, from its first start to its last end
-  double work_ms = 0;                   // the most that a rank computes
-  std::vector<int> peak_in_flight;      // by rank: forwards whose backward has not ended, counted per stage
-  std::vector<std::int64_t> peak_bytes; // by rank
-  std::optional<Graph::Place> over_cap; // of the first rank that has one, the first action that exceeds it
+  Extent extent;                                 // of all passes, in ms
+  std::vector<int> peak_in_flight;               // by rank: forwards whose backward has not ended, counted per stage
+  std::vector<std::int64_t> peak_bytes;          // by rank
+  std::optional<Graph::Place> over_cap;          // of the first rank that has one, the first action that exceeds it
 
-  double bubble_ms() const { return cost_ms - work_ms; }
-  double bubble_rate() const { return bubble_ms() / cost_ms; }
-  double bubble_over_ideal() const { return bubble_ms() / work_ms; }
+  double makespan_ms() const { return extent.length(); } // from the first start to the last end of all passes
 };
 
 /// Of the programs of all pipeline ranks.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "triax/error.hpp"
 
@@ -17,8 +16,6 @@ void require_drawable(const Span& span, std::size_t rank, std::size_t at, const 
                 "rank {}, position {}, {}: it runs from {} to {}", rank, at,
                 action_text(span.kind, span.stage, span.microbatch), span.start, span.end);
 }
-
-constexpr double kNever = std::numeric_limits<double>::max();
 
 } // namespace
 
@@ -38,33 +35,32 @@ Timeline planned(std::span<const Program> programs, const Simulation& simulation
   return out;
 }
 
-Extent extent(const Timeline& timeline) {
-  Extent out;
-  double first = kNever, last = -kNever;
-  for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
-    double begun = kNever, ended = -kNever, work = 0;
-    const std::vector<Span>& row = timeline.rows[rank];
-    for (std::size_t at = 0; at < row.size(); ++at) {
-      require_drawable(row[at], rank, at, timeline.stage_map);
-      first = std::min(first, row[at].start);
-      last = std::max(last, row[at].end);
-      if (!runs_layers(row[at].kind)) continue;
-      begun = std::min(begun, row[at].start);
-      ended = std::max(ended, row[at].end);
-      work += row[at].length();
-    }
-    out.spans += static_cast<std::int64_t>(row.size());
-    out.cost = std::max(out.cost, ended - begun);
-    out.work = std::max(out.work, work);
+RankExtent extent(std::span<const Span> row) {
+  RankExtent out;
+  for (const Span& span : row) {
+    if (!runs_layers(span.kind)) continue;
+    out.covers(span.start, span.end);
+    out.work += span.length();
   }
-  if (out.spans > 0) out.first = first, out.last = last;
-  out.cost = std::max(out.cost, out.work); // no rank is there for less than its work; sums round
   return out;
 }
 
-std::vector<Kept> kept(std::span<const Span> row) {
-  std::vector<Kept> out;
-  Kept now;
+Extent extent(const Timeline& timeline) {
+  Extent out;
+  for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
+    const std::vector<Span>& row = timeline.rows[rank];
+    for (std::size_t at = 0; at < row.size(); ++at) {
+      require_drawable(row[at], rank, at, timeline.stage_map);
+      out.covers(row[at].start, row[at].end);
+    }
+    out.add(extent(row));
+  }
+  return out;
+}
+
+std::vector<InFlight> in_flight(std::span<const Span> row) {
+  std::vector<InFlight> out;
+  InFlight now;
   const auto change = [&](double from, int whole, int weight) {
     now = {from, now.whole + whole, now.weight + weight};
     out.push_back(now);
@@ -78,9 +74,9 @@ std::vector<Kept> kept(std::span<const Span> row) {
   return out;
 }
 
-int peak_of(std::span<const Kept> kept) {
+int peak_of(std::span<const InFlight> in_flight) {
   int peak = 0;
-  for (const Kept& now : kept) peak = std::max(peak, now.all());
+  for (const InFlight& now : in_flight) peak = std::max(peak, now.all());
   return peak;
 }
 

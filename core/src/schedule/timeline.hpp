@@ -22,7 +22,7 @@ struct Span {
 };
 
 struct Timeline {
-  enum class Unit { slot, ms }; // slot: F, I and W take one, B two
+  enum class Unit { pass, ms }; // pass: what F, I and W take; B takes two
   PipelineShape shape;
   StageMap stage_map;
   Unit unit = Unit::ms;
@@ -33,29 +33,22 @@ struct Timeline {
 Timeline planned(std::span<const Program> programs, const Simulation& simulation, const PipelineShape& shape,
                  Timeline::Unit unit);
 
-/// What a timeline comes to, in its unit.
-struct Extent {
-  double first = 0, last = 0; // of all ranks: the first start and the last end
-  double cost = 0;            // the longest that a rank is there, from the first start of its passes to their last end
-  double work = 0;            // the most that a rank computes in its passes
-  std::int64_t spans = 0;
-  double length() const { return last - first; }
-  double bubble_rate() const { return cost > 0 ? (cost - work) / cost : 0; }
-  double bubble_over_ideal() const { return work > 0 ? (cost - work) / work : 0; }
-};
+/// The passes of a row.
+RankExtent extent(std::span<const Span> row);
+/// What a timeline comes to, in its unit; its first start and last end are also those of what is no pass.
 /// Throws Error, naming rank and position, at a span that ends before it starts, at times that are no numbers, at
 /// stages that the map does not have.
 Extent extent(const Timeline& timeline);
 
-/// How many microbatches a rank keeps, counted per stage: all that their backward needs, or after their input gradient
-/// only what the weight gradient does.
-struct Kept {
+/// How many microbatches a rank has in flight, counted per stage: all that their backward needs, or after their input
+/// gradient only what the weight gradient does.
+struct InFlight {
   double from = 0; // until the next one's
   int whole = 0, weight = 0;
   int all() const { return whole + weight; }
 };
 /// A forward adds one when it starts; a backward takes it when it ends.
-std::vector<Kept> kept(std::span<const Span> row);
-int peak_of(std::span<const Kept> kept);
+std::vector<InFlight> in_flight(std::span<const Span> row);
+int peak_of(std::span<const InFlight> in_flight);
 
 } // namespace triax::schedule

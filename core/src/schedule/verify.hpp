@@ -23,7 +23,7 @@ std::vector<Fault> verify(const Schedule& schedule, const PipelineShape& shape);
 struct Purpose {
   PipelineShape shape;
   bool forward_only = false;
-  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may keep at once, counted per stage
+  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may have in flight, counted per stage
 };
 
 /// Over the programs of all pipeline ranks: nothing missing and nothing twice; what each action needs comes before it;

@@ -15,7 +15,7 @@ namespace {
 using Rule = Fault::Rule;
 
 /// How many actions of a kind there are and where the last one is: of one microbatch, of a stage, of the rank.
-struct Extent {
+struct Tally {
   std::size_t last = 0;
   int count = 0;
 };
@@ -41,13 +41,11 @@ class RankCheck {
       : program_(program),
         stage_map_(program.stage_map()),
         purpose_(purpose),
-        local_(static_cast<std::size_t>(stage_map_.stages()), -1),
-        extents_(kKinds, 1 + static_cast<int>(program.stages().size()), 1 + purpose.shape.microbatches, Extent{}),
+        tallies_(kKinds, 1 + static_cast<int>(program.stages().size()), 1 + purpose.shape.microbatches, Tally{}),
         last_gradient_(program.stages().size(), {-1, -1}),
         whole_(program.stages().size()),
         pending_(program.actions().size()) {
     for (const int stage : program.stages()) {
-      local_[static_cast<std::size_t>(stage)] = static_cast<int>(slots_of_.size());
       std::array<SlotRange, kPools>& of = slots_of_.emplace_back();
       for (int pool = 0; pool < kPools; ++pool) {
         const int count = program.slots(stage, static_cast<Pool>(pool));
@@ -81,11 +79,12 @@ class RankCheck {
 
   /// Of the rank's stages; -1: it is not one of them.
   int local(int stage) const {
-    return stage < 0 || stage >= stage_map_.stages() ? -1 : local_[static_cast<std::size_t>(stage)];
+    const bool here = stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == program_.rank();
+    return here ? stage_map_.number_on_rank(stage) : -1;
   }
   /// -1: of all stages, of all microbatches. The stage must be the rank's.
-  Extent& extent(Kind kind, int stage, int microbatch) {
-    return extents_.at(static_cast<int>(kind), stage < 0 ? 0 : 1 + local(stage), 1 + microbatch);
+  Tally& tally(Kind kind, int stage, int microbatch) {
+    return tallies_.at(static_cast<int>(kind), stage < 0 ? 0 : 1 + local(stage), 1 + microbatch);
   }
 
   Standing standing(std::size_t at) const {
@@ -130,19 +129,19 @@ class RankCheck {
 
   /// Whether there was nothing to tell.
   bool note_as(Kind kind, std::size_t at, const ProgramAction& action) {
-    const std::size_t first = extent(kind, action.stage, action.microbatch).last;
-    if (extend(kind, action.stage, action.microbatch, at) > 1) {
+    const std::size_t first = tally(kind, action.stage, action.microbatch).last;
+    if (count_one(kind, action.stage, action.microbatch, at) > 1) {
       Standing twice = standing(first);
       twice.kind = kind;
       refuse(Rule::once, at, {twice});
       return false;
     }
-    if (action.microbatch >= 0) extend(kind, action.stage, -1, at);
-    if (action.stage >= 0) extend(kind, -1, -1, at);
+    if (action.microbatch >= 0) count_one(kind, action.stage, -1, at);
+    if (action.stage >= 0) count_one(kind, -1, -1, at);
     return (kind != Kind::backward_input && kind != Kind::backward_weight) || is_ascending(kind, at, action);
   }
-  int extend(Kind kind, int stage, int microbatch, std::size_t at) {
-    Extent& of = extent(kind, stage, microbatch);
+  int count_one(Kind kind, int stage, int microbatch, std::size_t at) {
+    Tally& of = tally(kind, stage, microbatch);
     of.last = at;
     return ++of.count;
   }
@@ -150,7 +149,7 @@ class RankCheck {
   bool is_ascending(Kind kind, std::size_t at, const ProgramAction& action) {
     int& last = last_gradient_[static_cast<std::size_t>(local(action.stage))][kind == Kind::backward_input ? 0 : 1];
     const int before = std::exchange(last, action.microbatch);
-    if (before > action.microbatch) refuse(Rule::ascending, at, {standing(extent(kind, action.stage, before).last)});
+    if (before > action.microbatch) refuse(Rule::ascending, at, {standing(tally(kind, action.stage, before).last)});
     return before <= action.microbatch;
   }
 
@@ -177,11 +176,11 @@ class RankCheck {
     if (!purpose_.forward_only) demand(Kind::opt_step, -1, -1);
   }
   void demand(Kind kind, int stage, int microbatch) {
-    if (extent(kind, stage, microbatch).count == 0) refuse_missing(kind, stage, microbatch);
+    if (tally(kind, stage, microbatch).count == 0) refuse_missing(kind, stage, microbatch);
   }
   void demand_backward(int stage, int microbatch) {
-    const bool any = extent(Kind::backward_input, stage, microbatch).count > 0 ||
-                     extent(Kind::backward_weight, stage, microbatch).count > 0;
+    const bool any = tally(Kind::backward_input, stage, microbatch).count > 0 ||
+                     tally(Kind::backward_weight, stage, microbatch).count > 0;
     if (!any && has_whole_backwards(stage)) return refuse_missing(Kind::backward, stage, microbatch);
     demand(Kind::backward_input, stage, microbatch);
     demand(Kind::backward_weight, stage, microbatch);
@@ -193,7 +192,7 @@ class RankCheck {
 
   /// So that what is missing is called by the name that the program has for it.
   bool has_whole_backwards(int stage) {
-    const bool any = extent(Kind::backward_input, stage, -1).count + extent(Kind::backward_weight, stage, -1).count > 0;
+    const bool any = tally(Kind::backward_input, stage, -1).count + tally(Kind::backward_weight, stage, -1).count > 0;
     return whole_[static_cast<std::size_t>(local(stage))] || !any;
   }
 
@@ -204,7 +203,7 @@ class RankCheck {
       if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
       const int stage = everywhere ? -1 : stage_of(need, action.stage);
       if (is_transfer(action.kind) && stage != action.stage) continue; // of the other end: verify(programs)
-      const Extent& found = extent(need.kind, stage, everywhere ? -1 : action.microbatch);
+      const Tally& found = tally(need.kind, stage, everywhere ? -1 : action.microbatch);
       if (found.count > 0 && found.last < at) continue;
       const Standing needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
       if (told && told->kind == needed.kind && told->position == needed.position) continue;
@@ -311,10 +310,10 @@ class RankCheck {
   }
 
   void check_cap(std::size_t at, const ProgramAction& action) {
-    if (action.kind == Kind::backward || action.kind == Kind::backward_weight) --kept_;
+    if (action.kind == Kind::backward || action.kind == Kind::backward_weight) --in_flight_;
     if (action.kind != Kind::forward || purpose_.forward_only) return;
-    ++kept_;
-    if (purpose_.cap && kept_ == *purpose_.cap + 1) refuse(Rule::within_cap, at, kept_, *purpose_.cap);
+    ++in_flight_;
+    if (purpose_.cap && in_flight_ == *purpose_.cap + 1) refuse(Rule::within_cap, at, in_flight_, *purpose_.cap);
   }
 
   void check_end() {
@@ -334,9 +333,8 @@ class RankCheck {
   const Program& program_;
   const StageMap& stage_map_;
   const Purpose& purpose_;
-  int kept_ = 0;
-  std::vector<int> local_;                        // by stage: its number among the rank's
-  Cells<Extent> extents_;                         // by kind, stage and microbatch, each counted from 1; 0: all
+  int in_flight_ = 0;
+  Cells<Tally> tallies_;                          // by kind, stage and microbatch, each counted from 1; 0: all
   std::vector<std::array<int, 2>> last_gradient_; // by stage: the last microbatch of I, of W
   std::vector<bool> whole_;                       // by stage: whether it has a B
   std::vector<bool> pending_;                     // by action: a transfer not waited for

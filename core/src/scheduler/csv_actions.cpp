@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/printable.hpp"
 #include "triax/text.hpp"
 
 namespace triax::csv {
@@ -116,9 +117,9 @@ bool is_text(std::string_view bytes, Problems& problems) {
 } // namespace
 
 void Problems::add(const Cell& cell, std::string_view message, std::string_view hint) {
-  const std::string shown = cell.text.size() <= kLongestCell ? std::string(cell.text)
-                                                             : std::string(cell.text.substr(0, kLongestCell)) + "...";
-  keep(text("{}:{}:{}", file_, cell.place.line, cell.place.cell), text("\"{}\" {}", shown, message), hint);
+  const std::string shown =
+      printable(cell.text.substr(0, kLongestCell)) + (cell.text.size() > kLongestCell ? "..." : "");
+  keep(text("{}:{}:{}", file_, cell.at.line, cell.at.cell), text("\"{}\" {}", shown, message), hint);
 }
 
 void Problems::keep(const std::string& where, std::string_view message, std::string_view hint) {
@@ -133,15 +134,15 @@ Rows read_actions(std::string_view csv, Problems& problems, const Check& check) 
   if (csv.starts_with(kByteOrderMark)) csv.remove_prefix(kByteOrderMark.size());
   if (!is_text(csv, problems)) return out;
   int actions = 0;
-  for (Place place{1, 0}; !csv.empty() && place.line <= kMostLines && actions <= kMostActions; ++place.line) {
+  for (Location at{1, 0}; !csv.empty() && at.line <= kMostLines && actions <= kMostActions; ++at.line) {
     std::string_view line = csv.substr(0, csv.find('\n'));
     csv.remove_prefix(std::min(csv.size(), line.size() + 1));
     std::vector<CellAction>& row = out.emplace_back();
-    for (place.cell = 1; actions <= kMostActions; ++place.cell) {
+    for (at.cell = 1; actions <= kMostActions; ++at.cell) {
       const std::string_view cell = line.substr(0, line.find(','));
       const std::string_view written = without_quotes(cell);
       if (!written.empty())
-        if (const std::optional<CellAction> action = CellReader({place, written}, problems).read()) {
+        if (const std::optional<CellAction> action = CellReader({at, written}, problems).read()) {
           check(*action, problems);
           row.push_back(*action);
           ++actions;

@@ -18,12 +18,12 @@
 namespace triax::csv {
 
 /// Where something stands in the file, both from 1.
-struct Place {
+struct Location {
   int line = 0, cell = 0;
 };
 
 struct Cell {
-  Place place;
+  Location at;
   std::string_view text; // without the blanks and quotes around it
 };
 

@@ -38,10 +38,10 @@ class Placing {
       if (action.stage < 0) continue;
       any = true;
       const Cell& first = stages_.try_emplace(action.stage, action.cell).first->second;
-      if (first.place.line != action.cell.place.line && told_.insert({action.stage, rank}).second)
+      if (first.at.line != action.cell.at.line && told_.insert({action.stage, rank}).second)
         problems_.add(action.cell,
                       text("puts stage {} on rank {}, and {} in line {}, cell {} has put it on rank {}", action.stage,
-                           rank, first.text, first.place.line, first.place.cell, first.place.line - 1),
+                           rank, first.text, first.at.line, first.at.cell, first.at.line - 1),
                       "each line is a rank, and a stage with all of its actions is on one");
     }
     if (!any)
@@ -63,7 +63,7 @@ class Placing {
 
   void check_even() {
     std::vector<int> of_rank(rows_.size());
-    for (const auto& [stage, cell] : stages_) ++of_rank[static_cast<std::size_t>(cell.place.line - 1)];
+    for (const auto& [stage, cell] : stages_) ++of_rank[static_cast<std::size_t>(cell.at.line - 1)];
     for (std::size_t rank = 1; rank < of_rank.size(); ++rank)
       if (of_rank[rank] != of_rank[0])
         return problems_.add(
@@ -74,7 +74,7 @@ class Placing {
 
   Placement made() const {
     Placement out;
-    for (const auto& [stage, cell] : stages_) out.stage_rank.push_back(cell.place.line - 1);
+    for (const auto& [stage, cell] : stages_) out.stage_rank.push_back(cell.at.line - 1);
     out.shape.pipeline = static_cast<int>(rows_.size());
     out.shape.chunks = static_cast<int>(stages_.size()) / out.shape.pipeline;
     out.shape.microbatches = static_cast<int>(microbatches_.size());

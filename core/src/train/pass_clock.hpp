@@ -2,7 +2,7 @@
 //
 // Threads: the rank's main thread. Ownership: borrows program and next observer. Blocking: never; between the first and
 // the last action it allocates nothing. On the host a pass runs inside its action; where a device runs behind, what is
-// timed is the enqueuing.
+// timed is the enqueuing. Errors: none of its own.
 #pragma once
 
 #include <cstdint>

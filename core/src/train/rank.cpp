@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "data/dataset.hpp"
+#include "data/blended_dataset.hpp"
 #include "executor/executor.hpp"
 #include "plugin/nearest.hpp"
 #include "report/timeline_file.hpp"
@@ -22,14 +22,14 @@ namespace {
 
 class DatasetSource final : public executor::BatchSource {
  public:
-  DatasetSource(const std::filesystem::path& prefix, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
-      : dataset_(prefix, sequence, vocab, seed) {}
+  DatasetSource(const data::Corpora& corpora, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
+      : dataset_(corpora, sequence, vocab, seed) {}
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
     dataset_.microbatch(samples, tokens, targets);
   }
 
  private:
-  data::Dataset dataset_;
+  data::BlendedDataset dataset_;
 };
 
 std::unique_ptr<Device> make_device(const KernelSet& kernels) {
@@ -169,10 +169,11 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     return {};
   }
 
-  executor::BatchSource& source(const std::filesystem::path& prefix, executor::BatchSource* given,
+  executor::BatchSource& source(const data::Corpora& corpora, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
     if (given) return *given;
-    if (!own) own = std::make_unique<DatasetSource>(prefix, plugins.model().info().sequence, run.vocab, run.train.seed);
+    if (!own)
+      own = std::make_unique<DatasetSource>(corpora, plugins.model().info().sequence, run.vocab, run.train.seed);
     return *own;
   }
 
@@ -209,12 +210,13 @@ StepResult Rank::step() {
   const std::int64_t number = rank.steps + 1;
   const double lr = learning_rate(rank.run, number);
   executor::WalkObserver* observer = rank.clock ? &*rank.clock : rank.options.observer;
-  const executor::StepOutcome outcome =
-      rank.walker->step(number, lr, rank.source(rank.run.data.path, rank.options.training, rank.training), observer);
+  const executor::StepOutcome outcome = rank.walker->step(
+      number, lr, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.clock && number == rank.clock->step())
-    report::write_timeline(rank.run.folder, {rank.number, number, rank.clock->passes()});
+    report::write_timeline(rank.run.folder,
+                           {rank.number, number, rank.clock->passes(), rank.layout.world(), report::this_machine()});
   return {number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
 }
 
