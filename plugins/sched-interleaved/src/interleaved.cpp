@@ -92,10 +92,13 @@ class Interleaved final : public Scheduler {
   static Support supports_groups_of_p(const PipelineShape& shape) {
     const int p = shape.pipeline, m = shape.microbatches, below = m / p * p;
     if (m == below) return Support::yes();
+    // One group of all; smaller ones may leave too few to the last.
+    const std::string groups = m < p ? std::string() : text(", or schedule.group {}", m);
     return Support::no("sched-interleaved refuses m = {} with p = {}: m must be a multiple of p", m, p)
         .hint(
-            "m = batch.global / (parallel.data x batch.micro); make it {}{}, or use sched-1f1b with parallel.chunks 1",
-            below == 0 ? "" : text("{} or ", below), below + p);
+            "m = batch.global / (parallel.data x batch.micro); make it {}{}{}, or use sched-1f1b with parallel.chunks "
+            "1",
+            below == 0 ? "" : text("{} or ", below), below + p, groups);
   }
 
   /// A microbatch is back for its next chunk after p passes: no group may be smaller.

@@ -54,8 +54,10 @@ TEST_F(Interleaved, RefusesWhatDoesNotMakeWholeGroups) {
   EXPECT_FALSE(six);
   EXPECT_EQ(six.reason(), "sched-interleaved refuses m = 6 with p = 4: m must be a multiple of p");
   EXPECT_EQ(six.hint(),
-            "m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or use sched-1f1b with parallel.chunks "
-            "1");
+            "m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use "
+            "sched-1f1b with parallel.chunks 1");
+  const test::LoadedScheduler in_groups("sched-interleaved", {{"group", 6}});
+  EXPECT_TRUE(in_groups->supports({4, 2, 6})) << "as the hint says";
   EXPECT_EQ(scheduler_->supports({4, 2, 3}).hint(),
             "m = batch.global / (parallel.data x batch.micro); make it 4, or use sched-1f1b with parallel.chunks 1");
 }
