@@ -91,11 +91,12 @@ bool wants_json(int argc, char** argv) {
   return std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc;
 }
 
-/// A file opened while 0, 1 or 2 is closed would take its number, and what is printed would land in it.
+/// A file opened while 0, 1 or 2 is closed would take its number, and what is printed would land in it. A result for a
+/// closed standard output must not vanish unseen either: what takes its place cannot be written.
 void keep_standard_streams() {
   for (int stream = 0; stream <= 2; ++stream) {
     while (fcntl(stream, F_GETFD) == -1 && errno == EBADF)
-      if (open("/dev/null", stream == 0 ? O_RDONLY : O_WRONLY) < 0) return;
+      if (open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }
 

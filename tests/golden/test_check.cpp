@@ -126,6 +126,21 @@ TEST_F(Check, AResultThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(full.text, "standard output could not be written\n");
 }
 
+TEST(Program, AResultForAClosedOutputIsAFailure) {
+  for (const char* verb :
+       {"--version", "--help", "plugins list", "schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2",
+        "simulate --scheduler sched-1f1b --pipeline 2 --microbatches 2 --forward-ms 1 --input-ms 1 "
+        "--weight-ms 1 --link-ms 0"}) {
+    const Outcome told = run(".", verb, "2>&1 >&-");
+    EXPECT_EQ(told.status, 1) << verb;
+    EXPECT_THAT(told.text, HasSubstr("standard output could not be written")) << verb;
+  }
+  const TempFolder work; // whose first file would take the place of the closed one
+  const std::string shape = "schedule --scheduler sched-1f1b --pipeline 1 --microbatches 1 --format csv ";
+  EXPECT_EQ(run(work.path(), shape + "--output rows.csv", "2>&1 >&-").status, 0);
+  EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
+}
+
 TEST(Program, TellsItsVersionAndItsVerbs) {
   EXPECT_EQ(run(".", "--version", "2>/dev/null").text, "triax " TRIAX_VERSION "\n");
   const Outcome help = run(".", "--help", "2>/dev/null");
