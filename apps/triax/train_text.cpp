@@ -70,6 +70,11 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
+  // A mean of logarithms of probabilities is 0 only where nobody has computed one.
+  if (result.steps > 0 && result.first_loss == 0 && result.last_loss == 0)
+    return text("ran {} step{}: {} computed nothing, all losses are 0 and mean nothing; {} tokens/s, metrics in {}",
+                result.steps, result.steps == 1 ? "" : "s", run.kernels.name, report::count_text(result.tokens_per_s),
+                shown(run.log.metrics));
   std::string line = text("trained {} step{}: loss {} to {}", result.steps, result.steps == 1 ? "" : "s",
                           report::decimals_text(result.first_loss, 4), report::decimals_text(result.last_loss, 4));
   if (result.eval_loss) line += text(", held out {}", report::decimals_text(*result.eval_loss, 4));

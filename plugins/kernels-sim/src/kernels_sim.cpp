@@ -15,6 +15,7 @@ using std::chrono::microseconds;
 
 constexpr double kLongest = 1e6;      // seconds; what is longer ends with the run
 constexpr microseconds kTooShort{50}; // to sleep for: the next operation sleeps for both
+constexpr microseconds kNap{100};     // between two looks at what a rank waits for
 constexpr microseconds kSlice{1000};  // of sleep, after which transports are moved on: no network card does that here
 
 void sleep_until(Clock::time_point when) {
@@ -23,6 +24,27 @@ void sleep_until(Clock::time_point when) {
   const timespec until{seconds.count(), std::chrono::nanoseconds(since - seconds).count()};
   ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr); // that of steady_clock; a signal may end it early
 }
+
+/// The pump of a rank that waits for another's modelled time: spinning would take the cores that the ranks share. The
+/// longer it has waited the longer it sleeps between two looks, for a sixteenth of that at most.
+class Naps final : public ProgressSource {
+ public:
+  void works() noexcept { working_ = true; }
+  void rests() noexcept {
+    working_ = false;
+    since_ = Clock::now();
+  }
+  void progress() noexcept override {
+    if (working_) return;
+    const Clock::time_point now = Clock::now();
+    const Clock::duration nap = std::min<Clock::duration>(kNap, (now - since_) / 16);
+    if (nap > kNap / 10) sleep_until(now + nap);
+  }
+
+ private:
+  bool working_ = false;
+  Clock::time_point since_ = Clock::now(); // the last operation's end
+};
 
 void zero(const TensorView& view) {
   std::memset(view.data(), 0, view.bytes());
@@ -40,12 +62,17 @@ class SimKernels final : public KernelSet {
   Support supports(const OpCall&) const override { return Support::yes(); }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }
   void prepare(const OpCall&) override {}
-  void start(Device& device) override { device_ = &device; }
+  void start(Device& device) override {
+    device_ = &device;
+    device.add_source(naps_);
+  }
 
  protected:
   void run(const OpCall& call, const OpContext& context) override {
+    naps_.works();
     write_what_a_step_reads(call);
     take(seconds(call), context.stream);
+    naps_.rests();
   }
 
  private:
@@ -84,6 +111,7 @@ class SimKernels final : public KernelSet {
 
   const double flops_per_s_, bytes_per_s_, overhead_s_;
   Device* device_ = nullptr;
+  Naps naps_;
   ActionId action_ = kNoAction;
   Clock::duration behind_{}; // how much longer the action's operations have taken than modelled; less than 0: shorter
 };
