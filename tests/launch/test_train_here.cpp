@@ -73,16 +73,19 @@ class TrainHere : public ::testing::Test {
       logs_.push_back(std::move(log));
     }
     steps_.resize(ranks);
+    store_ = std::make_unique<control::LocalStore>();
     std::vector<test::TinySource> sources(2 * ranks);
     const train::StopSignals signals(*logs_[0]);
-    return launch::train_here({config, placement, logs_, signals, reports_, [&](int rank) {
+    return launch::train_here({config, placement, logs_, signals, reports_,
+                               [&](int rank) {
                                  const auto at = static_cast<std::size_t>(rank);
                                  train::RankOptions options;
                                  options.training = &sources[at];
                                  options.held_out = &sources[ranks + at];
                                  options.observer = &steps_[at];
                                  return options;
-                               }});
+                               },
+                               store_.get()});
   }
   std::vector<std::string> errors() const {
     std::vector<std::string> out;
@@ -116,6 +119,7 @@ class TrainHere : public ::testing::Test {
   std::vector<Notes*> notes_;
   train::Reports reports_;
   std::vector<Steps> steps_{4};
+  std::unique_ptr<control::LocalStore> store_; // of the last training
 };
 
 TEST_F(TrainHere, EightRanksTrainAsOneDoes) {
@@ -164,8 +168,12 @@ TEST_F(TrainHere, NoRankGoesBeforeAllHaveTrained) {
   bool early = false;
   reports_.step = [&](const report::StepRecord& record) { // of rank 0
     if (record.step < 6) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300)); // the others have time to go
-    early = std::filesystem::exists(gone);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!early && store_->waiting() < 3 && std::chrono::steady_clock::now() < deadline) {
+      early = std::filesystem::exists(gone);
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(store_->waiting(), 3) << "the others wait for this one";
   };
   EXPECT_TRUE(go());
   EXPECT_FALSE(early);

@@ -25,7 +25,9 @@ std::string LocalStore::get(std::string_view key, Deadline deadline) {
       throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
                   "the rank that sets it is late or lost");
     }
+    ++waiting_;
     changed_.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::seconds(1)));
+    --waiting_;
   }
   return values_.find(key)->second;
 }
@@ -35,6 +37,11 @@ std::int64_t LocalStore::add(std::string_view key, std::int64_t amount) {
   auto counter = counters_.find(key);
   if (counter == counters_.end()) counter = counters_.emplace(std::string(key), 0).first;
   return counter->second += amount;
+}
+
+int LocalStore::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_;
 }
 
 void LocalStore::abort(std::string_view why) noexcept {

@@ -19,14 +19,17 @@ class LocalStore final : public Store, public AbortFlag::Listener {
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
+  /// How many are in get() now, without their key.
+  int waiting() const;
   /// Who waits for a key is told that nobody may set it any more.
   void abort(std::string_view why) noexcept override;
 
  private:
-  std::mutex mutex_; // of what follows
+  mutable std::mutex mutex_; // of what follows
   std::condition_variable changed_;
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, std::int64_t, std::less<>> counters_;
+  int waiting_ = 0;
   bool aborted_ = false;
   std::string why_;
 };

@@ -4,7 +4,6 @@
 #include <thread>
 #include <vector>
 
-#include "control/local_store.hpp"
 #include "launch/train_rank.hpp"
 #include "report/traffic.hpp"
 #include "train/plugins.hpp"
@@ -18,6 +17,7 @@ class LocalRanks {
   explicit LocalRanks(const LocalTraining& training)
       : training_(training),
         layout_(train::layout_of(training.run)),
+        store_(training.store ? *training.store : own_store_),
         results_(static_cast<std::size_t>(layout_.world())) {}
 
   std::optional<train::LoopResult> train() {
@@ -79,7 +79,8 @@ class LocalRanks {
   const LocalTraining& training_;
   const Layout layout_;
   control::AbortFlag abort_;
-  control::LocalStore store_;
+  control::LocalStore own_store_;
+  control::LocalStore& store_;
   const control::AbortFlag::Listening store_listens_{abort_, store_};
   std::vector<train::LoopResult> results_; // by rank
 };

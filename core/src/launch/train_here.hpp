@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 
+#include "control/local_store.hpp"
 #include "train/loop.hpp"
 #include "train/placement.hpp"
 
@@ -24,6 +25,7 @@ struct LocalTraining {
   train::Reports reports; // of rank 0
   /// What differs from the run's TOML; threads and abort flag are set here. Called on the rank's thread.
   std::function<train::RankOptions(int rank)> options = {};
+  control::LocalStore* store = nullptr; // that the ranks meet in; null: one of their own
 };
 
 /// The result of rank 0 with the traffic of all ranks, or nothing if a rank failed.
