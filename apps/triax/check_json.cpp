@@ -38,6 +38,18 @@ Json placement_json(const train::Placement& placement) {
           {"cores", placement.cores}};
 }
 
+Json corpora_json(const train::Preflight& preflight) {
+  Json out = Json::array();
+  for (const train::CorpusPlan& corpus : preflight.corpora) {
+    out.push_back({{"path", corpus.path.string()},
+                   {"for", corpus.validation ? "validation" : "training"},
+                   {"share", corpus.share},
+                   {"tokens", corpus.tokens},
+                   {"epochs", corpus.epochs}});
+  }
+  return out;
+}
+
 } // namespace
 
 std::string to_json(const CheckReport& report) {
@@ -51,6 +63,7 @@ std::string to_json(const CheckReport& report) {
   out["dropped"] = report.loaded.dropped;
   if (report.loaded.run) out["placement"] = placement_json(report.placement);
   out["ranks"] = ranks_json(report.preflight.plans);
+  out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;
   return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be no UTF-8
 }

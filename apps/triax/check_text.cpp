@@ -117,6 +117,16 @@ std::string memory_text(const train::Preflight& preflight) {
   return text("\nmemory of each rank{}\n", sum) + table(rows);
 }
 
+std::string data_text(const CheckReport& report) {
+  Rows rows = {{"data", "for", "share", "tokens", "epochs"}};
+  for (const train::CorpusPlan& corpus : report.preflight.corpora) {
+    rows.push_back({corpus.path.string(), corpus.validation ? "an evaluation" : "training",
+                    report::decimals_text(100 * corpus.share, 2) + " %", grouped(corpus.tokens),
+                    report::decimals_text(corpus.epochs, 2)});
+  }
+  return "\n" + table(rows);
+}
+
 std::string size_text(const CheckReport& report) {
   const config::RunConfig& run = *report.loaded.run;
   const std::uint64_t bytes = static_cast<std::uint64_t>(report.preflight.parameters) * bytes_of(run.train.master);
@@ -130,7 +140,7 @@ std::string size_text(const CheckReport& report) {
 
 std::string to_text(const CheckReport& report) {
   return values_text(report) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
-         memory_text(report.preflight) + size_text(report) + text("\n{}: ready to train\n", report.file);
+         memory_text(report.preflight) + data_text(report) + size_text(report) + text("\n{}: ready to train\n", report.file);
 }
 
 } // namespace triax::app

@@ -65,6 +65,45 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
                           "  make it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
 }
 
+TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
+  Workspace space;
+  space.write("held.json", R"({"tokenizer": "byte", "vocab": 257})");
+  space.tables["data"] = "paths = [\"text\", \"held\"]\nweights = [3, 0.5]\n";
+  const Loaded loaded = space.load();
+  EXPECT_THAT(texts(loaded), IsEmpty());
+  EXPECT_EQ(loaded.run->data.training.paths, (std::vector{space.path("text"), space.path("held")}));
+  EXPECT_EQ(loaded.run->data.training.weights, (std::vector{3.0, 0.5}));
+  EXPECT_EQ(loaded.run->vocab, 257);
+
+  space.tables["data"] = "path = \"text\"\npaths = [\"text\", \"held\", \"held\"]\nweights = [1, 0]\n";
+  EXPECT_THAT(texts(space.load()),
+              ::testing::UnorderedElementsAre(
+                  HasSubstr("data.path and data.paths (run.toml:7:9) are both given\n  name all of them in data.paths"),
+                  HasSubstr("data.weights has 2 numbers, but data.paths (run.toml:7:9) names 3 corpora\n"
+                            "  write one for each, or leave data.weights"),
+                  HasSubstr("data.weights has 0: a weight is above 0"), HasSubstr("data.paths names ")));
+  space.tables["data"] = "";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml: [data] lacks path (token files to train on), or paths (several of them)")));
+  space.tables["data"] = "paths = [\"text\", \"nothing\"]\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin is not there")));
+}
+
+TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
+  Workspace space;
+  space.write("held.json", R"({"tokenizer": "bpe", "vocab": 257, "digest": "01"})");
+  const auto refused = HasSubstr(
+      "held was made with another tokenizer than text: bpe of 257 ids (01), not byte of 257 ids "
+      "(byte)\n  prepare all of a run's corpora with one tokenizer");
+  space.tables["data"] = "paths = [\"text\", \"held\"]\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(refused));
+  space.tables["data"] = "path = \"text\"\nvalidation_paths = [\"held\"]\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre(refused));
+  space.tables["data"] = "paths = [\"text\", \"held\"]\n";
+  std::filesystem::remove(space.path("held.json"));
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("held.json: there is no such file")));
+  EXPECT_THAT(texts(space.load({}, {{"model.vocab", "257"}})), IsEmpty());
+}
+
 TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   Workspace space;
   space.tables["data"] = "path = \"held\"\n"; // has no tokenizer file

@@ -81,7 +81,7 @@ TEST(Values, PathsOfAFileBeginAtItAndPathsOfAFlagInTheWorkingFolder) {
   space.tables.erase("comm");
   const Loaded loaded = space.load("include = [\"deep/base.toml\"]\n", {{"run.dir", "here/out"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
-  EXPECT_EQ(loaded.run->data.path, space.path("text"));
+  EXPECT_EQ(loaded.run->data.training.paths, std::vector{space.path("text")});
   EXPECT_EQ(loaded.run->comm.at("tensor").options.path("trace"), space.path("deep/t.txt"));
   EXPECT_EQ(loaded.run->folder, std::filesystem::current_path() / "here/out");
   EXPECT_EQ(loaded.run->log.metrics, std::filesystem::current_path() / "here/out/metrics.jsonl");
@@ -91,7 +91,7 @@ TEST(Values, TheRunsFolderIsNamedAfterTheFile) {
   Workspace space;
   const Loaded loaded = space.load();
   EXPECT_EQ(loaded.run->folder, std::filesystem::current_path() / "runs/run");
-  EXPECT_TRUE(loaded.run->data.validation.empty());
+  EXPECT_TRUE(loaded.run->data.validation.paths.empty());
 }
 
 TEST(Values, PrecisionGivesBothTypes) {

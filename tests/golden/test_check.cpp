@@ -30,7 +30,7 @@ class Check : public testing::Test {
 TEST_F(Check, TellsValuesPluginsLayoutAndMemory) {
   const Outcome told = check("--set train.steps=7", "2>&1");
   EXPECT_EQ(told.status, 0);
-  EXPECT_THAT(told.text, HasSubstr("steps           = 7 "));
+  EXPECT_THAT(told.text, HasSubstr("steps              = 7 "));
   EXPECT_THAT(told.text, HasSubstr("# --set\n"));
   EXPECT_THAT(told.text, HasSubstr("# run.toml:4:10\n"));
   EXPECT_THAT(told.text, HasSubstr(TRIAX_BINARY_DIR "/lib/triax/plugins/model-gpt.so\n"));

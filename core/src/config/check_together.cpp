@@ -1,12 +1,14 @@
 // Values that are right alone and wrong together.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/derive.hpp"
 #include "config/folder_access.hpp"
+#include "data/dataset.hpp"
 #include "data/tokenizer.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
@@ -61,8 +63,7 @@ class Checks {
       refuse(Support::no("eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
                  .hint("write eval.batches = 8, or eval.every = 0"));
     }
-    const Path* validation = values_.find<Path>("data.validation");
-    if (validation && validation->empty()) {
+    if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path)) {
       refuse(Support::no("eval.every = {} needs data.validation: the token files to evaluate on", *every)
                  .hint("name them, or write eval.every = 0"));
     }
@@ -76,24 +77,57 @@ class Checks {
   }
 
   void data_files() {
-    for (const char* key : {"data.path", "data.validation"}) {
-      const Path* prefix = values_.find<Path>(key);
-      if (!prefix) continue;
-      if (prefix->empty()) {
-        if (std::string_view(key) == "data.path")
-          refuse(Support::no("data.path is empty").hint("{}", data::how_to_prepare("data/mine")));
-        continue;
+    if (corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
+      refuse(Support::no("data.path is empty").hint("{}", data::how_to_prepare("data/mine")));
+    for (const CorporaKeys& keys : {kTraining, kValidation}) {
+      weights(keys);
+      const Path* path = values_.find<Path>(keys.path);
+      if (path && !path->empty()) token_files(keys.path, *path);
+      const auto* paths = values_.find<std::vector<Path>>(keys.paths);
+      if (!paths) continue;
+      if (!paths->empty() && path && !path->empty())
+        refuse(
+            Support::no("{} and {} are both given", keys.path, keys.paths).hint("name all of them in {}", keys.paths));
+      for (std::size_t i = 0; i < paths->size(); ++i) {
+        if (std::find(paths->begin(), paths->begin() + static_cast<std::ptrdiff_t>(i), (*paths)[i]) !=
+            paths->begin() + static_cast<std::ptrdiff_t>(i)) {
+          refuse(
+              Support::no("{} names {} twice", keys.paths, (*paths)[i]).hint("name it once, with the sum of weights"));
+        } else {
+          token_files(keys.paths, (*paths)[i]);
+        }
       }
-      for (const char* ending : {".bin", ".idx"}) {
-        const Path file = data::beside(*prefix, ending);
-        std::error_code unreadable;
-        if (std::filesystem::is_regular_file(file, unreadable)) continue;
-        const bool with_ending = prefix->extension() == ".bin" || prefix->extension() == ".idx";
-        refuse(Support::no("{}: {} is not there", key, file)
-                   .hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
-                                                  prefix->extension().string())
-                                           : data::how_to_prepare(*prefix)));
-        break;
+    }
+  }
+
+  /// All corpora of a run have one tokenizer, as far as they tell.
+  void tokenizers() {
+    std::vector<std::pair<const char*, Path>> all;
+    for (const CorporaKeys& keys : {kTraining, kValidation}) {
+      const auto* paths = values_.find<std::vector<Path>>(keys.paths);
+      const char* key = paths && !paths->empty() ? keys.paths : keys.path;
+      for (const Path& path : corpora_of(values_, keys).paths) all.emplace_back(key, path);
+    }
+    const std::size_t training = corpora_of(values_, kTraining).paths.size();
+    std::optional<data::TokenizerInfo> first;
+    const bool derived = values_.at("model.vocab").file.empty();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& [key, path] = all[i];
+      std::error_code unreadable;
+      const bool told = std::filesystem::exists(data::beside(path, ".json"), unreadable);
+      if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // refused already
+      const bool must_tell = derived && i > 0 && i < training;
+      if (!told && !must_tell) continue;
+      try {
+        const data::TokenizerInfo info = data::read_tokenizer_info(path);
+        if (!first) first = info;
+        if (info.vocab == first->vocab && info.digest == first->digest) continue;
+        refuse(Support::no("{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
+                           key, path, all.front().second, info.kind, info.vocab, info.digest, first->kind, first->vocab,
+                           first->digest)
+                   .hint("prepare all of a run's corpora with one tokenizer"));
+      } catch (const Error& error) {
+        if (i > 0) refuse(Support::no("{}: {}: {}", key, error.where(), error.message()).hint("{}", error.hint()));
       }
     }
   }
@@ -138,6 +172,37 @@ class Checks {
  private:
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
+  void weights(const CorporaKeys& keys) {
+    const auto* paths = values_.find<std::vector<Path>>(keys.paths);
+    const auto* weights = values_.find<std::vector<double>>(keys.weights);
+    if (!paths || !weights || weights->empty()) return;
+    if (weights->size() != paths->size()) {
+      refuse(Support::no("{} has {} numbers, but {} names {} corpora", keys.weights, weights->size(), keys.paths,
+                         paths->size())
+                 .hint("write one for each, or leave {} out: then each counts as its tokens", keys.weights));
+    }
+    for (const double weight : *weights) {
+      if (weight <= 0)
+        refuse(
+            Support::no("{} has {}: a weight is above 0", keys.weights, weight).hint("leave out what is not wanted"));
+    }
+  }
+
+  void token_files(const char* key, const Path& prefix) {
+    if (prefix.empty()) return refuse(Support::no("{} has an empty name", key));
+    for (const char* ending : {".bin", ".idx"}) {
+      const Path file = data::beside(prefix, ending);
+      std::error_code unreadable;
+      if (std::filesystem::is_regular_file(file, unreadable)) continue;
+      const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
+      refuse(Support::no("{}: {} is not there", key, file)
+                 .hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
+                                                prefix.extension().string())
+                                         : data::how_to_prepare(prefix)));
+      return;
+    }
+  }
+
   static Int divisor_below(Int number, Int limit) {
     Int divisor = std::min(number, limit);
     while (number % divisor != 0) --divisor;
@@ -169,6 +234,7 @@ void check_together(const Values& values, Refusals& refusals) {
   checks.evaluation();
   checks.timeline();
   checks.data_files();
+  checks.tokenizers();
   checks.plugin_folders();
   checks.run_folder();
   checks.encoding();

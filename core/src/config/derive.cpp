@@ -34,25 +34,49 @@ void derive_data_size(Values& values, std::optional<int> world, Refusals& refusa
 }
 
 void derive_vocab(Values& values, Refusals& refusals) {
-  const auto* path = values.find<Path>("data.path");
+  const data::Corpora corpora = corpora_of(values, kTraining);
   std::error_code unreadable;
-  const bool there = path && std::filesystem::exists(data::beside(*path, ".bin"), unreadable);
+  const bool there =
+      !corpora.paths.empty() && std::filesystem::exists(data::beside(corpora.paths.front(), ".bin"), unreadable);
   if (values.has("model.vocab") || !there) return; // files that are not there are refused with the other checks
+  const auto* path = values.find<Path>(kTraining.path);
+  const char* key = path && !path->empty() ? kTraining.path : kTraining.paths;
   try {
-    values.set("model.vocab", data::read_tokenizer_info(*path).vocab, "derived");
+    values.set("model.vocab", data::read_tokenizer_info(corpora.paths.front()).vocab, "derived");
   } catch (const Error& error) {
-    const Position at = values.at("data.path");
+    const Position at = values.at(key);
     refusals.add_text(at,
-                      text("{}: {} (data.path, {})\n  {}", error.where(), error.message(), to_text(at), error.hint()));
+                      text("{}: {} ({}, {})\n  {}", error.where(), error.message(), key, to_text(at), error.hint()));
   }
 }
 
+/// The core's own keys are optional alone; one of these is needed.
+void refuse_no_data(const Values& values, const Path& file, Refusals& refusals) {
+  const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
+  const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "", which is told in its line
+  if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
+  refusals.add_text({}, text("{}: [data] lacks path (token files to train on), or paths (several of them)\n  {}", file,
+                             data::how_to_prepare("data/mine")));
+}
+
 } // namespace
+
+data::Corpora corpora_of(const Values& values, const CorporaKeys& keys) {
+  data::Corpora out;
+  const auto* path = values.find<Path>(keys.path);
+  const auto* paths = values.find<std::vector<Path>>(keys.paths);
+  const auto* weights = values.find<std::vector<double>>(keys.weights);
+  if (paths) out.paths = *paths;
+  if (out.paths.empty() && path && !path->empty()) out.paths.push_back(*path);
+  if (weights) out.weights = *weights;
+  return out;
+}
 
 void derive(Values& values, const Path& file, std::optional<int> world, Refusals& refusals) {
   derive_files(values, file);
   derive_data_size(values, world, refusals);
   derive_vocab(values, refusals);
+  refuse_no_data(values, file, refusals);
 }
 
 } // namespace triax::config

@@ -8,8 +8,19 @@
 
 #include "config/refusals.hpp"
 #include "config/values.hpp"
+#include "data/blended_dataset.hpp"
 
 namespace triax::config {
+
+/// The keys that name the corpora to train on, or to evaluate on.
+struct CorporaKeys {
+  const char *path, *paths, *weights;
+};
+inline constexpr CorporaKeys kTraining{"data.path", "data.paths", "data.weights"};
+inline constexpr CorporaKeys kValidation{"data.validation", "data.validation_paths", "data.validation_weights"};
+
+/// None if no key names one.
+data::Corpora corpora_of(const Values& values, const CorporaKeys& keys);
 
 /// `world`: the number of ranks, where a launcher has decided it; without one it is what the layout asks for.
 void derive(Values& values, const std::filesystem::path& file, std::optional<int> world, Refusals& refusals);

@@ -56,7 +56,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
                precision,
                precision,
                number("train.stall_timeout_s")};
-  run.data = {values.get<Path>("data.path"), values.get<Path>("data.validation")};
+  run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
   run.vocab = integer("model.vocab");
   run.eval = {integer("eval.every"), integer("eval.batches")};
   run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level"),

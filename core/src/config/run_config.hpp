@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/blended_dataset.hpp"
 #include "plugin/loader.hpp"
 #include "triax/options.hpp"
 #include "triax/tensor.hpp"
@@ -63,7 +64,7 @@ struct RunConfig {
     double stall_timeout_s = 0;
   } train;
   struct {
-    std::filesystem::path path, validation; // prefixes; validation may be empty
+    data::Corpora training, validation; // validation may be none
   } data;
   std::int64_t vocab = 0; // from [model] vocab, else from the tokenizer file beside the data
   struct {

@@ -51,19 +51,26 @@ std::int64_t Dataset::start_of(std::int64_t sample) const {
   return static_cast<std::int64_t>(window) * sequence_ + static_cast<std::int64_t>(shift);
 }
 
-void Dataset::microbatch(std::span<const std::int64_t> samples, const TensorView& tokens,
-                         const TensorView& targets) const {
-  const auto batch = static_cast<std::int64_t>(samples.size());
+void Dataset::check_views(std::size_t samples, const TensorView& tokens, const TensorView& targets) const {
+  const auto batch = static_cast<std::int64_t>(samples);
   for (const TensorView* view : {&tokens, &targets}) {
     TRIAX_REQUIRE(view->dtype() == DType::i32 && view->shape() == Shape({sequence_, batch}),
                   "{} for {} samples of sequence {}: i32[{}, {}] is needed", to_text(*view), batch, sequence_,
                   sequence_, batch);
   }
-  for (std::int64_t i = 0; i < batch; ++i) {
-    const std::int64_t start = start_of(samples[static_cast<std::size_t>(i)]);
-    file_.read(start, sequence_, tokens.as<std::int32_t>() + i * tokens.stride(1), tokens.stride(0));
-    file_.read(start + 1, sequence_, targets.as<std::int32_t>() + i * targets.stride(1), targets.stride(0));
-  }
+}
+
+void Dataset::fill(std::int64_t sample, std::int64_t column, const TensorView& tokens,
+                   const TensorView& targets) const {
+  const std::int64_t start = start_of(sample);
+  file_.read(start, sequence_, tokens.as<std::int32_t>() + column * tokens.stride(1), tokens.stride(0));
+  file_.read(start + 1, sequence_, targets.as<std::int32_t>() + column * targets.stride(1), targets.stride(0));
+}
+
+void Dataset::microbatch(std::span<const std::int64_t> samples, const TensorView& tokens,
+                         const TensorView& targets) const {
+  check_views(samples.size(), tokens, targets);
+  for (std::size_t i = 0; i < samples.size(); ++i) fill(samples[i], static_cast<std::int64_t>(i), tokens, targets);
 }
 
 } // namespace triax::data

@@ -68,6 +68,11 @@ class Dataset {
   /// Fills tokens and targets, host i32 [s, b], with the samples of these running numbers (b of them).
   /// Does not allocate.
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) const;
+  /// Fills column `column` of such views, which are taken as they are.
+  void fill(std::int64_t sample, std::int64_t column, const TensorView& tokens, const TensorView& targets) const;
+  /// Throws Error unless both are host i32 [s, samples].
+  void check_views(std::size_t samples, const TensorView& tokens, const TensorView& targets) const;
+  std::int64_t tokens() const { return file_.tokens(); }
   /// Where in the stream the window of this sample starts.
   std::int64_t start_of(std::int64_t sample) const;
 

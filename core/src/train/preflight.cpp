@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/dataset.hpp"
+#include "data/blended_dataset.hpp"
 #include "schedule/lower.hpp"
 #include "train/preparation.hpp"
 
@@ -13,7 +13,8 @@ namespace triax::train {
 namespace {
 
 constexpr std::int64_t kMaxWorld = 1 << 20;
-constexpr std::size_t kShownFaults = 20; // a slip of a scheduler is often the same on every rank
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 62; // counted for the report
+constexpr std::size_t kShownFaults = 20;                     // a slip of a scheduler is often the same on every rank
 
 class Check {
  public:
@@ -50,10 +51,17 @@ class Check {
   }
 
   void check_data() {
-    const std::int64_t sequence = plugins_->model().info().sequence;
-    for (const std::filesystem::path& path : {run_.data.path, run_.data.validation}) {
-      if (path.empty() || (path == run_.data.validation && run_.eval.every == 0)) continue;
-      guarded([&] { const data::Dataset readable(path, sequence, run_.vocab, run_.train.seed); });
+    const std::int64_t steps = std::min(run_.train.steps, kMostSamples / run_.batch.global);
+    guarded([&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
+    if (run_.data.validation.paths.empty() || run_.eval.every == 0) return;
+    guarded([&] { check_corpora(run_.data.validation, run_.eval.batches * run_.batch.global, true); });
+  }
+
+  void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {
+    const data::BlendedDataset readable(corpora, plugins_->model().info().sequence, run_.vocab, run_.train.seed);
+    for (std::size_t i = 0; i < corpora.paths.size(); ++i) {
+      out_.corpora.push_back({corpora.paths[i], validation, readable.blend().share(i), readable.corpus(i).tokens(),
+                              readable.epochs(i, samples)});
     }
   }
 

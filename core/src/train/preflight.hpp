@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,20 @@ struct RankPlan {
   std::vector<MemoryRow> memory;   // of each of them
 };
 
+/// What the run will take of a corpus.
+struct CorpusPlan {
+  std::filesystem::path path;
+  bool validation = false;
+  double share = 0; // of the samples
+  std::int64_t tokens = 0;
+  double epochs = 0; // how often training, or one evaluation, goes through it
+};
+
 struct Preflight {
   std::vector<Support> refusals; // reasons name keys in full ("parallel.tensor"); config::refusal adds positions
   std::vector<RankPlan> plans;   // by pipeline, then tensor coordinate
-  std::int64_t parameters = 0;   // of the whole model, tied ones once
+  std::vector<CorpusPlan> corpora;
+  std::int64_t parameters = 0; // of the whole model, tied ones once
 };
 
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log);
