@@ -19,6 +19,7 @@ std::string shown(const std::filesystem::path& path);
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
                        const train::Placement& placement);
 /// "trained 200 steps: loss 5.5875 to 2.5613, 2.4 k tokens/s, metrics in runs/quickstart/metrics.jsonl"
+/// or, of kernels that model time alone, "ran 2 steps: kernels-sim computed nothing, ..."
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result);
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result);
 /// The command that trains twice the steps, in a folder of its own.
