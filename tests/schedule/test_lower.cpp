@@ -12,6 +12,7 @@ namespace {
 using namespace triax;
 using namespace triax::schedule;
 using test::schedule_of;
+using ::testing::ElementsAre;
 
 std::string labels(const Program& program) {
   std::string out;
@@ -22,6 +23,21 @@ std::string labels(const Program& program) {
 
 Program lowered(const PipelineShape& shape, const std::string& row) {
   return lower(schedule_of(shape, std::vector<int>(static_cast<std::size_t>(shape.stages()), 0), {row}), shape).front();
+}
+
+TEST(StageMap, KnowsTheStagesOfEachRankAndTheirNumbers) {
+  const schedule::StageMap map({0, 1, 1, 0});
+  EXPECT_THAT(map.stages_of(0), ElementsAre(0, 3));
+  EXPECT_THAT(map.stages_of(1), ElementsAre(1, 2));
+  EXPECT_THAT(map.stages_of(2), ElementsAre());
+  EXPECT_THAT(map.stages_of(-1), ElementsAre());
+  for (const int stage : {0, 1}) EXPECT_EQ(map.number_on_rank(stage), 0);
+  for (const int stage : {2, 3}) EXPECT_EQ(map.number_on_rank(stage), 1);
+  EXPECT_EQ(map, schedule::StageMap({0, 1, 1, 0}));
+  EXPECT_NE(map, schedule::StageMap({0, 1, 0, 1}));
+  EXPECT_EQ(schedule::StageMap().stages(), 0);
+  EXPECT_NE(schedule::StageMap(), map);
+  EXPECT_THROW(schedule::StageMap({0, -1}), Error);
 }
 
 TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
