@@ -45,6 +45,12 @@ TEST(FolderAccess, FilesAndLinksToNothingAreNoFolders) {
   EXPECT_EQ(why_not_writable(link + "/a"), link + " is a link to nothing");
 }
 
+TEST(FolderAccess, WhereTheKernelShowsItselfNobodyMakesFiles) {
+  const std::string why = " belongs to a file system of the kernel, which takes no files";
+  EXPECT_EQ(why_not_writable("/proc/runs/mine"), "/proc" + why);
+  EXPECT_EQ(why_not_writable("/proc/self"), "/proc/self" + why);
+}
+
 TEST(FolderAccess, RightsCount) {
   const TempFolder folder;
   const std::string shut = (folder / "shut").string(), hidden = (folder / "hidden").string();

@@ -5,6 +5,7 @@ namespace triax::config {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::IsEmpty;
 
 TEST(Layers, EveryValueTellsWhereItCameFrom) {
@@ -115,7 +116,23 @@ TEST(Layers, IncludeTakesAListOfFiles) {
   Workspace space;
   EXPECT_THAT(texts(space.load("include = \"none.toml\"\n")),
               ElementsAre("run.toml:1:11: include = \"none.toml\" is not a list of files\n"
-                          "  write include = [\"base.toml\"]"));
+                          "  write include = [\"none.toml\"]"));
+  EXPECT_THAT(texts(space.load("include = 5\n")), ElementsAre("run.toml:1:11: include = 5 is not a list of files\n"
+                                                              "  write include = [\"base.toml\"]"));
+  EXPECT_THAT(texts(space.load("include = [\"\"]\n")),
+              ElementsAre("run.toml:1:12: include has an empty name\n  name a file, or leave it out"));
+}
+
+TEST(Layers, AFileOfNearlyThatNameOrWithItsEndingIsPointedTo) {
+  Workspace space;
+  space.write("base.toml", "");
+  const auto refused = [&space](const std::string& name) {
+    return texts(space.load("include = [\"" + name + "\"]\n"));
+  };
+  EXPECT_THAT(refused("base"), ElementsAre(EndsWith("No such file or directory\n  did you mean base.toml?")));
+  EXPECT_THAT(refused("bsae.toml"), ElementsAre(EndsWith("No such file or directory\n  did you mean base.toml?")));
+  EXPECT_THAT(refused("gone.toml"), ElementsAre(EndsWith("No such file or directory")));
+  EXPECT_THAT(texts(config::load("", {})), ElementsAre("the name of the run's file is empty\n  name a TOML file"));
 }
 
 TEST(Layers, SyntaxErrorsHaveTheirOwnLineAlsoInsideAnInclude) {
@@ -123,7 +140,7 @@ TEST(Layers, SyntaxErrorsHaveTheirOwnLineAlsoInsideAnInclude) {
   space.write("bad.toml", "[train]\nsteps = \n");
   EXPECT_THAT(
       texts(space.load("include = [\"bad.toml\"]\n")),
-      ElementsAre("bad.toml:2:9: not valid TOML: Error while parsing key-value pair: expected value, saw '\\n'"));
+      ElementsAre("bad.toml:2:8: not valid TOML: steps has no value\n  write steps = and its value, or leave it out"));
 }
 
 TEST(Layers, ASwappedPluginDropsTheKeysOfEarlierLayers) {

@@ -17,13 +17,26 @@ std::string refusal_of(const std::string& line) {
 }
 
 TEST(Values, WrongTypesAreRefusedInWords) {
-  EXPECT_EQ(refusal_of("seed = \"5\""), "train.seed = \"5\" is not an integer");
+  EXPECT_EQ(refusal_of("seed = \"5\""), "train.seed = \"5\" is not an integer\n  write 5");
+  EXPECT_EQ(refusal_of("seed = \"five\""), "train.seed = \"five\" is not an integer");
   EXPECT_EQ(refusal_of("seed = 5.0"), "train.seed = 5.0 is not an integer\n  write 5");
   EXPECT_EQ(refusal_of("seed = 5.5"), "train.seed = 5.5 is not an integer");
   EXPECT_EQ(refusal_of("seed = true"), "train.seed = true is not an integer");
-  EXPECT_EQ(refusal_of("clip_grad = \"1\""), "train.clip_grad = \"1\" is not a number");
-  EXPECT_EQ(refusal_of("precision = 32"), "train.precision = 32 is not a string\n  write \"32\"");
-  EXPECT_EQ(refusal_of("seed = 2020-01-01"), "train.seed = a date or time is not an integer");
+  EXPECT_EQ(refusal_of("clip_grad = \"1\""), "train.clip_grad = \"1\" is not a number\n  write 1");
+  EXPECT_EQ(refusal_of("precision = 32"), "train.precision = 32 is not a string\n  write one of fp32|fp64, in quotes");
+  EXPECT_EQ(refusal_of("seed = 2020-01-01"), "train.seed = 2020-01-01 is not an integer");
+  EXPECT_EQ(refusal_of("seed = 07:32:00"), "train.seed = 07:32:00 is not an integer");
+}
+
+TEST(Values, AListWithoutBracketsIsShownWithThem) {
+  Workspace space;
+  space.tables["parallel"] = "split = 2\n";
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre("run.toml:16:9: parallel.split = 2 is not a list of integers\n  write [2]"));
+  EXPECT_THAT(texts(space.load({}, {{"parallel.split", "1,1"}})),
+              ElementsAre("--set: parallel.split = 1,1 is not a list of integers\n  write [1,1]"));
+  EXPECT_THAT(texts(space.load({}, {{"parallel.split", "[1"}})),
+              ElementsAre("--set: parallel.split = [1 is not a list of integers"));
 }
 
 TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {

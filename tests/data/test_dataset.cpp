@@ -166,7 +166,7 @@ TEST(Dataset, RefusesAnIdOutsideTheVocabularyNamingItAndItsPlace) {
   EXPECT_EQ(refusal_of(folder / "d", 2, 301), "(accepted)");
   EXPECT_EQ(refusal_of(folder / "d", 2, 300),
             (folder / "d.bin").string() +
-                ": token 2 has the id 300, but the vocabulary has 300 ids (0 to 299)\n"
+                ": token 2 has the id 300, but model.vocab = 300 has the ids 0 to 299\n"
                 "  use the vocab of the tokenizer that made this file");
 }
 

@@ -146,9 +146,9 @@ TEST_F(PreflightTest, ListsRefusalsOfSeveralPluginsTogether) {
   run_.keys["parallel.chunks"] = "2";
   run_.keys["data.path"] = "\"text\"";
   run_.keys["model.vocab"] = "50";
-  EXPECT_THAT(refusals(),
-              ElementsAre(HasSubstr("model.hidden = 8 does not divide by model.heads = 3"),
-                          HasSubstr("parallel.chunks = 2: sched-gpipe"), HasSubstr("but the vocabulary has 50 ids")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.hidden = 8 does not divide by model.heads = 3"),
+                                      HasSubstr("parallel.chunks = 2: sched-gpipe"),
+                                      HasSubstr("but model.vocab = 50 has the ids")));
 }
 
 TEST_F(PreflightTest, RefusesASplitThatDoesNotCount) {
@@ -162,7 +162,7 @@ TEST_F(PreflightTest, RefusesDataThatDoesNotSuit) {
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("one sample of model.sequence = 1000 takes 1001")));
   run_.keys["model.sequence"] = "6";
   run_.keys["model.vocab"] = "50";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("but the vocabulary has 50 ids")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("but model.vocab = 50 has the ids")));
 }
 
 } // namespace

@@ -8,8 +8,10 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <tuple>
 
+#include "config/toml_fault.hpp"
 #include "plugin/nearest.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
@@ -26,6 +28,15 @@ struct Source {
     return {shown, layer, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
   }
 };
+
+/// A date, a time or both: no key takes one.
+std::string dated(const toml::node& node) {
+  std::ostringstream out;
+  if (const auto* date = node.as_date()) out << date->get();
+  if (const auto* time = node.as_time()) out << time->get();
+  if (const auto* both = node.as_date_time()) out << both->get();
+  return out.str();
+}
 
 Written written(const toml::node& node, const Source& source) {
   using Type = Written::Type;
@@ -49,7 +60,7 @@ Written written(const toml::node& node, const Source& source) {
   } else if (node.is_table()) {
     set(Type::table, "a table");
   } else {
-    set(Type::other, "a date or time");
+    set(Type::other, dated(node));
   }
   return out;
 }
@@ -68,20 +79,27 @@ void flatten(const toml::table& table, const std::string& name, const Source& so
   }
 }
 
-/// "did you mean base.toml?", where the folder has a TOML of nearly that name.
+/// "did you mean base.toml?", where the folder has a TOML of that name or nearly. The ending is not compared: all have
+/// it, and so would be near.
 std::string near_file(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
+  const std::string name = file.stem().string();
   std::vector<std::string> names;
   std::error_code unreadable;
   for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, unreadable)) {
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().filename().string());
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
   }
-  const std::vector<std::string> near = plugin::nearest(file.filename().string(), names);
-  return near.empty() ? std::string() : text("did you mean {}?", (folder / near.front()).string());
+  const bool ending = std::find(names.begin(), names.end(), name) != names.end(); // alone differs
+  const std::vector<std::string> near = ending ? std::vector{name} : plugin::nearest(name, names);
+  return near.empty() ? std::string() : text("did you mean {}?", (folder / (near.front() + ".toml")).string());
 }
 
-[[noreturn]] void not_toml(const toml::parse_error& error, const Source& source) {
-  throw Error(text("not valid TOML: {}", error.description()), to_text(source.at(error.source())));
+[[noreturn]] void not_toml(const toml::parse_error& error, const std::string& bytes, const Source& source) {
+  Position at = source.at(error.source());
+  const TomlFault fault = toml_fault(bytes, at.line, at.column, error.description());
+  at.line = fault.line;
+  at.column = fault.column;
+  throw Error(fault.message, to_text(at), fault.hint);
 }
 
 } // namespace
@@ -108,14 +126,17 @@ Document read_document(const std::filesystem::path& file, const std::string& sho
     throw Error("is not a file that can be read to its end", shown);
   errno = 0;
   std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(text("cannot be read: {}", std::strerror(errno)), shown, near_file(file));
+  if (!stream) {
+    const int why = errno;
+    throw Error(text("cannot be read: {}", std::strerror(why)), shown, why == ENOENT ? near_file(file) : "");
+  }
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   const Source source{shown, layer};
   Document out;
   try {
     flatten(toml::parse(bytes, std::string_view(shown)), {}, source, out);
   } catch (const toml::parse_error& error) {
-    not_toml(error, source);
+    not_toml(error, bytes, source);
   }
   std::sort(out.entries.begin(), out.entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.key_at.line, a.key_at.column) < std::tie(b.key_at.line, b.key_at.column);

@@ -23,7 +23,7 @@ std::string to_text(const Position& position); // "run.toml:5:9"
 struct Written {
   enum class Type { boolean, integer, floating, string, list, table, other };
   Type type = Type::other;
-  std::string text; // boolean, integer, floating: TOML; string: its contents; other: what it is
+  std::string text; // boolean, integer, floating: and other (a date): TOML; string: its contents; table: that it is one
   std::vector<Written> items;
   Position at;
 };

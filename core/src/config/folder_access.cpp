@@ -1,7 +1,9 @@
 #include "config/folder_access.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +12,29 @@
 #include "triax/text.hpp"
 
 namespace triax::config {
+
+namespace {
+
+/// Of file systems through which the kernel shows itself: the superuser may write to them, and still makes no file.
+bool takes_no_files(const std::filesystem::path& folder) {
+  struct statfs status {};
+  if (::statfs(folder.c_str(), &status) != 0) return false; // its rights are asked next
+  switch (static_cast<unsigned long>(status.f_type)) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC:
+    case DEVPTS_SUPER_MAGIC:
+    case DEBUGFS_MAGIC:
+    case TRACEFS_MAGIC:
+    case SECURITYFS_MAGIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+} // namespace
 
 std::string why_not_writable(const std::filesystem::path& folder) {
   std::filesystem::path nearest = folder; // that is there
@@ -22,6 +47,7 @@ std::string why_not_writable(const std::filesystem::path& folder) {
     nearest = nearest.parent_path();
   }
   if (!S_ISDIR(status.st_mode)) return text("{} is a file, not a folder", nearest);
+  if (takes_no_files(nearest)) return text("{} belongs to a file system of the kernel, which takes no files", nearest);
   if (::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
   return text("{}: {}", nearest, std::generic_category().message(errno));
 }

@@ -33,6 +33,10 @@ class Reader {
   /// The layers from the first, over which all others are laid, to the file itself.
   std::vector<Layer> read(const std::filesystem::path& file, const std::string& shown) {
     std::vector<Layer> out;
+    if (file.empty()) {
+      refusals_.add({}, "the name of the run's file is empty", "name a TOML file");
+      return out;
+    }
     try {
       place(read_file(file, shown), out);
     } catch (const Error& error) {
@@ -87,13 +91,18 @@ class Reader {
     if (value.type == Written::Type::list && std::all_of(value.items.begin(), value.items.end(), is_text)) {
       return value.items;
     }
+    const std::string name = is_text(value) ? to_toml(value) : "\"base.toml\"";
     refusals_.add(value.at, text("include = {} is not a list of files", to_toml(value)),
-                  "write include = [\"base.toml\"]");
+                  text("write include = [{}]", name));
     return {};
   }
 
   /// Null, and a refusal, where there is nothing to read.
   File* read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
+    if (name.text.empty()) {
+      refusals_.add(name.at, "include has an empty name", "name a file, or leave it out");
+      return nullptr;
+    }
     const std::filesystem::path file = from.parent_path() / name.text;
     const std::string shown = (std::filesystem::path(from_shown).parent_path() / name.text).lexically_normal().string();
     std::error_code unreadable; // said when it is read

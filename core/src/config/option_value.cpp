@@ -50,13 +50,39 @@ bool finite(const OptionValue& value) {
   return true;
 }
 
+bool readable(const triax_option& option, const std::string& toml) {
+  try {
+    return static_cast<bool>(plugin::check_option(option, plugin::parse_option(option, toml)));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// What to write instead, where that is plain.
 std::string hint_for(const triax_option& option, const Written& value) {
-  if (is_list(option) && value.type != Written::Type::list) return text("write [{}]", to_toml(value));
+  if (is_list(option) && value.type != Written::Type::list) {
+    const std::string listed = "[" + to_toml(value) + "]";
+    return readable(option, listed) ? text("write {}", listed) : std::string();
+  }
+  // Quotes around a number, or around true.
+  if (value.type == Written::Type::string && !value.text.empty() && readable(option, value.text))
+    return text("write {}", value.text);
   if (element_type(option) != TRIAX_OPTION_INT || value.type != Written::Type::floating) return {};
   const double number = std::strtod(value.text.c_str(), nullptr);
   const bool whole = std::abs(number) < 1e15 && number == std::floor(number);
   return whole ? text("write {}", static_cast<std::int64_t>(number)) : std::string();
+}
+
+/// For a value that is no text where one is wanted.
+std::string text_hint(const triax_option& option, const Written& value) {
+  if (option.choices) return text("write one of {}, in quotes", option.choices);
+  return value.type == Written::Type::list ? std::string() : text("write \"{}\"", to_toml(value));
+}
+
+std::string flag_hint(const triax_option& option, const std::string& value) {
+  const std::string listed = "[" + value + "]";
+  const bool brackets = is_list(option) && !value.empty() && readable(option, listed);
+  return brackets ? text("write {}", listed) : std::string();
 }
 
 std::string choice_hint(const triax_option& option, const OptionValue& value) {
@@ -91,12 +117,12 @@ Reading read_setting(const triax_option& option, const Setting& setting) {
   const bool bare = !setting.flag && is_text(option) && !is_list(option) && value.type != Written::Type::string;
   if (bare) { // parse_option would take it for the text itself
     const char* wanted = element_type(option) == TRIAX_OPTION_PATH ? "a path" : "a string";
-    return {{}, text("{} = {} is not {}", option.name, toml, wanted), text("write \"{}\"", toml)};
+    return {{}, text("{} = {} is not {}", option.name, toml, wanted), text_hint(option, value)};
   }
   try {
     return checked(option, plugin::parse_option(option, toml), setting.base);
   } catch (const Error& error) {
-    return {{}, error.message(), setting.flag ? std::string() : hint_for(option, value)};
+    return {{}, error.message(), setting.flag ? flag_hint(option, value.text) : hint_for(option, value)};
   }
 }
 

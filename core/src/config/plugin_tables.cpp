@@ -34,7 +34,8 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
   try {
     file = plugin::find(name, folders_);
   } catch (const Error& error) {
-    refusals_.add(at, text("{}.{}", table.name, error.message()), error.hint());
+    const std::string hint = text("{}\n  {}", error.hint(), installed(table.kind));
+    refusals_.add(at, text("{}.{}", table.name, error.message()), hint);
     return nullptr;
   }
   try {

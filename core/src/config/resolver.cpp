@@ -36,6 +36,11 @@ std::vector<std::string> core_keys_named(const std::string& key) {
   return out;
 }
 
+bool is_core_key(const std::string& table, const std::string& key) {
+  const std::vector<std::string> named = core_keys_named(key);
+  return std::find(named.begin(), named.end(), text("{}.{}", table, key)) != named.end();
+}
+
 } // namespace
 
 Resolved Resolver::resolve() {
@@ -178,6 +183,12 @@ void Resolver::refuse_unknown_tables() {
     const bool inside_refused = !refused.empty() && name.starts_with(refused + ".");
     if (find_core_table(name) || inside_refused) continue;
     refused = name;
+    const std::size_t dot = name.rfind('.');
+    if (dot != std::string::npos && is_core_key(name.substr(0, dot), name.substr(dot + 1))) {
+      refusals_.add(at, text("{} is a key, not a table", name),
+                    text("write {} = and its value, below [{}]", name.substr(dot + 1), name.substr(0, dot)));
+      continue;
+    }
     std::vector<std::string> known;
     for (const CoreTable& table : core_tables()) known.emplace_back(table.name);
     const std::vector<std::string> near = plugin::nearest(name, known);
@@ -189,6 +200,10 @@ void Resolver::refuse_unknown_tables() {
 void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
   if (find_core_table(key)) {
     refusals_.add(setting.entry.key_at, text("{} is a table, not a key", key), text("write [{}] and its keys", key));
+    return;
+  }
+  if (key == "include") { // a file's own has been read
+    refusals_.add(setting.entry.key_at, "include is no key that can be set", "write it in a TOML file");
     return;
   }
   const std::vector<std::string> elsewhere = core_keys_named(key);

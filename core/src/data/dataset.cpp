@@ -29,7 +29,7 @@ Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std
         prefix.string() + ".bin", "use more text, or a shorter sequence");
   }
   if (const auto bad = file_.first_outside(vocab)) {
-    throw Error(text("token {} has the id {}, but the vocabulary has {} ids (0 to {})", bad->position, bad->id, vocab,
+    throw Error(text("token {} has the id {}, but model.vocab = {} has the ids 0 to {}", bad->position, bad->id, vocab,
                      vocab - 1),
                 prefix.string() + ".bin", "use the vocab of the tokenizer that made this file");
   }

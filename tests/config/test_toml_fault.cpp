@@ -1,0 +1,127 @@
+// What is told of texts that are not TOML, by the line that a user wrote; the parser's own words only where no better
+// are known.
+#include <algorithm>
+#include <cstdio>
+
+#include "config/workspace.hpp"
+
+namespace triax::config {
+namespace {
+
+using testing::HasSubstr;
+
+/// The one refusal of a file with this text.
+std::string told(const std::string& text) {
+  Workspace space;
+  space.write("run.toml", text);
+  const std::vector<std::string> all = texts(space.load_file("run.toml"));
+  EXPECT_EQ(all.size(), 1u) << text;
+  return all.empty() ? std::string() : all.front();
+}
+
+TEST(TomlFault, AStringThatIsNotClosed) {
+  const std::string closed = "run.toml:2:10: not valid TOML: the string of plugin is not closed\n";
+  EXPECT_EQ(told("[model]\nplugin = \"gpt\nlayers = 2\n"), closed + "  write plugin = \"gpt\"");
+  EXPECT_EQ(told("[model]\nplugin = \"gpt"), closed + "  write plugin = \"gpt\"");
+  EXPECT_EQ(told("[model]\nplugin = 'gpt\n"), closed + "  write plugin = 'gpt'");
+  EXPECT_EQ(told("[model]\nplugin = \"a\\\"\n"), closed + "  write plugin = \"a\\\"\"");
+}
+
+TEST(TomlFault, ABackslashThatIsNone) {
+  EXPECT_EQ(
+      told("[data]\npath = \"C:\\data\"\n"),
+      "run.toml:2:8: not valid TOML: a \\ in the string of path begins an escape, and there is none of that name\n"
+      "  write path = 'C:\\data', where a \\ is a \\");
+  EXPECT_THAT(told("[data]\npath = \"it's\\ a\"\n"), HasSubstr("\n  write each \\ twice"));
+}
+
+TEST(TomlFault, WhatIsWrittenTwice) {
+  EXPECT_EQ(told("[train]\nsteps = 1\n[log]\nevery = 1\n[train]\nseed = 1\n"),
+            "run.toml:5:1: not valid TOML: [train] is written twice, first in line 1\n  write its keys below line 1");
+  EXPECT_EQ(told("[log]\nevery = 1\n[eval]\nevery = 1\nbatches = 2\n  every = 3\n"),
+            "run.toml:6:3: not valid TOML: every is written twice, first in line 4\n  leave one of the two out");
+  EXPECT_THAT(told("train = 1\n[train]\nsteps = 1\n"), HasSubstr("cannot redefine"));
+}
+
+TEST(TomlFault, WordsThatAreNoValue) {
+  const auto of = [](const std::string& value) { return told("[train]\nsteps = " + value + "\n"); };
+  const std::string at = "run.toml:2:9: not valid TOML: ";
+  EXPECT_EQ(of("True"), at + "True is no value\n  write steps = true");
+  EXPECT_EQ(of("off  # not now"), at + "off is no value\n  write steps = false");
+  EXPECT_EQ(of("None"), at + "None is no value\n  leave steps out");
+  EXPECT_EQ(of("many"), at + "many is no value\n  a string has quotes: steps = \"many\"");
+  for (const std::string number : {"50k", "010", ".5", "1.e3", "1_000_", "1e999", "0x"})
+    EXPECT_EQ(of(number), at + number + " is no number\n  numbers read 50, 1_000, 0.001, 1e-3");
+  EXPECT_EQ(of("99999999999999999999"),
+            at + "99999999999999999999 is larger than 64 bits hold\n  the largest integer is 9223372036854775807");
+}
+
+TEST(TomlFault, ALineThatIsNoKeyAndValue) {
+  EXPECT_EQ(told("[train]\nsteps: 5  # as in YAML\n"),
+            "run.toml:2:6: not valid TOML: a value follows steps behind =, not behind :\n  write steps = 5");
+  EXPECT_EQ(told("[train]\nsteps\n"),
+            "run.toml:2:1: not valid TOML: steps has no value\n  write steps = and its value");
+  EXPECT_EQ(told("[train]\nsteps = 5 10\n"),
+            "run.toml:2:11: not valid TOML: the value 5 is followed by 10\n"
+            "  a line has one key and one value; a comment begins with #");
+  EXPECT_THAT(told("[train]\nsteps = \"ü\" // 10\n"), HasSubstr("run.toml:2:13: not valid TOML: the value \"ü\" is "));
+}
+
+TEST(TomlFault, BracketsThatAreNotClosed) {
+  EXPECT_EQ(told("[train\nsteps = 5\n"),
+            "run.toml:1:1: not valid TOML: the name of a table is not closed\n  write [train]");
+  const std::string list =
+      "run.toml:1:11: not valid TOML: the list of include is not closed\n"
+      "  write ] behind its last item";
+  EXPECT_EQ(told("include = [\"a.toml\"\n[train]\nsteps = 5\n"), list);
+  EXPECT_EQ(told("include = [\n\"a.toml\",\n\nsteps = 5\n"), list);
+  EXPECT_EQ(told("include = [\"a.toml\""), list);
+}
+
+TEST(TomlFault, WhatElseIsWrongIsShown) {
+  const std::string shown = told("[parallel]\nsplit = [1 2]\n");
+  EXPECT_THAT(shown, HasSubstr("run.toml:2:12: not valid TOML: "));
+  EXPECT_THAT(shown, HasSubstr("\n  it reads: split = [1 2]"));
+  EXPECT_THAT(told("[parallel]\nsplit = [\n1\n2\n]\n"), HasSubstr("\n  it reads: 2"));
+  EXPECT_THAT(told("[a b]\n"), HasSubstr("\n  it reads: [a b]"));
+}
+
+TEST(TomlFault, BytesThatAreNoUtf8) {
+  EXPECT_EQ(told("[train]\n# \xC3\xBC and \xFC\n"),
+            "run.toml:2:9: not valid TOML: a byte here is no UTF-8\n  save the file as UTF-8");
+  EXPECT_EQ(told(std::string("\xFF\xFE[\0", 4)),
+            "run.toml:1:1: not valid TOML: the file is UTF-16, and TOML is UTF-8\n  save the file as UTF-8");
+}
+
+/// Whatever is cut or replaced, what is told has a place in the file.
+TEST(TomlFault, NothingIsToldOfAPlaceThatIsNotThere) {
+  const std::string good =
+      "include = [\"a\", 'b']\n[model]\nplugin = \"x\\n\"\nlr = 1e-3\ns = [1, 2] # c\n\n[a.b]\nt = { u = 1 }\n";
+  Workspace space;
+  int faults = 0;
+  const auto look_at = [&](const std::string& text) {
+    space.write("run.toml", text);
+    for (const std::string& refusal : texts(space.load_file("run.toml"))) {
+      int line = 0, column = 0;
+      if (std::sscanf(refusal.c_str(), "run.toml:%d:%d: not valid TOML: ", &line, &column) != 2) continue;
+      if (refusal.find("not valid TOML") == std::string::npos) continue;
+      ++faults;
+      EXPECT_GE(line, 1) << text;
+      EXPECT_LE(line, 1 + std::count(text.begin(), text.end(), '\n')) << text;
+      EXPECT_GE(column, 1) << text;
+      EXPECT_LE(column, 40) << text;
+    }
+  };
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    for (const char letter : {'"', '[', '=', '\\', '\0', '\xFC'}) {
+      std::string bad = good;
+      bad[i] = letter;
+      look_at(bad);
+      look_at(good.substr(0, i) + letter);
+    }
+  }
+  EXPECT_GT(faults, 300);
+}
+
+} // namespace
+} // namespace triax::config
