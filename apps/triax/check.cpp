@@ -5,7 +5,9 @@
 #include <string>
 
 #include "check_report.hpp"
+#include "launch/key_check.hpp"
 #include "report/run_log.hpp"
+#include "report/terminal.hpp"
 #include "table.hpp"
 #include "train/machine_memory.hpp"
 #include "verbs.hpp"
@@ -30,7 +32,12 @@ CheckReport check(const Arguments& arguments) {
   for (const Support& answer : report.preflight.refusals) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }
-  if (!report.refusals.empty() || arguments.no_device) return report;
+  if (arguments.no_device) return report;
+  if (!report.placement.ranks_are_threads) {
+    for (const Support& answer : launch::check_keys(report.loaded.run->launch))
+      report.refusals.push_back(config::refusal(answer, report.loaded.values));
+  }
+  if (!report.refusals.empty()) return report;
   if (const Support answer = train::fits_in_memory(report.preflight, report.placement); !answer) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }
@@ -53,7 +60,7 @@ void add_check(CLI::App& program, int& status) {
     if (arguments->json) {
       std::cout << to_json(report) << '\n';
     } else if (accepted) {
-      std::cout << to_text(report);
+      std::cout << to_text(report, report::stdout_terminal().colour);
     }
     status = accepted ? kDone : kRefused;
   });

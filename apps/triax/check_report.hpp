@@ -20,7 +20,7 @@ struct CheckReport {
 };
 
 /// For people: values, plugins, layout, memory, the model's size. Of a run that was accepted.
-std::string to_text(const CheckReport& report);
+std::string to_text(const CheckReport& report, bool colour);
 /// One JSON object, of any run.
 std::string to_json(const CheckReport& report);
 

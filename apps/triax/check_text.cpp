@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "check_report.hpp"
+#include "config/core_keys.hpp"
 #include "report/units.hpp"
 #include "table.hpp"
 #include "triax/text.hpp"
@@ -12,23 +13,44 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string values_text(const CheckReport& report) {
+/// Where colours are wanted: what was written stands out from what was not.
+struct Paint {
+  bool colour = false;
+  std::string operator()(const char* code, const std::string& line) const {
+    return colour ? text("\x1b[{}m{}\x1b[0m", code, line) : line;
+  }
+};
+constexpr const char *kBold = "1", *kFaint = "2";
+
+/// "derived: number of ranks / (pipeline x tensor)"
+std::string origin_text(const config::ResolvedValue& value, const std::string& table) {
+  const config::CoreTable* core = config::find_core_table(table);
+  if (!core || value.origin != "derived") return value.origin;
+  for (const config::CoreKey& key : core->keys) {
+    if (value.key.substr(table.size() + 1) == key.option.name) return text("derived: {}", key.derived);
+  }
+  return value.origin;
+}
+
+std::string values_text(const CheckReport& report, Paint paint) {
+  constexpr std::size_t kWide = 24; // a path does not push all origins to the right
   std::size_t key_width = 0, value_width = 0;
   for (const config::ResolvedValue& value : report.loaded.values) {
     key_width = std::max(key_width, value.key.size() - value.key.rfind('.') - 1);
-    if (value.value.size() <= 48) value_width = std::max(value_width, value.value.size());
+    if (value.value.size() <= kWide) value_width = std::max(value_width, value.value.size());
   }
   std::string out, open;
   for (const config::ResolvedValue& value : report.loaded.values) {
     const std::size_t dot = value.key.rfind('.');
     const std::string name = value.key.substr(0, dot);
-    if (name != open) out += text("[{}]\n", name);
+    if (name != open) out += paint(kBold, text("[{}]", name)) + '\n';
     open = name;
     std::string line = "  " + value.key.substr(dot + 1);
     line.resize(2 + key_width, ' ');
     line += " = " + value.value;
     line.resize(std::max(line.size(), 5 + key_width + value_width), ' ');
-    out += line + "  # " + value.origin + '\n';
+    const std::string origin = "  # " + origin_text(value, name);
+    out += (value.origin == "default" ? paint(kFaint, line + origin) : line + paint(kFaint, origin)) + '\n';
   }
   return out;
 }
@@ -97,15 +119,20 @@ std::string layout_text(const CheckReport& report) {
 }
 
 std::string memory_text(const train::Preflight& preflight) {
+  const std::vector<train::RankPlan>& plans = preflight.plans;
+  const auto used = [&plans](std::size_t part) { // what no rank has is left out
+    return std::any_of(plans.begin(), plans.end(), [part](const auto& plan) { return plan.memory[part].bytes > 0; });
+  };
   Rows rows = {{"rank"}};
   std::uint64_t all = 0, ranks = 0;
-  for (const train::RankPlan& plan : preflight.plans) {
+  for (const train::RankPlan& plan : plans) {
     std::uint64_t total = 0;
     std::vector<std::string> row = {numbers_text(plan.ranks)};
-    for (const train::MemoryRow& part : plan.memory) {
-      if (rows.size() == 1) rows.front().push_back(part.what);
-      row.push_back(report::bytes_text(part.bytes));
-      total += part.bytes;
+    for (std::size_t part = 0; part < plan.memory.size(); ++part) {
+      if (!used(part)) continue;
+      if (rows.size() == 1) rows.front().push_back(plan.memory[part].what);
+      row.push_back(report::bytes_text(plan.memory[part].bytes));
+      total += plan.memory[part].bytes;
     }
     if (rows.size() == 1) rows.front().push_back("together");
     row.push_back(report::bytes_text(total));
@@ -138,9 +165,10 @@ std::string size_text(const CheckReport& report) {
 
 } // namespace
 
-std::string to_text(const CheckReport& report) {
-  return values_text(report) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
-         memory_text(report.preflight) + data_text(report) + size_text(report) + text("\n{}: ready to train\n", report.file);
+std::string to_text(const CheckReport& report, bool colour) {
+  return values_text(report, {colour}) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
+         memory_text(report.preflight) + data_text(report) + size_text(report) +
+         text("\n{}: ready to train\n", report.file);
 }
 
 } // namespace triax::app

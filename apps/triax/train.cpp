@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/key_check.hpp"
 #include "launch/train_here.hpp"
 #include "launch/train_processes.hpp"
 #include "problems.hpp"
@@ -91,7 +92,9 @@ int train_run(const TrainArguments& arguments) {
     print_problem(text("{}: every rank reads the run for itself, so it has to be a file", arguments.file));
     return kRefused;
   }
-  const train::Preflight checked = ask(*loaded.run, placement);
+  train::Preflight checked = ask(*loaded.run, placement);
+  if (!placement.ranks_are_threads)
+    for (Support& answer : launch::check_keys(loaded.run->launch)) checked.refusals.push_back(std::move(answer));
   print_refusals(refusals(loaded, checked));
   if (!checked.refusals.empty()) return kRefused;
 

@@ -168,6 +168,21 @@ TEST_F(TrainProcesses, ARunThatIsNoFileIsRefused) {
   EXPECT_EQ(job.wait(), 2);
 }
 
+TEST_F(TrainProcesses, WhatOfLaunchCannotWorkIsRefusedBeforeAnyStarts) {
+  const std::string sets = " run.toml --set launch.interface=eth77 --set launch.token_file=nowhere";
+  const Outcome checked = run(work_.path(), "check" + sets, "2>&1 >/dev/null");
+  EXPECT_EQ(checked.status, 2);
+  EXPECT_THAT(checked.text, HasSubstr("--set: launch.interface: \"eth77\" is no interface of this machine, "));
+  EXPECT_THAT(checked.text, HasSubstr("/nowhere: there is no such file\n"));
+  const Outcome trained = run(work_.path(), "train" + sets, "2>&1");
+  EXPECT_EQ(trained.status, 2);
+  EXPECT_EQ(trained.text, checked.text);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "run"));
+  EXPECT_EQ(run(work_.path(), "check --no-device" + sets, "2>&1").status, 0);
+  const std::string threads = " --set comm.plugin=comm-local"; // need nothing of [launch]
+  EXPECT_EQ(run(work_.path(), "check" + sets + threads, "2>&1").status, 0);
+}
+
 TEST_F(TrainProcesses, TheErrorOfARankIsToldOnce) {
   Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
                        "optimizer.rank=3", "optimizer.where=step"});
