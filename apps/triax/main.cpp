@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/core_keys.hpp"
 #include "plugin/nearest.hpp"
 #include "problems.hpp"
 #include "triax/version.h"
@@ -42,12 +43,27 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return out;
 }
 
+/// "train.steps" for "--steps=5", where one key alone has that name.
+std::string key_of(const std::string& flag) {
+  std::string name = flag.starts_with("--") ? flag.substr(2, flag.find('=') - 2) : std::string();
+  std::replace(name.begin(), name.end(), '-', '_');
+  std::vector<std::string> found;
+  for (const triax::config::CoreTable& table : triax::config::core_tables()) {
+    for (const triax::config::CoreKey& key : table.keys)
+      if (name == key.option.name) found.push_back(table.name + ("." + name));
+  }
+  return found.size() == 1 ? found.front() : std::string();
+}
+
 /// "did you mean check?" for the first word that was not understood, or nothing.
 std::string suggestion(const CLI::App& program) {
   const std::vector<std::string> known = words_of(innermost(program));
+  const bool set = std::find(known.begin(), known.end(), "--set") != known.end();
   for (const std::string& extra : program.remaining(true)) {
     const std::vector<std::string> near = triax::plugin::nearest(extra.substr(0, extra.find('=')), known);
     if (!near.empty()) return "did you mean " + near.front() + "?";
+    if (const std::string key = set ? key_of(extra) : std::string(); !key.empty())
+      return "did you mean --set " + key + "=...?";
   }
   return {};
 }
@@ -58,6 +74,11 @@ std::string command_of(const CLI::App& app) {
 
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
   std::string what = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // whose own list is back to front
+    const std::vector<std::string> extras = program.remaining(true);
+    what = extras.size() == 1 ? "this argument is not expected:" : "these arguments are not expected:";
+    for (const std::string& extra : extras) what += " " + extra;
+  }
   // With a verb missing or misspelt, CLI11 only says that there has to be one.
   const std::vector<std::string> verbs = verbs_of(innermost(program));
   if (error.get_name() == "RequiredError" && !verbs.empty()) {

@@ -14,7 +14,8 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
   };
   const auto well_formed = [](const std::string& flag) {
     const std::size_t equals = flag.find('=');
-    const bool good = equals != std::string::npos && equals != 0;
+    const std::string key = "." + flag.substr(0, equals) + ".";
+    const bool good = equals != std::string::npos && key.find("..") == std::string::npos;
     return good ? std::string() : "must be TABLE.KEY=VALUE, not \"" + flag + "\"";
   };
   verb.add_option_function<std::vector<std::string>>("--set", read, "gives a key of the TOML another value")

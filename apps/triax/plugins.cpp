@@ -106,7 +106,8 @@ std::filesystem::path locate(const Arguments& arguments) {
   const std::string& given = arguments.plugin;
   if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
   std::error_code unreadable;
-  if (!std::filesystem::exists(given, unreadable)) throw Error("no such file", given);
+  if (!std::filesystem::exists(given, unreadable))
+    throw Error("no such file", given, "triax plugins list shows those that are found by name");
   return given;
 }
 

@@ -1,0 +1,1 @@
+for ending in bin idx; do cp ../text.$ending mine.$ending; done
