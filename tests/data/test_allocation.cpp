@@ -59,5 +59,32 @@ TEST(Allocation, PreparingTakesTheSameMemoryForAnyInput) {
   EXPECT_LT(much, std::size_t{4} << 20); // four buffers of files, three jobs
 }
 
+/// One document, in words and in a run of blanks that is a long word.
+std::size_t peak_of_one_document(const std::filesystem::path& folder, int repeats) {
+  std::string text;
+  for (int i = 0; i < repeats; ++i) {
+    text += "All human beings are born free and equal, it's said; 123 times.\n";
+    if (i % 2000 == 0) text += std::string(150'000, ' ');
+  }
+  write_file(folder / "text", text);
+  text = std::string();
+  PrepareRequest request;
+  request.inputs = {folder / "text"};
+  request.output = folder / "out";
+  request.tokenizer.name = TRIAX_SOURCE_DIR "/tests/data/reference/trained.json";
+  request.force = true;
+  restart_peak();
+  const std::size_t before = live_bytes();
+  EXPECT_EQ(prepare(request, {}).train.documents, 1);
+  return peak_bytes() - before;
+}
+
+TEST(Allocation, ALongDocumentTakesNoMoreMemoryThanAShortOne) {
+  const TempFolder folder;
+  const std::size_t little = peak_of_one_document(folder.path(), 6'000);
+  const std::size_t much = peak_of_one_document(folder.path(), 60'000);
+  EXPECT_LE(much, little + (std::size_t{1} << 20)); // of words that meet in one job or in two
+}
+
 } // namespace
 } // namespace triax::data

@@ -72,6 +72,8 @@ class Bpe final : public Tokenizer {
                          to_symbols(std::string(1, static_cast<char>(byte)))));
       byte_ids_[byte] = of_bytes[byte];
     }
+    there_.reserve(parts.tokens.size());
+    bytes_.reserve(parts.tokens.size());
     for (std::size_t id = 0; id < parts.tokens.size(); ++id) {
       const std::string& token = parts.tokens[id];
       there_.push_back(!token.empty());

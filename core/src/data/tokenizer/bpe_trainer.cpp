@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <unordered_set>
 
 #include "data/tokenizer/byte_symbols.hpp"
@@ -162,8 +161,8 @@ class Trainer {
   void drop_repeated() {
     std::unordered_set<Pair, PairHash> seen;
     std::vector<Merge> last;
-    for (const Merge& merge : parts_.merges | std::views::reverse) {
-      if (seen.insert({merge.left, merge.right}).second) last.push_back(merge);
+    for (auto merge = parts_.merges.rbegin(); merge != parts_.merges.rend(); ++merge) {
+      if (seen.insert({merge->left, merge->right}).second) last.push_back(*merge);
     }
     std::ranges::reverse(last);
     parts_.merges = std::move(last);
