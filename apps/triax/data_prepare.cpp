@@ -32,6 +32,7 @@ report::JsonObject json_of(const data::PreparedPart& part) {
   report::JsonObject out;
   out.set("prefix", part.prefix.string()).set("documents", part.documents).set("tokens", part.tokens);
   std::vector<std::string> files;
+  files.reserve(part.files.size());
   for (const std::filesystem::path& file : part.files) files.push_back(file.string());
   out.set("bytes", part.bytes).set("files", files);
   return out;

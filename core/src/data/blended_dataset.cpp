@@ -18,6 +18,7 @@ std::vector<Dataset> open(const Corpora& corpora, std::int64_t sequence, std::in
 std::vector<double> weights_of(const Corpora& corpora, const std::vector<Dataset>& datasets) {
   if (!corpora.weights.empty()) return corpora.weights;
   std::vector<double> out;
+  out.reserve(datasets.size());
   for (const Dataset& dataset : datasets) out.push_back(static_cast<double>(dataset.tokens()));
   return out;
 }

@@ -71,6 +71,7 @@ class DocumentWriter {
 std::uint64_t encode_inputs(const PrepareRequest& request, const Tokenizer& tokenizer, std::optional<std::int32_t> end,
                             DocumentWriter& writer, const ReadProgress& progress) {
   std::vector<std::unique_ptr<Encoder>> encoders;
+  encoders.reserve(static_cast<std::size_t>(request.threads));
   for (int thread = 0; thread < request.threads; ++thread) encoders.push_back(tokenizer.encoder());
   OrderedWork<DocumentJob> work(
       request.threads, DocumentJob::with_room(),

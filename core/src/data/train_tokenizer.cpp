@@ -49,6 +49,7 @@ class WordCounter final : public Encoder, private WordSink {
 WordCounts count_words(const TrainTokenizerRequest& request, const ReadProgress& progress, std::uint64_t& bytes) {
   const WordRules rules = gpt2_rules();
   std::vector<std::unique_ptr<WordCounter>> counters;
+  counters.reserve(static_cast<std::size_t>(request.threads));
   for (int thread = 0; thread < request.threads; ++thread) counters.push_back(std::make_unique<WordCounter>(rules));
   OrderedWork<DocumentJob> work(
       request.threads, DocumentJob::with_room(),

@@ -103,6 +103,7 @@ class Bpe final : public Tokenizer {
     for (const auto& [content, id] : added_) by_id.emplace_back(id, content);
     std::ranges::sort(by_id);
     std::vector<std::string> out;
+    out.reserve(by_id.size());
     for (auto& [id, content] : by_id) out.push_back(std::move(content));
     return out;
   }
