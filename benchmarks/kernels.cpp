@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "gpt_step.hpp"
+#include "timed_kernels.hpp"
 
 namespace triax::bench {
 namespace {
@@ -23,11 +24,11 @@ int cores() {
 /// kernels-cpu through its door, with buffers of small numbers.
 class Set {
  public:
-  Set()
+  explicit Set(int threads = cores())
       : set_(plugin::create<KernelSet>(
             plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-cpu.so",
                          KernelSet::kKind),
-            {options(), null_log(), layout_, 0, cores()})) {
+            {options(), null_log(), layout_, 0, threads})) {
     set_->start(*device_);
   }
   KernelSet& kernels() { return *set_; }
@@ -243,6 +244,47 @@ BENCHMARK(gpt_10m)
     ->Args({1, 10})
     ->Args({4, 10})
     ->Args({8, 10});
+
+// One thread: beside the peak that one-thread dnnl_sgemm reaches in the same run. For each operation its share of the
+// time, and what it does: GFLOP/s of products, GB/s of everything else.
+void gpt_768(benchmark::State& state) {
+  Set set(1);
+  TimedKernels timed(set.kernels());
+  GptSizes sizes{.layers = 4, .hidden = 768, .heads = 12, .sequence = 512, .vocab = 8192, .micro = 4};
+  sizes.dropout = static_cast<double>(state.range(0)) / 100;
+  GptStep step(timed, set.device(), sizes);
+  double loss = step.run();
+  timed.clear();
+  const auto begin = Clock::now();
+  for (auto _ : state) loss = step.run();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!std::isfinite(loss)) state.SkipWithError("the loss is not finite");
+  const double tokens = static_cast<double>(sizes.sequence * sizes.micro * state.iterations());
+  state.counters["tokens/s"] = benchmark::Counter(tokens, benchmark::Counter::kIsRate);
+  report_flops(state, step.flops());
+  const auto report = [&](Op op) {
+    const OpTime& time = timed.of(op);
+    if (time.seconds == 0) return;
+    const bool product = time.flops > 0;
+    const std::string rate = text("{} % {} {}", name_of(op), product ? "GFLOP/s" : "GB/s",
+                                  static_cast<int>((product ? time.flops : time.bytes) / time.seconds * 1e-9));
+    state.counters[rate] = 100 * time.seconds / seconds;
+  };
+#define TRIAX_OP(Args, name) report(Op::name);
+  TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+}
+BENCHMARK(gpt_768)->ArgName("drop")->UseRealTime()->Arg(0)->Arg(10);
+
+void peak_onednn(benchmark::State& state) {
+  Set set;
+  const std::int64_t n = state.range(0);
+  const TensorView d = set.tensor({n, n}), a = set.tensor({n, n}), b = set.tensor({n, n});
+  omp_set_num_threads(1);
+  for (auto _ : state) dnnl_sgemm('N', 'N', n, n, n, 1, a.as<float>(), n, b.as<float>(), n, 0, d.as<float>(), n);
+  report_flops(state, 2.0 * static_cast<double>(n * n * n));
+}
+BENCHMARK(peak_onednn)->ArgName("n")->UseRealTime()->Arg(1024)->Arg(2048);
 
 } // namespace
 } // namespace triax::bench

@@ -44,7 +44,7 @@ TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
   EXPECT_EQ(refusal_of("clip_grad = nan"), "train.clip_grad = nan is not a finite number");
   EXPECT_EQ(refusal_of("clip_grad = inf"), "train.clip_grad = inf is not a finite number");
   EXPECT_EQ(refusal_of("precision = \"fp23\""),
-            "train.precision = \"fp23\" is none of fp32|fp64\n  did you mean \"fp32\"?");
+            "train.precision = \"fp23\" is none of fp32|bf16|fp64\n  did you mean \"fp32\"?");
 }
 
 TEST(Values, ANumberTakesAnInteger) {
@@ -112,6 +112,13 @@ TEST(Values, PrecisionGivesBothTypes) {
   const Loaded loaded = space.load({}, {{"train.precision", "fp64"}});
   EXPECT_EQ(loaded.run->train.compute, DType::f64);
   EXPECT_EQ(loaded.run->train.master, DType::f64);
+}
+
+TEST(Values, InBf16TheMasterStaysInFp32) {
+  Workspace space;
+  const Loaded loaded = space.load({}, {{"train.precision", "bf16"}});
+  EXPECT_EQ(loaded.run->train.compute, DType::bf16);
+  EXPECT_EQ(loaded.run->train.master, DType::f32);
 }
 
 } // namespace

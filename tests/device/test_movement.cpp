@@ -141,6 +141,17 @@ TEST_F(Movement, LargeIntegersRoundOnce) {
   EXPECT_THAT(values(to), ElementsAre(258 * 0x1p54, -258 * 0x1p54));
 }
 
+TEST_F(Movement, AddsHalvesToFloats) {
+  std::vector<float> sums = {0.25f, 1e-4f};
+  std::vector<Bf16> bf16 = {Bf16(1.0f), Bf16(256.0f)};
+  std::vector<F16> f16 = {F16(0.5f), F16(2.0f)};
+  const TensorView to(sums.data(), DType::f32, {2});
+  device->add(to, TensorView(bf16.data(), DType::bf16, {2}), *stream);
+  device->add(to, TensorView(f16.data(), DType::f16, {2}), *stream);
+  EXPECT_EQ(sums, (std::vector<float>{1.75f, 1e-4f + 256.0f + 2.0f}));
+  EXPECT_THROW(device->add(TensorView(bf16.data(), DType::bf16, {2}), to, *stream), Error);
+}
+
 TEST_F(Movement, AddWrapsIntegersAndRoundsHalves) {
   const TensorView a = make<std::int32_t>(DType::i32, {1}, {std::numeric_limits<std::int32_t>::max()});
   const TensorView one = make<std::int32_t>(DType::i32, {1}, {1});

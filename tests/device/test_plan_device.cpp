@@ -28,7 +28,7 @@ TEST(PlanDevice, ChecksMovementsAndDoesNothing) {
   device->convert(a, c, *stream);
   device->add(a, a, *stream);
   EXPECT_THROW(device->copy(a, b, *stream), Error);
-  EXPECT_THROW(device->add(a, c, *stream), Error);
+  EXPECT_THROW(device->add(c, a, *stream), Error);
   EXPECT_THROW(device->convert(a, b, *stream), Error);
 }
 

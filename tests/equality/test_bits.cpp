@@ -22,15 +22,15 @@ using Ranks = std::vector<KeptRank>;
 const Training kTraining{.clip_grad = 0.1};
 
 /// The same samples and layers on one pipeline rank.
-const Ranks& expected(Case run) {
-  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string>;
+const Ranks& expected(Case run, const Training& training) {
+  using Key = std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string>;
   static std::map<Key, Ranks> known;
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
   run.through_file = false;
-  const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels};
-  if (!known.contains(key)) known[key] = train(run, kTraining);
+  const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels, training.precision};
+  if (!known.contains(key)) known[key] = train(run, training);
   return known.at(key);
 }
 
@@ -71,10 +71,10 @@ void expect_complete(const Case& run, const Ranks& ranks, const Ranks& whole) {
   EXPECT_EQ(ranks.back().parameters.contains("embedding/tokens.weight"), !vee || run.pipeline == 1) << to_text(run);
 }
 
-void expect_as_expected(const Case& run) {
+void expect_as_expected(const Case& run, const Training& training = kTraining) {
   SCOPED_TRACE(to_text(run));
-  const Ranks& whole = expected(run);
-  const Ranks ranks = train(run, kTraining);
+  const Ranks& whole = expected(run, training);
+  const Ranks ranks = train(run, training);
   expect_complete(run, ranks, whole);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     SCOPED_TRACE(text("rank {}", rank));
@@ -103,6 +103,15 @@ INSTANTIATE_TEST_SUITE_P(At, SameBits,
                          testing::Values(Sizes{1, 1}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 2}, Sizes{2, 2}, Sizes{4, 2},
                                          Sizes{1, 3}, Sizes{2, 3}, Sizes{4, 3}),
                          [](const auto& of) { return text("t{}_d{}", of.param.tensor, of.param.data); });
+
+TEST(SameBits, InBf16) {
+  Training bf16 = kTraining;
+  bf16.precision = "bf16";
+  for (const Case& run : {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
+                          Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
+                          Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"}})
+    expect_as_expected(run, bf16);
+}
 
 TEST(SameBits, RunAgain) {
   for (const char* kernels : {"kernels-reference", "kernels-cpu"}) {

@@ -135,6 +135,28 @@ TEST_P(Rounding, TenStepsOfSgd) {
 INSTANTIATE_TEST_SUITE_P(With, Rounding, testing::Values("kernels-reference", "kernels-cpu"),
                          [](const auto& of) { return std::string(of.param) == "kernels-cpu" ? "cpu" : "reference"; });
 
+/// In bf16 the order of sums shows in the last of eight bits. How far that carries a run is measured, again: by the
+/// distance of the one-rank run from the one in fp32.
+TEST(Bf16, DiffersByItsRounding) {
+  const Training fp32{.lr = 1e-3, .steps = 10, .same_samples = true};
+  Training bf16 = fp32;
+  bf16.precision = "bf16";
+  const std::vector<Case> cases = rounding_cases("kernels-cpu");
+  const Case one_rank = on_one_rank(cases.front());
+  const std::vector<double> exact = train(one_rank, fp32)[0].losses, one = train(one_rank, bf16)[0].losses;
+  for (std::size_t step = 0; step < exact.size(); ++step) {
+    EXPECT_NE(one[step], exact[step]) << "step " << step + 1;
+    EXPECT_LE(relative(one[step], exact[step]), 2e-3) << "loss of step " << step + 1;
+  }
+  for (const Case& run : cases) {
+    SCOPED_TRACE(to_text(run));
+    const std::vector<double> losses = train(run, bf16)[0].losses;
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      EXPECT_LE(relative(losses[step], one[step]), std::max(1e-3, 4 * relative(one[step], exact[step])))
+          << "loss of step " << step + 1;
+  }
+}
+
 // What all layouts share could be wrong on all of them: a lost side of the tied table, a gradient of half its size.
 
 /// A step of length lr against the gradient g takes lr |g|^2 off the loss.

@@ -149,6 +149,26 @@ void add_attention(CaseList& list) {
            .causal = false,
            .lengths = true},
            AttentionSizes{.name = "past a tile", .sq = 70, .sk = 70, .b = 1, .a = 2, .a_kv = 2, .d = 33, .p = 0.1f},
+           // Longer than any set's blocks of queries and keys.
+           AttentionSizes{.name = "long", .sq = 530, .sk = 530, .b = 1, .a = 2, .a_kv = 1, .d = 9, .p = 0.1f},
+           AttentionSizes{.name = "late queries",
+           .sq = 66,
+           .sk = 700,
+           .b = 2,
+           .a = 1,
+           .a_kv = 1,
+           .d = 5,
+           .q0 = 600,
+           .lengths = true},
+           AttentionSizes{.name = "long, every key",
+           .sq = 300,
+           .sk = 600,
+           .b = 1,
+           .a = 1,
+           .a_kv = 1,
+           .d = 6,
+           .causal = false,
+           .padding = 2},
        }) {
     add_attention(list, sizes);
   }

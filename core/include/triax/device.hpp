@@ -215,7 +215,7 @@ class TRIAX_API Device {
   virtual void fill(const TensorView& to, double value, Stream& stream) = 0;
   /// Rounds to nearest even when narrowing.
   virtual void convert(const TensorView& to, const TensorView& from, Stream& stream) = 0;
-  /// to += from, in the type of `to`; the types must be equal.
+  /// to += from, in the type of `to`; the types must be equal, or f32 and a 16-bit floating type.
   virtual void add(const TensorView& to, const TensorView& from, Stream& stream) = 0;
 
   /// The pump: moves every stream's host queue and every progress source on; true if anything moved. Transports are

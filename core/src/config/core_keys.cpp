@@ -53,7 +53,9 @@ constexpr CoreKey kTrain[] = {
     {option_int("steps", nullptr, 1, kMany, "optimizer steps")},
     {option_int("seed", "1", 0, kMany, "of initial weights, dropout and the order of samples")},
     {option_float("clip_grad", "1.0", 0, kMany, "largest norm of the whole gradient; 0: no clipping")},
-    {option_string("precision", "fp32", "fp32|fp64", "type of weights, activations and gradients")},
+    {option_string("precision", "fp32", "fp32|bf16|fp64",
+                   "type of activations and of the weights that layers read; with bf16, gradients, the optimizer and "
+                   "its weights stay in fp32")},
     {option_float("stall_timeout_s", "600", 1, kMaxSeconds, "seconds without progress before the run is stopped")},
 };
 

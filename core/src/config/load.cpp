@@ -31,6 +31,14 @@ LaunchKeys launch_keys(const Values& values) {
   return out;
 }
 
+struct Precision {
+  DType compute = DType::f32, master = DType::f32;
+};
+Precision precision_of(const std::string& name) {
+  if (name == "fp64") return {DType::f64, DType::f64};
+  return {name == "bf16" ? DType::bf16 : DType::f32, DType::f32};
+}
+
 RunConfig run_config(const Path& file, Resolved& resolved) {
   const Values& values = resolved.values;
   const auto integer = [&](const char* key) { return values.get<Int>(key); };
@@ -49,12 +57,12 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.batch = {integer("batch.global"), integer("batch.micro")};
   run.optimizer_core = {number("optimizer.lr"), number("optimizer.weight_decay")};
   run.lr = {values.get<std::string>("lr.decay"), integer("lr.warmup_steps"), number("lr.min")};
-  const DType precision = values.get<std::string>("train.precision") == "fp64" ? DType::f64 : DType::f32;
+  const Precision precision = precision_of(values.get<std::string>("train.precision"));
   run.train = {integer("train.steps"),
                static_cast<std::uint64_t>(integer("train.seed")),
                number("train.clip_grad"),
-               precision,
-               precision,
+               precision.compute,
+               precision.master,
                number("train.stall_timeout_s")};
   run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
   run.vocab = integer("model.vocab");

@@ -58,7 +58,7 @@ class HostDevice final : public Device {
     device::convert_elements(to, from);
   }
   void add(const TensorView& to, const TensorView& from, Stream& stream) override {
-    device::check_movement("add", to, from, true);
+    device::check_add(to, from);
     stream.ready();
     device::add_elements(to, from);
   }

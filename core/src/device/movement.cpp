@@ -153,17 +153,25 @@ void convert_elements(const TensorView& to, const TensorView& from) {
   });
 }
 
+void check_add(const TensorView& to, const TensorView& from) {
+  const bool wider = to.dtype() == DType::f32 && (from.dtype() == DType::bf16 || from.dtype() == DType::f16);
+  check_movement("add", to, from, !wider);
+}
+
 void add_elements(const TensorView& to, const TensorView& from) {
-  with_type(to.dtype(), [&](auto type) {
-    using T = decltype(type);
+  const auto add = [&](auto to_type, auto from_type) {
+    using To = decltype(to_type);
+    using From = decltype(from_type);
     for_runs(to, from, [&](const Run& run) {
-      T* out = to.as<T>() + run.to;
-      const T* in = from.as<T>() + run.from;
-      for (std::int64_t i = 0; i < run.length; ++i) {
-        out[i * run.to_step] = sum_of(out[i * run.to_step], in[i * run.from_step]);
-      }
+      To* out = to.as<To>() + run.to;
+      const From* in = from.as<From>() + run.from;
+      for (std::int64_t i = 0; i < run.length; ++i)
+        out[i * run.to_step] = sum_of(out[i * run.to_step], static_cast<To>(in[i * run.from_step]));
     });
-  });
+  };
+  if (to.dtype() == from.dtype()) return with_type(to.dtype(), [&](auto type) { add(type, type); });
+  if (from.dtype() == DType::bf16) return add(float{}, Bf16{});
+  add(float{}, F16{});
 }
 
 } // namespace triax::device

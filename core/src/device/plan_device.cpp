@@ -63,7 +63,7 @@ class PlanDevice final : public Device {
     device::check_movement("convert", to, from, false);
   }
   void add(const TensorView& to, const TensorView& from, Stream&) override {
-    device::check_movement("add", to, from, true);
+    device::check_add(to, from);
   }
   bool progress() noexcept override { return false; }
   void add_source(ProgressSource&) override {}

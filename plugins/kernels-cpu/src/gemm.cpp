@@ -27,12 +27,20 @@ class OneThread {
   int before_;
 };
 
-// Where a product is worth sharing, and how large a tile may be: it reuses each packed row some 200 times, and a few
-// dozen tiles are enough for any number of threads.
-constexpr std::int64_t kShared = 128 * 128 * 16; // multiply-adds
-constexpr std::int64_t kLargestTile = 256 * 256; // elements of d
+// Where a product is worth sharing, and how large a tile may be: a few dozen tiles are enough for any number of
+// threads.
+constexpr std::int64_t kShared = 128 * 128 * 16;   // multiply-adds
+constexpr std::int64_t kLargestTile = 1024 * 1024; // elements of d
+constexpr std::int64_t kLargestPlain = 256 * 256;
 constexpr std::int64_t kRows = 16,
                        kColumns = 48; // multiples of what oneDNN's kernels for AVX2 and AVX-512 compute at once
+
+/// Whether oneDNN copies the parts of a and b that it works on to where its kernel likes them, which it does when
+/// 1/m + 1/n < 0.0038 (FORCE_NOCOPY_THRESH of its gemm_driver.cpp). Without that, a long distance between rows costs
+/// half the speed. A little stricter here, since tiles are rounded.
+bool packs(std::int64_t m, std::int64_t n) {
+  return 1.0 / static_cast<double>(m) + 1.0 / static_cast<double>(n) < 0.0036;
+}
 
 /// Where piece `index` of `length` begins: at multiples of `step`, so that no kernel computes a remainder within.
 std::int64_t edge(std::int64_t length, std::int64_t pieces, std::int64_t index, std::int64_t step) {
@@ -52,14 +60,16 @@ void scale_rows(const Product& p) {
 
 } // namespace
 
-/// Halves the longer side until there are four tiles and none is too large.
-Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
-  Tiles tiles{m > 0 ? 1 : 0, n > 0 ? 1 : 0};
-  if (tiles.count() == 0 || m * n * k < kShared) return tiles;
+namespace {
+
+/// Halves the longer side, while halves are allowed, until there are four tiles and none is larger than `largest`.
+template <class Allowed>
+Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, const Allowed& allowed) {
+  Tiles tiles{1, 1};
   for (;;) {
     const std::int64_t rows = m / tiles.rows, columns = n / tiles.columns;
-    if (tiles.count() >= 4 && rows * columns <= kLargestTile) return tiles;
-    const bool rows_can = rows >= 2 * kRows, columns_can = columns >= 2 * kColumns;
+    if (tiles.count() >= 4 && rows * columns <= largest) return tiles;
+    const bool rows_can = allowed(rows / 2, columns), columns_can = allowed(rows, columns / 2);
     if (rows_can && (rows >= columns || !columns_can)) {
       tiles.rows *= 2;
     } else if (columns_can) {
@@ -68,6 +78,18 @@ Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
       return tiles;
     }
   }
+}
+
+} // namespace
+
+/// Four or more tiles that oneDNN packs, where the product has room for them; else small ones.
+Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  const Tiles whole{m > 0 ? 1 : 0, n > 0 ? 1 : 0};
+  if (whole.count() == 0 || m * n * k < kShared) return whole;
+  const Tiles large = halved(m, n, kLargestTile, packs);
+  if (large.count() >= 4) return large;
+  return halved(m, n, kLargestPlain,
+                [](std::int64_t rows, std::int64_t columns) { return rows >= kRows && columns >= kColumns; });
 }
 
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {

@@ -5,10 +5,16 @@ namespace triax::cpu {
 
 namespace {
 
+Support only(bool possible, std::string_view types, std::string_view what, DType type) {
+  if (possible) return Support::yes();
+  return Support::no("kernels-cpu computes in {}, and {} is {} (train.precision)", types, what, name_of(type))
+      .hint("use train.precision fp32 or bf16, or a kernel set that computes in {}", name_of(type));
+}
+Support f32_or_bf16(std::string_view what, DType type) {
+  return only(type == DType::f32 || type == DType::bf16, "f32, or f32 with bf16 in memory", what, type);
+}
 Support only_f32(std::string_view what, DType type) {
-  if (type == DType::f32) return Support::yes();
-  return Support::no("kernels-cpu computes in f32, and {} is {} (train.precision)", what, name_of(type))
-      .hint("use train.precision fp32, or a kernel set that computes in {}", name_of(type));
+  return only(type == DType::f32, "f32", what, type);
 }
 
 // The view whose type is that of the whole operation; call_of() has compared the others with it.
@@ -88,15 +94,15 @@ const TensorView& data_of(const Sgd& args) {
 
 template <class Args>
 Support supports_args(const Args& args) {
-  return only_f32("the data", data_of(args).dtype());
+  return f32_or_bf16("the data", data_of(args).dtype());
 }
 Support supports_args(const AdamW& args) {
   if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return only_f32("the working copy", data_of(args).dtype());
+  return f32_or_bf16("the working copy", data_of(args).dtype());
 }
 Support supports_args(const Sgd& args) {
   if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return only_f32("the working copy", data_of(args).dtype());
+  return f32_or_bf16("the working copy", data_of(args).dtype());
 }
 
 int threads_of(const PluginContext& context) {
@@ -119,7 +125,7 @@ void CpuKernels::start(Device& device) {
 }
 
 Support CpuKernels::supports(const KernelRequest& request) const {
-  if (Support compute = only_f32("what layers compute in", request.compute); !compute) return compute;
+  if (Support compute = f32_or_bf16("what layers compute in", request.compute); !compute) return compute;
   return only_f32("what the optimizer steps in", request.master);
 }
 
@@ -135,7 +141,7 @@ Support CpuKernels::supports(const OpCall& call) const {
   }
 }
 
-std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
+std::size_t CpuKernels::scratch_of_f32(const OpCall& call) const {
   switch (call.op) {
     case Op::rope:
       return bytes(threads_ * call.as<Rope>().x.size(3), sizeof(float));
@@ -151,6 +157,62 @@ std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
     default:
       return KernelSet::scratch_bytes(call);
   }
+}
+
+template <class Args>
+std::size_t CpuKernels::scratch_of(const Args& args) const {
+  Widening widening({});
+  const Args wide = widened(args, widening);
+  return widening.taken() + scratch_of_f32(call_of(wide));
+}
+
+std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
+  switch (call.op) {
+#define TRIAX_OP(Args, name) \
+  case Op::name:             \
+    return scratch_of(call.as<Args>());
+    TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+  }
+  return 0;
+}
+
+/// Runs the f32 call that stands for `args`.
+template <class Args>
+void CpuKernels::run_as(const Args& args, const OpContext& context) {
+  Widening widening(context.scratch);
+  const Args wide = widened(args, widening);
+  for (const auto& [narrow, f32] : widening.loads()) convert(f32, narrow);
+  KernelSet::run(call_of(wide), {context.stream, widening.rest()});
+  for (const auto& [narrow, f32] : widening.stores()) convert(narrow, f32);
+}
+
+void CpuKernels::run(const OpCall& call, const OpContext& context) {
+  if (const std::size_t needed = scratch_bytes(call); context.scratch.size() < needed) KernelSet::run(call, context);
+  switch (call.op) {
+#define TRIAX_OP(Args, name) \
+  case Op::name:             \
+    return run_as(call.as<Args>(), context);
+    TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+  }
+}
+
+void CpuKernels::convert(const TensorView& to, const TensorView& from) {
+  const bool widens = to.dtype() == DType::f32;
+  const TensorView &narrow = widens ? from : to, &wide = widens ? to : from;
+  const std::int64_t n = narrow.size(-1);
+  const auto row = [&](std::int64_t r) {
+    std::int64_t offset = 0, rest = r;
+    for (int dim = narrow.rank() - 2; dim >= 0; --dim) {
+      offset += rest % narrow.size(dim) * narrow.stride(dim);
+      rest /= narrow.size(dim);
+    }
+    auto* bits = narrow.as<std::uint16_t>() + offset;
+    float* values = wide.as<float>() + r * n;
+    widens ? loops_.widen(values, bits, n) : loops_.narrow(bits, values, n);
+  };
+  by_rows(rows_of(narrow), n, row);
 }
 
 } // namespace triax::cpu

@@ -1,4 +1,5 @@
-// The CPU kernel set: oneDNN products in tiles, vectorised loops for the rest, over threads of its own. f32.
+// The CPU kernel set: oneDNN products in tiles, vectorised loops for the rest, over threads of its own. f32, and bf16
+// as a type of storage (widen.hpp).
 //
 // Threads: used by the rank's main thread; each call is shared out over a pool and is over when it returns. Ownership:
 // holds its threads; memory comes in as views. Blocking: operations run in the call; between their parts the device's
@@ -15,6 +16,7 @@
 #include "pool.hpp"
 #include "triax/kernels.hpp"
 #include "triax/plugin.hpp"
+#include "widen.hpp"
 
 namespace triax::cpu {
 
@@ -43,9 +45,22 @@ class CpuKernels final : public KernelSet {
   TRIAX_OP(BiasDropoutAddNorm, bias_dropout_add_norm)
   TRIAX_OP(AttentionFwd, attention_fwd)
   TRIAX_OP(AttentionBwd, attention_bwd)
+  TRIAX_OP(XentFused, xent_fused)
 #undef TRIAX_OP
+  void run(const OpCall& call, const OpContext& context) override;
 
  private:
+  template <class Args>
+  std::size_t scratch_of(const Args& args) const;
+  std::size_t scratch_of_f32(const OpCall& call) const;
+  template <class Args>
+  void run_as(const Args& args, const OpContext& context);
+  /// Between a view and the contiguous one that stands for it.
+  void convert(const TensorView& to, const TensorView& from);
+
+  void xent_row(const XentSums& args, std::int64_t r) const;
+  void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) const;
+
   // About 64 KiB of a view: large enough to be worth a hand-over between threads, small enough for the caches.
   static constexpr std::int64_t kBlock = 16 * 1024;
 

@@ -73,11 +73,17 @@ struct Loops {
   // One row of logits.
   float (*row_max)(const float* x, std::int64_t n);
   float (*sum_exp)(const float* x, float max, std::int64_t n);
+  /// x = exp(x - max); returns the sum
+  float (*exp_sum)(float* x, float max, std::int64_t n);
   /// x = exp(x - max) * factor
   void (*exp_scaled)(float* x, float max, float factor, std::int64_t n);
 
   void (*adamw)(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
   void (*sgd)(float* p, const float* g, float* velocity, std::int64_t n, const SgdStep& step);
+
+  // bf16, by its bits.
+  void (*widen)(float* to, const std::uint16_t* from, std::int64_t n);
+  void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
 };
 
 /// Columns that a sum over rows takes at once.

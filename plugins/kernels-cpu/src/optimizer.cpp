@@ -17,11 +17,14 @@ float inverse_correction(double beta, std::int64_t step) {
   return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(step))));
 }
 
-void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) {
-  if (!working.empty()) std::copy_n(master + begin, n, working.as<float>() + begin);
-}
-
 } // namespace
+
+void CpuKernels::write_working(const TensorView& working, const float* master, std::int64_t begin,
+                               std::int64_t n) const {
+  if (working.empty()) return;
+  if (working.dtype() == DType::bf16) return loops_.narrow(working.as<std::uint16_t>() + begin, master + begin, n);
+  std::copy_n(master + begin, n, working.as<float>() + begin);
+}
 
 void CpuKernels::do_adamw(const AdamW& args, const OpContext&) {
   const StepScalars& now = scalars_of(args.scalars, Op::adamw);

@@ -15,15 +15,16 @@ std::int64_t place_of(const TensorView& tokens, std::int64_t r, std::int64_t beg
 
 } // namespace
 
+// Rows of bytes: it computes nothing, so their type does not matter.
 void CpuKernels::do_embed_fwd(const EmbedFwd& args, const OpContext&) {
-  const std::int64_t h = args.y.size(-1);
+  const std::int64_t h = args.y.size(-1), bytes = h * static_cast<std::int64_t>(bytes_of(args.y.dtype()));
   by_rows(rows_of(args.y), h, [&](std::int64_t r) {
     const std::int64_t row = place_of(args.tokens, r, args.begin, args.valid);
-    float* y = args.y.as<float>() + r * h;
+    std::byte* y = args.y.as<std::byte>() + r * bytes;
     if (row < 0) {
-      std::fill_n(y, h, 0.0f);
+      std::fill_n(y, bytes, std::byte{});
     } else {
-      std::copy_n(args.table.as<const float>() + row * h, h, y);
+      std::copy_n(args.table.as<const std::byte>() + row * bytes, bytes, y);
     }
   });
 }
@@ -48,15 +49,27 @@ void CpuKernels::do_xent_max(const XentMax& args, const OpContext&) {
   });
 }
 
+void CpuKernels::xent_row(const XentSums& args, std::int64_t r) const {
+  const float* x = args.logits.as<const float>() + r * args.logits.size(-1);
+  const float max = args.max.as<const float>()[r];
+  const std::int64_t target = place_of(args.targets, r, args.begin, args.valid);
+  args.sum_exp.as<float>()[r] = loops_.sum_exp(x, max, args.valid);
+  args.target_logit.as<float>()[r] = target < 0 ? 0.0f : x[target] - max;
+}
+
 void CpuKernels::do_xent_sums(const XentSums& args, const OpContext&) {
+  by_rows(rows_of(args.logits), args.logits.size(-1), [&](std::int64_t r) { xent_row(args, r); });
+}
+
+// The sums of a row are made while it is in the cache.
+void CpuKernels::do_xent_fused(const XentFused& args, const OpContext& context) {
   const std::int64_t columns = args.logits.size(-1);
+  const XentSums sums{args.sum_exp, args.target_logit, args.logits, args.max, args.targets, 0, args.valid};
   by_rows(rows_of(args.logits), columns, [&](std::int64_t r) {
-    const float* x = args.logits.as<const float>() + r * columns;
-    const float max = args.max.as<const float>()[r];
-    const std::int64_t target = place_of(args.targets, r, args.begin, args.valid);
-    args.sum_exp.as<float>()[r] = loops_.sum_exp(x, max, args.valid);
-    args.target_logit.as<float>()[r] = target < 0 ? 0.0f : x[target] - max;
+    args.max.as<float>()[r] = loops_.row_max(args.logits.as<const float>() + r * columns, args.valid);
+    xent_row(sums, r);
   });
+  do_xent_loss({args.loss, args.sum_exp, args.target_logit}, context);
 }
 
 // One sample after another: they are few, and a row takes one logarithm.

@@ -24,11 +24,13 @@ bool same_bits(const CaseResults& a, const CaseResults& b) {
 TEST(Bits, DoNotDependOnThreads) {
   for (const Loops* loops : all_loops()) {
     CpuSet alone(1, *loops), two(2, *loops), three(3, *loops), four(4, *loops);
-    for (const auto& one : triax::testing::operation_cases(DType::f32)) {
-      const CaseResults first = run_case(alone.set(), alone.device(), one, DType::f32);
-      for (CpuSet* many : {&two, &three, &four}) {
-        EXPECT_TRUE(same_bits(first, run_case(many->set(), many->device(), one, DType::f32)))
-            << loops->name << ", " << one.name << ", " << many->set().threads() << " threads";
+    for (const DType type : {DType::f32, DType::bf16}) {
+      for (const auto& one : triax::testing::operation_cases(type)) {
+        const CaseResults first = run_case(alone.set(), alone.device(), one, type);
+        for (CpuSet* many : {&two, &three, &four}) {
+          EXPECT_TRUE(same_bits(first, run_case(many->set(), many->device(), one, type)))
+              << loops->name << ", " << name_of(type) << " " << one.name << ", " << many->set().threads() << " threads";
+        }
       }
     }
   }

@@ -20,6 +20,14 @@ float sum_exp(const float* x, float max, std::int64_t n) {
   return sum_of(n, [&](auto at) { return exp(load(x, at) - max); });
 }
 
+float exp_sum(float* x, float max, std::int64_t n) {
+  return sum_of(n, [&](auto at) {
+    const Float e = exp(load(x, at) - max);
+    store(x, at, e);
+    return e;
+  });
+}
+
 void exp_scaled(float* x, float max, float factor, std::int64_t n) {
   each(n, [&](auto at) { store(x, at, exp(load(x, at) - max) * factor); });
 }

@@ -1,4 +1,5 @@
 // The loops for one instruction set, as a table. Compiled once for each, with its flags and its namespace TRIAX_LOOPS.
+#include "loops/bf16.hpp"
 #include "loops/elementwise.hpp"
 #include "loops/norm.hpp"
 #include "loops/optimizer.hpp"
@@ -35,9 +36,12 @@ const Loops& loops() {
                                 .dot = dot,
                                 .row_max = row_max,
                                 .sum_exp = sum_exp,
+                                .exp_sum = exp_sum,
                                 .exp_scaled = exp_scaled,
                                 .adamw = adamw,
-                                .sgd = sgd};
+                                .sgd = sgd,
+                                .widen = widen,
+                                .narrow = narrow};
   return kLoops;
 }
 

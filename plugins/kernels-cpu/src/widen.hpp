@@ -1,0 +1,49 @@
+// Operations on bf16: their views are widened into scratch, the operation runs in fp32, what it wrote is rounded once.
+//
+// Threads: the caller's; the conversions are shared out over the pool by whoever calls. Ownership: views into the
+// caller's scratch. Blocking: never.
+//
+//   Widening widening(scratch);                // without memory: counts
+//   const Gemm wide = widened(args, widening); // the same call on f32 views; others stay as they are
+//   for (... : widening.loads()) ...           // convert before, and stores() after
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "triax/kernels.hpp"
+
+namespace triax::cpu {
+
+class Widening {
+ public:
+  struct Pair {
+    TensorView narrow, wide;
+  };
+
+  explicit Widening(std::span<std::byte> scratch) : data_(scratch.data()), left_(scratch.size()) {}
+
+  TensorView read(const TensorView& view) { return add(view, true, false); }
+  TensorView write(const TensorView& view) { return add(view, false, true); }
+  TensorView update(const TensorView& view) { return add(view, true, true); }
+
+  bool any() const { return taken_ > 0; }
+  std::size_t taken() const { return taken_; }
+  std::span<std::byte> rest() const { return {data_, left_}; }
+  std::span<const Pair> loads() const { return {loads_.data(), load_count_}; }
+  std::span<const Pair> stores() const { return {stores_.data(), store_count_}; }
+
+ private:
+  static constexpr std::size_t kMost = 12; // floating views of one operation
+  TensorView add(const TensorView& view, bool load, bool store);
+
+  std::byte* data_;
+  std::size_t left_, taken_ = 0, load_count_ = 0, store_count_ = 0;
+  std::array<Pair, kMost> loads_, stores_;
+};
+
+#define TRIAX_OP(Args, name) Args widened(const Args& args, Widening& to);
+TRIAX_OPERATIONS(TRIAX_OP)
+#undef TRIAX_OP
+
+} // namespace triax::cpu
