@@ -145,13 +145,13 @@ std::string memory_text(const train::Preflight& preflight) {
 }
 
 std::string data_text(const CheckReport& report) {
-  Rows rows = {{"data", "for", "share", "tokens", "epochs"}};
+  Rows rows = {{"corpus", "for", "share", "tokens", "epochs"}};
   for (const train::CorpusPlan& corpus : report.preflight.corpora) {
     rows.push_back({corpus.path.string(), corpus.validation ? "an evaluation" : "training",
                     report::decimals_text(100 * corpus.share, 2) + " %", grouped(corpus.tokens),
-                    report::decimals_text(corpus.epochs, 2)});
+                    report::decimals_text(corpus.epochs, corpus.epochs < 0.1 ? 4 : 2)});
   }
-  return "\n" + table(rows);
+  return "\ndata\n" + table(rows);
 }
 
 std::string size_text(const CheckReport& report) {

@@ -70,6 +70,15 @@ TEST(PluginTables, APluginThatIsNotThereIsLookedForInTheFoldersOfTheFile) {
                                 "  looked in: " TOY_PLUGINS " (plugins.path, run.toml:16), "));
 }
 
+TEST(PluginTables, ANameWithoutItsKindIsPointedToTheWholeOne) {
+  Workspace space;
+  space.tables["schedule"] = "plugin = \"toy\"\n";
+  const std::vector<std::string> all = texts(space.load());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], HasSubstr("schedule.plugin \"toy\" was not found; did you mean \"sched-toy\"?\n  looked in: "));
+  EXPECT_THAT(all[0], HasSubstr("\n  installed schedulers: "));
+}
+
 TEST(PluginTables, AFileThatIsNoPluginIsRefusedWithItsReason) {
   Workspace space;
   space.write("sched-broken.so", "no library");

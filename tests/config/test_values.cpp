@@ -23,7 +23,8 @@ TEST(Values, WrongTypesAreRefusedInWords) {
   EXPECT_EQ(refusal_of("seed = 5.5"), "train.seed = 5.5 is not an integer");
   EXPECT_EQ(refusal_of("seed = true"), "train.seed = true is not an integer");
   EXPECT_EQ(refusal_of("clip_grad = \"1\""), "train.clip_grad = \"1\" is not a number\n  write 1");
-  EXPECT_EQ(refusal_of("precision = 32"), "train.precision = 32 is not a string\n  write one of fp32|fp64, in quotes");
+  EXPECT_EQ(refusal_of("precision = 32"),
+            "train.precision = 32 is not a string\n  write one of fp32|bf16|fp64, in quotes");
   EXPECT_EQ(refusal_of("seed = 2020-01-01"), "train.seed = 2020-01-01 is not an integer");
   EXPECT_EQ(refusal_of("seed = 07:32:00"), "train.seed = 07:32:00 is not an integer");
 }

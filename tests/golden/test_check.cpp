@@ -35,7 +35,10 @@ TEST_F(Check, TellsValuesPluginsLayoutAndMemory) {
   EXPECT_THAT(told.text, HasSubstr("# run.toml:4:10\n"));
   EXPECT_THAT(told.text, HasSubstr(TRIAX_BINARY_DIR "/lib/triax/plugins/model-gpt.so\n"));
   EXPECT_THAT(told.text, HasSubstr("     0         0     0       0  embedding, block 0-1, head\n"));
-  EXPECT_THAT(told.text, HasSubstr("optimizer state"));
+  EXPECT_THAT(told.text, HasSubstr("# derived: from data.path's tokenizer file (.json)\n"));
+  EXPECT_THAT(told.text,
+              HasSubstr("  rank  weights  gradients  optimizer state  activations  batches  scratch  together\n"));
+  EXPECT_THAT(told.text, HasSubstr("\ndata\n  corpus"));
   EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters, 139 kB of weights in f32\n"));
   EXPECT_THAT(told.text, HasSubstr("step: 4 sequences = 1 rank x 2 microbatches of 2\n"));
 }

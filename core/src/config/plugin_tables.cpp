@@ -1,7 +1,5 @@
 #include "config/plugin_tables.hpp"
 
-#include <set>
-
 #include "triax/error.hpp"
 
 namespace triax::config {
@@ -34,8 +32,10 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
   try {
     file = plugin::find(name, folders_);
   } catch (const Error& error) {
+    const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
+    const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
     const std::string hint = text("{}\n  {}", error.hint(), installed(table.kind));
-    refusals_.add(at, text("{}.{}", table.name, error.message()), hint);
+    refusals_.add(at, text("{}.{}{}", table.name, error.message(), meant), hint);
     return nullptr;
   }
   try {
@@ -49,18 +49,21 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
   return nullptr;
 }
 
-std::string PluginFinder::installed(std::string_view kind) const {
-  const KindWords& kind_words = words(kind);
-  std::set<std::string> names;
+std::set<std::string> PluginFinder::names(std::string_view kind) const {
+  std::set<std::string> out;
   for (const plugin::SearchFolder& folder : folders_) {
     for (const std::filesystem::path& file : plugin::candidates(folder.folder)) {
       const std::string name = file.stem().string();
-      if (name.starts_with(kind_words.prefix)) names.insert(name);
+      if (name.starts_with(words(kind).prefix)) out.insert(name);
     }
   }
+  return out;
+}
+
+std::string PluginFinder::installed(std::string_view kind) const {
   std::string out;
-  for (const std::string& name : names) out.append(out.empty() ? "" : ", ").append(name);
-  return text("installed {}: {}", kind_words.many, out.empty() ? "none" : out);
+  for (const std::string& name : names(kind)) out.append(out.empty() ? "" : ", ").append(name);
+  return text("installed {}: {}", words(kind).many, out.empty() ? "none" : out);
 }
 
 } // namespace triax::config

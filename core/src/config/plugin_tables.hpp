@@ -3,7 +3,9 @@
 // Threads: one. Ownership: libraries stay loaded for ever. Blocking: reads files. Errors: refusals.
 #pragma once
 
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/core_keys.hpp"
@@ -24,6 +26,8 @@ class PluginFinder {
   std::string installed(std::string_view kind) const;
 
  private:
+  std::set<std::string> names(std::string_view kind) const;
+
   std::vector<plugin::SearchFolder> folders_;
   Refusals& refusals_;
 };
