@@ -48,7 +48,7 @@ class PreflightTest : public ::testing::Test {
     data::PrepareRequest request;
     request.inputs = {run_.folder() / "text.txt"};
     request.output = run_.folder() / "text";
-    request.tokenizer = "byte";
+    request.tokenizer.name = "byte";
     request.force = true;
     data::prepare(request, [](std::uint64_t, std::uint64_t) {});
     run_.keys.erase("model.vocab");
