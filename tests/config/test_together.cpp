@@ -83,7 +83,9 @@ TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
                             "  write one for each, or leave data.weights"),
                   HasSubstr("data.weights has 0: a weight is above 0"), HasSubstr("data.paths names ")));
   space.tables["data"] = "";
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml: [data] lacks path (token files to train on), or paths (several of them)")));
+  EXPECT_THAT(
+      texts(space.load()),
+      ElementsAre(HasSubstr("run.toml: [data] lacks path (token files to train on), or paths (several of them)")));
   space.tables["data"] = "paths = [\"text\", \"nothing\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin is not there")));
 }

@@ -62,9 +62,7 @@ class PlanDevice final : public Device {
   void convert(const TensorView& to, const TensorView& from, Stream&) override {
     device::check_movement("convert", to, from, false);
   }
-  void add(const TensorView& to, const TensorView& from, Stream&) override {
-    device::check_add(to, from);
-  }
+  void add(const TensorView& to, const TensorView& from, Stream&) override { device::check_add(to, from); }
   bool progress() noexcept override { return false; }
   void add_source(ProgressSource&) override {}
   void remove_source(ProgressSource&) noexcept override {}
