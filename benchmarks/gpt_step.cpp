@@ -39,8 +39,8 @@ GptStep::GptStep(KernelSet& kernels, Device& device, const GptSizes& sizes)
     layers_.emplace_back().layer = model_->layer(i, context);
     place(layers_.back());
   }
-  // More than any of these operations asks for: scores of 64 queries, twice, for each thread.
-  scratch_.resize(std::size_t{64} << 20);
+  // More than any of these operations asks for: packed copies of a product's sides take up to 64 MiB.
+  scratch_.resize(std::size_t{96} << 20);
 }
 
 TensorView GptStep::tensor(DType dtype, const Shape& shape, double value) {

@@ -27,20 +27,19 @@ class OneThread {
   int before_;
 };
 
-// Where a product is worth sharing, and how large a tile may be: a few dozen tiles are enough for any number of
-// threads.
-constexpr std::int64_t kShared = 128 * 128 * 16;   // multiply-adds
-constexpr std::int64_t kLargestTile = 1024 * 1024; // elements of d
-constexpr std::int64_t kLargestPlain = 256 * 256;
+// Where a product is worth sharing, and how large a tile may be: a few dozen are enough for any number of threads.
+constexpr std::int64_t kShared = 128 * 128 * 16; // multiply-adds
+constexpr std::int64_t kLargestTile = 384 * 384; // elements of d
+constexpr std::int64_t kLargestPackedByLibrary = 1024 * 1024;
 constexpr std::int64_t kRows = 16,
                        kColumns = 48; // multiples of what oneDNN's kernels for AVX2 and AVX-512 compute at once
 
-/// Whether oneDNN copies the parts of a and b that it works on to where its kernel likes them, which it does when
-/// 1/m + 1/n < 0.0038 (FORCE_NOCOPY_THRESH of its gemm_driver.cpp). Without that, a long distance between rows costs
-/// half the speed. A little stricter here, since tiles are rounded.
-bool packs(std::int64_t m, std::int64_t n) {
-  return 1.0 / static_cast<double>(m) + 1.0 / static_cast<double>(n) < 0.0036;
-}
+// What is copied once must be used often.
+constexpr std::int64_t kWorthPacking = 128;                 // rows and columns of d
+constexpr std::int64_t kMostPacked = std::int64_t{1} << 24; // floats; scratch is not to outgrow what it is made from
+// Between packed rows: without it rows of 2^n floats fall on the same few places of the first cache.
+constexpr std::int64_t kGap = 16;
+constexpr std::int64_t kPackedRows = 64; // of a block
 
 /// Where piece `index` of `length` begins: at multiples of `step`, so that no kernel computes a remainder within.
 std::int64_t edge(std::int64_t length, std::int64_t pieces, std::int64_t index, std::int64_t step) {
@@ -48,23 +47,18 @@ std::int64_t edge(std::int64_t length, std::int64_t pieces, std::int64_t index, 
   return (length * index / pieces + step / 2) / step * step;
 }
 
-/// d = beta * d, where 0 * NaN is 0.
-void scale_rows(const Product& p) {
-  for (std::int64_t i = 0; i < p.m; ++i) {
-    for (std::int64_t j = 0; j < p.n; ++j) {
-      float& d = p.d[i * p.ldd + j];
-      d = p.beta == 0 ? 0 : p.beta * d;
-    }
-  }
+/// Whether oneDNN packs a tile for itself, which it does when 1/m + 1/n < 0.0038 (FORCE_NOCOPY_THRESH of its
+/// gemm_driver.cpp); a little stricter, since tiles are rounded.
+bool library_packs(std::int64_t m, std::int64_t n) {
+  return 1.0 / static_cast<double>(m) + 1.0 / static_cast<double>(n) < 0.0036;
 }
 
-} // namespace
-
-namespace {
+bool any_tile(std::int64_t m, std::int64_t n) {
+  return m >= kRows && n >= kColumns;
+}
 
 /// Halves the longer side, while halves are allowed, until there are four tiles and none is larger than `largest`.
-template <class Allowed>
-Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, const Allowed& allowed) {
+Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, bool (*allowed)(std::int64_t, std::int64_t)) {
   Tiles tiles{1, 1};
   for (;;) {
     const std::int64_t rows = m / tiles.rows, columns = n / tiles.columns;
@@ -80,16 +74,52 @@ Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, const Allowed
   }
 }
 
+/// Four tiles or more that oneDNN packs, or fewer where the product has no room for them.
+Tiles large_tiles(std::int64_t m, std::int64_t n) {
+  return halved(m, n, kLargestPackedByLibrary, library_packs);
+}
+
+bool is_packed(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return m >= kWorthPacking && n >= kWorthPacking && m * n * k >= kShared && large_tiles(m, n).count() < 4 &&
+         m * (k + kGap) + k * (n + kGap) <= kMostPacked;
+}
+
+/// Rows [begin, begin + rows) of a matrix of n columns, from where it is stored as it is or transposed.
+void pack(float* to, std::int64_t stride, const float* from, std::int64_t from_stride, std::int64_t begin,
+          std::int64_t rows, std::int64_t n, bool transposed) {
+  if (!transposed) {
+    for (std::int64_t i = begin; i < begin + rows; ++i) std::copy_n(from + i * from_stride, n, to + i * stride);
+    return;
+  }
+  constexpr std::int64_t kSquare = 16; // a cache line of each of its rows
+  for (std::int64_t j = 0; j < n; j += kSquare) {
+    const std::int64_t columns = std::min(kSquare, n - j);
+    for (std::int64_t i = begin; i < begin + rows; i += kSquare) {
+      const std::int64_t end = std::min(i + kSquare, begin + rows);
+      for (std::int64_t row = i; row < end; ++row)
+        for (std::int64_t column = j; column < j + columns; ++column)
+          to[row * stride + column] = from[column * from_stride + row];
+    }
+  }
+}
+
+/// d = beta * d, where 0 * NaN is 0.
+void scale_rows(const Product& p) {
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      float& d = p.d[i * p.ldd + j];
+      d = p.beta == 0 ? 0 : p.beta * d;
+    }
+  }
+}
+
 } // namespace
 
-/// Four or more tiles that oneDNN packs, where the product has room for them; else small ones.
 Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   const Tiles whole{m > 0 ? 1 : 0, n > 0 ? 1 : 0};
   if (whole.count() == 0 || m * n * k < kShared) return whole;
-  const Tiles large = halved(m, n, kLargestTile, packs);
-  if (large.count() >= 4) return large;
-  return halved(m, n, kLargestPlain,
-                [](std::int64_t rows, std::int64_t columns) { return rows >= kRows && columns >= kColumns; });
+  const Tiles large = large_tiles(m, n);
+  return large.count() >= 4 ? large : halved(m, n, kLargestTile, any_tile);
 }
 
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
@@ -102,6 +132,40 @@ Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
   part.a += product.transpose_a ? row : row * product.lda;
   part.b += product.transpose_b ? column * product.ldb : column;
   return part;
+}
+
+std::int64_t Packing::floats(const Product& p) {
+  return is_packed(p.m, p.n, p.k) ? p.m * (p.k + kGap) + p.k * (p.n + kGap) : 0;
+}
+
+Packing::Packing(const Product& product, float* scratch)
+    : from_(product), a_(scratch), b_(scratch + product.m * (product.k + kGap)) {}
+
+std::int64_t Packing::blocks() const {
+  return blocks_of_a() + (from_.k + kPackedRows - 1) / kPackedRows;
+}
+std::int64_t Packing::blocks_of_a() const {
+  return (from_.m + kPackedRows - 1) / kPackedRows;
+}
+
+void Packing::run(std::int64_t block) const {
+  const std::int64_t of_a = blocks_of_a(), begin = (block < of_a ? block : block - of_a) * kPackedRows;
+  const auto rows = [&](std::int64_t all) { return std::min(kPackedRows, all - begin); };
+  if (block < of_a) {
+    pack(a_, from_.k + kGap, from_.a, from_.lda, begin, rows(from_.m), from_.k, from_.transpose_a);
+  } else {
+    pack(b_, from_.n + kGap, from_.b, from_.ldb, begin, rows(from_.k), from_.n, from_.transpose_b);
+  }
+}
+
+Product Packing::product() const {
+  Product packed = from_;
+  packed.a = a_;
+  packed.b = b_;
+  packed.lda = from_.k + kGap;
+  packed.ldb = from_.n + kGap;
+  packed.transpose_a = packed.transpose_b = false;
+  return packed;
 }
 
 void multiply(const Product& p) {

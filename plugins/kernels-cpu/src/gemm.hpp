@@ -29,6 +29,26 @@ Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k);
 /// Tile `index` of d as a product of its own; tiles of one row of tiles come one after another.
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index);
 
+/// a and b copied next to each other, not transposed: where their rows lie far apart oneDNN takes up to twice as long.
+/// The copies hold the same numbers, and whether there are any follows from the shape.
+class Packing {
+ public:
+  /// Room that it takes; 0: the product is too small to be worth it, or has tiles so large that oneDNN packs them.
+  static std::int64_t floats(const Product& product);
+  Packing(const Product& product, float* scratch);
+
+  /// Parts of the copying, in any order, from any thread; product() may be computed after all of them.
+  std::int64_t blocks() const;
+  void run(std::int64_t block) const;
+  Product product() const;
+
+ private:
+  std::int64_t blocks_of_a() const;
+
+  Product from_;
+  float *a_, *b_;
+};
+
 /// In the calling thread.
 void multiply(const Product& product);
 

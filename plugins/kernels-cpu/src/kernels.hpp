@@ -58,6 +58,8 @@ class CpuKernels final : public KernelSet {
   /// Between a view and the contiguous one that stands for it.
   void convert(const TensorView& to, const TensorView& from);
 
+  /// The product on packed copies of a and b, where that is worth it; they lie at the front of the scratch.
+  Product packed(const Product& product, const OpContext& context);
   void xent_row(const XentSums& args, std::int64_t r) const;
   void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) const;
 
@@ -117,6 +119,9 @@ class DropStream {
 /// How many keys, from the first on, query `query` of `sample` sees.
 std::int64_t seen_keys(const Mask& mask, std::int64_t sample, std::int64_t query, std::int64_t keys);
 
+/// Scratch for the packed copies of one product, in bytes.
+std::size_t packing_scratch(const Gemm& args);
+std::size_t packing_scratch(const LinearFwd& args);
 /// Scratch of one thread in attention, in bytes.
 std::size_t attention_scratch(const AttentionFwd& args);
 std::size_t attention_scratch(const AttentionBwd& args);

@@ -38,10 +38,30 @@ Product first_product(const Gemm& args) {
           .beta = static_cast<float>(args.beta)};
 }
 
+/// z, or y where there is no activation.
+Gemm product_of(const LinearFwd& args) {
+  const TensorView& to = args.act == Activation::none ? args.y : args.z;
+  return {.d = to.as_rows(), .a = args.x.as_rows(), .b = args.w, .transpose_b = true};
+}
+
 } // namespace
 
-void CpuKernels::do_gemm(const Gemm& args, const OpContext&) {
-  const Product first = first_product(args);
+std::size_t packing_scratch(const LinearFwd& args) {
+  return packing_scratch(product_of(args));
+}
+std::size_t packing_scratch(const Gemm& args) {
+  return args.d.rank() == 2 ? static_cast<std::size_t>(Packing::floats(first_product(args))) * sizeof(float) : 0;
+}
+
+Product CpuKernels::packed(const Product& product, const OpContext& context) {
+  if (Packing::floats(product) == 0) return product;
+  const Packing packing(product, reinterpret_cast<float*>(context.scratch.data()));
+  pool_->run(packing.blocks(), [&](std::int64_t block, int) { packing.run(block); });
+  return packing.product();
+}
+
+void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
+  const Product given = first_product(args), first = args.d.rank() == 2 ? packed(given, context) : given;
   const Tiles tiles = tiles_of(first.m, first.n, first.k);
   const std::int64_t inner = batch_size(args.d, 1), matrices = batch_size(args.d, 0) * inner;
   pool_->run(matrices * tiles.count(), [&](std::int64_t item, int) {
@@ -56,8 +76,7 @@ void CpuKernels::do_gemm(const Gemm& args, const OpContext&) {
 
 void CpuKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
   const bool gelu = args.act == Activation::gelu_tanh;
-  const TensorView to = (args.act == Activation::none ? args.y : args.z).as_rows();
-  const Product product = first_product({.d = to, .a = args.x.as_rows(), .b = args.w, .transpose_b = true});
+  const Product product = packed(first_product(product_of(args)), context);
   const Tiles tiles = tiles_of(product.m, product.n, product.k);
   pool_->run(tiles.count(), [&](std::int64_t item, int) {
     const Product part = tile(product, tiles, item);
