@@ -147,7 +147,7 @@ std::string memory_text(const train::Preflight& preflight) {
 std::string data_text(const CheckReport& report) {
   Rows rows = {{"corpus", "for", "share", "tokens", "epochs"}};
   for (const train::CorpusPlan& corpus : report.preflight.corpora) {
-    rows.push_back({corpus.path.string(), corpus.validation ? "an evaluation" : "training",
+    rows.push_back({corpus.path.string(), corpus.validation ? "validation" : "training",
                     report::decimals_text(100 * corpus.share, 2) + " %", grouped(corpus.tokens),
                     report::decimals_text(corpus.epochs, corpus.epochs < 0.1 ? 4 : 2)});
   }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "data/blended_dataset.hpp"
@@ -30,6 +32,23 @@ TEST(Blend, EverySampleOfEachCorpusComesOnceAndInOrder) {
       ASSERT_EQ(place.sample, next[place.corpus]++) << n;
     }
     for (std::size_t corpus = 0; corpus < weights.size(); ++corpus) EXPECT_EQ(blend.count(corpus, 5000), next[corpus]);
+  }
+}
+
+/// One that has nearly all, beside siblings that are rounded the same way at every halving.
+TEST(Blend, SharesOfManyHoldToWithinHalfASampleForEachHalving) {
+  for (const std::size_t corpora : {16, 64, 1024}) {
+    std::vector<double> weights{1};
+    for (std::size_t half = 1; half < corpora; half *= 2)
+      weights.insert(weights.end(), half, 0.49 / 1000 / static_cast<double>(half));
+    const Blend blend(weights);
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    const double bound = std::log2(static_cast<double>(corpora)) / 2 + 1e-6;
+    double farthest = 0;
+    for (std::int64_t n = 1; n <= 20000; n += 7)
+      farthest = std::max(farthest, std::abs(static_cast<double>(blend.count(0, n)) - static_cast<double>(n) / sum));
+    EXPECT_LE(farthest, bound) << corpora;
+    EXPECT_EQ(farthest > 2, corpora > 16) << farthest;
   }
 }
 

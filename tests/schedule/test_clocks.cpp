@@ -53,6 +53,15 @@ TEST(Clocks, ALinkThatIsSlowOneWayPutsThemOffByNoMoreThanIsTold) {
   EXPECT_EQ(aligned.within, 1.5);
 }
 
+TEST(Clocks, ThatRunAtOtherRatesAreAsFarOffAsTheyContradictThemselves) {
+  Timeline timeline{{2, 1, 1}, StageMap({0, 1}), Timeline::Unit::ms, {}};
+  timeline.rows = {{{Kind::forward, 0, 0, 0, 2}, {Kind::backward, 0, 0, 11, 15}},
+                   {{Kind::forward, 1, 0, 1, 3}, {Kind::backward, 1, 0, 10, 14}}}; // begins 1 early, ends 3 late
+  const Alignment aligned = align(timeline, {0, 1});
+  EXPECT_THAT(aligned.shift, ElementsAre(0, -1));
+  EXPECT_EQ(aligned.within, 2);
+}
+
 TEST(Clocks, ThatNothingConnectsAreRefused) {
   Timeline timeline = three_ranks(0.5);
   for (std::vector<Span>& row : timeline.rows) row.pop_back(); // forwards alone tell one way

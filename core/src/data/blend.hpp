@@ -5,7 +5,8 @@
 //
 // The corpora are halved, and halved again. Of the first n samples that reach a group, the nearest whole number to
 // n * (weight of its left half) / (its weight) go to the left: so of the first n samples of a run, every corpus has its
-// share to within two, for every n. Weights count as whole multiples of a 2^40th of their sum.
+// share to within half a sample for each halving: two for up to 16 corpora, five for 1024. Weights count as whole
+// multiples of a 2^40th of their sum.
 #pragma once
 
 #include <cstddef>

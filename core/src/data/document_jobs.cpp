@@ -14,15 +14,6 @@ constexpr std::size_t kMostPieces = 1 << 12; // of a job: documents may be one b
 
 } // namespace
 
-DocumentJob DocumentJob::with_room() {
-  DocumentJob out;
-  out.text.reserve(2 * kJobBytes);
-  out.pieces.reserve(kMostPieces);
-  out.ids.reserve(kJobBytes + kMostPieces);
-  out.document_ends.reserve(kMostPieces);
-  return out;
-}
-
 TextPart DocumentJob::part(std::size_t piece) const {
   const std::size_t begin = piece == 0 ? 0 : pieces[piece - 1].end;
   return {std::string_view(text).substr(begin, pieces[piece].end - begin), pieces[piece].begins, pieces[piece].closed};

@@ -30,8 +30,6 @@ struct DocumentJob {
   std::filesystem::path file;               // for errors: of its last document, up to that byte
   std::uint64_t file_end = 0;
 
-  /// With room for what it usually holds.
-  static DocumentJob with_room();
   TextPart part(std::size_t piece) const;
   /// Fills `ids` and `document_ends`; `end` is appended to each document, unless it is negative.
   void encode(Encoder& encoder, std::int32_t end);

@@ -19,10 +19,9 @@ namespace triax::data {
 template <class Job>
 class OrderedWork {
  public:
-  /// `work(job, thread)` is called by one of the threads, 0 to threads-1; then `take(job)` by the caller's. `start` is
-  /// copied for every place that a job can have.
-  OrderedWork(int threads, const Job& start, std::function<void(Job&, int)> work, std::function<void(Job&)> take)
-      : work_(std::move(work)), take_(std::move(take)), places_(2 * static_cast<std::size_t>(threads) + 1, {start}) {
+  /// `work(job, thread)` is called by one of the threads, 0 to threads-1; then `take(job)` by the caller's.
+  OrderedWork(int threads, std::function<void(Job&, int)> work, std::function<void(Job&)> take)
+      : work_(std::move(work)), take_(std::move(take)), places_(2 * static_cast<std::size_t>(threads) + 1) {
     threads_.reserve(static_cast<std::size_t>(threads));
     try {
       for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { run(thread); });

@@ -74,7 +74,7 @@ std::uint64_t encode_inputs(const PrepareRequest& request, const Tokenizer& toke
   encoders.reserve(static_cast<std::size_t>(request.threads));
   for (int thread = 0; thread < request.threads; ++thread) encoders.push_back(tokenizer.encoder());
   OrderedWork<DocumentJob> work(
-      request.threads, DocumentJob::with_room(),
+      request.threads,
       [&](DocumentJob& job, int thread) { job.encode(*encoders[static_cast<std::size_t>(thread)], end.value_or(-1)); },
       [&](DocumentJob& job) { writer.take(job); });
   JobFiller filler(work, tokenizer.encoder(), tokenizer.takes_any_bytes());

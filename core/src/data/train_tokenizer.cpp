@@ -52,7 +52,7 @@ WordCounts count_words(const TrainTokenizerRequest& request, const ReadProgress&
   counters.reserve(static_cast<std::size_t>(request.threads));
   for (int thread = 0; thread < request.threads; ++thread) counters.push_back(std::make_unique<WordCounter>(rules));
   OrderedWork<DocumentJob> work(
-      request.threads, DocumentJob::with_room(),
+      request.threads,
       [&](DocumentJob& job, int thread) { job.encode(*counters[static_cast<std::size_t>(thread)], -1); },
       [](DocumentJob&) {});
   JobFiller filler(work, std::make_unique<WordCounter>(rules), false);

@@ -77,7 +77,7 @@ Alignment align(const Timeline& timeline, const std::vector<int>& clock_of) {
     TRIAX_REQUIRE(std::isfinite(least) && std::isfinite(most), "nothing tells how far clock {} is from the first's",
                   clock);
     out.shift.push_back((least + most) / 2);
-    out.within = std::max(out.within, (most - least) / 2);
+    out.within = std::max(out.within, std::abs(most - least) / 2);
   }
   return out;
 }

@@ -14,7 +14,9 @@ namespace triax::schedule {
 
 struct Alignment {
   std::vector<double> shift; // by rank, to be added to its times
-  double within = 0;         // the most by which a rank may still be too early or too late beside the first's clock
+  /// The most by which a rank may still be too early or too late beside the first's clock; where clocks ran at
+  /// different rates, so that no shift fits all transfers, the most by which one is contradicted.
+  double within = 0;
 };
 
 /// `clock_of`: by rank, which of the clocks its times are of, from 0.

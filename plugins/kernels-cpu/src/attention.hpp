@@ -24,6 +24,7 @@ struct Head {
   std::int64_t stride, width; // between positions; d
   T* row(std::int64_t position) const { return data + position * stride; }
 };
+/// A single position may have any stride, which oneDNN takes from the width up.
 template <class T>
 Head<T> head_of(const TensorView& x, std::int64_t sample, std::int64_t head) {
   return {x.as<T>() + sample * x.stride(1) + head * x.stride(2), std::max(x.stride(0), x.size(3)), x.size(3)};

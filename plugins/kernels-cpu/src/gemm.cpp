@@ -31,8 +31,8 @@ class OneThread {
 constexpr std::int64_t kShared = 128 * 128 * 16; // multiply-adds
 constexpr std::int64_t kLargestTile = 384 * 384; // elements of d
 constexpr std::int64_t kLargestPackedByLibrary = 1024 * 1024;
-constexpr std::int64_t kRows = 16,
-                       kColumns = 48; // multiples of what oneDNN's kernels for AVX2 and AVX-512 compute at once
+constexpr std::int64_t kRowStep = 16,
+                       kColumnStep = 48; // multiples of what oneDNN's kernels for AVX2 and AVX-512 compute at once
 
 // What is copied once must be used often.
 constexpr std::int64_t kWorthPacking = 128;                 // rows and columns of d
@@ -54,7 +54,7 @@ bool library_packs(std::int64_t m, std::int64_t n) {
 }
 
 bool any_tile(std::int64_t m, std::int64_t n) {
-  return m >= kRows && n >= kColumns;
+  return m >= kRowStep && n >= kColumnStep;
 }
 
 /// Halves the longer side, while halves are allowed, until there are four tiles and none is larger than `largest`.
@@ -124,10 +124,11 @@ Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
 
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
   const std::int64_t i = index / tiles.columns, j = index % tiles.columns;
-  const std::int64_t row = edge(product.m, tiles.rows, i, kRows), column = edge(product.n, tiles.columns, j, kColumns);
+  const std::int64_t row = edge(product.m, tiles.rows, i, kRowStep),
+                     column = edge(product.n, tiles.columns, j, kColumnStep);
   Product part = product;
-  part.m = edge(product.m, tiles.rows, i + 1, kRows) - row;
-  part.n = edge(product.n, tiles.columns, j + 1, kColumns) - column;
+  part.m = edge(product.m, tiles.rows, i + 1, kRowStep) - row;
+  part.n = edge(product.n, tiles.columns, j + 1, kColumnStep) - column;
   part.d += row * product.ldd + column;
   part.a += product.transpose_a ? row : row * product.lda;
   part.b += product.transpose_b ? column * product.ldb : column;

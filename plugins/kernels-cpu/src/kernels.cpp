@@ -186,13 +186,14 @@ template <class Args>
 void CpuKernels::run_as(const Args& args, const OpContext& context) {
   Widening widening(context.scratch);
   const Args wide = widened(args, widening);
+  TRIAX_REQUIRE(widening.taken() <= context.scratch.size(), "{}: {} bytes of scratch are given, and widening takes {}",
+                name_of(call_of(args).op), context.scratch.size(), widening.taken());
   for (const auto& [narrow, f32] : widening.loads()) convert(f32, narrow);
   KernelSet::run(call_of(wide), {context.stream, widening.rest()});
   for (const auto& [narrow, f32] : widening.stores()) convert(narrow, f32);
 }
 
 void CpuKernels::run(const OpCall& call, const OpContext& context) {
-  if (const std::size_t needed = scratch_bytes(call); context.scratch.size() < needed) KernelSet::run(call, context);
   switch (call.op) {
 #define TRIAX_OP(Args, name) \
   case Op::name:             \

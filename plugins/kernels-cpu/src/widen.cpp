@@ -1,10 +1,13 @@
 // Which views an operation reads, writes and updates.
 #include "widen.hpp"
 
+#include <algorithm>
+
 namespace triax::cpu {
 
 TensorView Widening::add(const TensorView& view, bool load, bool store) {
   if (view.empty() || view.dtype() != DType::bf16) return view;
+  TRIAX_REQUIRE(std::max(load_count_, store_count_) < kMost, "an operation has more than {} views in bf16", kMost);
   const TensorView wide(data_, DType::f32, view.shape());
   const std::size_t bytes = Arena::aligned(wide.bytes());
   taken_ += bytes;

@@ -1,7 +1,7 @@
 // Operations on bf16: their views are widened into scratch, the operation runs in fp32, what it wrote is rounded once.
 //
 // Threads: the caller's; the conversions are shared out over the pool by whoever calls. Ownership: views into the
-// caller's scratch. Blocking: never.
+// caller's scratch. Blocking: never. Errors: Error for an operation of more views than there is room for.
 //
 //   Widening widening(scratch);                // without memory: counts
 //   const Gemm wide = widened(args, widening); // the same call on f32 views; others stay as they are

@@ -57,6 +57,12 @@ class SimKernels final : public KernelSet {
         bytes_per_s_(context.options.number("gb_per_s") * 1e9),
         overhead_s_(context.options.number("op_us") * 1e-6) {}
 
+  SimKernels(const SimKernels&) = delete;
+  SimKernels& operator=(const SimKernels&) = delete;
+  ~SimKernels() override {
+    if (device_) device_->remove_source(naps_);
+  }
+
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
   Support supports(const KernelRequest&) const override { return Support::yes(); }
   Support supports(const OpCall&) const override { return Support::yes(); }

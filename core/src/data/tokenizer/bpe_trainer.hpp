@@ -1,8 +1,8 @@
 // Makes a byte-level BPE tokenizer from text: the pair of neighbours that is met most often becomes a token, again and
 // again. Gives what Hugging Face's BpeTrainer gives: of pairs met equally often, the one of smaller ids goes first.
 //
-// Threads: counting words takes as many as asked; merging takes one. Ownership: values. Blocking: reads files. Memory:
-// grows with the number of different words, not with the text. Errors: as prepare.hpp says.
+// Threads: one. Ownership: values. Blocking: computes. Memory: grows with the number of different words. Errors: what
+// `progress` throws.
 #pragma once
 
 #include <cstdint>

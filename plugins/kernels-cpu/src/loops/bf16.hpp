@@ -1,4 +1,6 @@
 // Between bf16 as it is stored and fp32. Narrowing rounds to nearest even; NaN stays NaN (triax/half.hpp).
+//
+// Threads: pure functions over the caller's memory. Ownership: none. Blocking, errors: never.
 #pragma once
 
 #include "loops/simd.hpp"
