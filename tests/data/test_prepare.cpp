@@ -224,6 +224,17 @@ TEST(PrepareRefuses, ToOverwriteUnlessForced) {
   EXPECT_EQ(stream_of(folder / "out"), "new|");
 }
 
+TEST(PrepareRefuses, ToReplaceWhatIsNoFileEvenIfForced) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.force = true;
+  std::filesystem::create_symlink("elsewhere", folder / "out.bin");
+  ASSERT_EQ(::mkfifo((folder / "out.idx").c_str(), 0600), 0);
+  const std::string at = folder.path().string();
+  EXPECT_THAT(reasons(request), UnorderedElementsAre(at + "/out.bin: is a link, which a file would take the place of",
+                                                     at + "/out.idx: is a pipe, where a file is to be written"));
+}
+
 TEST(PrepareRefuses, FilesLeftByAStoppedRunUnlessForced) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});

@@ -1,8 +1,12 @@
 #include "data/document_reader.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "data/input_file.hpp"
 #include "data/tokenizer/utf8.hpp"
@@ -16,9 +20,12 @@ namespace fs = std::filesystem;
 constexpr std::size_t kPiece = 1 << 16; // bytes read at a time
 constexpr int kMostThreads = 1024;
 
-bool same_file(const fs::path& a, const fs::path& b) {
-  std::error_code failure;
-  return fs::equivalent(a, b, failure) && !failure;
+using FileId = std::pair<dev_t, ino_t>;
+/// Empty where there is no such file.
+std::optional<FileId> id_of(const fs::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
 }
 
 const char* kind_text(fs::file_type type) {
@@ -32,8 +39,7 @@ const char* kind_text(fs::file_type type) {
   }
 }
 
-void check_input(const std::vector<fs::path>& inputs, std::size_t index, std::vector<Support>& out) {
-  const fs::path& input = inputs[index];
+void check_input(const fs::path& input, std::vector<Support>& out) {
   std::error_code failure;
   const fs::file_status status = fs::status(input, failure);
   if (!fs::exists(status)) {
@@ -48,12 +54,6 @@ void check_input(const std::vector<fs::path>& inputs, std::size_t index, std::ve
     out.push_back(Support::no("{}: cannot be read: {}", input, std::generic_category().message(errno)));
   } else if (fs::file_size(input, failure) == 0 && !failure) {
     out.push_back(Support::no("{}: is empty", input));
-  }
-  for (std::size_t other = 0; other < index; ++other) {
-    if (!fs::exists(status) || !same_file(inputs[other], input)) continue;
-    out.push_back(Support::no("{}: is given twice{}", input,
-                              inputs[other] == input ? "" : ", also as " + inputs[other].string()));
-    break;
   }
 }
 
@@ -86,6 +86,10 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
     splitter.feed(bytes);
     read(got);
   }
+  if (offset < input.bytes()) {
+    throw Error(text("was cut short while it was read: {} of its {} bytes were there", offset, input.bytes()),
+                file.string(), "begin again when nothing else writes to it");
+  }
   if (!any_bytes && !check.finish()) refuse();
   splitter.end_input();
 }
@@ -94,7 +98,42 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
 
 void check_inputs(const std::vector<fs::path>& inputs, std::vector<Support>& out) {
   if (inputs.empty()) out.push_back(Support::no("--input: names no file"));
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_input(inputs, i, out);
+  std::map<FileId, const fs::path*> known;
+  for (const fs::path& input : inputs) {
+    check_input(input, out);
+    const std::optional<FileId> id = id_of(input);
+    if (!id) continue;
+    const auto [first, is_new] = known.emplace(*id, &input);
+    if (is_new) continue;
+    out.push_back(Support::no("{}: is given twice{}", input,
+                              *first->second == input ? "" : ", also as " + first->second->string()));
+  }
+}
+
+void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs, bool force,
+                       std::vector<Support>& out) {
+  std::error_code ignored;
+  const fs::file_status status = fs::symlink_status(file, ignored);
+  if (!fs::exists(status)) return;
+  const std::optional<FileId> id = id_of(file);
+  for (const fs::path& input : inputs) {
+    if (id && id == id_of(input)) out.push_back(Support::no("{}: is an input and would be overwritten", input));
+  }
+  if (fs::is_directory(file, ignored)) {
+    out.push_back(Support::no("{}: is a folder, where a file is to be written", file));
+  } else if (fs::is_symlink(status)) {
+    out.push_back(Support::no("{}: is a link, which a file would take the place of", file)
+                      .hint("name what it leads to, or remove it"));
+  } else if (!fs::is_regular_file(status)) {
+    out.push_back(Support::no("{}: is {}, where a file is to be written", file, kind_text(status.type()))
+                      .hint("name another file"));
+  } else if (!force) {
+    const bool left_over = file.extension() == ".partial";
+    out.push_back(Support::no(left_over ? "{}: is there: left by a run that was stopped, or being written by another"
+                                        : "{}: is there already",
+                              file)
+                      .hint("add --force to replace it"));
+  }
 }
 
 void check_separator(const std::string& separator, std::vector<Support>& out) {

@@ -11,11 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool same_file(const fs::path& a, const fs::path& b) {
-  std::error_code failure;
-  return fs::equivalent(a, b, failure) && !failure;
-}
-
 std::vector<fs::path> outputs(const PrepareRequest& request) {
   std::vector<fs::path> out;
   const auto add = [&out](const fs::path& prefix) {
@@ -39,22 +34,7 @@ void check_outputs(const PrepareRequest& request, std::vector<Support>& out) {
                       .hint("use --output {}", prefix.parent_path() / prefix.stem()));
     return;
   }
-  for (const fs::path& file : outputs(request)) {
-    std::error_code ignored;
-    if (!fs::exists(fs::symlink_status(file, ignored))) continue;
-    for (const fs::path& input : request.inputs) {
-      if (same_file(file, input)) out.push_back(Support::no("{}: is an input and would be overwritten", input));
-    }
-    if (fs::is_directory(file, ignored)) {
-      out.push_back(Support::no("{}: is a folder, where a file is to be written", file));
-    } else if (!request.force) {
-      const bool left_over = file.extension() == ".partial";
-      out.push_back(Support::no(left_over ? "{}: is there: left by a run that was stopped, or being written by another"
-                                          : "{}: is there already",
-                                file)
-                        .hint("add --force to replace it"));
-    }
-  }
+  for (const fs::path& file : outputs(request)) check_output_file(file, request.inputs, request.force, out);
 }
 
 void check_tokenizer(const PrepareRequest& request, std::vector<Support>& out) {

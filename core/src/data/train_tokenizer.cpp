@@ -101,16 +101,10 @@ void check_special_tokens(const TrainTokenizerRequest& request, std::vector<Supp
 
 void check_output(const TrainTokenizerRequest& request, std::vector<Support>& out) {
   std::error_code ignored;
-  for (const fs::path& input : request.inputs) {
-    if (fs::equivalent(request.output, input, ignored))
-      out.push_back(Support::no("{}: is an input and would be overwritten", input));
-  }
-  if (!request.output.has_filename() || fs::is_directory(request.output, ignored)) {
-    out.push_back(Support::no("--output {}: is a folder; the tokenizer is a file", request.output)
-                      .hint("for example --output {}", request.output / "tokenizer.json"));
-  } else if (fs::exists(fs::symlink_status(request.output, ignored)) && !request.force) {
-    out.push_back(Support::no("{}: is there already", request.output).hint("add --force to replace it"));
-  }
+  if (request.output.has_filename() && !fs::is_directory(request.output, ignored))
+    return check_output_file(request.output, request.inputs, request.force, out);
+  out.push_back(Support::no("--output {}: is a folder; the tokenizer is a file", request.output)
+                    .hint("for example --output {}", request.output / "tokenizer.json"));
 }
 
 } // namespace

@@ -139,6 +139,12 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
       free = out.passes.back().span.end;
     }
     return out;
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(text("is no timeline of a rank: byte {} is where its JSON goes wrong", error.byte), file.string(),
+                "train again with log.timeline");
+  } catch (const nlohmann::json::exception&) {
+    throw Error("is no timeline of a rank: a value is missing, or of another type", file.string(),
+                "train again with log.timeline");
   } catch (const std::exception& error) {
     throw Error(text("is no timeline of a rank: {}", error.what()), file.string(), "train again with log.timeline");
   }
