@@ -25,12 +25,13 @@ class Bounds {
   }
   int clocks() const { return static_cast<int>(clocks_); }
 
-  /// Over any third (Floyd and Warshall).
+  /// Over any third (Floyd and Warshall). A clock is not beyond itself, also where bounds contradict each other: going
+  /// round such a circle would make them worse each time.
   void tighten() {
     for (int over = 0; over < clocks(); ++over)
       for (int of = 0; of < clocks(); ++of)
         for (int beyond = 0; beyond < clocks(); ++beyond)
-          by(of, beyond) = std::max(by(of, beyond), by(of, over) + by(over, beyond));
+          if (of != beyond) by(of, beyond) = std::max(by(of, beyond), by(of, over) + by(over, beyond));
   }
 
  private:
