@@ -11,16 +11,22 @@ namespace {
 thread_local std::size_t calls = 0;
 std::atomic<std::size_t> all_calls{0}, live{0}, peak{0};
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
+/// Null when there is none left.
+void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   ++calls;
   ++all_calls;
   const std::size_t blocks = bytes == 0 ? 1 : (bytes + alignment - 1) / alignment;
   void* memory = std::aligned_alloc(alignment, blocks * alignment);
-  if (!memory) throw std::bad_alloc();
+  if (!memory) return nullptr;
   const std::size_t size = malloc_usable_size(memory);
   const std::size_t now = live.fetch_add(size) + size;
   for (std::size_t most = peak; now > most && !peak.compare_exchange_weak(most, now);) {
   }
+  return memory;
+}
+
+void* existing(void* memory) {
+  if (!memory) throw std::bad_alloc();
   return memory;
 }
 
@@ -54,11 +60,21 @@ void restart_peak() noexcept {
 // Inlined under a sanitizer, gcc takes the free() above for one of memory that another operator new gave.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
-// The forms for arrays, and those that do not throw, come down to these.
+constexpr std::size_t kAnyObject = alignof(std::max_align_t);
+
+// Every form that allocates single objects: a sanitizer brings its own of each, which would not call ours, and memory
+// of one must not be released by the other. The forms for arrays come down to these, or, under a sanitizer, stay apart
+// in pairs.
 void* operator new(std::size_t bytes) {
-  return allocate(bytes, alignof(std::max_align_t));
+  return existing(allocate(bytes, kAnyObject));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return existing(allocate(bytes, static_cast<std::size_t>(alignment)));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, kAnyObject);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept {
