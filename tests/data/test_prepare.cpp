@@ -178,6 +178,18 @@ TEST(Prepare, MakesTheFolderOfItsOutput) {
 
 // Refusals.
 
+TEST(PrepareRefuses, AFolderThatTakesNoFiles) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.validation_fraction = 0.5;
+  request.output = "/proc/out";
+  EXPECT_THAT(reasons(request), ElementsAre("--output /proc/out: cannot be written: /proc belongs to a file system of "
+                                            "the kernel, which takes no files"));
+  request.output = folder / "in0/out";
+  EXPECT_THAT(reasons(request), ElementsAre("--output " + request.output.string() + ": cannot be written: " +
+                                            (folder / "in0").string() + " is a file, not a folder"));
+}
+
 TEST(PrepareRefuses, AllAtOnce) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"", "text"});
@@ -191,7 +203,7 @@ TEST(PrepareRefuses, AllAtOnce) {
   EXPECT_THAT(
       reasons(request),
       ElementsAre("--tokenizer bpe: is unknown", "--separator: is a whole line, so it has text and no line break",
-                  "--validation-fraction 1: lies outside 0 to 1", at + "/in0: is empty",
+                  "--validation-fraction 1: is no share: at least 0, and less than 1", at + "/in0: is empty",
                   at + "/missing: there is no such input", at + ": is a folder; an input is a text file",
                   at + "/./in1: is given twice, also as " + at + "/in1"));
   EXPECT_EQ(refusals(request).front().hint(), "known: byte, gpt2, or the path of a tokenizer.json");

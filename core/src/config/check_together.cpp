@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "config/derive.hpp"
-#include "config/folder_access.hpp"
 #include "data/dataset.hpp"
+#include "data/folder_access.hpp"
 #include "data/tokenizer.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
@@ -210,7 +210,7 @@ class Checks {
   }
 
   void writable(const char* key, const Path& path, const Path& folder) {
-    if (const std::string problem = why_not_writable(folder); !problem.empty())
+    if (const std::string problem = data::why_not_writable(folder); !problem.empty())
       refuse(Support::no("{} = \"{}\" cannot be written: {}", key, path, problem)
                  .hint("choose another folder with {}", key));
   }

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "data/folder_access.hpp"
 #include "data/input_file.hpp"
 #include "data/tokenizer/utf8.hpp"
 
@@ -108,6 +109,11 @@ void check_inputs(const std::vector<fs::path>& inputs, std::vector<Support>& out
     out.push_back(Support::no("{}: is given twice{}", input,
                               *first->second == input ? "" : ", also as " + first->second->string()));
   }
+}
+
+void check_output_folder(const fs::path& file, std::vector<Support>& out) {
+  const std::string problem = why_not_writable(fs::absolute(file).parent_path());
+  if (!problem.empty()) out.push_back(Support::no("--output {}: cannot be written: {}", file, problem));
 }
 
 void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs, bool force,

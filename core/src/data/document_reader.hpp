@@ -19,6 +19,8 @@ using ReadProgress = std::function<void(std::uint64_t done, std::uint64_t total)
 
 /// What speaks against reading these, for each of them.
 void check_inputs(const std::vector<std::filesystem::path>& inputs, std::vector<Support>& out);
+/// What speaks against making files beside this one; its folder need not be there yet.
+void check_output_folder(const std::filesystem::path& file, std::vector<Support>& out);
 /// What speaks against writing this file: it is one of the inputs, no file, or there and `force` is not given.
 void check_output_file(const std::filesystem::path& file, const std::vector<std::filesystem::path>& inputs, bool force,
                        std::vector<Support>& out);

@@ -34,6 +34,7 @@ void check_outputs(const PrepareRequest& request, std::vector<Support>& out) {
                       .hint("use --output {}", prefix.parent_path() / prefix.stem()));
     return;
   }
+  check_output_folder(prefix, out);
   for (const fs::path& file : outputs(request)) check_output_file(file, request.inputs, request.force, out);
 }
 
@@ -52,8 +53,9 @@ std::vector<Support> refusals(const PrepareRequest& request) {
   check_tokenizer(request, out);
   if (request.separator) check_separator(*request.separator, out);
   if (!(request.validation_fraction >= 0 && request.validation_fraction < 1)) {
-    out.push_back(Support::no("--validation-fraction {}: lies outside 0 to 1", request.validation_fraction)
-                      .hint("0.05 puts every twentieth document aside"));
+    out.push_back(
+        Support::no("--validation-fraction {}: is no share: at least 0, and less than 1", request.validation_fraction)
+            .hint("0.05 puts every twentieth document aside"));
   }
   check_threads(request.threads, out);
   check_inputs(request.inputs, out);

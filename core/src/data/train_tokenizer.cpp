@@ -101,8 +101,10 @@ void check_special_tokens(const TrainTokenizerRequest& request, std::vector<Supp
 
 void check_output(const TrainTokenizerRequest& request, std::vector<Support>& out) {
   std::error_code ignored;
-  if (request.output.has_filename() && !fs::is_directory(request.output, ignored))
+  if (request.output.has_filename() && !fs::is_directory(request.output, ignored)) {
+    check_output_folder(request.output, out);
     return check_output_file(request.output, request.inputs, request.force, out);
+  }
   out.push_back(Support::no("--output {}: is a folder; the tokenizer is a file", request.output)
                     .hint("for example --output {}", request.output / "tokenizer.json"));
 }

@@ -74,6 +74,12 @@ class Reader {
   Settings& settings_;
 };
 
+/// The environment's value where it has one.
+std::string effective(const char* variable, const std::string& value) {
+  const char* given = std::getenv(variable);
+  return given ? given : value;
+}
+
 /// Whether a list in UCX_TLS's form lets ranks of one machine meet in memory.
 bool has_memory(const std::string& transports) {
   if (transports.empty() || transports.front() == '^') return true;
@@ -97,9 +103,9 @@ Settings read_settings(const triax::Options& options) {
   settings.quiet = std::getenv("UCX_LOG_LEVEL") == nullptr;
   Reader reader(settings);
   reader.key("transports", "UCX_TLS", options.text("transports"));
-  const char* given = std::getenv("UCX_TLS");
-  settings.memory = has_memory(given ? given : options.text("transports"));
+  settings.memory = has_memory(effective("UCX_TLS", options.text("transports")));
   reader.key("devices", "UCX_NET_DEVICES", options.text("devices"));
+  settings.devices = effective("UCX_NET_DEVICES", options.text("devices"));
   reader.threshold(static_cast<std::size_t>(options.integer("rndv_threshold")));
   return settings;
 }

@@ -24,8 +24,9 @@ struct Settings {
   std::vector<std::string> notes;
   /// The first contradiction.
   triax::Support support = triax::Support::yes();
-  bool memory = true; // shared memory is not ruled out
-  bool quiet = true;  // the user has not asked for UCX's own log
+  std::string devices; // in the form of UCX_NET_DEVICES, whoever chose them; empty: UCX does
+  bool memory = true;  // shared memory is not ruled out
+  bool quiet = true;   // the user has not asked for UCX's own log
 };
 
 inline constexpr std::size_t kRendezvousThreshold = std::size_t{256} << 10;

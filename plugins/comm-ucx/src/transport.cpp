@@ -10,6 +10,7 @@ extern "C" {
 #include <fstream>
 #include <mutex>
 
+#include "devices.hpp"
 #include "triax/error.hpp"
 
 namespace comm_ucx {
@@ -29,6 +30,17 @@ void check(ucs_status_t status, std::string_view what) {
   if (status == UCS_OK) return;
   throw Error(text("UCX: {}: {}", what, ucs_status_string(status)), "comm-ucx",
               "UCX_LOG_LEVEL=info shows why; transports and devices say what it may use");
+}
+
+/// UCX leaves out what it does not find, and goes on with the rest.
+void check_devices(const std::string& asked) {
+  if (asked.empty()) return;
+  const std::vector<std::string> known = network_devices(), unknown = unknown_devices(asked, known);
+  if (unknown.empty()) return;
+  std::string names;
+  for (const std::string& name : known) names.append(names.empty() ? "" : ", ").append(name);
+  throw Error(text("this machine has no network device \"{}\" that UCX can use", unknown.front()), "comm-ucx",
+              text("devices (or UCX_NET_DEVICES) may name {}", names.empty() ? "none here: leave it out" : names));
 }
 
 /// Shared memory reaches across processes of one machine that see each other: equal boot and equal namespaces.
@@ -74,6 +86,7 @@ void Transport::open(const Settings& settings) {
       const ucs_status_t status = ucp_config_modify(config.config, name.c_str(), value.c_str());
       check(status, text("{} = \"{}\" is not accepted", name, value));
     }
+    check_devices(settings.devices);
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_TAG | (settings.wait == Wait::event ? UCP_FEATURE_WAKEUP : 0);

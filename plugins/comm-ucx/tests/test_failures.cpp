@@ -154,6 +154,15 @@ TEST(Environment, ThatContradictsAKeyIsRefused) {
   EXPECT_EQ(refusal("rndv_threshold", std::int64_t{256 << 10}), "no error") << "the default gives way";
 }
 
+TEST(Environment, ADeviceThatIsNotThereIsToldAndNotLeftOut) {
+  EXPECT_THAT(refusal("devices", std::string("lo,eth77")),
+              AllOf(HasSubstr("this machine has no network device \"eth77\" that UCX can use"), HasSubstr("lo")));
+  for (const char* fine : {"lo", "all", "^lo", ""})
+    EXPECT_EQ(refusal("devices", std::string(fine)), "no error") << fine;
+  const Variable variable("UCX_NET_DEVICES", "eth77");
+  EXPECT_THAT(refusal("devices", std::string()), HasSubstr("no network device \"eth77\""));
+}
+
 TEST(Environment, AKeyThatUcxDoesNotKnowIsToldInWords) {
   EXPECT_THAT(refusal("transports", std::string("carrier-pigeon")), HasSubstr("UCX: no "));
 }

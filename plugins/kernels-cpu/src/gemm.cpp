@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "loops.hpp"
 #include "triax/error.hpp"
 
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
@@ -85,22 +86,11 @@ bool is_packed(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 /// Rows [begin, begin + rows) of a matrix of n columns, from where it is stored as it is or transposed.
-void pack(float* to, std::int64_t stride, const float* from, std::int64_t from_stride, std::int64_t begin,
-          std::int64_t rows, std::int64_t n, bool transposed) {
-  if (!transposed) {
-    for (std::int64_t i = begin; i < begin + rows; ++i) std::copy_n(from + i * from_stride, n, to + i * stride);
-    return;
-  }
-  constexpr std::int64_t kSquare = 16; // a cache line of each of its rows
-  for (std::int64_t j = 0; j < n; j += kSquare) {
-    const std::int64_t columns = std::min(kSquare, n - j);
-    for (std::int64_t i = begin; i < begin + rows; i += kSquare) {
-      const std::int64_t end = std::min(i + kSquare, begin + rows);
-      for (std::int64_t row = i; row < end; ++row)
-        for (std::int64_t column = j; column < j + columns; ++column)
-          to[row * stride + column] = from[column * from_stride + row];
-    }
-  }
+void pack(const Loops& loops, float* to, std::int64_t stride, const float* from, std::int64_t from_stride,
+          std::int64_t begin, std::int64_t rows, std::int64_t n, bool transposed) {
+  to += begin * stride;
+  if (transposed) return loops.transpose(to, stride, from + begin, from_stride, rows, n);
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(from + (begin + i) * from_stride, n, to + i * stride);
 }
 
 /// d = beta * d, where 0 * NaN is 0.
@@ -149,13 +139,13 @@ std::int64_t Packing::blocks_of_a() const {
   return (from_.m + kPackedRows - 1) / kPackedRows;
 }
 
-void Packing::run(std::int64_t block) const {
+void Packing::run(std::int64_t block, const Loops& loops) const {
   const std::int64_t of_a = blocks_of_a(), begin = (block < of_a ? block : block - of_a) * kPackedRows;
   const auto rows = [&](std::int64_t all) { return std::min(kPackedRows, all - begin); };
   if (block < of_a) {
-    pack(a_, from_.k + kGap, from_.a, from_.lda, begin, rows(from_.m), from_.k, from_.transpose_a);
+    pack(loops, a_, from_.k + kGap, from_.a, from_.lda, begin, rows(from_.m), from_.k, from_.transpose_a);
   } else {
-    pack(b_, from_.n + kGap, from_.b, from_.ldb, begin, rows(from_.k), from_.n, from_.transpose_b);
+    pack(loops, b_, from_.n + kGap, from_.b, from_.ldb, begin, rows(from_.k), from_.n, from_.transpose_b);
   }
 }
 

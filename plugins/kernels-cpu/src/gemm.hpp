@@ -9,6 +9,8 @@
 
 namespace triax::cpu {
 
+struct Loops;
+
 /// d = alpha * op(a) op(b) + beta * d; row-major; ld* are the distances between rows. d [m, n], K is k.
 struct Product {
   float* d;
@@ -39,7 +41,7 @@ class Packing {
 
   /// Parts of the copying, in any order, from any thread; product() may be computed after all of them.
   std::int64_t blocks() const;
-  void run(std::int64_t block) const;
+  void run(std::int64_t block, const Loops& loops) const;
   Product product() const;
 
  private:

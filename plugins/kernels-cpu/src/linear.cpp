@@ -56,7 +56,7 @@ std::size_t packing_scratch(const Gemm& args) {
 Product CpuKernels::packed(const Product& product, const OpContext& context) {
   if (Packing::floats(product) == 0) return product;
   const Packing packing(product, reinterpret_cast<float*>(context.scratch.data()));
-  pool_->run(packing.blocks(), [&](std::int64_t block, int) { packing.run(block); });
+  pool_->run(packing.blocks(), [&](std::int64_t block, int) { packing.run(block, loops_); });
   return packing.product();
 }
 

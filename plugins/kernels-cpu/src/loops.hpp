@@ -84,6 +84,10 @@ struct Loops {
   // bf16, by its bits.
   void (*widen)(float* to, const std::uint16_t* from, std::int64_t n);
   void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
+
+  /// to[i, j] = from[j, i] for rows i and columns j of `to`; the strides are distances between rows.
+  void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
+                    std::int64_t columns);
 };
 
 /// Columns that a sum over rows takes at once.

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "loops.hpp"
 #include "sets.hpp"
@@ -41,6 +43,25 @@ TEST_P(LoopsTest, ExpIsAccurateOverTheWholeRange) {
   for (float x = -0.01f; x < 0.01f; x += 3e-7f) near_zero = std::max(near_zero, ulps(exp(x), std::exp(double{x})));
   EXPECT_LT(near_zero, 1.5);
   for (float x = -104; x < -87; x += 0.01f) EXPECT_LE(ulps(exp(x), std::exp(double{x})), 2) << x; // denormal results
+}
+
+TEST_P(LoopsTest, TransposesAnyShapeAndNothingBeyond) {
+  for (const int rows : {1, 3, 8, 15, 16, 33}) {
+    for (const int columns : {1, 7, 8, 16, 31, 48}) {
+      const int to_stride = columns + 3, from_stride = rows + 2;
+      std::vector<float> from(static_cast<std::size_t>(columns * from_stride)),
+          to(static_cast<std::size_t>(rows * to_stride), -1);
+      std::iota(from.begin(), from.end(), 0.0f);
+      loops_.transpose(to.data(), to_stride, from.data(), from_stride, rows, columns);
+      for (int i = 0; i < rows; ++i) {
+        for (int j = 0; j < to_stride; ++j) {
+          const float want = j < columns ? static_cast<float>(j * from_stride + i) : -1;
+          ASSERT_EQ(to[static_cast<std::size_t>(i * to_stride + j)], want)
+              << rows << 'x' << columns << ' ' << i << ' ' << j;
+        }
+      }
+    }
+  }
 }
 
 TEST_P(LoopsTest, ExpHasTheRightEnds) {

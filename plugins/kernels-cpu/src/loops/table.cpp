@@ -4,6 +4,7 @@
 #include "loops/norm.hpp"
 #include "loops/optimizer.hpp"
 #include "loops/softmax.hpp"
+#include "loops/transpose.hpp"
 
 #define TRIAX_TEXT_OF(x) #x
 #define TRIAX_TEXT(x) TRIAX_TEXT_OF(x)
@@ -41,7 +42,8 @@ const Loops& loops() {
                                 .adamw = adamw,
                                 .sgd = sgd,
                                 .widen = widen,
-                                .narrow = narrow};
+                                .narrow = narrow,
+                                .transpose = transpose};
   return kLoops;
 }
 

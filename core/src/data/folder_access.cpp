@@ -1,4 +1,4 @@
-#include "config/folder_access.hpp"
+#include "data/folder_access.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,7 +11,7 @@
 
 #include "triax/text.hpp"
 
-namespace triax::config {
+namespace triax::data {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::string why_not_writable(const std::filesystem::path& folder) {
   return text("{}: {}", nearest, std::generic_category().message(errno));
 }
 
-} // namespace triax::config
+} // namespace triax::data

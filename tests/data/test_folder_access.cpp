@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "config/folder_access.hpp"
+#include "data/folder_access.hpp"
 #include "support/temp_folder.hpp"
 
-namespace triax::config {
+namespace triax::data {
 namespace {
 
 using namespace triax::test;
@@ -68,4 +68,4 @@ TEST(FolderAccess, RightsCount) {
 }
 
 } // namespace
-} // namespace triax::config
+} // namespace triax::data

@@ -1,0 +1,100 @@
+// What the engine itself takes: whole training steps with kernels-sim at a speed that makes all arithmetic free. What
+// is left is the executor, the layers that issue operations, the checks of each operation, and the communicator.
+//
+//   alone     one rank; its actions are passes and the optimizer's part
+//   two_by_*  two ranks as threads of this process through a communicator: sends and receives as well
+//   layers    transformer blocks of each rank: what the time grows by for each is the cost of its operations
+//
+// us_per_action: time of a step over the actions of rank 0's program.
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "control/abort_flag.hpp"
+#include "train/preparation.hpp"
+#include "train/tiny_run.hpp"
+
+namespace {
+using namespace triax;
+
+constexpr int kSteps = 200, kMicrobatches = 32;
+
+void describe(test::TinyRun& run, const std::string& comm, int pipeline, std::int64_t layers_per_rank) {
+  run.keys["model.layers"] = text("{}", layers_per_rank * pipeline);
+  run.keys["parallel.pipeline"] = text("{}", pipeline);
+  run.keys["batch.global"] = text("{}", kMicrobatches);
+  run.keys["schedule.plugin"] = "\"sched-1f1b\"";
+  run.keys["comm.plugin"] = "\"" + comm + "\"";
+  run.keys["kernels.plugin"] = "\"kernels-sim\"";
+  run.keys["kernels.tflops"] = run.keys["kernels.gb_per_s"] = "1e9";
+}
+
+std::size_t actions_of_rank_0(const config::RunConfig& run, const Layout& layout) {
+  const train::RankPlugins plugins(run, layout, 0, 1, null_log());
+  return train::make_programs(run, layout, plugins, plugins.rows()).training.front().actions().size();
+}
+
+void step(benchmark::State& state, const std::string& comm, int pipeline) {
+  test::TinyRun toml;
+  describe(toml, comm, pipeline, state.range(0));
+  const config::RunConfig run = toml.config();
+  const Layout layout = train::layout_of(run);
+  control::LocalStore store;
+  control::AbortFlag abort;
+  const control::AbortFlag::Listening told(abort, store);
+  test::TinySource source;
+  const auto rank_at = [&](int index) {
+    return std::make_unique<train::Rank>(run, layout, index, store, null_log(),
+                                         train::RankOptions{.training = &source, .threads = 1, .abort = &abort});
+  };
+  Clock::duration taken{};
+  std::thread other;
+  if (pipeline == 2) {
+    other = std::thread([&] {
+      try {
+        const auto rank = rank_at(1);
+        for (int i = 0; i < 1 + kSteps; ++i) rank->step();
+      } catch (const std::exception& error) {
+        abort.raise(1, error.what());
+      }
+    });
+  }
+  try {
+    const auto rank = rank_at(0);
+    rank->step(); // buffers are touched, transports have met
+    const Clock::time_point began = Clock::now();
+    for (auto _ : state) rank->step();
+    taken = Clock::now() - began;
+  } catch (const std::exception& error) {
+    abort.raise(0, error.what());
+    state.SkipWithError(error.what());
+  }
+  if (other.joinable()) other.join();
+  const auto actions = static_cast<double>(actions_of_rank_0(run, layout));
+  state.counters["actions"] = actions;
+  state.counters["us_per_action"] =
+      std::chrono::duration<double, std::micro>(taken).count() / (actions * static_cast<double>(state.iterations()));
+}
+
+void alone(benchmark::State& state) {
+  step(state, "comm-local", 1);
+}
+void two_by_comm_local(benchmark::State& state) {
+  step(state, "comm-local", 2);
+}
+void two_by_comm_ucx(benchmark::State& state) {
+  step(state, "comm-ucx", 2);
+}
+
+void shapes(benchmark::internal::Benchmark* of) {
+  of->ArgName("layers")->Arg(1)->Arg(4)->Iterations(kSteps)->UseRealTime();
+}
+BENCHMARK(alone)->Apply(shapes);
+BENCHMARK(two_by_comm_local)->Apply(shapes);
+BENCHMARK(two_by_comm_ucx)->Apply(shapes);
+
+} // namespace
+
+BENCHMARK_MAIN();

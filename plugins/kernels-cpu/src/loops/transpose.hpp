@@ -1,0 +1,52 @@
+// A matrix copied with its rows and columns exchanged.
+//
+// Threads: pure functions over the caller's memory. Ownership: none. Blocking, errors: never.
+#pragma once
+
+#include "loops/simd.hpp"
+
+namespace triax::cpu::TRIAX_LOOPS {
+namespace {
+
+/// Exchanges the off-diagonal quarters of every square of 2 x step rows and lanes.
+template <int step>
+TRIAX_INLINE void exchange_quarters(Float (&row)[kWidth]) {
+  const Int lane = lanes(), right = (lane & step) != 0; // -1 in the right half of each square
+  const Int upper = right ? lane - step + kWidth : lane, lower = right ? lane + kWidth : lane + step;
+  for (int i = 0; i < kWidth; ++i) {
+    if (i & step) continue;
+    const Float above = row[i], below = row[i + step];
+    row[i] = __builtin_shuffle(above, below, upper);
+    row[i + step] = __builtin_shuffle(above, below, lower);
+  }
+}
+
+TRIAX_INLINE void transpose_square(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride) {
+  Float row[kWidth];
+  for (int i = 0; i < kWidth; ++i) row[i] = load(from + i * from_stride, Full{0});
+#if defined(__AVX512F__)
+  exchange_quarters<8>(row);
+#endif
+#if defined(__AVX2__)
+  exchange_quarters<4>(row);
+#endif
+  exchange_quarters<2>(row);
+  exchange_quarters<1>(row);
+  for (int i = 0; i < kWidth; ++i) store(to + i * to_stride, Full{0}, row[i]);
+}
+
+void transpose(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
+               std::int64_t columns) {
+  const std::int64_t whole_rows = rows / kWidth * kWidth, whole_columns = columns / kWidth * kWidth;
+  for (std::int64_t j = 0; j < whole_columns; j += kWidth) {
+    for (std::int64_t i = 0; i < whole_rows; i += kWidth)
+      transpose_square(to + i * to_stride + j, to_stride, from + j * from_stride + i, from_stride);
+  }
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j)
+      to[i * to_stride + j] = from[j * from_stride + i];
+  }
+}
+
+} // namespace
+} // namespace triax::cpu::TRIAX_LOOPS
