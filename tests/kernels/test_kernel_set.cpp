@@ -140,6 +140,14 @@ TEST(Planning, AsksTheRealSetForWhatFusedCallsAreMadeOf) {
   EXPECT_EQ(p.plan.stats(Op::linear_fwd).calls, 1u);
 }
 
+TEST(Planning, AsksOnceForWhatIsTheSameForEverySample) {
+  Plan p;
+  const std::int64_t samples = 3;
+  const TensorView x = f32({4, samples, 2, 4}), lse = f32({samples, 2, 4});
+  p.plan.attention_fwd({.o = x, .lse = lse, .q = x, .k = x, .v = x}, p.context);
+  EXPECT_THAT(p.real.prepared, ElementsAre("attention_fwd", "gemm", "softmax_fwd", "gemm"));
+}
+
 TEST(Planning, ListsEachRefusalOnce) {
   Plan p;
   for (const std::int64_t k : {5, 6}) {

@@ -2,7 +2,7 @@
 //
 // Threads: pure functions. Ownership: views into the caller's memory and scratch. Blocking: never. Nothing allocates.
 // `emit(primitive, rest)` is called for each primitive in order; `rest` is the scratch that the list itself does not
-// use. While planning, `scratch.data` is null and the views made of it have sizes only.
+// use. While planning, views made of the scratch have sizes only, and what is the same for every sample comes once.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,14 @@ namespace triax::kernels {
 /// A fused operation's own buffers, cut from the front of the call's scratch.
 class Scratch {
  public:
-  /// Of a call. While planning: a default span, of which any number of bytes may be "taken".
   explicit Scratch(std::span<std::byte> bytes) : data_(bytes.data()), left_(bytes.size()) {}
+  /// For planning: there is no memory, and any number of bytes may be "taken".
+  static Scratch planning() {
+    Scratch out({});
+    out.plans_ = true;
+    return out;
+  }
+  bool plans() const { return plans_; }
 
   TensorView take(DType dtype, const Shape& shape) {
     TensorView view(data_, dtype, shape);
@@ -36,6 +42,7 @@ class Scratch {
   std::byte* data_;
   std::size_t left_;
   std::size_t taken_ = 0;
+  bool plans_ = false;
 };
 
 template <class Emit>

@@ -6,6 +6,8 @@
 // batched gemm over the key heads, for j = 0, 1..., so that dk and dv are summed in the order of the query heads.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/expand.hpp"
 
 namespace triax::kernels {
@@ -64,11 +66,17 @@ inline Shape score_shape(const TensorView& q, const TensorView& k) {
   return {1, q.size(2), q.size(0), k.size(0)};
 }
 
+/// That are to be expanded: the primitives of all have the same shapes.
+inline std::int64_t samples_of(const TensorView& q, const Scratch& scratch) {
+  return scratch.plans() ? std::min<std::int64_t>(q.size(1), 1) : q.size(1);
+}
+
 template <class Emit>
 void expand(const AttentionFwd& args, Scratch& scratch, Emit&& emit) {
   const TensorView p = scratch.take(args.q.dtype(), score_shape(args.q, args.k));
   const TensorView lse = args.lse.reshape({args.q.size(1), args.q.size(2), args.q.size(0)});
-  for (std::int64_t sample = 0; sample < args.q.size(1); ++sample) {
+  const std::int64_t samples = samples_of(args.q, scratch);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
     const SampleAttention<AttentionFwd> one{args, sample};
     one.softmax(p, lse.slice(0, sample, sample + 1), emit);
     if (args.drop.p > 0) one.dropout(p, p, emit);
@@ -85,7 +93,8 @@ void expand(const AttentionBwd& args, Scratch& scratch, Emit&& emit) {
   const TensorView p = scratch.take(args.q.dtype(), shape);
   const TensorView other = scratch.take(args.q.dtype(), shape); // dropped probabilities, then gradients
   const bool drops = args.drop.p > 0;
-  for (std::int64_t sample = 0; sample < args.q.size(1); ++sample) {
+  const std::int64_t samples = samples_of(args.q, scratch);
+  for (std::int64_t sample = 0; sample < samples; ++sample) {
     const SampleAttention<AttentionBwd> one{args, sample};
     one.softmax(p, {}, emit);
     if (drops) one.dropout(other, p, emit);

@@ -24,7 +24,7 @@ std::string library_of(const KernelSet& set) {
               text("override do_{} in its kernel set, or choose a set that has it", name_of(op)));
 }
 
-/// Hands each primitive of a fused call to visit(OpCall); a primitive has none. `scratch` is one without memory.
+/// Hands each primitive of a fused call to visit(OpCall); a primitive has none. `scratch` is one for planning.
 template <class Visit>
 void visit_primitives(const OpCall& call, kernels::Scratch& scratch, Visit&& visit) {
   const auto emit = [&](const auto& primitive) { visit(call_of(primitive)); };
@@ -46,7 +46,7 @@ KernelSet::~KernelSet() = default;
 
 Support KernelSet::supports(const OpCall& call) const {
   Support answer = Support::yes();
-  kernels::Scratch none({});
+  kernels::Scratch none = kernels::Scratch::planning();
   visit_primitives(call, none, [&](const OpCall& primitive) {
     if (answer) answer = supports(primitive);
   });
@@ -55,14 +55,14 @@ Support KernelSet::supports(const OpCall& call) const {
 
 std::size_t KernelSet::scratch_bytes(const OpCall& call) const {
   std::size_t of_primitives = 0;
-  kernels::Scratch own({});
+  kernels::Scratch own = kernels::Scratch::planning();
   visit_primitives(call, own,
                    [&](const OpCall& primitive) { of_primitives = std::max(of_primitives, scratch_bytes(primitive)); });
   return own.taken() + of_primitives;
 }
 
 void KernelSet::prepare(const OpCall& call) {
-  kernels::Scratch none({});
+  kernels::Scratch none = kernels::Scratch::planning();
   visit_primitives(call, none, [&](const OpCall& primitive) { prepare(primitive); });
 }
 
