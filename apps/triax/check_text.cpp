@@ -3,6 +3,7 @@
 
 #include "check_report.hpp"
 #include "config/core_keys.hpp"
+#include "report/terminal.hpp"
 #include "report/units.hpp"
 #include "table.hpp"
 #include "triax/text.hpp"
@@ -13,14 +14,10 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// Where colours are wanted: what was written stands out from what was not.
-struct Paint {
-  bool colour = false;
-  std::string operator()(const char* code, const std::string& line) const {
-    return colour ? text("\x1b[{}m{}\x1b[0m", code, line) : line;
-  }
-};
-constexpr const char *kBold = "1", *kFaint = "2";
+// Where colours are wanted, what was written stands out from what was not.
+using report::kBold;
+using report::kFaint;
+using report::Paint;
 
 /// "derived: number of ranks / (pipeline x tensor)"
 std::string origin_text(const config::ResolvedValue& value, const std::string& table) {

@@ -23,8 +23,7 @@ std::string bar_of(double share, int cells, bool colour) {
   const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
   std::string filled(static_cast<std::size_t>(done), '=');
   if (done > 0 && done < cells) filled.back() = '>';
-  if (colour) filled = "\x1b[32m" + filled + "\x1b[0m";
-  return "[" + filled + std::string(static_cast<std::size_t>(cells - done), ' ') + "]";
+  return "[" + Paint{colour}(kGreen, filled) + std::string(static_cast<std::size_t>(cells - done), ' ') + "]";
 }
 
 } // namespace

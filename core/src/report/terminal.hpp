@@ -3,6 +3,8 @@
 // Threads: any. Ownership: values. Blocking: asks the system, does not wait.
 #pragma once
 
+#include <string>
+
 namespace triax::report {
 
 /// Takes a bar, or half of one, off the line before something else is written on it.
@@ -12,6 +14,16 @@ struct Terminal {
   bool terminal = false; // lines can be rewritten
   bool colour = false;
   int columns = 80;
+};
+
+/// Attributes of text on a terminal (ECMA-48, SGR).
+inline constexpr const char *kBold = "1", *kFaint = "2", *kGreen = "32";
+
+struct Paint {
+  bool wanted = false;
+  std::string operator()(const char* attribute, const std::string& text) const {
+    return wanted ? std::string("\x1b[").append(attribute) + 'm' + text + "\x1b[0m" : text;
+  }
 };
 
 /// A terminal that cannot move its cursor (TERM=dumb) counts as none; NO_COLOR, set and not empty, means no colour.
