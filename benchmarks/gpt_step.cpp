@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <string>
 
+#include "support/places.hpp"
+
 namespace triax::bench {
 
 namespace {
 
 plugin::Instance<Model> make_model(const Options& options, const Layout& layout) {
-  const auto file = std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/model-gpt.so";
+  const auto file = test::plugin_file("model-gpt");
   return plugin::create<Model>(plugin::load(file, Model::kKind), {options, null_log(), layout, 0, 1});
 }
 

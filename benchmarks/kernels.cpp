@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "gpt_step.hpp"
+#include "support/places.hpp"
 #include "timed_kernels.hpp"
 
 namespace triax::bench {
@@ -25,10 +26,8 @@ int cores() {
 class Set {
  public:
   explicit Set(int threads = cores())
-      : set_(plugin::create<KernelSet>(
-            plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-cpu.so",
-                         KernelSet::kKind),
-            {options(), null_log(), layout_, 0, threads})) {
+      : set_(plugin::create<KernelSet>(plugin::load(test::plugin_file("kernels-cpu"), KernelSet::kKind),
+                                       {options(), null_log(), layout_, 0, threads})) {
     set_->start(*device_);
   }
   KernelSet& kernels() { return *set_; }

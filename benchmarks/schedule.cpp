@@ -12,6 +12,7 @@
 #include "schedule/lower.hpp"
 #include "schedule/simulate.hpp"
 #include "schedule/verify.hpp"
+#include "support/places.hpp"
 #include "triax/error.hpp"
 
 namespace {
@@ -24,8 +25,7 @@ constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Se
 class Made {
  public:
   Made(const std::string& name, const PipelineShape& of)
-      : library_(plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
-                              Scheduler::kKind)),
+      : library_(plugin::load(test::plugin_file(name), Scheduler::kKind)),
         options_(defaults(library_)),
         scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})),
         shape(of),

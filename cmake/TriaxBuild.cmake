@@ -52,7 +52,7 @@ endfunction()
 # triax_add_test(name SOURCES a.cpp... [LINK lib...] [LABELS label...] [PREFIX text]): a GoogleTest program, each test a
 # ctest entry, its name after the prefix.
 function(triax_add_test name)
-  cmake_parse_arguments(ARG "" "PREFIX" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "BUNDLE" "PREFIX" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "triax_add_test(${name}): unknown arguments: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -68,6 +68,9 @@ function(triax_add_test name)
     TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  if(ARG_BUNDLE)
+    triax_bundle_program(${name})
   endif()
   set(properties TIMEOUT 300)
   if(ARG_LABELS) # an empty value would vanish from the list, and LABELS take the next name for its value

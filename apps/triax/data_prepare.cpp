@@ -4,6 +4,7 @@
 #include <string>
 
 #include "data/prepare.hpp"
+#include "data/tokenizer.hpp"
 #include "data_progress.hpp"
 #include "data_verb.hpp"
 #include "report/json.hpp"
@@ -50,6 +51,15 @@ void print(const data::Prepared& made, const PrepareFlags& flags) {
   std::cout << out.line() << '\n';
 }
 
+/// What an earlier run put aside may be among what this one made for training.
+void note_older_validation(const data::PrepareRequest& request) {
+  std::error_code unreadable;
+  const std::filesystem::path older = data::beside(request.output, "-validation.bin");
+  if (request.validation_fraction > 0 || !std::filesystem::exists(older, unreadable)) return;
+  std::cerr << text("note: {} is there from before and was left as it is; its documents may be among these as well\n",
+                    older);
+}
+
 int run_prepare(const PrepareFlags& flags) {
   data::Prepared made;
   const int status = run_data_verb(data::refusals(flags.request), flags.json, [&](const auto& stop_if_asked) {
@@ -59,7 +69,10 @@ int run_prepare(const PrepareFlags& flags) {
       shown.read(done, total);
     });
   });
-  if (status == 0) print(made, flags);
+  if (status == 0) {
+    print(made, flags);
+    note_older_validation(flags.request);
+  }
   return status;
 }
 
@@ -78,7 +91,8 @@ void add_tokenizer_flags(CLI::App& prepare, data::PrepareRequest& request) {
   prepare
       .add_option("--eod-token", request.eod_token,
                   text("the added token that --append-eod appends [{}]", data::kEndOfText))
-      ->type_name("TOKEN");
+      ->type_name("TOKEN")
+      ->needs(prepare.get_option("--append-eod"));
 }
 
 } // namespace

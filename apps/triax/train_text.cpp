@@ -90,7 +90,7 @@ std::string next_line(const config::RunConfig& run, const std::string& file,
                       const std::vector<config::Override>& overrides) {
   std::string line = "next: " + program() + " train " + word(file);
   for (const config::Override& override : overrides)
-    if (override.key != "train.steps" && override.key != "run.dir")
+    if (override.key != "train.steps" && override.key != "run.dir" && override.key != "log.metrics")
       line += " --set " + word(override.key + "=" + override.value);
   const std::string folder = shown(run.folder.parent_path() / (run.folder.filename().string() + "-longer"));
   return line + text(" --set train.steps={} --set {}", 2 * run.train.steps, word("run.dir=" + folder));

@@ -1,7 +1,7 @@
 // A kernel set through its plugin's door, on a host device of its own.
 //
 // Threads: one. Ownership: owns the set and the device. Blocking: loading reads a file. For programs made by
-// triax_add_test, which tells where plugins lie; name the plugin's target under DEPENDS.
+// triax_add_test: name the plugin's target under DEPENDS.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +9,16 @@
 #include <string>
 
 #include "plugin/loader.hpp"
+#include "support/places.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::testing {
 
-/// A set loaded from the build tree, started on a device of its own.
+/// A set loaded from where this program was built or installed, started on a device of its own.
 class LoadedKernels {
  public:
   explicit LoadedKernels(const std::string& name)
-      : library_(plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
-                              KernelSet::kKind)),
+      : library_(plugin::load(test::plugin_file(name), KernelSet::kKind)),
         set_(plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, 1})) {
     set_->start(*device_);
   }

@@ -12,6 +12,7 @@
 
 #include "config/option_value.hpp"
 #include "plugin/loader.hpp"
+#include "support/places.hpp"
 #include "triax/scheduler.hpp"
 
 namespace triax::test {
@@ -22,8 +23,7 @@ class LoadedScheduler {
 
   /// Options that are not in `set` have their defaults.
   explicit LoadedScheduler(const std::string& name, const Set& set = {})
-      : library_(plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so"),
-                              Scheduler::kKind)),
+      : library_(plugin::load(test::plugin_file(name), Scheduler::kKind)),
         options_(options_of(library_, set)),
         scheduler_(plugin::create<Scheduler>(library_, {options_, null_log(), layout_, 0, 1})) {}
   const Scheduler& operator*() const { return *scheduler_; }

@@ -24,6 +24,7 @@
 #include "control/local_store.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
+#include "support/places.hpp"
 #include "triax/communicator.hpp"
 #include "triax/device.hpp"
 #include "triax/kernels.hpp"
@@ -122,8 +123,7 @@ class Rank final : public control::AbortFlag::Listener {
  private:
   template <class Interface>
   plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
-    const std::filesystem::path file = std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins" / (name + ".so");
-    const plugin::Library& library = plugin::load(file, Interface::kKind);
+    const plugin::Library& library = plugin::load(test::plugin_file(name), Interface::kKind);
     options_.push_back(std::make_unique<Options>(given));
     for (const triax_option& option : library.options) {
       if (options_.back()->has(option.name) || !option.default_value) continue;

@@ -1,6 +1,7 @@
 // Values that are right alone and wrong together.
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -158,6 +159,10 @@ class Checks {
     } else if (!folder || metrics->parent_path() != *folder) {
       writable("log.metrics", *metrics, metrics->parent_path());
     }
+    if (holds_something_else(*metrics)) {
+      refuse(Support::no("log.metrics = \"{}\" is there and holds no step records: it would be lost", *metrics)
+                 .hint("name another file"));
+    }
   }
 
   /// resolved.toml holds every value.
@@ -170,6 +175,16 @@ class Checks {
   }
 
  private:
+  /// Whether there is a file that no run wrote its metrics into.
+  static bool holds_something_else(const Path& file) {
+    std::error_code unreadable;
+    if (!std::filesystem::is_regular_file(file, unreadable) || std::filesystem::file_size(file, unreadable) == 0)
+      return false;
+    constexpr std::string_view kBegin = "{\"step\":";
+    std::string begin(kBegin.size(), '\0');
+    return !std::ifstream(file).read(begin.data(), static_cast<std::streamsize>(begin.size())) || begin != kBegin;
+  }
+
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
   void weights(const CorporaKeys& keys) {

@@ -62,13 +62,15 @@ constexpr CoreKey kTrain[] = {
 constexpr CoreKey kData[] = {
     {option_path("path", "", "token files to train on, without .bin and .idx; or several as paths")},
     {option_list(option_path("paths", "[]", "several token files to train on, in place of path"))},
-    {option_list(option_float("weights", "[]", 0, kMany,
-                              "how much comes from each of paths, in any unit; empty: as much as it has tokens"))},
+    {option_list(
+        option_float("weights", "[]", 0, kMany,
+                     "how much comes from each of paths, in any unit, each above 0; empty: as much as it has tokens"))},
     {option_path("validation", "",
                  "token files to evaluate on, without .bin and .idx; or several as validation_paths")},
     {option_list(option_path("validation_paths", "[]", "several token files to evaluate on, in place of validation"))},
-    {option_list(option_float("validation_weights", "[]", 0, kMany,
-                              "how much comes from each of validation_paths; empty: as much as it has tokens"))},
+    {option_list(
+        option_float("validation_weights", "[]", 0, kMany,
+                     "how much comes from each of validation_paths, each above 0; empty: as much as it has tokens"))},
 };
 
 constexpr CoreKey kEval[] = {

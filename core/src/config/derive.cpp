@@ -39,14 +39,12 @@ void derive_vocab(Values& values, Refusals& refusals) {
   const bool there =
       !corpora.paths.empty() && std::filesystem::exists(data::beside(corpora.paths.front(), ".bin"), unreadable);
   if (values.has("model.vocab") || !there) return; // files that are not there are refused with the other checks
-  const auto* path = values.find<Path>(kTraining.path);
-  const char* key = path && !path->empty() ? kTraining.path : kTraining.paths;
   try {
     values.set("model.vocab", data::read_tokenizer_info(corpora.paths.front()).vocab, "derived");
   } catch (const Error& error) {
-    const Position at = values.at(key);
-    refusals.add_text(at,
-                      text("{}: {} ({}, {})\n  {}", error.where(), error.message(), key, to_text(at), error.hint()));
+    const Position at = values.at(corpora.key);
+    refusals.add_text(
+        at, text("{}: {} ({}, {})\n  {}", error.where(), error.message(), corpora.key, to_text(at), error.hint()));
   }
 }
 
@@ -67,7 +65,11 @@ data::Corpora corpora_of(const Values& values, const CorporaKeys& keys) {
   const auto* paths = values.find<std::vector<Path>>(keys.paths);
   const auto* weights = values.find<std::vector<double>>(keys.weights);
   if (paths) out.paths = *paths;
-  if (out.paths.empty() && path && !path->empty()) out.paths.push_back(*path);
+  out.key = keys.paths;
+  if (out.paths.empty() && path && !path->empty()) {
+    out.paths.push_back(*path);
+    out.key = keys.path;
+  }
   if (weights) out.weights = *weights;
   return out;
 }

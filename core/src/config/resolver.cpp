@@ -159,6 +159,13 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
   }
   const auto settings = layers_.settings.find(table.name);
   if (settings == layers_.settings.end()) return;
+  const auto own = known.begin() + static_cast<std::ptrdiff_t>(rows.size());
+  std::string keys = joined({known.begin(), own});
+  if (own != known.end()) {
+    keys += keys.empty() ? "" : text("; of {} ", library->descriptor->name);
+    keys += text("{} (triax plugins describe {})", joined({own, known.end()}), library->descriptor->name);
+  }
+  if (keys.empty()) keys = "none";
   for (const auto& [key, setting] : settings->second) {
     if (std::find(known.begin(), known.end(), key) != known.end() || (key == "plugin" && table.kind)) continue;
     const std::string owner =
@@ -167,9 +174,7 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
     if (key == "include") meant = "; include = [...] stands above the first table";
     const std::vector<std::string> elsewhere = core_keys_named(key);
     if (meant.empty() && !elsewhere.empty()) meant = text("; did you mean {}?", joined(elsewhere));
-    const std::string more = library ? text(" (triax plugins describe {})", library->descriptor->name) : std::string();
-    refusals_.add(setting.entry.key_at, text("{} has no key \"{}\"{}", owner, key, meant),
-                  text("its keys: {}{}", known.empty() ? "none" : joined(known), more));
+    refusals_.add(setting.entry.key_at, text("{} has no key \"{}\"{}", owner, key, meant), text("its keys: {}", keys));
   }
 }
 

@@ -25,6 +25,7 @@ std::string to_toml(const Loaded& loaded) {
     width = std::max(width, std::min<std::size_t>(key + 3 + value.value.size(), 60));
   }
   for (const ResolvedValue& value : loaded.values) {
+    if (value.key == "log.metrics" && value.origin == "default") continue; // follows from run.dir, also from another
     const std::size_t dot = value.key.rfind('.');
     const std::string table = value.key.substr(0, dot);
     if (table != open) out.append("\n[").append(table).append("]\n");

@@ -1,10 +1,10 @@
 #include "data/tokenizer.hpp"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "data/dataset.hpp"
+#include "data/tokenizer/json_place.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "triax/error.hpp"
 
@@ -19,15 +19,7 @@ json parse(const std::filesystem::path& file, const std::string& hint) {
   if (!std::filesystem::exists(file, ignored)) {
     throw Error("there is no such file; it names the tokenizer and the size of its vocabulary", file.string(), hint);
   }
-  std::ifstream in(file);
-  if (!in || !std::filesystem::is_regular_file(file, ignored)) throw Error("cannot be read", file.string(), hint);
-  try {
-    return json::parse(in);
-  } catch (const json::parse_error& error) { // its text speaks of the library
-    throw Error(text("is not valid JSON: byte {} is where it goes wrong", error.byte), file.string(), hint);
-  } catch (const json::exception&) {
-    throw Error("is not valid JSON: a number in it is out of range", file.string(), hint);
-  }
+  return parse_json(file, read_whole(file, hint), hint);
 }
 
 } // namespace
@@ -69,6 +61,16 @@ std::filesystem::path beside(const std::filesystem::path& prefix, std::string_vi
 }
 
 std::string how_to_prepare(const std::filesystem::path& prefix) {
+  const auto is_there = [&prefix](const char* ending) {
+    std::error_code ignored;
+    return std::filesystem::exists(beside(prefix, ending), ignored);
+  };
+  if (is_there(".bin") || is_there(".idx") || is_there(".json")) { // what is left may be sound, and of any tokenizer
+    return text(
+        "make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output {} "
+        "--tokenizer NAME --force",
+        prefix);
+  }
   return text("make it with: triax data prepare --input FILE... --output {} --tokenizer byte", prefix);
 }
 
@@ -87,10 +89,7 @@ std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t>
 
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   const std::filesystem::path file = beside(prefix, ".json");
-  std::error_code ignored;
-  const bool replaces = std::filesystem::exists(file, ignored);
-  const std::string hint = how_to_prepare(prefix) + (replaces ? " --force" : "") +
-                           "\n  or give model.vocab, for token files that were made elsewhere";
+  const std::string hint = how_to_prepare(prefix) + "\n  or give model.vocab, for token files that were made elsewhere";
   const json info = parse(file, hint);
   const auto fail = [&](const char* key, const char* wanted) {
     const bool there = info.is_object() && info.contains(key);

@@ -35,7 +35,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix
 
 /// PREFIX and an ending; a dot in the prefix itself is kept.
 std::filesystem::path beside(const std::filesystem::path& prefix, std::string_view ending);
-/// "make it with: triax data prepare ...", for errors about files that are not there.
+/// "make it with: triax data prepare ...", for errors about files that are not there, or are no corpus.
 std::string how_to_prepare(const std::filesystem::path& prefix);
 
 /// PREFIX-tokenizer.json, the copy of a dataset's tokenizer.

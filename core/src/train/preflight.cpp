@@ -22,7 +22,7 @@ class Check {
       : run_(run), placement_(placement), log_(log), layout_(layout_of(run)) {}
 
   Preflight take() {
-    guarded([this] {
+    guarded({}, [this] {
       ask_plugins();
       check_data();
       if (!out_.refusals.empty()) return;
@@ -33,14 +33,14 @@ class Check {
   }
 
  private:
-  /// What a plugin or a room throws while being asked is a refusal as well.
+  /// What a plugin or a room throws while being asked is a refusal as well; of `key`, where one is at fault.
   template <class Body>
-  void guarded(Body body) {
+  void guarded(const std::string& key, Body body) {
     try {
       body();
     } catch (const Error& error) {
-      const std::string where = error.where().empty() ? "" : error.where() + ": ";
-      refuse(Support::no("{}{}", where, error.message()).hint("{}", error.hint()));
+      const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
+      refuse(Support::no("{}{}{}", of, where, error.message()).hint("{}", error.hint()));
     }
   }
   void refuse(Support refusal) { out_.refusals.push_back(std::move(refusal)); }
@@ -52,9 +52,10 @@ class Check {
 
   void check_data() {
     const std::int64_t steps = std::min(run_.train.steps, kMostSamples / run_.batch.global);
-    guarded([&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
+    guarded(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
     if (run_.data.validation.paths.empty() || run_.eval.every == 0) return;
-    guarded([&] { check_corpora(run_.data.validation, run_.eval.batches * run_.batch.global, true); });
+    guarded(run_.data.validation.key,
+            [&] { check_corpora(run_.data.validation, run_.eval.batches * run_.batch.global, true); });
   }
 
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/child.hpp"
+#include "support/places.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
 
@@ -32,10 +33,10 @@ std::vector<End> run(const std::string& scenario, int ranks, const std::string& 
   std::vector<std::unique_ptr<Child>> children;
   const auto words = [&](int rank) { return folder / text("words.{}", rank); };
   for (int rank = 0; rank < ranks; ++rank) {
-    children.push_back(
-        std::make_unique<Child>(std::vector<std::string>{RANK_PROGRAM, scenario, std::to_string(rank),
-                                                         std::to_string(ranks), folder.path().string(), transports},
-                                words(rank)));
+    children.push_back(std::make_unique<Child>(
+        std::vector<std::string>{(triax::test::installation() / "bin/comm-ucx-rank").string(), scenario,
+                                 std::to_string(rank), std::to_string(ranks), folder.path().string(), transports},
+        words(rank)));
   }
   std::vector<End> ends;
   for (int rank = 0; rank < ranks; ++rank) {

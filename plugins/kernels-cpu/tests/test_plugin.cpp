@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/loader.hpp"
+#include "support/places.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax {
@@ -13,8 +14,7 @@ class Plugin : public testing::Test {
     options_.set("threads", threads);
     return plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, given});
   }
-  const plugin::Library& library_ =
-      plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-cpu.so", "kernels");
+  const plugin::Library& library_ = plugin::load(test::plugin_file("kernels-cpu"), "kernels");
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
 };

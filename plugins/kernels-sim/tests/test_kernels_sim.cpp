@@ -7,6 +7,7 @@
 
 #include "plugin/loader.hpp"
 #include "support/error_of.hpp"
+#include "support/places.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax {
@@ -36,8 +37,7 @@ class SimSet : public ::testing::Test {
     for (int i = 0; i < times; ++i) set().gemm({.d = square, .a = square, .b = square}, {*stream_, {}});
   }
 
-  const plugin::Library& library_ =
-      plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-sim.so", "kernels");
+  const plugin::Library& library_ = plugin::load(test::plugin_file("kernels-sim"), "kernels");
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
   std::unique_ptr<Device> device_ = make_host_device();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "support/places.hpp"
 #include "triax/random.hpp"
 
 namespace triax::gpt_test {
@@ -11,7 +12,7 @@ namespace triax::gpt_test {
 namespace {
 
 const plugin::Library& library(const char* name, const char* kind) {
-  return plugin::load(std::string(TRIAX_BINARY_DIR "/lib/triax/plugins/") + name + ".so", kind);
+  return plugin::load(test::plugin_file(name), kind);
 }
 
 Options options_of(const Setting& setting) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plugin/loader.hpp"
+#include "support/places.hpp"
 #include "triax/optimizer.hpp"
 
 namespace {
@@ -50,8 +51,8 @@ class AdamWPlugin : public ::testing::Test {
     options_.set("beta1", 0.9);
     options_.set("beta2", 0.95);
     options_.set("eps", 1e-8);
-    optimizer_ = std::make_unique<plugin::Instance<Optimizer>>(plugin::create<Optimizer>(
-        plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/optim-adamw.so", "optimizer"), context_));
+    optimizer_ = std::make_unique<plugin::Instance<Optimizer>>(
+        plugin::create<Optimizer>(plugin::load(triax::test::plugin_file("optim-adamw"), "optimizer"), context_));
     kernels_->start(*device_);
   }
   Optimizer& optimizer() { return **optimizer_; }
@@ -62,7 +63,7 @@ class AdamWPlugin : public ::testing::Test {
   std::unique_ptr<Device> device_ = make_host_device();
   std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
   plugin::Instance<KernelSet> kernels_ = plugin::create<KernelSet>(
-      plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/kernels-reference.so", "kernels"), kernels_context_);
+      plugin::load(triax::test::plugin_file("kernels-reference"), "kernels"), kernels_context_);
   std::unique_ptr<plugin::Instance<Optimizer>> optimizer_;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plugin/loader.hpp"
+#include "support/places.hpp"
 #include "triax/optimizer.hpp"
 
 namespace {
@@ -15,8 +16,7 @@ class SgdPlugin : public ::testing::Test {
  protected:
   plugin::Instance<Optimizer> optimizer(double momentum) {
     options_.set("momentum", momentum);
-    return plugin::create<Optimizer>(plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/optim-sgd.so", "optimizer"),
-                                     context_);
+    return plugin::create<Optimizer>(plugin::load(triax::test::plugin_file("optim-sgd"), "optimizer"), context_);
   }
   static TensorView view(std::vector<double>& of) {
     return {of.data(), DType::f64, Shape{static_cast<std::int64_t>(of.size())}};
@@ -50,7 +50,7 @@ class SgdPlugin : public ::testing::Test {
   std::unique_ptr<Device> device_ = make_host_device();
   std::unique_ptr<Stream> stream_ = device_->make_stream("compute");
   plugin::Instance<KernelSet> kernels_ = plugin::create<KernelSet>(
-      plugin::load(TRIAX_BINARY_DIR "/lib/triax/plugins/kernels-reference.so", "kernels"), kernels_context_);
+      plugin::load(triax::test::plugin_file("kernels-reference"), "kernels"), kernels_context_);
 };
 
 TEST_F(SgdPlugin, PlainStep) {
