@@ -75,7 +75,8 @@ std::string result_line(const config::RunConfig& run, const train::LoopResult& r
     return text("ran {} step{}: {} computed nothing, all losses are 0 and mean nothing; {} tokens/s, metrics in {}",
                 result.steps, result.steps == 1 ? "" : "s", run.kernels.name, report::count_text(result.tokens_per_s),
                 shown(run.log.metrics));
-  std::string line = text("trained {} step{}: loss {} to {}", result.steps, result.steps == 1 ? "" : "s",
+  const std::string skipped = result.skipped > 0 ? text(", {} of them skipped", result.skipped) : "";
+  std::string line = text("trained {} step{}{}: loss {} to {}", result.steps, result.steps == 1 ? "" : "s", skipped,
                           report::decimals_text(result.first_loss, 4), report::decimals_text(result.last_loss, 4));
   if (result.eval_loss) line += text(", held out {}", report::decimals_text(*result.eval_loss, 4));
   return line + text(", {} tokens/s, metrics in {}", report::count_text(result.tokens_per_s), shown(run.log.metrics));

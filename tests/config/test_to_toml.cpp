@@ -35,6 +35,23 @@ TEST(ToToml, LoadsToTheSameRunFromAnotherFolder) {
   EXPECT_EQ(second.run->comm.at("data").name, "comm-beta");
 }
 
+/// With [loss_scale] where it has an effect, and without where it would be refused.
+TEST(ToToml, LoadsToTheSameRunInEveryPrecision) {
+  for (const char* precision : {"fp32", "bf16", "fp16", "fp64"}) {
+    for (const bool constant : {false, true}) {
+      Workspace space;
+      space.tables["train"] = text("steps = 100\nprecision = \"{}\"\n", precision);
+      if (constant && precision == std::string("fp16")) space.tables["loss_scale"] = "constant = true\n";
+      const Loaded first = space.load();
+      ASSERT_THAT(texts(first), IsEmpty());
+      space.write("elsewhere/resolved.toml", to_toml(first));
+      const Loaded second = space.load_file("elsewhere/resolved.toml");
+      ASSERT_THAT(texts(second), IsEmpty()) << precision;
+      EXPECT_EQ(values(second), values(first)) << precision;
+    }
+  }
+}
+
 TEST(ToToml, TellsEveryOrigin) {
   Workspace space;
   const std::string text = to_toml(space.load({}, {{"train.steps", "7"}}));

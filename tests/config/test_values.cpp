@@ -24,7 +24,7 @@ TEST(Values, WrongTypesAreRefusedInWords) {
   EXPECT_EQ(refusal_of("seed = true"), "train.seed = true is not an integer");
   EXPECT_EQ(refusal_of("clip_grad = \"1\""), "train.clip_grad = \"1\" is not a number\n  write 1");
   EXPECT_EQ(refusal_of("precision = 32"),
-            "train.precision = 32 is not a string\n  write one of fp32|bf16|fp64, in quotes");
+            "train.precision = 32 is not a string\n  write one of fp32|bf16|fp16|fp64, in quotes");
   EXPECT_EQ(refusal_of("seed = 2020-01-01"), "train.seed = 2020-01-01 is not an integer");
   EXPECT_EQ(refusal_of("seed = 07:32:00"), "train.seed = 07:32:00 is not an integer");
 }
@@ -45,7 +45,7 @@ TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
   EXPECT_EQ(refusal_of("clip_grad = nan"), "train.clip_grad = nan is not a finite number");
   EXPECT_EQ(refusal_of("clip_grad = inf"), "train.clip_grad = inf is not a finite number");
   EXPECT_EQ(refusal_of("precision = \"fp23\""),
-            "train.precision = \"fp23\" is none of fp32|bf16|fp64\n  did you mean \"fp32\"?");
+            "train.precision = \"fp23\" is none of fp32|bf16|fp16|fp64\n  did you mean \"fp32\"?");
 }
 
 TEST(Values, ANumberTakesAnInteger) {
@@ -113,6 +113,35 @@ TEST(Values, PrecisionGivesBothTypes) {
   const Loaded loaded = space.load({}, {{"train.precision", "fp64"}});
   EXPECT_EQ(loaded.run->train.compute, DType::f64);
   EXPECT_EQ(loaded.run->train.master, DType::f64);
+}
+
+TEST(Values, Fp16AloneHasALossScale) {
+  Workspace space;
+  for (const char* precision : {"fp32", "bf16", "fp64"}) {
+    const Loaded loaded = space.load({}, {{"train.precision", precision}});
+    EXPECT_FALSE(loaded.run->train.loss_scale) << precision;
+    EXPECT_EQ(shown(loaded, "loss_scale.initial"), "") << precision;
+  }
+  const Loaded loaded = space.load({}, {{"train.precision", "fp16"}});
+  EXPECT_EQ(loaded.run->train.compute, DType::f16);
+  EXPECT_EQ(loaded.run->train.master, DType::f32);
+  ASSERT_TRUE(loaded.run->train.loss_scale);
+  EXPECT_EQ(loaded.run->train.loss_scale->initial, 65536);
+  EXPECT_FALSE(loaded.run->train.loss_scale->constant);
+  EXPECT_EQ(loaded.run->train.loss_scale->min, 1);
+  EXPECT_EQ(loaded.run->train.loss_scale->window_steps, 1000);
+  EXPECT_EQ(loaded.run->train.loss_scale->hysteresis, 2);
+  EXPECT_EQ(shown(loaded, "loss_scale.initial"), "65536.0 # default");
+}
+
+TEST(Values, AConstantLossScaleNeedsNothingElse) {
+  Workspace space;
+  space.tables["loss_scale"] = "constant = true\ninitial = 1024\n";
+  const Loaded loaded = space.load({}, {{"train.precision", "fp16"}});
+  ASSERT_TRUE(loaded.run->train.loss_scale);
+  EXPECT_TRUE(loaded.run->train.loss_scale->constant);
+  EXPECT_EQ(loaded.run->train.loss_scale->initial, 1024);
+  EXPECT_EQ(shown(loaded, "loss_scale.min"), "");
 }
 
 TEST(Values, InBf16TheMasterStaysInFp32) {

@@ -50,6 +50,8 @@ void expect_same_numbers(const std::vector<double>& one, const std::vector<doubl
 void expect_same(const KeptRank& one, const KeptRank& all) {
   expect_same_numbers(one.losses, all.losses, "loss");
   expect_same_numbers(one.norms, all.norms, "grad_norm");
+  expect_same_numbers(one.scales, all.scales, "loss_scale");
+  EXPECT_EQ(one.skipped, all.skipped);
   expect_same_numbers({one.held_out}, {all.held_out}, "loss on held-out samples");
   for (const auto& [name, parameter] : one.parameters) {
     ASSERT_TRUE(all.parameters.contains(name)) << name;
@@ -111,6 +113,22 @@ TEST(SameBits, InBf16) {
                           Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
                           Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"}})
     expect_as_expected(run, bf16);
+}
+
+/// The first steps overflow, and with them those of every layout.
+TEST(SameBits, InFp16) {
+  Training fp16 = kTraining;
+  fp16.precision = "fp16";
+  fp16.initial_scale = 0x1p23;
+  fp16.steps = 5;
+  for (const Case& run : {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
+                          Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
+                          Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"}}) {
+    expect_as_expected(run, fp16);
+    const KeptRank& one = expected(run, fp16).front();
+    EXPECT_TRUE(one.skipped.front()) << to_text(run);
+    EXPECT_FALSE(one.skipped.back()) << to_text(run);
+  }
 }
 
 TEST(SameBits, RunAgain) {

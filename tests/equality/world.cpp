@@ -40,6 +40,10 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["optimizer.weight_decay"] = text("{}", training.weight_decay);
   toml.keys["train.clip_grad"] = text("{}", training.clip_grad);
   toml.keys["train.precision"] = quoted(training.precision);
+  if (training.initial_scale > 0) {
+    toml.keys["loss_scale.initial"] = text("{}", training.initial_scale);
+    toml.keys["loss_scale.hysteresis"] = "1";
+  }
   toml.keys["train.steps"] = text("{}", training.steps);
 }
 
@@ -94,6 +98,8 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     const train::StepResult result = rank.step();
     kept.losses.push_back(result.loss);
     kept.norms.push_back(result.grad_norm);
+    kept.skipped.push_back(result.skipped);
+    if (result.loss_scale) kept.scales.push_back(*result.loss_scale);
     kept.traffic.push_back(rank.traffic());
   }
   kept.held_out = rank.evaluate().loss;

@@ -28,6 +28,7 @@ struct Training {
   double clip_grad = 0;
   double weight_decay = 0.1;
   std::string precision = "fp32";
+  double initial_scale = 0; // in fp16, and a hysteresis of 1; 0: neither is written
   int steps = 3;
   /// Every step gets the samples of the first, under numbers of its own (and so with other dropout): a loss that has no
   /// other reason to rise.
@@ -42,6 +43,8 @@ struct KeptParameter {
 
 struct KeptRank {
   std::vector<double> losses, norms; // by step
+  std::vector<double> scales;        // by step, in fp16
+  std::vector<bool> skipped;         // by step
   double held_out = 0;               // loss on held-out samples at the end
   std::map<std::string, KeptParameter> parameters;
   std::vector<std::vector<report::GroupTraffic>> traffic; // totals after each step

@@ -297,6 +297,28 @@ TEST(Refusals, Vocabulary) {
   });
 }
 
+TEST(Refusals, StepControl) {
+  StepScalars scalars;
+  const auto squares = of(DType::f64, {2, 3}), order = of(DType::i32, {6}), losses = of(DType::f64, {4});
+  const StepControl good{squares, order, losses, &scalars, 0, {}};
+  call_of(good);
+  const auto with = [&](auto change) {
+    StepControl args = good;
+    change(args);
+    return args;
+  };
+  expect_refused({
+      refusal(with([](StepControl& args) { args.squares = f32({6}); }), "step_control: squares f32[6] must be f64"),
+      refusal(with([](StepControl& args) { args.order = of(DType::i64, {6}); }),
+              "step_control: order i64[6] must be i32"),
+      refusal(with([](StepControl& args) { args.losses = {}; }), "step_control: losses is not given"),
+      refusal(with([](StepControl& args) { args.clip_grad = -1; }), "step_control: clip_grad = -1 may not be negative"),
+      refusal(with([](StepControl& args) { args.scaling.min = 0; }), "step_control: scaling.min = 0 must be positive"),
+      refusal(with([](StepControl& args) { args.scaling.backoff = 1; }),
+              "step_control: scaling.growth = 2 must be above 1, scaling.backoff = 1 between 0 and 1"),
+  });
+}
+
 TEST(Refusals, Updates) {
   const auto p = f32({10});
   const AdamW bad_gradient{p, f32({9}), p, p, {}};

@@ -29,10 +29,13 @@ TEST(Told, AStepReadsBackToTheSameBits) {
   EXPECT_FALSE(read.eval_loss);
   told.eval_loss = 2.0 / 3;
   EXPECT_EQ(read_step(to_line(told)).eval_loss, told.eval_loss);
+  EXPECT_FALSE(read.skipped);
+  told.skipped = true;
+  EXPECT_TRUE(read_step(to_line(told)).skipped);
 }
 
 TEST(Told, AResultReadsBackToTheSameBits) {
-  const train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}};
+  const train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
   const train::LoopResult read = read_result(to_line(told));
   EXPECT_EQ(read.steps, told.steps);
   EXPECT_EQ(read.first_loss, told.first_loss);
@@ -40,6 +43,7 @@ TEST(Told, AResultReadsBackToTheSameBits) {
   EXPECT_EQ(read.eval_loss, told.eval_loss);
   EXPECT_EQ(read.tokens_per_s, told.tokens_per_s);
   EXPECT_EQ(read.signal, told.signal);
+  EXPECT_EQ(read.skipped, 4);
   ASSERT_EQ(read.traffic.size(), 1u);
   EXPECT_EQ(read.traffic[0].plugin, "comm-x");
   EXPECT_EQ(read.traffic[0].bytes_out, 1ULL << 60);
@@ -59,7 +63,7 @@ TEST(Told, TheResultIsThatOfRank0WithTheTrafficOfAll) {
   EXPECT_EQ(result.take({0, kStep, to_line(step())})->step, 7);
   EXPECT_FALSE(result.together());
   for (const int rank : {2, 0, 1}) {
-    train::LoopResult of{1, 1.0 + rank, 2.0, {}, 0, 0, {{"data", "comm-x", 1, 10, 20}}};
+    train::LoopResult of{1, 1.0 + rank, 2.0, {}, 0, 0, {{"data", "comm-x", 1, 10, 20}}, 0};
     if (rank > 0) of.traffic.push_back({"pipeline", "comm-y", 2, 1, 1});
     EXPECT_FALSE(result.take({rank, kResult, to_line(of)}));
   }

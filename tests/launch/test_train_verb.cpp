@@ -116,6 +116,26 @@ TEST_F(TrainVerb, FourRanksAndEightLearnWhatOneDoes) {
   EXPECT_TRUE(of_one[3]["comm"].empty());
 }
 
+TEST_F(TrainVerb, InFp16SkippedStepsAreToldAndCounted) {
+  const Outcome four = train(
+      "--set kernels.plugin=kernels-cpu --set train.precision=fp16 --set loss_scale.initial=67108864 "
+      "--set loss_scale.hysteresis=1 --set train.steps=20",
+      "2>err.txt");
+  const std::string told = read_file(work_ / "err.txt");
+  EXPECT_EQ(four.status, 0) << told;
+  int skipped = 0;
+  for (const Json& record : records(work_ / "run/metrics.jsonl")) skipped += record["skipped"].get<bool>() ? 1 : 0;
+  EXPECT_GT(skipped, 2);
+  EXPECT_LT(skipped, 20);
+  EXPECT_THAT(four.text,
+              testing::StartsWith("trained 20 steps, " + std::to_string(skipped) + " of them skipped: loss "));
+  EXPECT_THAT(told, HasSubstr(" info rank 0: step 1 is skipped: the gradient of "));
+  EXPECT_THAT(told, HasSubstr("at loss scale 67108864; the next has 33554432\n"));
+  EXPECT_THAT(told, HasSubstr("  " + std::to_string(skipped) + " skipped  "));
+  EXPECT_THAT(told, Not(HasSubstr("rank 1: "))); // one speaks for all
+  EXPECT_THAT(read_file(work_ / "run/rank-1.log"), HasSubstr("step 1 is skipped: "));
+}
+
 TEST_F(TrainVerb, TheRankThatFailsIsToldAndNoOther) {
   const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
                                "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "

@@ -43,6 +43,17 @@ TEST(Metrics, HasTheKeysOfTheFormatInTheirOrder) {
                           R"("eval_loss":5.5,"eval_perplexity":244.5})");
 }
 
+TEST(Metrics, InFp16TellTheLossScaleAndWhetherTheStepWasSkipped) {
+  StepRecord one = record();
+  one.loss_scale = 65536;
+  EXPECT_EQ(to_json(one), R"({"step":3,"loss":5.25,"grad_norm":0.1,"lr":0.001,"tokens_per_s":4096.0,"step_ms":62.5,)"
+                          R"("model_tflops":0.125,"bubble_rate":0.0,"loss_scale":65536.0,"skipped":false,"comm":{}})");
+  one.skipped = true;
+  one.grad_norm = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(to_json(one), R"({"step":3,"loss":5.25,"grad_norm":null,"lr":0.001,"tokens_per_s":4096.0,"step_ms":62.5,)"
+                          R"("model_tflops":0.125,"bubble_rate":0.0,"loss_scale":65536.0,"skipped":true,"comm":{}})");
+}
+
 TEST(Metrics, LeavesOutAnEvaluationThatWasNot) {
   EXPECT_EQ(to_json(record()),
             R"({"step":3,"loss":5.25,"grad_norm":0.1,"lr":0.001,"tokens_per_s":4096.0,"step_ms":62.5,)"

@@ -154,6 +154,19 @@ TEST(Progress, KeepsTheLastEvaluation) {
   EXPECT_EQ(stage.written(), "step 2/1000  loss 4.5000  eval 5.1250  12.3 k tokens/s  25 s left\n");
 }
 
+TEST(Progress, CountsSkippedSteps) {
+  Stage stage(false);
+  for (const bool skipped : {true, false, true, false}) {
+    StepRecord record;
+    record.skipped = skipped;
+    stage.progress.update(record);
+  }
+  stage.now += seconds(10);
+  stage.written();
+  stage.step(5);
+  EXPECT_EQ(stage.written().substr(0, 38), "step 5/1000  loss 4.5000  2 skipped  1");
+}
+
 TEST(Progress, OneSlowStepDoesNotMakeTheTimeLeftJump) {
   Stage stage(false);
   stage.step(1, 4.5, 100);

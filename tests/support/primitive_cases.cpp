@@ -256,7 +256,8 @@ void add_updates(CaseList& list) {
     return CaseTensor{.name = name, .role = role, .shape = {131}, .kind = Kind::statistic, .low = low};
   };
   for (const float skip : {0.0f, 1.0f}) {
-    const StepScalars scalars{.lr = 0.01f, .clip = 0.5f, .skip = skip, .step = 3};
+    // The very first may be skipped, before any was counted.
+    const StepScalars scalars{.lr = 0.01f, .clip = 0.5f, .skip = skip, .step = skip != 0 ? 0 : 3};
     const Tensors tensors = {tensor("p", Role::in_out),    tensor("g", Role::in),    tensor("m", Role::in_out),
                              tensor("v", Role::in_out, 0), in_out("working", {131}), scalars_tensor(scalars)};
     const auto note = skip != 0 ? "skipped" : "taken";
@@ -275,6 +276,35 @@ void add_updates(CaseList& list) {
   list.add("sgd/plain", first, [](V v, Use use) { use(Sgd{v["p"], v["g"], {}, {}, 0, 0.1, scalars_of(v)}); });
 }
 
+void add_step_control(CaseList& list) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr LossScaling kScaling{.min = 2, .window = 3, .hysteresis = 2};
+  struct One {
+    const char* name;
+    double square, loss, clip_grad;
+    StepScalars now;
+  };
+  for (const One& one :
+       {One{"as it is", 0.25, 3, 0, {}}, One{"clipped", 0.25, 3, 0.5, {.step = 7}},
+        One{"within", 0.25, 3, 50, {.clip = 0.1f, .skip = 1, .step = 7}},
+        One{"clipped and unscaled", 1e9, 3, 1, {.loss_scale = 1024, .step = 1}},
+        One{"grows", 1e9, 3, 1, {.loss_scale = 1024, .step = 8, .good_steps = 2, .hysteresis = 0}},
+        One{"infinite", kInfinity, 3, 1, {.loss_scale = 1024, .step = 8, .good_steps = 2, .hysteresis = 2}},
+        One{"falls", kNan, 3, 1, {.loss_scale = 1024, .step = 8, .good_steps = 2, .hysteresis = 1}},
+        One{"at the minimum", kNan, 3, 1, {.loss_scale = 2, .hysteresis = 0}},
+        One{"infinite loss", 1, kInfinity, 1, {.loss_scale = 1024, .step = 8}}}) {
+    CaseTensor now = scalars_tensor(one.now);
+    now.role = Role::in_out;
+    const Tensors tensors = {own("squares", Role::in, DType::f64, {2, 3}, {0.1, 1e-9, kNan, one.square, kNan, 1e3}),
+                             own("order", Role::in, DType::i32, {4}, {5, 0, 3, 1}),
+                             own("losses", Role::in, DType::f64, {2}, {one.loss, 5}), now};
+    list.add(text("step_control/{}", one.name), tensors, [clip = one.clip_grad, kScaling](V v, Use use) {
+      use(StepControl{v["squares"], v["order"], v["losses"], v["scalars"].as<StepScalars>(), clip, kScaling});
+    });
+  }
+}
+
 } // namespace
 
 std::vector<OperationCase> primitive_cases(DType dtype) {
@@ -287,6 +317,7 @@ std::vector<OperationCase> primitive_cases(DType dtype) {
   add_rope(list);
   add_vocabulary(list);
   add_updates(list);
+  add_step_control(list);
   return list.take();
 }
 

@@ -57,6 +57,17 @@ TEST(SteadyState, AllocatesNothing) {
     }
 }
 
+/// The scale falls for some steps, and the others are taken.
+TEST(SteadyState, AllocatesNothingInFp16) {
+  for (const char* initial : {"1024.0", "1073741824.0"}) {
+    test::TinyRun run;
+    run.keys["kernels.plugin"] = "\"kernels-cpu\"";
+    run.keys["train.precision"] = "\"fp16\"";
+    run.keys["loss_scale.initial"] = initial;
+    EXPECT_EQ(steady(run), kNone) << initial;
+  }
+}
+
 TEST(SteadyState, AllocatesNothingWithSplitBackwards) {
   test::TinyRun run;
   EXPECT_EQ(steady(run, "0F0 0F1 0I0 0F2 0I1 0W0 0F3 0I2 0I3 0W1 0W2 0W3"), kNone);

@@ -76,8 +76,29 @@ TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
     EXPECT_NEAR(record["tokens_per_s"].get<double>() * record["step_ms"].get<double>(), 24e3, 1e-6);
     EXPECT_EQ(record["bubble_rate"], 0);
     EXPECT_FALSE(record.contains("eval_loss"));
+    EXPECT_FALSE(record.contains("loss_scale") || record.contains("skipped"));
   }
   EXPECT_EQ(test::read_file(config_.folder / "resolved.toml"), "# resolved\n");
+}
+
+TEST_F(LoopTest, InFp16RecordsTheLossScaleAndWhatWasSkipped) {
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  run_.keys["train.precision"] = "\"fp16\"";
+  run_.keys["loss_scale.initial"] = "16777216"; // 2^22 / 24 tokens is more than 65504 still; hysteresis is 2
+  run_.keys["train.steps"] = "14";
+  const train::LoopResult result = go();
+  const std::vector<Json> all = records();
+  ASSERT_EQ(all.size(), 14u);
+  const double scales[] = {0x1p24, 0x1p24, 0x1p23, 0x1p22, 0x1p21};
+  for (std::size_t i = 0; i < std::size(scales); ++i) EXPECT_EQ(all[i]["loss_scale"].get<double>(), scales[i]) << i;
+  std::int64_t skipped = 0;
+  for (const Json& record : all) {
+    skipped += record["skipped"].get<bool>() ? 1 : 0;
+    EXPECT_EQ(record["grad_norm"].is_null(), record["skipped"].get<bool>()) << record;
+    EXPECT_TRUE(std::isfinite(record["loss"].get<double>()));
+  }
+  EXPECT_FALSE(all.back()["skipped"].get<bool>());
+  EXPECT_EQ(result.skipped, skipped);
 }
 
 TEST_F(LoopTest, EvaluatesAtItsStepsAndAtTheLast) {

@@ -20,13 +20,26 @@
 namespace triax {
 
 /// Values that change from step to step and live in the device's memory, so that a captured step can be replayed.
-/// One block per rank; kernels read it on the device.
+/// One block per rank; kernels read it on the device. The host writes lr alone; the rest is step_control's, which is
+/// how a step can be clipped or skipped without the host.
 struct StepScalars {
-  float lr = 0;          // learning rate of this step
-  float clip = 1;        // gradients are multiplied by this in the optimizer's step
-  float loss_scale = 1;  // the loss gradient is multiplied by this, clip divides it out again
-  float skip = 0;        // not 0: the optimizer leaves everything as it is
-  std::int64_t step = 0; // from 1
+  float lr = 0;                // learning rate of this step
+  float clip = 1;              // gradients are multiplied by this in the optimizer's step
+  float loss_scale = 1;        // the loss gradient is multiplied by this, clip divides it out again
+  float skip = 0;              // not 0: the optimizer leaves everything as it is
+  std::int64_t step = 0;       // the optimizer's, from 1: skipped steps are not counted
+  double grad_norm = 0;        // of the whole gradient, loss_scale divided out, before clipping
+  std::int32_t good_steps = 0; // taken since the last that was skipped, or since loss_scale grew
+  std::int32_t hysteresis = 1; // skipped steps until loss_scale falls, see LossScaling
+};
+
+/// How loss_scale follows the gradients: the rules of Megatron-LM's DynamicGradScaler
+/// (megatron/core/optimizer/grad_scaler.py). As it is here, the scale never changes where it is `min` from the start.
+struct LossScaling {
+  float min = 1;
+  float growth = 2, backoff = 0.5f;
+  std::int32_t window = 0;     // steps taken in a row after which it grows and hysteresis is restored; 0: never
+  std::int32_t hysteresis = 1; // since it grew, the skipped step of this number and each later one let it fall
 };
 
 enum class Activation : std::uint8_t { none, gelu_tanh, silu_mul };
@@ -183,17 +196,27 @@ struct Scale {
 struct Nonfinite {
   TensorView count{}, x{};
 };
+/// Decides about the optimizer's step, by the rules of step_control.hpp: from the sum of squares of the whole gradient
+/// it finds grad_norm and clip, or that the step is skipped, counts it, and moves the loss scale for the next one.
+struct StepControl {
+  TensorView squares{};           // f64, contiguous: of parts of the gradient, from all ranks
+  TensorView order{};             // i32 [k]: the places in `squares` that count, added in this order in double
+  TensorView losses{};            // f64, contiguous: one that is not finite has the step skipped too
+  StepScalars* scalars = nullptr; // device memory
+  double clip_grad = 0;           // largest norm; 0: any
+  LossScaling scaling{};
+};
 
 /// AdamW (Loshchilov & Hutter, ICLR'19) on one flat shard: g = gradient * clip; m = b1 m + (1-b1) g;
-/// v = b2 v + (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p).
-/// master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
+/// v = b2 v + (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p). Not where skip is
+/// set. master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
 struct AdamW {
   TensorView master{}, gradient{}, m{}, v{}, working{};
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, decay = 0;
   const StepScalars* scalars = nullptr;
 };
 /// SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u; else p -=
-/// lr * g.
+/// lr * g. Not where skip is set.
 struct Sgd {
   TensorView master{}, gradient{}, velocity{}, working{}; // velocity may be empty when momentum is 0
   double momentum = 0, decay = 0;
@@ -264,7 +287,8 @@ struct MultiAdamW {
   X(SoftmaxFwd, softmax_fwd) X(SoftmaxBwd, softmax_bwd) X(Rope, rope) \
   X(EmbedFwd, embed_fwd) X(EmbedBwd, embed_bwd) \
   X(XentMax, xent_max) X(XentSums, xent_sums) X(XentLoss, xent_loss) X(XentBwd, xent_bwd) \
-  X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite) X(AdamW, adamw) X(Sgd, sgd)
+  X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite) X(AdamW, adamw) X(Sgd, sgd) \
+  X(StepControl, step_control)
 #define TRIAX_FUSED(X) \
   X(LinearFwd, linear_fwd) X(LinearBwdInput, linear_bwd_input) X(LinearBwdWeight, linear_bwd_weight) \
   X(BiasDropoutAdd, bias_dropout_add) X(BiasDropoutAddNorm, bias_dropout_add_norm) \

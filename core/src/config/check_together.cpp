@@ -57,6 +57,24 @@ class Checks {
     }
   }
 
+  void loss_scale() {
+    const auto* precision = values_.find<std::string>("train.precision");
+    if (!precision) return;
+    if (*precision != kScaledPrecision) {
+      for (const char* key : {"loss_scale.initial", "loss_scale.constant", "loss_scale.min", "loss_scale.window_steps",
+                              "loss_scale.hysteresis"})
+        if (values_.has(key)) no_effect(key, text("train.precision = \"{}\"", *precision), "use train.precision fp16");
+      return;
+    }
+    const auto* constant = values_.find<bool>("loss_scale.constant");
+    if (constant && *constant)
+      for (const char* key : {"loss_scale.min", "loss_scale.window_steps", "loss_scale.hysteresis"})
+        if (values_.has(key)) no_effect(key, "loss_scale.constant = true", "write constant = false");
+    const auto *lowest = values_.find<double>("loss_scale.min"), *initial = values_.find<double>("loss_scale.initial");
+    if (lowest && initial && *lowest > *initial)
+      refuse(Support::no("loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial));
+  }
+
   void evaluation() {
     const Int *every = integer("eval.every"), *batches = integer("eval.batches");
     if (!every || *every == 0) return;
@@ -187,6 +205,10 @@ class Checks {
 
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
+  void no_effect(const char* key, const std::string& with, const char* otherwise) {
+    refuse(Support::no("{} has no effect with {}", key, with).hint("leave it out, or {}", otherwise));
+  }
+
   void weights(const CorporaKeys& keys) {
     const auto* paths = values_.find<std::vector<Path>>(keys.paths);
     const auto* weights = values_.find<std::vector<double>>(keys.weights);
@@ -246,6 +268,7 @@ void check_together(const Values& values, Refusals& refusals) {
   checks.batch();
   checks.split();
   checks.learning_rate();
+  checks.loss_scale();
   checks.evaluation();
   checks.timeline();
   checks.data_files();

@@ -13,6 +13,8 @@ constexpr double kMaxSize = 65536;     // of one axis
 constexpr double kMaxBatch = 16777216; // products with sizes of axes stay far inside 64 bits
 constexpr double kMaxSeconds = 1e8;    // three years; clocks count nanoseconds
 constexpr double kMaxVocab = 2147483647;
+constexpr double kMaxCount = 2147483647;                      // of what a device counts
+constexpr double kSmallestScale = 1e-9, kLargestScale = 1e30; // with what it is multiplied by, far inside fp32
 
 constexpr CoreKey kRun[] = {
     {option_path("dir", nullptr, "folder of metrics, resolved.toml and logs"),
@@ -53,10 +55,23 @@ constexpr CoreKey kTrain[] = {
     {option_int("steps", nullptr, 1, kMany, "optimizer steps")},
     {option_int("seed", "1", 0, kMany, "of initial weights, dropout and the order of samples")},
     {option_float("clip_grad", "1.0", 0, kMany, "largest norm of the whole gradient; 0: no clipping")},
-    {option_string("precision", "fp32", "fp32|bf16|fp64",
-                   "type of activations and of the weights that layers read; with bf16, gradients, the optimizer and "
-                   "its weights stay in fp32")},
+    {option_string("precision", "fp32", "fp32|bf16|fp16|fp64",
+                   "type of activations and of the weights that layers read; with bf16 and fp16, gradients, the "
+                   "optimizer and its weights stay in fp32")},
     {option_float("stall_timeout_s", "600", 1, kMaxSeconds, "seconds without progress before the run is stopped")},
+};
+
+// No value but in fp16, where derive() gives it.
+constexpr CoreKey kLossScale[] = {
+    {option_float("initial", nullptr, kSmallestScale, kLargestScale,
+                  "what the loss gradient is multiplied by at first; a power of 2 rounds nothing"),
+     "65536 in fp16"},
+    {option_bool("constant", nullptr, "keep that scale"), "false in fp16"},
+    {option_float("min", nullptr, kSmallestScale, kLargestScale, "where it stops falling"), "1 in fp16"},
+    {option_int("window_steps", nullptr, 1, kMaxCount, "steps taken in a row after which it doubles"), "1000 in fp16"},
+    {option_int("hysteresis", nullptr, 1, kMaxCount,
+                "since it doubled last, the skipped step of this number and each later one halve it"),
+     "2 in fp16"},
 };
 
 constexpr CoreKey kData[] = {
@@ -115,6 +130,8 @@ constexpr CoreTable kTables[] = {
     {"optimizer", "how weights are updated", "optimizer", kOptimizer},
     {"lr", "the learning rate over the steps", nullptr, kLr},
     {"train", "the training loop", nullptr, kTrain},
+    {"loss_scale", "what keeps small gradients from vanishing; with train.precision = \"fp16\" alone", nullptr,
+     kLossScale},
     {"data", "what it is trained on", nullptr, kData},
     {"eval", "validation during training", nullptr, kEval},
     {"log", "what a run writes down", nullptr, kLog},

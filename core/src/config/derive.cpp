@@ -48,6 +48,21 @@ void derive_vocab(Values& values, Refusals& refusals) {
   }
 }
 
+/// In fp16 alone: what resolved.toml holds is read again, and refused where it has no effect.
+void derive_loss_scale(Values& values) {
+  const auto* precision = values.find<std::string>("train.precision");
+  if (!precision || *precision != kScaledPrecision) return;
+  const auto set = [&values](const char* key, OptionValue value) {
+    if (!values.has(key)) values.set(key, std::move(value), "default");
+  };
+  set("loss_scale.initial", 65536.0);
+  set("loss_scale.constant", false);
+  if (const auto* constant = values.find<bool>("loss_scale.constant"); constant && *constant) return;
+  set("loss_scale.min", 1.0);
+  set("loss_scale.window_steps", std::int64_t{1000});
+  set("loss_scale.hysteresis", std::int64_t{2});
+}
+
 /// The core's own keys are optional alone; one of these is needed.
 void refuse_no_data(const Values& values, const Path& file, Refusals& refusals) {
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
@@ -78,6 +93,7 @@ void derive(Values& values, const Path& file, std::optional<int> world, Refusals
   derive_files(values, file);
   derive_data_size(values, world, refusals);
   derive_vocab(values, refusals);
+  derive_loss_scale(values);
   refuse_no_data(values, file, refusals);
 }
 

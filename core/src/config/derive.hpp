@@ -19,6 +19,9 @@ struct CorporaKeys {
 inline constexpr CorporaKeys kTraining{"data.path", "data.paths", "data.weights"};
 inline constexpr CorporaKeys kValidation{"data.validation", "data.validation_paths", "data.validation_weights"};
 
+/// The precision whose gradients need [loss_scale].
+inline constexpr const char* kScaledPrecision = "fp16";
+
 /// None if no key names one.
 data::Corpora corpora_of(const Values& values, const CorporaKeys& keys);
 

@@ -36,7 +36,22 @@ struct Precision {
 };
 Precision precision_of(const std::string& name) {
   if (name == "fp64") return {DType::f64, DType::f64};
+  if (name == kScaledPrecision) return {DType::f16, DType::f32};
   return {name == "bf16" ? DType::bf16 : DType::f32, DType::f32};
+}
+
+/// Nothing but in fp16: derive() has given the values that count there.
+std::optional<LossScaleKeys> loss_scale(const Values& values) {
+  const auto* initial = values.find<double>("loss_scale.initial");
+  if (!initial) return std::nullopt;
+  LossScaleKeys out;
+  out.initial = *initial;
+  out.constant = values.get<bool>("loss_scale.constant");
+  if (out.constant) return out;
+  out.min = values.get<double>("loss_scale.min");
+  out.window_steps = values.get<Int>("loss_scale.window_steps");
+  out.hysteresis = values.get<Int>("loss_scale.hysteresis");
+  return out;
 }
 
 RunConfig run_config(const Path& file, Resolved& resolved) {
@@ -60,7 +75,8 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   const Precision precision = precision_of(values.get<std::string>("train.precision"));
   run.train = {integer("train.steps"),    static_cast<std::uint64_t>(integer("train.seed")),
                number("train.clip_grad"), precision.compute,
-               precision.master,          number("train.stall_timeout_s")};
+               precision.master,          number("train.stall_timeout_s"),
+               loss_scale(values)};
   run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
   run.vocab = integer("model.vocab");
   run.eval = {integer("eval.every"), integer("eval.batches")};

@@ -34,6 +34,14 @@ struct LaunchKeys {
   std::filesystem::path token_file; // may be empty
 };
 
+/// [loss_scale], of a run in fp16.
+struct LossScaleKeys {
+  double initial = 65536;
+  bool constant = false; // then the others have no meaning
+  double min = 1;
+  std::int64_t window_steps = 1000, hysteresis = 2;
+};
+
 struct RunConfig {
   std::filesystem::path file;   // the TOML
   std::filesystem::path folder; // [run] dir, absolute
@@ -62,6 +70,7 @@ struct RunConfig {
     double clip_grad = 0;                            // 0: off
     DType compute = DType::f32, master = DType::f32; // from `precision`
     double stall_timeout_s = 0;
+    std::optional<LossScaleKeys> loss_scale; // in fp16
   } train;
   struct {
     data::Corpora training, validation; // validation may be none

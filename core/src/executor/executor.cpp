@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <utility>
 
 #include "triax/error.hpp"
 
@@ -16,36 +17,80 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     : parts_(parts),
       settings_(settings),
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
+      loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
       lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.serial) {
   parts_.optimizer.prepare(shards_);
   list_tied();
+  StepScalars first;
+  first.loss_scale = static_cast<float>(loss_scale_);
+  first.hysteresis = rules().hysteresis;
+  parts_.state.values().start(first, parts_.device, parts_.stream, deadline());
 }
 
 StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer) {
   Batches& batches = parts_.state.batches();
-  Walk walk{parts_.training, step, {}, {}, {}, {}, {}, observer};
-  walk.scalars.lr = static_cast<float>(lr);
-  walk.scalars.step = step;
+  Walk walk{parts_.training, step, kNoAction, {}, {}, {}, observer};
   batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
-  parts_.state.values().send(walk.scalars, parts_.device, parts_.stream, deadline());
+  parts_.state.values().send_rate(static_cast<float>(lr), parts_.device, parts_.stream, deadline());
   zero_gradients();
   if (observer) observer->walk_begins(step);
   this->walk(walk);
   if (observer) observer->walk_ends(step);
+  return outcome(walk, lr);
+}
+
+/// All of it is on the host by now. Errors are those of the action that decided.
+StepOutcome Executor::outcome(const Walk& walk, double lr) {
+  const StepValues& values = parts_.state.values();
+  const BatchShape& batch = parts_.state.batches().shape();
+  StepOutcome out;
+  try {
+    out.loss = values.loss_sum((walk.step - 1) * batch.global()) / static_cast<double>(batch.tokens());
+    if (values.decided().skip != 0) out.skipped = values.what_is_not_finite();
+    if (!out.skipped.empty() && !settings_.loss_scale) throw Error(out.skipped);
+  } catch (const Error& error) {
+    throw Error(error.message(), place(walk, walk.norm, error.where()),
+                text("the weights are still those of step {}; use a smaller optimizer.lr (this step's is {}), "
+                     "a longer lr.warmup_steps, or train.clip_grad",
+                     walk.step - 1, static_cast<float>(lr)));
+  }
+  out.grad_norm = values.decided().grad_norm;
+  out.loss_scale = std::exchange(loss_scale_, static_cast<double>(values.decided().loss_scale));
+  out.next_loss_scale = loss_scale_;
   const Clock::duration elapsed = walk.last_ended - walk.first_began;
   if (elapsed.count() > 0)
-    walk.outcome.bubble_rate = static_cast<double>(walk.idle.count()) / static_cast<double>(elapsed.count());
-  return walk.outcome;
+    out.bubble_rate = static_cast<double>(walk.idle.count()) / static_cast<double>(elapsed.count());
+  count_skipped(walk, out);
+  return out;
+}
+
+/// A run that can only skip has to end.
+void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome) {
+  const bool at_min = outcome.loss_scale <= static_cast<double>(rules().min);
+  skipped_at_min_ = at_min && !outcome.skipped.empty() ? skipped_at_min_ + 1 : 0;
+  if (skipped_at_min_ < kMostSkipped) return;
+  throw Error(text("{}, in {} steps one after another at the smallest loss scale, {}", outcome.skipped, kMostSkipped,
+                   rules().min),
+              place(walk, walk.norm, {}),
+              text("the weights are still those of step {}; use train.precision bf16 or fp32, a smaller optimizer.lr, "
+                   "or a smaller loss_scale.{}",
+                   walk.step - 1, rules().window > 0 ? "min" : "initial"));
+}
+
+const LossScaling& Executor::rules() const {
+  static constexpr LossScaling kNone;
+  return settings_.loss_scale ? settings_.loss_scale->rules : kNone;
 }
 
 double Executor::evaluate(std::int64_t first, BatchSource& source) {
   Batches& batches = parts_.state.batches();
-  Walk walk{parts_.evaluation, 0, {}, {}, {}, {}, {}, nullptr};
+  Walk walk{parts_.evaluation, 0, kNoAction, {}, {}, {}, nullptr};
   batches.stage(source, first, parts_.device, parts_.stream, deadline());
   this->walk(walk);
   try {
-    parts_.state.values().collect(batches, false, value_context(kNoAction));
+    parts_.state.values().collect_losses(batches, value_context(kNoAction));
+    parts_.device.wait(parts_.stream.record(), deadline());
     return parts_.state.values().loss_sum(first);
   } catch (const Error& error) {
     const std::string inner = error.where().empty() ? "" : ", " + error.where();
@@ -211,24 +256,15 @@ ValueContext Executor::value_context(ActionId id) const {
   return {parts_.device, parts_.kernels, parts_.stream, parts_.groups, parts_.state.scratch(), deadline(), id};
 }
 
+/// The host goes on without the answer: what it is matters to the device alone.
 void Executor::find_norm(Walk& walk, ActionId id) {
   StepValues& values = parts_.state.values();
-  const Batches& batches = parts_.state.batches();
-  values.add_squares(value_context(id));
-  values.collect(batches, true, value_context(id));
-  try {
-    walk.outcome.loss =
-        values.loss_sum((walk.step - 1) * batches.shape().global()) / static_cast<double>(batches.shape().tokens());
-    walk.outcome.grad_norm = values.norm();
-  } catch (const Error& error) {
-    throw Error(error.message(), error.where(),
-                text("the weights are still those of step {}; use a smaller optimizer.lr (this step's is {}), "
-                     "a longer lr.warmup_steps, or train.clip_grad",
-                     walk.step - 1, walk.scalars.lr));
-  }
-  if (settings_.clip_grad <= 0) return;
-  walk.scalars.clip = static_cast<float>(std::min(1.0, settings_.clip_grad / (walk.outcome.grad_norm + 1e-6)));
-  values.send(walk.scalars, parts_.device, parts_.stream, deadline());
+  const ValueContext context = value_context(id);
+  walk.norm = id;
+  values.add_squares(context);
+  values.collect_losses(parts_.state.batches(), context);
+  values.collect_squares(context);
+  values.decide(settings_.clip_grad, rules(), context);
 }
 
 void Executor::step_optimizer() {

@@ -2,10 +2,12 @@
 //
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.
 // Blocking: step() and evaluate() compute and wait; every wait pumps progress, reads the rank's interrupt and keeps the
-// deadline. Errors: Error whose place is step and action; before OPT_STEP no weight has been written.
+// deadline. Errors: Error whose place is step and action; up to and with a loss or gradient that is not finite, no
+// weight has been written: NORM has OPT_STEP skip it on the device, and the host reads of it when the walk is over.
 // From the third step on, no call of operator new between the first and the last action, but for what libraries do.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,23 +30,36 @@ struct ExecutorParts {
   bool serial = false; // one of the communicators keeps a single order for all transfers
 };
 
+/// What the loss gradient is multiplied by at first, and how that follows the gradients.
+struct LossScale {
+  float initial = 1;
+  LossScaling rules;
+};
+
 struct ExecutorSettings {
   double weight_decay = 0;
   double clip_grad = 0; // 0: off
   double stall_timeout_s = 600;
+  /// None: it is 1, and a gradient that is not finite is an error in place of a step that is skipped.
+  std::optional<LossScale> loss_scale = {};
 };
 
 struct StepOutcome {
   double loss = 0;      // mean over the global batch's tokens
-  double grad_norm = 0; // before clipping
+  double grad_norm = 0; // before clipping; not finite in a step that was skipped
   /// Part of the time from the start of the first to the end of the last F, B, I or W in which the rank could not begin
   /// its next action, because what it had posted (transfers of other ranks' results) was not there yet.
   double bubble_rate = 0;
+  double loss_scale = 1, next_loss_scale = 1; // of this step, and from the next one on
+  std::string skipped;                        // why no weight was changed; empty: the step was taken
 };
 
 class Executor {
  public:
   Executor(const ExecutorParts& parts, const ExecutorSettings& settings);
+
+  /// Steps in a row, at the smallest loss scale, that may be skipped: a smaller one would not help them.
+  static constexpr int kMostSkipped = 20;
 
   /// Step number `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`.
   StepOutcome step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer = nullptr);
@@ -58,8 +73,7 @@ class Executor {
   struct Walk {
     const schedule::Program& program;
     std::int64_t step = 0; // 0: evaluation
-    StepScalars scalars;
-    StepOutcome outcome;
+    ActionId norm = kNoAction;
     Clock::time_point first_began, last_ended; // of F, B, I, W
     Clock::duration idle{};
     WalkObserver* observer = nullptr;
@@ -77,12 +91,17 @@ class Executor {
   void reduce_tied(ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void step_optimizer();
+  StepOutcome outcome(const Walk& walk, double lr);
+  void count_skipped(const Walk& walk, const StepOutcome& outcome);
+  const LossScaling& rules() const;
   ValueContext value_context(ActionId id) const;
   Deadline deadline() const { return deadline_in(settings_.stall_timeout_s); }
 
   ExecutorParts parts_;
   ExecutorSettings settings_;
   double loss_gradient_;
+  double loss_scale_;      // of the next step
+  int skipped_at_min_ = 0; // steps in a row
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;

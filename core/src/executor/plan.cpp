@@ -24,7 +24,9 @@ Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
   }
 
   const std::vector<ParameterShard> shards = parameters_->shards();
-  values_->add_squares({*device, notes, *stream, nobody, {}, Deadline::max()});
+  const ValueContext values{*device, notes, *stream, nobody, {}, Deadline::max()};
+  values_->add_squares(values);
+  values_->decide(0, {}, values);
   optimizer.prepare(shards);
   optimizer.step(shards, {&scalars, 0, {*stream, {}}}, notes);
   return {notes.scratch_needed(), notes.refusals()};

@@ -2,6 +2,7 @@
 #include "executor/values.hpp"
 
 #include <cmath>
+#include <cstddef>
 
 #include "triax/error.hpp"
 
@@ -26,6 +27,16 @@ StepValues::StepValues(const BatchShape& batch, const ValueSources& sources, con
       parameters_(parameters),
       most_(static_cast<std::int64_t>(parameters.most_on_a_rank())) {}
 
+template <class Visit>
+void StepValues::for_each_square(Visit visit) const {
+  for (const GlobalParameter& parameter : parameters_.global()) {
+    const std::int64_t of_rank = std::int64_t{parameter.rank} * sources_.tensor * most_;
+    const std::int64_t shards = parameter.spec->dim < 0 ? 1 : sources_.tensor;
+    for (std::int64_t shard = 0; shard < shards; ++shard)
+      visit(parameter, of_rank + shard * most_ + static_cast<std::int64_t>(parameter.index));
+  }
+}
+
 void StepValues::place(RankMemory& memory) {
   const auto place = [&memory, this](Gathered& values, std::int64_t group, std::int64_t count) {
     const Shape all{sources_.pipeline, group, count};
@@ -36,6 +47,11 @@ void StepValues::place(RankMemory& memory) {
   const Shape one{static_cast<std::int64_t>(sizeof(StepScalars))};
   scalars_ = memory.values.tensor(DType::u8, one);
   host_scalars_ = memory.staging.tensor(DType::u8, one);
+  host_rate_ = memory.staging.tensor(DType::f32, {1});
+  std::int64_t in_order = 0;
+  for_each_square([&in_order](const GlobalParameter&, std::int64_t) { ++in_order; });
+  order_ = memory.values.tensor(DType::i32, {in_order});
+  host_order_ = memory.staging.tensor(DType::i32, {in_order});
   own_squares_ = memory.values.tensor(DType::f64, {most_});
   place(squares_, sources_.tensor, most_);
   place(losses_, batch_.data_size, batch_.microbatches * batch_.micro);
@@ -43,10 +59,20 @@ void StepValues::place(RankMemory& memory) {
   for (std::int64_t i = 0; i < most_; ++i) square_of_.push_back(own_squares_.slice(0, i, i + 1));
 }
 
-void StepValues::send(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline) {
-  device.wait(sent_, deadline);
+void StepValues::start(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline) {
   *host_scalars_.as<StepScalars>() = scalars;
   device.upload(scalars_, host_scalars_, stream);
+  auto* next = host_order_.as<std::int32_t>();
+  for_each_square([&next](const GlobalParameter&, std::int64_t place) { *next++ = static_cast<std::int32_t>(place); });
+  device.upload(order_, host_order_, stream);
+  device.wait(stream.record(), deadline);
+}
+
+void StepValues::send_rate(float lr, Device& device, Stream& stream, Deadline deadline) {
+  device.wait(sent_, deadline);
+  *host_rate_.as<float>() = lr;
+  const TensorView rate(scalars_.as<std::byte>() + offsetof(StepScalars, lr), DType::f32, {1});
+  device.upload(rate, host_rate_, stream);
   sent_ = stream.record();
 }
 
@@ -63,10 +89,19 @@ void StepValues::collect(const TensorView& own, const char* axis, const Gathered
   context.device.download(values.on_host, values.of_all, context.stream);
 }
 
-void StepValues::collect(const Batches& batches, bool squares, const ValueContext& context) {
+void StepValues::collect_losses(const Batches& batches, const ValueContext& context) {
   collect(batches.losses(), "data", losses_, context);
-  if (squares) collect(own_squares_, "tensor", squares_, context);
-  context.device.wait(context.stream.record(), context.deadline);
+}
+
+void StepValues::collect_squares(const ValueContext& context) {
+  collect(own_squares_, "tensor", squares_, context);
+}
+
+void StepValues::decide(double clip_grad, const LossScaling& scaling, const ValueContext& context) {
+  context.kernels.step_control(
+      {squares_.of_all, order_, losses_.of_all.at(sources_.loss_rank), scalars_.as<StepScalars>(), clip_grad, scaling},
+      {context.stream, context.scratch});
+  context.device.download(host_scalars_, scalars_, context.stream);
 }
 
 double StepValues::loss_sum(std::int64_t first) const {
@@ -85,19 +120,13 @@ double StepValues::loss_sum(std::int64_t first) const {
   return sum;
 }
 
-double StepValues::norm() const {
-  double sum = 0;
-  for (const GlobalParameter& parameter : parameters_.global()) {
-    const auto* squares = squares_.on_host.at(parameter.rank).as<double>();
-    const std::int64_t shards = parameter.spec->dim < 0 ? 1 : sources_.tensor;
-    for (std::int64_t shard = 0; shard < shards; ++shard) {
-      const double square = squares[shard * most_ + static_cast<std::int64_t>(parameter.index)];
-      if (!std::isfinite(square)) throw Error(text("the gradient of {} is not finite", parameter.name));
-      sum += square;
-    }
-  }
-  if (!std::isfinite(sum)) throw Error("the norm of the gradient is not finite");
-  return std::sqrt(sum);
+std::string StepValues::what_is_not_finite() const {
+  const auto* squares = squares_.on_host.as<double>();
+  const GlobalParameter* found = nullptr;
+  for_each_square([&](const GlobalParameter& parameter, std::int64_t place) {
+    if (!found && !std::isfinite(squares[place])) found = &parameter;
+  });
+  return found ? text("the gradient of {} is not finite", found->name) : "the norm of the gradient is not finite";
 }
 
 } // namespace triax::executor

@@ -81,6 +81,9 @@ double bytes(const Scale& x) {
 double bytes(const Nonfinite& x) {
   return bytes_of_all(x.count, x.x);
 }
+double bytes(const StepControl& x) {
+  return bytes_of_all(x.order, x.order, x.order, x.losses); // of the squares, the eight bytes at each place
+}
 double bytes(const AdamW& x) {
   return bytes_of_all(x.master, x.gradient, x.m, x.v, x.working);
 }

@@ -176,4 +176,21 @@ void check(const Nonfinite& args) {
   check.require(args.count.elements() == 1, "{} must have one element", count);
 }
 
+void check(const StepControl& args) {
+  const Check check(Op::step_control);
+  const Named squares{"squares", args.squares}, order{"order", args.order}, losses{"losses", args.losses};
+  check.type(squares, DType::f64);
+  check.contiguous(squares);
+  check.type(order, DType::i32);
+  check.contiguous(order);
+  check.type(losses, DType::f64);
+  check.contiguous(losses);
+  check.require(args.clip_grad >= 0, "clip_grad = {} may not be negative", args.clip_grad);
+  const LossScaling& scaling = args.scaling;
+  check.require(scaling.min > 0, "scaling.min = {} must be positive", scaling.min);
+  check.require(scaling.growth > 1 && scaling.backoff > 0 && scaling.backoff < 1,
+                "scaling.growth = {} must be above 1, scaling.backoff = {} between 0 and 1", scaling.growth,
+                scaling.backoff);
+}
+
 } // namespace triax::kernels

@@ -36,7 +36,8 @@ std::string to_line(const report::StepRecord& record) {
               {"loss", record.loss},
               {"tokens_per_s", record.tokens_per_s},
               {"step_ms", record.step_ms},
-              {"eval_loss", of(record.eval_loss)}}
+              {"eval_loss", of(record.eval_loss)},
+              {"skipped", record.skipped}}
       .dump();
 }
 
@@ -48,6 +49,7 @@ report::StepRecord read_step(std::string_view line) {
     out.tokens_per_s = told.at("tokens_per_s").get<double>();
     out.step_ms = told.at("step_ms").get<double>();
     out.eval_loss = maybe(told.at("eval_loss"));
+    out.skipped = told.at("skipped").get<bool>();
     return out;
   });
 }
@@ -62,7 +64,8 @@ std::string to_line(const train::LoopResult& result) {
               {"eval_loss", of(result.eval_loss)},
               {"tokens_per_s", result.tokens_per_s},
               {"signal", result.signal},
-              {"traffic", traffic}}
+              {"traffic", traffic},
+              {"skipped", result.skipped}}
       .dump();
 }
 
@@ -75,6 +78,7 @@ train::LoopResult read_result(std::string_view line) {
     out.eval_loss = maybe(told.at("eval_loss"));
     out.tokens_per_s = told.at("tokens_per_s").get<double>();
     out.signal = told.at("signal").get<int>();
+    out.skipped = told.at("skipped").get<std::int64_t>();
     for (const Json& group : told.at("traffic"))
       out.traffic.push_back({group.at(0).get<std::string>(), group.at(1).get<std::string>(),
                              group.at(2).get<std::uint64_t>(), group.at(3).get<std::uint64_t>(),

@@ -30,6 +30,11 @@ JsonObject& JsonObject::set(std::string_view key, double value) {
   return *this;
 }
 
+JsonObject& JsonObject::set_null(std::string_view key) {
+  impl_->put(key, nullptr);
+  return *this;
+}
+
 JsonObject& JsonObject::set(std::string_view key, JsonObject value) {
   impl_->put(key, std::move(value.impl_->value));
   return *this;

@@ -34,6 +34,7 @@ class JsonObject {
       return set_unsigned(key, value);
     }
   }
+  JsonObject& set_null(std::string_view key);
   JsonObject& set(std::string_view key, JsonObject value);
   JsonObject& set(std::string_view key, std::vector<JsonObject> values);
   JsonObject& set(std::string_view key, const std::vector<std::string>& values);

@@ -27,9 +27,12 @@ std::string to_json(const StepRecord& record) {
   JsonObject out;
   try {
     out.set("step", record.step);
-    out.set("loss", record.loss).set("grad_norm", record.grad_norm).set("lr", record.lr);
+    out.set("loss", record.loss);
+    record.skipped ? out.set_null("grad_norm") : out.set("grad_norm", record.grad_norm);
+    out.set("lr", record.lr);
     out.set("tokens_per_s", record.tokens_per_s).set("step_ms", record.step_ms);
     out.set("model_tflops", record.model_tflops).set("bubble_rate", record.bubble_rate);
+    if (record.loss_scale) out.set("loss_scale", *record.loss_scale).set("skipped", record.skipped);
     out.set("comm", traffic(record.comm));
     if (record.eval_loss) out.set("eval_loss", *record.eval_loss);
     if (record.eval_perplexity) out.set("eval_perplexity", *record.eval_perplexity);

@@ -39,7 +39,9 @@ Progress Progress::for_stderr(std::int64_t steps) {
 void Progress::update(const StepRecord& record) {
   // An average over about ten steps: the time left must neither jump nor keep the first, slow steps for ever.
   smoothed_ms_ = last_ ? smoothed_ms_ + (record.step_ms - smoothed_ms_) / 10 : record.step_ms;
-  last_ = Shown{record.step, record.loss, record.tokens_per_s, record.eval_loss ? record.eval_loss : last_eval()};
+  const std::int64_t skipped = (last_ ? last_->skipped : 0) + (record.skipped ? 1 : 0);
+  last_ =
+      Shown{record.step, record.loss, record.tokens_per_s, record.eval_loss ? record.eval_loss : last_eval(), skipped};
   shown_ = false;
   const steady_clock::time_point now = clock_();
   if (last_written_ && now - *last_written_ < (terminal_ ? steady_clock::duration(kBarEvery) : kLineEvery)) return;
@@ -80,6 +82,7 @@ std::string Progress::line(bool bar) const {
   const std::int64_t left = std::max<std::int64_t>(0, steps_ - last_->step);
   std::vector<std::string> parts = {text("step {}/{}", last_->step, steps_), "loss " + decimals_text(last_->loss, 4)};
   if (last_->eval_loss) parts.push_back("eval " + decimals_text(*last_->eval_loss, 4));
+  if (last_->skipped > 0) parts.push_back(text("{} skipped", last_->skipped));
   parts.push_back(count_text(last_->tokens_per_s) + " tokens/s");
   if (left > 0) parts.push_back(duration_text(smoothed_ms_ / 1000 * static_cast<double>(left)) + " left");
 

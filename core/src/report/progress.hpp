@@ -36,6 +36,7 @@ class Progress {
     std::int64_t step = 0;
     double loss = 0, tokens_per_s = 0;
     std::optional<double> eval_loss; // of the last step that evaluated
+    std::int64_t skipped = 0;        // steps so far
   };
 
   void write();

@@ -25,6 +25,8 @@ struct StepRecord {
   double bubble_rate = 0;
   std::vector<GroupTraffic> comm;
   std::optional<double> eval_loss, eval_perplexity; // on steps that evaluated
+  std::optional<double> loss_scale;                 // that the step was computed with, in fp16
+  bool skipped = false;                             // no weight was changed; grad_norm has no value
 };
 
 } // namespace triax::report

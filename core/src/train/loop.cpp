@@ -65,6 +65,7 @@ class Loop {
     seconds_ += done.seconds;
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
+    result_.skipped += done.skipped ? 1 : 0;
     const bool ends = stopped() || done.step == run_.train.steps; // the last step knows it, and is recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
@@ -91,6 +92,8 @@ class Loop {
     record.step_ms = done.seconds * 1e3;
     record.model_tflops = rank_.flops_per_step() / done.seconds * 1e-12;
     record.bubble_rate = done.bubble_rate;
+    record.loss_scale = done.loss_scale;
+    record.skipped = done.skipped;
     record.comm = rank_.traffic();
     for (std::size_t i = 0; i < record.comm.size(); ++i) {
       report::GroupTraffic& now = record.comm[i];

@@ -32,6 +32,7 @@ struct LoopResult {
   double tokens_per_s = 0;                   // over all steps, evaluation left out
   int signal = 0;                            // that ended it early, or 0
   std::vector<report::GroupTraffic> traffic; // of this rank, one entry per group
+  std::int64_t skipped = 0;                  // of the steps
 };
 
 /// Who is told of the steps. Rank 0's losses and times are the run's, so it alone has somebody to tell.

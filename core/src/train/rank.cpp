@@ -45,6 +45,18 @@ Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, 
   return schedule;
 }
 
+std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
+  if (!run.train.loss_scale) return std::nullopt;
+  const config::LossScaleKeys& keys = *run.train.loss_scale;
+  executor::LossScale out;
+  out.initial = out.rules.min = static_cast<float>(keys.initial);
+  if (keys.constant) return out;
+  out.rules.min = static_cast<float>(keys.min);
+  out.rules.window = static_cast<std::int32_t>(keys.window_steps);
+  out.rules.hysteresis = static_cast<std::int32_t>(keys.hysteresis);
+  return out;
+}
+
 /// Of all that the ranks run, in that order: FNV-1a (Fowler, Noll, Vo).
 std::string digest(std::span<const schedule::Program> programs) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -65,13 +77,14 @@ std::string digest(std::span<const schedule::Program> programs) {
 
 // In the order in which members are made; they go the other way round.
 struct Rank::Impl final : control::AbortFlag::Listener {
-  Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& store, Log& log,
+  Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& store, Log& to,
        const RankOptions& given)
       : run(config),
         layout(ranks),
         number(this_rank),
         options(given),
-        plugins(config, ranks, this_rank, given.threads > 0 ? given.threads : available_cores(), log),
+        log(to),
+        plugins(config, ranks, this_rank, given.threads > 0 ? given.threads : available_cores(), to),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
     device = make_device(plugins.kernels());
@@ -108,7 +121,8 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.serial},
-        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s});
+        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s,
+                                   loss_scale_of(run)});
     if (run.log.timeline > 0) clock.emplace(prepared.training, run.log.timeline, options.observer);
     std::vector<Communicator*> all;
     for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
@@ -169,6 +183,16 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     return {};
   }
 
+  void tell_scale(const executor::StepOutcome& outcome, StepResult& result) {
+    result.loss_scale = outcome.loss_scale;
+    result.skipped = !outcome.skipped.empty();
+    if (result.skipped)
+      log.info("step {} is skipped: {} at loss scale {}; the next has {}", result.step, outcome.skipped,
+               outcome.loss_scale, outcome.next_loss_scale);
+    else if (outcome.next_loss_scale != outcome.loss_scale)
+      log.debug("the loss scale grows to {} after step {}", outcome.next_loss_scale, result.step);
+  }
+
   executor::BatchSource& source(const data::Corpora& corpora, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
     if (given) return *given;
@@ -181,6 +205,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   const Layout layout;
   const int number;
   const RankOptions options;
+  Log& log;
   std::unique_ptr<Device> device; // outlives plugins and memory
   RankPlugins plugins;
   const Programs programs;
@@ -217,7 +242,9 @@ StepResult Rank::step() {
   if (rank.clock && number == rank.clock->step())
     report::write_timeline(rank.run.folder,
                            {rank.number, number, rank.clock->passes(), rank.layout.world(), report::this_machine()});
-  return {number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
+  StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
+  if (rank.run.train.loss_scale) rank.tell_scale(outcome, result);
+  return result;
 }
 
 EvalResult Rank::evaluate() {

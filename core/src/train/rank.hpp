@@ -32,10 +32,12 @@ namespace triax::train {
 struct StepResult {
   std::int64_t step = 0; // from 1
   double loss = 0;       // mean over the global batch's tokens
-  double grad_norm = 0;  // of all parameters together, before clipping
+  double grad_norm = 0;  // of all parameters together, before clipping; not finite in a step that was skipped
   double lr = 0;
   double seconds = 0;     // of the whole step
   double bubble_rate = 0; // part of the time from the first to the last F, B, I or W that this rank stood waiting
+  std::optional<double> loss_scale = {}; // that the step was computed with, in fp16
+  bool skipped = false;                  // no weight was changed, on any rank
 };
 
 struct EvalResult {
@@ -49,7 +51,8 @@ struct RankParameter {
   std::string name; // "block 3/attention.qkv.weight": the layer's name and the parameter's
   const ParamSpec* spec = nullptr;
   TensorView master;   // master dtype, spec->local
-  TensorView gradient; // of the last step, summed over the global batch and both sides of a tie, before clipping
+  TensorView gradient; // of the last step, summed over the global batch and both sides of a tie, before clipping; in
+                       // fp16 it is multiplied by the step's loss scale
 };
 
 /// What a run's TOML does not say. Everything may be left as it is.
@@ -74,7 +77,8 @@ class Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  /// One step of training. A loss or norm that is not finite throws Error, before any weight is written.
+  /// One step of training. A loss or norm that is not finite throws Error, and no weight is written; in fp16 a norm
+  /// that is not finite has the step skipped.
   StepResult step();
   /// Forward only, without dropout, over the same held-out samples at each call; changes nothing that step() reads.
   EvalResult evaluate();

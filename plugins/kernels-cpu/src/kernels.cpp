@@ -8,10 +8,10 @@ namespace {
 Support only(bool possible, std::string_view types, std::string_view what, DType type) {
   if (possible) return Support::yes();
   return Support::no("kernels-cpu computes in {}, and {} is {} (train.precision)", types, what, name_of(type))
-      .hint("use train.precision fp32 or bf16, or a kernel set that computes in {}", name_of(type));
+      .hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
 }
-Support f32_or_bf16(std::string_view what, DType type) {
-  return only(type == DType::f32 || type == DType::bf16, "f32, or f32 with bf16 in memory", what, type);
+Support f32_or_half(std::string_view what, DType type) {
+  return only(type == DType::f32 || is_half(type), "f32, or f32 with bf16 or f16 in memory", what, type);
 }
 Support only_f32(std::string_view what, DType type) {
   return only(type == DType::f32, "f32", what, type);
@@ -94,15 +94,19 @@ const TensorView& data_of(const Sgd& args) {
 
 template <class Args>
 Support supports_args(const Args& args) {
-  return f32_or_bf16("the data", data_of(args).dtype());
+  return f32_or_half("the data", data_of(args).dtype());
 }
 Support supports_args(const AdamW& args) {
   if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return f32_or_bf16("the working copy", data_of(args).dtype());
+  return f32_or_half("the working copy", data_of(args).dtype());
 }
 Support supports_args(const Sgd& args) {
   if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return f32_or_bf16("the working copy", data_of(args).dtype());
+  return f32_or_half("the working copy", data_of(args).dtype());
+}
+// What it reads is f64 in every set.
+Support supports_args(const StepControl&) {
+  return Support::yes();
 }
 
 int threads_of(const PluginContext& context) {
@@ -125,7 +129,7 @@ void CpuKernels::start(Device& device) {
 }
 
 Support CpuKernels::supports(const KernelRequest& request) const {
-  if (Support compute = f32_or_bf16("what layers compute in", request.compute); !compute) return compute;
+  if (Support compute = f32_or_half("what layers compute in", request.compute); !compute) return compute;
   return only_f32("what the optimizer steps in", request.master);
 }
 
@@ -206,6 +210,7 @@ void CpuKernels::run(const OpCall& call, const OpContext& context) {
 void CpuKernels::convert(const TensorView& to, const TensorView& from) {
   const bool widens = to.dtype() == DType::f32;
   const TensorView &narrow = widens ? from : to, &wide = widens ? to : from;
+  const HalfLoops& loops = half_loops(loops_, narrow.dtype());
   const std::int64_t n = narrow.size(-1);
   const auto row = [&](std::int64_t r) {
     std::int64_t offset = 0, rest = r;
@@ -215,7 +220,7 @@ void CpuKernels::convert(const TensorView& to, const TensorView& from) {
     }
     auto* bits = narrow.as<std::uint16_t>() + offset;
     float* values = wide.as<float>() + r * n;
-    widens ? loops_.widen(values, bits, n) : loops_.narrow(bits, values, n);
+    widens ? loops.widen(values, bits, n) : loops.narrow(bits, values, n);
   };
   by_rows(rows_of(narrow), n, row);
 }

@@ -1,5 +1,5 @@
 // The CPU kernel set: oneDNN products in tiles, vectorised loops for the rest, over threads of its own. f32, and bf16
-// as a type of storage (widen.hpp).
+// and f16 as types of storage (widen.hpp).
 //
 // Threads: used by the rank's main thread; each call is shared out over a pool and is over when it returns. Ownership:
 // holds its threads; memory comes in as views. Blocking: operations run in the call; between their parts the device's

@@ -26,6 +26,12 @@ struct SgdStep {
   bool first; // the velocity has no value yet
 };
 
+/// Between a 16-bit type, by its bits, and fp32.
+struct HalfLoops {
+  void (*widen)(float* to, const std::uint16_t* from, std::int64_t n);
+  void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
+};
+
 struct Loops {
   const char* name;
 
@@ -81,9 +87,7 @@ struct Loops {
   void (*adamw)(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
   void (*sgd)(float* p, const float* g, float* velocity, std::int64_t n, const SgdStep& step);
 
-  // bf16, by its bits.
-  void (*widen)(float* to, const std::uint16_t* from, std::int64_t n);
-  void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
+  HalfLoops bf16, f16;
 
   /// to[i, j] = from[j, i] for rows i and columns j of `to`; the strides are distances between rows.
   void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,

@@ -1,7 +1,9 @@
-// The optimizers' updates of one flat shard.
+// What is decided about a step, and the optimizers' updates of one flat shard.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels.hpp"
+#include "triax/step_control.hpp"
 
 namespace triax::cpu {
 
@@ -9,7 +11,8 @@ namespace {
 
 const StepScalars& scalars_of(const StepScalars* scalars, Op op) {
   if (!scalars) throw Error(text("{}: the step's scalars are not given", name_of(op)));
-  if (scalars->step < 1) throw Error(text("{}: step {} is given; steps count from 1", name_of(op), scalars->step));
+  if (scalars->skip == 0 && scalars->step < 1)
+    throw Error(text("{}: step {} is given; steps count from 1", name_of(op), scalars->step));
   return *scalars;
 }
 
@@ -19,11 +22,26 @@ float inverse_correction(double beta, std::int64_t step) {
 
 } // namespace
 
+// In one thread: a number for each parameter and tensor rank, and one for each sample.
+void CpuKernels::do_step_control(const StepControl& args, const OpContext&) {
+  if (!args.scalars) throw Error("step_control: the step's scalars are not given");
+  const double *squares = args.squares.as<const double>(), *losses = args.losses.as<const double>();
+  const std::int32_t* order = args.order.as<const std::int32_t>();
+  double sum = 0;
+  for (std::int64_t i = 0; i < args.order.elements(); ++i) sum += squares[order[i]];
+  const bool finite =
+      std::all_of(losses, losses + args.losses.elements(), [](double loss) { return std::isfinite(loss); });
+  decide_step(*args.scalars, std::sqrt(sum), finite, args.clip_grad, args.scaling);
+}
+
 void CpuKernels::write_working(const TensorView& working, const float* master, std::int64_t begin,
                                std::int64_t n) const {
   if (working.empty()) return;
-  if (working.dtype() == DType::bf16) return loops_.narrow(working.as<std::uint16_t>() + begin, master + begin, n);
-  std::copy_n(master + begin, n, working.as<float>() + begin);
+  if (working.dtype() == DType::f32) {
+    std::copy_n(master + begin, n, working.as<float>() + begin);
+  } else {
+    half_loops(loops_, working.dtype()).narrow(working.as<std::uint16_t>() + begin, master + begin, n);
+  }
 }
 
 void CpuKernels::do_adamw(const AdamW& args, const OpContext&) {

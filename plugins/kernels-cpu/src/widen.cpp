@@ -6,8 +6,8 @@
 namespace triax::cpu {
 
 TensorView Widening::add(const TensorView& view, bool load, bool store) {
-  if (view.empty() || view.dtype() != DType::bf16) return view;
-  TRIAX_REQUIRE(std::max(load_count_, store_count_) < kMost, "an operation has more than {} views in bf16", kMost);
+  if (view.empty() || !is_half(view.dtype())) return view;
+  TRIAX_REQUIRE(std::max(load_count_, store_count_) < kMost, "an operation has more than {} views of 16 bits", kMost);
   const TensorView wide(data_, DType::f32, view.shape());
   const std::size_t bytes = Arena::aligned(wide.bytes());
   taken_ += bytes;
@@ -94,6 +94,9 @@ Scale widened(const Scale& args, Widening& to) {
 }
 Nonfinite widened(const Nonfinite& args, Widening& to) {
   return {args.count, to.read(args.x)};
+}
+StepControl widened(const StepControl& args, Widening&) {
+  return args;
 }
 
 // The optimizers write their working copy in its own type.

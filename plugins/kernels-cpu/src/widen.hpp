@@ -1,4 +1,5 @@
-// Operations on bf16: their views are widened into scratch, the operation runs in fp32, what it wrote is rounded once.
+// Operations on bf16 and f16: their views are widened into scratch, the operation runs in fp32, what it wrote is
+// rounded once.
 //
 // Threads: the caller's; the conversions are shared out over the pool by whoever calls. Ownership: views into the
 // caller's scratch. Blocking: never. Errors: Error for an operation of more views than there is room for.
@@ -11,9 +12,18 @@
 #include <array>
 #include <span>
 
+#include "loops.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::cpu {
+
+inline bool is_half(DType type) {
+  return type == DType::bf16 || type == DType::f16;
+}
+/// Of one of the two.
+inline const HalfLoops& half_loops(const Loops& loops, DType type) {
+  return type == DType::bf16 ? loops.bf16 : loops.f16;
+}
 
 class Widening {
  public:

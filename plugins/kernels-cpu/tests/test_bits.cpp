@@ -24,7 +24,7 @@ bool same_bits(const CaseResults& a, const CaseResults& b) {
 TEST(Bits, DoNotDependOnThreads) {
   for (const Loops* loops : all_loops()) {
     CpuSet alone(1, *loops), two(2, *loops), three(3, *loops), four(4, *loops);
-    for (const DType type : {DType::f32, DType::bf16}) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
       for (const auto& one : triax::testing::operation_cases(type)) {
         const CaseResults first = run_case(alone.set(), alone.device(), one, type);
         for (CpuSet* many : {&two, &three, &four}) {

@@ -31,21 +31,30 @@ TEST(Operations, OnBf16AgreeWithTheReference) {
   }
 }
 
+/// In f16 by at most 2^-12; the backward of attention reads what its forward has rounded.
+TEST(Operations, OnF16AgreeWithTheReference) {
+  triax::testing::LoadedKernels reference("kernels-reference");
+  for (const Loops* loops : all_loops()) {
+    CpuSet tested(2, *loops);
+    for (const auto& one : triax::testing::operation_cases(DType::f16)) {
+      EXPECT_EQ(compare(tested.set(), tested.device(), reference.set(), one, 2e-3), "")
+          << loops->name << ", " << one.name;
+    }
+  }
+}
+
 TEST(Operations, AreRefusedInOtherTypes) {
   CpuSet tested(1);
   int refused = 0;
-  for (const DType type : {DType::f64, DType::f16}) {
-    for (const auto& one : triax::testing::operation_cases(type)) {
-      try {
-        run_case(tested.set(), tested.device(), one, type);
-      } catch (const Error& error) {
-        EXPECT_NE(error.message().find("kernels-cpu computes in f32"), std::string::npos) << error.what();
-        ++refused;
-        continue;
-      }
-      // What has no floating view but f32 or f64 ones of its own may run.
-      EXPECT_TRUE(type == DType::f16) << one.name << " ran in " << name_of(type);
+  for (const auto& one : triax::testing::operation_cases(DType::f64)) {
+    try {
+      run_case(tested.set(), tested.device(), one, DType::f64);
+    } catch (const Error& error) {
+      EXPECT_NE(error.message().find("kernels-cpu computes in f32"), std::string::npos) << error.what();
+      ++refused;
+      continue;
     }
+    EXPECT_TRUE(one.name.starts_with("step_control")) << one.name; // whose views are f64 in every set
   }
   EXPECT_GT(refused, 100);
 }

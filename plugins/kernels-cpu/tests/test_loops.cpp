@@ -1,6 +1,7 @@
 // The loops of each instruction set: accuracy of exp and the logistic function, random words, NaN and infinity.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -8,6 +9,7 @@
 
 #include "loops.hpp"
 #include "sets.hpp"
+#include "triax/half.hpp"
 
 namespace triax::cpu {
 namespace {
@@ -120,6 +122,33 @@ TEST_P(LoopsTest, NanAndInfinityStayVisible) {
     EXPECT_EQ(loops_.nonfinite(x.data(), n), 1);
     EXPECT_EQ(loops_.sum_squares(x.data(), n), std::numeric_limits<double>::infinity());
   }
+}
+
+/// Every value of 16 bits, and what lies around and between them, to the bits of triax/half.hpp.
+TEST_P(LoopsTest, HalvesAreThoseOfTheHeader) {
+  std::vector<std::uint16_t> bits(1 << 16), back(bits.size());
+  for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> values(bits.size());
+  const auto n = static_cast<std::int64_t>(bits.size()) - 3; // a tail too
+  loops_.f16.widen(values.data(), bits.data(), n);
+  for (std::size_t i = 0; i + 3 < bits.size(); ++i)
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(half_detail::f16_value(bits[i])));
+  std::vector<float> around;
+  for (std::size_t i = 0; i + 3 < bits.size(); ++i) {
+    const std::uint32_t exact = std::bit_cast<std::uint32_t>(values[i]);
+    // itself, its neighbours among floats, the middle between it and the next half, and the middle's neighbours
+    for (const std::uint32_t off : {0u, 1u, 0xFFFFFFFFu, 0x1000u, 0x0FFFu, 0x1001u})
+      around.push_back(std::bit_cast<float>(exact + off));
+  }
+  for (const float value : {1e-8f, 2.9802322e-8f, 2.98023224e-8f, 5.9604645e-8f, 8.9406967e-8f, 1e-40f, 65519.996f,
+                            65520.0f, 3.4e38f, -1e-8f, -65520.0f})
+    around.push_back(value);
+  std::vector<std::uint16_t> half(around.size());
+  loops_.f16.narrow(half.data(), around.data(), static_cast<std::int64_t>(around.size()));
+  for (std::size_t i = 0; i < around.size(); ++i)
+    ASSERT_EQ(half[i], half_detail::f16_bits(around[i])) << std::bit_cast<std::uint32_t>(around[i]);
+  loops_.bf16.narrow(half.data(), around.data(), static_cast<std::int64_t>(around.size()));
+  for (std::size_t i = 0; i < around.size(); ++i) ASSERT_EQ(half[i], half_detail::bf16_bits(around[i])) << around[i];
 }
 
 TEST_P(LoopsTest, SumsDoNotLoseSmallValues) {

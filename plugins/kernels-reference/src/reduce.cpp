@@ -1,7 +1,9 @@
-// Norms, scaling and the search for values that are not finite.
+// Norms, scaling, the search for values that are not finite, and what follows from them for a step.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels.hpp"
+#include "triax/step_control.hpp"
 
 namespace triax::reference {
 
@@ -32,6 +34,17 @@ void ReferenceKernels::do_nonfinite(const Nonfinite& args, const OpContext&) {
     for (std::int64_t i = 0; i < args.x.elements(); ++i) count += std::isfinite(x[i]) ? 0 : 1;
     *args.count.as<std::int32_t>() += count;
   });
+}
+
+void ReferenceKernels::do_step_control(const StepControl& args, const OpContext&) {
+  if (!args.scalars) throw Error("step_control: the step's scalars are not given");
+  double sum = 0;
+  for (std::int64_t i = 0; i < args.order.elements(); ++i)
+    sum += args.squares.as<const double>()[args.order.as<const std::int32_t>()[i]];
+  const double* losses = args.losses.as<const double>();
+  const bool finite =
+      std::all_of(losses, losses + args.losses.elements(), [](double loss) { return std::isfinite(loss); });
+  decide_step(*args.scalars, std::sqrt(sum), finite, args.clip_grad, args.scaling);
 }
 
 } // namespace triax::reference

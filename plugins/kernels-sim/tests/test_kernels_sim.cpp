@@ -120,6 +120,20 @@ TEST_F(SimSet, LossesAndNormsAreZero) {
   EXPECT_EQ(squares, (std::vector<double>{0}));
 }
 
+TEST_F(SimSet, EveryStepIsTaken) {
+  make(1e9, 1e9, 0);
+  std::vector<double> numbers{7};
+  std::int32_t first = 0;
+  const TensorView number(numbers.data(), DType::f64, {1}), order(&first, DType::i32, {1});
+  StepScalars now{.loss_scale = 8};
+  for (int step = 1; step <= 2; ++step) {
+    set().step_control({number, order, number, &now, 1, {}}, {*stream_, {}});
+    EXPECT_EQ(now.step, step);
+    EXPECT_EQ(now.skip, 0);
+    EXPECT_EQ(now.grad_norm, 0);
+  }
+}
+
 TEST_F(SimSet, TakesAnyType) {
   make(1, 1, 1);
   EXPECT_TRUE(set().supports(KernelRequest{.compute = DType::bf16, .master = DType::f32}));

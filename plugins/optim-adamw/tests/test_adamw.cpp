@@ -91,6 +91,19 @@ TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyWhatIsMarked) {
   }
 }
 
+TEST_F(AdamWPlugin, ASkippedStepChangesNothing) {
+  Parameter weight({1, -2, 0.5}, {0.3, std::nan(""), 4}, true);
+  std::vector<TensorView> state{Parameter::view(weight.m), Parameter::view(weight.v)};
+  const std::vector<ParameterShard> shards{
+      {"w", Parameter::view(weight.master), Parameter::view(weight.gradient), {}, state, true}};
+  optimizer().prepare(shards);
+  const StepScalars scalars{.lr = kLr, .clip = kClip, .skip = 1};
+  optimizer().step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+  EXPECT_EQ(weight.master, weight.expected);
+  EXPECT_EQ(weight.m, weight.expected_m);
+  EXPECT_EQ(weight.v, weight.expected_v);
+}
+
 TEST_F(AdamWPlugin, SaysWhatItKeeps) {
   EXPECT_EQ(optimizer().traits().state, (std::vector<std::string>{"m", "v"}));
   EXPECT_TRUE(optimizer().supports({DType::f32}));

@@ -1,6 +1,7 @@
 // optim-sgd through the plugin's door, on kernels-reference in double, with and without momentum.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "plugin/loader.hpp"
@@ -59,6 +60,19 @@ TEST_F(SgdPlugin, PlainStep) {
 
 TEST_F(SgdPlugin, MomentumAndDecay) {
   follow_the_formula(0.75, true);
+}
+
+TEST_F(SgdPlugin, ASkippedStepChangesNothing) {
+  const auto sgd = optimizer(0.75);
+  kernels_->start(*device_);
+  std::vector<double> master{1, -2}, gradient{0.3, std::nan("")}, velocity{3, 4};
+  const std::vector<TensorView> state{view(velocity)};
+  const std::vector<ParameterShard> shards{{"w", view(master), view(gradient), {}, state, true}};
+  sgd->prepare(shards);
+  const StepScalars scalars{.lr = kLr, .clip = kClip, .skip = 1};
+  sgd->step(shards, {&scalars, kDecay, {*stream_, {}}}, *kernels_);
+  EXPECT_EQ(master, (std::vector<double>{1, -2}));
+  EXPECT_EQ(velocity, (std::vector<double>{3, 4}));
 }
 
 TEST_F(SgdPlugin, KeepsStateOnlyForMomentum) {

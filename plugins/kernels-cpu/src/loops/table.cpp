@@ -1,6 +1,6 @@
 // The loops for one instruction set, as a table. Compiled once for each, with its flags and its namespace TRIAX_LOOPS.
-#include "loops/bf16.hpp"
 #include "loops/elementwise.hpp"
+#include "loops/half.hpp"
 #include "loops/norm.hpp"
 #include "loops/optimizer.hpp"
 #include "loops/softmax.hpp"
@@ -41,8 +41,8 @@ const Loops& loops() {
                                 .exp_scaled = exp_scaled,
                                 .adamw = adamw,
                                 .sgd = sgd,
-                                .widen = widen,
-                                .narrow = narrow,
+                                .bf16 = {widen_bf16, narrow_bf16},
+                                .f16 = {widen_f16, narrow_f16},
                                 .transpose = transpose};
   return kLoops;
 }

@@ -1,0 +1,39 @@
+// The rules of step_control: one function, so that all kernel sets decide alike, and every rank as all others.
+//
+// Threads: pure. Ownership, blocking: none. Errors: none. Plain arithmetic without calls: kernel sets for any device
+// may use it (nvcc: --expt-relaxed-constexpr).
+#pragma once
+
+#include "triax/kernel_ops.hpp"
+
+namespace triax {
+
+/// `scaled_norm`: of the gradient as it lies in memory, multiplied by loss_scale; `finite`: the step's losses are.
+/// A gradient that is not finite has the step skipped: the optimizer will leave weights, state and `step` as they are.
+/// Else clip becomes what clips and divides loss_scale out, at once. loss_scale becomes the next step's.
+constexpr void decide_step(StepScalars& now, double scaled_norm, bool finite, double clip_grad,
+                           const LossScaling& scaling) noexcept {
+  constexpr float kLargest = 3.402823466e+38f;
+  const double scale = static_cast<double>(now.loss_scale);
+  now.grad_norm = scaled_norm / scale;
+  if (!finite || scaled_norm - scaled_norm != 0) { // infinity or NaN
+    now.skip = 1;
+    now.good_steps = 0;
+    if (now.hysteresis > 0) --now.hysteresis;
+    if (now.hysteresis > 0) return;
+    const float less = now.loss_scale * scaling.backoff;
+    now.loss_scale = less < scaling.min ? scaling.min : less;
+    return;
+  }
+  const double within = clip_grad > 0 ? clip_grad / (now.grad_norm + 1e-6) : 1;
+  now.clip = static_cast<float>((within < 1 ? within : 1) / scale);
+  now.skip = 0;
+  ++now.step;
+  if (scaling.window <= 0 || ++now.good_steps < scaling.window) return;
+  now.good_steps = 0;
+  now.hysteresis = scaling.hysteresis;
+  const float more = now.loss_scale * scaling.growth;
+  if (more <= kLargest) now.loss_scale = more; // as torch does: infinity would never come back
+}
+
+} // namespace triax
