@@ -14,6 +14,7 @@ namespace triax::cuda {
 namespace {
 
 constexpr std::size_t kRoom = 1024; // items: a gradient reduction of 500 layers, two each
+constexpr int kMostBehind = 128;    // a gate; each call may take several of the native stream's entries
 
 cudaStream_t make_native() {
   cudaStream_t native = nullptr;
@@ -40,7 +41,7 @@ CudaStream::~CudaStream() {
   for (std::size_t i = 0; i < count_; ++i) {
     if (HostTask* task = ring_[(head_ + i) % ring_.size()].task) task->dropped();
   }
-  if (gate_) gate_.open(closed_);
+  if (gate_) gate_.open(last_);
   cudaStreamDestroy(native_); // what is on it still runs
 }
 
@@ -48,26 +49,40 @@ void CudaStream::wait(const Event& event) {
   if (event.fired() && !event.failure()) return;
   if (const auto* of_device = dynamic_cast<const DeviceEvent*>(event.state()); of_device && !event.failure()) {
     TRIAX_CUDA(cudaStreamWaitEvent(native_, of_device->native(), 0));
+    worked_ = true;
     return;
   }
   push({Item::Kind::wait, event, nullptr, 0});
 }
 
 Event CudaStream::record() {
-  if (count_ == 0 || gate_) return events_.record(native_, label_);
-  push({Item::Kind::mark, events_.record(native_, label_), nullptr, 0});
+  if (count_ == 0 || gate_) {
+    hold_back();
+    return events_.record(native_, label_);
+  }
+  push({Item::Kind::mark, work_before(), nullptr, 0});
   return marks_.next();
 }
 
 void CudaStream::post(HostTask& task) {
-  push({Item::Kind::task, events_.record(native_, label_), &task, 0});
+  push({Item::Kind::task, work_before(), &task, 0});
+}
+
+/// Fires with the device work put on the stream since the last item: of what is before that, the queue's order speaks.
+Event CudaStream::work_before() {
+  if (!worked_) return {};
+  worked_ = false;
+  return events_.record(native_, label_);
+}
+
+void CudaStream::hold_back() {
+  if (count_ == 0 || held_ == last_) return;
+  gates_.close(gate_, last_, native_);
+  held_ = last_;
 }
 
 void CudaStream::push(Item item) {
-  if (gate_) {
-    item.number = ++closed_;
-    gates_.close(gate_, item.number, native_);
-  }
+  item.number = ++last_;
   if (count_ == ring_.size()) {
     std::vector<Item> larger(2 * ring_.size());
     for (std::size_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) % ring_.size()];
@@ -87,7 +102,7 @@ bool CudaStream::finished(const Item& item) noexcept {
   }
   if (item.kind == Item::Kind::task && !item.task->advance()) return false;
   if (item.kind == Item::Kind::mark) marks_.fire();
-  if (item.number != 0) gate_.open(item.number);
+  if (gate_) gate_.open(item.number);
   return true;
 }
 
@@ -129,7 +144,13 @@ void CudaStream::ready() {
 }
 
 cudaStream_t CudaStream::admitted() {
-  if (count_ > 0 && !gate_) pass_host_work();
+  if (count_ == 0) behind_ = 0;
+  if (count_ > 0 && (!gate_ || ++behind_ > kMostBehind)) {
+    pass_host_work();
+  } else {
+    hold_back();
+  }
+  worked_ = true;
   return native_;
 }
 

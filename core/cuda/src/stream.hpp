@@ -5,10 +5,11 @@
 //
 // Device work and events of this device go to the native stream and nowhere else. An item of the queue (a wait for a
 // host event, a host task) starts when the items before it are over and, if it is a task, when the device work put on
-// the stream before it is. Work put on the stream later waits for it at a gate (gates.hpp). Without gates the native
-// stream holds only what may run: what would come behind a queued item is held back by admitted(), which pumps.
-// A wait whose event failed raises the rank's interrupt and stops the queue: what follows would work on data that never
-// came. When the stream goes, its gate opens: what is on the GPU must come to an end.
+// the stream before it is. Work put on the stream later waits for it at a gate (gates.hpp), which is closed once for
+// all items before the work. Not much may stand there: a native stream takes about a thousand entries, and the call for
+// one more would not come back, with nobody left to open the gate. So admitted() pumps when there are many, and always
+// where there are no gates. A wait whose event failed raises the rank's interrupt and stops the queue: what follows
+// would work on data that never came. When the stream goes, its gate opens: what is on the GPU must come to an end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -69,10 +70,12 @@ class CudaStream final : public Stream {
     enum class Kind { wait, task, mark } kind = Kind::mark;
     Event event; // wait: what it waits for; else the device work before it
     HostTask* task = nullptr;
-    std::uint32_t number = 0; // opens the gate; 0: no work is held at it
+    std::uint32_t number = 0; // what the gate is opened for when it is over
   };
 
   void push(Item item);
+  Event work_before();
+  void hold_back();
   bool finished(const Item& item) noexcept;
   template <class Done>
   void pump_until(Done done);
@@ -85,8 +88,10 @@ class CudaStream final : public Stream {
   EventRing events_;
   Marks marks_;
   Gate gate_;
-  std::uint32_t closed_ = 0; // the gate's last number
-  std::vector<Item> ring_;   // grows when full
+  std::uint32_t last_ = 0, held_ = 0; // the number of the item pushed last, and of the last one work was held back for
+  int behind_ = 0;                    // calls whose work stands at the gate
+  bool worked_ = false;               // device work was put on the stream since the last item
+  std::vector<Item> ring_;            // grows when full
   std::size_t head_ = 0, count_ = 0;
   bool advancing_ = false, failed_ = false;
   const char* label_ = nullptr; // of the action begun last
