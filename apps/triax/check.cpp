@@ -28,7 +28,8 @@ CheckReport check(const Arguments& arguments) {
   if (!report.loaded.run) return report;
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
   report.placement = train::place_here(*report.loaded.run);
-  report.preflight = train::preflight(*report.loaded.run, report.placement, *log);
+  report.preflight = train::preflight(*report.loaded.run, report.placement, *log,
+                                      {0, arguments.no_device ? 0 : report.placement.ranks});
   for (const Support& answer : report.preflight.refusals) {
     report.refusals.push_back(config::refusal(answer, report.loaded.values));
   }

@@ -92,7 +92,7 @@ int train_run(const TrainArguments& arguments) {
     print_problem(text("{}: every rank reads the run for itself, so it has to be a file", arguments.file));
     return kRefused;
   }
-  train::Preflight checked = ask(*loaded.run, placement);
+  train::Preflight checked = ask(*loaded.run, placement, {0, placement.ranks});
   if (!placement.ranks_are_threads)
     for (Support& answer : launch::check_keys(loaded.run->launch)) checked.refusals.push_back(std::move(answer));
   print_refusals(refusals(loaded, checked));

@@ -4,9 +4,10 @@
 
 namespace triax::app {
 
-train::Preflight ask(const config::RunConfig& run, const train::Placement& placement) {
+train::Preflight ask(const config::RunConfig& run, const train::Placement& placement,
+                     const train::AskedDevices& devices) {
   const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
-  train::Preflight checked = train::preflight(run, placement, *quiet);
+  train::Preflight checked = train::preflight(run, placement, *quiet, devices);
   if (!checked.refusals.empty()) return checked;
   Support answer = train::fits_in_memory(checked, placement);
   if (!answer) checked.refusals.push_back(std::move(answer));

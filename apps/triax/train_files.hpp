@@ -22,7 +22,8 @@ struct TrainArguments {
 };
 
 /// Everything that is asked before a run starts.
-train::Preflight ask(const config::RunConfig& run, const train::Placement& placement);
+train::Preflight ask(const config::RunConfig& run, const train::Placement& placement,
+                     const train::AskedDevices& devices);
 std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train::Preflight& checked);
 
 /// Each rank of this process has a log in the run's folder; on stderr rank 0 speaks for all, and the others tell what

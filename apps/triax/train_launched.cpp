@@ -100,7 +100,7 @@ class LaunchedRank {
   }
 
   void check() {
-    checked_ = ask(*loaded_.run, placement_);
+    checked_ = ask(*loaded_.run, placement_, {environment_.local_rank, 1}); // each rank asks for its own
     refuse(refusals(loaded_, checked_));
     if (!refused_.empty()) return;
     try {

@@ -3,6 +3,26 @@
 # builds comm-mine.so, which exports the door of triax/abi.h and nothing else, and is never unloaded.
 # It is installed beside the engine's own plugins.
 
+# For plugins that compute on GPUs, before their targets: finds the toolkit, and has CMake compile .cu files for the GPUs
+# that Triax is built for (or those of CMAKE_CUDA_ARCHITECTURES), against one shared CUDA runtime.
+macro(triax_enable_cuda)
+  find_package(CUDAToolkit REQUIRED)
+  if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  endif()
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know that nvcc has C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+endmacro()
+
 function(triax_add_plugin name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
@@ -16,7 +36,8 @@ function(triax_add_plugin name)
   target_link_libraries(${name} PRIVATE triax::core ${ARG_LINK})
   target_compile_features(${name} PRIVATE cxx_std_20)
   target_link_options(${name} PRIVATE "LINKER:-z,nodelete,--version-script=${map}")
-  set_target_properties(${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+  set_target_properties(${name} PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
+    CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
     LINK_DEPENDS ${map} INSTALL_RPATH "$ORIGIN/../..")
   if(triax_BINARY_DIR)
     set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${triax_BINARY_DIR}/lib/triax/plugins)

@@ -87,17 +87,30 @@ void write_plugin(std::ostream& out, const plugin::Library& library) {
   if (!rows.empty()) write_rows(out, rows);
 }
 
+/// What the page says of a plugin that is not built here.
+std::string section_of(const std::string& page, const std::string& name) {
+  const std::string heading = text("\n## {}\n", name);
+  const std::size_t begin = page.find(heading);
+  if (begin == std::string::npos) return text("\n(nothing is said of {})\n", name);
+  return page.substr(begin, page.find("\n## ", begin + 1) - begin);
+}
+
 TEST(ConfigurationDoc, IsCurrent) {
   std::ostringstream out;
   out << kIntroduction;
   for (const CoreTable& table : core_tables()) write_table(out, table);
   out << "\n# Plugins\n";
   std::istringstream names(TRIAX_PLUGIN_NAMES);
+  const std::filesystem::path page = TRIAX_SOURCE_DIR "/docs/configuration.md";
   const std::filesystem::path folder = TRIAX_BINARY_DIR "/lib/triax/plugins";
   for (std::string name; std::getline(names, name, ' ');) {
-    write_plugin(out, plugin::load(folder / (name + ".so"), ""));
+    if (std::string(TRIAX_BUILT_PLUGINS).find(" " + name + " ") == std::string::npos) {
+      out << section_of(test::read_file(page), name);
+    } else {
+      write_plugin(out, plugin::load(folder / (name + ".so"), ""));
+    }
   }
-  test::expect_golden(TRIAX_SOURCE_DIR "/docs/configuration.md", out.str());
+  test::expect_golden(page, out.str());
 }
 
 } // namespace

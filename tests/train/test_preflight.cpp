@@ -58,12 +58,13 @@ class PreflightTest : public ::testing::Test {
     const config::RunConfig config = run_.config();
     train::Placement placement = train::place_here(config);
     placement.ranks_are_threads = ranks_are_threads_;
-    for (const Support& refusal : train::preflight(config, placement, null_log()).refusals)
+    for (const Support& refusal : train::preflight(config, placement, null_log(), devices_).refusals)
       out.push_back(refusal.reason() + (refusal.hint().empty() ? "" : "\n  " + refusal.hint()));
     return out;
   }
   TinyRun run_;
   bool ranks_are_threads_ = true;
+  train::AskedDevices devices_;
 };
 
 TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
@@ -133,6 +134,55 @@ TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
   ranks_are_threads_ = false;
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" joins ranks of one process: this run's 4 "
                                                 "ranks are processes")));
+}
+
+TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {
+  run_.keys["parallel.data"] = "4";
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["comm.plugin"] = "\"comm-lonely\"";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  ranks_are_threads_ = false;
+  EXPECT_THAT(refusals(), ElementsAre()) << "a run that is only looked at needs no device";
+  devices_ = {0, 2};
+  EXPECT_THAT(refusals(), ElementsAre());
+  devices_ = {0, 4};
+  const char* const third = "kernels.plugin \"kernels-elsewhere\": rank 2 of 4 has no device\n  use two";
+  EXPECT_THAT(refusals(), ElementsAre(third)) << "one speaks for all";
+  devices_ = {3, 1};
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("rank 3 of 4 has no device")));
+  devices_ = {0, 2};
+  run_.keys["model.hidden"] = "128";
+  EXPECT_THAT(refusals(), ElementsAre("kernels.plugin \"kernels-elsewhere\": a rank needs more than a megabyte"));
+  run_.keys["model.heads"] = "3";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.heads = 3"))) << "nothing was planned, so no size is known";
+}
+
+TEST_F(PreflightTest, TimesOfPassesAreKnownOnTheHostAlone) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  run_.keys["log.timeline"] = "2";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("log.timeline = 2: kernels.plugin \"kernels-elsewhere\" computes on a "
+                                                "cuda device")));
+}
+
+TEST_F(PreflightTest, ARankGetsTheDeviceOfItsSetOrNone) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  const auto error_of = [this](int local_rank) -> std::string {
+    train::RankOptions options;
+    options.local_rank = local_rank;
+    options.local_ranks = 3;
+    try {
+      const test::TinyRank rank(run_, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error_of(2), "kernels.plugin \"kernels-elsewhere\": rank 2 of 3 has no device\n  use two");
+  EXPECT_THAT(error_of(1),
+              HasSubstr("kernels-elsewhere, make_device(): kernels-elsewhere computes on a cuda device and "
+                        "does not make one"));
 }
 
 TEST_F(PreflightTest, RefusesWorldsBeyondMeasure) {

@@ -1,8 +1,8 @@
 // The rank's device: memory, streams, events, and the few data movements that are not a kernel set's business.
 //
 // Threads: one device belongs to one rank and is used by that rank's main thread; Interrupt alone may be touched by any
-// thread. Ownership: the core makes the device, before the plugins start, from the kind that the kernel set declares,
-// and hands it to the kernel set and the communicators alike; streams and memory must go before their device.
+// thread. Ownership: the core has the kernel set make the rank's device before the plugins start, owns it, and hands it
+// to the kernel set and the communicators alike; streams and memory must go before their device.
 // Blocking: only functions named wait() or ready() block; they pump progress() while they do.
 //
 // A Stream is a FIFO: an item starts when the one before has finished and every Event it was told to wait for has
@@ -237,6 +237,13 @@ class TRIAX_API Device {
  private:
   Interrupt interrupt_;
   double patience_s_ = 1e9;
+};
+
+/// Which device a rank is to get. New fields go to the end.
+struct DeviceRequest {
+  int local_rank = 0;  // of the rank among those of its machine
+  int local_ranks = 1; // ranks of this run on the machine
+  double bytes = 0;    // of device memory that the rank will take; 0: not known yet
 };
 
 /// The host as a device. Streams run host tasks when pumped; operations run in their caller.

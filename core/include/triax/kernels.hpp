@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kKernelsInterface = 1;
+inline constexpr std::uint32_t kKernelsInterface = 2;
 
 TRIAX_API std::string_view name_of(Op op) noexcept;
 
@@ -73,6 +74,12 @@ class TRIAX_API KernelSet {
 
   virtual DeviceKind device_kind() const noexcept = 0;
   virtual Support supports(const KernelRequest& request) const = 0;
+  /// Whether this machine has the device that make_device() would make; asked before any rank starts. Must not take
+  /// memory or make a context: ranks may be started as processes afterwards.
+  virtual Support device_available(const DeviceRequest& request) const;
+  /// The rank's device, on the rank's main thread. The default makes the host's, and throws Error for another kind: the
+  /// core itself knows no other.
+  virtual std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
   /// Before the first operation. The device outlives the set.
   virtual void start(Device& device) = 0;
 
@@ -122,6 +129,10 @@ class TRIAX_API PlanKernels final : public KernelSet {
  public:
   explicit PlanKernels(KernelSet& real) : real_(real) {}
   DeviceKind device_kind() const noexcept override { return real_.device_kind(); }
+  Support device_available(const DeviceRequest& request) const override { return real_.device_available(request); }
+  std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
+    return real_.make_device(request);
+  }
   Support supports(const KernelRequest& request) const override { return real_.supports(request); }
   void start(Device&) override {}
   using KernelSet::supports;

@@ -44,6 +44,16 @@ void visit_primitives(const OpCall& call, kernels::Scratch& scratch, Visit&& vis
 
 KernelSet::~KernelSet() = default;
 
+Support KernelSet::device_available(const DeviceRequest&) const {
+  return Support::yes();
+}
+
+std::unique_ptr<Device> KernelSet::make_device(const DeviceRequest&) const {
+  if (device_kind() == DeviceKind::host) return make_host_device();
+  throw Error(text("{} computes on a {} device and does not make one", library_of(*this), name_of(device_kind())), {},
+              "override make_device() in its kernel set");
+}
+
 Support KernelSet::supports(const OpCall& call) const {
   Support answer = Support::yes();
   kernels::Scratch none = kernels::Scratch::planning();

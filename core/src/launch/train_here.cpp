@@ -40,6 +40,8 @@ class LocalRanks {
   void run(int number) noexcept {
     train::RankOptions options = training_.options ? training_.options(number) : train::RankOptions{};
     options.threads = training_.placement.threads_per_rank();
+    options.local_rank = number;
+    options.local_ranks = layout_.world();
     const RankTraining rank{training_.run,
                             layout_,
                             number,

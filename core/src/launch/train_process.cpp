@@ -20,6 +20,8 @@ class OneRank {
   std::optional<train::LoopResult> train() {
     train::RankOptions options;
     options.threads = of_.threads;
+    options.local_rank = of_.environment.local_rank;
+    options.local_ranks = of_.environment.local_world;
     std::optional<train::LoopResult> result = train_rank(
         {of_.run, layout_, of_.environment.rank, of_.job.store(), of_.job.abort(), of_.log, of_.signals, reports(),
          options, [this](const train::LoopResult& own) { return finish(own); },

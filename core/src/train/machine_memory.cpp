@@ -37,6 +37,7 @@ std::uint64_t machine_memory() {
 } // namespace
 
 Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
+  if (preflight.device != DeviceKind::host) return Support::yes(); // its own memory was asked for with it
   std::vector<std::uint64_t> needs; // of each rank
   for (const RankPlan& plan : preflight.plans) {
     std::uint64_t one = 0;

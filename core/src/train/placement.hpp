@@ -19,6 +19,11 @@ struct Placement {
   int threads_per_rank() const { return cores > ranks ? cores / ranks : 1; }
 };
 
+/// Ranks of this machine, by their number among them, from `first` on.
+struct AskedDevices {
+  int first = 0, count = 0;
+};
+
 /// All ranks of the run on this machine: as processes, or as threads of this one where a communicator joins only those.
 Placement place_here(const config::RunConfig& run);
 

@@ -88,11 +88,24 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
   for (const auto& [axis, choice] : run_.comm)
     if (asked.insert(choice.table).second)
       supports(choice.name, [&, &table = choice.table] { return comm_supports(table, layout, placement); });
-  if (kernels_->device_kind() != DeviceKind::host)
-    ask(Support::no("kernels.plugin \"{}\" computes on a {} device: this version trains on the host", run_.kernels.name,
-                    name_of(kernels_->device_kind()))
-            .hint("use a kernel set that computes on the host: triax plugins list shows those installed"));
+  if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
+    ask(Support::no("log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
+                    "run are not known to the host",
+                    run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
+            .hint("leave log.timeline out, or use a kernel set that computes on the host"));
   return out;
+}
+
+Support RankPlugins::device_available(const DeviceRequest& request) const {
+  const Support answer =
+      plugin::asking(run_.kernels.name, "device_available", [&] { return kernels_->device_available(request); });
+  if (answer) return answer;
+  return Support::no("kernels.plugin \"{}\": {}", run_.kernels.name, answer.reason()).hint("{}", answer.hint());
+}
+
+std::unique_ptr<Device> RankPlugins::make_device(const DeviceRequest& request) const {
+  if (const Support answer = device_available(request); !answer) throw Error(answer.reason(), {}, answer.hint());
+  return plugin::asking(run_.kernels.name, "make_device", [&] { return kernels_->make_device(request); });
 }
 
 } // namespace triax::train

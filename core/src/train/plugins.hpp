@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,10 @@ class RankPlugins {
 
   /// Every supports() of every kind, with what this run asks.
   std::vector<Support> refusals(const Layout& layout, const Placement& placement) const;
+  /// Whether this machine has the device that the kernel set needs, in its words.
+  Support device_available(const DeviceRequest& request) const;
+  /// Throws Error with what device_available() says against it.
+  std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
   Support comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const;

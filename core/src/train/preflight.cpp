@@ -18,8 +18,8 @@ constexpr std::size_t kShownFaults = 20;                     // a slip of a sche
 
 class Check {
  public:
-  Check(const config::RunConfig& run, const Placement& placement, Log& log)
-      : run_(run), placement_(placement), log_(log), layout_(layout_of(run)) {}
+  Check(const config::RunConfig& run, const Placement& placement, Log& log, const AskedDevices& devices)
+      : run_(run), placement_(placement), log_(log), devices_(devices), layout_(layout_of(run)) {}
 
   Preflight take() {
     guarded({}, [this] {
@@ -29,6 +29,7 @@ class Check {
       count_parameters();
       plan_ranks();
     });
+    guarded([this] { ask_devices(); });
     return std::move(out_);
   }
 
@@ -47,6 +48,7 @@ class Check {
 
   void ask_plugins() {
     plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
+    out_.device = plugins_->kernels().device_kind();
     for (Support& refusal : plugins_->refusals(layout_, placement_)) refuse(std::move(refusal));
   }
 
@@ -123,9 +125,30 @@ class Check {
     out_.plans.push_back(std::move(row));
   }
 
+  /// What the ranks take is known where all of them are here. The first that has no device speaks for all.
+  void ask_devices() {
+    if (!plugins_) return; // could not be made, and that was told
+    for (int local = devices_.first; local < devices_.first + devices_.count; ++local) {
+      const double bytes = placement_.ranks == layout_.world() ? bytes_of(local) : 0;
+      Support answer = plugins_->device_available({local, placement_.ranks, bytes});
+      if (answer) continue;
+      return refuse(std::move(answer));
+    }
+  }
+
+  double bytes_of(int rank) const {
+    double bytes = 0;
+    for (const RankPlan& plan : out_.plans) {
+      if (std::ranges::find(plan.ranks, rank) == plan.ranks.end()) continue;
+      for (const MemoryRow& row : plan.memory) bytes += static_cast<double>(row.bytes);
+    }
+    return bytes;
+  }
+
   const config::RunConfig& run_;
   const Placement& placement_;
   Log& log_;
+  const AskedDevices devices_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
   std::set<std::string> refused_; // by the plan of a rank
@@ -134,7 +157,7 @@ class Check {
 
 } // namespace
 
-Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log) {
+Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const AskedDevices& devices) {
   const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
   if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
     Preflight out;
@@ -145,7 +168,7 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
             .hint("use smaller sizes"));
     return out;
   }
-  return Check(run, placement, log).take();
+  return Check(run, placement, log, devices).take();
 }
 
 } // namespace triax::train

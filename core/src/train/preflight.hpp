@@ -1,7 +1,7 @@
 // Everything short of training: creates each plugin's object, asks every supports(), makes and proves the program,
 // plans every rank without memory, and lists the refusals together.
 //
-// Threads: one. Ownership: values. Blocking: computes; touches no device and no network.
+// Threads: one. Ownership: values. Blocking: computes; no network; of devices, asks whether they are there.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "config/run_config.hpp"
 #include "train/placement.hpp"
+#include "triax/device.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 
@@ -44,8 +45,11 @@ struct Preflight {
   std::vector<RankPlan> plans;   // by pipeline, then tensor coordinate
   std::vector<CorpusPlan> corpora;
   std::int64_t parameters = 0; // of the whole model, tied ones once
+  DeviceKind device = DeviceKind::host;
 };
 
-Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log);
+/// `devices`: the ranks of this machine whose devices are asked for; none where the run is only looked at.
+Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log,
+                    const AskedDevices& devices = {});
 
 } // namespace triax::train

@@ -32,12 +32,6 @@ class DatasetSource final : public executor::BatchSource {
   data::BlendedDataset dataset_;
 };
 
-std::unique_ptr<Device> make_device(const KernelSet& kernels) {
-  TRIAX_REQUIRE(kernels.device_kind() == DeviceKind::host, "no {} device in this version: it trains on the host",
-                name_of(kernels.device_kind()));
-  return make_host_device();
-}
-
 Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, const RankOptions& options) {
   Schedule schedule = options.schedule ? *options.schedule : plugins.rows();
   for (const Support& wrong : check_schedule(run, plugins.model(), schedule))
@@ -87,7 +81,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         plugins(config, ranks, this_rank, given.threads > 0 ? given.threads : available_cores(), to),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
-    device = make_device(plugins.kernels());
+    device = plugins.make_device({options.local_rank, options.local_ranks});
     device->set_patience(run.train.stall_timeout_s);
     stream = device->make_stream("compute");
     if (options.abort) listening.emplace(*options.abort, *this);

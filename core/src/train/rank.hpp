@@ -67,6 +67,7 @@ struct RankOptions {
   control::AbortFlag* abort = nullptr;
   /// Told of a failure while the rank is made, in place of the flag, which it has to raise. May be empty.
   std::function<void(const Error& error)> failing = {};
+  int local_rank = 0, local_ranks = 1; // among the ranks of this machine: which of its devices is this one's
 };
 
 class Rank {

@@ -1,0 +1,42 @@
+// Where the elements of a strided view lie, by their number in row order.
+//
+// Threads: values, any thread; also in kernels. Ownership: the memory is the view's. Blocking: never. Errors: none.
+#pragma once
+
+#include <cstdint>
+
+#include "triax/cuda/host_device.hpp"
+#include "triax/tensor.hpp"
+
+namespace triax::cuda {
+
+/// Sizes and strides (in elements) of four dimensions, outermost first; those that a view lacks have size 1.
+struct Strided {
+  std::int64_t size[kMaxRank] = {1, 1, 1, 1};
+  std::int64_t stride[kMaxRank] = {0, 0, 0, 0};
+  bool flat = true; // contiguous: element i lies at i
+};
+
+inline Strided strided(const TensorView& view) {
+  Strided out;
+  for (int dim = 0; dim < view.rank(); ++dim) {
+    const int place = kMaxRank - view.rank() + dim;
+    out.size[place] = view.size(dim);
+    out.stride[place] = view.stride(dim);
+  }
+  out.flat = view.contiguous();
+  return out;
+}
+
+/// How far element `element` lies from the first, in elements.
+TRIAX_HD inline std::int64_t offset_of(const Strided& view, std::int64_t element) {
+  if (view.flat) return element;
+  std::int64_t offset = 0;
+  for (int dim = kMaxRank - 1; dim >= 0; --dim) {
+    offset += element % view.size[dim] * view.stride[dim];
+    element /= view.size[dim];
+  }
+  return offset;
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,57 @@
+#include "copy_plan.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+struct Dim {
+  std::int64_t size, to, from; // strides in elements
+};
+
+/// Sizes of 1 left out, and dimensions that lie behind one another in both views joined. Innermost first.
+std::vector<Dim> joined_dims(const TensorView& to, const TensorView& from) {
+  std::vector<Dim> dims;
+  for (int dim = to.rank() - 1; dim >= 0; --dim) {
+    const Dim next{to.size(dim), to.stride(dim), from.stride(dim)};
+    if (next.size == 1) continue;
+    if (!dims.empty() && next.to == dims.back().size * dims.back().to &&
+        next.from == dims.back().size * dims.back().from) {
+      dims.back().size *= next.size;
+    } else {
+      dims.push_back(next);
+    }
+  }
+  return dims;
+}
+
+} // namespace
+
+std::vector<CopyPiece> copy_pieces(const TensorView& to, const TensorView& from) {
+  std::vector<CopyPiece> pieces;
+  if (to.elements() == 0) return pieces;
+  const auto bytes = static_cast<std::int64_t>(bytes_of(to.dtype()));
+  std::vector<Dim> dims = joined_dims(to, from);
+  if (dims.empty() || dims.front().to != 1 || dims.front().from != 1) dims.insert(dims.begin(), Dim{1, 1, 1});
+  const Dim row = dims[0];
+  Dim rows{1, row.size, row.size};
+  std::size_t walked = 1; // dimensions from here on have a piece for each index
+  if (dims.size() > 1 && dims[1].to >= row.size && dims[1].from >= row.size) { // rows that overlap go one by one
+    rows = dims[1];
+    walked = 2;
+  }
+  const std::int64_t count = to.elements() / (row.size * rows.size);
+  for (std::int64_t number = 0; number < count; ++number) {
+    std::int64_t rest = number, at_to = 0, at_from = 0;
+    for (std::size_t dim = walked; dim < dims.size(); ++dim) {
+      at_to += rest % dims[dim].size * dims[dim].to;
+      at_from += rest % dims[dim].size * dims[dim].from;
+      rest /= dims[dim].size;
+    }
+    pieces.push_back({at_to * bytes, at_from * bytes, static_cast<std::size_t>(row.size * bytes),
+                      static_cast<std::size_t>(rows.size), static_cast<std::size_t>(rows.to * bytes),
+                      static_cast<std::size_t>(rows.from * bytes)});
+  }
+  return pieces;
+}
+
+} // namespace triax::cuda

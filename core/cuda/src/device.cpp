@@ -1,0 +1,159 @@
+// A GPU as a rank's device.
+#include "triax/cuda/device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "copy_plan.hpp"
+#include "device/movement.hpp" // of the core: what views must be, and how a number becomes an element
+#include "memory.hpp"
+#include "movement.hpp"
+#include "stream.hpp"
+#include "triax/cuda/check.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+CudaStream& own(Stream& stream) {
+  auto* of_cuda = dynamic_cast<CudaStream*>(&stream);
+  TRIAX_REQUIRE(of_cuda, "stream \"{}\" is not one of a CUDA device", stream.name());
+  return *of_cuda;
+}
+
+/// Memory that CUDA knows nothing of is copied by the call itself, which then waits for what is on the stream.
+bool pageable(const void* data) {
+  cudaPointerAttributes attributes{};
+  TRIAX_CUDA(cudaPointerGetAttributes(&attributes, data));
+  return attributes.type == cudaMemoryTypeUnregistered;
+}
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int gpu, const DeviceSettings& settings)
+      : gpu_(made_current(gpu)), gates_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
+
+  DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
+
+  std::string description() const override {
+    cudaDeviceProp properties{};
+    TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
+    return text("{} (GPU {} of this machine), compute capability {}.{}, {} GB; streams wait for the host {}",
+                properties.name, gpu_, properties.major, properties.minor, properties.totalGlobalMem / 1000000000,
+                gates_.usable() ? "by memory operations" : "by being held back");
+  }
+
+  std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {
+    switch (kind) {
+      case MemoryKind::device:
+        return std::make_unique<DeviceMemory>(bytes);
+      case MemoryKind::pinned:
+        return std::make_unique<PinnedMemory>(bytes);
+      case MemoryKind::host:
+        return std::make_unique<PlainMemory>(bytes);
+    }
+    throw Error("no such kind of memory");
+  }
+
+  std::unique_ptr<Stream> make_stream(std::string name) override {
+    return std::make_unique<CudaStream>(std::move(name), *this, gates_, streams_);
+  }
+
+  void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
+    device::check_movement("copy", to, from, true);
+    if (to.elements() > 0) copy_checked(to, from, own(stream).admitted());
+  }
+
+  void upload(const TensorView& to, const TensorView& host_from, Stream& stream) override {
+    device::check_movement("upload", to, host_from, true);
+    cross(to, host_from, host_from.data(), cudaMemcpyHostToDevice, own(stream));
+  }
+
+  void download(const TensorView& host_to, const TensorView& from, Stream& stream) override {
+    device::check_movement("download", host_to, from, true);
+    cross(host_to, from, host_to.data(), cudaMemcpyDeviceToHost, own(stream));
+  }
+
+  void fill(const TensorView& to, double value, Stream& stream) override {
+    if (to.elements() == 0) return;
+    std::uint64_t element = 0;
+    device::fill_elements({&element, to.dtype(), {1}}, value); // rounded as on the host, because by the host
+    const auto first = static_cast<unsigned char>(element & 0xFF);
+    unsigned char bytes[sizeof element];
+    std::memcpy(bytes, &element, sizeof bytes);
+    const bool alike =
+        std::all_of(bytes, bytes + bytes_of(to.dtype()), [first](unsigned char byte) { return byte == first; });
+    const cudaStream_t native = own(stream).admitted();
+    if (alike && to.contiguous()) {
+      TRIAX_CUDA(cudaMemsetAsync(to.data(), first, to.bytes(), native));
+    } else {
+      launch_fill(to, element, native);
+    }
+  }
+
+  void convert(const TensorView& to, const TensorView& from, Stream& stream) override {
+    device::check_movement("convert", to, from, false);
+    if (to.elements() == 0) return;
+    const cudaStream_t native = own(stream).admitted();
+    to.dtype() == from.dtype() ? copy_checked(to, from, native) : launch_convert(to, from, native);
+  }
+
+  void add(const TensorView& to, const TensorView& from, Stream& stream) override {
+    device::check_add(to, from);
+    if (to.elements() > 0) launch_add(to, from, own(stream).admitted());
+  }
+
+  bool progress() noexcept override {
+    bool moved = false;
+    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->progress();
+    for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
+    return moved;
+  }
+  void add_source(ProgressSource& source) override { sources_.push_back(&source); }
+  void remove_source(ProgressSource& source) noexcept override { std::erase(sources_, &source); }
+
+ private:
+  static int made_current(int gpu) {
+    TRIAX_CUDA(cudaSetDevice(gpu));
+    return gpu;
+  }
+
+  static void copy_checked(const TensorView& to, const TensorView& from, cudaStream_t native) {
+    if (to.contiguous() && from.contiguous()) {
+      if (to.data() != from.data())
+        TRIAX_CUDA(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), cudaMemcpyDefault, native));
+    } else {
+      launch_copy(to, from, native);
+    }
+  }
+
+  /// Between host and device.
+  static void cross(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind way,
+                    CudaStream& stream) {
+    if (to.elements() == 0) return;
+    if (pageable(host)) stream.pass_host_work(); // a gate that only this thread opens must not stop the call
+    const cudaStream_t native = stream.admitted();
+    if (to.contiguous() && from.contiguous()) {
+      TRIAX_CUDA(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), way, native));
+      return;
+    }
+    for (const CopyPiece& piece : copy_pieces(to, from))
+      TRIAX_CUDA(cudaMemcpy2DAsync(to.as<std::byte>() + piece.to, piece.to_pitch, from.as<std::byte>() + piece.from,
+                                   piece.from_pitch, piece.width, piece.rows, way, native));
+  }
+
+  int gpu_;
+  Gates gates_;
+  std::vector<CudaStream*> streams_;
+  std::vector<ProgressSource*> sources_;
+};
+
+} // namespace
+
+std::unique_ptr<Device> make_device(const DeviceRequest& request, const DeviceSettings& settings) {
+  if (const Support answer = available(request); !answer) throw Error(answer.reason(), {}, answer.hint());
+  return std::make_unique<CudaDevice>(request.local_rank, settings);
+}
+
+} // namespace triax::cuda

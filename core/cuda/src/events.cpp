@@ -1,0 +1,63 @@
+#include "events.hpp"
+
+#include "triax/cuda/check.hpp"
+#include "triax/error.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+constexpr std::size_t kSlots = 32; // to begin with
+
+} // namespace
+
+DeviceEvent::DeviceEvent(std::string_view stream) : EventState(Class::device), stream_(stream) {
+  TRIAX_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+}
+
+DeviceEvent::~DeviceEvent() {
+  cudaEventDestroy(event_); // also while it is pending; what it says is of no use here
+}
+
+Event DeviceEvent::record(cudaStream_t stream, const char* label) {
+  TRIAX_CUDA(cudaEventRecord(event_, stream));
+  label_ = label;
+  return {this, ++armed_};
+}
+
+bool DeviceEvent::fired(std::uint64_t generation) noexcept {
+  if (fired_.load(std::memory_order_acquire) >= generation) return true;
+  const cudaError_t state = cudaEventQuery(event_);
+  if (state == cudaErrorNotReady) return false;
+  if (state != cudaSuccess) failed(state);
+  fired_.store(armed_, std::memory_order_release);
+  return true;
+}
+
+void DeviceEvent::failed(cudaError_t error) noexcept {
+  try {
+    why_ = text("the GPU failed at or before {} on stream \"{}\": {}; {}", label_ ? label_ : "the first action",
+                stream_, text_of(error), hint_for(error));
+  } catch (...) { // out of memory: failed without its text is better than not failed
+    why_.clear();
+  }
+  failed_ = armed_;
+}
+
+const char* DeviceEvent::failure(std::uint64_t generation) const noexcept {
+  return failed_ != 0 && failed_ == generation ? why_.c_str() : nullptr;
+}
+
+EventRing::EventRing(std::string_view stream) : stream_(stream) {
+  for (std::size_t i = 0; i < kSlots; ++i) slots_.push_back(std::make_unique<DeviceEvent>(stream_));
+}
+
+Event EventRing::record(cudaStream_t stream, const char* label) {
+  if (!slots_[next_]->idle()) // the new one comes before the oldest, which stays the next
+    slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(next_), std::make_unique<DeviceEvent>(stream_));
+  DeviceEvent& slot = *slots_[next_];
+  next_ = (next_ + 1) % slots_.size();
+  return slot.record(stream, label);
+}
+
+} // namespace triax::cuda

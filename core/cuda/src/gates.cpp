@@ -1,0 +1,76 @@
+#include "gates.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "memory.hpp"
+#include "triax/cuda/check.hpp"
+#include "triax/error.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+constexpr std::size_t kPage = 64 * 1024;
+constexpr std::size_t kApart = 64;     // bytes: each gate has a cache line of its own
+constexpr unsigned kDriverApi = 12000; // the form of cuStreamWaitValue32 that this is written to
+
+/// Launches that return when the kernel has finished would wait for ever behind a closed gate.
+bool launches_block() {
+  const char* set = std::getenv("CUDA_LAUNCH_BLOCKING");
+  return set && std::strcmp(set, "0") != 0;
+}
+
+} // namespace
+
+void Gate::open(std::uint32_t number) noexcept {
+  std::atomic_ref<std::uint32_t>(*host_).store(number, std::memory_order_release);
+}
+
+Gates::Gates(bool wanted) {
+  if (!wanted || launches_block()) return;
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult state{};
+  const cudaError_t asked =
+      cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, kDriverApi, cudaEnableDefault, &state);
+  if (asked != cudaSuccess || state != cudaDriverEntryPointSuccess) {
+    cudaGetLastError();
+    return;
+  }
+  const auto wait = reinterpret_cast<WaitValue>(found);
+  if (works(wait)) wait_ = wait;
+}
+
+/// Some virtual machines and older drivers have the function and refuse it.
+bool Gates::works(WaitValue wait) {
+  const Gate gate = take();
+  cudaStream_t stream = nullptr;
+  TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const bool taken = wait(stream, gate.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // open as it is
+  const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
+  cudaStreamDestroy(stream);
+  return passed;
+}
+
+Gate Gates::take() {
+  if (pages_.empty() || used_ + kApart > kPage) {
+    pages_.push_back(std::make_unique<PinnedMemory>(kPage, cudaHostAllocPortable | cudaHostAllocMapped));
+    std::memset(pages_.back()->data(), 0, kPage);
+    used_ = 0;
+  }
+  auto* host = reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(pages_.back()->data()) + used_);
+  used_ += kApart;
+  void* device = nullptr;
+  TRIAX_CUDA(cudaHostGetDevicePointer(&device, host, 0));
+  return {host, reinterpret_cast<CUdeviceptr>(device)};
+}
+
+void Gates::close(const Gate& gate, std::uint32_t number, cudaStream_t stream) {
+  const CUresult result = wait_(stream, gate.device(), number, CU_STREAM_WAIT_VALUE_GEQ);
+  if (result == CUDA_SUCCESS) return;
+  throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "gates.cpp",
+              "nvidia-smi shows the state of the GPUs");
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,66 @@
+#include "memory.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "triax/cuda/check.hpp"
+#include "triax/error.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+constexpr std::align_val_t kAlign{Arena::kAlignment};
+
+/// A block of no bytes has an address too: an arena takes null for a plan.
+std::size_t at_least_one(std::size_t bytes) {
+  return std::max<std::size_t>(bytes, 1);
+}
+
+void* take_device(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, at_least_one(bytes));
+  if (error == cudaSuccess) return data;
+  if (error != cudaErrorMemoryAllocation) fail(error, "cudaMalloc", __FILE__, __LINE__);
+  cudaGetLastError();
+  std::size_t left = 0, all = 0;
+  TRIAX_CUDA(cudaMemGetInfo(&left, &all));
+  throw Error(text("the GPU has no {} bytes of memory left: {} of {} are free", bytes, left, all), {}, hint_for(error));
+}
+
+void* take_pinned(std::size_t bytes, unsigned flags) {
+  void* data = nullptr;
+  const cudaError_t error = cudaHostAlloc(&data, at_least_one(bytes), flags);
+  if (error == cudaSuccess) return data;
+  if (error != cudaErrorMemoryAllocation) fail(error, "cudaHostAlloc", __FILE__, __LINE__);
+  cudaGetLastError();
+  throw Error(text("the host has no {} bytes of pinned memory left", bytes), {},
+              "use a smaller batch.global or sequence, or raise the limit of locked memory (ulimit -l)");
+}
+
+void* take_plain(std::size_t bytes) {
+  try {
+    return ::operator new(bytes, kAlign);
+  } catch (const std::bad_alloc&) {
+    throw Error(text("the host has no {} bytes of memory left", bytes));
+  }
+}
+
+} // namespace
+
+DeviceMemory::DeviceMemory(std::size_t bytes) : Memory(take_device(bytes), bytes) {}
+DeviceMemory::~DeviceMemory() {
+  cudaFree(data()); // an error here is one of a kernel before: told where it is waited for
+}
+
+PinnedMemory::PinnedMemory(std::size_t bytes, unsigned flags) : Memory(take_pinned(bytes, flags), bytes) {}
+PinnedMemory::~PinnedMemory() {
+  cudaFreeHost(data());
+}
+
+PlainMemory::PlainMemory(std::size_t bytes) : Memory(take_plain(bytes), bytes) {}
+PlainMemory::~PlainMemory() {
+  ::operator delete(data(), kAlign);
+}
+
+} // namespace triax::cuda

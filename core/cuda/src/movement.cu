@@ -1,0 +1,160 @@
+#include "movement.hpp"
+#include "triax/cuda/check.hpp"
+#include "triax/cuda/index.hpp"
+#include "triax/cuda/launch.hpp"
+#include "triax/cuda/rounding.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+/// Four elements in one load.
+template <class T>
+struct alignas(4 * sizeof(T)) Pack {
+  T of[4];
+};
+constexpr std::int64_t kPack = 4;
+
+/// to[i] = body(to[i], from[i]); the views have `count` elements each.
+template <class To, class From, class Body>
+__global__ void walk_strided(To* to, Strided to_at, const From* from, Strided from_at, std::int64_t count, Body body) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) {
+    To& out = to[offset_of(to_at, i)];
+    out = body(out, from[offset_of(from_at, i)]);
+  }
+}
+
+/// The same for contiguous and aligned views, in packs and a rest.
+template <class To, class From, class Body>
+__global__ void walk_flat(To* to, const From* from, std::int64_t count, Body body) {
+  const Share share = my_share();
+  const std::int64_t packs = count / kPack;
+  for (std::int64_t i = share.first; i < packs; i += share.step) {
+    Pack<To> out = reinterpret_cast<const Pack<To>*>(to)[i];
+    const Pack<From> in = reinterpret_cast<const Pack<From>*>(from)[i];
+    for (int j = 0; j < kPack; ++j) out.of[j] = body(out.of[j], in.of[j]);
+    reinterpret_cast<Pack<To>*>(to)[i] = out;
+  }
+  const std::int64_t rest = packs * kPack + share.first;
+  if (rest < count) to[rest] = body(to[rest], from[rest]); // of fewer elements than the grid has threads
+}
+
+template <class T>
+bool packable(const T* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % sizeof(Pack<T>) == 0;
+}
+
+template <class To, class From, class Body>
+void walk(const TensorView& to, const TensorView& from, cudaStream_t stream, Body body) {
+  const std::int64_t count = to.elements();
+  To* out = to.as<To>();
+  const From* in = from.as<const From>();
+  if (to.contiguous() && from.contiguous() && packable(out) && packable(in)) {
+    const Grid grid = grid_of_elements((count + kPack - 1) / kPack);
+    walk_flat<<<grid.blocks, grid.threads, 0, stream>>>(out, in, count, body);
+  } else {
+    const Grid grid = grid_of_elements(count);
+    walk_strided<<<grid.blocks, grid.threads, 0, stream>>>(out, strided(to), in, strided(from), count, body);
+  }
+}
+
+template <class T>
+__global__ void fill_elements(T* to, Strided to_at, T element, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) to[offset_of(to_at, i)] = element;
+}
+
+template <class T>
+struct Copied {
+  __device__ T operator()(T, T from) const { return from; }
+};
+template <class To, class From>
+struct Converted {
+  __device__ To operator()(To, From from) const { return converted<To>(from); }
+};
+template <class To, class From>
+struct Added {
+  __device__ To operator()(To to, From from) const { return sum_of(to, converted<To>(from)); }
+};
+
+/// body(T{}) with the type that stands for `dtype`.
+template <class Body>
+void with_type(DType dtype, Body body) {
+  switch (dtype) {
+    case DType::f32:
+      return body(float{});
+    case DType::f64:
+      return body(double{});
+    case DType::bf16:
+      return body(Bf16{});
+    case DType::f16:
+      return body(F16{});
+    case DType::i32:
+      return body(std::int32_t{});
+    case DType::i64:
+      return body(std::int64_t{});
+    case DType::u8:
+      return body(std::uint8_t{});
+  }
+}
+
+/// body(T{}) with an unsigned type of as many bytes.
+template <class Body>
+void with_width(DType dtype, Body body) {
+  switch (bytes_of(dtype)) {
+    case 1:
+      return body(std::uint8_t{});
+    case 2:
+      return body(std::uint16_t{});
+    case 4:
+      return body(std::uint32_t{});
+    default:
+      return body(std::uint64_t{});
+  }
+}
+
+} // namespace
+
+void launch_copy(const TensorView& to, const TensorView& from, cudaStream_t stream) {
+  with_width(to.dtype(), [&](auto type) {
+    using T = decltype(type);
+    walk<T, T>(to, from, stream, Copied<T>{});
+  });
+  TRIAX_CUDA_LAUNCHED("copy");
+}
+
+void launch_fill(const TensorView& to, std::uint64_t element, cudaStream_t stream) {
+  const Grid grid = grid_of_elements(to.elements());
+  with_width(to.dtype(), [&](auto type) {
+    using T = decltype(type);
+    fill_elements<<<grid.blocks, grid.threads, 0, stream>>>(to.as<T>(), strided(to), static_cast<T>(element),
+                                                            to.elements());
+  });
+  TRIAX_CUDA_LAUNCHED("fill");
+}
+
+void launch_convert(const TensorView& to, const TensorView& from, cudaStream_t stream) {
+  with_type(to.dtype(), [&](auto to_type) {
+    with_type(from.dtype(), [&](auto from_type) {
+      using To = decltype(to_type);
+      using From = decltype(from_type);
+      walk<To, From>(to, from, stream, Converted<To, From>{});
+    });
+  });
+  TRIAX_CUDA_LAUNCHED("convert");
+}
+
+void launch_add(const TensorView& to, const TensorView& from, cudaStream_t stream) {
+  with_type(from.dtype(), [&](auto from_type) {
+    using From = decltype(from_type);
+    if (to.dtype() == from.dtype()) {
+      walk<From, From>(to, from, stream, Added<From, From>{});
+    } else { // check_add lets f32 alone take another type
+      walk<float, From>(to, from, stream, Added<float, From>{});
+    }
+  });
+  TRIAX_CUDA_LAUNCHED("add");
+}
+
+} // namespace triax::cuda

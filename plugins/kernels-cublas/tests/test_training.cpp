@@ -1,0 +1,74 @@
+// Training on a GPU: the losses of the reference, and the same bits in every run.
+#include <cmath>
+
+#include "on_gpu.hpp"
+#include "train/tiny_run.hpp"
+
+namespace triax::cublas {
+namespace {
+
+struct Curve {
+  std::vector<double> losses, norms;
+  double held_out = 0;
+  bool operator==(const Curve&) const = default;
+};
+
+Curve train(const test::TinyRun& run, int steps) {
+  test::TinyRank rank(run);
+  Curve curve;
+  for (int step = 0; step < steps; ++step) {
+    const train::StepResult result = rank->step();
+    curve.losses.push_back(result.loss);
+    curve.norms.push_back(result.grad_norm);
+  }
+  curve.held_out = rank->evaluate().loss;
+  return curve;
+}
+
+class Training : public OnGpu {
+ protected:
+  static test::TinyRun on_gpu(const char* precision = "fp32") {
+    test::TinyRun run;
+    run.keys["kernels.plugin"] = "\"kernels-cublas\"";
+    run.keys["train.precision"] = text("\"{}\"", precision);
+    return run;
+  }
+};
+
+TEST_F(Training, HasTheLossesOfTheReference) {
+  for (const char* optimizer : {"optim-adamw", "optim-sgd"}) {
+    test::TinyRun run = on_gpu(), reference;
+    run.keys["optimizer.plugin"] = reference.keys["optimizer.plugin"] = text("\"{}\"", optimizer);
+    const Curve got = train(run, 6), want = train(reference, 6);
+    for (std::size_t i = 0; i < want.losses.size(); ++i) {
+      EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4 * want.losses[i]) << optimizer << ", step " << i + 1;
+      EXPECT_NEAR(got.norms[i], want.norms[i], 1e-3 * want.norms[i]) << optimizer << ", step " << i + 1;
+    }
+    EXPECT_NEAR(got.losses[0], want.losses[0], 1e-6 * want.losses[0]);
+    EXPECT_NEAR(got.held_out, want.held_out, 1e-4 * want.held_out);
+  }
+}
+
+TEST_F(Training, InBf16StaysNearTheReference) {
+  const Curve got = train(on_gpu("bf16"), 6), want = train(test::TinyRun(), 6);
+  for (std::size_t i = 0; i < want.losses.size(); ++i)
+    EXPECT_NEAR(got.losses[i], want.losses[i], 0.02 * want.losses[i]);
+}
+
+TEST_F(Training, GivesTheSameBitsInEveryRun) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    const Curve first = train(on_gpu(precision), 4);
+    EXPECT_TRUE(first == train(on_gpu(precision), 4)) << precision;
+    EXPECT_TRUE(std::isfinite(first.held_out));
+  }
+}
+
+/// Schedules and microbatches in flight change no bit.
+TEST_F(Training, MicrobatchesOfOneSizeGiveTheSameBitsUnderEverySchedule) {
+  test::TinyRun other = on_gpu();
+  other.keys["schedule.plugin"] = "\"sched-1f1b\"";
+  EXPECT_TRUE(train(on_gpu(), 4) == train(other, 4));
+}
+
+} // namespace
+} // namespace triax::cublas

@@ -1,0 +1,57 @@
+// A test's CUDA device, or the reason why there is none.
+//
+// Threads: one. Ownership: owns the device. Blocking: making a device does. Errors: none: a test without a GPU skips.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "triax/cuda/device.hpp"
+
+namespace triax::cuda {
+
+class Gpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
+    device = make_device({}, settings());
+    device->set_patience(60);
+    stream = device->make_stream("test");
+  }
+  virtual DeviceSettings settings() const { return {}; }
+
+  void finish() { device->wait(stream->record(), deadline_in(60)); }
+
+  /// Memory that goes with the test.
+  TensorView place(DType dtype, const Shape& shape, MemoryKind kind = MemoryKind::device) {
+    memory_.push_back(device->allocate(TensorView(nullptr, dtype, shape).bytes(), kind));
+    return {memory_.back()->data(), dtype, shape};
+  }
+  template <class T>
+  TensorView place(DType dtype, const Shape& shape, const std::vector<T>& values) {
+    const TensorView view = place(dtype, shape);
+    std::vector<T> copy = values;
+    device->upload(view, {copy.data(), dtype, shape}, *stream);
+    finish();
+    return view;
+  }
+  template <class T>
+  std::vector<T> values(const TensorView& view) {
+    std::vector<T> out(static_cast<std::size_t>(view.elements()));
+    device->download({out.data(), view.dtype(), view.shape()}, view, *stream);
+    finish();
+    return out;
+  }
+
+  std::unique_ptr<Device> device; // goes last
+
+ private:
+  std::vector<std::unique_ptr<Memory>> memory_; // after the stream: work on it may still be waiting
+
+ protected:
+  std::unique_ptr<Stream> stream;
+};
+
+} // namespace triax::cuda

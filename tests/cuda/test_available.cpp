@@ -1,0 +1,79 @@
+// What is said of a machine before anything starts: with a driver and without one.
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "triax/cuda/check.hpp"
+#include "triax/cuda/device.hpp"
+
+namespace triax::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+bool driver() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess && version != 0;
+}
+
+TEST(Available, WithoutADriverSaysSoAndWhatToDo) {
+  if (driver()) GTEST_SKIP() << "this machine has a CUDA driver";
+  const Support answer = available({});
+  EXPECT_EQ(answer.reason(), "no CUDA driver on this machine");
+  EXPECT_THAT(answer.hint(), HasSubstr("triax check --no-device"));
+  try {
+    make_device({});
+    FAIL() << "a device was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), answer.reason());
+    EXPECT_EQ(error.hint(), answer.hint());
+  }
+}
+
+TEST(Available, EveryRankHasAGpuOfItsOwn) {
+  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
+  int gpus = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&gpus), cudaSuccess);
+  EXPECT_TRUE(available({gpus - 1, gpus}));
+  EXPECT_EQ(available({gpus, gpus + 1}).reason(),
+            text("rank {} of this machine has no GPU: {} GPU{} found", gpus, gpus, gpus == 1 ? "" : "s"));
+}
+
+TEST(Available, TheRanksMemoryHasToBeThere) {
+  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
+  EXPECT_TRUE(available({0, 1, 1e6}));
+  EXPECT_THAT(available({0, 1, 1e15}).reason(),
+              HasSubstr("a rank needs 1000000 GB of memory, and GPU 0 of this machine"));
+}
+
+TEST(CudaErrors, TellCallPlaceWordsAndNextStep) {
+  check(cudaSuccess, "cudaNothing", __FILE__, __LINE__);
+  try {
+    check(cudaErrorIllegalAddress, "cudaLaunch(...)", "/somewhere/kernels.cu", 17);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("cudaLaunch(...): an illegal memory access was encountered"));
+    EXPECT_THAT(error.message(), HasSubstr("(cudaErrorIllegalAddress)"));
+    EXPECT_EQ(error.where(), "kernels.cu:17");
+    EXPECT_THAT(error.hint(), HasSubstr("CUDA_LAUNCH_BLOCKING=1"));
+  }
+}
+
+TEST(CudaErrors, AreNotTheNextCallsToo) {
+  EXPECT_THROW(TRIAX_CUDA(cudaMemcpy(nullptr, nullptr, 8, static_cast<cudaMemcpyKind>(99))), Error);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST(LaunchStream, IsOfACudaDeviceOnly) {
+  const auto host = make_host_device();
+  const auto stream = host->make_stream("of the host");
+  try {
+    launch_stream(*stream);
+    FAIL() << "a native stream of the host";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("stream \"of the host\" is not one of a CUDA device"));
+  }
+}
+
+} // namespace
+} // namespace triax::cuda

@@ -1,0 +1,70 @@
+// Copies between host and device memory in pieces, carried out by memcpy.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "copy_plan.hpp"
+#include "triax/device.hpp"
+
+namespace triax::cuda {
+namespace {
+
+/// What cudaMemcpy2D does, with what it demands.
+void carry_out(const std::vector<CopyPiece>& pieces, const TensorView& to, const TensorView& from) {
+  for (const CopyPiece& piece : pieces) {
+    EXPECT_GE(piece.to_pitch, piece.width);
+    EXPECT_GE(piece.from_pitch, piece.width);
+    for (std::size_t row = 0; row < piece.rows; ++row)
+      std::memcpy(to.as<std::byte>() + piece.to + row * piece.to_pitch,
+                  from.as<std::byte>() + piece.from + row * piece.from_pitch, piece.width);
+  }
+}
+
+class CopyPlan : public testing::Test {
+ protected:
+  CopyPlan() { std::iota(from_.begin(), from_.end(), 1.0f); }
+  /// The pieces do what the host device's copy does, and touch nothing else.
+  void expect_copied(const Shape& shape, const std::array<std::int64_t, kMaxRank>& to_strides,
+                     const std::array<std::int64_t, kMaxRank>& from_strides, std::size_t most_pieces) {
+    std::vector<float> got(4096, 0.0f), want(4096, 0.0f);
+    const TensorView from(from_.data(), DType::f32, shape, from_strides);
+    const TensorView to(got.data(), DType::f32, shape, to_strides);
+    const std::vector<CopyPiece> pieces = copy_pieces(to, from);
+    EXPECT_LE(pieces.size(), most_pieces) << to_text(to);
+    carry_out(pieces, to, from);
+    const auto host = make_host_device();
+    host->copy({want.data(), DType::f32, shape, to_strides}, from, *host->make_stream("test"));
+    EXPECT_EQ(got, want) << to_text(to);
+  }
+  std::vector<float> from_ = std::vector<float>(4096);
+};
+
+TEST_F(CopyPlan, ContiguousViewsAreOnePiece) {
+  expect_copied({3, 4, 5}, {20, 5, 1}, {20, 5, 1}, 1);
+  expect_copied({7}, {1}, {1}, 1);
+  expect_copied({}, {}, {}, 1);
+}
+
+TEST_F(CopyPlan, RowsAtDistancesAreOnePiece) {
+  expect_copied({6, 5}, {5, 1}, {9, 1}, 1);
+  expect_copied({2, 3, 5}, {15, 5, 1}, {24, 8, 1}, 1); // both outer dimensions are one
+  expect_copied({6, 1, 5}, {11, 11, 1}, {9, 9, 1}, 1);
+}
+
+TEST_F(CopyPlan, OtherStridesTakeMorePieces) {
+  expect_copied({2, 3, 4, 5}, {120, 30, 6, 1}, {60, 20, 5, 1}, 6);
+  expect_copied({3, 2, 4, 5}, {60, 20, 5, 1}, {200, 90, 7, 1}, 6);
+  expect_copied({4, 3}, {3, 1}, {1, 4}, 4);                      // transposed
+  expect_copied({5, 3}, {6, 2}, {3, 1}, 5);                      // every second element
+  expect_copied({4, 3}, {3, 1}, {0, 1}, 4);                      // the same row again and again
+  expect_copied({2, 2, 2, 3}, {24, 12, 6, 2}, {0, 1, 0, 3}, 24); // no dimension may be a piece's
+}
+
+TEST_F(CopyPlan, NothingIsNoPiece) {
+  EXPECT_TRUE(copy_pieces({nullptr, DType::f32, {3, 0}}, {nullptr, DType::f32, {3, 0}}).empty());
+}
+
+} // namespace
+} // namespace triax::cuda

@@ -1,0 +1,92 @@
+// Memory of every kind, and what a GPU that failed says.
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "gpu.hpp"
+#include "test_kernels.hpp"
+#include "triax/cuda/check.hpp"
+
+namespace triax::cuda {
+namespace {
+
+using testing::HasSubstr;
+
+TEST_F(Gpu, SaysWhatItIs) {
+  EXPECT_EQ(device->kind(), DeviceKind::cuda);
+  EXPECT_THAT(device->description(), HasSubstr("(GPU 0 of this machine), compute capability "));
+  EXPECT_NE(stream->native(), nullptr);
+  EXPECT_EQ(stream->name(), "test");
+}
+
+TEST_F(Gpu, MemoryOfEveryKindIsAligned) {
+  for (const MemoryKind kind : {MemoryKind::device, MemoryKind::host, MemoryKind::pinned}) {
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100'000}}) {
+      const auto memory = device->allocate(bytes, kind);
+      EXPECT_EQ(memory->bytes(), bytes);
+      ASSERT_NE(memory->data(), nullptr);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->data()) % Arena::kAlignment, 0u);
+      if (kind != MemoryKind::device) std::memset(memory->data(), 1, bytes);
+    }
+  }
+}
+
+TEST_F(Gpu, MemoryThatIsNotThereIsRefusedAndTheDeviceGoesOn) {
+  try {
+    device->allocate(std::size_t{1} << 60, MemoryKind::device);
+    FAIL() << "an exbibyte";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.message(), HasSubstr("the GPU has no 1152921504606846976 bytes of memory left: "));
+    EXPECT_THAT(error.hint(), HasSubstr("batch.micro"));
+  }
+  const TensorView view = place(DType::f32, {3});
+  device->fill(view, 2, *stream);
+  EXPECT_EQ(values<float>(view), (std::vector<float>{2, 2, 2}));
+}
+
+TEST_F(Gpu, ArenasLieInItsMemory) {
+  Arena arena("test", device->allocate(1024, MemoryKind::device));
+  const TensorView first = arena.tensor(DType::f32, {3}), second = arena.tensor(DType::f32, {3});
+  EXPECT_EQ(second.as<std::byte>() - first.as<std::byte>(), 256);
+}
+
+/// What a process reads whose kernel wrote where nothing is. It is lost to CUDA then, so another process does it.
+[[noreturn]] void tell_of_an_illegal_write() {
+  std::string told;
+  {
+    const auto device = make_device({});
+    const auto stream = device->make_stream("compute");
+    const auto flag = device->allocate(sizeof(unsigned), MemoryKind::pinned);
+    auto* end = static_cast<unsigned*>(flag->data());
+    *end = 1;
+    launch_until(end, launch_stream(*stream)); // both are loaded before one of them holds the GPU
+    launch_write(static_cast<int*>(flag->data()), launch_stream(*stream));
+    stream->ready();
+    *end = 0;
+    stream->begin(7, "0F3");
+    launch_until(end, launch_stream(*stream)); // the write comes after the event has been recorded
+    launch_write(reinterpret_cast<int*>(0x10), launch_stream(*stream));
+    const Event after = stream->record();
+    std::atomic_ref(*end).store(1);
+    try {
+      device->wait(after, deadline_in(60));
+    } catch (const Error& error) {
+      told = error.what();
+    }
+    stream->end(7);
+  }
+  std::fprintf(stderr, "%s\n", told.c_str());
+  std::exit(3);
+}
+
+TEST_F(Gpu, AKernelThatDoesWrongFailsWhatIsWaitedFor) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a new process: a copy of this one could not use the GPU
+  EXPECT_EXIT(tell_of_an_illegal_write(), testing::ExitedWithCode(3),
+              "at or before 0F3 on stream \"compute\".*cudaErrorIllegalAddress");
+}
+
+} // namespace
+} // namespace triax::cuda

@@ -1,0 +1,74 @@
+// Grids and shares: everything is taken once, at odd sizes and past 2^31.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "triax/cuda/launch.hpp"
+
+namespace triax::cuda {
+namespace {
+
+constexpr std::int64_t kPast32Bits = (std::int64_t{1} << 33) + 7;
+
+TEST(Launch, EveryElementIsTakenOnce) {
+  const std::int64_t wide = std::int64_t{kMostBlocks} * kThreads;
+  for (const std::int64_t count : {std::int64_t{1}, std::int64_t{255}, std::int64_t{256}, std::int64_t{257},
+                                   std::int64_t{10007}, wide - 1, wide, wide + 1, 2 * wide + 3}) {
+    const Grid grid = grid_of_elements(count);
+    ASSERT_GE(grid.blocks, 1u);
+    ASSERT_LE(grid.blocks, kMostBlocks);
+    std::vector<bool> taken(static_cast<std::size_t>(count));
+    std::int64_t times = 0;
+    for (unsigned block = 0; block < grid.blocks; ++block) {
+      for (unsigned thread = 0; thread < grid.threads; ++thread) {
+        const Share share = share_of_thread(block, thread, grid.blocks, grid.threads);
+        for (std::int64_t i = share.first; i < count; i += share.step, ++times)
+          taken[static_cast<std::size_t>(i)] = true;
+      }
+    }
+    EXPECT_EQ(times, count);
+    EXPECT_EQ(std::count(taken.begin(), taken.end(), true), count);
+  }
+}
+
+/// Threads begin side by side and go on by the whole grid, so the first, the last, and their steps say it all.
+TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
+  const Grid grid = grid_of_elements(kPast32Bits);
+  EXPECT_EQ(grid.blocks, kMostBlocks);
+  const Share first = share_of_thread(0, 0, grid.blocks, grid.threads);
+  const Share last = share_of_thread(grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads);
+  EXPECT_EQ(first.first, 0);
+  EXPECT_EQ(last.first, first.step - 1);
+  EXPECT_EQ(first.step, std::int64_t{kMostBlocks} * kThreads);
+  // Of the largest grid that CUDA has, too.
+  const Share huge = share_of_thread(2147483646u, 1023u, 2147483647u, 1024u);
+  EXPECT_EQ(huge.first, std::int64_t{2147483647} * 1024 - 1);
+  EXPECT_EQ(huge.step, std::int64_t{2147483647} * 1024);
+}
+
+TEST(Launch, ABlockForEachRowAsFarAsTheyGo) {
+  EXPECT_EQ(grid_of_rows(1).blocks, 1u);
+  EXPECT_EQ(grid_of_rows(4097).blocks, 4097u);
+  EXPECT_EQ(grid_of_rows(kPast32Bits).blocks, kMostBlocks);
+  EXPECT_EQ(grid_of_rows(5).threads, kThreads);
+}
+
+TEST(Launch, PartsCoverEverythingAndAreNotMoreThanAskedFor) {
+  for (const std::int64_t count :
+       {std::int64_t{0}, std::int64_t{1}, std::int64_t{63}, std::int64_t{64}, std::int64_t{65}, std::int64_t{8191},
+        std::int64_t{8192}, std::int64_t{8193}, kPast32Bits}) {
+    for (const std::int64_t least : {1, 64, 16384}) {
+      for (const std::int64_t most : {1, 128, 4096}) {
+        const Parts parts = parts_of(count, least, most);
+        EXPECT_GE(parts.length, least);
+        EXPECT_LE(parts.count, most);
+        EXPECT_GE(parts.count * parts.length, count);
+        EXPECT_LT((parts.count - 1) * parts.length, count + (count == 0 ? 1 : 0)) << "the last part is empty";
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::cuda

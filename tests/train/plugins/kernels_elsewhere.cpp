@@ -1,0 +1,28 @@
+// kernels-elsewhere: a kernel set for a device that is not there, for tests of what is asked before a run. Of the ranks
+// of a machine two have a device, of a megabyte.
+#include <triax/kernels.hpp>
+#include <triax/plugin.hpp>
+
+namespace {
+using namespace triax;
+
+class Elsewhere final : public KernelSet {
+ public:
+  DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
+  Support supports(const KernelRequest&) const override { return Support::yes(); }
+  Support supports(const OpCall&) const override { return Support::yes(); }
+  std::size_t scratch_bytes(const OpCall&) const override { return 0; }
+  void prepare(const OpCall&) override {}
+  void start(Device&) override {}
+  Support device_available(const DeviceRequest& request) const override {
+    if (request.local_rank >= 2)
+      return Support::no("rank {} of {} has no device", request.local_rank, request.local_ranks).hint("use two");
+    if (request.bytes > 1e6) return Support::no("a rank needs more than a megabyte");
+    return Support::yes();
+  }
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::KernelSet, Elsewhere, "kernels-elsewhere", "0.1.0", "computes on a device that is not there",
+             nullptr)
