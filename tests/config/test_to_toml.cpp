@@ -35,6 +35,16 @@ TEST(ToToml, LoadsToTheSameRunFromAnotherFolder) {
   EXPECT_EQ(second.run->comm.at("data").name, "comm-beta");
 }
 
+TEST(ToToml, MetricsFollowTheFolderOfARunThatIsDoneAnew) {
+  Workspace space;
+  space.write("elsewhere/resolved.toml", to_toml(space.load()));
+  const Loaded second = space.load_file("elsewhere/resolved.toml", {{"run.dir", space.path("other").string()}});
+  ASSERT_THAT(texts(second), IsEmpty());
+  EXPECT_EQ(second.run->log.metrics, space.path("other") / "metrics.jsonl");
+  const Loaded chosen = space.load({}, {{"log.metrics", space.path("mine.jsonl").string()}});
+  EXPECT_THAT(to_toml(chosen), HasSubstr("mine.jsonl"));
+}
+
 /// With [loss_scale] where it has an effect, and without where it would be refused.
 TEST(ToToml, LoadsToTheSameRunInEveryPrecision) {
   for (const char* precision : {"fp32", "bf16", "fp16", "fp64"}) {

@@ -120,13 +120,15 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
 TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
   Workspace space;
   space.write("text.json", "{\"tokenizer\": byte}");
-  EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text").string()}})),
-              ElementsAre("text.json: is not valid JSON: byte 15 is where it goes wrong (data.path, --set)\n"
-                          "  make it with: triax data prepare --input FILE... --output text --tokenizer byte --force\n"
-                          "  or give model.vocab, for token files that were made elsewhere"));
+  EXPECT_THAT(
+      texts(space.load({}, {{"data.path", space.path("text").string()}})),
+      ElementsAre("text.json: is not valid JSON: byte 15 is where it goes wrong (data.path, --set)\n"
+                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
+                  "text --tokenizer NAME --force\n"
+                  "  or give model.vocab, for token files that were made elsewhere"));
   space.write("text.json", "{\"tokenizer\": \"byte\"}");
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("text.json: has no key \"vocab\": a whole number from 1 to "
-                                                         "2147483647 (data.path, run.toml:6:8)\n  make it with")));
+                                                         "2147483647 (data.path, run.toml:6:8)\n  make all of it")));
 }
 
 TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {

@@ -35,7 +35,7 @@ std::string refusal_with(const std::string& pointer, const std::string& value) {
 }
 
 TEST(TokenizerJson, WhatIsNotTakenIsRefusedInTheseWords) {
-  EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: byte 2 is where it goes wrong");
+  EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: it ends too early, after 1 byte");
   EXPECT_EQ(refusal_of("[]"), "t.json: is []: an object is needed");
   EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"");
   EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')),

@@ -14,7 +14,8 @@
 
 namespace triax::testing {
 
-/// A set loaded from where this program was built or installed, started on the device that it makes. `options`: all of its table.
+/// A set loaded from where this program was built or installed, started on the device that it makes. `options`: all of
+/// its table.
 class LoadedKernels {
  public:
   explicit LoadedKernels(const std::string& name, Options options = {})

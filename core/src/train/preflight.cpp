@@ -29,7 +29,7 @@ class Check {
       count_parameters();
       plan_ranks();
     });
-    guarded([this] { ask_devices(); });
+    guarded({}, [this] { ask_devices(); });
     return std::move(out_);
   }
 

@@ -11,12 +11,12 @@ Support in_types(std::string_view what, DType type) {
   if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return Support::yes();
   return Support::no("kernels-cublas computes in f32, bf16 and f16, and {} is {} (train.precision)", what,
                      name_of(type))
-      .hint("use train.precision fp32 or bf16, or a kernel set that computes in {}", name_of(type));
+      .hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
 }
 Support only_f32(std::string_view what, DType type) {
   if (type == DType::f32) return Support::yes();
   return Support::no("kernels-cublas steps the optimizer in f32, and {} is {} (train.precision)", what, name_of(type))
-      .hint("use train.precision fp32 or bf16");
+      .hint("use train.precision fp32, bf16 or fp16");
 }
 
 // The view whose type is that of the whole operation; call_of() has compared the others with it.
@@ -56,6 +56,9 @@ template <class Args>
 Support supports_update(const Args& args) {
   if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
   return args.working.empty() ? Support::yes() : in_types("the working copy", args.working.dtype());
+}
+Support supports_args(const StepControl&) {
+  return Support::yes();
 }
 Support supports_args(const AdamW& args) {
   return supports_update(args);

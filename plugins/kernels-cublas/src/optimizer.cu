@@ -1,8 +1,9 @@
-// The optimizers' updates of one flat shard. The step's scalars are read on the GPU: a step that is skipped leaves
-// everything as it is without the host knowing.
+// The decision about a step, and the optimizers' updates of one flat shard. The step's scalars are written and read on
+// the GPU: a step that is skipped leaves everything as it is without the host knowing.
 #include "kernels.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
+#include "triax/step_control.hpp"
 #include "types.hpp"
 
 namespace triax::cublas {
@@ -45,6 +46,26 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
   }
 }
 
+/// One block. Its threads bring the squares near, its first adds them, in the order that is asked for.
+__global__ void control_step(const double* squares, const std::int32_t* order, std::int64_t count, const double* losses,
+                             std::int64_t samples, StepScalars* scalars, double clip_grad, LossScaling scaling) {
+  __shared__ double near[cuda::kThreads];
+  double sum = 0;
+  for (std::int64_t begin = 0; begin < count; begin += blockDim.x) {
+    const std::int64_t i = begin + threadIdx.x;
+    if (i < count) near[threadIdx.x] = squares[order[i]];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (std::int64_t k = 0; k < blockDim.x && begin + k < count; ++k) sum += near[k];
+    }
+    __syncthreads();
+  }
+  bool finite = true;
+  for (std::int64_t i = threadIdx.x; i < samples; i += blockDim.x) finite = finite && isfinite(losses[i]);
+  finite = __syncthreads_and(finite) != 0;
+  if (threadIdx.x == 0) decide_step(*scalars, sqrt(sum), finite, clip_grad, scaling);
+}
+
 struct SgdValues {
   float momentum, decay;
 };
@@ -67,7 +88,8 @@ __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* wo
   }
 }
 
-const StepScalars* given(const StepScalars* scalars, Op op) {
+template <class Scalars>
+Scalars* given(Scalars* scalars, Op op) {
   if (!scalars) throw Error(text("{}: the step's scalars are not given", name_of(op)));
   return scalars;
 }
@@ -80,6 +102,14 @@ void with_working(const TensorView& working, Body body) {
 }
 
 } // namespace
+
+void CublasKernels::do_step_control(const StepControl& args, const OpContext& context) {
+  StepScalars* scalars = given(args.scalars, Op::step_control);
+  control_step<<<1, cuda::kThreads, 0, launch_stream(context.stream)>>>(
+      args.squares.as<const double>(), args.order.as<const std::int32_t>(), args.order.elements(),
+      args.losses.as<const double>(), args.losses.elements(), scalars, args.clip_grad, args.scaling);
+  TRIAX_CUDA_LAUNCHED("step_control");
+}
 
 void CublasKernels::do_adamw(const AdamW& args, const OpContext& context) {
   const StepScalars* scalars = given(args.scalars, Op::adamw);

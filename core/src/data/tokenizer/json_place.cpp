@@ -112,9 +112,10 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
   } catch (const nlohmann::json::parse_error& error) { // its text speaks of the library
     if (bytes.empty()) throw Error("is empty", file.string(), hint);
     const bool cut = error.byte > bytes.size();
-    throw Error(cut ? text("is not valid JSON: it ends too early, after {} bytes", bytes.size())
-                    : text("is not valid JSON: byte {} is where it goes wrong", error.byte),
-                file.string(), hint);
+    throw Error(
+        cut ? text("is not valid JSON: it ends too early, after {} byte{}", bytes.size(), bytes.size() == 1 ? "" : "s")
+            : text("is not valid JSON: byte {} is where it goes wrong", error.byte),
+        file.string(), hint);
   } catch (const nlohmann::json::exception&) {
     throw Error("is not valid JSON: a number in it is out of range", file.string(), hint);
   }
