@@ -60,6 +60,7 @@ TEST(CudaErrors, TellCallPlaceWordsAndNextStep) {
 }
 
 TEST(CudaErrors, AreNotTheNextCallsToo) {
+  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason(); // every call fails
   EXPECT_THROW(TRIAX_CUDA(cudaMemcpy(nullptr, nullptr, 8, static_cast<cudaMemcpyKind>(99))), Error);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }

@@ -8,6 +8,7 @@
 #include "triax/cuda/rounding.hpp"
 #include "triax/device.hpp"
 #include "triax/random.hpp"
+#include "triax/text.hpp"
 
 namespace triax::cuda {
 namespace {
@@ -35,7 +36,7 @@ std::vector<T> samples() {
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const PhiloxBlock words = philox_at(key, 4 * i, 0, 0);
     T value{};
-    std::memcpy(&value, words.data(), sizeof value);
+    std::memcpy(static_cast<void*>(&value), words.data(), sizeof value);
     out.push_back(value);
   }
   return out;
@@ -77,7 +78,7 @@ void expect_converted_alike(Device& host, Stream& stream) {
     if (wrong++ == 0) first = i;
   }
   EXPECT_EQ(wrong, 0u) << name_of(kType<From>) << " to " << name_of(kType<To>) << ": "
-                       << to_text(static_cast<double>(from[first]));
+                       << triax::to_text(static_cast<double>(from[first]));
 }
 
 template <class To>

@@ -62,9 +62,9 @@ Support RankPlugins::comm_supports(const std::string& table, const Layout& layou
     request.axes.push_back(axis);
     serving = &choice;
   }
+  if (!serving) return Support::yes(); // it will join nobody
   const CommBackend& backend = *backends_.at(table);
-  if (serving)
-    if (Support answer = reaches(*serving, backend.traits().ranks, layout, placement); !answer) return answer;
+  if (Support answer = reaches(*serving, backend.traits().ranks, layout, placement); !answer) return answer;
   return backend.supports(request);
 }
 

@@ -13,7 +13,7 @@
 
 namespace triax::cublas {
 
-class OnGpu : public testing::Test {
+class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const Support answer = cuda::available({}); !answer) GTEST_SKIP() << answer.reason();

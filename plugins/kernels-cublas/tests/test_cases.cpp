@@ -15,7 +15,7 @@ double tolerance(const OperationCase& one) {
   return one.name.starts_with("attention") ? 16 * rounding : 4 * rounding;
 }
 
-class Operations : public OnGpu, public testing::WithParamInterface<DType> {};
+class Operations : public OnGpu, public ::testing::WithParamInterface<DType> {};
 
 TEST_P(Operations, AgreeWithTheReference) {
   triax::testing::LoadedKernels reference("kernels-reference");
@@ -28,7 +28,7 @@ TEST_P(Operations, AgreeWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Operations, testing::Values(DType::f32, DType::bf16, DType::f16),
+INSTANTIATE_TEST_SUITE_P(Types, Operations, ::testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 } // namespace

@@ -11,9 +11,9 @@
 namespace triax::cublas {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Plugin : public testing::Test {
+class Plugin : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make() {
     options_.set("tf32", false);
@@ -77,7 +77,7 @@ TEST_F(Plugin, ScratchIsThatOfTheShapeAlone) {
 }
 
 /// A run of one rank on this set; its data is there.
-class NoDriver : public testing::Test {
+class NoDriver : public ::testing::Test {
  protected:
   void SetUp() override {
     int driver = 0;

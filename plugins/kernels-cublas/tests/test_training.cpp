@@ -13,7 +13,7 @@ struct Curve {
   bool operator==(const Curve&) const = default;
 };
 
-Curve train(const test::TinyRun& run, int steps) {
+Curve curve_of(const test::TinyRun& run, int steps) {
   test::TinyRank rank(run);
   Curve curve;
   for (int step = 0; step < steps; ++step) {
@@ -25,21 +25,21 @@ Curve train(const test::TinyRun& run, int steps) {
   return curve;
 }
 
-class Training : public OnGpu {
- protected:
-  static test::TinyRun on_gpu(const char* precision = "fp32") {
-    test::TinyRun run;
-    run.keys["kernels.plugin"] = "\"kernels-cublas\"";
-    run.keys["train.precision"] = text("\"{}\"", precision);
-    return run;
+struct GpuRun : test::TinyRun {
+  explicit GpuRun(const std::string& precision = "fp32") {
+    keys["kernels.plugin"] = "\"kernels-cublas\"";
+    keys["train.precision"] = "\"" + precision + "\"";
   }
 };
 
+using Training = OnGpu;
+
 TEST_F(Training, HasTheLossesOfTheReference) {
-  for (const char* optimizer : {"optim-adamw", "optim-sgd"}) {
-    test::TinyRun run = on_gpu(), reference;
-    run.keys["optimizer.plugin"] = reference.keys["optimizer.plugin"] = text("\"{}\"", optimizer);
-    const Curve got = train(run, 6), want = train(reference, 6);
+  for (const char* optimizer : {"\"optim-adamw\"", "\"optim-sgd\""}) {
+    GpuRun run;
+    test::TinyRun reference;
+    run.keys["optimizer.plugin"] = reference.keys["optimizer.plugin"] = optimizer;
+    const Curve got = curve_of(run, 6), want = curve_of(reference, 6);
     for (std::size_t i = 0; i < want.losses.size(); ++i) {
       EXPECT_NEAR(got.losses[i], want.losses[i], 1e-4 * want.losses[i]) << optimizer << ", step " << i + 1;
       EXPECT_NEAR(got.norms[i], want.norms[i], 1e-3 * want.norms[i]) << optimizer << ", step " << i + 1;
@@ -50,24 +50,23 @@ TEST_F(Training, HasTheLossesOfTheReference) {
 }
 
 TEST_F(Training, InBf16StaysNearTheReference) {
-  const Curve got = train(on_gpu("bf16"), 6), want = train(test::TinyRun(), 6);
+  const Curve got = curve_of(GpuRun("bf16"), 6), want = curve_of(test::TinyRun(), 6);
   for (std::size_t i = 0; i < want.losses.size(); ++i)
     EXPECT_NEAR(got.losses[i], want.losses[i], 0.02 * want.losses[i]);
 }
 
 TEST_F(Training, GivesTheSameBitsInEveryRun) {
   for (const char* precision : {"fp32", "bf16"}) {
-    const Curve first = train(on_gpu(precision), 4);
-    EXPECT_TRUE(first == train(on_gpu(precision), 4)) << precision;
+    const Curve first = curve_of(GpuRun(precision), 4);
+    EXPECT_TRUE(first == curve_of(GpuRun(precision), 4)) << precision;
     EXPECT_TRUE(std::isfinite(first.held_out));
   }
 }
 
-/// Schedules and microbatches in flight change no bit.
-TEST_F(Training, MicrobatchesOfOneSizeGiveTheSameBitsUnderEverySchedule) {
-  test::TinyRun other = on_gpu();
+TEST_F(Training, TheScheduleChangesNoBit) {
+  GpuRun other;
   other.keys["schedule.plugin"] = "\"sched-1f1b\"";
-  EXPECT_TRUE(train(on_gpu(), 4) == train(other, 4));
+  EXPECT_TRUE(curve_of(GpuRun(), 4) == curve_of(other, 4));
 }
 
 } // namespace
