@@ -17,7 +17,7 @@ namespace triax::data {
 struct Corpora {
   std::vector<std::filesystem::path> paths;
   std::vector<double> weights; // none, or one of each
-  std::string key;             // of the configuration that names them: "data.path", "data.paths"...
+  std::string key{};           // of the configuration that names them: "data.path", "data.paths"...
 };
 
 /// A sample's corpus is a function of its running number (blend.hpp), its window one of the seed and of its number
