@@ -30,7 +30,8 @@ TEST_F(Plugin, LoadsWithoutADriverAndSaysWhatItNeeds) {
   EXPECT_EQ(set->device_kind(), DeviceKind::cuda);
   int driver = 0;
   cudaDriverGetVersion(&driver);
-  if (driver == 0) EXPECT_EQ(set->device_available({}).reason(), "no CUDA driver on this machine");
+  if (driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
+  EXPECT_EQ(set->device_available({}).reason(), "no CUDA driver on this machine");
 }
 
 TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
