@@ -126,7 +126,8 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
   EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
-  EXPECT_THAT(refused.text, HasSubstr("log.timeline = 3: kernels.plugin \"kernels-cublas\" computes on a cuda device"));
+  EXPECT_THAT(refused.text,
+              HasSubstr("log.timeline = 3 (--set): kernels.plugin \"kernels-cublas\" computes on a cuda device"));
 }
 
 TEST_F(NoDriver, DescribeAndListNeedNone) {
