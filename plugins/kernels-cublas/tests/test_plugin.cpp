@@ -30,7 +30,8 @@ TEST_F(Plugin, LoadsWithoutADriverAndSaysWhatItNeeds) {
   EXPECT_EQ(set->device_kind(), DeviceKind::cuda);
   int driver = 0;
   cudaDriverGetVersion(&driver);
-  if (driver == 0) EXPECT_EQ(set->device_available({}).reason(), "no CUDA driver on this machine");
+  if (driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
+  EXPECT_EQ(set->device_available({}).reason(), "no CUDA driver on this machine");
 }
 
 TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
@@ -125,7 +126,8 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
   EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
-  EXPECT_THAT(refused.text, HasSubstr("log.timeline = 3: kernels.plugin \"kernels-cublas\" computes on a cuda device"));
+  EXPECT_THAT(refused.text,
+              HasSubstr("log.timeline = 3 (--set): kernels.plugin \"kernels-cublas\" computes on a cuda device"));
 }
 
 TEST_F(NoDriver, DescribeAndListNeedNone) {
