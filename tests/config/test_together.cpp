@@ -109,11 +109,13 @@ TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
 TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   Workspace space;
   space.tables["data"] = "path = \"held\"\n"; // has no tokenizer file
-  EXPECT_THAT(texts(space.load()),
-              ElementsAre("held.json: there is no such file; it names the tokenizer and the size of its vocabulary "
-                          "(data.path, run.toml:6:8)\n"
-                          "  make it with: triax data prepare --input FILE... --output held --tokenizer byte\n"
-                          "  or give model.vocab, for token files that were made elsewhere"));
+  EXPECT_THAT(
+      texts(space.load()),
+      ElementsAre("held.json: there is no such file; it names the tokenizer and the size of its vocabulary "
+                  "(data.path, run.toml:6:8)\n"
+                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
+                  "held --tokenizer NAME --force\n"
+                  "  or give model.vocab, for token files that were made elsewhere"));
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 

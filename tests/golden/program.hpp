@@ -9,6 +9,7 @@
 #include <string>
 
 #include "support/golden.hpp"
+#include "support/places.hpp"
 
 namespace triax::test {
 
@@ -19,9 +20,8 @@ struct Outcome {
 
 /// In `folder`; `streams` picks what is read of its output: "2>&1 >/dev/null" reads stderr alone.
 inline Outcome run(const std::filesystem::path& folder, const std::string& arguments, const std::string& streams) {
-  const std::string command = "cd '" + folder.string() +
-                              "' && env -u TRIAX_PLUGIN_PATH '" TRIAX_BINARY_DIR "/bin/triax' " + arguments + " " +
-                              streams;
+  const std::string command = "cd '" + folder.string() + "' && env -u TRIAX_PLUGIN_PATH '" +
+                              (installation() / "bin/triax").string() + "' " + arguments + " " + streams;
   Outcome out;
   FILE* pipe = ::popen(command.c_str(), "r");
   if (!pipe) throw std::runtime_error("popen " + command);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "plugin/loader.hpp"
+#include "support/places.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::testing {
@@ -46,9 +47,8 @@ class StepControls : public ::testing::TestWithParam<const char*> {
  protected:
   StepControls() {
     options_.set("threads", std::int64_t{1}); // of kernels-cpu
-    const std::string file = text("{}/lib/triax/plugins/{}.so", TRIAX_BINARY_DIR, GetParam());
-    kernels_.emplace(
-        plugin::create<KernelSet>(plugin::load(file, KernelSet::kKind), {options_, null_log(), layout_, 0, 1}));
+    const plugin::Library& library = plugin::load(test::plugin_file(GetParam()), KernelSet::kKind);
+    kernels_.emplace(plugin::create<KernelSet>(library, {options_, null_log(), layout_, 0, 1}));
     set().start(*device_);
   }
   /// `squares` in their order, all of them.

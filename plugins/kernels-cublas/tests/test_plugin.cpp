@@ -6,6 +6,7 @@
 
 #include "golden/program.hpp"
 #include "on_gpu.hpp"
+#include "support/places.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::cublas {
@@ -17,9 +18,8 @@ class Plugin : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make() {
     options_.set("tf32", false);
-    return plugin::create<KernelSet>(
-        plugin::load(std::filesystem::path(TRIAX_BINARY_DIR) / "lib/triax/plugins/kernels-cublas.so", "kernels"),
-        {options_, null_log(), layout_, 0, 1});
+    return plugin::create<KernelSet>(plugin::load(test::plugin_file("kernels-cublas"), "kernels"),
+                                     {options_, null_log(), layout_, 0, 1});
   }
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
@@ -49,6 +49,7 @@ TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
   const auto set = make();
   int refused = 0;
   for (const auto& one : triax::testing::operation_cases(DType::f64)) {
+    if (one.name.starts_with("step_control")) continue; // whose views are f64 in every set
     triax::testing::CaseViews views;
     for (const auto& tensor : one.tensors) {
       const DType type = tensor.kind == triax::testing::Kind::own ? tensor.dtype : DType::f64;
