@@ -38,7 +38,7 @@ std::uint64_t machine_memory() {
 
 Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
   if (preflight.device != DeviceKind::host) return Support::yes(); // its own memory was asked for with it
-  std::vector<std::uint64_t> needs; // of each rank
+  std::vector<std::uint64_t> needs;                                // of each rank
   for (const RankPlan& plan : preflight.plans) {
     std::uint64_t one = 0;
     for (const MemoryRow& row : plan.memory) one += row.bytes;
