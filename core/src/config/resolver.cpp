@@ -161,7 +161,7 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
   if (settings == layers_.settings.end()) return;
   const auto own = known.begin() + static_cast<std::ptrdiff_t>(rows.size());
   std::string keys = joined({known.begin(), own});
-  if (own != known.end()) {
+  if (library && own != known.end()) {
     keys += keys.empty() ? "" : text("; of {} ", library->descriptor->name);
     keys += text("{} (triax plugins describe {})", joined({own, known.end()}), library->descriptor->name);
   }
