@@ -97,7 +97,7 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
 }
 
 Support RankPlugins::device_available(const DeviceRequest& request) const {
-  const Support answer =
+  Support answer =
       plugin::asking(run_.kernels.name, "device_available", [&] { return kernels_->device_available(request); });
   if (answer) return answer;
   return Support::no("kernels.plugin \"{}\": {}", run_.kernels.name, answer.reason()).hint("{}", answer.hint());

@@ -3,21 +3,27 @@
 // Threads: pure functions over the caller's memory. Ownership: none. Blocking, errors: never.
 #pragma once
 
+#include <utility>
+
 #include "loops/simd.hpp"
 
 namespace triax::cpu::TRIAX_LOOPS {
 namespace {
 
+/// Of every square of 2 x step lanes: `above` keeps its left half and takes the left of `below` for its right one;
+/// `below` gets the two right halves.
+template <int step, int... lane>
+TRIAX_INLINE void exchange_halves(Float& above, Float& below, std::integer_sequence<int, lane...>) {
+  const Float left = above, right = below;
+  above = __builtin_shufflevector(left, right, ((lane & step) ? lane - step + kWidth : lane)...);
+  below = __builtin_shufflevector(left, right, ((lane & step) ? lane + kWidth : lane + step)...);
+}
+
 /// Exchanges the off-diagonal quarters of every square of 2 x step rows and lanes.
 template <int step>
 TRIAX_INLINE void exchange_quarters(Float (&row)[kWidth]) {
-  const Int lane = lanes(), right = (lane & step) != 0; // -1 in the right half of each square
-  const Int upper = right ? lane - step + kWidth : lane, lower = right ? lane + kWidth : lane + step;
   for (int i = 0; i < kWidth; ++i) {
-    if (i & step) continue;
-    const Float above = row[i], below = row[i + step];
-    row[i] = __builtin_shuffle(above, below, upper);
-    row[i + step] = __builtin_shuffle(above, below, lower);
+    if (!(i & step)) exchange_halves<step>(row[i], row[i + step], std::make_integer_sequence<int, kWidth>());
   }
 }
 
