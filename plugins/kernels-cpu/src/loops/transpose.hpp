@@ -22,6 +22,7 @@ TRIAX_INLINE void exchange_halves(Float& above, Float& below, std::integer_seque
 /// Exchanges the off-diagonal quarters of every square of 2 x step rows and lanes.
 template <int step>
 TRIAX_INLINE void exchange_quarters(Float (&row)[kWidth]) {
+#pragma GCC unroll 16 // rows are registers then
   for (int i = 0; i < kWidth; ++i) {
     if (!(i & step)) exchange_halves<step>(row[i], row[i + step], std::make_integer_sequence<int, kWidth>());
   }
@@ -29,6 +30,7 @@ TRIAX_INLINE void exchange_quarters(Float (&row)[kWidth]) {
 
 TRIAX_INLINE void transpose_square(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride) {
   Float row[kWidth];
+#pragma GCC unroll 16
   for (int i = 0; i < kWidth; ++i) row[i] = load(from + i * from_stride, Full{0});
 #if defined(__AVX512F__)
   exchange_quarters<8>(row);
@@ -38,6 +40,7 @@ TRIAX_INLINE void transpose_square(float* to, std::int64_t to_stride, const floa
 #endif
   exchange_quarters<2>(row);
   exchange_quarters<1>(row);
+#pragma GCC unroll 16
   for (int i = 0; i < kWidth; ++i) store(to + i * to_stride, Full{0}, row[i]);
 }
 
