@@ -72,7 +72,8 @@ class Checks {
         if (values_.has(key)) no_effect(key, "loss_scale.constant = true", "write constant = false");
     const auto *lowest = values_.find<double>("loss_scale.min"), *initial = values_.find<double>("loss_scale.initial");
     if (lowest && initial && *lowest > *initial)
-      refuse(Support::no("loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial));
+      refuse(Support::no("loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial)
+                 .hint("use a smaller min, or a larger initial"));
   }
 
   void evaluation() {

@@ -113,7 +113,8 @@ void check_inputs(const std::vector<fs::path>& inputs, std::vector<Support>& out
 
 void check_output_folder(const fs::path& file, std::vector<Support>& out) {
   const std::string problem = why_not_writable(fs::absolute(file).parent_path());
-  if (!problem.empty()) out.push_back(Support::no("--output {}: cannot be written: {}", file, problem));
+  if (problem.empty()) return;
+  out.push_back(Support::no("--output {}: cannot be written: {}", file, problem).hint("choose another folder"));
 }
 
 void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs, bool force,
