@@ -28,7 +28,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
-  run.through_file = false;
+  run.through_file = run.scatter_gather = false;
   const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels, training.precision};
   if (!known.contains(key)) known[key] = train(run, training);
   return known.at(key);
@@ -109,9 +109,10 @@ INSTANTIATE_TEST_SUITE_P(At, SameBits,
 TEST(SameBits, InBf16) {
   Training bf16 = kTraining;
   bf16.precision = "bf16";
-  for (const Case& run : {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
-                          Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
-                          Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"}})
+  for (const Case& run :
+       {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
+        Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"}, Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
+        Case{.pipeline = 2, .tensor = 4, .kernels = "kernels-cpu", .scatter_gather = true}})
     expect_as_expected(run, bf16);
 }
 
@@ -130,6 +131,18 @@ TEST(SameBits, InFp16) {
     EXPECT_FALSE(one.skipped.back()) << to_text(run);
   }
 }
+
+#ifdef TRIAX_WITH_UCX
+/// The tensor and data axes stay on comm-local.
+TEST(SameBits, WithABackendForThePipelineAlone) {
+  Training mixed = kTraining;
+  mixed.pipeline_comm = "comm-ucx";
+  for (const Case& run : {Case{2, 2, 1, 2, "sched-interleaved", 1, 4, "kernels-reference"},
+                          Case{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
+                          Case{.pipeline = 2, .tensor = 4, .scheduler = "sched-zb-h1", .scatter_gather = true}})
+    expect_as_expected(run, mixed);
+}
+#endif
 
 TEST(SameBits, RunAgain) {
   for (const char* kernels : {"kernels-reference", "kernels-cpu"}) {

@@ -33,6 +33,9 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["batch.global"] = text("{}", run.samples());
   toml.keys["batch.micro"] = text("{}", run.micro);
   toml.keys["schedule.plugin"] = quoted(run.scheduler);
+  if (run.scatter_gather) toml.keys["parallel.scatter_gather"] = "true";
+  toml.keys["comm.plugin"] = quoted(training.comm);
+  if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);
   toml.keys["kernels.plugin"] = quoted(run.kernels);
   toml.keys["optimizer.plugin"] = quoted(training.optimizer);

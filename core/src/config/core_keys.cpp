@@ -33,6 +33,8 @@ constexpr CoreKey kParallel[] = {
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank")},
     {option_list(
         option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: as even as it goes"))},
+    {option_bool("scatter_gather", "false",
+                 "between stages, each tensor rank sends its part of a tensor, and the receivers gather them")},
 };
 
 constexpr CoreKey kBatch[] = {

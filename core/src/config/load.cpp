@@ -67,8 +67,12 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.schedule = std::move(resolved.plugins.at("schedule"));
   run.kernels = std::move(resolved.plugins.at("kernels"));
   run.optimizer = std::move(resolved.plugins.at("optimizer"));
-  run.parallel = {size("parallel.pipeline"), size("parallel.tensor"), size("parallel.data"), size("parallel.chunks"),
-                  values.get<std::vector<Int>>("parallel.split")};
+  run.parallel = {size("parallel.pipeline"),
+                  size("parallel.tensor"),
+                  size("parallel.data"),
+                  size("parallel.chunks"),
+                  values.get<std::vector<Int>>("parallel.split"),
+                  values.get<bool>("parallel.scatter_gather")};
   run.batch = {integer("batch.global"), integer("batch.micro")};
   run.optimizer_core = {number("optimizer.lr"), number("optimizer.weight_decay")};
   run.lr = {values.get<std::string>("lr.decay"), integer("lr.warmup_steps"), number("lr.min")};

@@ -19,7 +19,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
-      lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.serial) {
+      lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
   parts_.optimizer.prepare(shards_);
   list_tied();
   StepScalars first;
@@ -137,7 +137,8 @@ void Executor::run(Walk& walk, ActionId id) {
   for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
   const Clock::duration waited = wait_for_posted(action);
   const Clock::time_point began = Clock::now();
-  if (computes && walk.first_began != Clock::time_point{}) walk.idle += waited;
+  const bool passes = computes || schedule::gathers(action.kind); // a gather waits for what its pass would wait for
+  if (passes && walk.first_began != Clock::time_point{}) walk.idle += waited;
   if (computes && walk.first_began == Clock::time_point{}) walk.first_began = began;
 
   parts_.stream.begin(id, walk.program.label(id));
@@ -147,6 +148,10 @@ void Executor::run(Walk& walk, ActionId id) {
     case Kind::backward_input:
     case Kind::backward_weight:
       compute(walk, id);
+      break;
+    case Kind::gather_f:
+    case Kind::gather_b:
+      lanes_.gather(id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
       break;
     case Kind::reduce_tied:
       reduce_tied(id);

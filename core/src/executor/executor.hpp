@@ -27,7 +27,7 @@ struct ExecutorParts {
   RankState& state;
   const schedule::Program& training;
   const schedule::Program& evaluation;
-  bool serial = false; // one of the communicators keeps a single order for all transfers
+  schedule::Assumptions assumptions; // with which the programs were proved
 };
 
 /// What the loss gradient is multiplied by at first, and how that follows the gradients.

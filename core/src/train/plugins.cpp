@@ -36,6 +36,11 @@ PipelineShape pipeline_shape(const config::RunConfig& run) {
   return {run.parallel.pipeline, run.parallel.chunks, static_cast<int>(run.microbatches())};
 }
 
+schedule::Boundaries boundaries(const config::RunConfig& run) {
+  const bool scattered = run.parallel.scatter_gather && run.parallel.tensor > 1;
+  return scattered ? schedule::Boundaries::scattered : schedule::Boundaries::whole;
+}
+
 Layout layout_of(const config::RunConfig& run) {
   return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
 }

@@ -11,6 +11,7 @@
 
 #include "config/run_config.hpp"
 #include "plugin/loader.hpp"
+#include "schedule/rules.hpp"
 #include "train/placement.hpp"
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
@@ -51,6 +52,8 @@ class RankPlugins {
 };
 
 PipelineShape pipeline_shape(const config::RunConfig& run);
+/// Scattered where the run asks for it and there are tensor ranks to scatter over.
+schedule::Boundaries boundaries(const config::RunConfig& run);
 Layout layout_of(const config::RunConfig& run);
 
 } // namespace triax::train

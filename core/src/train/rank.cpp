@@ -114,7 +114,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
-                                prepared.training, prepared.evaluation, programs.serial},
+                                prepared.training, prepared.evaluation, programs.assumptions},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s,
                                    loss_scale_of(run)});
     if (run.log.timeline > 0) clock.emplace(prepared.training, run.log.timeline, options.observer);
