@@ -38,6 +38,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);
   toml.keys["kernels.plugin"] = quoted(run.kernels);
+  toml.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
   toml.keys["optimizer.plugin"] = quoted(training.optimizer);
   toml.keys["optimizer.lr"] = text("{}", training.lr);
   toml.keys["optimizer.weight_decay"] = text("{}", training.weight_decay);
@@ -110,8 +111,8 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     KeptParameter& of = kept.parameters[parameter.name];
     of.spec = *parameter.spec;
     of.dtype = parameter.master.dtype();
-    test::append(of.weights, parameter.master);
-    test::append(of.gradient, parameter.gradient);
+    test::append(of.weights, parameter.master, rank.device());
+    test::append(of.gradient, parameter.gradient, rank.device());
   }
   return kept;
 }
