@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "equality/world.hpp"
+#include "support/fake_cuda_device.hpp"
 #include "triax/layout.hpp"
 #include "triax/text.hpp"
 
@@ -155,6 +156,22 @@ TEST(SameBits, OnADeviceThatIsLate) {
   for (const Case& run : {Case{1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-reference"},
                           Case{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-reference"}})
     expect_as_on_the_host(run, kTraining);
+}
+
+/// The third step is recorded; it, the two after it and an evaluation in between are as if they had been walked.
+TEST(SameBits, WhereAStepIsRecorded) {
+  Training walked = kTraining;
+  walked.steps = 5;
+  Training recorded = walked;
+  recorded.cuda_graph = true;
+  for (const Case& run : {Case{1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-fake-cuda"},
+                          Case{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-fake-cuda"}}) {
+    const int before = test::fake_recordings_launched();
+    const Ranks expected_bits = train(run, walked);
+    EXPECT_EQ(test::fake_recordings_launched(), before);
+    expect_as_expected(run, recorded, &expected_bits);
+    EXPECT_EQ(test::fake_recordings_launched(), before + 3);
+  }
 }
 
 TEST(SameBits, RunAgain) {

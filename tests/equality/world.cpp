@@ -43,6 +43,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["optimizer.lr"] = text("{}", training.lr);
   toml.keys["optimizer.weight_decay"] = text("{}", training.weight_decay);
   toml.keys["train.clip_grad"] = text("{}", training.clip_grad);
+  if (training.cuda_graph) toml.keys["train.cuda_graph"] = "true";
   toml.keys["train.precision"] = quoted(training.precision);
   if (training.initial_scale > 0) {
     toml.keys["loss_scale.initial"] = text("{}", training.initial_scale);

@@ -1,11 +1,13 @@
 #include "support/fake_cuda_device.hpp"
 
+#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "device/movement.hpp"
 #include "support/fake_cuda_memory.hpp"
 #include "support/fake_cuda_stream.hpp"
+#include "support/fake_cuda_tape.hpp"
 #include "triax/error.hpp"
 
 namespace triax::test {
@@ -19,6 +21,7 @@ using fake_cuda::Item;
 using fake_cuda::Lane;
 using fake_cuda::Place;
 using fake_cuda::place_of;
+using fake_cuda::Tape;
 
 FakeStream& own(Stream& stream) {
   auto* fake = dynamic_cast<FakeStream*>(&stream);
@@ -33,7 +36,22 @@ void check_place(std::string_view call, const TensorView& view, bool right) {
               "device memory for the device's side; pinned memory where kernels read what the host wrote");
 }
 
-class FakeCudaDevice final : public Device {
+std::atomic<int> launched{0}; // recordings
+
+class FakeRecording final : public Recording {
+ public:
+  explicit FakeRecording(Tape tape) : tape_(std::move(tape)) {}
+  void launch(Stream& stream) override {
+    own(stream).admit();
+    tape_.play();
+    ++launched;
+  }
+
+ private:
+  const Tape tape_;
+};
+
+class FakeCudaDevice final : public Device, public Recorder {
  public:
   explicit FakeCudaDevice(std::uint64_t seed) : seed_(seed) {}
   FakeCudaDevice(const FakeCudaDevice&) = delete;
@@ -77,6 +95,16 @@ class FakeCudaDevice final : public Device {
     cross("download", host_to, from, from, host_to, stream);
   }
 
+  void begin_recording(Stream& stream) override {
+    own(stream).admit();
+    for (FakeStream* each : streams_) each->record_on(&tape_);
+  }
+  std::unique_ptr<Recording> end_recording() override {
+    for (FakeStream* each : streams_) each->record_on(nullptr);
+    tape_.end();
+    return std::make_unique<FakeRecording>(std::exchange(tape_, Tape()));
+  }
+
   bool progress() noexcept override {
     bool moved = false;
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->progress();
@@ -111,13 +139,13 @@ class FakeCudaDevice final : public Device {
     });
   }
 
-  static void put(Item::Kind kind, const TensorView& to, const TensorView& from, Lane& lane, double value = 0) {
+  static void put(Item::Kind kind, const TensorView& to, const TensorView& from, FakeStream& on, double value = 0) {
     Item item;
     item.kind = kind;
     item.to = fake_cuda::alias_of(to);
     item.from = fake_cuda::alias_of(from);
     item.value = value;
-    lane.put(std::move(item));
+    on.launch(std::move(item));
   }
 
   static void launch(std::string_view call, Item::Kind kind, const TensorView& to, const TensorView& from,
@@ -125,7 +153,7 @@ class FakeCudaDevice final : public Device {
     FakeStream& on = own(stream);
     if (to.elements() == 0) return;
     for (const TensorView& view : {to, from}) check_place(call, view, place_of(view.data()) != Place::plain);
-    put(kind, to, from, on.admitted(), value);
+    put(kind, to, from, on, value);
   }
 
   /// Between host and device. Memory that is not pinned is copied by the call itself.
@@ -136,7 +164,7 @@ class FakeCudaDevice final : public Device {
     if (to.elements() == 0) return;
     check_place(call, of_device, place_of(of_device.data()) == Place::device);
     check_place(call, of_host, place_of(of_host.data()) != Place::device);
-    put(Item::Kind::copy, to, from, on.admitted());
+    put(Item::Kind::copy, to, from, on);
     if (place_of(of_host.data()) == Place::plain) on.ready();
   }
 
@@ -145,6 +173,7 @@ class FakeCudaDevice final : public Device {
   std::vector<std::unique_ptr<Lane>> lanes_; // of streams that have gone, too
   std::vector<FakeStream*> streams_;
   std::vector<ProgressSource*> sources_;
+  Tape tape_;
 };
 
 } // namespace
@@ -153,9 +182,13 @@ std::unique_ptr<Device> make_fake_cuda_device(std::uint64_t seed) {
   return std::make_unique<FakeCudaDevice>(seed);
 }
 
+int fake_recordings_launched() noexcept {
+  return launched;
+}
+
 FakeCudaStream& fake_launch_stream(Stream& stream) {
   FakeStream& on = own(stream);
-  on.admitted();
+  on.admit();
   return on;
 }
 

@@ -35,6 +35,9 @@ class FakeCudaStream {
 /// Equal seeds give equal delays.
 std::unique_ptr<Device> make_fake_cuda_device(std::uint64_t seed);
 
+/// How often recordings of devices of this kind were launched (triax/recording.hpp).
+int fake_recordings_launched() noexcept;
+
 /// As cuda::launch_stream(): what is enqueued next runs after everything before, host work too. Throws Error for a
 /// stream of another device.
 FakeCudaStream& fake_launch_stream(Stream& stream);

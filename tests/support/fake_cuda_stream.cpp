@@ -27,7 +27,16 @@ FakeStream::~FakeStream() {
   lane_.close();
 }
 
+void FakeStream::record_on(Tape* tape) {
+  pass_host_work();
+  tape_ = tape;
+}
+
 void FakeStream::wait(const Event& event) {
+  if (tape_) {
+    if (tape_->wait(lane_, event) || event.fired()) return;
+    throw Error("what is recorded cannot wait for what is not", "stream " + name_);
+  }
   if (event.fired() && !event.failure()) return;
   if (auto* of = dynamic_cast<Lane*>(event.state()); of && !event.failure()) {
     Item item;
@@ -42,6 +51,7 @@ void FakeStream::wait(const Event& event) {
 }
 
 Event FakeStream::record() {
+  if (tape_) return tape_->record(lane_);
   hold_back();
   return lane_.record();
 }
@@ -66,6 +76,7 @@ void FakeStream::hold_back() {
 }
 
 void FakeStream::push(Queued item) {
+  if (tape_) throw Error("work that the host moves on cannot be recorded", "stream " + name_);
   item.number = ++last_;
   if (count_ == ring_.size()) {
     std::vector<Queued> larger(2 * ring_.size());
@@ -127,13 +138,18 @@ void FakeStream::ready() {
 void FakeStream::enqueue(std::function<void()> item) {
   Item put;
   put.call = std::move(item);
-  lane_.put(std::move(put));
+  tape_ ? tape_->put(lane_, std::move(put)) : lane_.put(std::move(put));
 }
 
-Lane& FakeStream::admitted() {
+void FakeStream::launch(Item item) {
+  if (tape_) return tape_->put(lane_, std::move(item));
+  admit();
+  lane_.put(std::move(item));
+}
+
+void FakeStream::admit() {
   hold_back();
   worked_ = true;
-  return lane_;
 }
 
 void FakeStream::pass_host_work() {

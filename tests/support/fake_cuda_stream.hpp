@@ -16,6 +16,7 @@
 
 #include "support/fake_cuda_device.hpp"
 #include "support/fake_cuda_lane.hpp"
+#include "support/fake_cuda_tape.hpp"
 
 namespace triax::test::fake_cuda {
 
@@ -39,8 +40,12 @@ class FakeStream final : public Stream, public FakeCudaStream {
   void* native() noexcept override { return static_cast<FakeCudaStream*>(this); }
 
   void enqueue(std::function<void()> item) override;
-  /// The lane, for work after everything before.
-  Lane& admitted();
+  /// Puts work after everything before.
+  void launch(Item item);
+  /// Lets what a native library will put on it come after everything before.
+  void admit();
+  /// What is put from now on goes on the tape; null: on the stream.
+  void record_on(Tape* tape);
   /// Pumps until the host's work on it is over.
   void pass_host_work();
 
@@ -68,6 +73,7 @@ class FakeStream final : public Stream, public FakeCudaStream {
   std::vector<Queued> ring_;          // grows when full
   std::size_t head_ = 0, count_ = 0;
   bool advancing_ = false, failed_ = false;
+  Tape* tape_ = nullptr;
   std::atomic<ActionId> current_{kNoAction};
 };
 

@@ -60,6 +60,8 @@ constexpr CoreKey kTrain[] = {
     {option_string("precision", "fp32", "fp32|bf16|fp16|fp64",
                    "type of activations and of the weights that layers read; with bf16 and fp16, gradients, the "
                    "optimizer and its weights stay in fp32")},
+    {option_bool("cuda_graph", "false",
+                 "record the third step on the GPU, and launch it again for each later one: less work for the host")},
     {option_float("stall_timeout_s", "600", 1, kMaxSeconds, "seconds without progress before the run is stopped")},
 };
 

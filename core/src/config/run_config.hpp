@@ -70,6 +70,7 @@ struct RunConfig {
     std::uint64_t seed = 0;
     double clip_grad = 0;                            // 0: off
     DType compute = DType::f32, master = DType::f32; // from `precision`
+    bool cuda_graph = false;
     double stall_timeout_s = 0;
     std::optional<LossScaleKeys> loss_scale; // in fp16
   } train;

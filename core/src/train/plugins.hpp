@@ -41,6 +41,7 @@ class RankPlugins {
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
+  void ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const;
   Support comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const;
 
   const config::RunConfig& run_;

@@ -116,7 +116,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.assumptions},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s,
-                                   loss_scale_of(run)});
+                                   loss_scale_of(run), run.train.cuda_graph});
     if (run.log.timeline > 0) clock.emplace(prepared.training, run.log.timeline, options.observer);
     std::vector<Communicator*> all;
     for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
