@@ -28,20 +28,6 @@ __global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t coun
     y[i] = rounded<T>(dropped(plan, i) ? 0.0f : value_of(x[i]) * plan.scale);
 }
 
-constexpr float kCubic = 0.044715f;
-constexpr float kSlope = 0.7978845608028654f; // sqrt(2 / pi)
-
-__device__ float gelu(float x) {
-  return 0.5f * x * (1 + tanhf(kSlope * (x + kCubic * x * x * x)));
-}
-__device__ float gelu_derivative(float x) {
-  const float t = tanhf(kSlope * (x + kCubic * x * x * x));
-  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * kSlope * (1 + 3 * kCubic * x * x);
-}
-__device__ float sigmoid(float x) {
-  return 1 / (1 + expf(-x));
-}
-
 template <class T>
 __global__ void gelu_forward(T* y, const T* x, std::int64_t count) {
   const Share share = my_share();
