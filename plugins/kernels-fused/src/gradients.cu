@@ -10,30 +10,30 @@
 namespace triax::fused {
 
 void FusedKernels::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
-  bias_bwd(args, DeviceLauncher(Op::bias_bwd, context));
+  fused::bias_bwd(args, DeviceLauncher(Op::bias_bwd, context));
 }
 void FusedKernels::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& context) {
-  norm_bwd_weight(args, DeviceLauncher(Op::norm_bwd_weight, context));
+  fused::norm_bwd_weight(args, DeviceLauncher(Op::norm_bwd_weight, context));
 }
 void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
-  embed_bwd(args, DeviceLauncher(Op::embed_bwd, context));
+  fused::embed_bwd(args, DeviceLauncher(Op::embed_bwd, context));
 }
 void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& context) {
-  sum_squares(args, DeviceLauncher(Op::sum_squares, context));
+  fused::sum_squares(args, DeviceLauncher(Op::sum_squares, context));
 }
 void FusedKernels::do_act_fwd(const ActFwd& args, const OpContext& context) {
   if (args.act != Activation::gelu_tanh) return Primitives::do_act_fwd(args, context);
-  gelu_fwd(args, DeviceLauncher(Op::act_fwd, context));
+  fused::gelu_fwd(args, DeviceLauncher(Op::act_fwd, context));
 }
 void FusedKernels::do_act_bwd(const ActBwd& args, const OpContext& context) {
   if (args.act != Activation::gelu_tanh) return Primitives::do_act_bwd(args, context);
-  gelu_bwd(args, DeviceLauncher(Op::act_bwd, context));
+  fused::gelu_bwd(args, DeviceLauncher(Op::act_bwd, context));
 }
 void FusedKernels::do_adamw(const AdamW& args, const OpContext& context) {
-  multi_adamw({std::span(&args, 1)}, DeviceLauncher(Op::adamw, context));
+  fused::multi_adamw({std::span(&args, 1)}, DeviceLauncher(Op::adamw, context));
 }
 void FusedKernels::do_multi_adamw(const MultiAdamW& args, const OpContext& context) {
-  multi_adamw(args, DeviceLauncher(Op::multi_adamw, context));
+  fused::multi_adamw(args, DeviceLauncher(Op::multi_adamw, context));
 }
 
 } // namespace triax::fused

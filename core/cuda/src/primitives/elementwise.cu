@@ -1,5 +1,6 @@
 // Bias, sums, dropout, activations, and the scaling of a product without terms.
 #include "internal.hpp"
+#include "triax/cuda/activations.hpp"
 #include "triax/cuda/drop.hpp"
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launching.cuh"
