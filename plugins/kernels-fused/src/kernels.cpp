@@ -21,7 +21,8 @@ std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
 
 void FusedKernels::prepare(const OpCall& call) {
   const auto choose = [&](const Product& product) {
-    if (suits_lt(product)) products_.prepare(product.shape);
+    // A check of a run plans without a device, and chooses nothing.
+    if (products_.started() && suits_lt(product)) products_.prepare(product.shape);
   };
   switch (call.op) {
     case Op::linear_fwd:

@@ -24,6 +24,7 @@ class LtProducts {
   ~LtProducts();
 
   void start(bool tf32);
+  bool started() const noexcept { return handle_ != nullptr; }
   /// Whether there is an algorithm; of cuBLASLt's epilogues not every one has one in every type on every GPU.
   bool prepare(const ProductShape& shape);
   /// Of a shape that prepare() has said yes to.

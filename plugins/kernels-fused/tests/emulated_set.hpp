@@ -7,10 +7,10 @@
 
 namespace triax::fused {
 
-class EmulatedKernels final : public KernelSet {
+class EmulatedSet final : public KernelSet {
  public:
   /// backwards: see host_teams.hpp.
-  explicit EmulatedKernels(bool backwards) : backwards_(backwards) {}
+  explicit EmulatedSet(bool backwards) : backwards_(backwards) {}
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
   Support supports(const KernelRequest&) const override { return Support::yes(); }

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "emulated_kernels.hpp"
+#include "emulated_set.hpp"
 #include "support/case_builder.hpp"
 #include "support/loaded_kernels.hpp"
 
@@ -37,7 +37,7 @@ class Emulated : public ::testing::Test {
   }
 
   LoadedKernels reference_{"kernels-reference"};
-  EmulatedKernels forwards_{false}, backwards_{true};
+  EmulatedSet forwards_{false}, backwards_{true};
   std::unique_ptr<Device> host_ = make_host_device();
 };
 

@@ -1,4 +1,4 @@
-#include "emulated_kernels.hpp"
+#include "emulated_set.hpp"
 
 #include <cmath>
 
@@ -14,7 +14,7 @@
 
 namespace triax::fused {
 
-Support EmulatedKernels::supports(const OpCall& call) const {
+Support EmulatedSet::supports(const OpCall& call) const {
   const Support no = Support::no("{} is not this set's own", name_of(call.op));
   switch (call.op) {
     case Op::dropout:
@@ -45,13 +45,13 @@ Support EmulatedKernels::supports(const OpCall& call) const {
   }
 }
 
-std::size_t EmulatedKernels::scratch_bytes(const OpCall& call) const {
+std::size_t EmulatedSet::scratch_bytes(const OpCall& call) const {
   return own_scratch(call).value_or(0);
 }
 
-#define TRIAX_EMULATED(Args, name)                                              \
-  void EmulatedKernels::do_##name(const Args& args, const OpContext& context) { \
-    fused::name(args, HostLauncher(context.scratch.data(), backwards_));        \
+#define TRIAX_EMULATED(Args, name)                                          \
+  void EmulatedSet::do_##name(const Args& args, const OpContext& context) { \
+    fused::name(args, HostLauncher(context.scratch.data(), backwards_));    \
   }
 TRIAX_EMULATED(BiasDropoutAdd, bias_dropout_add)
 TRIAX_EMULATED(BiasDropoutAddNorm, bias_dropout_add_norm)
@@ -70,17 +70,17 @@ TRIAX_EMULATED(SumSquares, sum_squares)
 TRIAX_EMULATED(MultiAdamW, multi_adamw)
 #undef TRIAX_EMULATED
 
-void EmulatedKernels::do_act_fwd(const ActFwd& args, const OpContext& context) {
+void EmulatedSet::do_act_fwd(const ActFwd& args, const OpContext& context) {
   gelu_fwd(args, HostLauncher(context.scratch.data(), backwards_));
 }
-void EmulatedKernels::do_act_bwd(const ActBwd& args, const OpContext& context) {
+void EmulatedSet::do_act_bwd(const ActBwd& args, const OpContext& context) {
   gelu_bwd(args, HostLauncher(context.scratch.data(), backwards_));
 }
-void EmulatedKernels::do_adamw(const AdamW& args, const OpContext& context) {
+void EmulatedSet::do_adamw(const AdamW& args, const OpContext& context) {
   do_multi_adamw({std::span(&args, 1)}, context);
 }
 /// The rows are this set's; the loss is the primitives', and is made of them here.
-void EmulatedKernels::do_xent_fused(const XentFused& args, const OpContext& context) {
+void EmulatedSet::do_xent_fused(const XentFused& args, const OpContext& context) {
   xent_rows(args, HostLauncher(context.scratch.data(), backwards_));
   const std::int64_t samples = args.loss.elements(), rows = args.sum_exp.elements();
   for (std::int64_t sample = 0; sample < samples; ++sample) {
