@@ -1,6 +1,9 @@
 // cuBLASLt: descriptions of products, and the choice among its algorithms.
 #include "lt.hpp"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "triax/cuda/primitives.hpp"
 
 namespace triax::fused {
@@ -104,7 +107,13 @@ void LtProducts::start(bool tf32) {
   TRIAX_LT(cublasLtCreate(&handle_));
 }
 
-void LtProducts::describe(Plan& plan, const ProductShape& shape) const {
+const LtProducts::Plan* LtProducts::find(const ProductShape& shape) const {
+  const auto known = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& plan) { return plan.shape == shape; });
+  return known == plans_.end() ? nullptr : &*known;
+}
+
+void LtProducts::describe(Plan& plan) const {
+  const ProductShape& shape = plan.shape;
   const cublasComputeType_t compute =
       shape.in == DType::f32 && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   TRIAX_LT(cublasLtMatmulDescCreate(&plan.product, compute, CUDA_R_32F));
@@ -114,8 +123,8 @@ void LtProducts::describe(Plan& plan, const ProductShape& shape) const {
   if (shape.epilogue == Epilogue::gelu || shape.epilogue == Epilogue::gelu_bias)
     set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
   // An address that is aligned as all will be, and no better: the heuristic looks at nothing else of it.
-  void* sixteen = reinterpret_cast<void*>(std::uintptr_t{16});
-  set_pointers(plan.product, shape.epilogue, sixteen, sixteen);
+  alignas(32) static std::byte place[32];
+  set_pointers(plan.product, shape.epilogue, place + 16, place + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
   plan.b = layout(shape.in, shape.ldb(), shape.transpose_b ? shape.k : shape.n);
   plan.d = layout(shape.out, shape.m, shape.n);
@@ -134,16 +143,15 @@ void LtProducts::choose(Plan& plan) const {
 }
 
 bool LtProducts::prepare(const ProductShape& shape) {
-  const auto known = plans_.find(shape);
-  if (known != plans_.end()) return known->second.found;
-  Plan& plan = plans_[shape];
-  describe(plan, shape);
+  if (const Plan* known = find(shape)) return known->found;
+  Plan& plan = plans_.emplace_back(shape);
+  describe(plan);
   choose(plan);
   return plan.found;
 }
 
 void LtProducts::run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream) {
-  const Plan& plan = plans_.at(product.shape);
+  const Plan& plan = *find(product.shape);
   set_pointers(plan.product, product.shape.epilogue, product.bias, product.before_gelu);
   const float alpha = 1, beta = product.shape.accumulates ? 1 : 0;
   TRIAX_LT(cublasLtMatmul(handle_, plan.product, &alpha, product.a, plan.a, product.b, plan.b, &beta, product.d, plan.d,

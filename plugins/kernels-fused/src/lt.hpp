@@ -9,7 +9,7 @@
 
 #include <cublasLt.h>
 
-#include <map>
+#include <deque>
 #include <span>
 
 #include "product.hpp"
@@ -32,22 +32,24 @@ class LtProducts {
 
  private:
   struct Plan {
-    Plan() = default;
+    explicit Plan(const ProductShape& of) : shape(of) {}
     Plan(const Plan&) = delete;
     Plan& operator=(const Plan&) = delete;
     ~Plan();
 
+    ProductShape shape;
     cublasLtMatmulDesc_t product = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
     bool found = false;
   };
-  void describe(Plan& plan, const ProductShape& shape) const;
+  const Plan* find(const ProductShape& shape) const;
+  void describe(Plan& plan) const;
   void choose(Plan& plan) const;
 
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_ = false;
-  std::map<ProductShape, Plan> plans_;
+  std::deque<Plan> plans_; // a model has a dozen
 };
 
 } // namespace triax::fused

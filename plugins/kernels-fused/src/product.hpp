@@ -12,7 +12,6 @@
 // Threads: values, any thread. Ownership: views of the caller. Blocking: never. Errors: none.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 
 #include "triax/kernel_ops.hpp"
@@ -29,7 +28,7 @@ struct ProductShape {
   DType in = DType::f32, out = DType::f32;
   Epilogue epilogue = Epilogue::none;
 
-  auto operator<=>(const ProductShape&) const = default;
+  bool operator==(const ProductShape&) const = default;
 
   std::int64_t lda() const { return transpose_a ? k : m; }
   std::int64_t ldb() const { return transpose_b ? n : k; }
