@@ -1,0 +1,40 @@
+// From a view's dtype to the C++ type that a kernel is made for.
+//
+// Threads: any. Ownership: none. Blocking: never. Errors: Error naming a type that there are no kernels for.
+#pragma once
+
+#include <cstdint>
+
+#include "triax/cuda/rounding.hpp"
+#include "triax/error.hpp"
+#include "triax/tensor.hpp"
+
+namespace triax::cuda {
+
+/// body(T{}) with T the C++ type of `type`.
+template <class Body>
+void by_type(DType type, Body body) {
+  switch (type) {
+    case DType::f32:
+      return body(float{});
+    case DType::bf16:
+      return body(Bf16{});
+    case DType::f16:
+      return body(F16{});
+    default:
+      throw Error(text("kernels on GPUs compute in f32, bf16 and f16, not in {}", name_of(type)));
+  }
+}
+
+/// body(T{}, To{}): the data's type, and that of what is added to: the same, or f32.
+template <class Body>
+void by_types(DType data, DType to, Body body) {
+  by_type(data, [&](auto of_data) { by_type(to, [&](auto of_to) { body(of_data, of_to); }); });
+}
+
+/// Rows of a view seen as [rows, last].
+inline std::int64_t rows_of(const TensorView& view) {
+  return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
+}
+
+} // namespace triax::cuda

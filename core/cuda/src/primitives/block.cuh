@@ -1,0 +1,42 @@
+// Sums and maxima over the threads of a block, in an order that never changes.
+//
+// All threads of a block of kThreads call these together, and all get the result. Inside a warp the halves swap and add
+// (each pair adds the same two numbers, so all lanes hold the same bits); the warps' results are added in their order.
+#pragma once
+
+#include "triax/cuda/launch.hpp"
+
+namespace triax::cuda {
+
+struct Plus {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Larger {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+
+template <class T, class Op>
+__device__ T over_block(T value, Op op) {
+  constexpr unsigned kWarps = kThreads / 32;
+  __shared__ T of_warp[kWarps];
+  for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
+  __syncthreads(); // the call before may still be reading
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  T all = of_warp[0];
+  for (unsigned warp = 1; warp < kWarps; ++warp) all = op(all, of_warp[warp]);
+  return all;
+}
+
+template <class T>
+__device__ T block_sum(T value) {
+  return over_block(value, Plus{});
+}
+__device__ inline float block_max(float value) {
+  return over_block(value, Larger{});
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,132 @@
+// Sums over rows: the gradients of biases and of norms. In two steps: parts of the rows, cut by the shape, into
+// scratch; then the parts of each column in their order.
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
+
+namespace triax::cuda {
+
+namespace {
+
+constexpr unsigned kColumns = 32;                         // of a block: one load of a warp
+constexpr unsigned kLanes = kThreads / kColumns;          // rows that a block takes at a time
+constexpr std::int64_t kLeastRows = 64, kMostParts = 128; // a part's rows; parts
+
+Parts parts_of_rows(std::int64_t rows) {
+  return parts_of(rows, kLeastRows, kMostParts);
+}
+
+/// What is summed in a column, in up to two sums.
+template <class T>
+struct Bias {
+  const T* dy;
+  std::int64_t n;
+  __device__ float2 operator()(std::int64_t row, std::int64_t column) const {
+    return {value_of(dy[row * n + column]), 0.0f};
+  }
+};
+template <class T>
+struct Norm {
+  const T *dy, *x;
+  const float *mean, *rstd; // mean: null for rms
+  std::int64_t n;
+  __device__ float2 operator()(std::int64_t row, std::int64_t column) const {
+    const float g = value_of(dy[row * n + column]);
+    const float away = value_of(x[row * n + column]) - (mean ? mean[row] : 0.0f);
+    return {g * away * rstd[row], g};
+  }
+};
+
+/// first, second [parts, n]; second may be null.
+template <class Term>
+__global__ void sum_parts(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {
+  __shared__ float2 of_lane[kLanes][kColumns];
+  const unsigned lane = threadIdx.x / kColumns, within = threadIdx.x % kColumns;
+  const std::int64_t tiles = (n + kColumns - 1) / kColumns;
+  for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
+    const std::int64_t part = item / tiles, column = item % tiles * kColumns + within;
+    const std::int64_t begin = part * parts.length, end = begin + parts.length < rows ? begin + parts.length : rows;
+    float2 sum{0.0f, 0.0f};
+    if (column < n) {
+      for (std::int64_t row = begin + lane; row < end; row += kLanes) {
+        const float2 one = term(row, column);
+        sum.x += one.x;
+        sum.y += one.y;
+      }
+    }
+    __syncthreads(); // of the item before
+    of_lane[lane][within] = sum;
+    __syncthreads();
+    if (lane != 0 || column >= n) continue;
+    for (unsigned other = 1; other < kLanes; ++other) {
+      sum.x += of_lane[other][within].x;
+      sum.y += of_lane[other][within].y;
+    }
+    first[part * n + column] = sum.x;
+    if (second) second[part * n + column] = sum.y;
+  }
+}
+
+template <class To>
+__global__ void add_parts(To* to, const float* of_parts, std::int64_t n, std::int64_t parts) {
+  const Share share = my_share();
+  for (std::int64_t column = share.first; column < n; column += share.step) {
+    float sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
+    to[column] = rounded<To>(value_of(to[column]) + sum);
+  }
+}
+
+template <class Term>
+void launch_sums(Op op, float* first, float* second, const Term& term, std::int64_t rows, std::int64_t n,
+                 const OpContext& context) {
+  const Parts parts = parts_of_rows(rows);
+  const Launch launch(op, grid_of_rows((n + kColumns - 1) / kColumns * parts.count), context);
+  launch(sum_parts<Term>, first, second, term, rows, n, parts);
+}
+
+/// to += the parts, in their order.
+void launch_add(Op op, const TensorView& to, const float* of_parts, std::int64_t rows, const OpContext& context) {
+  over_elements(op, to, context, [&]<class To>(To, const Launch& launch, std::int64_t n) {
+    launch(add_parts<To>, to.as<To>(), of_parts, n, parts_of_rows(rows).count);
+  });
+}
+
+/// Floats of one set of partial sums.
+std::size_t partial(const TensorView& dy) {
+  return static_cast<std::size_t>(parts_of_rows(rows_of(dy)).count * dy.size(-1));
+}
+
+} // namespace
+
+std::size_t scratch_of(const BiasBwd& args) {
+  return partial(args.dy) * sizeof(float);
+}
+std::size_t scratch_of(const NormBwdWeight& args) {
+  return partial(args.dy) * sizeof(float) * (args.dbias.empty() ? 1 : 2);
+}
+
+void Primitives::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
+  const std::int64_t rows = rows_of(args.dy), n = args.dy.size(-1);
+  if (rows == 0) return;
+  auto* sums = reinterpret_cast<float*>(context.scratch.data());
+  by_type(args.dy.dtype(), [&]<class T>(T) {
+    launch_sums(Op::bias_bwd, sums, nullptr, Bias<T>{args.dy.as<const T>(), n}, rows, n, context);
+  });
+  launch_add(Op::bias_bwd, args.dbias, sums, rows, context);
+}
+
+void Primitives::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& context) {
+  const std::int64_t rows = rows_of(args.dy), n = args.dy.size(-1);
+  if (rows == 0) return;
+  auto* of_weight = reinterpret_cast<float*>(context.scratch.data());
+  float* of_bias = args.dbias.empty() ? nullptr : of_weight + partial(args.dy);
+  const float* mean = args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr;
+  by_type(args.dy.dtype(), [&]<class T>(T) {
+    const Norm<T> term{args.dy.as<const T>(), args.x.as<const T>(), mean, args.rstd.as<const float>(), n};
+    launch_sums(Op::norm_bwd_weight, of_weight, of_bias, term, rows, n, context);
+  });
+  launch_add(Op::norm_bwd_weight, args.dweight, of_weight, rows, context);
+  if (of_bias) launch_add(Op::norm_bwd_weight, args.dbias, of_bias, rows, context);
+}
+
+} // namespace triax::cuda

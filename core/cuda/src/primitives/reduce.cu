@@ -1,0 +1,101 @@
+// Norms, the search for values that are not finite, and scaling. Sums in two steps: a block for each part of the
+// elements, cut by their number, into scratch; then one block over the parts.
+#include "block.cuh"
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
+
+namespace triax::cuda {
+
+namespace {
+
+constexpr std::int64_t kLeastElements = 16 * 1024, kMostParts = 4096;
+
+Parts parts_of_elements(std::int64_t count) {
+  return parts_of(count, kLeastElements, kMostParts);
+}
+
+template <class T>
+struct Square {
+  using Sum = double;
+  const T* x;
+  __device__ double operator()(std::int64_t i) const {
+    const auto value = static_cast<double>(value_of(x[i]));
+    return value * value;
+  }
+};
+template <class T>
+struct NotFinite {
+  using Sum = int;
+  const T* x;
+  __device__ int operator()(std::int64_t i) const { return isfinite(value_of(x[i])) ? 0 : 1; }
+};
+
+template <class Term>
+__global__ void sum_parts(typename Term::Sum* of_parts, Term term, std::int64_t count, Parts parts) {
+  for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {
+    const std::int64_t begin = part * parts.length, end = begin + parts.length < count ? begin + parts.length : count;
+    typename Term::Sum sum = 0;
+    for (std::int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) sum += term(i);
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) of_parts[part] = sum;
+  }
+}
+
+/// One block. to = or += the sum of the parts.
+template <class Sum, class To>
+__global__ void sum_of_parts(To* to, const Sum* of_parts, std::int64_t parts, bool added) {
+  Sum sum = 0;
+  for (std::int64_t part = threadIdx.x; part < parts; part += blockDim.x) sum += of_parts[part];
+  sum = block_sum(sum);
+  if (threadIdx.x == 0) *to = added ? *to + sum : sum;
+}
+
+template <class Term, class To>
+void launch_sum(Op op, To* to, const Term& term, std::int64_t count, bool added, const OpContext& context) {
+  using Sum = typename Term::Sum;
+  const Parts parts = parts_of_elements(count);
+  auto* of_parts = reinterpret_cast<Sum*>(context.scratch.data());
+  if (parts.count > 0) {
+    const Launch launch(op, grid_of_rows(parts.count), context);
+    launch(sum_parts<Term>, of_parts, term, count, parts);
+  }
+  const Launch launch(op, Grid{}, context);
+  launch(sum_of_parts<Sum, To>, to, static_cast<const Sum*>(of_parts), parts.count, added);
+}
+
+template <class T>
+__global__ void multiply(T* x, const float* factor, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) x[i] = rounded<T>(value_of(x[i]) * *factor);
+}
+
+} // namespace
+
+std::size_t scratch_of(const SumSquares& args) {
+  return static_cast<std::size_t>(parts_of_elements(args.x.elements()).count) * sizeof(double);
+}
+std::size_t scratch_of(const Nonfinite& args) {
+  return static_cast<std::size_t>(parts_of_elements(args.x.elements()).count) * sizeof(int);
+}
+
+void Primitives::do_sum_squares(const SumSquares& args, const OpContext& context) {
+  by_type(args.x.dtype(), [&]<class T>(T) {
+    launch_sum(Op::sum_squares, args.out.as<double>(), Square<T>{args.x.as<const T>()}, args.x.elements(), false,
+               context);
+  });
+}
+
+void Primitives::do_nonfinite(const Nonfinite& args, const OpContext& context) {
+  by_type(args.x.dtype(), [&]<class T>(T) {
+    launch_sum(Op::nonfinite, args.count.as<std::int32_t>(), NotFinite<T>{args.x.as<const T>()}, args.x.elements(),
+               true, context);
+  });
+}
+
+void Primitives::do_scale(const Scale& args, const OpContext& context) {
+  over_elements(Op::scale, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(multiply<T>, args.x.as<T>(), args.factor.as<const float>(), count);
+  });
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,100 @@
+// Masked softmax, a block for each row; and rotary positions (Su et al. 2021).
+#include <cmath>
+
+#include "block.cuh"
+#include "internal.hpp"
+#include "triax/cuda/index.hpp"
+#include "triax/cuda/launching.cuh"
+#include "triax/cuda/mask.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+/// x, y [b, heads, queries, keys]; y may be x: an element is written by the thread that read it last. lse may be null.
+template <class T>
+__global__ void softmax_forward(T* y, const T* x, float* lse, MaskPlan mask, std::int64_t rows, std::int64_t heads,
+                                std::int64_t queries, std::int64_t keys, float scale) {
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const std::int64_t seen = seen_keys(mask, row / (heads * queries), row % queries, keys);
+    const T* in = x + row * keys;
+    T* out = y + row * keys;
+    float max = -INFINITY, sum = 0;
+    for (std::int64_t k = threadIdx.x; k < seen; k += blockDim.x) max = fmaxf(max, scale * value_of(in[k]));
+    max = block_max(max);
+    for (std::int64_t k = threadIdx.x; k < seen; k += blockDim.x) sum += expf(scale * value_of(in[k]) - max);
+    sum = block_sum(sum);
+    for (std::int64_t k = threadIdx.x; k < keys; k += blockDim.x)
+      out[k] = rounded<T>(k < seen ? expf(scale * value_of(in[k]) - max) / sum : 0.0f);
+    if (lse && threadIdx.x == 0) lse[row] = max + logf(sum); // -infinity where no key is seen
+  }
+}
+
+/// dx may be dy.
+template <class T>
+__global__ void softmax_backward(T* dx, const T* dy, const T* y, std::int64_t rows, std::int64_t n, float scale) {
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const std::int64_t first = row * n;
+    float sum = 0;
+    for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x) sum += value_of(dy[first + j]) * value_of(y[first + j]);
+    sum = block_sum(sum);
+    for (std::int64_t j = threadIdx.x; j < n; j += blockDim.x)
+      dx[first + j] = rounded<T>(scale * value_of(y[first + j]) * (value_of(dy[first + j]) - sum));
+  }
+}
+
+/// A thread turns a pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
+/// float cannot tell positions past 2^24 / 2 pi apart.
+template <class T>
+__global__ void turn(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count, std::int64_t position0,
+                     double base, bool inverse) {
+  const Share share = my_share();
+  const std::int64_t half = x_pairs.size[3];
+  const std::int64_t each_position = x_pairs.size[1] * x_pairs.size[2] * half;
+  for (std::int64_t i = share.first; i < count; i += share.step) {
+    const auto pair = static_cast<double>(i % half), position = static_cast<double>(position0 + i / each_position);
+    double sine = 0, cosine = 1;
+    sincos(position * pow(base, -pair / static_cast<double>(half)), &sine, &cosine);
+    const auto c = static_cast<float>(cosine), s = static_cast<float>(inverse ? -sine : sine);
+    const T* from = x + offset_of(x_pairs, i);
+    T* to = y + offset_of(y_pairs, i);
+    const float first = value_of(from[0]), second = value_of(from[half]);
+    to[0] = rounded<T>(first * c - second * s);
+    to[half] = rounded<T>(second * c + first * s);
+  }
+}
+
+Strided pairs_of(const TensorView& x) {
+  Strided pairs = strided(x);
+  pairs.size[3] = x.size(3) / 2;
+  pairs.flat = false;
+  return pairs;
+}
+
+} // namespace
+
+void Primitives::do_softmax_fwd(const SoftmaxFwd& args, const OpContext& context) {
+  over_rows(Op::softmax_fwd, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(softmax_forward<T>, args.y.as<T>(), args.x.as<const T>(), args.lse.as<float>(), mask_plan(args.mask), rows,
+           args.x.size(1), args.x.size(2), args.x.size(3), static_cast<float>(args.scale));
+  });
+}
+
+void Primitives::do_softmax_bwd(const SoftmaxBwd& args, const OpContext& context) {
+  over_rows(Op::softmax_bwd, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(softmax_backward<T>, args.dx.as<T>(), args.dy.as<const T>(), args.y.as<const T>(), rows, args.y.size(-1),
+           static_cast<float>(args.scale));
+  });
+}
+
+void Primitives::do_rope(const Rope& args, const OpContext& context) {
+  const std::int64_t pairs = args.x.elements() / 2;
+  if (pairs == 0) return;
+  const Launch launch(Op::rope, grid_of_elements(pairs), context);
+  by_type(args.x.dtype(), [&]<class T>(T) {
+    launch(turn<T>, args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(), pairs_of(args.x), pairs, args.position0,
+           args.base, args.inverse);
+  });
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,112 @@
+// What the set computes on, in which types, and the scratch it needs.
+#include "internal.hpp"
+#include "triax/cuda/device.hpp"
+
+namespace triax::cuda {
+
+namespace {
+
+Support in_types(std::string_view plugin, std::string_view what, DType type) {
+  if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return Support::yes();
+  return Support::no("{} computes in f32, bf16 and f16, and {} is {} (train.precision)", plugin, what, name_of(type))
+      .hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
+}
+Support only_f32(std::string_view plugin, std::string_view what, DType type) {
+  if (type == DType::f32) return Support::yes();
+  return Support::no("{} steps the optimizer in f32, and {} is {} (train.precision)", plugin, what, name_of(type))
+      .hint("use train.precision fp32, bf16 or fp16");
+}
+
+// The view whose type is that of the whole operation; call_of() has compared the others with it.
+#define TRIAX_DATA(Args, member)                \
+  const TensorView& data_of(const Args& args) { \
+    return args.member;                         \
+  }
+TRIAX_DATA(Gemm, a)
+TRIAX_DATA(BiasAdd, x)
+TRIAX_DATA(BiasBwd, dy)
+TRIAX_DATA(Add, a)
+TRIAX_DATA(Dropout, x)
+TRIAX_DATA(ActFwd, x)
+TRIAX_DATA(ActBwd, x)
+TRIAX_DATA(NormFwd, x)
+TRIAX_DATA(NormBwdInput, x)
+TRIAX_DATA(NormBwdWeight, x)
+TRIAX_DATA(SoftmaxFwd, x)
+TRIAX_DATA(SoftmaxBwd, y)
+TRIAX_DATA(Rope, x)
+TRIAX_DATA(EmbedFwd, y)
+TRIAX_DATA(EmbedBwd, dy)
+TRIAX_DATA(XentMax, logits)
+TRIAX_DATA(XentSums, logits)
+TRIAX_DATA(XentLoss, sum_exp)
+TRIAX_DATA(XentBwd, logits)
+TRIAX_DATA(SumSquares, x)
+TRIAX_DATA(Scale, x)
+TRIAX_DATA(Nonfinite, x)
+#undef TRIAX_DATA
+
+template <class Args>
+Support supports_args(std::string_view plugin, const Args& args) {
+  return in_types(plugin, "the data", data_of(args).dtype());
+}
+template <class Args>
+Support supports_update(std::string_view plugin, const Args& args) {
+  if (Support master = only_f32(plugin, "the master", args.master.dtype()); !master) return master;
+  return args.working.empty() ? Support::yes() : in_types(plugin, "the working copy", args.working.dtype());
+}
+Support supports_args(std::string_view, const StepControl&) {
+  return Support::yes();
+}
+Support supports_args(std::string_view plugin, const AdamW& args) {
+  return supports_update(plugin, args);
+}
+Support supports_args(std::string_view plugin, const Sgd& args) {
+  return supports_update(plugin, args);
+}
+
+} // namespace
+
+Support Primitives::device_available(const DeviceRequest& request) const {
+  return cuda::available(request);
+}
+
+std::unique_ptr<Device> Primitives::make_device(const DeviceRequest& request) const {
+  return cuda::make_device(request);
+}
+
+Support Primitives::supports(const KernelRequest& request) const {
+  if (Support compute = in_types(settings_.plugin, "what layers compute in", request.compute); !compute) return compute;
+  return only_f32(settings_.plugin, "what it steps in", request.master);
+}
+
+Support Primitives::supports(const OpCall& call) const {
+  switch (call.op) {
+#define TRIAX_OP(Args, name) \
+  case Op::name:             \
+    return supports_args(settings_.plugin, call.as<Args>());
+    TRIAX_PRIMITIVES(TRIAX_OP)
+#undef TRIAX_OP
+    default:
+      return KernelSet::supports(call); // of its primitives
+  }
+}
+
+std::size_t Primitives::scratch_bytes(const OpCall& call) const {
+  switch (call.op) {
+    case Op::gemm:
+      return kWorkspace;
+    case Op::bias_bwd:
+      return scratch_of(call.as<BiasBwd>());
+    case Op::norm_bwd_weight:
+      return scratch_of(call.as<NormBwdWeight>());
+    case Op::sum_squares:
+      return scratch_of(call.as<SumSquares>());
+    case Op::nonfinite:
+      return scratch_of(call.as<Nonfinite>());
+    default:
+      return KernelSet::scratch_bytes(call); // of its primitives
+  }
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,133 @@
+// A kernel set on GPUs, on any machine: what it says of itself, what it refuses, and how a run that names it is refused
+// where there is no driver.
+#include <cuda_runtime_api.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "golden/program.hpp"
+#include "support/loaded_kernels.hpp"
+#include "support/operation_cases.hpp"
+#include "support/places.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Plugin : public ::testing::Test {
+ protected:
+  plugin::Instance<KernelSet> make() {
+    options_.set("tf32", false);
+    return plugin::create<KernelSet>(plugin::load(test::plugin_file(TRIAX_KERNELS), "kernels"),
+                                     {options_, null_log(), layout_, 0, 1});
+  }
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+};
+
+TEST_F(Plugin, LoadsWithoutADriverAndSaysWhatItNeeds) {
+  const auto set = make();
+  EXPECT_EQ(set->device_kind(), DeviceKind::cuda);
+  int driver = 0;
+  cudaDriverGetVersion(&driver);
+  if (driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
+  EXPECT_EQ(set->device_available({}).reason(), "no CUDA driver on this machine");
+}
+
+TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
+  const auto set = make();
+  for (const DType type : {DType::f32, DType::bf16, DType::f16})
+    EXPECT_TRUE(set->supports(KernelRequest{.compute = type, .master = DType::f32})) << name_of(type);
+  const Support doubles = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f64});
+  EXPECT_EQ(doubles.reason(),
+            TRIAX_KERNELS " computes in f32, bf16 and f16, and what layers compute in is f64 (train.precision)");
+  EXPECT_FALSE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16}));
+}
+
+/// Refused before anything is launched, so on any machine.
+TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
+  const auto set = make();
+  int refused = 0;
+  for (const auto& one : operation_cases(DType::f64)) {
+    if (one.name.starts_with("step_control")) continue; // whose views are f64 in every set
+    CaseViews views;
+    for (const auto& tensor : one.tensors) {
+      const DType type = tensor.kind == Kind::own ? tensor.dtype : DType::f64;
+      views.set(tensor.name, TensorView(nullptr, type, tensor.shape));
+    }
+    one.build(views, UseCall([&](const OpCall& call) {
+                const Support answer = set->supports(call);
+                EXPECT_FALSE(answer) << one.name;
+                EXPECT_THAT(answer.reason(), HasSubstr("is f64 (train.precision)")) << one.name;
+                ++refused;
+              }));
+  }
+  EXPECT_GT(refused, 100);
+}
+
+/// A run of one rank on this set; its data is there.
+class NoDriver : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
+    std::string toml = test::read_file(TRIAX_SOURCE_DIR "/tests/golden/base.toml");
+    test::replace_all(toml, "kernels-reference", TRIAX_KERNELS);
+    test::write_file(work_ / "run.toml", toml);
+    test::write_file(work_ / "text.txt", std::string(1000, 'x'));
+    ASSERT_EQ(run("data prepare --input text.txt --output text --tokenizer byte").status, 0);
+  }
+  test::Outcome run(const std::string& arguments, const std::string& streams = "2>&1") const {
+    return test::run(work_.path(), arguments, streams);
+  }
+  test::TempFolder work_;
+};
+
+constexpr const char* kRefusal =
+    "run.toml:19:10: kernels.plugin \"" TRIAX_KERNELS
+    "\": no CUDA driver on this machine\n"
+    "  install NVIDIA's driver (nvidia-smi comes with it), or use a kernel set that computes on the host; triax check "
+    "--no-device leaves this machine out of the question\n";
+
+TEST_F(NoDriver, CheckRefusesTheRunAndSaysWhere) {
+  const test::Outcome refused = run("check run.toml", "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.text, kRefusal);
+  EXPECT_EQ(run("check run.toml", "2>/dev/null").text, "");
+}
+
+TEST_F(NoDriver, CheckOfTheRunAlonePasses) {
+  const test::Outcome told = run("check run.toml --no-device");
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/" TRIAX_KERNELS ".so\n"));
+  EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
+}
+
+TEST_F(NoDriver, TrainRefusesBeforeAnythingStarts) {
+  const test::Outcome refused = run("train run.toml", "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(refused.text, kRefusal);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "runs"));
+}
+
+TEST_F(NoDriver, OtherRefusalsComeWithIt) {
+  const test::Outcome refused = run("check run.toml --set parallel.tensor=2 --set log.timeline=3", "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
+  EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
+  EXPECT_THAT(refused.text,
+              HasSubstr("log.timeline = 3 (--set): kernels.plugin \"" TRIAX_KERNELS "\" computes on a cuda device"));
+}
+
+TEST_F(NoDriver, DescribeAndListNeedNone) {
+  const test::Outcome described = run("plugins describe " TRIAX_KERNELS);
+  EXPECT_EQ(described.status, 0) << described.text;
+  EXPECT_THAT(described.text, HasSubstr("tf32"));
+  const test::Outcome listed = run("plugins list");
+  EXPECT_EQ(listed.status, 0);
+  EXPECT_THAT(listed.text, HasSubstr(TRIAX_KERNELS));
+}
+
+} // namespace
+} // namespace triax::testing
