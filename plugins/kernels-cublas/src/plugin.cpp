@@ -1,14 +1,22 @@
-// kernels-cublas: the door.
+// kernels-cublas: the primitives of triax::cuda_primitives, and fused operations as the core's defaults make them.
 #include "triax/plugin.hpp"
 
-#include "kernels.hpp"
+#include "triax/cuda/primitives.hpp"
 
 namespace {
+
+using triax::cuda::Primitives;
+
+class CublasKernels final : public Primitives {
+ public:
+  explicit CublasKernels(const triax::PluginContext& context)
+      : Primitives({.plugin = "kernels-cublas", .tf32 = context.options.flag("tf32")}) {}
+};
 
 constexpr triax_option kOptions[] = {
     triax::option_bool("tf32", "false", "products of f32 matrices may round their factors to TF32's 11 bits: faster")};
 
 } // namespace
 
-TRIAX_PLUGIN(triax::KernelSet, triax::cublas::CublasKernels, "kernels-cublas", "0.1.0",
+TRIAX_PLUGIN(triax::KernelSet, CublasKernels, "kernels-cublas", "0.1.0",
              "cuBLAS products and one plain kernel for each operation, on GPUs", kOptions)

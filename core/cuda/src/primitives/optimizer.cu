@@ -1,18 +1,12 @@
 // The decision about a step, and the optimizers' updates of one flat shard. The step's scalars are written and read on
 // the GPU: a step that is skipped leaves everything as it is without the host knowing.
-#include "kernels.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
 #include "triax/step_control.hpp"
-#include "types.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
-
-using cuda::launch_stream;
-using cuda::my_share;
-using cuda::Share;
 
 struct AdamWValues {
   double beta1, beta2;
@@ -49,7 +43,7 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
 /// One block. Its threads bring the squares near, its first adds them, in the order that is asked for.
 __global__ void control_step(const double* squares, const std::int32_t* order, std::int64_t count, const double* losses,
                              std::int64_t samples, StepScalars* scalars, double clip_grad, LossScaling scaling) {
-  __shared__ double near[cuda::kThreads];
+  __shared__ double near[kThreads];
   double sum = 0;
   for (std::int64_t begin = 0; begin < count; begin += blockDim.x) {
     const std::int64_t i = begin + threadIdx.x;
@@ -103,41 +97,35 @@ void with_working(const TensorView& working, Body body) {
 
 } // namespace
 
-void CublasKernels::do_step_control(const StepControl& args, const OpContext& context) {
+void Primitives::do_step_control(const StepControl& args, const OpContext& context) {
   StepScalars* scalars = given(args.scalars, Op::step_control);
-  control_step<<<1, cuda::kThreads, 0, launch_stream(context.stream)>>>(
-      args.squares.as<const double>(), args.order.as<const std::int32_t>(), args.order.elements(),
-      args.losses.as<const double>(), args.losses.elements(), scalars, args.clip_grad, args.scaling);
-  TRIAX_CUDA_LAUNCHED("step_control");
+  const Launch launch(Op::step_control, Grid{}, context);
+  launch(control_step, args.squares.as<const double>(), args.order.as<const std::int32_t>(), args.order.elements(),
+         args.losses.as<const double>(), args.losses.elements(), scalars, args.clip_grad, args.scaling);
 }
 
-void CublasKernels::do_adamw(const AdamW& args, const OpContext& context) {
+void Primitives::do_adamw(const AdamW& args, const OpContext& context) {
   const StepScalars* scalars = given(args.scalars, Op::adamw);
   const std::int64_t count = args.master.elements();
   if (count == 0) return;
-  const auto grid = grid_of_elements(count);
-  const cudaStream_t stream = launch_stream(context.stream);
+  const Launch launch(Op::adamw, grid_of_elements(count), context);
   const AdamWValues values{args.beta1, args.beta2, static_cast<float>(args.eps), static_cast<float>(args.decay)};
-  with_working(args.working, [&](auto* working) {
-    step_adamw<<<grid.blocks, grid.threads, 0, stream>>>(args.master.as<float>(), args.gradient.as<const float>(),
-                                                         args.m.as<float>(), args.v.as<float>(), working, scalars,
-                                                         values, count);
+  with_working(args.working, [&]<class W>(W* working) {
+    launch(step_adamw<W>, args.master.as<float>(), args.gradient.as<const float>(), args.m.as<float>(),
+           args.v.as<float>(), working, scalars, values, count);
   });
-  TRIAX_CUDA_LAUNCHED("adamw");
 }
 
-void CublasKernels::do_sgd(const Sgd& args, const OpContext& context) {
+void Primitives::do_sgd(const Sgd& args, const OpContext& context) {
   const StepScalars* scalars = given(args.scalars, Op::sgd);
   const std::int64_t count = args.master.elements();
   if (count == 0) return;
-  const auto grid = grid_of_elements(count);
-  const cudaStream_t stream = launch_stream(context.stream);
+  const Launch launch(Op::sgd, grid_of_elements(count), context);
   const SgdValues values{static_cast<float>(args.momentum), static_cast<float>(args.decay)};
-  with_working(args.working, [&](auto* working) {
-    step_sgd<<<grid.blocks, grid.threads, 0, stream>>>(args.master.as<float>(), args.gradient.as<const float>(),
-                                                       args.velocity.as<float>(), working, scalars, values, count);
+  with_working(args.working, [&]<class W>(W* working) {
+    launch(step_sgd<W>, args.master.as<float>(), args.gradient.as<const float>(), args.velocity.as<float>(), working,
+           scalars, values, count);
   });
-  TRIAX_CUDA_LAUNCHED("sgd");
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

@@ -2,19 +2,12 @@
 #include <cmath>
 
 #include "block.cuh"
-#include "kernels.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
-#include "types.hpp"
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
-
-using cuda::kThreads;
-using cuda::launch_stream;
-using cuda::my_share;
-using cuda::Share;
 
 template <class T>
 __global__ void look_up(T* y, const T* table, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
@@ -136,85 +129,51 @@ __global__ void logits_to_gradient(T* logits, const float* max_of, const float* 
 
 } // namespace
 
-void CublasKernels::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
-  const std::int64_t count = args.y.elements();
-  if (count == 0) return;
-  const auto grid = grid_of_elements(count);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    look_up<<<grid.blocks, grid.threads, 0, stream>>>(args.y.as<T>(), args.table.as<const T>(),
-                                                      args.tokens.as<const std::int32_t>(), args.begin, args.valid,
-                                                      args.y.size(-1), count);
+void Primitives::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
+  over_elements(Op::embed_fwd, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(look_up<T>, args.y.as<T>(), args.table.as<const T>(), args.tokens.as<const std::int32_t>(), args.begin,
+           args.valid, args.y.size(-1), count);
   });
-  TRIAX_CUDA_LAUNCHED("embed_fwd");
 }
 
-void CublasKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
+void Primitives::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
   const std::int64_t places = rows_of(args.dy), h = args.dy.size(-1);
   if (places == 0) return;
-  const auto grid = grid_of_rows(places * ((h + kThreads - 1) / kThreads));
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_types(args.dy.dtype(), args.dtable.dtype(), [&](auto zero, auto to) {
-    using T = decltype(zero);
-    using To = decltype(to);
-    add_rows<<<grid.blocks, grid.threads, 0, stream>>>(args.dtable.as<To>(), args.dy.as<const T>(),
-                                                       args.tokens.as<const std::int32_t>(), args.begin, args.valid, h,
-                                                       places);
+  const Launch launch(Op::embed_bwd, grid_of_rows(places * ((h + kThreads - 1) / kThreads)), context);
+  by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
+    launch(add_rows<To, T>, args.dtable.as<To>(), args.dy.as<const T>(), args.tokens.as<const std::int32_t>(),
+           args.begin, args.valid, h, places);
   });
-  TRIAX_CUDA_LAUNCHED("embed_bwd");
 }
 
-void CublasKernels::do_xent_max(const XentMax& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.logits);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.logits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    largest_logit<<<grid.blocks, grid.threads, 0, stream>>>(args.max.as<float>(), args.logits.as<const T>(), rows,
-                                                            args.logits.size(-1), args.valid);
+void Primitives::do_xent_max(const XentMax& args, const OpContext& context) {
+  over_rows(Op::xent_max, args.logits, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(largest_logit<T>, args.max.as<float>(), args.logits.as<const T>(), rows, args.logits.size(-1), args.valid);
   });
-  TRIAX_CUDA_LAUNCHED("xent_max");
 }
 
-void CublasKernels::do_xent_sums(const XentSums& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.logits);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.logits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    sum_exponentials<<<grid.blocks, grid.threads, 0, stream>>>(
-        args.sum_exp.as<float>(), args.target_logit.as<float>(), args.logits.as<const T>(), args.max.as<const float>(),
-        args.targets.as<const std::int32_t>(), rows, args.logits.size(-1), args.begin, args.valid);
+void Primitives::do_xent_sums(const XentSums& args, const OpContext& context) {
+  over_rows(Op::xent_sums, args.logits, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(sum_exponentials<T>, args.sum_exp.as<float>(), args.target_logit.as<float>(), args.logits.as<const T>(),
+           args.max.as<const float>(), args.targets.as<const std::int32_t>(), rows, args.logits.size(-1), args.begin,
+           args.valid);
   });
-  TRIAX_CUDA_LAUNCHED("xent_sums");
 }
 
-void CublasKernels::do_xent_loss(const XentLoss& args, const OpContext& context) {
+void Primitives::do_xent_loss(const XentLoss& args, const OpContext& context) {
   const std::int64_t samples = args.loss.elements();
   if (samples == 0) return;
-  const auto grid = grid_of_rows(samples);
-  sum_losses<<<grid.blocks, grid.threads, 0, launch_stream(context.stream)>>>(
-      args.loss.as<double>(), args.sum_exp.as<const float>(), args.target_logit.as<const float>(),
-      args.sum_exp.elements(), samples);
-  TRIAX_CUDA_LAUNCHED("xent_loss");
+  const Launch launch(Op::xent_loss, grid_of_rows(samples), context);
+  launch(sum_losses, args.loss.as<double>(), args.sum_exp.as<const float>(), args.target_logit.as<const float>(),
+         args.sum_exp.elements(), samples);
 }
 
-void CublasKernels::do_xent_bwd(const XentBwd& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.logits);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.logits.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    logits_to_gradient<<<grid.blocks, grid.threads, 0, stream>>>(
-        args.logits.as<T>(), args.max.as<const float>(), args.sum_exp.as<const float>(),
-        args.targets.as<const std::int32_t>(), args.scalars, rows, args.logits.size(-1), args.begin, args.valid,
-        args.scale);
+void Primitives::do_xent_bwd(const XentBwd& args, const OpContext& context) {
+  over_rows(Op::xent_bwd, args.logits, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(logits_to_gradient<T>, args.logits.as<T>(), args.max.as<const float>(), args.sum_exp.as<const float>(),
+           args.targets.as<const std::int32_t>(), args.scalars, rows, args.logits.size(-1), args.begin, args.valid,
+           args.scale);
   });
-  TRIAX_CUDA_LAUNCHED("xent_bwd");
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

@@ -1,24 +1,17 @@
 // Norms, the search for values that are not finite, and scaling. Sums in two steps: a block for each part of the
 // elements, cut by their number, into scratch; then one block over the parts.
 #include "block.cuh"
-#include "kernels.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
-#include "types.hpp"
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
-
-using cuda::launch_stream;
-using cuda::my_share;
-using cuda::Parts;
-using cuda::Share;
 
 constexpr std::int64_t kLeastElements = 16 * 1024, kMostParts = 4096;
 
 Parts parts_of_elements(std::int64_t count) {
-  return cuda::parts_of(count, kLeastElements, kMostParts);
+  return parts_of(count, kLeastElements, kMostParts);
 }
 
 template <class T>
@@ -58,16 +51,16 @@ __global__ void sum_of_parts(To* to, const Sum* of_parts, std::int64_t parts, bo
 }
 
 template <class Term, class To>
-void launch_sum(To* to, const Term& term, std::int64_t count, bool added, const OpContext& context) {
+void launch_sum(Op op, To* to, const Term& term, std::int64_t count, bool added, const OpContext& context) {
   using Sum = typename Term::Sum;
-  const cudaStream_t stream = launch_stream(context.stream);
   const Parts parts = parts_of_elements(count);
   auto* of_parts = reinterpret_cast<Sum*>(context.scratch.data());
   if (parts.count > 0) {
-    const auto grid = grid_of_rows(parts.count);
-    sum_parts<<<grid.blocks, grid.threads, 0, stream>>>(of_parts, term, count, parts);
+    const Launch launch(op, grid_of_rows(parts.count), context);
+    launch(sum_parts<Term>, of_parts, term, count, parts);
   }
-  sum_of_parts<<<1, cuda::kThreads, 0, stream>>>(to, static_cast<const Sum*>(of_parts), parts.count, added);
+  const Launch launch(op, Grid{}, context);
+  launch(sum_of_parts<Sum, To>, to, static_cast<const Sum*>(of_parts), parts.count, added);
 }
 
 template <class T>
@@ -85,32 +78,24 @@ std::size_t scratch_of(const Nonfinite& args) {
   return static_cast<std::size_t>(parts_of_elements(args.x.elements()).count) * sizeof(int);
 }
 
-void CublasKernels::do_sum_squares(const SumSquares& args, const OpContext& context) {
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    launch_sum(args.out.as<double>(), Square<T>{args.x.as<const T>()}, args.x.elements(), false, context);
+void Primitives::do_sum_squares(const SumSquares& args, const OpContext& context) {
+  by_type(args.x.dtype(), [&]<class T>(T) {
+    launch_sum(Op::sum_squares, args.out.as<double>(), Square<T>{args.x.as<const T>()}, args.x.elements(), false,
+               context);
   });
-  TRIAX_CUDA_LAUNCHED("sum_squares");
 }
 
-void CublasKernels::do_nonfinite(const Nonfinite& args, const OpContext& context) {
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    launch_sum(args.count.as<std::int32_t>(), NotFinite<T>{args.x.as<const T>()}, args.x.elements(), true, context);
+void Primitives::do_nonfinite(const Nonfinite& args, const OpContext& context) {
+  by_type(args.x.dtype(), [&]<class T>(T) {
+    launch_sum(Op::nonfinite, args.count.as<std::int32_t>(), NotFinite<T>{args.x.as<const T>()}, args.x.elements(),
+               true, context);
   });
-  TRIAX_CUDA_LAUNCHED("nonfinite");
 }
 
-void CublasKernels::do_scale(const Scale& args, const OpContext& context) {
-  const std::int64_t count = args.x.elements();
-  if (count == 0) return;
-  const auto grid = grid_of_elements(count);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    multiply<<<grid.blocks, grid.threads, 0, stream>>>(args.x.as<T>(), args.factor.as<const float>(), count);
+void Primitives::do_scale(const Scale& args, const OpContext& context) {
+  over_elements(Op::scale, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(multiply<T>, args.x.as<T>(), args.factor.as<const float>(), count);
   });
-  TRIAX_CUDA_LAUNCHED("scale");
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

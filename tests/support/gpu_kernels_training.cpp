@@ -1,10 +1,10 @@
 // Training on a GPU: the losses of the reference, and the same bits in every run.
 #include <cmath>
 
-#include "on_gpu.hpp"
+#include "support/gpu_kernels_suite.hpp"
 #include "train/tiny_run.hpp"
 
-namespace triax::cublas {
+namespace triax::testing {
 namespace {
 
 struct Curve {
@@ -27,7 +27,7 @@ Curve curve_of(const test::TinyRun& run, int steps) {
 
 struct GpuRun : test::TinyRun {
   explicit GpuRun(const std::string& precision = "fp32") {
-    keys["kernels.plugin"] = "\"kernels-cublas\"";
+    keys["kernels.plugin"] = "\"" TRIAX_KERNELS "\"";
     keys["train.precision"] = "\"" + precision + "\"";
   }
 };
@@ -70,4 +70,4 @@ TEST_F(Training, TheScheduleChangesNoBit) {
 }
 
 } // namespace
-} // namespace triax::cublas
+} // namespace triax::testing

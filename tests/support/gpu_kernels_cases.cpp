@@ -1,10 +1,8 @@
 // Every operation against the reference in double.
-#include "on_gpu.hpp"
+#include "support/gpu_kernels_suite.hpp"
 
-namespace triax::cublas {
+namespace triax::testing {
 namespace {
-
-using triax::testing::OperationCase;
 
 /// Arithmetic is f32 throughout, so in f32 what differs is the order of sums and functions to a few units of the last
 /// place. In 16 bits each operation rounds what it writes (by 2^-9 in bf16, 2^-12 in f16); a fused operation is
@@ -18,8 +16,8 @@ double tolerance(const OperationCase& one) {
 class Operations : public OnGpu, public ::testing::WithParamInterface<DType> {};
 
 TEST_P(Operations, AgreeWithTheReference) {
-  triax::testing::LoadedKernels reference("kernels-reference");
-  for (const OperationCase& one : triax::testing::operation_cases(GetParam())) {
+  LoadedKernels reference("kernels-reference");
+  for (const OperationCase& one : operation_cases(GetParam())) {
     try {
       EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one)), "") << one.name;
     } catch (const Error& error) {
@@ -32,4 +30,4 @@ INSTANTIATE_TEST_SUITE_P(Types, Operations, ::testing::Values(DType::f32, DType:
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 } // namespace
-} // namespace triax::cublas
+} // namespace triax::testing

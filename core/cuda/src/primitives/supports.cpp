@@ -1,21 +1,19 @@
 // What the set computes on, in which types, and the scratch it needs.
-#include "kernels.hpp"
-
+#include "internal.hpp"
 #include "triax/cuda/device.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
 
-Support in_types(std::string_view what, DType type) {
+Support in_types(std::string_view plugin, std::string_view what, DType type) {
   if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return Support::yes();
-  return Support::no("kernels-cublas computes in f32, bf16 and f16, and {} is {} (train.precision)", what,
-                     name_of(type))
+  return Support::no("{} computes in f32, bf16 and f16, and {} is {} (train.precision)", plugin, what, name_of(type))
       .hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
 }
-Support only_f32(std::string_view what, DType type) {
+Support only_f32(std::string_view plugin, std::string_view what, DType type) {
   if (type == DType::f32) return Support::yes();
-  return Support::no("kernels-cublas steps the optimizer in f32, and {} is {} (train.precision)", what, name_of(type))
+  return Support::no("{} steps the optimizer in f32, and {} is {} (train.precision)", plugin, what, name_of(type))
       .hint("use train.precision fp32, bf16 or fp16");
 }
 
@@ -49,46 +47,44 @@ TRIAX_DATA(Nonfinite, x)
 #undef TRIAX_DATA
 
 template <class Args>
-Support supports_args(const Args& args) {
-  return in_types("the data", data_of(args).dtype());
+Support supports_args(std::string_view plugin, const Args& args) {
+  return in_types(plugin, "the data", data_of(args).dtype());
 }
 template <class Args>
-Support supports_update(const Args& args) {
-  if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return args.working.empty() ? Support::yes() : in_types("the working copy", args.working.dtype());
+Support supports_update(std::string_view plugin, const Args& args) {
+  if (Support master = only_f32(plugin, "the master", args.master.dtype()); !master) return master;
+  return args.working.empty() ? Support::yes() : in_types(plugin, "the working copy", args.working.dtype());
 }
-Support supports_args(const StepControl&) {
+Support supports_args(std::string_view, const StepControl&) {
   return Support::yes();
 }
-Support supports_args(const AdamW& args) {
-  return supports_update(args);
+Support supports_args(std::string_view plugin, const AdamW& args) {
+  return supports_update(plugin, args);
 }
-Support supports_args(const Sgd& args) {
-  return supports_update(args);
+Support supports_args(std::string_view plugin, const Sgd& args) {
+  return supports_update(plugin, args);
 }
 
 } // namespace
 
-CublasKernels::CublasKernels(const PluginContext& context) : tf32_(context.options.flag("tf32")) {}
-
-Support CublasKernels::device_available(const DeviceRequest& request) const {
+Support Primitives::device_available(const DeviceRequest& request) const {
   return cuda::available(request);
 }
 
-std::unique_ptr<Device> CublasKernels::make_device(const DeviceRequest& request) const {
+std::unique_ptr<Device> Primitives::make_device(const DeviceRequest& request) const {
   return cuda::make_device(request);
 }
 
-Support CublasKernels::supports(const KernelRequest& request) const {
-  if (Support compute = in_types("what layers compute in", request.compute); !compute) return compute;
-  return only_f32("what it steps in", request.master);
+Support Primitives::supports(const KernelRequest& request) const {
+  if (Support compute = in_types(settings_.plugin, "what layers compute in", request.compute); !compute) return compute;
+  return only_f32(settings_.plugin, "what it steps in", request.master);
 }
 
-Support CublasKernels::supports(const OpCall& call) const {
+Support Primitives::supports(const OpCall& call) const {
   switch (call.op) {
 #define TRIAX_OP(Args, name) \
   case Op::name:             \
-    return supports_args(call.as<Args>());
+    return supports_args(settings_.plugin, call.as<Args>());
     TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
     default:
@@ -96,7 +92,7 @@ Support CublasKernels::supports(const OpCall& call) const {
   }
 }
 
-std::size_t CublasKernels::scratch_bytes(const OpCall& call) const {
+std::size_t Primitives::scratch_bytes(const OpCall& call) const {
   switch (call.op) {
     case Op::gemm:
       return kWorkspace;
@@ -113,4 +109,4 @@ std::size_t CublasKernels::scratch_bytes(const OpCall& call) const {
   }
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

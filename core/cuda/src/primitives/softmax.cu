@@ -2,20 +2,14 @@
 #include <cmath>
 
 #include "block.cuh"
-#include "kernels.hpp"
-#include "mask.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
+#include "internal.hpp"
 #include "triax/cuda/index.hpp"
-#include "types.hpp"
+#include "triax/cuda/launching.cuh"
+#include "triax/cuda/mask.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
-
-using cuda::launch_stream;
-using cuda::my_share;
-using cuda::Share;
 
 /// x, y [b, heads, queries, keys]; y may be x: an element is written by the thread that read it last. lse may be null.
 template <class T>
@@ -52,8 +46,8 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, std::int64_t ro
 /// A thread turns a pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
 /// float cannot tell positions past 2^24 / 2 pi apart.
 template <class T>
-__global__ void turn(T* y, cuda::Strided y_pairs, const T* x, cuda::Strided x_pairs, std::int64_t count,
-                     std::int64_t position0, double base, bool inverse) {
+__global__ void turn(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count, std::int64_t position0,
+                     double base, bool inverse) {
   const Share share = my_share();
   const std::int64_t half = x_pairs.size[3];
   const std::int64_t each_position = x_pairs.size[1] * x_pairs.size[2] * half;
@@ -70,8 +64,8 @@ __global__ void turn(T* y, cuda::Strided y_pairs, const T* x, cuda::Strided x_pa
   }
 }
 
-cuda::Strided pairs_of(const TensorView& x) {
-  cuda::Strided pairs = cuda::strided(x);
+Strided pairs_of(const TensorView& x) {
+  Strided pairs = strided(x);
   pairs.size[3] = x.size(3) / 2;
   pairs.flat = false;
   return pairs;
@@ -79,45 +73,28 @@ cuda::Strided pairs_of(const TensorView& x) {
 
 } // namespace
 
-void CublasKernels::do_softmax_fwd(const SoftmaxFwd& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.x);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    softmax_forward<<<grid.blocks, grid.threads, 0, stream>>>(
-        args.y.as<T>(), args.x.as<const T>(), args.lse.empty() ? nullptr : args.lse.as<float>(), mask_plan(args.mask),
-        rows, args.x.size(1), args.x.size(2), args.x.size(3), static_cast<float>(args.scale));
+void Primitives::do_softmax_fwd(const SoftmaxFwd& args, const OpContext& context) {
+  over_rows(Op::softmax_fwd, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(softmax_forward<T>, args.y.as<T>(), args.x.as<const T>(), args.lse.as<float>(), mask_plan(args.mask), rows,
+           args.x.size(1), args.x.size(2), args.x.size(3), static_cast<float>(args.scale));
   });
-  TRIAX_CUDA_LAUNCHED("softmax_fwd");
 }
 
-void CublasKernels::do_softmax_bwd(const SoftmaxBwd& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.y);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    softmax_backward<<<grid.blocks, grid.threads, 0, stream>>>(args.dx.as<T>(), args.dy.as<const T>(),
-                                                               args.y.as<const T>(), rows, args.y.size(-1),
-                                                               static_cast<float>(args.scale));
+void Primitives::do_softmax_bwd(const SoftmaxBwd& args, const OpContext& context) {
+  over_rows(Op::softmax_bwd, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(softmax_backward<T>, args.dx.as<T>(), args.dy.as<const T>(), args.y.as<const T>(), rows, args.y.size(-1),
+           static_cast<float>(args.scale));
   });
-  TRIAX_CUDA_LAUNCHED("softmax_bwd");
 }
 
-void CublasKernels::do_rope(const Rope& args, const OpContext& context) {
-  const std::int64_t count = args.x.elements() / 2;
-  if (count == 0) return;
-  const auto grid = grid_of_elements(count);
-  const cudaStream_t stream = launch_stream(context.stream);
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    turn<<<grid.blocks, grid.threads, 0, stream>>>(args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(),
-                                                   pairs_of(args.x), count, args.position0, args.base, args.inverse);
+void Primitives::do_rope(const Rope& args, const OpContext& context) {
+  const std::int64_t pairs = args.x.elements() / 2;
+  if (pairs == 0) return;
+  const Launch launch(Op::rope, grid_of_elements(pairs), context);
+  by_type(args.x.dtype(), [&]<class T>(T) {
+    launch(turn<T>, args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(), pairs_of(args.x), pairs, args.position0,
+           args.base, args.inverse);
   });
-  TRIAX_CUDA_LAUNCHED("rope");
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

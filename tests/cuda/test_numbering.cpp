@@ -5,11 +5,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "drop.hpp"
-#include "mask.hpp"
 #include "support/loaded_kernels.hpp"
+#include "triax/cuda/drop.hpp"
+#include "triax/cuda/mask.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 namespace {
 
 class Numbering : public ::testing::Test {
@@ -94,4 +94,4 @@ TEST_F(Numbering, OfSeenKeys) {
 }
 
 } // namespace
-} // namespace triax::cublas
+} // namespace triax::cuda

@@ -1,4 +1,5 @@
-// The unfused kernel set on GPUs: products by cuBLAS, everything else one plain kernel for each primitive.
+// A kernel set on GPUs with every primitive and nothing fused: products by cuBLAS, one plain kernel for each of the
+// others. Sets derive from it and override what they do better; link triax::cuda_primitives.
 //
 // Threads: the rank's main thread. Ownership: owns a cuBLAS handle; memory comes in as views. Blocking: never: an
 // operation is put on its stream. Errors: Error for a type other than f32, bf16 and f16, for a step without its
@@ -7,21 +8,28 @@
 // same bits. Fused operations are the core's defaults.
 #pragma once
 
-#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <string>
 
 #include "triax/kernels.hpp"
-#include "triax/plugin.hpp"
 
-namespace triax::cublas {
+struct cublasContext;
 
-class CublasKernels final : public KernelSet {
+namespace triax::cuda {
+
+struct PrimitivesSettings {
+  std::string plugin; // whose set this is, for messages
+  bool tf32 = false;  // products of f32 matrices may round their factors to TF32
+};
+
+class Primitives : public KernelSet {
  public:
-  explicit CublasKernels(const PluginContext& context);
-  CublasKernels(const CublasKernels&) = delete;
-  CublasKernels& operator=(const CublasKernels&) = delete;
-  ~CublasKernels() override;
+  explicit Primitives(PrimitivesSettings settings) : settings_(std::move(settings)) {}
+  Primitives(const Primitives&) = delete;
+  Primitives& operator=(const Primitives&) = delete;
+  ~Primitives() override;
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
   Support device_available(const DeviceRequest& request) const override;
@@ -36,23 +44,21 @@ class CublasKernels final : public KernelSet {
   TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
 
+  const PrimitivesSettings& settings() const noexcept {
+    return settings_;
+  }
+
  private:
   void use(const OpContext& context);
+  void check(int status, const char* call) const;
 
-  const bool tf32_;
-  cublasHandle_t handle_ = nullptr;
+  const PrimitivesSettings settings_;
+  cublasContext* handle_ = nullptr;
   cudaStream_t stream_ = nullptr; // that the handle is set to
   void* workspace_ = nullptr;     // the same
 };
 
-/// Scratch that an operation takes from the front of its call's.
-std::size_t scratch_of(const BiasBwd& args);
-std::size_t scratch_of(const NormBwdWeight& args);
-std::size_t scratch_of(const SumSquares& args);
-std::size_t scratch_of(const Nonfinite& args);
-inline constexpr std::size_t kWorkspace = std::size_t{32} << 20; // of cuBLAS: what it asks for on Hopper
+/// Scratch of a product: cuBLAS's workspace, what it asks for on Hopper.
+inline constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 
-/// d *= beta, for a product without terms. d may be strided; with beta = 0 it is not read.
-void launch_beta(const TensorView& d, float beta, cudaStream_t stream);
-
-} // namespace triax::cublas
+} // namespace triax::cuda

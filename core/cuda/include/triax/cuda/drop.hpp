@@ -11,7 +11,7 @@
 #include "triax/kernel_ops.hpp"
 #include "triax/random.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 struct DropPlan {
   PhiloxKey key{};
@@ -69,4 +69,4 @@ TRIAX_HD inline bool dropped(const DropPlan& plan, std::int64_t i) {
   return word < plan.threshold;
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

@@ -1,25 +1,18 @@
 // Sums over rows: the gradients of biases and of norms. In two steps: parts of the rows, cut by the shape, into
 // scratch; then the parts of each column in their order.
-#include "kernels.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
-#include "types.hpp"
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
 
-using cuda::launch_stream;
-using cuda::my_share;
-using cuda::Parts;
-using cuda::Share;
-
 constexpr unsigned kColumns = 32;                         // of a block: one load of a warp
-constexpr unsigned kLanes = cuda::kThreads / kColumns;    // rows that a block takes at a time
+constexpr unsigned kLanes = kThreads / kColumns;          // rows that a block takes at a time
 constexpr std::int64_t kLeastRows = 64, kMostParts = 128; // a part's rows; parts
 
 Parts parts_of_rows(std::int64_t rows) {
-  return cuda::parts_of(rows, kLeastRows, kMostParts);
+  return parts_of(rows, kLeastRows, kMostParts);
 }
 
 /// What is summed in a column, in up to two sums.
@@ -84,17 +77,18 @@ __global__ void add_parts(To* to, const float* of_parts, std::int64_t n, std::in
 }
 
 template <class Term>
-void launch_sums(float* first, float* second, const Term& term, std::int64_t rows, std::int64_t n,
-                 cudaStream_t stream) {
+void launch_sums(Op op, float* first, float* second, const Term& term, std::int64_t rows, std::int64_t n,
+                 const OpContext& context) {
   const Parts parts = parts_of_rows(rows);
-  const auto grid = grid_of_rows((n + kColumns - 1) / kColumns * parts.count);
-  sum_parts<<<grid.blocks, grid.threads, 0, stream>>>(first, second, term, rows, n, parts);
+  const Launch launch(op, grid_of_rows((n + kColumns - 1) / kColumns * parts.count), context);
+  launch(sum_parts<Term>, first, second, term, rows, n, parts);
 }
 
-template <class To>
-void launch_add(To* to, const float* of_parts, std::int64_t rows, std::int64_t n, cudaStream_t stream) {
-  const auto grid = grid_of_elements(n);
-  add_parts<<<grid.blocks, grid.threads, 0, stream>>>(to, of_parts, n, parts_of_rows(rows).count);
+/// to += the parts, in their order.
+void launch_add(Op op, const TensorView& to, const float* of_parts, std::int64_t rows, const OpContext& context) {
+  over_elements(op, to, context, [&]<class To>(To, const Launch& launch, std::int64_t n) {
+    launch(add_parts<To>, to.as<To>(), of_parts, n, parts_of_rows(rows).count);
+  });
 }
 
 /// Floats of one set of partial sums.
@@ -111,40 +105,28 @@ std::size_t scratch_of(const NormBwdWeight& args) {
   return partial(args.dy) * sizeof(float) * (args.dbias.empty() ? 1 : 2);
 }
 
-void CublasKernels::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
+void Primitives::do_bias_bwd(const BiasBwd& args, const OpContext& context) {
   const std::int64_t rows = rows_of(args.dy), n = args.dy.size(-1);
   if (rows == 0) return;
-  const cudaStream_t stream = launch_stream(context.stream);
   auto* sums = reinterpret_cast<float*>(context.scratch.data());
-  by_types(args.dy.dtype(), args.dbias.dtype(), [&](auto zero, auto to) {
-    using T = decltype(zero);
-    using To = decltype(to);
-    launch_sums(sums, nullptr, Bias<T>{args.dy.as<const T>(), n}, rows, n, stream);
-    launch_add(args.dbias.as<To>(), sums, rows, n, stream);
+  by_type(args.dy.dtype(), [&]<class T>(T) {
+    launch_sums(Op::bias_bwd, sums, nullptr, Bias<T>{args.dy.as<const T>(), n}, rows, n, context);
   });
-  TRIAX_CUDA_LAUNCHED("bias_bwd");
+  launch_add(Op::bias_bwd, args.dbias, sums, rows, context);
 }
 
-void CublasKernels::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& context) {
+void Primitives::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext& context) {
   const std::int64_t rows = rows_of(args.dy), n = args.dy.size(-1);
   if (rows == 0) return;
-  const cudaStream_t stream = launch_stream(context.stream);
   auto* of_weight = reinterpret_cast<float*>(context.scratch.data());
   float* of_bias = args.dbias.empty() ? nullptr : of_weight + partial(args.dy);
   const float* mean = args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr;
-  by_types(args.dy.dtype(), args.dweight.dtype(), [&](auto zero, auto to) {
-    using T = decltype(zero);
-    using To = decltype(to);
+  by_type(args.dy.dtype(), [&]<class T>(T) {
     const Norm<T> term{args.dy.as<const T>(), args.x.as<const T>(), mean, args.rstd.as<const float>(), n};
-    launch_sums(of_weight, of_bias, term, rows, n, stream);
-    launch_add(args.dweight.as<To>(), of_weight, rows, n, stream);
+    launch_sums(Op::norm_bwd_weight, of_weight, of_bias, term, rows, n, context);
   });
-  if (of_bias)
-    by_type(args.dbias.dtype(), [&](auto to) {
-      using To = decltype(to);
-      launch_add(args.dbias.as<To>(), of_bias, rows, n, stream);
-    });
-  TRIAX_CUDA_LAUNCHED("norm_bwd_weight");
+  launch_add(Op::norm_bwd_weight, args.dweight, of_weight, rows, context);
+  if (of_bias) launch_add(Op::norm_bwd_weight, args.dbias, of_bias, rows, context);
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

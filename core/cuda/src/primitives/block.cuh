@@ -6,7 +6,7 @@
 
 #include "triax/cuda/launch.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 struct Plus {
   template <class T>
@@ -20,7 +20,7 @@ struct Larger {
 
 template <class T, class Op>
 __device__ T over_block(T value, Op op) {
-  constexpr unsigned kWarps = cuda::kThreads / 32;
+  constexpr unsigned kWarps = kThreads / 32;
   __shared__ T of_warp[kWarps];
   for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(0xFFFFFFFFu, value, distance));
   __syncthreads(); // the call before may still be reading
@@ -39,4 +39,4 @@ __device__ inline float block_max(float value) {
   return over_block(value, Larger{});
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

@@ -1,21 +1,15 @@
-// From a view's dtype to the C++ type that a kernel is made for, and what all launches share.
+// From a view's dtype to the C++ type that a kernel is made for.
 //
-// Threads: any. Ownership: none. Blocking: never. Errors: Error naming a type that the set has no kernels for.
+// Threads: any. Ownership: none. Blocking: never. Errors: Error naming a type that there are no kernels for.
 #pragma once
 
 #include <cstdint>
 
-#include "triax/cuda/launch.hpp"
 #include "triax/cuda/rounding.hpp"
 #include "triax/error.hpp"
 #include "triax/tensor.hpp"
 
-namespace triax::cublas {
-
-using cuda::grid_of_elements;
-using cuda::grid_of_rows;
-using cuda::rounded;
-using cuda::value_of;
+namespace triax::cuda {
 
 /// body(T{}) with T the C++ type of `type`.
 template <class Body>
@@ -28,7 +22,7 @@ void by_type(DType type, Body body) {
     case DType::f16:
       return body(F16{});
     default:
-      throw Error(text("kernels-cublas computes in f32, bf16 and f16, not in {}", name_of(type)));
+      throw Error(text("kernels on GPUs compute in f32, bf16 and f16, not in {}", name_of(type)));
   }
 }
 
@@ -43,4 +37,4 @@ inline std::int64_t rows_of(const TensorView& view) {
   return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

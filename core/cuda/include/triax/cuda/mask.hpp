@@ -9,7 +9,7 @@
 #include "triax/cuda/host_device.hpp"
 #include "triax/kernel_ops.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 struct MaskPlan {
   bool causal = false;
@@ -31,4 +31,4 @@ TRIAX_HD inline std::int64_t seen_keys(const MaskPlan& mask, std::int64_t sample
   return count > 0 ? count : 0;
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

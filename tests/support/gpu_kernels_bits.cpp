@@ -1,12 +1,12 @@
 // The same call gives the same bits: again, and on another stream.
-#include "on_gpu.hpp"
+#include "support/gpu_kernels_suite.hpp"
 
-namespace triax::cublas {
+namespace triax::testing {
 namespace {
 
 TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-    for (const auto& one : triax::testing::operation_cases(type)) {
+    for (const auto& one : operation_cases(type)) {
       const auto first = run_case(tested->set(), tested->device(), one, type);
       EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type)) << one.name << ", " << name_of(type);
     }
@@ -15,7 +15,6 @@ TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
 
 /// By f32 sums over more rows and elements than one block takes, and products that cuBLAS may split over their terms.
 TEST_F(OnGpu, LargeSumsGiveTheSameBitsAgain) {
-  using namespace triax::testing;
   const auto tensor = [](const char* name, Role role, Shape shape) {
     return CaseTensor{.name = name, .role = role, .shape = shape};
   };
@@ -46,4 +45,4 @@ TEST_F(OnGpu, LargeSumsGiveTheSameBitsAgain) {
 }
 
 } // namespace
-} // namespace triax::cublas
+} // namespace triax::testing

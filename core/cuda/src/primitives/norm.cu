@@ -1,15 +1,11 @@
 // Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019): a block for each row.
 #include "block.cuh"
-#include "kernels.hpp"
-#include "triax/cuda/check.hpp"
-#include "triax/cuda/device.hpp"
-#include "types.hpp"
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
-
-using cuda::launch_stream;
 
 /// mean: null for rms.
 template <class T>
@@ -63,36 +59,20 @@ __global__ void norm_backward_input(T* dx, const T* dy, const T* x, const T* wei
 
 } // namespace
 
-void CublasKernels::do_norm_fwd(const NormFwd& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.x);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  const bool layer = args.kind == NormKind::layer;
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    norm_forward<<<grid.blocks, grid.threads, 0, stream>>>(
-        args.y.as<T>(), args.x.as<const T>(), args.weight.as<const T>(), args.bias.as<const T>(),
-        layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, args.x.size(-1),
-        static_cast<float>(args.eps));
+void Primitives::do_norm_fwd(const NormFwd& args, const OpContext& context) {
+  over_rows(Op::norm_fwd, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(norm_forward<T>, args.y.as<T>(), args.x.as<const T>(), args.weight.as<const T>(), args.bias.as<const T>(),
+           args.kind == NormKind::layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, args.x.size(-1),
+           static_cast<float>(args.eps));
   });
-  TRIAX_CUDA_LAUNCHED("norm_fwd");
 }
 
-void CublasKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext& context) {
-  const std::int64_t rows = rows_of(args.x);
-  if (rows == 0) return;
-  const auto grid = grid_of_rows(rows);
-  const cudaStream_t stream = launch_stream(context.stream);
-  const bool layer = args.kind == NormKind::layer;
-  by_type(args.x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    norm_backward_input<<<grid.blocks, grid.threads, 0, stream>>>(
-        args.dx.as<T>(), args.dy.as<const T>(), args.x.as<const T>(), args.weight.as<const T>(),
-        layer ? args.mean.as<const float>() : nullptr, args.rstd.as<const float>(),
-        args.residual.empty() ? nullptr : args.residual.as<const T>(), rows, args.x.size(-1));
+void Primitives::do_norm_bwd_input(const NormBwdInput& args, const OpContext& context) {
+  over_rows(Op::norm_bwd_input, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t rows) {
+    launch(norm_backward_input<T>, args.dx.as<T>(), args.dy.as<const T>(), args.x.as<const T>(),
+           args.weight.as<const T>(), args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr,
+           args.rstd.as<const float>(), args.residual.as<const T>(), rows, args.x.size(-1));
   });
-  TRIAX_CUDA_LAUNCHED("norm_bwd_input");
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

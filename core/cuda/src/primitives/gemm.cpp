@@ -4,20 +4,16 @@
 // d^T = op(b)^T op(a)^T: the operands change places, and each keeps its transposition.
 // Its workspace is the call's scratch, always of one size, and it reduces 16-bit products in f32: the same shapes and
 // alignments take the same kernels and give the same bits.
+#include <cublas_v2.h>
+
 #include <algorithm>
 
-#include "kernels.hpp"
+#include "internal.hpp"
 #include "triax/cuda/device.hpp"
 
-namespace triax::cublas {
+namespace triax::cuda {
 
 namespace {
-
-void check(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(text("{}: {} ({})", call, cublasGetStatusString(status), cublasGetStatusName(status)), "kernels-cublas",
-              "CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=stderr tells more");
-}
 
 cudaDataType_t type_of(const TensorView& x) {
   switch (x.dtype()) {
@@ -28,7 +24,7 @@ cudaDataType_t type_of(const TensorView& x) {
     case DType::f16:
       return CUDA_R_16F;
     default:
-      throw Error(text("kernels-cublas computes in f32, bf16 and f16, not in {}", name_of(x.dtype())));
+      throw Error(text("products on GPUs are of f32, bf16 and f16, not of {}", name_of(x.dtype())));
   }
 }
 
@@ -55,8 +51,15 @@ std::byte* outer(const TensorView& x, std::int64_t index) {
 
 } // namespace
 
-void CublasKernels::start(Device& device) {
-  TRIAX_REQUIRE(device.kind() == DeviceKind::cuda, "kernels-cublas computes on a CUDA device, not on {}",
+void Primitives::check(int status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const auto known = static_cast<cublasStatus_t>(status);
+  throw Error(text("{}: {} ({})", call, cublasGetStatusString(known), cublasGetStatusName(known)), settings_.plugin,
+              "CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=stderr tells more");
+}
+
+void Primitives::start(Device& device) {
+  TRIAX_REQUIRE(device.kind() == DeviceKind::cuda, "{} computes on a CUDA device, not on {}", settings_.plugin,
                 device.description());
   check(cublasCreate(&handle_), "cublasCreate");
   check(cublasSetMathMode(
@@ -65,13 +68,13 @@ void CublasKernels::start(Device& device) {
   check(cublasSetAtomicsMode(handle_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
 }
 
-CublasKernels::~CublasKernels() {
+Primitives::~Primitives() {
   if (handle_) cublasDestroy(handle_);
 }
 
 /// Puts what comes on the call's stream, with its scratch. A new stream makes cuBLAS forget its workspace.
-void CublasKernels::use(const OpContext& context) {
-  const cudaStream_t stream = cuda::launch_stream(context.stream);
+void Primitives::use(const OpContext& context) {
+  const cudaStream_t stream = launch_stream(context.stream);
   if (workspace_ && stream == stream_ && context.scratch.data() == workspace_) return;
   check(cublasSetStream(handle_, stream), "cublasSetStream");
   check(cublasSetWorkspace(handle_, context.scratch.data(), kWorkspace), "cublasSetWorkspace");
@@ -79,16 +82,16 @@ void CublasKernels::use(const OpContext& context) {
   workspace_ = context.scratch.data();
 }
 
-void CublasKernels::do_gemm(const Gemm& args, const OpContext& context) {
+void Primitives::do_gemm(const Gemm& args, const OpContext& context) {
   const std::int64_t m = args.d.size(-2), n = args.d.size(-1), k = args.a.size(args.transpose_a ? -2 : -1);
   if (args.d.elements() == 0) return;
-  if (k == 0) return launch_beta(args.d, static_cast<float>(args.beta), cuda::launch_stream(context.stream));
+  if (k == 0) return launch_beta(args.d, static_cast<float>(args.beta), context);
   use(context);
   const float alpha = static_cast<float>(args.alpha), beta = static_cast<float>(args.beta);
   const cublasOperation_t of_a = args.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t of_b = args.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const bool single = args.a.dtype() == DType::f32;
-  const cublasComputeType_t compute = single && tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  const cublasComputeType_t compute = single && settings_.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   for (std::int64_t i = 0; i < batch_size(args.d, 0); ++i) {
     check(cublasGemmStridedBatchedEx_64(handle_, of_b, of_a, n, m, k, &alpha, outer(args.b, i), type_of(args.b),
                                         leading(args.b), batch_stride(args.b, 1), outer(args.a, i), type_of(args.a),
@@ -99,4 +102,4 @@ void CublasKernels::do_gemm(const Gemm& args, const OpContext& context) {
   }
 }
 
-} // namespace triax::cublas
+} // namespace triax::cuda

@@ -1,11 +1,9 @@
 // Sizes of a real model, against the reference, and the mixed types of a training in 16 bits: data in 16, what is added
 // to in f32.
-#include "on_gpu.hpp"
+#include "support/gpu_kernels_suite.hpp"
 
-namespace triax::cublas {
+namespace triax::testing {
 namespace {
-
-using namespace triax::testing;
 
 CaseTensor tensor(const char* name, Role role, Shape shape) {
   return {.name = name, .role = role, .shape = shape};
@@ -109,4 +107,4 @@ TEST_F(Large, GradientsInF32OfDataIn16Bits) {
 }
 
 } // namespace
-} // namespace triax::cublas
+} // namespace triax::testing

@@ -1,15 +1,16 @@
-// The plugin on any machine: what it says of itself, what it refuses, and how a run that names it is refused where
-// there is no driver.
+// A kernel set on GPUs, on any machine: what it says of itself, what it refuses, and how a run that names it is refused
+// where there is no driver.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "golden/program.hpp"
-#include "on_gpu.hpp"
+#include "support/loaded_kernels.hpp"
+#include "support/operation_cases.hpp"
 #include "support/places.hpp"
 #include "support/temp_folder.hpp"
 
-namespace triax::cublas {
+namespace triax::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -18,7 +19,7 @@ class Plugin : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make() {
     options_.set("tf32", false);
-    return plugin::create<KernelSet>(plugin::load(test::plugin_file("kernels-cublas"), "kernels"),
+    return plugin::create<KernelSet>(plugin::load(test::plugin_file(TRIAX_KERNELS), "kernels"),
                                      {options_, null_log(), layout_, 0, 1});
   }
   Options options_;
@@ -40,7 +41,7 @@ TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
     EXPECT_TRUE(set->supports(KernelRequest{.compute = type, .master = DType::f32})) << name_of(type);
   const Support doubles = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f64});
   EXPECT_EQ(doubles.reason(),
-            "kernels-cublas computes in f32, bf16 and f16, and what layers compute in is f64 (train.precision)");
+            TRIAX_KERNELS " computes in f32, bf16 and f16, and what layers compute in is f64 (train.precision)");
   EXPECT_FALSE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16}));
 }
 
@@ -48,14 +49,14 @@ TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
 TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
   const auto set = make();
   int refused = 0;
-  for (const auto& one : triax::testing::operation_cases(DType::f64)) {
+  for (const auto& one : operation_cases(DType::f64)) {
     if (one.name.starts_with("step_control")) continue; // whose views are f64 in every set
-    triax::testing::CaseViews views;
+    CaseViews views;
     for (const auto& tensor : one.tensors) {
-      const DType type = tensor.kind == triax::testing::Kind::own ? tensor.dtype : DType::f64;
+      const DType type = tensor.kind == Kind::own ? tensor.dtype : DType::f64;
       views.set(tensor.name, TensorView(nullptr, type, tensor.shape));
     }
-    one.build(views, triax::testing::UseCall([&](const OpCall& call) {
+    one.build(views, UseCall([&](const OpCall& call) {
                 const Support answer = set->supports(call);
                 EXPECT_FALSE(answer) << one.name;
                 EXPECT_THAT(answer.reason(), HasSubstr("is f64 (train.precision)")) << one.name;
@@ -65,19 +66,6 @@ TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
   EXPECT_GT(refused, 100);
 }
 
-TEST_F(Plugin, ScratchIsThatOfTheShapeAlone) {
-  const auto set = make();
-  const auto view = [](Shape shape, DType type = DType::f32) { return TensorView(nullptr, type, shape); };
-  const auto scratch = [&](const auto& args) { return set->scratch_bytes(call_of(args)); };
-  EXPECT_EQ(scratch(BiasBwd{view({33}), view({1, 33})}), 33 * sizeof(float));
-  EXPECT_EQ(scratch(BiasBwd{view({33}), view({65, 33})}), 2 * 33 * sizeof(float));
-  EXPECT_EQ(scratch(BiasBwd{view({33}), view({100'000, 33})}), 128 * 33 * sizeof(float));
-  EXPECT_EQ(scratch(SumSquares{view({1}, DType::f64), view({16 * 1024 + 1})}), 2 * sizeof(double));
-  const Gemm product{.d = view({2, 3}), .a = view({2, 4}), .b = view({4, 3})};
-  EXPECT_EQ(scratch(product), std::size_t{32} << 20);
-  EXPECT_GE(scratch(LinearFwd{.y = view({2, 3}), .x = view({2, 4}), .w = view({3, 4})}), scratch(product));
-}
-
 /// A run of one rank on this set; its data is there.
 class NoDriver : public ::testing::Test {
  protected:
@@ -85,7 +73,7 @@ class NoDriver : public ::testing::Test {
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
     std::string toml = test::read_file(TRIAX_SOURCE_DIR "/tests/golden/base.toml");
-    test::replace_all(toml, "kernels-reference", "kernels-cublas");
+    test::replace_all(toml, "kernels-reference", TRIAX_KERNELS);
     test::write_file(work_ / "run.toml", toml);
     test::write_file(work_ / "text.txt", std::string(1000, 'x'));
     ASSERT_EQ(run("data prepare --input text.txt --output text --tokenizer byte").status, 0);
@@ -97,7 +85,8 @@ class NoDriver : public ::testing::Test {
 };
 
 constexpr const char* kRefusal =
-    "run.toml:19:10: kernels.plugin \"kernels-cublas\": no CUDA driver on this machine\n"
+    "run.toml:19:10: kernels.plugin \"" TRIAX_KERNELS
+    "\": no CUDA driver on this machine\n"
     "  install NVIDIA's driver (nvidia-smi comes with it), or use a kernel set that computes on the host; triax check "
     "--no-device leaves this machine out of the question\n";
 
@@ -111,7 +100,7 @@ TEST_F(NoDriver, CheckRefusesTheRunAndSaysWhere) {
 TEST_F(NoDriver, CheckOfTheRunAlonePasses) {
   const test::Outcome told = run("check run.toml --no-device");
   EXPECT_EQ(told.status, 0) << told.text;
-  EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/kernels-cublas.so\n"));
+  EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/" TRIAX_KERNELS ".so\n"));
   EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
 }
 
@@ -128,17 +117,17 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
   EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
   EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
   EXPECT_THAT(refused.text,
-              HasSubstr("log.timeline = 3 (--set): kernels.plugin \"kernels-cublas\" computes on a cuda device"));
+              HasSubstr("log.timeline = 3 (--set): kernels.plugin \"" TRIAX_KERNELS "\" computes on a cuda device"));
 }
 
 TEST_F(NoDriver, DescribeAndListNeedNone) {
-  const test::Outcome described = run("plugins describe kernels-cublas");
+  const test::Outcome described = run("plugins describe " TRIAX_KERNELS);
   EXPECT_EQ(described.status, 0) << described.text;
   EXPECT_THAT(described.text, HasSubstr("tf32"));
   const test::Outcome listed = run("plugins list");
   EXPECT_EQ(listed.status, 0);
-  EXPECT_THAT(listed.text, HasSubstr("kernels-cublas"));
+  EXPECT_THAT(listed.text, HasSubstr(TRIAX_KERNELS));
 }
 
 } // namespace
-} // namespace triax::cublas
+} // namespace triax::testing

@@ -1,0 +1,54 @@
+// Launching a kernel for a view's type: what every operation's launch has in common.
+//
+//   over_elements(Op::add, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+//     launch(add_elements<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(), count);
+//   });
+//
+// Threads: the rank's main thread. Ownership: none. Blocking: never. Errors: Error naming the operation, for a type
+// without kernels and for what CUDA says of a launch. Nothing is launched over nothing.
+#pragma once
+
+#include "triax/cuda/check.hpp"
+#include "triax/cuda/device.hpp"
+#include "triax/cuda/launch.hpp"
+#include "triax/cuda/types.hpp"
+#include "triax/kernels.hpp"
+
+namespace triax::cuda {
+
+class Launch {
+ public:
+  Launch(Op op, Grid grid, const OpContext& context) : op_(op), grid_(grid), stream_(launch_stream(context.stream)) {}
+
+  template <class... Parameters, class... Args>
+  void operator()(void (*kernel)(Parameters...), Args... args) const {
+    kernel<<<grid_.blocks, grid_.threads, 0, stream_>>>(args...);
+    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+      fail(error, text("kernel {}", name_of(op_)).c_str(), __FILE__, __LINE__);
+  }
+
+ private:
+  Op op_;
+  Grid grid_;
+  cudaStream_t stream_;
+};
+
+/// body(T{}, launch, count) with a thread for each of a view's elements, T their type.
+template <class Body>
+void over_elements(Op op, const TensorView& view, const OpContext& context, Body body) {
+  const std::int64_t count = view.elements();
+  if (count == 0) return;
+  const Launch launch(op, grid_of_elements(count), context);
+  by_type(view.dtype(), [&](auto zero) { body(zero, launch, count); });
+}
+
+/// body(T{}, launch, rows) with a block for each row of a view [rows, n].
+template <class Body>
+void over_rows(Op op, const TensorView& view, const OpContext& context, Body body) {
+  const std::int64_t rows = rows_of(view);
+  if (rows == 0) return;
+  const Launch launch(op, grid_of_rows(rows), context);
+  by_type(view.dtype(), [&](auto zero) { body(zero, launch, rows); });
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,139 @@
+// Bias, sums, dropout, activations, and the scaling of a product without terms.
+#include "internal.hpp"
+#include "triax/cuda/drop.hpp"
+#include "triax/cuda/index.hpp"
+#include "triax/cuda/launching.cuh"
+
+namespace triax::cuda {
+
+namespace {
+
+template <class T>
+__global__ void add_bias(T* y, const T* x, const T* bias, std::int64_t n, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step)
+    y[i] = rounded<T>(value_of(x[i]) + value_of(bias[i % n]));
+}
+
+template <class T>
+__global__ void add_elements(T* y, const T* a, const T* b, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) y[i] = rounded<T>(value_of(a[i]) + value_of(b[i]));
+}
+
+template <class T>
+__global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step)
+    y[i] = rounded<T>(dropped(plan, i) ? 0.0f : value_of(x[i]) * plan.scale);
+}
+
+constexpr float kCubic = 0.044715f;
+constexpr float kSlope = 0.7978845608028654f; // sqrt(2 / pi)
+
+__device__ float gelu(float x) {
+  return 0.5f * x * (1 + tanhf(kSlope * (x + kCubic * x * x * x)));
+}
+__device__ float gelu_derivative(float x) {
+  const float t = tanhf(kSlope * (x + kCubic * x * x * x));
+  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * kSlope * (1 + 3 * kCubic * x * x);
+}
+__device__ float sigmoid(float x) {
+  return 1 / (1 + expf(-x));
+}
+
+template <class T>
+__global__ void gelu_forward(T* y, const T* x, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) y[i] = rounded<T>(gelu(value_of(x[i])));
+}
+
+template <class T>
+__global__ void gelu_backward(T* dx, const T* dy, const T* x, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step)
+    dx[i] = rounded<T>(value_of(dy[i]) * gelu_derivative(value_of(x[i])));
+}
+
+/// x [rows, 2n], y [rows, n].
+template <class T>
+__global__ void silu_mul_forward(T* y, const T* x, std::int64_t n, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) {
+    const std::int64_t at = i / n * 2 * n + i % n;
+    const float gate = value_of(x[at]), up = value_of(x[at + n]);
+    y[i] = rounded<T>(gate * sigmoid(gate) * up);
+  }
+}
+
+template <class T>
+__global__ void silu_mul_backward(T* dx, const T* dy, const T* x, std::int64_t n, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) {
+    const std::int64_t at = i / n * 2 * n + i % n;
+    const float gate = value_of(x[at]), up = value_of(x[at + n]), g = value_of(dy[i]), s = sigmoid(gate);
+    dx[at] = rounded<T>(g * up * s * (1 + gate * (1 - s)));
+    dx[at + n] = rounded<T>(g * gate * s);
+  }
+}
+
+template <class T>
+__global__ void scale_product(T* d, Strided at, float beta, std::int64_t count) {
+  const Share share = my_share();
+  for (std::int64_t i = share.first; i < count; i += share.step) {
+    T& element = d[offset_of(at, i)];
+    element = rounded<T>(beta == 0 ? 0.0f : beta * value_of(element)); // what is not read may be NaN
+  }
+}
+
+} // namespace
+
+void Primitives::do_bias_add(const BiasAdd& args, const OpContext& context) {
+  over_elements(Op::bias_add, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(add_bias<T>, args.y.as<T>(), args.x.as<const T>(), args.bias.as<const T>(), args.x.size(-1), count);
+  });
+}
+
+void Primitives::do_add(const Add& args, const OpContext& context) {
+  over_elements(Op::add, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(add_elements<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(), count);
+  });
+}
+
+void Primitives::do_dropout(const Dropout& args, const OpContext& context) {
+  if (args.drop.p == 0) {
+    if (args.y.data() != args.x.data())
+      TRIAX_CUDA(cudaMemcpyAsync(args.y.data(), args.x.data(), args.x.bytes(), cudaMemcpyDeviceToDevice,
+                                 launch_stream(context.stream)));
+    return;
+  }
+  over_elements(Op::dropout, args.x, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(drop_elements<T>, args.y.as<T>(), args.x.as<const T>(), drop_plan(args), count);
+  });
+}
+
+void Primitives::do_act_fwd(const ActFwd& args, const OpContext& context) {
+  over_elements(Op::act_fwd, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    T* y = args.y.as<T>();
+    const T* x = args.x.as<const T>();
+    if (args.act == Activation::gelu_tanh) return launch(gelu_forward<T>, y, x, count);
+    launch(silu_mul_forward<T>, y, x, args.y.size(-1), count);
+  });
+}
+
+void Primitives::do_act_bwd(const ActBwd& args, const OpContext& context) {
+  over_elements(Op::act_bwd, args.dy, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    T* dx = args.dx.as<T>();
+    const T *dy = args.dy.as<const T>(), *x = args.x.as<const T>();
+    if (args.act == Activation::gelu_tanh) return launch(gelu_backward<T>, dx, dy, x, count);
+    launch(silu_mul_backward<T>, dx, dy, x, args.dy.size(-1), count);
+  });
+}
+
+void launch_beta(const TensorView& d, float beta, const OpContext& context) {
+  over_elements(Op::gemm, d, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
+    launch(scale_product<T>, d.as<T>(), strided(d), beta, count);
+  });
+}
+
+} // namespace triax::cuda

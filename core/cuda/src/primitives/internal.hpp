@@ -1,0 +1,19 @@
+// What the files of the primitives know of each other.
+//
+// Threads, ownership, blocking, errors: as triax/cuda/primitives.hpp.
+#pragma once
+
+#include "triax/cuda/primitives.hpp"
+
+namespace triax::cuda {
+
+/// Scratch that an operation takes from the front of its call's.
+std::size_t scratch_of(const BiasBwd& args);
+std::size_t scratch_of(const NormBwdWeight& args);
+std::size_t scratch_of(const SumSquares& args);
+std::size_t scratch_of(const Nonfinite& args);
+
+/// d *= beta, for a product without terms. d may be strided; with beta = 0 it is not read.
+void launch_beta(const TensorView& d, float beta, const OpContext& context);
+
+} // namespace triax::cuda

@@ -1,0 +1,16 @@
+// kernels-fused: the door.
+#include "triax/plugin.hpp"
+
+#include "kernels.hpp"
+
+namespace {
+
+constexpr triax_option kOptions[] = {
+    triax::option_bool("tf32", "false", "products of f32 matrices may round their factors to TF32's 11 bits: faster")};
+
+} // namespace
+
+TRIAX_PLUGIN(
+    triax::KernelSet, triax::fused::FusedKernels, "kernels-fused", "0.1.0",
+    "fused operations on GPUs: cuBLASLt products with their bias and activation, one pass over memory for the rest",
+    kOptions)
