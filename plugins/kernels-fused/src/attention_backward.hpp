@@ -37,7 +37,9 @@ template <class Size, class Machine>
 TRIAX_STEP void attention_queries(Machine& machine, const Attention& attention, const AttentionGradients& gradients) {
   using T = typename Size::T;
   const AttentionSizes& size = attention.size;
-  const TilePlace at = tile_place(machine.block(), tiles_of(size.queries, Size::kRows), size.heads, true);
+  const int part = static_cast<int>(machine.block() % Size::kParts) * Size::kPartWidth;
+  const TilePlace at =
+      tile_place(machine.block() / Size::kParts, tiles_of(size.queries, Size::kRows), size.heads, true);
   const std::int64_t first = at.tile * Size::kRows, key_head = at.head / size.group();
   const std::int64_t last = first + Size::kRows < size.queries ? first + Size::kRows : size.queries;
   const std::int64_t visible = visible_keys(attention.mask, at.sample, size.keys);
@@ -71,8 +73,8 @@ TRIAX_STEP void attention_queries(Machine& machine, const Attention& attention, 
     lse[i / 2][i % 2] = query < last ? attention.lse[place] * kOfNaturalExponent<T> : 0.0f;
     delta[i / 2][i % 2] = query < last ? gradients.delta[place] : 0.0f;
   }
-  Held<Size::kStrips, Size::kWidth> dq;
-  clear<Size::kStrips, Size::kWidth>(dq);
+  Held<Size::kStrips, Size::kPartWidth> dq;
+  clear<Size::kStrips, Size::kPartWidth>(dq);
   fetch<Size, Size::kRows>(machine, tile(0), head_of<T>(attention.q, at.sample, at.head), attention.q, first, last,
                            size.width);
   fetch<Size, Size::kRows>(machine, tile(Size::kOwnBytes), head_of<T>(gradients.dout, at.sample, at.head),
@@ -98,13 +100,13 @@ TRIAX_STEP void attention_queries(Machine& machine, const Attention& attention, 
     }
     const TileMask mask = tile_mask(attention.mask, first, std::int64_t{index} * Size::kColumns, visible);
     if (!mask.hides_none(Size::kColumns)) hide<Size>(machine, scores, mask, row, 0);
-    add_product_with_held<Size>(machine, dq, scores, tile(Size::other(2, stage, 0)));
+    add_product_with_held<Size>(machine, dq, scores, tile(Size::other(2, stage, 0)) + part);
   }
   float factor[Size::kStrips][2];
   TRIAX_UNROLL
   for (int i = 0; i < 2 * Size::kStrips; ++i) factor[i / 2][i % 2] = attention.scale;
   store<Size>(machine, dq, factor, head_of<T>(gradients.dq, at.sample, at.head), gradients.dq, first + row,
-              size.queries, 0, size.width);
+              size.queries, part, size.width);
 }
 
 } // namespace triax::fused

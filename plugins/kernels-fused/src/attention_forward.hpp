@@ -1,6 +1,6 @@
-// Attention, forward: a block has a tile of queries of one head and passes over the keys they see, tile by tile, keeping
-// for each query the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online normalizer
-// calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).
+// Attention, forward: a block has a tile of queries of one head and passes over the keys they see, tile by tile,
+// keeping for each query the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).
 //
 // Threads: all of a block together. Ownership, blocking, errors: none; see attention_steps.hpp for the machine.
 #pragma once
@@ -34,7 +34,8 @@ TRIAX_STEP void step_softmax(Machine& machine, Held<Size::kStrips, Size::kColumn
     now = fmaxf(now, machine.from_neighbour(now, 2));
     base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
     shrink[row / 2][row % 2] =
-        now == largest ? 1.0f : machine.template exponential<typename Size::T>(largest * scale - base[row / 2][row % 2]);
+        now == largest ? 1.0f
+                       : machine.template exponential<typename Size::T>(largest * scale - base[row / 2][row % 2]);
     changed = changed || now != largest;
     largest = now;
   }

@@ -95,7 +95,8 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
                                 gradients.dout, begin, size.queries, size.width);
     fetch_statistics<Size>(machine, statistics(stage, 0), attention.lse + row_of_head, begin, size.queries);
     fetch_statistics<Size>(machine, statistics(stage, 1), gradients.delta + row_of_head, begin, size.queries);
-    if (drops) make_bits<Size, Size::kColumns, Size::kRows>(machine, bits(stage), attention, sample, head, begin, first);
+    if (drops)
+      make_bits<Size, Size::kColumns, Size::kRows>(machine, bits(stage), attention, sample, head, begin, first);
   };
 
   const int row = machine.warp() * Size::kWarpRows; // the warp's first
@@ -144,8 +145,8 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
   }
   store<Size>(machine, dv, by_keeping, head_of<T>(gradients.dv, at.sample, at.head), gradients.dv, first + row,
               size.keys, part, size.width);
-  store<Size>(machine, dk, by_scale, head_of<T>(gradients.dk, at.sample, at.head), gradients.dk, first + row,
-              size.keys, part, size.width);
+  store<Size>(machine, dk, by_scale, head_of<T>(gradients.dk, at.sample, at.head), gradients.dk, first + row, size.keys,
+              part, size.width);
 }
 
 } // namespace triax::fused

@@ -7,8 +7,8 @@
 
 #include "attention_backward.hpp"
 #include "attention_forward.hpp"
-#include "attention_keys.hpp"
 #include "attention_kernels.hpp"
+#include "attention_keys.hpp"
 #include "attention_machine.cuh"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/launch.hpp"
@@ -16,7 +16,7 @@
 namespace triax::fused {
 
 template <class Size>
-__global__ void __launch_bounds__(Size::kThreads) forward_kernel(const __grid_constant__ Attention attention) {
+__global__ void __launch_bounds__(Size::kThreads, 1) forward_kernel(const __grid_constant__ Attention attention) {
   GpuMachine machine;
   attention_forward<Size>(machine, attention);
 }
@@ -27,13 +27,13 @@ __global__ void __launch_bounds__(cuda::kThreads)
   attention_delta<T>(machine, attention, gradients);
 }
 template <class Size>
-__global__ void __launch_bounds__(Size::kThreads)
+__global__ void __launch_bounds__(Size::kThreads, 1)
     queries_kernel(const __grid_constant__ Attention attention, const __grid_constant__ AttentionGradients gradients) {
   GpuMachine machine;
   attention_queries<Size>(machine, attention, gradients);
 }
 template <class Size>
-__global__ void __launch_bounds__(Size::kThreads)
+__global__ void __launch_bounds__(Size::kThreads, 1)
     keys_kernel(const __grid_constant__ Attention attention, const __grid_constant__ AttentionGradients gradients) {
   GpuMachine machine;
   attention_keys<Size>(machine, attention, gradients);

@@ -22,8 +22,8 @@ bool aligned(const TensorView& x, std::int64_t bytes) {
 template <class Args>
 Attention common(const Args& args) {
   Attention out;
-  out.size = {args.q.size(0), args.k.size(0), args.q.size(1), args.q.size(2), args.k.size(2),
-              static_cast<int>(args.q.size(3))};
+  out.size = {args.q.size(0), args.k.size(0), args.q.size(1),
+              args.q.size(2), args.k.size(2), static_cast<int>(args.q.size(3))};
   out.mask = {args.mask.kind == Mask::Kind::causal, args.mask.q0, args.mask.k0,
               args.mask.lengths.empty() ? nullptr : args.mask.lengths.template as<const std::int32_t>()};
   const Drop& drop = args.drop;
@@ -50,7 +50,11 @@ Attention common(const Args& args) {
 
 HeadView head_view(const TensorView& x) {
   const auto size = static_cast<std::int64_t>(bytes_of(x.dtype()));
-  return {x.data(),      step_of(x, 0), step_of(x, 1), step_of(x, 2), aligned(x, 16) && x.size(3) * size % 16 == 0,
+  return {x.data(),
+          step_of(x, 0),
+          step_of(x, 1),
+          step_of(x, 2),
+          aligned(x, 16) && x.size(3) * size % 16 == 0,
           aligned(x, 2 * size)};
 }
 
@@ -74,8 +78,8 @@ Support attention_supported(const TensorView& q, const TensorView& k) {
     return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMostWidth)
         .hint("use more heads");
   }
-  // A tile has 16 queries or keys at least.
-  const std::int64_t most = std::max(tiles_of(q.size(0), 16) * q.size(2), tiles_of(k.size(0), 16) * k.size(2) * 2);
+  // A tile has 16 queries or keys at least, and two blocks at most.
+  const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
   if (most > 0 && q.size(1) > kMostTiles / most) {
     return Support::no("attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",
                        q.size(1), q.size(2), q.size(0))

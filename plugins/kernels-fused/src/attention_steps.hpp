@@ -2,9 +2,9 @@
 //
 // They are written for a "machine": what a thread of a GPU can do together with the others of its warp and block
 // (attention_machine.cuh). A test runs the same text on a machine of the host. All threads of a warp call these
-// together. What a thread of a warp holds of a 16 x 8 tile is what mma.m16n8k16 gives it (PTX ISA, "Matrix fragments for
-// mma.m16n8k16"): of rows lane / 4 and lane / 4 + 8 the columns 2 (lane % 4) and the next; element e of its four is in
-// row lane / 4 + 8 (e / 2), column 2 (lane % 4) + e % 2.
+// together. What a thread of a warp holds of a 16 x 8 tile is what mma.m16n8k16 gives it (PTX ISA, "Matrix fragments
+// for mma.m16n8k16"): of rows lane / 4 and lane / 4 + 8 the columns 2 (lane % 4) and the next; element e of its four is
+// in row lane / 4 + 8 (e / 2), column 2 (lane % 4) + e % 2.
 #pragma once
 
 #include <bit>

@@ -40,9 +40,7 @@ struct Tiles {
   static constexpr std::size_t other(int own_tiles, int stage, int k) {
     return own_tiles * kOwnBytes + (2 * stage + k) * kOtherBytes;
   }
-  static constexpr std::size_t bits(int own_tiles, int stage) {
-    return other(own_tiles, 2, 0) + stage * kBitsBytes;
-  }
+  static constexpr std::size_t bits(int own_tiles, int stage) { return other(own_tiles, 2, 0) + stage * kBitsBytes; }
   static constexpr std::size_t statistics(int own_tiles, int stage, int k) {
     return bits(own_tiles, 2) + (2 * stage + k) * kStatisticsBytes;
   }
@@ -54,14 +52,15 @@ struct TilesFor {
   static constexpr bool kNarrow = kWidth <= 64;
   using Forward = Tiles<T, kWidth, kWidth <= 128 ? 128 : 64, kNarrow ? 64 : 32, 4>;
   using Queries = Tiles<T, kWidth, kNarrow ? 128 : 64, 32, 4>;
-  using Keys = Tiles<T, kWidth, kNarrow ? 128 : 64, 32, 4, kWidth <= 128 ? 1 : 2>;
+  using Keys = Tiles<T, kWidth, kNarrow ? 128 : 64, kWidth <= 128 ? 32 : 16, 4, kWidth <= 128 ? 1 : 2>;
 };
 template <int kWidth>
 struct TilesFor<float, kWidth> {
+  static constexpr bool kFits = kWidth <= 128; // two tiles of 64 rows, and their results in registers
   static constexpr int kColumns = kWidth <= 64 ? 32 : 16;
   using Forward = Tiles<float, kWidth, 64, kColumns, 4>;
-  using Queries = Tiles<float, kWidth, kWidth <= 128 ? 64 : 32, kColumns, kWidth <= 128 ? 4 : 2>;
-  using Keys = Tiles<float, kWidth, kWidth <= 128 ? 64 : 32, kColumns, kWidth <= 128 ? 4 : 2, kWidth <= 128 ? 1 : 2>;
+  using Queries = Tiles<float, kWidth, kFits ? 64 : 32, kColumns, kFits ? 4 : 2, kFits ? 1 : 2>;
+  using Keys = Queries;
 };
 
 template <class Size>
@@ -74,7 +73,7 @@ inline constexpr std::size_t kKeysShared = Size::statistics(2, 2, 0);
 // A block for each tile. Sizes of 0 have none.
 template <class Size>
 std::int64_t query_blocks(const AttentionSizes& size) {
-  return size.samples * size.heads * tiles_of(size.queries, Size::kRows);
+  return size.samples * size.heads * tiles_of(size.queries, Size::kRows) * Size::kParts;
 }
 template <class Size>
 std::int64_t key_blocks(const AttentionSizes& size) {

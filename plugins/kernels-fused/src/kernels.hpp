@@ -17,6 +17,10 @@ class FusedKernels final : public cuda::Primitives {
   using cuda::Primitives::supports;
   Support supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
+
+ protected:
+  void do_attention_fwd(const AttentionFwd& args, const OpContext& context) override;
+  void do_attention_bwd(const AttentionBwd& args, const OpContext& context) override;
 };
 
 } // namespace triax::fused

@@ -58,8 +58,7 @@ OperationCase backward_case(DType dtype, const AttentionShape& shape) {
                           out("dv", k, shape.padding)}) {
     tensors.push_back(std::move(more));
   }
-  return {text("attention_bwd/{}", name_of_shape(shape)), dtype, tensors,
-          [=](const CaseViews& v, const UseCall& use) {
+  return {text("attention_bwd/{}", name_of_shape(shape)), dtype, tensors, [=](const CaseViews& v, const UseCall& use) {
             forward(shape, v, use);
             use(AttentionBwd{v["dq"], v["dk"], v["dv"], v["dout"], v["q"], v["k"], v["v"], v["o"], v["lse"],
                              shape.scale, mask_of(shape, v), drop_of(shape, v)});

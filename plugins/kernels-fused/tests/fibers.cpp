@@ -61,8 +61,8 @@ void Fibers::run(const std::function<void(int)>& body) {
   next(kMain);
   if (error_) std::rethrow_exception(error_);
   if (ended_ != static_cast<int>(fibers_.size())) {
-    throw Error(text("{} of {} threads of a block wait for others that have ended", fibers_.size() - ended_,
-                     fibers_.size()));
+    throw Error(
+        text("{} of {} threads of a block wait for others that have ended", fibers_.size() - ended_, fibers_.size()));
   }
 }
 

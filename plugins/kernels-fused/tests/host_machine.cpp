@@ -82,9 +82,9 @@ void HostBlock::meet(int thread, int first, int count) {
 
 void HostBlock::require_shared(const void* address, std::size_t bytes) const {
   const auto* at = static_cast<const std::byte*>(address);
-  if (at < shared_ || at + bytes > shared_ + shared_bytes_ ||
-      static_cast<std::size_t>(at - shared_) % bytes != 0) {
-    throw Error(text("shared memory is read or written at byte {} of {}, {} bytes", at - shared_, shared_bytes_, bytes));
+  if (at < shared_ || at + bytes > shared_ + shared_bytes_ || static_cast<std::size_t>(at - shared_) % bytes != 0) {
+    throw Error(
+        text("shared memory is read or written at byte {} of {}, {} bytes", at - shared_, shared_bytes_, bytes));
   }
 }
 

@@ -1,14 +1,14 @@
 // A GPU's thread block on the host: it runs the text of attention's kernels, with no GPU.
 //
-// Threads: a block runs on the thread that calls it; each of its GPU threads is a fiber. Ownership: the block owns stacks
-// and shared memory. Blocking: never. Errors: Error for what a GPU does not allow, or allows with no meaning: lanes of a
-// warp at different statements, threads that end while others wait for them, addresses outside shared memory or of the
-// wrong alignment. What a kernel's text leaves open is decided at random, by a seed: which thread goes on, and whether
-// an asynchronous copy lands at once or only when it is waited for; so a barrier or a wait that is missing gives wrong
-// numbers. Shared memory begins as NaN.
+// Threads: a block runs on the thread that calls it; each of its GPU threads is a fiber. Ownership: the block owns
+// stacks and shared memory. Blocking: never. Errors: Error for what a GPU does not allow, or allows with no meaning:
+// lanes of a warp at different statements, threads that end while others wait for them, addresses outside shared memory
+// or of the wrong alignment. What a kernel's text leaves open is decided at random, by a seed: which thread goes on,
+// and whether an asynchronous copy lands at once or only when it is waited for; so a barrier or a wait that is missing
+// gives wrong numbers. Shared memory begins as NaN.
 //
-// Fragments are those of the PTX ISA (7.0): "Matrix fragments for mma.m16n8k16 with floating point type" and "Warp-level
-// matrix load instruction: ldmatrix".
+// Fragments are those of the PTX ISA (7.0): "Matrix fragments for mma.m16n8k16 with floating point type" and
+// "Warp-level matrix load instruction: ldmatrix".
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,16 @@
 namespace triax::fused {
 
 /// What lanes of a warp do together.
-enum class Together : std::uint8_t { none, block_barrier, shuffle, vote, load, load_transposed, multiply_bf16, multiply_f16 };
+enum class Together : std::uint8_t {
+  none,
+  block_barrier,
+  shuffle,
+  vote,
+  load,
+  load_transposed,
+  multiply_bf16,
+  multiply_f16
+};
 
 class HostBlock;
 
@@ -111,9 +120,9 @@ class HostBlock {
   /// What a lane gives to, and gets from, a statement of its warp.
   struct Operands {
     Together what = Together::none;
-    float value = 0;         // shuffle
-    int lane = 0;            // shuffle
-    bool flag = false;       // vote
+    float value = 0;           // shuffle
+    int lane = 0;              // shuffle
+    bool flag = false;         // vote
     const void* row = nullptr; // load
     std::uint32_t* matrices = nullptr;
     float* d = nullptr; // multiply

@@ -36,9 +36,9 @@ TEST_P(Emulated, AgreesOnEveryWidthOfTile) {
 
 TEST_P(Emulated, WritesZerosWhereNothingIsSeen) {
   // No key at all; keys that all lie ahead; and gradients of keys that no query sees.
-  for (const AttentionShape& shape : {AttentionShape{.sq = 5, .sk = 20, .d = 16, .k0 = 30},
-                                      AttentionShape{.sq = 3, .sk = 70, .a = 2, .d = 16},
-                                      AttentionShape{.sq = 40, .sk = 40, .b = 2, .d = 16, .lengths = true}})
+  for (const AttentionShape& shape :
+       {AttentionShape{.sq = 5, .sk = 20, .d = 16, .k0 = 30}, AttentionShape{.sq = 3, .sk = 70, .a = 2, .d = 16},
+        AttentionShape{.sq = 40, .sk = 40, .b = 2, .d = 16, .lengths = true}})
     expect_near(backward_case(GetParam(), shape));
 }
 
