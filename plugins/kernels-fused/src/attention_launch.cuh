@@ -16,7 +16,8 @@
 namespace triax::fused {
 
 template <class Size>
-__global__ void __launch_bounds__(Size::kThreads, 1) forward_kernel(const __grid_constant__ Attention attention) {
+__global__ void __launch_bounds__(Size::kThreads, Size::kBlocks)
+    forward_kernel(const __grid_constant__ Attention attention) {
   GpuMachine machine;
   attention_forward<Size>(machine, attention);
 }
@@ -27,13 +28,13 @@ __global__ void __launch_bounds__(cuda::kThreads)
   attention_delta<T>(machine, attention, gradients);
 }
 template <class Size>
-__global__ void __launch_bounds__(Size::kThreads, 1)
+__global__ void __launch_bounds__(Size::kThreads, Size::kBlocks)
     queries_kernel(const __grid_constant__ Attention attention, const __grid_constant__ AttentionGradients gradients) {
   GpuMachine machine;
   attention_queries<Size>(machine, attention, gradients);
 }
 template <class Size>
-__global__ void __launch_bounds__(Size::kThreads, 1)
+__global__ void __launch_bounds__(Size::kThreads, Size::kBlocks)
     keys_kernel(const __grid_constant__ Attention attention, const __grid_constant__ AttentionGradients gradients) {
   GpuMachine machine;
   attention_keys<Size>(machine, attention, gradients);

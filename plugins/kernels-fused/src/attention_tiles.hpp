@@ -16,11 +16,13 @@
 
 namespace triax::fused {
 
-/// kParts: blocks that share the columns of what a tile writes, where one block's registers do not hold them all.
-template <class Element, int kWidth_, int kRows_, int kColumns_, int kWarps_, int kParts_ = 1>
+/// kBlocks: that a multiprocessor is to hold at once, as registers go. kParts: blocks that share the columns of what a
+/// tile writes, where one block's registers do not hold them all.
+template <class Element, int kWidth_, int kRows_, int kColumns_, int kWarps_, int kBlocks_, int kParts_ = 1>
 struct Tiles {
   using T = Element;
-  static constexpr int kWidth = kWidth_, kRows = kRows_, kColumns = kColumns_, kWarps = kWarps_, kParts = kParts_;
+  static constexpr int kWidth = kWidth_, kRows = kRows_, kColumns = kColumns_, kWarps = kWarps_;
+  static constexpr int kBlocks = kBlocks_, kParts = kParts_;
   static constexpr int kThreads = 32 * kWarps, kStrips = kRows / kWarps / 16, kWarpRows = 16 * kStrips;
   static constexpr int kPartWidth = kWidth / kParts;
   static constexpr int kPiece = 16 / static_cast<int>(sizeof(T)); // elements of 16 bytes
@@ -46,20 +48,21 @@ struct Tiles {
   }
 };
 
-/// The sizes for heads of up to kWidth elements.
+/// The sizes for heads of up to kWidth elements: as large as registers hold without spilling.
 template <class T, int kWidth>
 struct TilesFor {
-  static constexpr bool kNarrow = kWidth <= 64;
-  using Forward = Tiles<T, kWidth, kWidth <= 128 ? 128 : 64, kNarrow ? 64 : 32, 4>;
-  using Queries = Tiles<T, kWidth, kNarrow ? 128 : 64, 32, 4>;
-  using Keys = Tiles<T, kWidth, kNarrow ? 128 : 64, kWidth <= 128 ? 32 : 16, 4, kWidth <= 128 ? 1 : 2>;
+  static constexpr bool kTiny = kWidth <= 32, kNarrow = kWidth <= 64, kWide = kWidth > 128;
+  static constexpr int kRows = kNarrow ? 128 : 64;
+  using Forward = Tiles<T, kWidth, kWide ? 64 : 128, kNarrow ? 64 : 32, 4, kTiny ? 3 : kWide ? 1 : 2>;
+  using Queries = Tiles<T, kWidth, kRows, 32, 4, kTiny ? 3 : kNarrow ? 2 : kWide ? 1 : 3>;
+  using Keys = Tiles<T, kWidth, kRows, kWide ? 16 : 32, 4, kWide ? 1 : 2, kWide ? 2 : 1>;
 };
 template <int kWidth>
 struct TilesFor<float, kWidth> {
-  static constexpr bool kFits = kWidth <= 128; // two tiles of 64 rows, and their results in registers
+  static constexpr bool kWide = kWidth > 128; // two tiles of 64 rows do not fit, nor their results
   static constexpr int kColumns = kWidth <= 64 ? 32 : 16;
-  using Forward = Tiles<float, kWidth, 64, kColumns, 4>;
-  using Queries = Tiles<float, kWidth, kFits ? 64 : 32, kColumns, kFits ? 4 : 2, kFits ? 1 : 2>;
+  using Forward = Tiles<float, kWidth, 64, kColumns, 4, kWide ? 1 : 2>;
+  using Queries = Tiles<float, kWidth, kWide ? 32 : 64, kColumns, kWide ? 2 : 4, kWide ? 1 : 2, kWide ? 2 : 1>;
   using Keys = Queries;
 };
 
