@@ -14,12 +14,13 @@
 #if defined(__CUDACC__)
 #define TRIAX_STEP __device__ __forceinline__
 #define TRIAX_UNROLL _Pragma("unroll")
-#define TRIAX_UNROLL_TWICE _Pragma("unroll 2")
+#define TRIAX_PRAGMA(text) _Pragma(#text)
+#define TRIAX_UNROLL_BY(count) TRIAX_PRAGMA(unroll count)
 #define TRIAX_ROLLED _Pragma("unroll 1")
 #else
 #define TRIAX_STEP inline
 #define TRIAX_UNROLL
-#define TRIAX_UNROLL_TWICE
+#define TRIAX_UNROLL_BY(count)
 #define TRIAX_ROLLED
 #endif
 
@@ -43,7 +44,7 @@ TRIAX_STEP void fetch(Machine& machine, typename Size::T* tile, const typename S
   if (view.chunks) {
     constexpr int kPieces = Size::kWidth / Size::kPiece;
     static_assert(kRows * kPieces % Size::kThreads == 0);
-    TRIAX_UNROLL
+    TRIAX_UNROLL_BY(4)
     for (int step = 0; step < kRows * kPieces / Size::kThreads; ++step) {
       const int i = step * Size::kThreads + machine.thread(), row = i / kPieces, column = i % kPieces * Size::kPiece;
       const bool there = first + row < end && column < width;
@@ -98,7 +99,7 @@ TRIAX_STEP void add_product_of_rows(Machine& machine, Held<Size::kStrips, Size::
   const int lane = machine.lane();
   if constexpr (std::is_same_v<T, float>) {
     const float *rows = a + Size::at(lane / 4, 0), *columns = b + Size::at(lane % 4 * 2, 0);
-    TRIAX_UNROLL_TWICE
+    TRIAX_UNROLL_BY(2)
     for (int k = 0; k < Size::kWidth; k += 4) {
       FourFloats x[Size::kStrips][2];
       TRIAX_UNROLL

@@ -53,8 +53,8 @@ template <class T, int kWidth>
 struct TilesFor {
   static constexpr bool kTiny = kWidth <= 32, kNarrow = kWidth <= 64, kWide = kWidth > 128;
   static constexpr int kRows = kNarrow ? 128 : 64;
-  using Forward = Tiles<T, kWidth, kWide ? 64 : 128, kNarrow ? 64 : 32, 4, kTiny ? 3 : kWide ? 1 : 2>;
-  using Queries = Tiles<T, kWidth, kRows, 32, 4, kTiny ? 3 : kNarrow ? 2 : kWide ? 1 : 3>;
+  using Forward = Tiles<T, kWidth, kWide ? 64 : 128, kNarrow ? 64 : 32, 4, kWide ? 1 : 2>;
+  using Queries = Tiles<T, kWidth, kRows, kWide ? 16 : 32, 4, kTiny ? 3 : kNarrow ? 2 : kWide ? 1 : 3>;
   using Keys = Tiles<T, kWidth, kRows, kWide ? 16 : 32, 4, kWide ? 1 : 2, kWide ? 2 : 1>;
 };
 template <int kWidth>
