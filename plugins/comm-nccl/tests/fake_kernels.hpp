@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fake_nccl.hpp"
+#include "triax/text.hpp"
 
 struct ncclComm {}; // NCCL tells of it only that there is one
 
@@ -29,7 +30,8 @@ struct Call {
   ncclRedOp_t reduce = ncclSum;
   int peer = 0; // or root
   bool moved = false;
-  std::weak_ptr<Kernel> kernel, partner; // partner: of a transfer
+  std::weak_ptr<Kernel> kernel = {};
+  std::weak_ptr<Call> partner = {}; // of a transfer
 };
 
 /// The calls of one group on one communicator: they run together.

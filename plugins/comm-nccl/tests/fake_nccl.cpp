@@ -1,18 +1,13 @@
-// The fake's state, and its table.
-#include "fake_nccl.hpp"
-
+// The fake's table: NCCL's calls.
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstring>
-#include <map>
-#include <mutex>
-#include <set>
 #include <utility>
 
-#include "fake_kernels.hpp"
+#include "fake_world.hpp"
 #include "support/fake_cuda_device.hpp"
 #include "support/fake_cuda_memory.hpp"
+#include "triax/text.hpp"
 
 namespace triax::test {
 
@@ -21,247 +16,12 @@ namespace {
 using fake::Call;
 using fake::Clique;
 using fake::Comm;
-using fake::Kernel;
-
-constexpr std::pair<int, int> kNotYet{-2, 0}; // of a split
-
-struct Injection {
-  ncclResult_t result = ncclSuccess;
-  std::string why;
-};
-
-class FakeWorld {
- public:
-  std::mutex mutex; // of everything
-  std::condition_variable changed;
-  FakeRules rules;
-  std::vector<std::string> wrong;
-  FakeCounts count;
-  std::vector<std::unique_ptr<Comm>> comms;               // also those that have ended: who uses them is found
-  std::map<std::string, std::shared_ptr<Clique>> cliques; // by unique id
-  std::map<int, std::weak_ptr<Kernel>> on_gpu;            // the last of each process
-  std::map<void*, std::weak_ptr<Kernel>> on_stream;
-  std::map<std::pair<int, std::string>, Injection> next;
-  std::map<int, std::string> gpus;
-  std::set<int> have_host_id;
-  std::string last_error;
-  int ids = 0;
-
-  static FakeWorld& get() {
-    static FakeWorld world;
-    return world;
-  }
-
-  void violated(std::string what) { wrong.push_back(std::move(what)); }
-
-  /// What cannot end is ended, with the reason, on all members.
-  void violated(Clique& clique, const std::string& what) {
-    violated(what);
-    for (Comm* member : clique.members) stop(member, ncclInternalError, what);
-    changed.notify_all();
-  }
-  static void stop(Comm* comm, ncclResult_t result, const std::string& why) {
-    if (!comm) return;
-    comm->dead = true;
-    comm->error = result;
-    comm->last_error = why;
-  }
-};
-
-struct Waiting { // in a group that has been started
-  Comm* comm;
-  std::shared_ptr<Call> call;
-  cudaStream_t stream;
-};
-struct ThisThread {
-  FakeProcess process;
-  int depth = 0;
-  std::vector<Waiting> group;
-  ncclResult_t result = ncclSuccess;
-};
-thread_local ThisThread here;
-
-Comm* of(ncclComm_t comm) {
-  return static_cast<Comm*>(comm);
-}
-
-bool stopped(const Comm& comm) {
-  return comm.aborted || comm.dead || comm.ended;
-}
-
-// Kernels, on their streams' threads.
-
-bool all_begun(const std::vector<std::shared_ptr<Call>>& calls) {
-  return std::ranges::all_of(calls, [](const std::shared_ptr<Call>& call) {
-    const std::shared_ptr<Kernel> kernel = call ? call->kernel.lock() : nullptr;
-    return kernel && kernel->begun;
-  });
-}
-
-void move_what_can(Kernel& kernel) {
-  for (const std::shared_ptr<Call>& call : kernel.calls) {
-    if (call->moved) continue;
-    if (fake::is_transfer(*call)) {
-      const std::shared_ptr<Call> partner = call->partner.lock();
-      if (!partner || !all_begun({partner})) continue;
-      const bool sends = call->kind == Call::Kind::send;
-      run_transfer(sends ? *call : *partner, sends ? *partner : *call);
-      call->moved = partner->moved = true;
-      continue;
-    }
-    for (const auto& together : kernel.comm->clique->collectives) {
-      if (std::ranges::find(together, call) == together.end() || !all_begun(together)) continue;
-      fake::run_collective(together);
-      for (const auto& one : together) one->moved = true;
-    }
-  }
-}
-
-void run(const std::shared_ptr<Kernel>& kernel) {
-  FakeWorld& world = FakeWorld::get();
-  std::unique_lock lock(world.mutex);
-  const auto over = [](const std::weak_ptr<Kernel>& before) {
-    const std::shared_ptr<Kernel> one = before.lock();
-    return !one || one->over;
-  };
-  world.changed.wait(lock, [&] { return stopped(*kernel->comm) || std::ranges::all_of(kernel->before, over); });
-  if (!stopped(*kernel->comm)) {
-    kernel->begun = true;
-    move_what_can(*kernel);
-    world.changed.notify_all();
-    world.changed.wait(lock, [&] {
-      return stopped(*kernel->comm) || std::ranges::all_of(kernel->calls, [](const auto& call) { return call->moved; });
-    });
-  }
-  kernel->over = true;
-  world.changed.notify_all();
-}
-
-// Calls, on the ranks' threads, under the lock.
-
-std::vector<std::shared_ptr<Kernel>> met_by(const Kernel& kernel) {
-  std::vector<std::shared_ptr<Kernel>> out;
-  const auto add = [&out](const std::shared_ptr<Call>& call) {
-    if (const auto other = call ? call->kernel.lock() : nullptr) out.push_back(other);
-  };
-  for (const auto& call : kernel.calls) {
-    if (fake::is_transfer(*call)) add(call->partner.lock());
-    for (const auto& together : kernel.comm->clique->collectives)
-      if (std::ranges::find(together, call) != together.end()) std::ranges::for_each(together, add);
-  }
-  return out;
-}
-
-/// Whether the end of `goal` is waited for, step by step, by what `kernel` waits for.
-bool waits_for(const Kernel& kernel, const Kernel& goal, std::set<const Kernel*>& seen) {
-  std::vector<std::shared_ptr<Kernel>> begin = met_by(kernel);
-  std::vector<std::shared_ptr<Kernel>> ends;
-  const auto add_before = [&ends](const Kernel& of_kernel) {
-    for (const auto& before : of_kernel.before)
-      if (const auto one = before.lock(); one && !one->over) ends.push_back(one);
-  };
-  add_before(kernel);
-  for (const auto& met : begin) add_before(*met);
-  for (const auto& end : ends) {
-    if (end.get() == &goal) return true;
-    if (seen.insert(end.get()).second && waits_for(*end, goal, seen)) return true;
-  }
-  return false;
-}
-
-void look_for_circles(const std::shared_ptr<Kernel>& kernel) {
-  std::set<const Kernel*> seen;
-  if (!waits_for(*kernel, *kernel, seen)) return;
-  FakeWorld& world = FakeWorld::get();
-  std::string calls;
-  for (const auto& call : kernel->calls) calls += (calls.empty() ? "" : ", ") + text_of(*call);
-  world.violated(*kernel->comm->clique,
-                 text("would hang: rank {}'s {} waits for what waits for it", kernel->comm->process, calls));
-  for (const Kernel* other : seen)
-    for (Comm* member : other->comm->clique->members) FakeWorld::stop(member, ncclInternalError, world.wrong.back());
-}
-
-void launch(const std::shared_ptr<Kernel>& kernel) {
-  FakeWorld& world = FakeWorld::get();
-  Comm& comm = *kernel->comm;
-  if (comm.last) kernel->before.push_back(comm.last);
-  if (world.rules.one_kernel_a_gpu) kernel->before.push_back(world.on_gpu[comm.process]);
-  kernel->before.push_back(world.on_stream[kernel->stream]);
-  comm.last = kernel;
-  world.on_gpu[comm.process] = kernel;
-  world.on_stream[kernel->stream] = kernel;
-  for (const auto& call : kernel->calls) call->kernel = kernel;
-  look_for_circles(kernel);
-  static_cast<FakeCudaStream*>(kernel->stream)->enqueue([kernel] { run(kernel); });
-}
-
-void meet(Comm& comm, const std::shared_ptr<Call>& call) {
-  Clique& clique = *comm.clique;
-  FakeWorld& world = FakeWorld::get();
-  if (!fake::is_transfer(*call)) {
-    const std::size_t number = comm.collectives++;
-    if (clique.collectives.size() <= number) clique.collectives.emplace_back(clique.members.size());
-    auto& together = clique.collectives[number];
-    for (std::size_t member = 0; member < together.size(); ++member)
-      if (together[member] && text_of(*together[member]) != text_of(*call))
-        world.violated(clique, text("{} on rank {} meets {} on rank {}", text_of(*call), comm.process,
-                                    text_of(*together[member]), clique.members[member]->process));
-    together[static_cast<std::size_t>(comm.member)] = call;
-    return;
-  }
-  const bool sends = call->kind == Call::Kind::send;
-  const std::pair<int, int> along = sends ? std::pair(comm.member, call->peer) : std::pair(call->peer, comm.member);
-  auto& others = sends ? clique.wanted[along] : clique.sent[along];
-  if (others.empty()) {
-    (sends ? clique.sent[along] : clique.wanted[along]).push_back(call);
-    return;
-  }
-  const std::shared_ptr<Call> partner = others.front();
-  others.pop_front();
-  call->partner = partner;
-  partner->partner = call;
-  clique.connected[along] = true;
-  if (partner->count != call->count || partner->type != call->type)
-    world.violated(clique, text("{} meets {}, from member {} to member {}", text_of(*call), text_of(*partner),
-                                along.first, along.second));
-}
-
-bool connected(const Kernel& kernel) {
-  for (const auto& call : kernel.calls) {
-    if (!fake::is_transfer(*call)) continue;
-    const int own = kernel.comm->member;
-    const bool sends = call->kind == Call::Kind::send;
-    if (!kernel.comm->clique->connected[sends ? std::pair(own, call->peer) : std::pair(call->peer, own)]) return false;
-  }
-  return true;
-}
-
-ncclResult_t submit(const std::vector<Waiting>& group) {
-  FakeWorld& world = FakeWorld::get();
-  std::vector<std::shared_ptr<Kernel>> kernels;
-  for (const Waiting& one : group) {
-    auto found = std::ranges::find(kernels, one.comm, [](const auto& kernel) { return kernel->comm; });
-    if (found == kernels.end()) {
-      kernels.push_back(std::make_shared<Kernel>());
-      found = kernels.end() - 1;
-      (*found)->comm = one.comm;
-      (*found)->stream = one.stream;
-    }
-    (*found)->calls.push_back(one.call);
-  }
-  ncclResult_t result = ncclSuccess;
-  for (const auto& kernel : kernels) {
-    for (const auto& call : kernel->calls) meet(*kernel->comm, call);
-    if (connected(*kernel)) {
-      launch(kernel);
-    } else {
-      kernel->comm->waiting = kernel;
-      ++world.count.late_connections;
-      result = ncclInProgress;
-    }
-  }
-  return result;
-}
+using fake::FakeWorld;
+using fake::here;
+using fake::kNotYet;
+using fake::of;
+using fake::submit;
+using fake::Waiting;
 
 /// Null where the call must not be.
 Comm* usable(ncclComm_t given, const char* call, ncclResult_t& result) {
@@ -448,7 +208,7 @@ ncclResult_t comm_get_async_error(ncclComm_t given, ncclResult_t* state) {
   if (comm->error != ncclSuccess) return ncclSuccess;
   if (!comm->made) comm->made = comm->clique->complete() && comm->polls-- <= 0;
   if (comm->splitting) comm->splitting = !split_done(*comm);
-  if (comm->waiting && connected(*comm->waiting)) launch(std::exchange(comm->waiting, nullptr));
+  if (comm->waiting && fake::connected(*comm->waiting)) fake::launch(std::exchange(comm->waiting, nullptr));
   const bool leaving = comm->finalized && !((!comm->last || comm->last->over) && all_leave(*comm->clique));
   if (!comm->made || comm->splitting || comm->waiting || leaving) *state = ncclInProgress;
   if (comm->error != ncclSuccess) *state = comm->error; // of a kernel that was launched just now

@@ -24,7 +24,9 @@ triax::testing::Communication communication(const Given& given) {
     return std::make_unique<comm_nccl::NcclBackend>(context, fake_nccl());
   };
   out.after = [may_be_wrong = given.may_be_wrong] {
-    if (!may_be_wrong) EXPECT_THAT(violations(), ::testing::IsEmpty());
+    if (!may_be_wrong) {
+      EXPECT_THAT(violations(), ::testing::IsEmpty());
+    }
     EXPECT_EQ(counts().alive, 0) << "communicators that nobody ended";
   };
   return out;

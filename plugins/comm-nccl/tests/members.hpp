@@ -15,7 +15,7 @@ namespace triax::test {
 
 struct Given {
   bool edge_communicators = false, several_ranks_per_gpu = false, register_buffers = false;
-  FakeRules rules;
+  FakeRules rules = {};
   std::function<FakeProcess(int rank)> process = [](int rank) {
     return FakeProcess{.rank = rank, .gpu = text("GPU {}", rank)};
   };
