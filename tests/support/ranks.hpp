@@ -75,7 +75,7 @@ class Rank final : public control::AbortFlag::Listener {
       std::memset(data, 0, static_cast<std::size_t>(bytes));
     } else {
       device().fill({data, DType::u8, {bytes}}, 0, *setup_);
-      device().wait(setup_->record(), deadline());
+      set_up();
     }
     return {data, dtype, shape};
   }
@@ -100,7 +100,7 @@ class Rank final : public control::AbortFlag::Listener {
     const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
     std::memcpy(pinned->data(), values.data(), view.bytes());
     device().upload(view.flat(), {pinned->data(), view.dtype(), {view.elements()}}, *setup_);
-    device().wait(setup_->record(), deadline());
+    set_up();
   }
   /// The elements of a contiguous view. What writes them must have been waited for.
   template <class T>
@@ -113,7 +113,7 @@ class Rank final : public control::AbortFlag::Listener {
     }
     const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
     device().download({pinned->data(), view.dtype(), {view.elements()}}, view.flat(), *setup_);
-    device().wait(setup_->record(), deadline());
+    set_up();
     std::memcpy(out.data(), pinned->data(), view.bytes());
     return out;
   }
@@ -178,6 +178,16 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
  private:
+  /// Waits also when the rank has been interrupted.
+  void set_up() {
+    const Event done = setup_->record();
+    const Deadline give_up = deadline();
+    while (!done.fired()) {
+      TRIAX_REQUIRE(Clock::now() < give_up, "memory of rank {} was not set up", index_);
+      if (!device().progress()) std::this_thread::yield();
+    }
+  }
+
   template <class Interface>
   plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
     const plugin::Library& library = plugin::load(test::plugin_file(name), Interface::kKind);

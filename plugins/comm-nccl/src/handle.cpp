@@ -35,15 +35,15 @@ void Handle::begin_split(Handle& part, int color, int key, ncclConfig_t config) 
   if (result != ncclInProgress) check(api_, result, "ncclCommSplit", name_, comm_);
 }
 
-bool Handle::settled(const char* call) {
+Handle::Call Handle::look_at(const char* call) {
   const std::lock_guard lock(mutex_);
-  if (!comm_) throw Error("it was aborted while a call was under way", text("{}, {}", name_, call));
+  if (!comm_) return Call::aborted;
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = api_.comm_get_async_error(comm_, &state);
   check(api_, asked == ncclInProgress ? ncclSuccess : asked, "ncclCommGetAsyncError", name_, comm_);
-  if (state == ncclInProgress) return false;
+  if (state == ncclInProgress) return Call::under_way;
   check(api_, state, call, name_, comm_);
-  return true;
+  return Call::through;
 }
 
 ncclResult_t Handle::state(std::string& why) {

@@ -37,24 +37,24 @@ class Handle {
   /// Calls turn() until NCCL is through with the call before; turn() throws to give up.
   template <class Turn>
   void settle(const char* call, Turn turn) {
-    while (!settled(call)) turn();
+    if (!see_through(call, turn)) throw Error("it was aborted while a call was under way", text("{}, {}", name_, call));
   }
 
-  /// call(comm) puts work on a native stream, which the mark then follows; false: it was aborted, and nothing was
-  /// called. A call that NCCL is not through with is seen to its end in turns.
-  template <class Call, class Turn>
-  bool launch(const char* name, cudaStream_t stream, Call call, Turn turn) {
+  /// call(comm) puts work on a native stream, which the mark then follows; false: it was aborted. A call that NCCL is
+  /// not through with is seen to its end in turns.
+  template <class Launch, class Turn>
+  bool launch(const char* name, cudaStream_t stream, Launch call, Turn turn) {
     {
       const std::lock_guard lock(mutex_);
       if (!comm_) return false;
       const ncclResult_t result = call(comm_);
-      if (result != ncclSuccess && result != ncclInProgress) fail(api_, result, name, name_, comm_);
       if (result == ncclSuccess) {
         api_.put_mark(mark_, stream);
         return true;
       }
+      if (result != ncclInProgress) fail(api_, result, name, name_, comm_);
     }
-    settle(name, turn);
+    if (!see_through(name, turn)) return false;
     const std::lock_guard lock(mutex_);
     if (!comm_) return false;
     api_.put_mark(mark_, stream);
@@ -88,7 +88,15 @@ class Handle {
   const std::string& name() const noexcept { return name_; }
 
  private:
-  bool settled(const char* call);
+  enum class Call { under_way, through, aborted };
+  Call look_at(const char* call);
+  /// False: it was aborted.
+  template <class Turn>
+  bool see_through(const char* call, Turn turn) {
+    Call state = look_at(call);
+    for (; state == Call::under_way; state = look_at(call)) turn();
+    return state == Call::through;
+  }
   void deregister() noexcept;
 
   const NcclApi& api_;

@@ -132,7 +132,7 @@ ncclResult_t comm_init_rank_config(ncclComm_t* made, int ranks, ncclUniqueId id,
   const std::string& gpu = world.gpus[comm->process];
   for (Comm* other : clique->members)
     if (other && other != comm && world.gpus[other->process] == gpu && !world.have_host_id.contains(comm->process))
-      for (Comm* each : {comm, other}) FakeWorld::stop(each, ncclInvalidUsage, "Duplicate GPU detected");
+      for (Comm* each : {comm, other}) FakeWorld::fail(each, ncclInvalidUsage, "Duplicate GPU detected");
   *made = comm;
   return ncclInProgress;
 }
@@ -361,8 +361,11 @@ void* make_mark() {
 
 void put_mark(void* mark, cudaStream_t stream) {
   auto* of_mark = static_cast<Mark*>(mark);
-  reinterpret_cast<FakeCudaStream*>(stream)->enqueue(
-      [passed = of_mark->passed, number = ++of_mark->put] { passed->store(number, std::memory_order_release); });
+  reinterpret_cast<FakeCudaStream*>(stream)->enqueue([passed = of_mark->passed, number = ++of_mark->put] {
+    std::uint64_t before = passed->load();
+    while (before < number && !passed->compare_exchange_weak(before, number)) { // streams pass it in any order
+    }
+  });
 }
 
 bool passed(void* mark) {

@@ -1,12 +1,13 @@
 // NCCL's rules without NCCL: a table of its calls that moves memory of the fake CUDA device between ranks that are
-// threads, as kernels on their streams; what would hang or corrupt the real one is noted as a violation, and ends the
-// calls concerned instead of hanging.
+// threads, as kernels on their streams; what would hang or corrupt the real one is noted as a violation, and becomes
+// the asynchronous error of those concerned.
 //
 // A kernel begins when its stream gets there and the kernel before it, of its communicator or (where NCCL promises no
 // more) of its GPU, is over; it ends when all it meets have begun. Noted are: members that call different collectives,
 // types, counts, operations or roots; transfers of different types or counts; calls that wait for each other round in a
 // circle, by their order over communicators or for want of a group; a communicator used while it is being made, after
-// its end, or ended with transfers that nobody takes; memory of the host.
+// its end, or ended with transfers that nobody takes; memory of the host. What has no communicator to blame hangs on, as
+// NCCL would, until it is aborted.
 //
 // Threads: any; a rank's thread calls enter() first. Ownership: reset() forgets everything; only where nothing runs.
 // Blocking: as NCCL's nonblocking communicators, never; kernels block their streams' threads. Errors: results.

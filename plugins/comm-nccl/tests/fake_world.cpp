@@ -17,13 +17,12 @@ FakeWorld& FakeWorld::get() {
 
 void FakeWorld::violated(Clique& clique, const std::string& what) {
   violated(what);
-  for (Comm* member : clique.members) stop(member, ncclInternalError, what);
+  for (Comm* member : clique.members) fail(member, ncclInternalError, what);
   changed.notify_all();
 }
 
-void FakeWorld::stop(Comm* comm, ncclResult_t result, const std::string& why) {
+void FakeWorld::fail(Comm* comm, ncclResult_t result, const std::string& why) {
   if (!comm) return;
-  comm->dead = true;
   comm->error = result;
   comm->last_error = why;
 }
@@ -32,10 +31,12 @@ namespace {
 
 // Kernels, on their streams' threads.
 
+/// Nothing moves to or from a member that has stopped: its memory may have gone. Nor where something was done wrong:
+/// what would hang, hangs until it is aborted.
 bool all_begun(const std::vector<std::shared_ptr<Call>>& calls) {
   return std::ranges::all_of(calls, [](const std::shared_ptr<Call>& call) {
     const std::shared_ptr<Kernel> kernel = call ? call->kernel.lock() : nullptr;
-    return kernel && kernel->begun;
+    return kernel && kernel->begun && !stopped(*kernel->comm) && kernel->comm->error == ncclSuccess;
   });
 }
 
@@ -93,33 +94,40 @@ std::vector<std::shared_ptr<Kernel>> met_by(const Kernel& kernel) {
   return out;
 }
 
-/// Whether the end of `goal` is waited for, step by step, by what `kernel` waits for.
-bool waits_for(const Kernel& kernel, const Kernel& goal, std::set<const Kernel*>& seen) {
-  std::vector<std::shared_ptr<Kernel>> begin = met_by(kernel);
-  std::vector<std::shared_ptr<Kernel>> ends;
-  const auto add_before = [&ends](const Kernel& of_kernel) {
-    for (const auto& before : of_kernel.before)
-      if (const auto one = before.lock(); one && !one->over) ends.push_back(one);
+/// What must have ended before this can end: what is before it, and before those that it meets.
+std::vector<std::shared_ptr<Kernel>> awaited_by(const Kernel& kernel) {
+  std::vector<std::shared_ptr<Kernel>> out;
+  const auto add_before = [&out](const Kernel& one) {
+    for (const auto& before : one.before)
+      if (const auto other = before.lock(); other && !other->over) out.push_back(other);
   };
   add_before(kernel);
-  for (const auto& met : begin) add_before(*met);
-  for (const auto& end : ends) {
-    if (end.get() == &goal) return true;
-    if (seen.insert(end.get()).second && waits_for(*end, goal, seen)) return true;
-  }
+  for (const auto& met : met_by(kernel)) add_before(*met);
+  return out;
+}
+
+/// Whether one on the way here is waited for again.
+bool goes_round(const Kernel& kernel, std::set<const Kernel*>& way, std::set<const Kernel*>& through) {
+  if (!way.insert(&kernel).second) return true;
+  for (const auto& other : awaited_by(kernel))
+    if (!through.contains(other.get()) && goes_round(*other, way, through)) return true;
+  way.erase(&kernel);
+  through.insert(&kernel);
   return false;
 }
 
 void look_for_circles(const std::shared_ptr<Kernel>& kernel) {
-  std::set<const Kernel*> seen;
-  if (!waits_for(*kernel, *kernel, seen)) return;
+  std::set<const Kernel*> way, through;
+  if (!goes_round(*kernel, way, through)) return;
   FakeWorld& world = FakeWorld::get();
   std::string calls;
-  for (const auto& call : kernel->calls) calls += (calls.empty() ? "" : ", ") + text_of(*call);
-  world.violated(*kernel->comm->clique,
-                 text("would hang: rank {}'s {} waits for what waits for it", kernel->comm->process, calls));
-  for (const Kernel* other : seen)
-    for (Comm* member : other->comm->clique->members) FakeWorld::stop(member, ncclInternalError, world.wrong.back());
+  for (const Kernel* one : way)
+    for (const auto& call : one->calls)
+      calls += (calls.empty() ? "" : ", ") + text("{} on rank {}", text_of(*call), one->comm->process);
+  world.violated(text("would hang: these wait for each other: {}", calls));
+  for (const Kernel* one : way)
+    for (Comm* member : one->comm->clique->members) FakeWorld::fail(member, ncclInternalError, world.wrong.back());
+  world.changed.notify_all();
 }
 
 } // namespace

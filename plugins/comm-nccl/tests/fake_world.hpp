@@ -44,9 +44,9 @@ class FakeWorld {
   static FakeWorld& get();
 
   void violated(std::string what) { wrong.push_back(std::move(what)); }
-  /// What cannot end is ended, with the reason, on all members.
+  /// An asynchronous error of all members: their kernels hang until they are aborted.
   void violated(Clique& clique, const std::string& what);
-  static void stop(Comm* comm, ncclResult_t result, const std::string& why);
+  static void fail(Comm* comm, ncclResult_t result, const std::string& why);
 };
 
 struct Waiting { // in a group that has been started
