@@ -39,6 +39,7 @@ class FakeStream final : public Stream, public FakeCudaStream {
   void* native() noexcept override { return static_cast<FakeCudaStream*>(this); }
 
   void enqueue(std::function<void()> item) override;
+  void* alias(void* inside) const override { return host_alias(inside); }
   /// The lane, for work after everything before.
   Lane& admitted();
   /// Pumps until the host's work on it is over.

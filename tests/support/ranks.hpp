@@ -34,8 +34,9 @@ namespace triax::testing {
 
 /// Which backend ranks communicate through; its defaults stand where `options` says nothing.
 struct Communication {
-  std::string plugin = "comm-local";
+  std::string plugin = "comm-local"; // or its file
   Options options;
+  std::function<std::unique_ptr<Device>(int index)> device = {}; // of a rank; none: the host
 };
 
 class Rank final : public control::AbortFlag::Listener {
@@ -45,7 +46,8 @@ class Rank final : public control::AbortFlag::Listener {
         layout_(layout),
         store_(store),
         communication_(std::move(communication)),
-        stream_(device_->make_stream("main")) {}
+        stream_(device_->make_stream("main")),
+        aside_(device_->make_stream("aside")) {}
 
   int index() const { return index_; }
   const Layout& layout() const { return layout_; }
@@ -60,16 +62,55 @@ class Rank final : public control::AbortFlag::Listener {
   TensorView tensor(DType dtype, const Shape& shape) {
     const TensorView sized(nullptr, dtype, shape);
     memory_.push_back(device().allocate(sized.bytes() + 1, MemoryKind::device)); // + 1: never null
-    std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
-    return {memory_.back()->data(), dtype, shape};
+    const TensorView view(memory_.back()->data(), dtype, shape);
+    if (host()) {
+      std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
+    } else {
+      write(view, std::vector<std::byte>(view.bytes()).data());
+    }
+    return view;
   }
   /// The same, with values.
   template <class T>
   TensorView tensor(DType dtype, const Shape& shape, const std::vector<T>& values) {
     const TensorView view = tensor(dtype, shape);
     TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
-    if (!values.empty()) std::memcpy(view.data(), values.data(), view.bytes());
+    if (!values.empty()) write(view, values.data());
     return view;
+  }
+  /// Gives the view's elements values at once, whatever its stream waits for.
+  void write(const TensorView& view, const void* values) {
+    if (view.bytes() == 0) return;
+    if (host()) {
+      std::memcpy(view.data(), values, view.bytes());
+      return;
+    }
+    const std::unique_ptr<Memory> staged = device().allocate(view.bytes(), MemoryKind::pinned);
+    std::memcpy(staged->data(), values, view.bytes());
+    device().upload(view, {staged->data(), view.dtype(), view.shape()}, *aside_);
+    device().wait(aside_->record(), deadline());
+  }
+  /// The view's elements, once the stream is through.
+  std::vector<std::byte> bytes(const TensorView& view) {
+    std::vector<std::byte> values(view.bytes());
+    if (values.empty()) return values;
+    if (host()) {
+      std::memcpy(values.data(), view.data(), values.size());
+      return values;
+    }
+    const std::unique_ptr<Memory> staged = device().allocate(view.bytes(), MemoryKind::pinned);
+    aside_->wait(stream().record());
+    device().download({staged->data(), view.dtype(), view.shape()}, view, *aside_);
+    device().wait(aside_->record(), deadline());
+    std::memcpy(values.data(), staged->data(), values.size());
+    return values;
+  }
+  template <class T>
+  std::vector<T> values(const TensorView& view) {
+    const std::vector<std::byte> raw = bytes(view);
+    std::vector<T> values(raw.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), raw.data(), raw.size());
+    return values;
   }
 
   /// Joins a group through the backend, and goes on when all members have: who leaves at once is not to be met by one
@@ -121,9 +162,14 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
  private:
+  /// The host reaches the device's memory.
+  bool host() const { return device_->kind() != DeviceKind::cuda; }
+
   template <class Interface>
   plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
-    const plugin::Library& library = plugin::load(test::plugin_file(name), Interface::kKind);
+    const std::filesystem::path file = name;
+    const plugin::Library& library =
+        plugin::load(file.is_absolute() ? file : test::plugin_file(name), Interface::kKind);
     options_.push_back(std::make_unique<Options>(given));
     for (const triax_option& option : library.options) {
       if (options_.back()->has(option.name) || !option.default_value) continue;
@@ -139,10 +185,10 @@ class Rank final : public control::AbortFlag::Listener {
   std::vector<std::unique_ptr<Options>> options_; // of the plugins
   std::map<std::string, int> joined_;             // how often, by group
   // Destroyed from the last to the first: transports, streams, then what they refer to.
-  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Device> device_ = communication_.device ? communication_.device(index_) : make_host_device();
   std::vector<std::unique_ptr<Memory>> memory_;
   std::vector<plugin::Instance<KernelSet>> kernels_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> stream_, aside_;
   std::optional<plugin::Instance<CommBackend>> backend_;
   std::mutex mutex_; // of communicators_, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators_;
