@@ -37,6 +37,7 @@ struct Communication {
   std::string plugin = "comm-local"; // or its file
   Options options;
   std::function<std::unique_ptr<Device>(int index)> device = {}; // of a rank; none: the host
+  Log* log = &null_log();                                        // of all plugins
 };
 
 class Rank final : public control::AbortFlag::Listener {
@@ -175,7 +176,7 @@ class Rank final : public control::AbortFlag::Listener {
       if (options_.back()->has(option.name) || !option.default_value) continue;
       options_.back()->set(option.name, plugin::parse_option(option, option.default_value));
     }
-    return plugin::create<Interface>(library, {*options_.back(), null_log(), layout_, index_, 1});
+    return plugin::create<Interface>(library, {*options_.back(), *communication_.log, layout_, index_, 1});
   }
 
   int index_;

@@ -2,9 +2,12 @@
 // and what is refused. Always on a fake CUDA device; the shared suite runs there too (CMakeLists.txt).
 #include <gmock/gmock.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/communicator_suite.hpp"
@@ -15,11 +18,13 @@ namespace {
 
 using namespace triax;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using triax::testing::Communication;
 using triax::testing::error_of;
 using triax::testing::Rank;
 using triax::testing::run_ranks;
+using triax::testing::under_test;
 
 constexpr std::int64_t kPiece = 512 << 10; // bytes
 
@@ -160,6 +165,33 @@ TEST(Abort, InTheMiddleOfALargeCallLeavesNothingBehind) {
         },
         on_devices(100 * seed));
   }
+}
+
+/// Of a run, from any thread.
+class Lines final : public Log {
+ public:
+  bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::info; }
+  void write(LogLevel, std::string_view line) noexcept override {
+    const std::lock_guard lock(mutex_);
+    lines_.emplace_back(line);
+  }
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+TEST(Log, SaysOnceHowMemoryGoes) {
+  Lines log;
+  Communication communication = under_test();
+  communication.log = &log;
+  const bool direct = communication.plugin != "comm-ucx"; // the build that is given a UCX that carries it
+  if (!communication.device) communication.device = on_devices(1).device;
+  run_ranks(
+      3, [](Rank& rank) { rank.join("tensor"); }, communication);
+  EXPECT_THAT(log.lines(), ElementsAre(HasSubstr(direct ? "straight through UCX (device_memory = \"direct\")"
+                                                        : "through pinned memory of the host")));
 }
 
 TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
