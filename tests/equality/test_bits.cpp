@@ -158,6 +158,49 @@ TEST(SameBits, OnADeviceThatIsLate) {
     expect_as_on_the_host(run, kTraining);
 }
 
+#ifdef TRIAX_WITH_UCX
+/// Device memory goes through pinned memory of the host, beside kernels that are late.
+TEST(SameBits, OnDevicesThatAreLateThroughUcx) {
+  Training ucx = kTraining;
+  ucx.comm = "comm-ucx";
+  for (const Case& run :
+       {Case{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-reference"},
+        Case{.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-zb-v", .scatter_gather = true}})
+    expect_as_on_the_host(run, ucx);
+}
+#endif
+
+#ifdef TRIAX_WITH_NCCL
+/// Every call on its stream, with nobody at the host to wait for it; the fake adds in the order of the members.
+TEST(SameBits, OnDevicesThatAreLateThroughNccl) {
+  Training nccl = kTraining;
+  nccl.comm = "comm-nccl-fake";
+  for (const Case& run : {Case{2, 1, 1, 1, "sched-1f1b", 1, 4, "kernels-reference"},
+                          Case{1, 2, 1, 1, "sched-gpipe", 1, 4, "kernels-reference"},
+                          Case{1, 1, 2, 1, "sched-gpipe", 1, 4, "kernels-reference"},
+                          Case{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-reference"},
+                          Case{.pipeline = 3,
+                          .tensor = 2,
+                          .chunks = 2,
+                          .scheduler = "sched-interleaved",
+                          .microbatches = 6,
+                          .scatter_gather = true}})
+    expect_as_on_the_host(run, nccl);
+}
+#endif
+
+#if defined(TRIAX_WITH_NCCL) && defined(TRIAX_WITH_UCX)
+/// Tensor and data groups on the GPUs' streams, the pipeline's edges through the host.
+TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
+  Training mixed = kTraining;
+  mixed.comm = "comm-nccl-fake";
+  mixed.pipeline_comm = "comm-ucx";
+  for (const bool scattered : {false, true})
+    expect_as_on_the_host(
+        {.pipeline = 2, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .scatter_gather = scattered}, mixed);
+}
+#endif
+
 /// The third step is recorded; it, the two after it and an evaluation in between are as if they had been walked.
 TEST(SameBits, WhereAStepIsRecorded) {
   Training walked = kTraining;

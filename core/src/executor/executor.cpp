@@ -38,20 +38,22 @@ StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, Wa
   batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
   parts_.state.values().send_rate(static_cast<float>(lr), parts_.device, parts_.stream, deadline());
   if (observer) observer->walk_begins(step);
-  train(walk);
+  const StepOutcome::Ran ran = train(walk);
   if (observer) observer->walk_ends(step);
-  return outcome(walk, lr);
+  StepOutcome out = outcome(walk, lr);
+  out.ran = ran;
+  return out;
 }
 
 /// Two steps are walked first: what is loaded when it is first used is there then, and no ring grows any more.
-void Executor::train(Walk& walk) {
+StepOutcome::Ran Executor::train(Walk& walk) {
   constexpr int kWalkedFirst = 2;
   const bool records = recorder_ && !recording_ && walked_ == kWalkedFirst;
   if (!recorder_ || (!recording_ && !records)) {
     zero_gradients();
     this->walk(walk);
     ++walked_;
-    return;
+    return StepOutcome::Ran::walked;
   }
   position_.begins(walk.program, walk.step);
   if (records) {
@@ -65,6 +67,7 @@ void Executor::train(Walk& walk) {
   recording_->launch(parts_.stream);
   parts_.device.wait(parts_.stream.record(), deadline());
   position_.ends();
+  return records ? StepOutcome::Ran::recorded : StepOutcome::Ran::launched;
 }
 
 /// All of it is on the host by now. Errors are those of the action that decided.

@@ -54,6 +54,8 @@ struct StepOutcome {
   double bubble_rate = 0;
   double loss_scale = 1, next_loss_scale = 1; // of this step, and from the next one on
   std::string skipped;                        // why no weight was changed; empty: the step was taken
+  enum class Ran : std::uint8_t { walked, recorded, launched };
+  Ran ran = Ran::walked; // recorded: walked for the recording, then launched
 };
 
 class Executor {
@@ -81,7 +83,7 @@ class Executor {
     WalkObserver* observer = nullptr;
   };
   void walk(Walk& walk);
-  void train(Walk& walk);
+  StepOutcome::Ran train(Walk& walk);
   void walk_list(Walk& walk);
   void run(Walk& walk, ActionId id);
   std::string place(const Walk& walk, ActionId id, const std::string& inner) const;

@@ -15,6 +15,7 @@
 #include "train/lr.hpp"
 #include "train/pass_clock.hpp"
 #include "train/preparation.hpp"
+#include "train/recorded_traffic.hpp"
 #include "triax/registration.hpp"
 
 namespace triax::train {
@@ -185,6 +186,13 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     return {};
   }
 
+  /// What each communicator has counted itself.
+  std::vector<CommStats> counted() const {
+    std::vector<CommStats> out;
+    for (const std::unique_ptr<Communicator>& communicator : communicators) out.push_back(communicator->stats());
+    return out;
+  }
+
   void tell_scale(const executor::StepOutcome& outcome, StepResult& result) {
     result.loss_scale = outcome.loss_scale;
     result.skipped = !outcome.skipped.empty();
@@ -221,6 +229,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   std::optional<PassClock> clock;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
+  RecordedTraffic recorded;
   std::int64_t steps = 0;
   std::optional<control::AbortFlag::Listening> listening; // ends first
 };
@@ -237,8 +246,10 @@ StepResult Rank::step() {
   const std::int64_t number = rank.steps + 1;
   const double lr = learning_rate(rank.run, number);
   executor::WalkObserver* observer = rank.clock ? &*rank.clock : rank.options.observer;
+  const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.counted() : std::vector<CommStats>{};
   const executor::StepOutcome outcome = rank.walker->step(
       number, lr, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
+  if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.clock && number == rank.clock->step())
@@ -328,10 +339,11 @@ Device& Rank::device() {
 
 std::vector<report::GroupTraffic> Rank::traffic() const {
   std::vector<report::GroupTraffic> out;
-  for (const std::unique_ptr<Communicator>& communicator : impl_->communicators) {
-    const CommStats& stats = communicator->stats();
-    const std::string& axis = communicator->group().axis;
-    out.push_back({axis, impl_->run.comm.at(axis).name, stats.ops, stats.bytes_out, stats.bytes_in});
+  for (std::size_t i = 0; i < impl_->communicators.size(); ++i) {
+    const CommStats &stats = impl_->communicators[i]->stats(), beyond = impl_->recorded.beyond(i);
+    const std::string& axis = impl_->communicators[i]->group().axis;
+    out.push_back({axis, impl_->run.comm.at(axis).name, stats.ops + beyond.ops, stats.bytes_out + beyond.bytes_out,
+                   stats.bytes_in + beyond.bytes_in});
   }
   return out;
 }

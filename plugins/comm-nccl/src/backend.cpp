@@ -27,6 +27,7 @@ CommTraits NcclBackend::traits() const {
   traits.post = CommTraits::Post::nonblocking;
   traits.reduction = CommTraits::Reduction::fixed;
   traits.ranks = CommTraits::Ranks::one_per_process;
+  traits.stream_ordered = true;
   return traits;
 }
 

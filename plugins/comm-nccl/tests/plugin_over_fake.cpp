@@ -1,0 +1,25 @@
+// comm-nccl-fake: comm-nccl over the fake NCCL, as a plugin, for trainings whose ranks are threads with fake CUDA
+// devices. Every rank has a process and a GPU of its own there.
+#include "backend.hpp"
+#include "fake_nccl.hpp"
+
+namespace comm_nccl {
+
+namespace {
+
+const PluginContext& entered(const PluginContext& context) {
+  test::enter({.rank = context.rank, .gpu = text("GPU {}", context.rank)});
+  return context;
+}
+
+class FakeBackend final : public NcclBackend {
+ public:
+  explicit FakeBackend(const PluginContext& context) : NcclBackend(entered(context), test::fake_nccl()) {}
+};
+
+} // namespace
+
+} // namespace comm_nccl
+
+TRIAX_PLUGIN(triax::CommBackend, comm_nccl::FakeBackend, "comm-nccl-fake", "0.1.0",
+             "ranks that are threads with fake CUDA devices, over a fake NCCL", comm_nccl::kOptions)
