@@ -1,6 +1,7 @@
 // What the set is made of, the scratch it needs, and linear layers by cuBLASLt.
 #include "kernels.hpp"
 
+#include "attention.hpp"
 #include "scratch.hpp"
 #include "triax/cuda/device.hpp"
 
@@ -14,7 +15,15 @@ void FusedKernels::start(Device& device) {
   products_.start(settings().tf32);
 }
 
+Support FusedKernels::supports(const OpCall& call) const {
+  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>());
+  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>());
+  return Primitives::supports(call);
+}
+
 std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
+  if (call.op == Op::attention_fwd) return scratch_of(call.as<AttentionFwd>());
+  if (call.op == Op::attention_bwd) return scratch_of(call.as<AttentionBwd>());
   if (const std::optional<std::size_t> own = own_scratch(call)) return *own;
   return Primitives::scratch_bytes(call); // of a linear layer, its default's: a product's workspace at least
 }
@@ -34,6 +43,13 @@ void FusedKernels::prepare(const OpCall& call) {
     default:
       return Primitives::prepare(call);
   }
+}
+
+void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
+  launch(args, context.scratch, cuda::launch_stream(context.stream));
+}
+void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
+  launch(args, context.scratch, cuda::launch_stream(context.stream));
 }
 
 bool FusedKernels::multiply(const Product& product, const OpContext& context) {

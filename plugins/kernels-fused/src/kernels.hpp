@@ -16,6 +16,8 @@ class FusedKernels final : public cuda::Primitives {
  public:
   explicit FusedKernels(const PluginContext& context);
 
+  using cuda::Primitives::supports;
+  Support supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
   void prepare(const OpCall& call) override;
   void start(Device& device) override;
@@ -40,6 +42,8 @@ class FusedKernels final : public cuda::Primitives {
   TRIAX_OP(XentSums, xent_sums)
   TRIAX_OP(XentBwd, xent_bwd)
   TRIAX_OP(XentFused, xent_fused)
+  TRIAX_OP(AttentionFwd, attention_fwd)
+  TRIAX_OP(AttentionBwd, attention_bwd)
   TRIAX_OP(EmbedBwd, embed_bwd)
   TRIAX_OP(SumSquares, sum_squares)
   TRIAX_OP(AdamW, adamw)

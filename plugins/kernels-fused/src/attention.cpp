@@ -1,0 +1,50 @@
+// Attention of any type: which kernels are put on the stream.
+#include "attention.hpp"
+
+#include "attention_kernels.hpp"
+#include "attention_plan.hpp"
+
+namespace triax::fused {
+
+namespace {
+
+template <class Use>
+void with_type(DType type, Use&& use) {
+  switch (type) {
+    case DType::bf16:
+      return use(Bf16{});
+    case DType::f16:
+      return use(F16{});
+    case DType::f32:
+      return use(float{});
+    default:
+      TRIAX_REQUIRE(false, "attention in {} was not refused", name_of(type));
+  }
+}
+
+} // namespace
+
+Support attention_supported(const AttentionFwd& args) {
+  return attention_supported(args.q, args.k);
+}
+Support attention_supported(const AttentionBwd& args) {
+  return attention_supported(args.q, args.k);
+}
+
+std::size_t scratch_of(const AttentionFwd&) {
+  return 0;
+}
+std::size_t scratch_of(const AttentionBwd& args) {
+  return delta_bytes(args.q);
+}
+
+void launch(const AttentionFwd& args, std::span<std::byte>, cudaStream_t stream) {
+  with_type(args.q.dtype(), [&](auto type) { run_forward<decltype(type)>(attention_of(args), stream); });
+}
+void launch(const AttentionBwd& args, std::span<std::byte> scratch, cudaStream_t stream) {
+  with_type(args.q.dtype(), [&](auto type) {
+    run_backward<decltype(type)>(attention_of(args), gradients_of(args, scratch.data()), stream);
+  });
+}
+
+} // namespace triax::fused

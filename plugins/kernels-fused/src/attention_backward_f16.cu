@@ -1,0 +1,8 @@
+// Attention's backward kernels for f16.
+#include "attention_launch.cuh"
+
+namespace triax::fused {
+
+template void run_backward<F16>(const Attention&, const AttentionGradients&, cudaStream_t);
+
+} // namespace triax::fused

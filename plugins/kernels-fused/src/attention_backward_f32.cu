@@ -1,0 +1,8 @@
+// Attention's backward kernels for f32.
+#include "attention_launch.cuh"
+
+namespace triax::fused {
+
+template void run_backward<float>(const Attention&, const AttentionGradients&, cudaStream_t);
+
+} // namespace triax::fused

@@ -1,0 +1,8 @@
+// Attention's forward kernels for bf16.
+#include "attention_launch.cuh"
+
+namespace triax::fused {
+
+template void run_forward<Bf16>(const Attention&, cudaStream_t);
+
+} // namespace triax::fused

@@ -1,0 +1,8 @@
+// Attention's forward kernels for f32.
+#include "attention_launch.cuh"
+
+namespace triax::fused {
+
+template void run_forward<float>(const Attention&, cudaStream_t);
+
+} // namespace triax::fused

@@ -1,0 +1,18 @@
+// The launches of attention for each type: each is compiled in a file of its own.
+//
+// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error where CUDA refuses the launch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "attention_plan.hpp"
+#include "triax/half.hpp"
+
+namespace triax::fused {
+
+template <class T>
+void run_forward(const Attention& attention, cudaStream_t stream);
+template <class T>
+void run_backward(const Attention& attention, const AttentionGradients& gradients, cudaStream_t stream);
+
+} // namespace triax::fused

@@ -1,0 +1,95 @@
+// Attention's arguments as plain numbers.
+#include "attention_plan.hpp"
+
+#include <algorithm>
+
+namespace triax::fused {
+
+namespace {
+
+/// Of a dimension of one element any stride may be given; it is never used.
+std::int64_t step_of(const TensorView& x, int dim) {
+  return x.size(dim) > 1 ? x.stride(dim) : 0;
+}
+
+bool aligned(const TensorView& x, std::int64_t bytes) {
+  const auto size = static_cast<std::int64_t>(bytes_of(x.dtype()));
+  const auto fits = [&](std::int64_t elements) { return elements * size % bytes == 0; };
+  return reinterpret_cast<std::uintptr_t>(x.data()) % static_cast<std::uintptr_t>(bytes) == 0 && fits(step_of(x, 0)) &&
+         fits(step_of(x, 1)) && fits(step_of(x, 2));
+}
+
+template <class Args>
+Attention common(const Args& args) {
+  Attention out;
+  out.size = {args.q.size(0), args.k.size(0), args.q.size(1),
+              args.q.size(2), args.k.size(2), static_cast<int>(args.q.size(3))};
+  out.mask = {args.mask.kind == Mask::Kind::causal, args.mask.q0, args.mask.k0,
+              args.mask.lengths.empty() ? nullptr : args.mask.lengths.template as<const std::int32_t>()};
+  const Drop& drop = args.drop;
+  if (drop.p > 0) {
+    out.drop = {drop.key,
+                drop.site,
+                drop_threshold(drop.p),
+                static_cast<float>(1.0 / (1.0 - static_cast<double>(drop.p))),
+                drop.samples.as<const std::int64_t>(),
+                drop.head0,
+                drop.rows,
+                drop.width};
+  }
+  out.scale = static_cast<float>(args.scale);
+  out.q = head_view(args.q);
+  out.k = head_view(args.k);
+  out.v = head_view(args.v);
+  out.o = head_view(args.o);
+  out.lse = args.lse.template as<float>();
+  return out;
+}
+
+} // namespace
+
+HeadView head_view(const TensorView& x) {
+  const auto size = static_cast<std::int64_t>(bytes_of(x.dtype()));
+  return {x.data(),
+          step_of(x, 0),
+          step_of(x, 1),
+          step_of(x, 2),
+          aligned(x, 16) && x.size(3) * size % 16 == 0,
+          aligned(x, 2 * size)};
+}
+
+Attention attention_of(const AttentionFwd& args) {
+  return common(args);
+}
+Attention attention_of(const AttentionBwd& args) {
+  return common(args);
+}
+AttentionGradients gradients_of(const AttentionBwd& args, void* scratch) {
+  return {head_view(args.dout), head_view(args.dq), head_view(args.dk), head_view(args.dv),
+          static_cast<float*>(scratch)};
+}
+
+Support attention_supported(const TensorView& q, const TensorView& k) {
+  const DType type = q.dtype();
+  if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
+    return Support::no("attention in {} is not computed here", name_of(type)).hint("use f32, bf16 or f16");
+  }
+  if (q.size(3) > kMostWidth) {
+    return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMostWidth)
+        .hint("use more heads");
+  }
+  // A tile has 16 queries or keys at least, and two blocks at most.
+  const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
+  if (most > 0 && q.size(1) > kMostTiles / most) {
+    return Support::no("attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",
+                       q.size(1), q.size(2), q.size(0))
+        .hint("use a smaller microbatch");
+  }
+  return Support::yes();
+}
+
+std::size_t delta_bytes(const TensorView& q) {
+  return static_cast<std::size_t>(q.size(0) * q.size(1) * q.size(2)) * sizeof(float);
+}
+
+} // namespace triax::fused

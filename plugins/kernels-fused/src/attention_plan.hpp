@@ -1,0 +1,153 @@
+// What attention's kernels compute of places alone: tiles, visible keys, dropped elements, rows in memory.
+//
+// Threads: pure functions and values, any thread; also in kernels. Ownership: pointers are the device's memory (or, in
+// a test, the host's). Blocking, errors: none. Here "first" is a tile's first query or key within the view.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "triax/cuda/host_device.hpp"
+#include "triax/error.hpp"
+#include "triax/kernel_ops.hpp"
+#include "triax/random.hpp"
+
+namespace triax::fused {
+
+inline constexpr int kMostWidth = 256; // of a head
+inline constexpr std::int64_t kMostTiles = 0x7FFFFFFF;
+
+/// A [s, b, a, d] view: strides in elements.
+struct HeadView {
+  void* data = nullptr;
+  std::int64_t row = 0, sample = 0, head = 0;
+  bool chunks = false; // every row is whole pieces of 16 bytes, at addresses that are multiples of 16
+  bool pairs = false;  // every row begins where two elements can be written together
+};
+HeadView head_view(const TensorView& x);
+
+template <class T>
+TRIAX_HD inline T* head_of(const HeadView& x, std::int64_t sample, std::int64_t head) {
+  return static_cast<T*>(x.data) + sample * x.sample + head * x.head;
+}
+
+struct AttentionMask {
+  bool causal = false;
+  std::int64_t q0 = 0, k0 = 0;
+  const std::int32_t* lengths = nullptr; // of each sample; null: all keys count
+};
+
+struct AttentionDrop {
+  PhiloxKey key{};
+  std::uint32_t site = 0, threshold = 0; // 0: nothing is dropped
+  float scale = 1;                       // of what is kept
+  const std::int64_t* samples = nullptr; // running numbers of the microbatch's samples
+  std::int64_t head0 = 0, rows = 0, width = 0;
+};
+
+struct AttentionSizes {
+  std::int64_t queries = 0, keys = 0, samples = 0, heads = 0, key_heads = 0;
+  int width = 0;
+  TRIAX_HD std::int64_t group() const { return heads / key_heads; } // query heads of a key head
+};
+
+/// What forward and backward are given alike.
+struct Attention {
+  AttentionSizes size;
+  AttentionMask mask;
+  AttentionDrop drop;
+  float scale = 1;
+  HeadView q, k, v, o;
+  float* lse = nullptr; // [b, a, sq]
+};
+struct AttentionGradients {
+  HeadView dout, dq, dk, dv;
+  float* delta = nullptr; // [b, a, sq]: rowsum(dout * o)
+};
+
+Attention attention_of(const AttentionFwd& args);
+Attention attention_of(const AttentionBwd& args);
+AttentionGradients gradients_of(const AttentionBwd& args, void* scratch);
+
+/// Reason for a refusal, of any of the two.
+Support attention_supported(const TensorView& q, const TensorView& k);
+std::size_t delta_bytes(const TensorView& q);
+
+// --- tiles
+
+TRIAX_HD constexpr std::int64_t tiles_of(std::int64_t length, std::int64_t tile) {
+  return (length + tile - 1) / tile;
+}
+
+struct TilePlace {
+  std::int64_t sample, head, tile;
+};
+/// A block for each tile of each head. Tiles of one head are neighbours: they read the same keys. `backwards`: the last
+/// tile, which under a causal mask has most to do, is the first to start.
+TRIAX_HD constexpr TilePlace tile_place(std::int64_t block, std::int64_t tiles, std::int64_t heads, bool backwards) {
+  const std::int64_t unit = block / tiles, tile = block % tiles;
+  return {unit / heads, unit % heads, backwards ? tiles - 1 - tile : tile};
+}
+
+// --- visible keys
+
+/// Keys of a sample that any query may see: [0, visible).
+TRIAX_HD inline std::int64_t visible_keys(const AttentionMask& mask, std::int64_t sample, std::int64_t keys) {
+  std::int64_t count = keys;
+  if (mask.lengths && mask.lengths[sample] - mask.k0 < count) count = mask.lengths[sample] - mask.k0;
+  return count > 0 ? count : 0;
+}
+/// Of `visible` keys those that query `query` sees: [0, seen). No earlier query sees more.
+TRIAX_HD inline std::int64_t seen_by(const AttentionMask& mask, std::int64_t query, std::int64_t visible) {
+  const std::int64_t count = mask.q0 + query + 1 - mask.k0;
+  if (!mask.causal || count > visible) return visible;
+  return count > 0 ? count : 0;
+}
+/// The first query that sees key `key`, if any does.
+TRIAX_HD inline std::int64_t first_seeing(const AttentionMask& mask, std::int64_t key) {
+  const std::int64_t query = mask.k0 + key - mask.q0;
+  return mask.causal && query > 0 ? query : 0;
+}
+
+/// The mask over one tile, in places within it.
+struct TileMask {
+  int shift, keys; // query i sees key j where j <= i + shift and j < keys
+  TRIAX_HD bool sees(int query, int key) const { return key <= query + shift && key < keys; }
+  TRIAX_HD bool hides_none(int tile_keys) const { return shift >= tile_keys - 1 && keys >= tile_keys; }
+};
+TRIAX_HD inline TileMask tile_mask(const AttentionMask& mask, std::int64_t first_query, std::int64_t first_key,
+                                   std::int64_t visible) {
+  constexpr std::int64_t kFar = 1 << 20; // more than any tile is long
+  std::int64_t shift = mask.causal ? mask.q0 + first_query - mask.k0 - first_key : kFar;
+  std::int64_t keys = visible - first_key;
+  shift = shift > kFar ? kFar : shift < -kFar ? -kFar : shift;
+  keys = keys > kFar ? kFar : keys < 0 ? 0 : keys;
+  return {static_cast<int>(shift), static_cast<int>(keys)};
+}
+
+// --- dropout
+
+inline constexpr int kKeptTogether = 16; // keys whose bits are made by one thread, and stored as one number
+
+/// The number, within the sample's global tensor, of the score of a query and a key of the view.
+TRIAX_HD inline std::uint64_t score_element(const AttentionDrop& drop, const AttentionMask& mask, std::int64_t head,
+                                            std::int64_t query, std::int64_t key) {
+  return static_cast<std::uint64_t>(((drop.head0 + head) * drop.rows + mask.q0 + query) * drop.width + mask.k0 + key);
+}
+
+/// Bit i: element first + i is kept. Each Philox block is made once, and all its words are used.
+TRIAX_HD inline std::uint32_t kept_bits(const AttentionDrop& drop, std::uint32_t sample, std::uint64_t first) {
+  const auto begin = static_cast<unsigned>(first % 4);
+  const int blocks = kKeptTogether / 4 + (begin != 0 ? 1 : 0);
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kKeptTogether / 4 + 1; ++i) {
+    if (i == blocks) break;
+    const PhiloxBlock words = philox_at(drop.key, first + 4 * static_cast<std::uint64_t>(i), drop.site, sample);
+    std::uint32_t kept = 0;
+    for (unsigned word = 0; word < 4; ++word) kept |= words[word] >= drop.threshold ? 1u << word : 0u;
+    bits |= kept << (4 * i);
+  }
+  return (bits >> begin) & ((1u << kKeptTogether) - 1);
+}
+
+} // namespace triax::fused

@@ -1,0 +1,34 @@
+// Cases of attention beyond those that all sets share: every width of tile, odd sizes, all kinds of views, drawn at
+// random from a seed.
+//
+// Threads: one. Ownership: values. Blocking, errors: none.
+#pragma once
+
+#include <vector>
+
+#include "support/operation_cases.hpp"
+
+namespace triax::fused {
+
+struct AttentionShape {
+  std::int64_t sq = 1, sk = 1, b = 1, a = 1, a_kv = 1, d = 1;
+  bool causal = true;
+  std::int64_t q0 = 0, k0 = 0;
+  float p = 0;
+  bool lengths = false;
+  std::int64_t padding = 0; // elements between rows
+  double scale = 0.4;
+};
+
+/// Forward alone, and backward after it.
+triax::testing::OperationCase forward_case(DType dtype, const AttentionShape& shape);
+triax::testing::OperationCase backward_case(DType dtype, const AttentionShape& shape);
+
+/// `count` shapes with heads of `width`, of up to `longest` queries and keys.
+std::vector<AttentionShape> random_shapes(std::uint32_t seed, int count, std::int64_t width, std::int64_t longest);
+
+/// Allowed difference from the reference in f64, relative to the largest value: scores, probabilities and sums are f32;
+/// P, dS and what is written are rounded to the type.
+double attention_tolerance(DType dtype);
+
+} // namespace triax::fused

@@ -1,0 +1,60 @@
+// Attention on a GPU: every width of tile against the reference, the same bits again, and sequences as long as a
+// model's against the default made of primitives.
+#include <algorithm>
+#include <cmath>
+
+#include "attention_cases.hpp"
+#include "support/gpu_kernels_suite.hpp"
+
+namespace triax::fused {
+namespace {
+
+using namespace triax::testing;
+
+class AttentionOnGpu : public OnGpu, public ::testing::WithParamInterface<DType> {
+ protected:
+  CaseResults run(const OperationCase& one) { return run_case(tested->set(), tested->device(), one, one.dtype); }
+};
+
+TEST_P(AttentionOnGpu, AgreesOnEveryWidthOfTile) {
+  LoadedKernels reference("kernels-reference");
+  for (const std::int64_t width : {1, 8, 31, 32, 40, 64, 77, 80, 96, 100, 128, 129, 160, 192, 256}) {
+    for (const AttentionShape& shape : random_shapes(static_cast<std::uint32_t>(width), 8, width, 300)) {
+      const OperationCase one = backward_case(GetParam(), shape);
+      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, attention_tolerance(GetParam())), "")
+          << one.name;
+      EXPECT_TRUE(run(one) == run(one)) << one.name;
+    }
+  }
+}
+
+/// The default runs in f32, on the same rounded inputs.
+TEST_P(AttentionOnGpu, AgreesWithTheDefaultOnLongSequences) {
+  Options options;
+  options.set("tf32", false);
+  LoadedKernels unfused("kernels-cublas", options);
+  for (const std::int64_t width : {64, 128}) {
+    for (const float p : {0.0f, 0.1f}) {
+      const AttentionShape shape{
+          .sq = 2048, .sk = 2048, .b = 2, .a = 4, .a_kv = 2, .d = width, .p = p, .scale = 1 / std::sqrt(double(width))};
+      const OperationCase one = backward_case(GetParam(), shape);
+      const CaseResults want = run_case(unfused.set(), unfused.device(), one, DType::f32), got = run(one);
+      for (const auto& [name, values] : want) {
+        double largest = 0, difference = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          largest = std::max(largest, std::abs(values[i]));
+          const double off = std::abs(values[i] - got.at(name)[i]);
+          difference = off <= difference ? difference : off; // NaN too
+        }
+        EXPECT_LE(difference, 2 * attention_tolerance(GetParam()) * largest) << one.name << ", " << name;
+      }
+      EXPECT_TRUE(got == run(one)) << one.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, AttentionOnGpu, ::testing::Values(DType::f32, DType::bf16, DType::f16),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+} // namespace
+} // namespace triax::fused

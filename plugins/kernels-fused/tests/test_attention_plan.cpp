@@ -1,0 +1,151 @@
+// What attention's kernels compute of places alone: masks of tiles, bits of dropout, tiles in shared memory, views.
+#include <gtest/gtest.h>
+
+#include <bitset>
+#include <set>
+
+#include "attention_tiles.hpp"
+
+namespace triax::fused {
+namespace {
+
+constexpr int kTile = 16;
+
+/// Every tile of a few masks against the definition, key by key.
+TEST(AttentionPlan, MasksOfTilesAreThoseOfTheDefinition) {
+  const std::vector<std::int32_t> lengths = {0, 25, 1000};
+  const std::int64_t queries = 40, keys = 50;
+  for (const bool causal : {false, true}) {
+    for (const auto& [q0, k0] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {30, 0}, {3, 20}, {0, 60}}) {
+      for (const bool limited : {false, true}) {
+        const AttentionMask mask{causal, q0, k0, limited ? lengths.data() : nullptr};
+        for (std::int64_t sample = 0; sample < 3; ++sample) {
+          const std::int64_t visible = visible_keys(mask, sample, keys);
+          const auto sees = [&](std::int64_t q, std::int64_t k) {
+            return k < keys && (!causal || k0 + k <= q0 + q) &&
+                   (!limited || k0 + k < lengths[static_cast<std::size_t>(sample)]);
+          };
+          for (std::int64_t q = 0; q < queries; ++q) {
+            std::int64_t count = 0;
+            for (std::int64_t k = 0; k < keys; ++k) count += sees(q, k) ? 1 : 0;
+            EXPECT_EQ(seen_by(mask, q, visible), count);
+          }
+          for (std::int64_t q = 0; q < queries; q += kTile) {
+            for (std::int64_t k = 0; k < keys; k += kTile) {
+              const TileMask tile = tile_mask(mask, q, k, visible);
+              bool all = true;
+              for (int i = 0; i < kTile; ++i) {
+                for (int j = 0; j < kTile; ++j) {
+                  EXPECT_EQ(tile.sees(i, j), sees(q + i, k + j));
+                  all = all && sees(q + i, k + j);
+                }
+              }
+              EXPECT_EQ(tile.hides_none(kTile), all);
+            }
+          }
+          for (std::int64_t k = 0; k < visible; ++k) {
+            const std::int64_t first = first_seeing(mask, k);
+            EXPECT_TRUE(sees(first, k));
+            EXPECT_FALSE(first > 0 && sees(first - 1, k));
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Positions far past 32 bits do not overflow the mask of a tile.
+TEST(AttentionPlan, MasksOfFarTiles) {
+  const std::int64_t far = std::int64_t{1} << 40;
+  EXPECT_TRUE(tile_mask({true, far, 0, nullptr}, 0, 0, 100).hides_none(64));
+  EXPECT_FALSE(tile_mask({true, 0, far, nullptr}, 0, 0, 100).sees(63, 0));
+  EXPECT_TRUE(tile_mask({true, far, far, nullptr}, 64, 0, 100).hides_none(64));
+}
+
+TEST(AttentionPlan, BitsOfDropoutAreThoseOfTheNumbering) {
+  AttentionDrop drop{philox_key(5, RandomPurpose::dropout), 35, drop_threshold(0.3f), 1.0f, nullptr, 2, 1 << 20, 70001};
+  const AttentionMask mask{true, 1000, 3, nullptr};
+  for (std::int64_t query = 0; query < 5; ++query) { // rows begin at every place within a Philox block
+    const std::uint64_t first = score_element(drop, mask, 6, query, 16);
+    EXPECT_EQ(first, ((2 + 6) * (std::uint64_t{1} << 20) + 1000 + static_cast<std::uint64_t>(query)) * 70001 + 3 + 16);
+    EXPECT_GT(first, std::uint64_t{1} << 32);
+    const std::uint32_t bits = kept_bits(drop, 9, first);
+    for (std::uint64_t i = 0; i < kKeptTogether; ++i) {
+      const std::uint32_t word = philox_at(drop.key, first + i, drop.site, 9)[(first + i) % 4];
+      EXPECT_EQ((bits >> i & 1) != 0, word >= drop.threshold) << "query " << query << ", bit " << i;
+    }
+    EXPECT_EQ(bits >> kKeptTogether, 0u);
+  }
+}
+
+TEST(AttentionPlan, EveryTileHasItsBlock) {
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> places;
+  for (std::int64_t block = 0; block < 2 * 3 * 5; ++block) {
+    const TilePlace at = tile_place(block, 5, 3, true);
+    EXPECT_TRUE(at.sample < 2 && at.head < 3 && at.tile < 5);
+    places.insert({at.sample, at.head, at.tile});
+  }
+  EXPECT_EQ(places.size(), 30u);
+  EXPECT_EQ(tile_place(0, 5, 3, true).tile, 4);
+  EXPECT_EQ(tile_place(0, 5, 3, false).tile, 0);
+}
+
+/// sm_80 gives a block 163 KiB; and eight rows read at one place, 16 bytes each, fall into all 32 banks.
+template <class Size>
+void expect_fits(std::size_t shared) {
+  EXPECT_LE(shared, 163u << 10);
+  for (int column = 0; column < Size::kWidth; column += Size::kPiece) {
+    std::bitset<8> banks; // in fours
+    for (int row = 0; row < 8; ++row) banks.set(Size::at(row, column) * sizeof(typename Size::T) / 16 % 8);
+    EXPECT_TRUE(banks.all());
+  }
+}
+template <class T>
+void expect_all_fit() {
+  for (int most : {32, 64, 96, 128, 256}) {
+    with_width(most, [&](auto width) {
+      EXPECT_EQ(width(), most);
+      using For = TilesFor<T, width()>;
+      expect_fits<typename For::Forward>(kForwardShared<typename For::Forward>);
+      expect_fits<typename For::Queries>(kQueriesShared<typename For::Queries>);
+      expect_fits<typename For::Keys>(kKeysShared<typename For::Keys>);
+    });
+  }
+}
+TEST(AttentionPlan, TilesFitIntoSharedMemoryAndItsBanks) {
+  expect_all_fit<float>();
+  expect_all_fit<Bf16>();
+  expect_all_fit<F16>();
+}
+
+TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
+  alignas(16) static std::uint16_t data[4096];
+  const auto view = [](std::int64_t offset, Shape shape, std::array<std::int64_t, 4> strides) {
+    return head_view({data + offset, DType::bf16, shape, strides});
+  };
+  EXPECT_TRUE(view(0, {2, 2, 2, 16}, {64, 32, 16, 1}).chunks);
+  EXPECT_FALSE(view(4, {2, 2, 2, 16}, {64, 32, 16, 1}).chunks) << "begins at 8 bytes";
+  EXPECT_FALSE(view(0, {2, 2, 2, 16}, {68, 32, 16, 1}).chunks) << "rows at 8 bytes";
+  EXPECT_FALSE(view(0, {2, 2, 2, 12}, {64, 32, 16, 1}).chunks) << "a row ends within a piece";
+  EXPECT_TRUE(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).chunks) << "of one sample, the stride is never used";
+  EXPECT_EQ(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).sample, 0);
+  EXPECT_TRUE(view(2, {2, 2, 2, 5}, {66, 32, 16, 1}).pairs);
+  EXPECT_FALSE(view(1, {2, 2, 2, 5}, {66, 32, 16, 1}).pairs);
+  EXPECT_FALSE(view(2, {2, 2, 2, 5}, {65, 32, 16, 1}).pairs);
+}
+
+TEST(AttentionPlan, RefusesWhatNoTileHolds) {
+  const auto refusal = [](DType type, Shape shape) {
+    const TensorView x(nullptr, type, shape);
+    return attention_supported(x, x).reason();
+  };
+  EXPECT_EQ(refusal(DType::bf16, {2048, 4, 16, 256}), "");
+  EXPECT_EQ(refusal(DType::bf16, {0, 0, 1, 0}), "");
+  EXPECT_EQ(refusal(DType::f64, {1, 1, 1, 8}), "attention in f64 is not computed here");
+  EXPECT_EQ(refusal(DType::f32, {1, 1, 1, 257}), "attention with heads of 257 elements: a tile holds at most 256");
+  EXPECT_EQ(refusal(DType::f32, {1 << 20, 1 << 10, 1 << 5, 1}),
+            "attention of 1024 samples with 32 heads of 1048576 queries is more tiles than a grid has blocks");
+}
+
+} // namespace
+} // namespace triax::fused
