@@ -7,58 +7,18 @@
 #include <omp.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <thread>
 
 #include "gpt_step.hpp"
-#include "support/places.hpp"
+#include "kernel_bench.hpp"
 #include "timed_kernels.hpp"
 
 namespace triax::bench {
 namespace {
 
-int cores() {
-  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
-}
-
-/// kernels-cpu through its door, with buffers of small numbers.
-class Set {
+/// kernels-cpu, in fp32.
+class Set : public KernelBench {
  public:
-  explicit Set(int threads = cores())
-      : set_(plugin::create<KernelSet>(plugin::load(test::plugin_file("kernels-cpu"), KernelSet::kKind),
-                                       {options(), null_log(), layout_, 0, threads})) {
-    set_->start(*device_);
-  }
-  KernelSet& kernels() { return *set_; }
-  Device& device() { return *device_; }
-
-  TensorView tensor(const Shape& shape, double value = 0.01) {
-    const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * sizeof(float);
-    memory_.push_back(device_->allocate(bytes, MemoryKind::device));
-    const TensorView view(memory_.back()->data(), DType::f32, shape);
-    device_->fill(view, value, *stream_);
-    return view;
-  }
-  template <class Args>
-  void run(const Args& args) {
-    const OpCall call = call_of(args);
-    if (scratch_.size() < set_->scratch_bytes(call)) scratch_.resize(set_->scratch_bytes(call));
-    set_->issue(call, {*stream_, scratch_});
-  }
-
- private:
-  const Options& options() {
-    options_.set("threads", std::int64_t{0});
-    return options_;
-  }
-  Options options_;
-  Layout layout_ = Layout::ptd(1, 1, 1);
-  std::unique_ptr<Device> device_ = make_host_device();
-  std::unique_ptr<Stream> stream_ = device_->make_stream("bench");
-  plugin::Instance<KernelSet> set_;
-  std::vector<std::unique_ptr<Memory>> memory_;
-  std::vector<std::byte> scratch_;
+  explicit Set(int threads = cores()) : KernelBench("kernels-cpu", threads) {}
 };
 
 void report_flops(benchmark::State& state, double flops) {

@@ -19,8 +19,7 @@ namespace {
 using namespace triax;
 
 constexpr int kPipeline = 64;
-constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                       CommTraits::Post::blocking};
+constexpr schedule::Assumptions kLeast = schedule::everywhere(schedule::kLeastPromise);
 
 class Made {
  public:

@@ -39,18 +39,19 @@ std::vector<config::Refusal> told(const ScheduleSource& source, std::vector<sche
   return out;
 }
 
-constexpr schedule::Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                       CommTraits::Post::blocking};
+constexpr schedule::Assumptions kLeast = schedule::everywhere(schedule::kLeastPromise);
 
 /// The rows, then the programs made of them.
-std::vector<schedule::Fault> faults_of(ProvedSchedule& made, const PipelineShape& shape, const Proof& proof) {
+std::vector<schedule::Fault> faults_of(ProvedSchedule& made, const ScheduleSource& source, const Proof& proof) {
+  const PipelineShape& shape = source.shape;
   std::vector<schedule::Fault> faults = schedule::verify(made.schedule, shape);
   if (!faults.empty()) return faults;
-  made.programs = schedule::lower(made.schedule, shape);
+  made.programs = schedule::lower(made.schedule, shape, source.boundaries);
   faults = schedule::verify(made.programs, {shape, false, proof.cap}, kLeast);
   if (proof.evaluation)
-    std::ranges::move(schedule::verify(schedule::lower_forward_only(made.schedule, shape), {shape, true}, kLeast),
-                      std::back_inserter(faults));
+    std::ranges::move(
+        schedule::verify(schedule::lower_forward_only(made.schedule, shape, source.boundaries), {shape, true}, kLeast),
+        std::back_inserter(faults));
   return faults;
 }
 
@@ -93,7 +94,7 @@ ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
       ask_scheduler(source, out);
     }
     if (!out.problems.empty()) return out;
-    faults = faults_of(out, source.shape, proof);
+    faults = faults_of(out, source, proof);
   }
   if (!faults.empty()) return {{}, {}, told(source, std::move(faults)), kFailed};
   return out;

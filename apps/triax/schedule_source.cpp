@@ -76,6 +76,7 @@ ScheduleSource source_from_run(const std::string& file, const std::vector<Overri
   if (!loaded.run) return out;
   out.scheduler = loaded.run->schedule;
   out.shape = train::pipeline_shape(*loaded.run);
+  out.boundaries = train::boundaries(*loaded.run);
   out.layout = train::layout_of(*loaded.run);
   out.folder = loaded.run->folder;
   return out;

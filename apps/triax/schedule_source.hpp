@@ -32,6 +32,7 @@ struct ScheduleSource {
   config::PluginChoice scheduler; // of a file: its name alone
   std::optional<schedule::CsvFile> file;
   PipelineShape shape;
+  schedule::Boundaries boundaries = schedule::Boundaries::whole;
   Layout layout = Layout::ptd(1, 1, 1);
   std::filesystem::path folder;              // of a run; else empty
   std::vector<config::ResolvedValue> values; // where refusals find positions

@@ -25,6 +25,11 @@ Case through_file(Case of) {
   return of;
 }
 
+Case scattered(Case of) {
+  of.scatter_gather = true;
+  return of;
+}
+
 Case in_groups(Case of, int group) {
   of.group = group;
   return of;
@@ -84,6 +89,16 @@ const std::vector<Case>& sample() {
       through_file({3, 1, 1, 1, k1F1B, 1, 4, kReference}),
       through_file({4, 1, 1, 2, kV, 1, 7, kReference}),
       through_file({2, 2, 2, 2, kInterleaved, 1, 4, kCpu}),
+      scattered({2, 2, 1, 1, kGpipe, 1, 4, kReference}),
+      scattered({3, 2, 1, 1, k1F1B, 2, 6, kCpu}),
+      scattered({2, 4, 1, 1, k1F1B, 1, 4, kReference}),
+      scattered({2, 2, 2, 2, kInterleaved, 1, 4, kReference}),
+      scattered({2, 2, 1, 2, kBreadthFirst, 1, 4, kReference}),
+      scattered({3, 2, 1, 1, kH1, 1, 6, kReference}),
+      scattered({2, 2, 2, 1, kH2, 1, 4, kReference}),
+      scattered({3, 2, 1, 2, kV, 1, 3, kReference}),
+      scattered(split({2, 4, 2, 1, k1F1B, 1, 4, kReference})),
+      scattered(through_file({2, 2, 1, 2, kV, 3, 4, kReference})),
   };
   return cases;
 }
@@ -119,6 +134,9 @@ std::vector<Case> every_case() {
           out.push_back(through_file({pipeline, tensor, data, 2, kV, micro, microbatches, kernels}));
         }
   });
+  const std::size_t whole = out.size();
+  for (std::size_t at = 0; at < whole; ++at)
+    if (out[at].pipeline > 1 && out[at].tensor > 1) out.push_back(scattered(out[at]));
   return out;
 }
 
@@ -153,9 +171,10 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}", run.pipeline, run.tensor, run.data, run.chunks, run.micro,
               run.microbatches, run.layers, run.scheduler, run.kernels, run.split_backward ? ", split backwards" : "",
-              run.group > 0 ? text(", in groups of {}", run.group) : "", run.through_file ? ", through a file" : "");
+              run.group > 0 ? text(", in groups of {}", run.group) : "", run.through_file ? ", through a file" : "",
+              run.scatter_gather ? ", scattered" : "");
 }
 
 bool all_asked() {

@@ -24,6 +24,7 @@ struct Case {
   int group = 0; // schedule.group; 0: not set
   /// The scheduler's rows are written to a CSV file, and sched-file runs them.
   bool through_file = false;
+  bool scatter_gather = false;
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "equality/world.hpp"
+#include "support/fake_cuda_device.hpp"
 #include "triax/layout.hpp"
 #include "triax/text.hpp"
 
@@ -28,7 +29,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
-  run.through_file = false;
+  run.through_file = run.scatter_gather = false;
   const Key key{run.tensor, run.data, run.micro, run.microbatches, run.layers, run.kernels, training.precision};
   if (!known.contains(key)) known[key] = train(run, training);
   return known.at(key);
@@ -73,9 +74,9 @@ void expect_complete(const Case& run, const Ranks& ranks, const Ranks& whole) {
   EXPECT_EQ(ranks.back().parameters.contains("embedding/tokens.weight"), !vee || run.pipeline == 1) << to_text(run);
 }
 
-void expect_as_expected(const Case& run, const Training& training = kTraining) {
+void expect_as_expected(const Case& run, const Training& training = kTraining, const Ranks* same_as = nullptr) {
   SCOPED_TRACE(to_text(run));
-  const Ranks& whole = expected(run, training);
+  const Ranks& whole = same_as ? *same_as : expected(run, training);
   const Ranks ranks = train(run, training);
   expect_complete(run, ranks, whole);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -109,9 +110,10 @@ INSTANTIATE_TEST_SUITE_P(At, SameBits,
 TEST(SameBits, InBf16) {
   Training bf16 = kTraining;
   bf16.precision = "bf16";
-  for (const Case& run : {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
-                          Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
-                          Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"}})
+  for (const Case& run :
+       {Case{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
+        Case{2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"}, Case{3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
+        Case{.pipeline = 2, .tensor = 4, .kernels = "kernels-cpu", .scatter_gather = true}})
     expect_as_expected(run, bf16);
 }
 
@@ -128,6 +130,47 @@ TEST(SameBits, InFp16) {
     const KeptRank& one = expected(run, fp16).front();
     EXPECT_TRUE(one.skipped.front()) << to_text(run);
     EXPECT_FALSE(one.skipped.back()) << to_text(run);
+  }
+}
+
+#ifdef TRIAX_WITH_UCX
+/// The tensor and data axes stay on comm-local.
+TEST(SameBits, WithABackendForThePipelineAlone) {
+  Training mixed = kTraining;
+  mixed.pipeline_comm = "comm-ucx";
+  for (const Case& run : {Case{2, 2, 1, 2, "sched-interleaved", 1, 4, "kernels-reference"},
+                          Case{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
+                          Case{.pipeline = 2, .tensor = 4, .scheduler = "sched-zb-h1", .scatter_gather = true}})
+    expect_as_expected(run, mixed);
+}
+#endif
+
+/// What computes on a device that is late, whose memory the host cannot reach, learns what the host does.
+void expect_as_on_the_host(Case run, const Training& training) {
+  const Ranks& host = expected(run, kTraining);
+  run.kernels = "kernels-fake-cuda";
+  expect_as_expected(run, training, &host);
+}
+
+TEST(SameBits, OnADeviceThatIsLate) {
+  for (const Case& run : {Case{1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-reference"},
+                          Case{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-reference"}})
+    expect_as_on_the_host(run, kTraining);
+}
+
+/// The third step is recorded; it, the two after it and an evaluation in between are as if they had been walked.
+TEST(SameBits, WhereAStepIsRecorded) {
+  Training walked = kTraining;
+  walked.steps = 5;
+  Training recorded = walked;
+  recorded.cuda_graph = true;
+  for (const Case& run : {Case{1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-fake-cuda"},
+                          Case{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-fake-cuda"}}) {
+    const int before = test::fake_recordings_launched();
+    const Ranks expected_bits = train(run, walked);
+    EXPECT_EQ(test::fake_recordings_launched(), before);
+    expect_as_expected(run, recorded, &expected_bits);
+    EXPECT_EQ(test::fake_recordings_launched(), before + 3);
   }
 }
 

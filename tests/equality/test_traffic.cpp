@@ -3,7 +3,8 @@
 //             all-reduces of b s h forward and two backward (f and g of Shoeybi et al., arXiv 1909.08053, section 3);
 //             one each for the embedding's sum and the head's gradient, and three of b s for the cross-entropy;
 //   pipeline  SC'21, section 3.2: b s h elements between neighbours, each way, for every microbatch and (interleaved)
-//             every chunk;
+//             every chunk; with scatter/gather 1/t of that (section 4.1), and what is received is gathered inside the
+//             tensor group;
 //   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, and so does a direct reduce-scatter with an
 //             all-gather.
 // To these come the numbers of a step, which every rank gets: losses and squares of gradients, in double; and the tied
@@ -61,12 +62,13 @@ class Formulas {
     if (has_head_) microbatch += activation;
     if (has_head_) microbatch += times(3, row); // largest logit, sum of exponentials, the target's logit
     Moved out = times(run_.microbatches, microbatch);
+    if (run_.scatter_gather) out += times(run_.microbatches * boundaries_, all_gather(boundary_bytes(), run_.tensor));
     out += all_gather(most_parameters() * kDouble, run_.tensor);
     return out;
   }
 
   Moved pipeline() const {
-    const Moved boundary{2, run_.micro * kSequence * kHidden * kFloat}; // a send and a receive
+    const Moved boundary{2, boundary_bytes()}; // a send and a receive
     Moved out = times(run_.microbatches * boundaries_, boundary);
     if (has_embedding_ != has_head_) out += {1, table() * kFloat};
     out += all_gather(run_.data * run_.microbatches * run_.micro * kDouble, run_.pipeline);
@@ -83,6 +85,9 @@ class Formulas {
   }
 
  private:
+  std::int64_t boundary_bytes() const {
+    return run_.micro * kSequence * kHidden * kFloat / (run_.scatter_gather ? run_.tensor : 1);
+  }
   /// Reduce-scatter, in which a rank sends the others their slices, then all-gather, in which it sends its own to each.
   /// Where the slices are equal this is 2 (n-1)/n of the whole.
   static Moved all_reduce(std::int64_t elements, std::int64_t n, std::int64_t index) {
@@ -138,17 +143,31 @@ report::GroupTraffic of_step(const KeptRank& rank, const std::string& group) {
   return out;
 }
 
-void expect_moved(const KeptRank& rank, const std::string& group, int size, const Moved& expected) {
+void expect_moved(const KeptRank& rank, const std::string& group, int size, const Moved& expected,
+                  const std::string& plugin = "comm-local") {
   SCOPED_TRACE(group);
   const report::GroupTraffic moved = of_step(rank, group);
   if (size == 1) {
     EXPECT_EQ(moved.plugin, "") << "a group of one rank is not joined";
     return;
   }
-  EXPECT_EQ(moved.plugin, "comm-local");
+  EXPECT_EQ(moved.plugin, plugin);
   EXPECT_EQ(static_cast<std::int64_t>(moved.ops), expected.ops);
   EXPECT_EQ(static_cast<std::int64_t>(moved.bytes_out), expected.bytes);
   EXPECT_EQ(static_cast<std::int64_t>(moved.bytes_in), expected.bytes);
+}
+
+void expect_formulas(const Case& run, const Training& training) {
+  SCOPED_TRACE(to_text(run));
+  const std::vector<KeptRank> ranks = train(run, training);
+  const std::string& of_pipeline = training.pipeline_comm.empty() ? training.comm : training.pipeline_comm;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    SCOPED_TRACE(text("rank {}", rank));
+    const Formulas formulas(run, static_cast<int>(rank));
+    expect_moved(ranks[rank], "tensor", run.tensor, formulas.tensor(), training.comm);
+    expect_moved(ranks[rank], "pipeline", run.pipeline, formulas.pipeline(), of_pipeline);
+    expect_moved(ranks[rank], "data", run.data, formulas.data(), training.comm);
+  }
 }
 
 TEST(Traffic, IsWhatTheFormulasSay) {
@@ -162,19 +181,22 @@ TEST(Traffic, IsWhatTheFormulasSay) {
       {3, 2, 2, 1, "sched-1f1b", 2, 3, "kernels-reference", 4},
       {2, 2, 2, 2, "sched-interleaved", 1, 4, "kernels-reference", 5},
       {2, 2, 3, 1, "sched-gpipe", 1, 2, "kernels-cpu", 2},
+      {.pipeline = 2, .tensor = 4, .micro = 2, .layers = 3, .scatter_gather = true},
+      {.pipeline = 3, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .layers = 4, .scatter_gather = true},
+      {.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-interleaved", .scatter_gather = true},
   };
-  for (const Case& run : cases) {
-    SCOPED_TRACE(to_text(run));
-    const std::vector<KeptRank> ranks = train(run, {.steps = 2});
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      SCOPED_TRACE(text("rank {}", rank));
-      const Formulas formulas(run, static_cast<int>(rank));
-      expect_moved(ranks[rank], "tensor", run.tensor, formulas.tensor());
-      expect_moved(ranks[rank], "pipeline", run.pipeline, formulas.pipeline());
-      expect_moved(ranks[rank], "data", run.data, formulas.data());
-    }
-  }
+  for (const Case& run : cases) expect_formulas(run, {.steps = 2});
 }
+
+#ifdef TRIAX_WITH_UCX
+/// Each axis counts what went through its own.
+TEST(Traffic, OfAnAxisWithABackendOfItsOwn) {
+  const Training mixed{.pipeline_comm = "comm-ucx", .steps = 2};
+  for (const bool scattered : {false, true})
+    expect_formulas({.pipeline = 2, .tensor = 2, .data = 2, .scheduler = "sched-1f1b", .scatter_gather = scattered},
+                    mixed);
+}
+#endif
 
 /// The formulas above against the papers' totals, where everything divides.
 TEST(Traffic, FormulasAreThePapers) {

@@ -33,12 +33,17 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["batch.global"] = text("{}", run.samples());
   toml.keys["batch.micro"] = text("{}", run.micro);
   toml.keys["schedule.plugin"] = quoted(run.scheduler);
+  if (run.scatter_gather) toml.keys["parallel.scatter_gather"] = "true";
+  toml.keys["comm.plugin"] = quoted(training.comm);
+  if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);
   toml.keys["kernels.plugin"] = quoted(run.kernels);
+  toml.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
   toml.keys["optimizer.plugin"] = quoted(training.optimizer);
   toml.keys["optimizer.lr"] = text("{}", training.lr);
   toml.keys["optimizer.weight_decay"] = text("{}", training.weight_decay);
   toml.keys["train.clip_grad"] = text("{}", training.clip_grad);
+  if (training.cuda_graph) toml.keys["train.cuda_graph"] = "true";
   toml.keys["train.precision"] = quoted(training.precision);
   if (training.initial_scale > 0) {
     toml.keys["loss_scale.initial"] = text("{}", training.initial_scale);
@@ -107,8 +112,8 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     KeptParameter& of = kept.parameters[parameter.name];
     of.spec = *parameter.spec;
     of.dtype = parameter.master.dtype();
-    test::append(of.weights, parameter.master);
-    test::append(of.gradient, parameter.gradient);
+    test::append(of.weights, parameter.master, rank.device());
+    test::append(of.gradient, parameter.gradient, rank.device());
   }
   return kept;
 }

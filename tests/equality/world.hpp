@@ -29,6 +29,9 @@ struct Training {
   double weight_decay = 0.1;
   std::string precision = "fp32";
   double initial_scale = 0; // in fp16, and a hysteresis of 1; 0: neither is written
+  std::string comm = "comm-local";
+  std::string pipeline_comm{}; // of that axis alone; empty: the same
+  bool cuda_graph = false;
   int steps = 3;
   /// Every step gets the samples of the first, under numbers of its own (and so with other dropout): a loss that has no
   /// other reason to rise.

@@ -15,7 +15,7 @@ using schedule::Kind;
 using schedule::Program;
 
 Program one_pass(Program::Posts posts) {
-  schedule::RankLowering rows(schedule::StageMap({0}), 0, true, 1);
+  schedule::RankLowering rows(schedule::StageMap({0}), 0, true, schedule::Boundaries::whole, 1);
   rows.add(Kind::forward, 0, 0);
   return rows.finish(posts);
 }
@@ -24,10 +24,10 @@ TEST(Lanes, TakeTransfersOneByOneAndNotInSets) {
   const std::unique_ptr<Device> device = make_host_device();
   const Groups nobody;
   const Program ones = one_pass(Program::Posts::one_by_one), sets = one_pass(Program::Posts::sets);
-  EXPECT_NO_THROW(executor::Lanes(*device, nobody, std::array{&ones}, false));
+  EXPECT_NO_THROW(executor::Lanes(*device, nobody, std::array{&ones}, {}));
   EXPECT_THAT(
       [&] {
-        executor::Lanes(*device, nobody, std::array{&ones, &sets}, false);
+        executor::Lanes(*device, nobody, std::array{&ones, &sets}, {});
       },
       testing::ThrowsMessage<Error>(testing::HasSubstr("posts its transfers in sets")));
 }

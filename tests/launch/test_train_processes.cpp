@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "launch/process_run.hpp"
 
@@ -51,6 +52,23 @@ TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
     return text;
   };
   EXPECT_EQ(moved(four.err()), moved(threads.err()));
+}
+
+/// A boundary goes in two parts, and the parts are gathered: the pipeline's bytes are fewer, the bits are not.
+TEST_F(TrainProcesses, LearnTheSameBitsWhereBoundariesAreScattered) {
+  Running whole = start({"train.steps=3"});
+  EXPECT_EQ(whole.wait(), 0) << whole.err();
+  Running scattered = start({"train.steps=3", "parallel.scatter_gather=true", "run.dir=scattered"});
+  EXPECT_EQ(scattered.wait(), 0) << scattered.err();
+  EXPECT_EQ(losses(work_ / "run/metrics.jsonl"), losses(work_ / "scattered/metrics.jsonl"));
+  const auto bytes = [this](const char* folder, const char* group) {
+    std::istringstream lines(read_file(work_ / folder / "metrics.jsonl"));
+    std::string line;
+    std::getline(lines, line);
+    return Json::parse(line)["comm"][group]["bytes_out"].get<std::int64_t>();
+  };
+  EXPECT_LT(bytes("scattered", "pipeline"), bytes("run", "pipeline"));
+  EXPECT_GT(bytes("scattered", "tensor"), bytes("run", "tensor"));
 }
 
 TEST_F(TrainProcesses, AreThreadsWhereOneAxisNeedsThat) {

@@ -20,6 +20,7 @@ class BentPrograms {
   explicit BentPrograms(std::span<const schedule::Program> programs) {
     for (const schedule::Program& program : programs) {
       stage_map_ = program.stage_map();
+      boundaries_ = program.boundaries();
       lists_.emplace_back(program.actions().begin(), program.actions().end());
       std::vector<schedule::Slots>& slots = slots_.emplace_back();
       for (const int stage : program.stages()) {
@@ -75,7 +76,7 @@ class BentPrograms {
   std::vector<schedule::Program> programs(Posts posts) const {
     std::vector<schedule::Program> out;
     for (int rank = 0; rank < ranks(); ++rank)
-      out.emplace_back(stage_map_, rank, slots_[static_cast<std::size_t>(rank)], list(rank), posts);
+      out.emplace_back(stage_map_, rank, slots_[static_cast<std::size_t>(rank)], list(rank), posts, boundaries_);
     return out;
   }
 
@@ -87,6 +88,7 @@ class BentPrograms {
   }
 
   schedule::StageMap stage_map_;
+  schedule::Boundaries boundaries_ = schedule::Boundaries::whole;
   std::vector<std::vector<schedule::ProgramAction>> lists_;
   std::vector<std::vector<schedule::Slots>> slots_;
 };
@@ -96,8 +98,8 @@ struct ProgramFlip {
     move,           // to a place; the next one: neighbours change places
     move_unwaited,  // to a place; what it passes does not wait for it any more
     drop_wait,      // `to`: which of its waits
-    drop,           // a transfer
-    duplicate,      // a transfer; the second goes to a place
+    drop,           // a transfer or a gather
+    duplicate,      // the same; the second goes to a place
     swap,           // two transfers of an edge, at one of its ends
     swap_both_ends, // at both
     swap_names      // the microbatches of two transfers of an edge
@@ -147,10 +149,12 @@ inline std::vector<ProgramFlip> program_flips(const BentPrograms& programs) {
       for (std::size_t to = 0; to < list.size(); ++to)
         if (to != at && to + 1 != at) out.push_back({How::move, rank, at, to});
       for (std::size_t wait = 0; wait < list[at].waits.size(); ++wait) out.push_back({How::drop_wait, rank, at, wait});
-      if (!schedule::is_transfer(list[at].kind)) continue;
+      const bool gathers = schedule::gathers(list[at].kind);
+      if (!schedule::is_transfer(list[at].kind) && !gathers) continue;
       out.push_back({How::drop, rank, at});
-      for (std::size_t to = at + 1; to < list.size(); ++to) out.push_back({How::move_unwaited, rank, at, to});
       for (const std::size_t to : {at + 1, list.size()}) out.push_back({How::duplicate, rank, at, to});
+      if (gathers) continue;
+      for (std::size_t to = at + 1; to < list.size(); ++to) out.push_back({How::move_unwaited, rank, at, to});
       for (std::size_t to = at + 1; to < list.size(); ++to)
         if (flips::on_one_edge(list[at], list[to])) {
           out.push_back({How::swap, rank, at, to});

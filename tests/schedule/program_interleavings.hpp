@@ -12,6 +12,7 @@
 
 #include <compare>
 #include <set>
+#include <utility>
 
 #include "schedule/interleavings.hpp"
 #include "schedule/slots_by_hand.hpp"
@@ -36,6 +37,7 @@ class ProgramsWorld {
       : shape_(purpose.shape),
         assumptions_(assumptions),
         orders_(orders),
+        scattered_(programs[0].boundaries() == schedule::Boundaries::scattered),
         slots_(programs[0].stage_map()),
         lists_(programs.size()) {
     for (const schedule::Program& program : programs) number(program);
@@ -147,6 +149,7 @@ class ProgramsWorld {
   static bool is_send(Kind kind) { return kind == Kind::send_f || kind == Kind::send_b; }
   static bool is_receive(Kind kind) { return kind == Kind::recv_f || kind == Kind::recv_b; }
   static bool is_edge(Kind kind) { return is_send(kind) || is_receive(kind); }
+  static bool is_gather(Kind kind) { return kind == Kind::gather_f || kind == Kind::gather_b; }
   static bool meets(Kind kind) { return kind == Kind::reduce_tied || kind == Kind::norm; }
 
   template <class Visit>
@@ -183,8 +186,9 @@ class ProgramsWorld {
 
   struct Slot {
     int holds = -1;
-    Mask writer = 0;  // if it is a receive
-    Mask touched = 0; // by any transfer
+    bool part = false; // of what it is to hold
+    Mask writer = 0;   // if it is a receive
+    Mask touched = 0;  // by any transfer
   };
 
   /// Lists are walked in order, so who was in a slot before is known without any search.
@@ -200,13 +204,16 @@ class ProgramsWorld {
       for (const Pool pool : slots_.reads(action)) {
         Slot& slot = slot_of(action.stage, pool, action.own);
         if (slot.holds != action.microbatch) fault(step.text + " reads what is not there");
+        if (slot.part != is_gather(action.kind))
+          fault(step.text + " takes a part for the whole, or the other way round");
+        slot.part = false;
         step.touched |= slot.writer;
         slot.touched |= step.own;
       }
       for (const auto& [stage, pool] : slots_.fills(action)) {
         Slot& slot = slot_of(stage, pool, stage == action.stage ? action.own : action.handed);
         step.touched |= slot.touched;
-        slot = {action.microbatch, step.own, slot.touched | step.own};
+        slot = {action.microbatch, scattered_ && is_receive(action.kind), step.own, slot.touched | step.own};
       }
     }
   }
@@ -216,7 +223,7 @@ class ProgramsWorld {
   void follow_forwards(const schedule::Program& program) {
     std::set<std::pair<int, int>> met; // stage and microbatch
     for (const Step& step : lists_[at(program.rank())]) {
-      if (step.own != 0) continue;
+      if (step.own != 0 || step.action->kind == Kind::gather_f) continue;
       if (step.action->kind != Kind::forward) fault(step.text + " is no forward");
       if (!met.emplace(step.action->stage, step.action->microbatch).second) fault(step.text + " comes twice");
     }
@@ -253,29 +260,43 @@ class ProgramsWorld {
     if (endings != 3) fault("the step does not end");
   }
 
-  /// What must be complete before a transfer begins, and, where posts block, before the rank goes on.
+  const schedule::Promise& promise(Kind kind) const {
+    if (is_edge(kind)) return assumptions_.edges;
+    return kind == Kind::reduce_grad ? assumptions_.reductions : assumptions_.layers;
+  }
+  /// Whether it is carried by one of those that keep one order; passes and gathers are by what they send.
+  bool in_one_queue(Kind kind) const {
+    const bool ending = meets(kind) || kind == Kind::opt_step;
+    return !ending && promise(kind).order == CommTraits::Order::serial;
+  }
+
+  /// What must be complete before a transfer begins, and before the rank goes on: where posts block, and where what it
+  /// would run stands in the queue.
   void queue(const schedule::Program& program) {
-    using Order = CommTraits::Order;
     const bool sets = program.posts() == schedule::Program::Posts::sets;
     std::map<std::pair<int, bool>, Mask> of_edge;
-    Mask earlier = 0, run = 0; // of this rank; of those that are posted together now
+    Mask queued = 0, blocking = 0;         // of this rank
+    Mask run_queued = 0, run_blocking = 0; // of those that are posted together now
     bool run_goes_on = false;
-    std::vector<Step>& list = lists_[at(program.rank())];
-    for (Step& step : list) {
+    for (Step& step : lists_[at(program.rank())]) {
       const Kind kind = step.action->kind;
       if (step.own == 0 || !sets || !is_edge(kind) || !run_goes_on) {
-        earlier |= run;
-        run = 0;
+        queued |= std::exchange(run_queued, 0);
+        blocking |= std::exchange(run_blocking, 0);
       }
       run_goes_on = sets && is_edge(kind);
-      if (assumptions_.post == CommTraits::Post::blocking) step.held = earlier;
-      if (step.own == 0) continue;
+      step.held = blocking;
+      if (step.own == 0) {
+        if (in_one_queue(kind)) step.held |= queued;
+        continue;
+      }
       Transfer& transfer = transfer_of(step.own);
       Mask& before = of_edge[{step.action->peer, is_send(kind)}];
-      if (assumptions_.order == Order::serial) transfer.before = earlier | before;
-      if (assumptions_.order == Order::channel) transfer.before = before;
+      if (in_one_queue(kind)) transfer.before = queued | before;
+      if (promise(kind).order == CommTraits::Order::channel) transfer.before = before;
       before |= step.own;
-      run |= step.own;
+      if (in_one_queue(kind)) run_queued |= step.own;
+      if (promise(kind).post == CommTraits::Post::blocking) run_blocking |= step.own;
     }
   }
   Transfer& transfer_of(Mask bit) { return *std::ranges::find(transfers_, bit, &Transfer::bit); }
@@ -292,7 +313,7 @@ class ProgramsWorld {
   }
   bool can_meet(const Transfer& send, const Transfer& receive) const {
     const bool same_edge = at(action_of(send).peer) == receive.rank && at(action_of(receive).peer) == send.rank;
-    return same_edge && (assumptions_.order != CommTraits::Order::tagged || same_data(send, receive));
+    return same_edge && (assumptions_.edges.order != CommTraits::Order::tagged || same_data(send, receive));
   }
   void match() {
     for (std::size_t one = 0; one < transfers_.size(); ++one) {
@@ -304,7 +325,7 @@ class ProgramsWorld {
         send.other = other;
         receive.other = one;
         receive.waits_for_other = true;
-        send.waits_for_other = assumptions_.send == CommTraits::Send::rendezvous;
+        send.waits_for_other = assumptions_.edges.send == CommTraits::Send::rendezvous;
         if (!same_data(send, receive)) fault("an edge carries other data than is received");
       }
     }
@@ -346,6 +367,7 @@ class ProgramsWorld {
   PipelineShape shape_;
   schedule::Assumptions assumptions_;
   Orders orders_;
+  bool scattered_;
   SlotsByHand slots_;
   std::vector<std::vector<Step>> lists_; // by rank
   /// By rank and position: what some step from there on touches without waiting for it.

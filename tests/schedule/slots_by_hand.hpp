@@ -35,6 +35,12 @@ class SlotsByHand {
         out = {Pool::stash_w, Pool::stash_iw};
         if (!first) out.push_back(Pool::input_w);
         break;
+      case Kind::gather_f:
+        out = {Pool::input_f, Pool::input_i, Pool::input_w};
+        break;
+      case Kind::gather_b:
+        out = {Pool::gradient};
+        break;
       case Kind::send_f:
         out = {Pool::output};
         break;

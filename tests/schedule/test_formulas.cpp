@@ -77,13 +77,15 @@ class Formulas : public ::testing::TestWithParam<int> {
 
   /// For backends that promise the least.
   void check_programs(const Schedule& schedule, const PipelineShape& shape) {
-    const schedule::Assumptions least{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                      CommTraits::Post::blocking};
-    for (const schedule::Fault& fault : schedule::verify(schedule::lower(schedule, shape), {shape}, least))
-      ADD_FAILURE() << fault.reason();
-    for (const schedule::Fault& fault :
-         schedule::verify(schedule::lower_forward_only(schedule, shape), {shape, true}, least))
-      ADD_FAILURE() << fault.reason();
+    const schedule::Assumptions least = schedule::everywhere(schedule::kLeastPromise);
+    for (const auto boundaries : {schedule::Boundaries::whole, schedule::Boundaries::scattered}) {
+      for (const schedule::Fault& fault :
+           schedule::verify(schedule::lower(schedule, shape, boundaries), {shape}, least))
+        ADD_FAILURE() << fault.reason();
+      for (const schedule::Fault& fault :
+           schedule::verify(schedule::lower_forward_only(schedule, shape, boundaries), {shape, true}, least))
+        ADD_FAILURE() << fault.reason();
+    }
   }
 };
 

@@ -9,6 +9,7 @@
 #include "schedule/lower.hpp"
 #include "schedule/program_flips.hpp"
 #include "schedule/program_interleavings.hpp"
+#include "schedule/promises.hpp"
 #include "schedule/row_flips.hpp"
 #include "triax/text.hpp"
 
@@ -20,16 +21,7 @@ using test::ProgramFlip;
 using test::ProgramsWorld;
 using Posts = Program::Posts;
 
-constexpr Assumptions kLeast{CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking};
-
-std::vector<Assumptions> all_assumptions() {
-  std::vector<Assumptions> out;
-  for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged})
-    for (const auto send : {CommTraits::Send::rendezvous, CommTraits::Send::buffered})
-      for (const auto post : {CommTraits::Post::nonblocking, CommTraits::Post::blocking})
-        out.push_back({order, send, post});
-  return out;
-}
+constexpr Assumptions kLeast = everywhere(test::kLoosest);
 
 /// Verdicts, each under one combination of assumptions.
 struct Counts {
@@ -50,9 +42,7 @@ struct Counts {
 
 std::string shown(const std::vector<Program>& programs, const Assumptions& assumptions,
                   const std::vector<schedule::Fault>& refusals) {
-  std::string out =
-      text("order {}, send {}, post {}, in sets {}\n", static_cast<int>(assumptions.order),
-           static_cast<int>(assumptions.send), static_cast<int>(assumptions.post), programs[0].posts() == Posts::sets);
+  std::string out = text("{}, in sets {}\n", test::to_text(assumptions), programs[0].posts() == Posts::sets);
   for (const Program& program : programs) {
     for (ActionId id = 0; id < program.actions().size(); ++id) {
       out += text("{}{}", id == 0 ? "" : " ", program.label(id));
@@ -71,7 +61,7 @@ class Judge {
   /// False: proof and search differ.
   bool agree(const std::vector<Program>& programs) {
     int accepted = 0;
-    const std::vector<Assumptions> assumed = all_assumptions();
+    const std::vector<Assumptions> assumed = test::all_assumptions();
     for (const Assumptions& assumptions : assumed) {
       const int before = counts_.accepted;
       if (!agree(programs, assumptions)) return false;
@@ -113,9 +103,11 @@ class Judge {
 };
 
 /// What lowering makes, and the same with a slot for each microbatch.
-std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose) {
-  std::vector<BentPrograms> out(2, BentPrograms(purpose.forward_only ? lower_forward_only(schedule, purpose.shape)
-                                                                     : lower(schedule, purpose.shape)));
+std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose,
+                                  Boundaries boundaries = Boundaries::whole) {
+  std::vector<BentPrograms> out(
+      2, BentPrograms(purpose.forward_only ? lower_forward_only(schedule, purpose.shape, boundaries)
+                                           : lower(schedule, purpose.shape, boundaries)));
   out.back().give_room(purpose.shape.microbatches);
   return out;
 }
@@ -124,24 +116,39 @@ std::string name_of(const PipelineShape& shape, const std::string& scheduler) {
   return text("p {}, v {}, m {}, {}", shape.pipeline, shape.chunks, shape.microbatches, scheduler);
 }
 
-TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
+Counts every_flip(Boundaries boundaries) {
   Counts counts;
   for (const bool forward_only : {false, true}) {
     const Purpose purpose{{2, 1, 2}, forward_only};
     Judge judge(purpose, counts);
     for (const auto& [name, schedule] : test::valid_schedules(purpose.shape))
-      for (const BentPrograms& valid : lowered(schedule, purpose))
+      for (const BentPrograms& valid : lowered(schedule, purpose, boundaries))
         for (const Posts posts : {Posts::one_by_one, Posts::sets}) {
-          ASSERT_TRUE(judge.agree(valid.programs(posts))) << name;
+          EXPECT_TRUE(judge.agree(valid.programs(posts))) << name;
           for (const ProgramFlip& each : test::program_flips(valid)) {
             BentPrograms bent = valid;
             test::flip(bent, each);
-            ASSERT_TRUE(judge.agree(bent.programs(posts)))
+            EXPECT_TRUE(judge.agree(bent.programs(posts)))
                 << text("{}, {} of rank {}, position {}, {}", name, name_of(each.how), each.rank, each.at, each.to);
+            if (::testing::Test::HasFailure()) return counts; // one says enough
           }
         }
   }
   counts.record();
+  return counts;
+}
+
+TEST(ProgramFlips, EveryOneOfTheSmallestScatteredPrograms) {
+  const Counts counts = every_flip(Boundaries::scattered);
+  EXPECT_GE(counts.accepted, 1500);
+  EXPECT_GE(counts.faulty, 20000);
+  EXPECT_GE(counts.hanging, 800);
+  EXPECT_GE(counts.unnamed_waits, 500);
+  EXPECT_GE(counts.by_promise, 40);
+}
+
+TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
+  const Counts counts = every_flip(Boundaries::whole);
   EXPECT_GE(counts.accepted, 1500);
   EXPECT_GE(counts.faulty, 20000);
   EXPECT_GE(counts.hanging, 800);
@@ -205,7 +212,7 @@ TEST(ProgramFlips, OrdersThatAreOneAreOne) {
         BentPrograms bent = valid;
         test::flip(bent, draw(bent, random));
         const std::vector<Program> programs = bent.programs(drawn % 2 == 0 ? Posts::one_by_one : Posts::sets);
-        for (const Assumptions& assumptions : all_assumptions()) {
+        for (const Assumptions& assumptions : test::all_assumptions()) {
           const test::Searched fewer = test::search(ProgramsWorld(programs, purpose, assumptions));
           const test::Searched all =
               test::search(ProgramsWorld(programs, purpose, assumptions, ProgramsWorld::Orders::all));
@@ -232,12 +239,13 @@ TEST(ProgramFlips, WhatIsLoweredFromFlippedRowsHolds) {
         if (!verify(rows, shape).empty()) continue;
         SCOPED_TRACE(name_of(shape, name));
         ++lowerings;
-        ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape)));
-        ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape)));
+        const Boundaries boundaries = lowerings % 2 == 0 ? Boundaries::whole : Boundaries::scattered;
+        ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape, boundaries)));
+        ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape, boundaries)));
       }
   }
   counts.record();
-  EXPECT_EQ(counts.accepted, 2 * lowerings * static_cast<int>(all_assumptions().size()));
+  EXPECT_EQ(counts.accepted, 2 * lowerings * static_cast<int>(test::all_assumptions().size()));
   EXPECT_GE(lowerings, 400);
 }
 

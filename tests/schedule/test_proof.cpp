@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "schedule/lower.hpp"
+#include "schedule/promises.hpp"
 #include "schedule/rows.hpp"
 #include "schedule/verify.hpp"
 
@@ -20,16 +21,9 @@ std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
   return out;
 }
 
-std::vector<Assumptions> all_assumptions() {
-  std::vector<Assumptions> out;
-  for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged})
-    for (const auto send : {CommTraits::Send::rendezvous, CommTraits::Send::buffered})
-      for (const auto post : {CommTraits::Post::nonblocking, CommTraits::Post::blocking})
-        out.push_back({order, send, post});
-  return out;
-}
-constexpr Assumptions kSerial{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
-constexpr Assumptions kTagged{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+constexpr Promise kOneQueue{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+constexpr Promise kByTag{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+constexpr Assumptions kSerial = everywhere(kOneQueue), kTagged = everywhere(kByTag);
 
 constexpr PipelineShape kShape{2, 1, 4};
 
@@ -70,7 +64,7 @@ struct Mutable {
     for (ProgramAction& each : actions)
       for (ActionId& waited : each.waits) waited = follow(waited);
   }
-  Program program() const { return {from.stage_map(), from.rank(), slots, actions}; }
+  Program program() const { return {from.stage_map(), from.rank(), slots, actions, from.posts(), from.boundaries()}; }
 
   const Program& from;
   std::vector<ProgramAction> actions;
@@ -98,7 +92,7 @@ TEST(Proof, LoweredProgramsHoldWhateverABackendPromises) {
       {vee, schedule_of(vee, {0, 1, 1, 0}, {"0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1", "1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1"})}};
   for (const auto& [shape, schedule] : schedules) {
     ASSERT_THAT(reasons(verify(schedule, shape)), ElementsAre());
-    for (const Assumptions& assumptions : all_assumptions()) {
+    for (const Assumptions& assumptions : test::all_assumptions()) {
       EXPECT_THAT(reasons(verify(lower(schedule, shape), {shape}, assumptions)), ElementsAre());
       EXPECT_THAT(reasons(verify(lower_forward_only(schedule, shape), {shape, true}, assumptions)), ElementsAre());
     }
@@ -128,11 +122,11 @@ TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
   ASSERT_EQ(refused.size(), 1u);
   for (const char* part :
        {"rank 0, position 0, 0RECV_B0", "waits for rank 1", "1SEND_B0", "1RECV_F0", "0SEND_F0",
-        "waits for the first; with transfers in one queue per rank, rendezvous sends and nonblocking "
-        "posts the ranks would wait for ever"})
+        "waits for the first; with transfers in one queue per rank that is the layers' too, rendezvous sends and "
+        "nonblocking posts the ranks would wait for ever"})
     EXPECT_THAT(refused[0], HasSubstr(part));
   Assumptions blocking = kTagged;
-  blocking.post = CommTraits::Post::blocking;
+  blocking.edges.post = CommTraits::Post::blocking;
   EXPECT_EQ(with_fault(0, blocking, early).size(), 1u);
 }
 
@@ -154,9 +148,9 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   };
   std::vector<Program> programs = one_f_one_b();
   in_place(programs);
-  Assumptions assumptions{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::blocking};
+  Assumptions assumptions = everywhere(kLeastPromise);
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait for ever")));
-  assumptions.send = CommTraits::Send::buffered;
+  assumptions.edges.send = CommTraits::Send::buffered;
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
 }
 
@@ -245,20 +239,66 @@ TEST(Proof, WrongRanksAreRefused) {
       ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, and the stage is on rank 1")));
 }
 
-TEST(Proof, AssumesTheLeastThatAnyBackendPromises) {
+TEST(Proof, TakesABackendAtItsWord) {
   CommTraits eager;
   eager.order = CommTraits::Order::tagged;
   eager.send = CommTraits::Send::buffered;
   eager.buffered_bytes = 1024;
-  CommTraits strict = eager;
-  strict.order = CommTraits::Order::serial;
-  strict.send = CommTraits::Send::rendezvous;
-  const std::vector<CommTraits> one{eager}, both{eager, strict};
-  EXPECT_EQ(assume(one, 1024).send, CommTraits::Send::buffered);
-  EXPECT_EQ(assume(one, 1025).send, CommTraits::Send::rendezvous); // too large for its buffer
-  EXPECT_EQ(assume(one, 8).order, CommTraits::Order::tagged);
-  EXPECT_EQ(assume(both, 8).order, CommTraits::Order::serial);
-  EXPECT_EQ(assume(both, 8).send, CommTraits::Send::rendezvous);
+  EXPECT_EQ(promise_of(eager, 1024).send, CommTraits::Send::buffered);
+  EXPECT_EQ(promise_of(eager, 1025).send, CommTraits::Send::rendezvous); // too large for its buffer
+  EXPECT_EQ(promise_of(eager, 8).order, CommTraits::Order::tagged);
+  const Promise least = both(promise_of(eager, 8), kLeastPromise);
+  EXPECT_EQ(least.order, CommTraits::Order::serial);
+  EXPECT_EQ(least.send, CommTraits::Send::rendezvous);
+  EXPECT_EQ(least.post, CommTraits::Post::blocking);
+}
+
+// A receive that is posted early, before a forward that its sender needs: where both are in one queue, the forward
+// waits for the receive, and the receive for the forward.
+TEST(Proof, OneQueueForPipelineAndLayersIsRefusedWhereThatIsACircle) {
+  const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
+  const Assumptions queue_of_both{kOneQueue, kByTag, kOneQueue}, queue_of_layers{kByTag, kOneQueue, kOneQueue};
+  EXPECT_THAT(with_fault(0, queue_of_layers, early), ElementsAre());
+  const auto between = [](Mutable& program) { program.move("0RECV_B0", program.at("0SEND_F0") + 1); };
+  EXPECT_THAT(with_fault(0, kTagged, between), ElementsAre());
+  EXPECT_THAT(with_fault(0, {kOneQueue, kByTag, kByTag}, early),
+              ElementsAre(HasSubstr("in one queue per rank, rendez")));
+  EXPECT_THAT(with_fault(0, queue_of_both, early),
+              ElementsAre(HasSubstr("with transfers in one queue per rank that is the layers' too, rendezvous sends")));
+}
+
+/// 1F1B whose boundaries are scattered.
+std::vector<Program> scattered() {
+  return lower(one_f_one_b_rows(), kShape, Boundaries::scattered);
+}
+
+TEST(Proof, ScatteredBoundariesAreGatheredBeforeTheyAreRead) {
+  for (const Assumptions& assumptions : test::all_assumptions()) {
+    EXPECT_THAT(reasons(verify(scattered(), {kShape}, assumptions)), ElementsAre());
+    EXPECT_THAT(reasons(verify(lower_forward_only(one_f_one_b_rows(), kShape, Boundaries::scattered), {kShape, true},
+                               assumptions)),
+                ElementsAre());
+  }
+  const auto with = [](auto fault) {
+    std::vector<Program> programs = scattered();
+    Mutable mutated(programs[1]);
+    fault(mutated);
+    const Program changed = mutated.program();
+    programs[1] = changed;
+    return reasons(verify(programs, {kShape}, kTagged));
+  };
+  EXPECT_THAT(with([](Mutable& program) { program.move("1GATHER_F1", program.at("1F1")); }),
+              ::testing::Contains(std::string("rank 1, position 6, 1F1: it needs 1GATHER_F1, which comes later, at "
+                                              "position 7")));
+  EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1GATHER_F1")].microbatch = 2; }),
+              ::testing::Contains(std::string("rank 1, position 7, 1F1: it needs 1GATHER_F1, which is not in the "
+                                              "program")));
+  EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1GATHER_F0")].waits.clear(); }),
+              ::testing::Contains(HasSubstr("1GATHER_F0: 1RECV_F0 may still be under way in slot 0 of pool input_f")));
+  std::vector<Program> programs = scattered();
+  programs[1] = one_f_one_b()[1];
+  EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)),
+              ElementsAre("rank 1: its program has boundaries scattered, or whole, where rank 0 has not"));
 }
 
 } // namespace

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr Assumptions kLeast{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::blocking};
+constexpr Assumptions kLeast = everywhere(kLeastPromise);
 
 std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
   std::vector<std::string> out;
@@ -140,11 +140,11 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   const std::string apart = first + "1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RECV_F1," + rest;
   Assumptions assumptions = kLeast;
   for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged}) {
-    assumptions.order = order;
+    assumptions = everywhere({order, CommTraits::Send::rendezvous, CommTraits::Post::blocking});
     EXPECT_THAT(faults(adjacent, {2, 1, 3}, assumptions), IsEmpty());
     EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), ElementsAre(HasSubstr("would wait for ever")));
   }
-  assumptions.send = CommTraits::Send::buffered;
+  assumptions.edges.send = CommTraits::Send::buffered;
   EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), IsEmpty());
 }
 
@@ -152,9 +152,10 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
 TEST(ReadCsv, ASetTakesOnePlaceInTheQueue) {
   const std::string csv = "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1,0REDUCE_GRAD," + kEnding +
                           "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1REDUCE_GRAD," + kEnding;
-  Assumptions assumptions{CommTraits::Order::channel, CommTraits::Send::buffered, CommTraits::Post::nonblocking};
+  Assumptions assumptions =
+      everywhere({CommTraits::Order::channel, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
   EXPECT_THAT(faults(csv, {2, 1, 2}, assumptions), IsEmpty());
-  assumptions.order = CommTraits::Order::serial;
+  assumptions.edges.order = CommTraits::Order::serial;
   EXPECT_THAT(faults(csv, {2, 1, 2}, assumptions), ElementsAre(HasSubstr("would wait for ever")));
 }
 

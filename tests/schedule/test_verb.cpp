@@ -102,6 +102,28 @@ TEST(ScheduleVerb, ShowsARunsOwnScheduleAndShape) {
             "0F0,0B0,0F1,0B1\n");
 }
 
+TEST(ScheduleVerb, ShowsTheGathersOfARunWhoseBoundariesAreScattered) {
+  const TempFolder folder;
+  write_file(folder / "run.toml", read_file(GOLDEN_CASES "/schedule-m-not-a-multiple/run.toml"));
+  write_file(folder / "text.txt", std::string(1000, 'x'));
+  run(folder.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
+  const Outcome told = run(folder.path(),
+                           "schedule run.toml --set data.path=text --set batch.global=4 --set parallel.pipeline=2 "
+                           "--set parallel.tensor=2 --set parallel.scatter_gather=true --lowered --format csv",
+                           "");
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_THAT(told.text, StartsWith("0F0,0SEND_F0,"));
+  EXPECT_THAT(told.text, HasSubstr("1RECV_F0,1GATHER_F0,1F0,"));
+  write_file(folder / "program.csv", told.text);
+  EXPECT_EQ(schedule("--file " + (folder / "program.csv").string(), ">/dev/null").status, 0);
+  std::string ungathered = told.text;
+  replace_all(ungathered, "1GATHER_F0,", "");
+  write_file(folder / "program.csv", ungathered);
+  const Outcome refused = schedule("--file " + (folder / "program.csv").string());
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.text, HasSubstr("1F0: it needs 1GATHER_F0, which is not in the program"));
+}
+
 TEST(ScheduleVerb, SetsOptionsOfTheScheduler) {
   const std::string faulty = std::string(kFaulty) + "--set schedule.fault=none ";
   EXPECT_EQ(schedule(faulty + "--format csv").text, "0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n");

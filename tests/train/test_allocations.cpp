@@ -134,6 +134,15 @@ TEST(SteadyState, AllocatesNothingOnAnyRankOfThreeAxes) {
   }
 }
 
+TEST(SteadyState, AllocatesNothingWhereBoundariesAreScattered) {
+  test::TinyRun run;
+  run.keys["schedule.plugin"] = "\"sched-1f1b\"";
+  run.keys["parallel.pipeline"] = run.keys["parallel.tensor"] = "2";
+  run.keys["parallel.scatter_gather"] = "true";
+  run.keys["batch.global"] = "8";
+  expect_steady(run);
+}
+
 TEST(SteadyState, AllocatesNothingWithSeveralChunks) {
   test::TinyRun run;
   run.keys["model.layers"] = "4";

@@ -136,6 +136,24 @@ TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
                                                 "ranks are processes")));
 }
 
+TEST_F(PreflightTest, AsksWhetherAStepCanBeRecorded) {
+  run_.keys["train.cuda_graph"] = "true";
+  EXPECT_THAT(refusals(),
+              ElementsAre("train.cuda_graph: kernels.plugin \"kernels-reference\" computes on a host device, "
+                          "which records nothing\n  leave train.cuda_graph out, or use a kernel set for "
+                          "GPUs"));
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  EXPECT_THAT(refusals(), ElementsAre());
+  run_.keys["parallel.data"] = "2";
+  run_.keys["comm.plugin"] = "\"comm-lonely\"";
+  ranks_are_threads_ = false;
+  EXPECT_THAT(refusals(),
+              ElementsAre("train.cuda_graph: comm.plugin \"comm-lonely\", which serves the data axis, moves "
+                          "data by the host, and a graph runs without it\n  leave train.cuda_graph out, or "
+                          "use a communicator whose calls run on the GPU's streams"));
+}
+
 TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {
   run_.keys["parallel.data"] = "4";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";

@@ -123,6 +123,17 @@ inline void append(std::vector<std::byte>& to, const TensorView& view) {
   to.insert(to.end(), bytes, bytes + view.bytes());
 }
 
+/// Of a device that may keep its memory out of the host's reach.
+inline void append(std::vector<std::byte>& to, const TensorView& view, Device& device) {
+  if (device.kind() == DeviceKind::host) return append(to, view);
+  const std::unique_ptr<Memory> pinned = device.allocate(view.bytes(), MemoryKind::pinned);
+  const std::unique_ptr<Stream> stream = device.make_stream("reading");
+  const TensorView read(pinned->data(), view.dtype(), view.shape());
+  device.download(read, view, *stream);
+  device.wait(stream->record(), deadline_in(60));
+  append(to, read);
+}
+
 inline Trace train(train::Rank& rank, int steps) {
   Trace trace;
   for (int step = 0; step < steps; ++step) {

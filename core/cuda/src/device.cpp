@@ -9,6 +9,7 @@
 #include "device/movement.hpp" // of the core: what views must be, and how a number becomes an element
 #include "memory.hpp"
 #include "movement.hpp"
+#include "recording.hpp"
 #include "stream.hpp"
 #include "triax/cuda/check.hpp"
 
@@ -29,7 +30,7 @@ bool pageable(const void* data) {
   return attributes.type == cudaMemoryTypeUnregistered;
 }
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Recorder {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
       : gpu_(made_current(gpu)), gates_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
@@ -104,6 +105,24 @@ class CudaDevice final : public Device {
     if (to.elements() > 0) launch_add(to, from, own(stream).admitted());
   }
 
+  void begin_recording(Stream& stream) override {
+    TRIAX_REQUIRE(!recorded_, "a recording has begun already, on stream \"{}\"", recorded_->name());
+    for (CudaStream* each : streams_) each->start_recording();
+    recorded_ = &own(stream);
+    // Other threads of the process may have GPUs of their own.
+    const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeThreadLocal);
+    if (begun != cudaSuccess) stop_recording();
+    TRIAX_CUDA(begun);
+  }
+  std::unique_ptr<Recording> end_recording() override {
+    TRIAX_REQUIRE(recorded_, "no recording has begun");
+    cudaGraph_t captured = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(recorded_->admitted(), &captured);
+    stop_recording();
+    TRIAX_CUDA(ended);
+    return std::make_unique<CudaRecording>(captured);
+  }
+
   bool progress() noexcept override {
     bool moved = false;
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->progress();
@@ -114,6 +133,11 @@ class CudaDevice final : public Device {
   void remove_source(ProgressSource& source) noexcept override { std::erase(sources_, &source); }
 
  private:
+  void stop_recording() noexcept {
+    for (CudaStream* each : streams_) each->stop_recording();
+    recorded_ = nullptr;
+  }
+
   static int made_current(int gpu) {
     TRIAX_CUDA(cudaSetDevice(gpu));
     return gpu;
@@ -147,6 +171,7 @@ class CudaDevice final : public Device {
   Gates gates_;
   std::vector<CudaStream*> streams_;
   std::vector<ProgressSource*> sources_;
+  CudaStream* recorded_ = nullptr; // while it records
 };
 
 } // namespace

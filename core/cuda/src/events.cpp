@@ -25,8 +25,21 @@ Event DeviceEvent::record(cudaStream_t stream, const char* label) {
   return {this, ++armed_};
 }
 
+Event DeviceEvent::capture(cudaStream_t stream) {
+  TRIAX_CUDA(cudaEventRecord(event_, stream));
+  captured_ = true;
+  return {this, ++armed_};
+}
+
+void DeviceEvent::release() noexcept {
+  if (!captured_) return;
+  captured_ = false;
+  fired_.store(armed_, std::memory_order_release);
+}
+
 bool DeviceEvent::fired(std::uint64_t generation) noexcept {
   if (fired_.load(std::memory_order_acquire) >= generation) return true;
+  if (captured_) return false;
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) return false;
   if (state != cudaSuccess) failed(state);
@@ -53,11 +66,19 @@ EventRing::EventRing(std::string_view stream) : stream_(stream) {
 }
 
 Event EventRing::record(cudaStream_t stream, const char* label) {
+  return next().record(stream, label);
+}
+
+void EventRing::release() noexcept {
+  for (const auto& slot : slots_) slot->release();
+}
+
+DeviceEvent& EventRing::next() {
   if (!slots_[next_]->idle()) // the new one comes before the oldest, which stays the next
     slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(next_), std::make_unique<DeviceEvent>(stream_));
   DeviceEvent& slot = *slots_[next_];
   next_ = (next_ + 1) % slots_.size();
-  return slot.record(stream, label);
+  return slot;
 }
 
 } // namespace triax::cuda

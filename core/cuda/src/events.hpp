@@ -27,6 +27,9 @@ class DeviceEvent final : public EventState {
 
   /// The generation before must have fired. `label`: of the action begun last on the stream; may be null.
   Event record(cudaStream_t stream, const char* label);
+  /// The same while the stream is captured: CUDA cannot be asked about it. It fires with release().
+  Event capture(cudaStream_t stream);
+  void release() noexcept;
   bool idle() noexcept { return fired(armed_); }
   cudaEvent_t native() const noexcept { return event_; }
 
@@ -42,6 +45,7 @@ class DeviceEvent final : public EventState {
   std::uint64_t armed_ = 0;
   std::atomic<std::uint64_t> fired_{0};
   std::uint64_t failed_ = 0;
+  bool captured_ = false;
   std::string why_;
 };
 
@@ -50,8 +54,13 @@ class EventRing {
   /// `stream`: its name, for failures; must live as long as the ring.
   explicit EventRing(std::string_view stream);
   Event record(cudaStream_t stream, const char* label);
+  Event capture(cudaStream_t stream) { return next().capture(stream); }
+  /// All that were captured have no more to say.
+  void release() noexcept;
 
  private:
+  DeviceEvent& next();
+
   std::string_view stream_;
   std::vector<std::unique_ptr<DeviceEvent>> slots_; // from next_ on, oldest first; grows when the oldest is in use
   std::size_t next_ = 0;

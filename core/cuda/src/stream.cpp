@@ -55,7 +55,18 @@ void CudaStream::wait(const Event& event) {
   push({Item::Kind::wait, event, nullptr, 0});
 }
 
+void CudaStream::start_recording() {
+  pass_host_work();
+  recording_ = true;
+}
+
+void CudaStream::stop_recording() noexcept {
+  recording_ = false;
+  events_.release();
+}
+
 Event CudaStream::record() {
+  if (recording_) return events_.capture(native_);
   if (count_ == 0 || gate_) {
     hold_back();
     return events_.record(native_, label_);
@@ -82,6 +93,9 @@ void CudaStream::hold_back() {
 }
 
 void CudaStream::push(Item item) {
+  if (recording_)
+    throw Error("work that the host moves on cannot be recorded", "stream " + name_,
+                "leave train.cuda_graph out, or use communicators whose calls run on the GPU's streams");
   item.number = ++last_;
   if (count_ == ring_.size()) {
     std::vector<Item> larger(2 * ring_.size());

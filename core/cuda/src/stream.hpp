@@ -45,6 +45,9 @@ class CudaStream final : public Stream {
 
   /// The native stream, once work may be put on it.
   cudaStream_t admitted();
+  /// From now on its events are those of a capture; until stop_recording().
+  void start_recording();
+  void stop_recording() noexcept;
   /// Nothing on it waits for the host: a call that blocks on the native stream comes back.
   void pass_host_work();
   Device& device() noexcept { return device_; }
@@ -93,7 +96,7 @@ class CudaStream final : public Stream {
   bool worked_ = false;               // device work was put on the stream since the last item
   std::vector<Item> ring_;            // grows when full
   std::size_t head_ = 0, count_ = 0;
-  bool advancing_ = false, failed_ = false;
+  bool advancing_ = false, failed_ = false, recording_ = false;
   const char* label_ = nullptr; // of the action begun last
   std::atomic<ActionId> current_{kNoAction};
 };

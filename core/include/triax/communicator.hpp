@@ -26,7 +26,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kCommunicatorInterface = 2;
+inline constexpr std::uint32_t kCommunicatorInterface = 3;
 
 /// The control plane's key-value store, as communicators see it. Values are bytes.
 class TRIAX_API Store {
@@ -78,7 +78,7 @@ class TRIAX_API Communicator : public ProgressSource {
   /// in: n*size elements; out: this member's n, the reduction of everybody's index-th part.
   Work reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                       ActionId action = kNoAction);
-  /// in: n elements; out: n*size, in the order of the group.
+  /// in: n elements; out: n*size, in the order of the group. In place: in is this member's part of out.
   Work all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action = kNoAction);
   /// in and out: n*size elements; part i of in goes to member i.
   Work all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action = kNoAction);
@@ -134,6 +134,7 @@ struct CommTraits {
   Post post = Post::nonblocking;
   Reduction reduction = Reduction::unspecified;
   Ranks ranks = Ranks::one_per_process;
+  bool stream_ordered = false; // on CUDA, calls run on the native stream alone: a graph can hold them
 };
 
 /// What a run asks of a backend.

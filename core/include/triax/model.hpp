@@ -54,7 +54,8 @@ struct StashSpec {
 };
 
 /// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data, "loss" (f64 [b], summed over the sample's
-/// tokens) goes to the loop; any other name joins the output of one layer to the input of the next.
+/// tokens) goes to the loop; any other name joins the output of one layer to the input of the next. All ranks of a
+/// tensor group hold the same bits of it, and of its gradient: what crosses between stages may go in parts.
 struct TensorSpec {
   std::string name;
   Shape shape;

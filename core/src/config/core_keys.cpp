@@ -33,6 +33,8 @@ constexpr CoreKey kParallel[] = {
     {option_int("chunks", "1", 1, kMaxSize, "v: stages per pipeline rank")},
     {option_list(
         option_int("split", "[]", 0, kMaxSize, "transformer blocks of each stage; empty: as even as it goes"))},
+    {option_bool("scatter_gather", "false",
+                 "between stages, each tensor rank sends its part of a tensor, and the receivers gather them")},
 };
 
 constexpr CoreKey kBatch[] = {
@@ -58,6 +60,8 @@ constexpr CoreKey kTrain[] = {
     {option_string("precision", "fp32", "fp32|bf16|fp16|fp64",
                    "type of activations and of the weights that layers read; with bf16 and fp16, gradients, the "
                    "optimizer and its weights stay in fp32")},
+    {option_bool("cuda_graph", "false",
+                 "record the third step on the GPU, and launch it again for each later one: less work for the host")},
     {option_float("stall_timeout_s", "600", 1, kMaxSeconds, "seconds without progress before the run is stopped")},
 };
 

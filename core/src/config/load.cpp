@@ -67,15 +67,23 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.schedule = std::move(resolved.plugins.at("schedule"));
   run.kernels = std::move(resolved.plugins.at("kernels"));
   run.optimizer = std::move(resolved.plugins.at("optimizer"));
-  run.parallel = {size("parallel.pipeline"), size("parallel.tensor"), size("parallel.data"), size("parallel.chunks"),
-                  values.get<std::vector<Int>>("parallel.split")};
+  run.parallel = {size("parallel.pipeline"),
+                  size("parallel.tensor"),
+                  size("parallel.data"),
+                  size("parallel.chunks"),
+                  values.get<std::vector<Int>>("parallel.split"),
+                  values.get<bool>("parallel.scatter_gather")};
   run.batch = {integer("batch.global"), integer("batch.micro")};
   run.optimizer_core = {number("optimizer.lr"), number("optimizer.weight_decay")};
   run.lr = {values.get<std::string>("lr.decay"), integer("lr.warmup_steps"), number("lr.min")};
   const Precision precision = precision_of(values.get<std::string>("train.precision"));
-  run.train = {integer("train.steps"),    static_cast<std::uint64_t>(integer("train.seed")),
-               number("train.clip_grad"), precision.compute,
-               precision.master,          number("train.stall_timeout_s"),
+  run.train = {integer("train.steps"),
+               static_cast<std::uint64_t>(integer("train.seed")),
+               number("train.clip_grad"),
+               precision.compute,
+               precision.master,
+               values.get<bool>("train.cuda_graph"),
+               number("train.stall_timeout_s"),
                loss_scale(values)};
   run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
   run.vocab = integer("model.vocab");

@@ -52,6 +52,7 @@ struct RunConfig {
   struct {
     int pipeline = 1, tensor = 1, data = 1, chunks = 1;
     std::vector<std::int64_t> split; // transformer blocks per stage; empty: even
+    bool scatter_gather = false;     // boundary tensors in parts, of no effect where tensor is 1
   } parallel;
   struct {
     std::int64_t global = 1, micro = 1;
@@ -69,6 +70,7 @@ struct RunConfig {
     std::uint64_t seed = 0;
     double clip_grad = 0;                            // 0: off
     DType compute = DType::f32, master = DType::f32; // from `precision`
+    bool cuda_graph = false;
     double stall_timeout_s = 0;
     std::optional<LossScaleKeys> loss_scale; // in fp16
   } train;

@@ -19,7 +19,11 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
-      lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.serial) {
+      lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
+  if (settings.record) {
+    recorder_ = dynamic_cast<Recorder*>(&parts_.device);
+    TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
+  }
   parts_.optimizer.prepare(shards_);
   list_tied();
   StepScalars first;
@@ -33,11 +37,34 @@ StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, Wa
   Walk walk{parts_.training, step, kNoAction, {}, {}, {}, observer};
   batches.stage(source, (step - 1) * batches.shape().global(), parts_.device, parts_.stream, deadline());
   parts_.state.values().send_rate(static_cast<float>(lr), parts_.device, parts_.stream, deadline());
-  zero_gradients();
   if (observer) observer->walk_begins(step);
-  this->walk(walk);
+  train(walk);
   if (observer) observer->walk_ends(step);
   return outcome(walk, lr);
+}
+
+/// Two steps are walked first: what is loaded when it is first used is there then, and no ring grows any more.
+void Executor::train(Walk& walk) {
+  constexpr int kWalkedFirst = 2;
+  const bool records = recorder_ && !recording_ && walked_ == kWalkedFirst;
+  if (!recorder_ || (!recording_ && !records)) {
+    zero_gradients();
+    this->walk(walk);
+    ++walked_;
+    return;
+  }
+  position_.begins(walk.program, walk.step);
+  if (records) {
+    recorder_->begin_recording(parts_.stream);
+    zero_gradients();
+    walk_list(walk);
+    recording_ = recorder_->end_recording();
+    recorded_norm_ = walk.norm;
+  }
+  walk.norm = recorded_norm_;
+  recording_->launch(parts_.stream);
+  parts_.device.wait(parts_.stream.record(), deadline());
+  position_.ends();
 }
 
 /// All of it is on the host by now. Errors are those of the action that decided.
@@ -100,6 +127,13 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 
 void Executor::walk(Walk& walk) {
   position_.begins(walk.program, walk.step);
+  walk_list(walk);
+  parts_.device.wait(parts_.stream.record(), deadline());
+  lanes_.finish(deadline());
+  position_.ends();
+}
+
+void Executor::walk_list(Walk& walk) {
   for (ActionId id = 0; id < walk.program.actions().size(); ++id) {
     position_.at(id);
     try {
@@ -110,9 +144,6 @@ void Executor::walk(Walk& walk) {
       throw Error(error.what(), place(walk, id, {}));
     }
   }
-  parts_.device.wait(parts_.stream.record(), deadline());
-  lanes_.finish(deadline());
-  position_.ends();
 }
 
 /// Where an error was met, and what the action was still waiting for.
@@ -137,7 +168,8 @@ void Executor::run(Walk& walk, ActionId id) {
   for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
   const Clock::duration waited = wait_for_posted(action);
   const Clock::time_point began = Clock::now();
-  if (computes && walk.first_began != Clock::time_point{}) walk.idle += waited;
+  const bool passes = computes || schedule::gathers(action.kind); // a gather waits for what its pass would wait for
+  if (passes && walk.first_began != Clock::time_point{}) walk.idle += waited;
   if (computes && walk.first_began == Clock::time_point{}) walk.first_began = began;
 
   parts_.stream.begin(id, walk.program.label(id));
@@ -147,6 +179,10 @@ void Executor::run(Walk& walk, ActionId id) {
     case Kind::backward_input:
     case Kind::backward_weight:
       compute(walk, id);
+      break;
+    case Kind::gather_f:
+    case Kind::gather_b:
+      lanes_.gather(id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
       break;
     case Kind::reduce_tied:
       reduce_tied(id);

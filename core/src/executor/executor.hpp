@@ -15,6 +15,7 @@
 #include "executor/position.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/walk_observer.hpp"
+#include "triax/recording.hpp"
 
 namespace triax::executor {
 
@@ -27,7 +28,7 @@ struct ExecutorParts {
   RankState& state;
   const schedule::Program& training;
   const schedule::Program& evaluation;
-  bool serial = false; // one of the communicators keeps a single order for all transfers
+  schedule::Assumptions assumptions; // with which the programs were proved
 };
 
 /// What the loss gradient is multiplied by at first, and how that follows the gradients.
@@ -42,6 +43,7 @@ struct ExecutorSettings {
   double stall_timeout_s = 600;
   /// None: it is 1, and a gradient that is not finite is an error in place of a step that is skipped.
   std::optional<LossScale> loss_scale = {};
+  bool record = false; // the third step on, see Recorder
 };
 
 struct StepOutcome {
@@ -79,6 +81,8 @@ class Executor {
     WalkObserver* observer = nullptr;
   };
   void walk(Walk& walk);
+  void train(Walk& walk);
+  void walk_list(Walk& walk);
   void run(Walk& walk, ActionId id);
   std::string place(const Walk& walk, ActionId id, const std::string& inner) const;
   void post(const schedule::ProgramAction& action, ActionId id);
@@ -105,6 +109,10 @@ class Executor {
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;
+  Recorder* recorder_ = nullptr; // where steps are recorded
+  std::unique_ptr<Recording> recording_;
+  int walked_ = 0; // training steps
+  ActionId recorded_norm_ = kNoAction;
   std::vector<Transfer> tied_; // accumulators of tied parameters, to and from other pipeline ranks
 };
 

@@ -5,7 +5,7 @@
 // that posts in sets.
 //
 // A stream is a queue, so transfers that may overtake one another are on streams of their own: one for each directed
-// edge and one for gradient reductions, or one for all where a backend keeps a single order (`serial`).
+// edge and one for gradient reductions, but one for all whose backends keep a single order (`serial`).
 #pragma once
 
 #include <map>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/assumptions.hpp"
 #include "schedule/program.hpp"
 #include "triax/communicator.hpp"
 #include "triax/model.hpp"
@@ -23,10 +24,14 @@ namespace triax::executor {
 class Lanes {
  public:
   /// For the transfers of these programs.
-  Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs, bool serial);
+  Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs,
+        const schedule::Assumptions& assumptions);
 
-  /// Sends or receives `views` over the pipeline group, after what `compute` has been given so far.
+  /// Sends or receives `views` over the pipeline group, after what `compute` has been given so far; where boundaries
+  /// are scattered, this tensor rank's part of each.
   void send_or_receive(const schedule::ProgramAction& action, ActionId id, Views views, Stream& compute);
+  /// Makes `views`, of which this tensor rank's parts are there, whole, on `compute`.
+  void gather(ActionId id, Views views, Stream& compute);
   /// The stream for gradient reductions; what is put on it starts after what `compute` has been given so far.
   Stream& begin_reduction(Stream& compute);
   void end_reduction(ActionId id) { events_[id] = reductions_->record(); }
@@ -41,9 +46,11 @@ class Lanes {
   using Edge = std::pair<int, bool>; // peer, and whether it is sent
   static Edge edge_of(const schedule::ProgramAction& action);
   Stream* make_stream(const std::string& name);
+  TensorView part(const TensorView& view) const;
 
   Device& device_;
   Communicator* pipeline_;
+  Communicator* scattered_over_ = nullptr; // the tensor group, where boundaries are scattered
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<Edge, Stream*> edges_;
   Stream* reductions_ = nullptr;

@@ -33,6 +33,21 @@ std::size_t largest_boundary(const Model& model, const LayerContext& context, st
   return largest;
 }
 
+Support check_scatter(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {
+  for (const StageLayers& stage : split) {
+    if (stage.first == 0) continue;
+    const std::unique_ptr<Layer> before = model.layer(stage.first - 1, context);
+    for (const TensorSpec& spec : before->outputs())
+      if (spec.shape.elements() % context.tensor() != 0)
+        return Support::no(
+                   "parallel.scatter_gather: \"{}\", which {} hands on, has {} elements, and that does not divide "
+                   "by parallel.tensor = {}",
+                   spec.name, before->name(), spec.shape.elements(), context.tensor())
+            .hint("leave parallel.scatter_gather out, or use another parallel.tensor");
+  }
+  return Support::yes();
+}
+
 Support check_split(const Model& model, int stages, std::span<const std::int64_t> split) {
   const int blocks = model.info().blocks;
   if (!split.empty()) {

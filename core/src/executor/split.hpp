@@ -23,6 +23,9 @@ std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<
 /// Bytes that the largest boundary between two stages carries for one microbatch.
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
 
+/// Whether every tensor between two stages divides into equal parts, one for each tensor rank.
+Support check_scatter(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
+
 /// Whether every stage gets a layer and the split counts all blocks.
 Support check_split(const Model& model, int stages, std::span<const std::int64_t> split);
 

@@ -114,9 +114,11 @@ Views Stage::boundary(const ProgramAction& action) {
       add_slot(sent_gradients_, Pool::input_gradient);
       break;
     case Kind::recv_b:
+    case Kind::gather_b:
       add_slot(output_gradients_, Pool::gradient);
       break;
     case Kind::recv_f:
+    case Kind::gather_f:
       for (const int input : arriving_) {
         const Home& home = layers_.front().in[static_cast<std::size_t>(input)];
         handed_.boundary.push_back(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))]);

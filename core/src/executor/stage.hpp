@@ -51,8 +51,8 @@ class Stage {
 
   /// Runs the layers of an F, B, I or W. `call` has everything that does not depend on the layer.
   void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch);
-  /// What a SEND or RECV moves: a tensor for each output of the layer before the boundary, in their order. Valid until
-  /// the next call.
+  /// What a SEND or RECV moves and a GATHER makes whole: a tensor for each output of the layer before the boundary, in
+  /// their order. Valid until the next call.
   Views boundary(const schedule::ProgramAction& action);
 
  private:

@@ -55,6 +55,7 @@ class Words {
       case Rule::programs_per_rank:
         return led({}, of_whole());
       case Rule::one_stage_map:
+      case Rule::one_boundary:
       case Rule::present:
       case Rule::known_kind: // has no text
         return led({}, of_list());
@@ -89,6 +90,7 @@ class Words {
   std::string of_list() const {
     if (of_.rule == Rule::known_kind) return text("an action of kind {}, which is none of F, B, I, W", of_.has);
     if (of_.rule == Rule::one_stage_map) return "its program has other stages, or places them otherwise";
+    if (of_.rule == Rule::one_boundary) return "its program has boundaries scattered, or whole, where rank 0 has not";
     const std::string missing = action_text(of_.at) + " is missing";
     return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
   }
@@ -168,10 +170,12 @@ class Words {
     chain += text("{} waits for the first", of_.others.empty() ? "it"
                                             : of_.has > 0      ? ", the last of which"
                                                                : ", which");
-    return text("{}; with transfers {}, {} sends and {} posts the ranks would wait for ever", chain,
-                order_text(of_.assumptions.order),
-                of_.assumptions.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
-                of_.assumptions.post == CommTraits::Post::blocking ? "blocking" : "nonblocking");
+    const Promise& edges = of_.assumptions.edges;
+    const bool with_layers = edges.order == CommTraits::Order::serial && of_.assumptions.layers.order == edges.order;
+    return text("{}; with transfers {}{}, {} sends and {} posts the ranks would wait for ever", chain,
+                order_text(edges.order), with_layers ? " that is the layers' too" : "",
+                edges.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
+                edges.post == CommTraits::Post::blocking ? "blocking" : "nonblocking");
   }
 
   std::string of_slots() const {

@@ -51,6 +51,7 @@ struct Fault {
     programs_by_rank,  // has the number of a program, wanted: whose it is
     programs_per_rank, // has programs, wanted
     one_stage_map,     // at.rank
+    one_boundary,      // at.rank
     // of one action
     known_kind,       // has the number of a kind
     known_stage,      // wanted: the last

@@ -84,7 +84,6 @@ Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage
 
 void Graph::add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings) {
   const int rank = program.rank();
-  const bool blocks = assumptions.post == CommTraits::Post::blocking;
   Node reached = 0; // what the rank's host has finished; start() of the first action has nothing before it
   bool any = false;
   std::vector<Node> set; // ends that the host waits for where posts block
@@ -94,6 +93,7 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions, Mee
     if (any) after(start(rank, at), reached);
     for (const ActionId waited : actions[at].waits) after(start(rank, at), end(rank, waited));
     if (rule(actions[at].kind).joins) meetings[actions[at].kind].push_back({rank, static_cast<ActionId>(at)});
+    const bool blocks = assumptions.of(actions[at].kind).post == CommTraits::Post::blocking;
     if (is_transfer(actions[at].kind) && !blocks) continue;
     if (in_set(program, actions[at])) {
       set.push_back(end(rank, at));
@@ -107,28 +107,26 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions, Mee
 }
 
 void Graph::add_queues(const Program& program, const Assumptions& assumptions) {
-  const bool serial = assumptions.order == CommTraits::Order::serial;
-  std::map<std::pair<int, bool>, std::size_t> last; // by peer and direction
+  std::map<std::pair<int, bool>, std::size_t> last; // by peer and direction; reductions have no peer
   const std::span<const ProgramAction> actions = program.actions();
   for (std::size_t at = 0; at < actions.size(); ++at) {
-    if (!is_transfer(actions[at].kind)) continue;
-    const bool one_queue = serial && !in_set(program, actions[at]);
-    const auto queue = one_queue ? std::pair(-1, false) : std::pair(actions[at].peer, sends(actions[at].kind));
-    const auto [entry, first] = last.try_emplace(queue, at);
+    const Kind kind = actions[at].kind;
+    if (!is_transfer(kind) || (assumptions.queues(kind) && !in_set(program, actions[at]))) continue;
+    const auto [entry, first] = last.try_emplace({actions[at].peer, sends(kind)}, at);
     if (!first) after(start(program.rank(), at), end(program.rank(), entry->second));
     entry->second = at;
   }
-  if (serial && program.posts() == Program::Posts::sets) add_queue_of_sets(program);
+  add_one_queue(program, assumptions);
 }
 
-/// One queue, in which a set takes one place: its last member stands for all of it.
-void Graph::add_queue_of_sets(const Program& program) {
+/// In it a set takes one place: its last member stands for all of it.
+void Graph::add_one_queue(const Program& program, const Assumptions& assumptions) {
   const std::span<const ProgramAction> actions = program.actions();
   const int rank = program.rank();
   std::optional<std::size_t> before; // what stands in the queue before this set
   std::vector<std::size_t> set;
   for (std::size_t at = 0; at < actions.size(); ++at) {
-    if (!is_transfer(actions[at].kind)) continue;
+    if (!assumptions.queues(actions[at].kind)) continue;
     if (before) after(start(rank, at), end(rank, *before));
     set.push_back(at);
     const bool goes_on = in_set(program, actions[at]) && at + 1 < actions.size() && in_set(program, actions[at + 1]);
@@ -156,7 +154,7 @@ void Graph::add_matches(std::span<const Program> programs, const Assumptions& as
     const Need& need = rule(action.kind).needs.front();
     const Place& send = begun.at(static_cast<int>(need.kind), stage_of(need, action.stage), action.microbatch);
     after(end(place), start(send), true);
-    if (assumptions.send == CommTraits::Send::rendezvous) after(end(send), start(place));
+    if (assumptions.edges.send == CommTraits::Send::rendezvous) after(end(send), start(place));
   });
 }
 

@@ -8,7 +8,8 @@
 //   the lists   a compute action starts after the one before has ended; a transfer is posted after them too;
 //   waits       as the program names them;
 //   matches     a receive ends after its send has started, and under rendezvous a send after its receive has;
-//   queues      under `serial` a rank's transfers follow one another, else those of one directed edge do;
+//   queues      what `serial` backends carry follows one another on a rank, transfers and passes alike; of other
+//               transfers, those of one directed edge do;
 //   posts       where they block, the next action starts after the transfer has ended;
 //   sets        where a program posts sends and receives in sets, those of one start together, and what comes after a
 //               transfer comes after all of its set; on each edge they keep their order;
@@ -80,7 +81,7 @@ class Graph {
   void add_meetings(const Meetings& meetings);
   void add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings);
   void add_queues(const Program& program, const Assumptions& assumptions);
-  void add_queue_of_sets(const Program& program);
+  void add_one_queue(const Program& program, const Assumptions& assumptions);
   void add_matches(std::span<const Program> programs, const Assumptions& assumptions);
   void add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
   void index_edges();

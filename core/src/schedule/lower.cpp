@@ -31,12 +31,13 @@ bool ends_backward(Kind kind) {
 
 class Lowering {
  public:
-  Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only)
+  Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only, Boundaries boundaries)
       : shape_(shape),
         stage_map_(schedule.stage_rank().at(0)),
         rows_(std::move(rows)),
         ends_(end_times(rows_, stage_map_)),
-        forward_only_(forward_only) {
+        forward_only_(forward_only),
+        boundaries_(boundaries) {
     of_rank_.resize(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
@@ -69,7 +70,7 @@ class Lowering {
     const std::vector<Action>& row = rows_[static_cast<std::size_t>(rank)];
     const std::vector<std::int64_t>& ends = ends_[static_cast<std::size_t>(rank)];
     const std::vector<Transfer>& transfers = of_rank_[static_cast<std::size_t>(rank)];
-    RankLowering program(stage_map_, rank, forward_only_, row.size() + transfers.size());
+    RankLowering program(stage_map_, rank, forward_only_, boundaries_, row.size() + 2 * transfers.size());
     auto transfer = transfers.begin();
     const auto post_until = [&](std::int64_t time) { // what is produced before `time`
       for (; transfer != transfers.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
@@ -78,6 +79,7 @@ class Lowering {
     for (std::size_t at = 0; at < row.size(); ++at) {
       const Action& action = row[at];
       post_until(ends[at]);
+      gather(program, action);
       program.add(kind_of(action.kind), action.stage, action.microbatch);
       if (!ends_backward(kind_of(action.kind)) || ++backwards[action.stage] < shape_.microbatches) continue;
       post_until(ends[at] + 1); // its own gradient leaves first: somebody waits for it
@@ -87,6 +89,13 @@ class Lowering {
     if (!forward_only_)
       for (const Kind kind : {Kind::reduce_tied, Kind::norm, Kind::opt_step}) program.add_ending(kind);
     return program.finish();
+  }
+
+  /// What the action reads, if it came in parts.
+  void gather(RankLowering& program, const Action& action) const {
+    for (const Need& need : needs(kind_of(action.kind), boundaries_))
+      if (gathers(need.kind) && stage_map_.holds(need.condition, action.stage))
+        program.add(need.kind, action.stage, action.microbatch);
   }
 
   void post(RankLowering& program, const Transfer& transfer, int rank) const {
@@ -100,6 +109,7 @@ class Lowering {
   Rows rows_;
   std::vector<std::vector<std::int64_t>> ends_;
   bool forward_only_;
+  Boundaries boundaries_;
   std::vector<std::vector<Transfer>> of_rank_; // what each rank sends and receives, in the global order
 };
 
@@ -114,12 +124,12 @@ Rows rows_of(const Schedule& schedule, bool forward_only) {
 
 } // namespace
 
-std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape) {
-  return Lowering(rows_of(schedule, false), schedule, shape, false).run();
+std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries) {
+  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries).run();
 }
 
-std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape) {
-  return Lowering(rows_of(schedule, true), schedule, shape, true).run();
+std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries) {
+  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries).run();
 }
 
 } // namespace triax::schedule

@@ -6,10 +6,11 @@
 namespace triax::schedule {
 
 Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions,
-                 Posts posts)
+                 Posts posts, Boundaries boundaries)
     : stage_map_(std::move(stage_map)),
       rank_(rank),
       posts_(posts),
+      boundaries_(boundaries),
       slots_(std::move(slots)),
       actions_(std::move(actions)) {
   TRIAX_REQUIRE(stages().size() == slots_.size(), "{} stages, slots of {}", stages().size(), slots_.size());

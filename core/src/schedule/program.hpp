@@ -39,7 +39,7 @@ class Program {
   Program() = default;
   /// `slots`: for each stage that `stage_map` gives to `rank`, the size of each pool.
   Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::vector<ProgramAction> actions,
-          Posts posts = Posts::one_by_one);
+          Posts posts = Posts::one_by_one, Boundaries boundaries = Boundaries::whole);
 
   std::span<const ProgramAction> actions() const { return actions_; }
   /// Zero-ended text of an action: "3F1".
@@ -47,6 +47,7 @@ class Program {
   const StageMap& stage_map() const { return stage_map_; }
   int rank() const { return rank_; } // on the pipeline axis
   Posts posts() const { return posts_; }
+  Boundaries boundaries() const { return boundaries_; }
   /// The stages this rank holds, ascending.
   std::span<const int> stages() const { return stage_map_.stages_of(rank_); }
   /// How many slots a stage of this rank needs in a pool: its microbatches in flight.
@@ -56,6 +57,7 @@ class Program {
   StageMap stage_map_;
   int rank_ = 0;
   Posts posts_ = Posts::one_by_one;
+  Boundaries boundaries_ = Boundaries::whole;
   std::vector<Slots> slots_;
   std::vector<ProgramAction> actions_;
   std::vector<std::size_t> label_at_;

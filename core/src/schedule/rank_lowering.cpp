@@ -44,8 +44,13 @@ void SlotPool::thaw() {
   cooling_.clear();
 }
 
-RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, std::size_t actions)
-    : stage_map_(stage_map), rank_(rank), forward_only_(forward_only), pools_(stage_map.stages_of(rank).size()) {
+RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries,
+                           std::size_t actions)
+    : stage_map_(stage_map),
+      rank_(rank),
+      forward_only_(forward_only),
+      boundaries_(boundaries),
+      pools_(stage_map.stages_of(rank).size()) {
   actions_.reserve(actions);
 }
 
@@ -125,7 +130,7 @@ Program RankLowering::finish(Program::Posts posts) {
     for (int pool = 0; pool < kPools; ++pool)
       of_stage[static_cast<std::size_t>(pool)] = pool_of(stage, static_cast<Pool>(pool)).size();
   }
-  return {stage_map_, rank_, std::move(sizes), std::move(actions_), posts};
+  return {stage_map_, rank_, std::move(sizes), std::move(actions_), posts, boundaries_};
 }
 
 } // namespace triax::schedule

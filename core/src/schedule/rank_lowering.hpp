@@ -39,7 +39,7 @@ class SlotPool {
 class RankLowering {
  public:
   /// `actions`: about how many there will be.
-  RankLowering(const StageMap& stage_map, int rank, bool forward_only, std::size_t actions);
+  RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries, std::size_t actions);
 
   /// An action of one microbatch; `peer` for transfers.
   void add(Kind kind, int stage, int microbatch, int peer = -1);
@@ -64,6 +64,7 @@ class RankLowering {
   StageMap stage_map_;
   int rank_;
   bool forward_only_;
+  Boundaries boundaries_;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
   std::vector<SlotPool*> cooling_;                  // pools with slots that cool
   std::vector<bool> open_;                          // by action: a transfer that nobody has waited for

@@ -96,11 +96,15 @@ CsvFile read_csv(std::string_view csv, const std::string& name) {
 
 std::vector<Program> programs_of(const CsvFile& file) {
   const StageMap stage_map(file.schedule.stage_rank().at(0));
+  const bool scattered = std::ranges::any_of(file.actions, [](const std::vector<CsvFile::PlacedAction>& actions) {
+    return std::ranges::any_of(actions, gathers, &CsvFile::PlacedAction::kind);
+  });
   std::vector<Program> out;
   out.reserve(file.actions.size());
   for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {
     const std::vector<CsvFile::PlacedAction>& actions = file.actions[rank];
-    RankLowering program(stage_map, static_cast<int>(rank), false, actions.size());
+    RankLowering program(stage_map, static_cast<int>(rank), false,
+                         scattered ? Boundaries::scattered : Boundaries::whole, actions.size());
     for (const CsvFile::PlacedAction& action : actions) {
       if (rule(action.kind).scope != Scope::microbatch) {
         program.add_ending(action.kind, action.stage);

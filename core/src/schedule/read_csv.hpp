@@ -37,7 +37,8 @@ CsvFile read_csv(std::string_view csv, const std::string& name);
 CsvFile read_csv_file(const std::filesystem::path& file);
 
 /// Of a lowered file: its actions in its order, with slots and waits that follow from them. A maximal run of sends and
-/// receives is one set. Whatever the file holds, the programs can be given to verify().
+/// receives is one set. Where it gathers, boundaries are scattered. Whatever the file holds, the programs can be given
+/// to verify().
 std::vector<Program> programs_of(const CsvFile& file);
 
 } // namespace triax::schedule

@@ -47,6 +47,14 @@ constexpr Pool kSendBReads[] = {input_gradient};
 constexpr Need kRecvBNeeds[] = {{Kind::send_b, stage_after}};
 constexpr Use  kRecvBFills[] = {{gradient}};
 
+// In place: the parts of the others go around the own one, which has arrived.
+constexpr Need kGatherFNeeds[] = {{Kind::recv_f, here}};
+constexpr Pool kGatherFReads[] = {input_f, input_i, input_w};
+constexpr Need kGatherBNeeds[] = {{Kind::recv_b, here}};
+constexpr Pool kGatherBReads[] = {gradient};
+constexpr Need kForwardNeedsGathered[] = {{Kind::forward, stage_before, If::before_here}, {Kind::gather_f, here, If::before_elsewhere}};
+constexpr Need kInputNeedsGathered[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, If::after_here}, {Kind::gather_b, here, If::after_elsewhere}};
+
 constexpr Need kReduceNeeds[] = {{Kind::backward_input, here}, {Kind::backward_weight, here}};
 constexpr Need kTiedNeeds[] = {{Kind::reduce_grad, everywhere}};
 constexpr Need kNormNeeds[] = {{Kind::reduce_grad, everywhere}, {Kind::reduce_tied, everywhere}};
@@ -62,6 +70,8 @@ constexpr std::array<Rule, kKinds> kRules{{
     {Kind::recv_f,          "RECV_F",      Scope::microbatch, kTransfer, false, kRecvFNeeds,   kRecvFFills,   {},            {}},
     {Kind::send_b,          "SEND_B",      Scope::microbatch, kTransfer, false, kSendBNeeds,   {},            kSendBReads,   kSendBReads},
     {Kind::recv_b,          "RECV_B",      Scope::microbatch, kTransfer, false, kRecvBNeeds,   kRecvBFills,   {},            {}},
+    {Kind::gather_f,        "GATHER_F",    Scope::microbatch, kCompute,  false, kGatherFNeeds, {},            kGatherFReads, {}},
+    {Kind::gather_b,        "GATHER_B",    Scope::microbatch, kCompute,  false, kGatherBNeeds, {},            kGatherBReads, {}},
     {Kind::reduce_grad,     "REDUCE_GRAD", Scope::stage,      kTransfer, false, kReduceNeeds,  {},            {},            {}},
     {Kind::reduce_tied,     "REDUCE_TIED", Scope::rank,       kCompute,  true,  kTiedNeeds,    {},            {},            {}},
     {Kind::norm,            "NORM",        Scope::rank,       kCompute,  true,  kNormNeeds,    {},            {},            {}},
@@ -151,6 +161,14 @@ Computing computing_of(Need need, int stage) noexcept {
     stage = stage_of(need, stage);
   }
   return {need.kind, stage};
+}
+
+std::span<const Need> needs(Kind kind, Boundaries boundaries) noexcept {
+  if (boundaries == Boundaries::scattered) {
+    if (kind == Kind::forward) return kForwardNeedsGathered;
+    if (kind == Kind::backward || kind == Kind::backward_input) return kInputNeedsGathered;
+  }
+  return rule(kind).needs;
 }
 
 std::span<const Pool> frees(Kind kind, bool forward_only) noexcept {

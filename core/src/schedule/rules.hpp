@@ -30,12 +30,20 @@ enum class Kind : std::uint8_t {
   recv_f, // of the stage whose forward it will be
   send_b, // of the stage whose input gradient it was, to the rank of the stage before
   recv_b,
+  gather_f, // of the stage whose forward it will be: from parts, see Boundaries
+  gather_b,
   reduce_grad,
   reduce_tied,
   norm,
   opt_step
 };
-inline constexpr int kKinds = 12;
+inline constexpr int kKinds = 14;
+
+/// How the tensors between two stages go from one rank to another. All ranks of a tensor group hold the same: each
+/// sends the whole to its like in the next group, or, scattered, its part of it (one of t), and those who receive
+/// gather the parts inside their group before a pass reads them (Narayanan et al., "Efficient Large-Scale Language
+/// Model Training", SC'21, section 4.1).
+enum class Boundaries : std::uint8_t { whole, scattered };
 
 /// Pools of a stage. input_*: what arrives from the stage before, by its last reader; stash_*: what the stage's layers
 /// keep; gradient: of the stage's outputs, arriving from the stage after. output and input_gradient: what leaves for a
@@ -105,6 +113,9 @@ inline Kind kind_of(ComputeKind kind) noexcept {
 inline bool runs_layers(Kind kind) noexcept {
   return kind <= Kind::backward_weight;
 }
+inline bool gathers(Kind kind) noexcept {
+  return kind == Kind::gather_f || kind == Kind::gather_b;
+}
 inline bool is_transfer(Kind kind) noexcept {
   return rule(kind).stream == StreamClass::transfer;
 }
@@ -151,6 +162,9 @@ class StageMap {
 inline int stage_of(const Need& need, int stage) noexcept {
   return stage + (need.where == Need::Where::stage_after ? 1 : 0) - (need.where == Need::Where::stage_before ? 1 : 0);
 }
+
+/// What a kind needs in programs; the table has what it needs where boundaries are whole.
+std::span<const Need> needs(Kind kind, Boundaries boundaries) noexcept;
 
 /// What a need leads to through transfers, which rows do not have: computing, and its stage.
 struct Computing {

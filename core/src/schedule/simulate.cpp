@@ -105,7 +105,8 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
   TRIAX_REQUIRE(costs.bytes.empty() || costs.bytes.size() == stages, "{} stages, bytes of {}", stages,
                 costs.bytes.size());
   // A transfer waits for nobody but its producer, and nobody waits until it has been taken.
-  const Assumptions free{CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking};
+  const Assumptions free =
+      everywhere({CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
   Simulation out;
   out.actions =
       Graph(programs, free)

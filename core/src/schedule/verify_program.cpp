@@ -46,6 +46,9 @@ class ProgramsCheck {
     for (const Program& program : programs_)
       if (program.stage_map() != programs_[0].stage_map() || program.stage_map().stages() != purpose_.shape.stages())
         faults_.push_back({.rule = Rule::one_stage_map, .at = {.rank = program.rank()}});
+    for (const Program& program : programs_)
+      if (program.boundaries() != programs_[0].boundaries())
+        faults_.push_back({.rule = Rule::one_boundary, .at = {.rank = program.rank()}});
   }
 
   /// What is sent and received on a directed edge, in the order of its ends.
@@ -108,15 +111,13 @@ class ProgramsCheck {
 
 } // namespace
 
-Assumptions assume(std::span<const CommTraits> backends, std::size_t largest) {
-  Assumptions out;
-  for (const CommTraits& traits : backends) {
-    out.order = std::min(out.order, traits.order); // from the strictest queues to the loosest
-    if (traits.send == CommTraits::Send::rendezvous || traits.buffered_bytes < largest)
-      out.send = CommTraits::Send::rendezvous;
-    if (traits.post == CommTraits::Post::blocking) out.post = CommTraits::Post::blocking;
-  }
-  return out;
+Promise promise_of(const CommTraits& traits, std::size_t largest) {
+  const bool buffers = traits.send == CommTraits::Send::buffered && traits.buffered_bytes >= largest;
+  return {traits.order, buffers ? CommTraits::Send::buffered : CommTraits::Send::rendezvous, traits.post};
+}
+
+Promise both(const Promise& one, const Promise& other) { // each from the strictest to the loosest, but for posts
+  return {std::min(one.order, other.order), std::min(one.send, other.send), std::max(one.post, other.post)};
 }
 
 std::vector<Fault> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions) {

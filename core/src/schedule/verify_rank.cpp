@@ -32,7 +32,7 @@ struct SlotState {
 };
 
 bool serves_forward(Kind kind) {
-  return kind == Kind::forward || kind == Kind::send_f || kind == Kind::recv_f;
+  return kind == Kind::forward || kind == Kind::send_f || kind == Kind::recv_f || kind == Kind::gather_f;
 }
 
 class RankCheck {
@@ -198,7 +198,7 @@ class RankCheck {
 
   void check_needs(std::size_t at, const ProgramAction& action) {
     std::optional<Standing> told; // a whole backward answers for two needs
-    for (const Need& need : rule(action.kind).needs) {
+    for (const Need& need : needs(action.kind, program_.boundaries())) {
       const bool everywhere = need.where == Need::Where::everywhere;
       if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
       const int stage = everywhere ? -1 : stage_of(need, action.stage);

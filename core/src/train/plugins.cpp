@@ -36,6 +36,11 @@ PipelineShape pipeline_shape(const config::RunConfig& run) {
   return {run.parallel.pipeline, run.parallel.chunks, static_cast<int>(run.microbatches())};
 }
 
+schedule::Boundaries boundaries(const config::RunConfig& run) {
+  const bool scattered = run.parallel.scatter_gather && run.parallel.tensor > 1;
+  return scattered ? schedule::Boundaries::scattered : schedule::Boundaries::whole;
+}
+
 Layout layout_of(const config::RunConfig& run) {
   return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
 }
@@ -88,12 +93,31 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
   for (const auto& [axis, choice] : run_.comm)
     if (asked.insert(choice.table).second)
       supports(choice.name, [&, &table = choice.table] { return comm_supports(table, layout, placement); });
+  if (run_.train.cuda_graph) ask_for_graph(layout, out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     ask(Support::no("log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
                     "run are not known to the host",
                     run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
             .hint("leave log.timeline out, or use a kernel set that computes on the host"));
   return out;
+}
+
+/// What a graph holds runs without the host.
+void RankPlugins::ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const {
+  if (kernels_->device_kind() != DeviceKind::cuda)
+    refusals.push_back(
+        Support::no("train.cuda_graph: kernels.plugin \"{}\" computes on a {} device, which records nothing",
+                    run_.kernels.name, name_of(kernels_->device_kind()))
+            .hint("leave train.cuda_graph out, or use a kernel set for GPUs"));
+  for (const auto& [axis, choice] : run_.comm) {
+    if (layout.size(axis) == 1 || backends_.at(choice.table)->traits().stream_ordered) continue;
+    refusals.push_back(
+        Support::no("train.cuda_graph: {}.plugin \"{}\", which serves the {} axis, moves data by the host, "
+                    "and a graph runs without it",
+                    choice.table, choice.name, axis)
+            .hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's "
+                  "streams"));
+  }
 }
 
 Support RankPlugins::device_available(const DeviceRequest& request) const {

@@ -11,6 +11,7 @@
 
 #include "config/run_config.hpp"
 #include "plugin/loader.hpp"
+#include "schedule/rules.hpp"
 #include "train/placement.hpp"
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
@@ -40,6 +41,7 @@ class RankPlugins {
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
+  void ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const;
   Support comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const;
 
   const config::RunConfig& run_;
@@ -51,6 +53,8 @@ class RankPlugins {
 };
 
 PipelineShape pipeline_shape(const config::RunConfig& run);
+/// Scattered where the run asks for it and there are tensor ranks to scatter over.
+schedule::Boundaries boundaries(const config::RunConfig& run);
 Layout layout_of(const config::RunConfig& run);
 
 } // namespace triax::train

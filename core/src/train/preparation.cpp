@@ -6,15 +6,6 @@
 
 namespace triax::train {
 
-std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
-  const PipelineShape shape = pipeline_shape(run);
-  if (Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split) return {split};
-  std::vector<Support> out;
-  for (const schedule::Fault& fault : schedule::verify(schedule, shape))
-    out.push_back(Support::no("{}", fault.reason()));
-  return out;
-}
-
 namespace {
 
 LayerContext context_of(const config::RunConfig& run, const Layout& layout, int rank) {
@@ -25,23 +16,43 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
   return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
 }
 
+/// Of an axis of one rank nothing is sent.
+schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
+  std::size_t largest =
+      executor::largest_boundary(plugins.model(), context_of(run, layout, 0), split_of(run, plugins.model()));
+  if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
+  const auto promise = [&](const char* axis) {
+    return layout.size(axis) > 1 ? schedule::promise_of(plugins.comm(axis).traits(), largest) : schedule::Promise{};
+  };
+  const schedule::Promise tensor = promise("tensor");
+  return {promise("pipeline"), schedule::both(promise("data"), tensor), tensor}; // a gradient may be of a tensor group
+}
+
 } // namespace
+
+std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
+  const PipelineShape shape = pipeline_shape(run);
+  if (Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split) return {split};
+  std::vector<Support> out;
+  if (boundaries(run) == schedule::Boundaries::scattered) {
+    const Layout layout = layout_of(run);
+    if (Support answer = executor::check_scatter(model, context_of(run, layout, 0), split_of(run, model)); !answer)
+      out.push_back(std::move(answer));
+  }
+  for (const schedule::Fault& fault : schedule::verify(schedule, shape))
+    out.push_back(Support::no("{}", fault.reason()));
+  return out;
+}
 
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule) {
-  std::vector<CommTraits> traits;
-  for (const Axis& axis : layout.axes())
-    if (axis.size > 1) traits.push_back(plugins.comm(axis.name).traits());
-  const Model& model = plugins.model();
-  const schedule::Assumptions assumptions =
-      schedule::assume(traits, executor::largest_boundary(model, context_of(run, layout, 0), split_of(run, model)));
-
   const PipelineShape shape = pipeline_shape(run);
-  Programs out{schedule::lower(schedule, shape), schedule::lower_forward_only(schedule, shape),
-               assumptions.order == CommTraits::Order::serial};
+  const schedule::Boundaries crossing = boundaries(run);
+  Programs out{schedule::lower(schedule, shape, crossing), schedule::lower_forward_only(schedule, shape, crossing),
+               assumptions_of(run, layout, plugins)};
   for (const bool forward_only : {false, true})
     for (const schedule::Fault& wrong :
-         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, assumptions))
+         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions))
       throw Error(text("the lowered program does not hold: {}", wrong.reason()), run.schedule.name);
   return out;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/rank_state.hpp"
+#include "schedule/assumptions.hpp"
 #include "schedule/program.hpp"
 #include "train/plugins.hpp"
 
@@ -20,7 +21,7 @@ std::vector<Support> check_schedule(const config::RunConfig& run, const Model& m
 /// The programs of all pipeline ranks, proved for the run's communicators.
 struct Programs {
   std::vector<schedule::Program> training, evaluation;
-  bool serial = false; // one of the communicators keeps a single order for all transfers
+  schedule::Assumptions assumptions; // with which they were
 };
 /// The schedule must have passed check_schedule. Throws Error with what the proof refuses.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,

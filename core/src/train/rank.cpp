@@ -114,9 +114,9 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
-                                prepared.training, prepared.evaluation, programs.serial},
+                                prepared.training, prepared.evaluation, programs.assumptions},
         executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s,
-                                   loss_scale_of(run)});
+                                   loss_scale_of(run), run.train.cuda_graph});
     if (run.log.timeline > 0) clock.emplace(prepared.training, run.log.timeline, options.observer);
     std::vector<Communicator*> all;
     for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());

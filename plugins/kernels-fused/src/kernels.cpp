@@ -45,13 +45,6 @@ void FusedKernels::prepare(const OpCall& call) {
   }
 }
 
-void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
-  launch(args, context.scratch, cuda::launch_stream(context.stream));
-}
-void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
-  launch(args, context.scratch, cuda::launch_stream(context.stream));
-}
-
 bool FusedKernels::multiply(const Product& product, const OpContext& context) {
   if (!suits_lt(product) || !products_.prepare(product.shape)) return false;
   products_.run(product, context.scratch, cuda::launch_stream(context.stream));
@@ -71,6 +64,13 @@ void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpConte
 void FusedKernels::do_linear_bwd_weight(const LinearBwdWeight& args, const OpContext& context) {
   if (!multiply(product_of(args), context)) return Primitives::do_linear_bwd_weight(args, context);
   if (!args.dbias.empty()) do_bias_bwd({args.dbias, args.dy}, context);
+}
+
+void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
+  launch(args, context.scratch, cuda::launch_stream(context.stream));
+}
+void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
+  launch(args, context.scratch, cuda::launch_stream(context.stream));
 }
 
 } // namespace triax::fused

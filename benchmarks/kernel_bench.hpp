@@ -1,0 +1,108 @@
+// A kernel set through its door, with device buffers of small numbers, for timing its operations.
+//
+// Threads: one. Ownership: owns the set, its device, and all memory given out. Blocking: seconds_of() waits for the
+// device; run() as the set. Errors: Error, also where the set refuses an operation.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "config/option_value.hpp"
+#include "plugin/loader.hpp"
+#include "support/places.hpp"
+#include "triax/kernels.hpp"
+
+namespace triax::bench {
+
+inline int cores() {
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+class KernelBench {
+ public:
+  explicit KernelBench(const std::string& name, int threads = cores())
+      : library_(plugin::load(test::plugin_file(name), KernelSet::kKind)),
+        options_(defaults(library_)),
+        set_(plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, threads})) {
+    device_ = set_->make_device({});
+    stream_ = device_->make_stream("bench");
+    set_->start(*device_);
+  }
+
+  KernelSet& kernels() { return *set_; }
+  Device& device() { return *device_; }
+  Stream& stream() { return *stream_; }
+
+  TensorView tensor(const Shape& shape, double value = 0.01, DType dtype = DType::f32) {
+    const TensorView view = room(shape, dtype);
+    device_->fill(view, value, *stream_);
+    return view;
+  }
+  /// Of what the host has.
+  template <class T>
+  TensorView tensor(const std::vector<T>& values, const Shape& shape, DType dtype) {
+    const TensorView view = room(shape, dtype);
+    device_->upload(view, {const_cast<T*>(values.data()), dtype, shape}, *stream_);
+    device_->wait(stream_->record(), deadline_in(60)); // the values may go
+    return view;
+  }
+  /// Bytes on the device, all zero but for `bytes` of them, which are `host`'s.
+  void* block(const void* host, std::size_t bytes) {
+    const Shape shape{static_cast<std::int64_t>(bytes)};
+    const TensorView view = room(shape, DType::u8);
+    device_->upload(view, {const_cast<void*>(host), DType::u8, shape}, *stream_);
+    device_->wait(stream_->record(), deadline_in(60));
+    return view.data();
+  }
+
+  template <class Args>
+  void run(const Args& args) {
+    const OpCall call = call_of(args);
+    if (const Support answer = set_->supports(call); !answer) throw Error(answer.reason(), {}, answer.hint());
+    const std::size_t bytes = set_->scratch_bytes(call);
+    if (bytes > scratch_bytes_) {
+      device_->wait(stream_->record(), deadline_in(60));
+      scratch_ = device_->allocate(bytes, MemoryKind::device);
+      scratch_bytes_ = bytes;
+      set_->prepare(call);
+    }
+    set_->issue(call, {*stream_, {static_cast<std::byte*>(scratch_ ? scratch_->data() : nullptr), scratch_bytes_}});
+  }
+
+  /// Of `times` bodies in a row, put on the stream without waiting between them.
+  template <class Body>
+  double seconds_of(int times, Body body) {
+    device_->wait(stream_->record(), deadline_in(60));
+    const auto begin = Clock::now();
+    for (int i = 0; i < times; ++i) body();
+    device_->wait(stream_->record(), deadline_in(600));
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+ private:
+  static Options defaults(const plugin::Library& library) {
+    Options out;
+    for (const triax_option& option : library.options) out.set(option.name, config::read_default(option).value.value());
+    return out;
+  }
+  TensorView room(const Shape& shape, DType dtype) {
+    const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * bytes_of(dtype);
+    memory_.push_back(device_->allocate(bytes, MemoryKind::device));
+    return {memory_.back()->data(), dtype, shape};
+  }
+
+  const plugin::Library& library_;
+  Options options_;
+  Layout layout_ = Layout::ptd(1, 1, 1);
+  std::unique_ptr<Device> device_; // outlives the set and all memory
+  plugin::Instance<KernelSet> set_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::unique_ptr<Memory>> memory_;
+  std::unique_ptr<Memory> scratch_;
+  std::size_t scratch_bytes_ = 0;
+};
+
+} // namespace triax::bench

@@ -1,0 +1,22 @@
+#include "recording.hpp"
+
+#include "triax/cuda/check.hpp"
+#include "triax/cuda/device.hpp"
+
+namespace triax::cuda {
+
+CudaRecording::CudaRecording(cudaGraph_t captured) {
+  const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+  cudaGraphDestroy(captured);
+  TRIAX_CUDA(made);
+}
+
+CudaRecording::~CudaRecording() {
+  cudaGraphExecDestroy(graph_); // what was launched still runs
+}
+
+void CudaRecording::launch(Stream& stream) {
+  TRIAX_CUDA(cudaGraphLaunch(graph_, launch_stream(stream)));
+}
+
+} // namespace triax::cuda

@@ -1,0 +1,8 @@
+#include "triax/recording.hpp"
+
+namespace triax {
+
+Recording::~Recording() = default;
+Recorder::~Recorder() = default;
+
+} // namespace triax

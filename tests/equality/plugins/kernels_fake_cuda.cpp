@@ -1,0 +1,105 @@
+// kernels-fake-cuda: the reference's operations on the fake CUDA device (support/fake_cuda_device.hpp). An operation is
+// put on its stream and runs there later, on the stream's own thread; memory is out of the host's reach. So whatever
+// the engine or a communicator does not wait for, or touches from the host, shows in a training on any machine.
+#include <map>
+#include <triax/plugin.hpp>
+
+#include "kernels-reference/src/kernels.hpp"
+#include "support/fake_cuda_device.hpp"
+#include "support/fake_cuda_memory.hpp"
+
+namespace triax::test {
+namespace {
+
+/// The arguments as an item of a stream sees them.
+template <class Args, class... Views>
+Args aliased(Args args, Views... views) {
+  ((args.*views = fake_cuda::alias_of(args.*views)), ...);
+  if constexpr (requires { args.drop; }) args.drop.samples = fake_cuda::alias_of(args.drop.samples);
+  if constexpr (requires { args.mask; }) args.mask.lengths = fake_cuda::alias_of(args.mask.lengths);
+  if constexpr (requires { args.scalars; })
+    args.scalars = static_cast<decltype(args.scalars)>(host_alias(const_cast<StepScalars*>(args.scalars)));
+  return args;
+}
+
+#define VIEWS(Args, ...)               \
+  Args on_stream(const Args& args) {   \
+    using Of = Args;                   \
+    return aliased(args, __VA_ARGS__); \
+  }
+VIEWS(Gemm, &Of::d, &Of::a, &Of::b)
+VIEWS(BiasAdd, &Of::y, &Of::x, &Of::bias)
+VIEWS(BiasBwd, &Of::dbias, &Of::dy)
+VIEWS(Add, &Of::y, &Of::a, &Of::b)
+VIEWS(Dropout, &Of::y, &Of::x)
+VIEWS(ActFwd, &Of::y, &Of::x)
+VIEWS(ActBwd, &Of::dx, &Of::dy, &Of::x)
+VIEWS(NormFwd, &Of::y, &Of::x, &Of::weight, &Of::bias, &Of::mean, &Of::rstd)
+VIEWS(NormBwdInput, &Of::dx, &Of::dy, &Of::x, &Of::weight, &Of::mean, &Of::rstd, &Of::residual)
+VIEWS(NormBwdWeight, &Of::dweight, &Of::dbias, &Of::dy, &Of::x, &Of::mean, &Of::rstd)
+VIEWS(SoftmaxFwd, &Of::y, &Of::x, &Of::lse)
+VIEWS(SoftmaxBwd, &Of::dx, &Of::dy, &Of::y)
+VIEWS(Rope, &Of::y, &Of::x)
+VIEWS(EmbedFwd, &Of::y, &Of::table, &Of::tokens)
+VIEWS(EmbedBwd, &Of::dtable, &Of::dy, &Of::tokens)
+VIEWS(XentMax, &Of::max, &Of::logits)
+VIEWS(XentSums, &Of::sum_exp, &Of::target_logit, &Of::logits, &Of::max, &Of::targets)
+VIEWS(XentLoss, &Of::loss, &Of::sum_exp, &Of::target_logit)
+VIEWS(XentBwd, &Of::logits, &Of::max, &Of::sum_exp, &Of::targets)
+VIEWS(SumSquares, &Of::out, &Of::x)
+VIEWS(Scale, &Of::x, &Of::factor)
+VIEWS(Nonfinite, &Of::count, &Of::x)
+VIEWS(StepControl, &Of::squares, &Of::order, &Of::losses)
+VIEWS(AdamW, &Of::master, &Of::gradient, &Of::m, &Of::v, &Of::working)
+VIEWS(Sgd, &Of::master, &Of::gradient, &Of::velocity, &Of::working)
+#undef VIEWS
+
+class FakeCudaKernels final : public KernelSet {
+ public:
+  DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
+  Support device_available(const DeviceRequest&) const override { return Support::yes(); }
+  std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
+    return make_fake_cuda_device(static_cast<std::uint64_t>(request.local_rank) + 1);
+  }
+  using KernelSet::supports;
+  Support supports(const KernelRequest& request) const override {
+    return reference::ReferenceKernels().supports(request);
+  }
+  void start(Device&) override {}
+
+ protected:
+#define TRIAX_OP(Args, name)                                                                                 \
+  void do_##name(const Args& args, const OpContext& context) override {                                      \
+    launch(on_stream(args), context,                                                                         \
+           [](reference::ReferenceKernels& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
+  }
+  TRIAX_PRIMITIVES(TRIAX_OP)
+#undef TRIAX_OP
+
+ private:
+  /// What a stream's thread computes with.
+  struct Host {
+    reference::ReferenceKernels set;
+    std::unique_ptr<Device> device = make_host_device();
+    std::unique_ptr<Stream> stream = device->make_stream("item");
+  };
+
+  template <class Args, class Body>
+  void launch(const Args& args, const OpContext& context, Body body) {
+    FakeCudaStream& stream = fake_launch_stream(context.stream);
+    auto [host, is_new] = hosts_.try_emplace(&stream);
+    if (is_new) host->second = std::make_shared<Host>();
+    auto* scratch = static_cast<std::byte*>(host_alias(context.scratch.data()));
+    stream.enqueue([=, of = host->second, size = context.scratch.size()] {
+      body(of->set, args, {*of->stream, {scratch, size}});
+    });
+  }
+
+  std::map<FakeCudaStream*, std::shared_ptr<Host>> hosts_;
+};
+
+} // namespace
+} // namespace triax::test
+
+TRIAX_PLUGIN(triax::KernelSet, triax::test::FakeCudaKernels, "kernels-fake-cuda", "0.1.0",
+             "the reference's operations on a CUDA device that is none", nullptr)

@@ -1,0 +1,75 @@
+// What stands for a native CUDA stream: a queue of items and the thread that runs them, each late by its own time.
+//
+// Threads: put() and record() by the rank's main thread, fired() and failure() by any. Ownership: the device's, for
+// longer than the stream's, and than that of all that wait for its events. Blocking: finish(), until all items have
+// run. Errors: an item that throws fails the events after it.
+//
+// It is the state of all events recorded on it: an event's generation is the number of items that were put before.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "triax/device.hpp"
+
+namespace triax::test::fake_cuda {
+
+class Lane;
+
+/// Without an allocation but for `call`.
+struct Item {
+  enum class Kind { copy, fill, convert, add, call, event, gate };
+  Kind kind = Kind::call;
+  TensorView to, from; // as items see them
+  double value = 0;
+  Lane* of = nullptr;       // of the event that is waited for
+  std::uint64_t number = 0; // its generation, or what the gate is to be opened for
+  std::function<void()> call;
+};
+
+class Lane final : public EventState {
+ public:
+  Lane(std::string_view name, std::uint64_t seed, std::uint32_t number);
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+  ~Lane() override { finish(); }
+
+  void put(Item item);
+  Event record() noexcept { return {this, put_.load(std::memory_order_relaxed)}; }
+  /// Lets items pass that stand at the gate for this number, or one before.
+  void open(std::uint64_t number) noexcept;
+  /// The stream has gone: the gate stays open, and the thread ends with the last item.
+  void close() noexcept;
+  /// Until all items have run; nothing waits for its events afterwards that has not passed.
+  void finish() noexcept;
+
+  bool fired(std::uint64_t generation) noexcept override { return done_.load(std::memory_order_acquire) >= generation; }
+  const char* failure(std::uint64_t generation) const noexcept override;
+
+ private:
+  void run();
+  void do_item(const Item& item);
+  void wait_until_done(std::uint64_t number);
+  void delay(std::uint64_t number) const;
+
+  const std::string name_;
+  const std::uint64_t seed_;
+  const std::uint32_t number_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Item> ring_; // [done, put); grows when full
+  std::atomic<std::uint64_t> put_{0}, done_{0}, failed_{0};
+  std::uint64_t open_ = 0;
+  bool closed_ = false;
+  std::string why_; // of failed_
+  std::thread thread_;
+};
+
+} // namespace triax::test::fake_cuda
