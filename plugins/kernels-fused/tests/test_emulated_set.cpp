@@ -222,37 +222,6 @@ TEST_F(Emulated, SumsOfManyPartsAndColumns) {
   }
 }
 
-/// More shards than one launch holds, of odd sizes, one of them empty; two kinds of factors among them.
-OperationCase many_shards(DType working) {
-  constexpr int kShards = 110;
-  Tensors tensors = {scalars_tensor({.lr = 0.01f, .clip = 0.7f, .step = 5})};
-  for (int i = 0; i < kShards; ++i) {
-    const std::int64_t size = i == 50 ? 0 : i == 7 ? 20'001 : 1 + i * 37 % 90;
-    for (const char* name : {"p", "m", "v", "g"}) {
-      tensors.push_back({.name = text("{}{}", name, i),
-                         .role = *name == 'g' ? Role::in : Role::in_out,
-                         .shape = {size},
-                         .kind = Kind::statistic,
-                         .low = *name == 'v' ? 0.0 : -1.5});
-    }
-    if (i % 5 != 0) tensors.push_back(out(text("w{}", i), {size})); // not every shard has a working copy
-  }
-  return {text("multi_adamw/many, {}", name_of(working)), working, tensors, [=](V v, Use use) {
-            std::vector<AdamW> shards;
-            for (int i = 0; i < kShards; ++i) {
-              const auto view = [&](const char* name) { return v[text("{}{}", name, i)]; };
-              shards.push_back({view("p"), view("g"), view("m"), view("v"), i % 5 == 0 ? TensorView{} : view("w"),
-                                i < 60 ? 0.9 : 0.8, 0.95, 1e-8, i % 2 * 0.1, scalars_of(v)});
-            }
-            use(MultiAdamW{shards});
-          }};
-}
-
-TEST_F(Emulated, AdamWOnManyShards) {
-  for (const DType working : {DType::f32, DType::bf16, DType::f16})
-    expect_near(many_shards(working), tolerance(working));
-}
-
 /// The same values at another place, aligned or not, give the same bits.
 TEST_F(Emulated, WhereViewsLieChangesNoBit) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
