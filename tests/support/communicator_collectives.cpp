@@ -32,6 +32,7 @@ void draw(Rank& rank, const TensorView& view, int member) {
   }
   const TensorView wide = rank.tensor(DType::f64, {view.elements()}, values);
   rank.device().convert(view.flat(), wide, rank.stream());
+  rank.finish();
 }
 
 TensorView drawn(Rank& rank, DType dtype, std::int64_t elements, int member) {
@@ -40,18 +41,14 @@ TensorView drawn(Rank& rank, DType dtype, std::int64_t elements, int member) {
   return view;
 }
 
-std::vector<std::byte> bytes(const TensorView& view) {
-  return {view.as<std::byte>(), view.as<std::byte>() + view.bytes()};
-}
-
 /// The reduction over the members in their order, in the type that the interface asks for: the very bits.
 template <class T, class Sum>
 std::vector<std::byte> expected_typed(Rank& rank, DType dtype, std::int64_t elements, int members, Reduce reduce) {
   std::vector<Sum> sums(static_cast<std::size_t>(elements));
   for (int member = 0; member < members; ++member) {
-    const TensorView one = drawn(rank, dtype, elements, member);
+    const std::vector<T> one = rank.values<T>(drawn(rank, dtype, elements, member));
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const Sum value = static_cast<Sum>(one.as<T>()[i]);
+      const Sum value = static_cast<Sum>(one[i]);
       sums[i] = member == 0 ? value : reduce == Reduce::sum ? sums[i] + value : std::max(sums[i], value);
     }
   }
@@ -97,10 +94,10 @@ TEST_P(Collectives, AllReduceHasTheBitsOfTheSumInRankOrder) {
           const TensorView in = drawn(rank, dtype, elements, rank.index());
           const TensorView out = rank.tensor(dtype, {elements});
           rank.wait(comm.all_reduce(in, out, reduce, rank.stream()));
-          EXPECT_EQ(bytes(out), expected(rank, dtype, elements, n, reduce))
+          EXPECT_EQ(rank.bytes(out), expected(rank, dtype, elements, n, reduce))
               << name_of(dtype) << " " << elements << " elements";
           rank.wait(comm.all_reduce(in, in, reduce, rank.stream())); // in place
-          EXPECT_EQ(bytes(in), bytes(out)) << name_of(dtype) << " in place";
+          EXPECT_EQ(rank.bytes(in), rank.bytes(out)) << name_of(dtype) << " in place";
         }
       }
     }
@@ -118,10 +115,10 @@ TEST_P(Collectives, ReduceScatterGivesEachItsPart) {
         const std::vector<std::byte> all = expected(rank, dtype, part * n, n, Reduce::sum);
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(out.bytes()) * rank.index();
         const std::vector<std::byte> mine(begin, begin + static_cast<std::ptrdiff_t>(out.bytes()));
-        EXPECT_EQ(bytes(out), mine) << name_of(dtype) << " " << part;
+        EXPECT_EQ(rank.bytes(out), mine) << name_of(dtype) << " " << part;
         const TensorView place = in.slice(0, part * rank.index(), part * (rank.index() + 1));
         rank.wait(comm.reduce_scatter(in, place, Reduce::sum, rank.stream()));
-        EXPECT_EQ(bytes(place), mine) << name_of(dtype) << " in place";
+        EXPECT_EQ(rank.bytes(place), mine) << name_of(dtype) << " in place";
       }
     }
   });
@@ -140,8 +137,8 @@ TEST_P(Collectives, AllGatherIsInTheOrderOfTheGroup) {
       rank.wait(comm.all_gather(mine, place, rank.stream()));
       for (int member = 0; member < n; ++member) {
         const TensorView theirs = drawn(rank, DType::f16, part, member);
-        EXPECT_EQ(bytes(out.slice(0, part * member, part * (member + 1))), bytes(theirs));
-        EXPECT_EQ(bytes(place.slice(0, part * member, part * (member + 1))), bytes(theirs)) << "in place";
+        EXPECT_EQ(rank.bytes(out.slice(0, part * member, part * (member + 1))), rank.bytes(theirs));
+        EXPECT_EQ(rank.bytes(place.slice(0, part * member, part * (member + 1))), rank.bytes(theirs)) << "in place";
       }
     }
   });
@@ -151,15 +148,16 @@ TEST_P(Collectives, AllToAllTransposes) {
   run_members(n, [&](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const std::int64_t part = 33;
-    const TensorView in = drawn(rank, DType::u8, part * n, rank.index());
+    std::vector<std::uint8_t> given(static_cast<std::size_t>(part * n));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      given[i] = static_cast<std::uint8_t>(i * 7 + static_cast<std::size_t>(rank.index()));
+    const TensorView in = rank.tensor(DType::u8, {part * n}, given);
     const TensorView out = rank.tensor(DType::u8, {part * n});
-    for (std::int64_t i = 0; i < in.elements(); ++i) {
-      in.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 7 + rank.index());
-    }
     rank.wait(comm.all_to_all(in, out, rank.stream()));
+    const std::vector<std::uint8_t> got = rank.values<std::uint8_t>(out);
     for (int member = 0; member < n; ++member) {
       for (std::int64_t i = 0; i < part; ++i) {
-        EXPECT_EQ(out.as<std::uint8_t>()[member * part + i],
+        EXPECT_EQ(got[static_cast<std::size_t>(member * part + i)],
                   static_cast<std::uint8_t>((rank.index() * part + i) * 7 + member));
       }
     }
@@ -172,7 +170,7 @@ TEST_P(Collectives, BroadcastComesFromEachRoot) {
     for (int root = 0; root < n; ++root) {
       const TensorView view = drawn(rank, DType::i64, 77, rank.index());
       rank.wait(comm.broadcast(view, root, rank.stream()));
-      EXPECT_EQ(bytes(view), bytes(drawn(rank, DType::i64, 77, root)));
+      EXPECT_EQ(rank.bytes(view), rank.bytes(drawn(rank, DType::i64, 77, root)));
     }
   });
 }
@@ -188,6 +186,7 @@ TEST_P(Collectives, ManyCallsInFlightOnTwoStreams) {
       views.push_back(rank.tensor(DType::i32, {5}));
       rank.device().fill(views.back(), i + rank.index(), rank.stream());
     }
+    rank.finish();
     for (int i = 0; i < 100; ++i) {
       const TensorView& view = views[static_cast<std::size_t>(i)];
       Stream& stream = i % 3 == 0 ? *other : rank.stream();
@@ -201,7 +200,7 @@ TEST_P(Collectives, ManyCallsInFlightOnTwoStreams) {
     for (int i = 0; i < 100; ++i) {
       const int value = i % 2 == 0 ? n * i + n * (n - 1) / 2 : i + i % n;
       const TensorView& view = views[static_cast<std::size_t>(i)];
-      for (int k = 0; k < 5; ++k) EXPECT_EQ(view.as<std::int32_t>()[k], value) << i;
+      EXPECT_EQ(rank.values<std::int32_t>(view), std::vector<std::int32_t>(5, value)) << i;
     }
     rank.stream().ready();
     other->ready();
@@ -212,9 +211,12 @@ TEST_P(Collectives, APostDoesNotCompleteInsideTheCall) {
   run_members(n, [&](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = drawn(rank, DType::f32, 10, rank.index());
+    HostEvent gate;
+    if (!rank.on_host()) rank.stream().wait(gate.arm()); // a GPU's stream goes on by itself
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 42);
     EXPECT_FALSE(work.event.fired());
     EXPECT_EQ(work.action, 42u);
+    if (!rank.on_host()) gate.fire();
     rank.wait(work);
     EXPECT_TRUE(work.event.fired());
   });
@@ -229,10 +231,10 @@ TEST_P(Collectives, StartAfterWhatTheirStreamWaitsFor) {
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     for (int i = 0; i < 10; ++i) rank.device().progress();
     EXPECT_FALSE(work.event.fired());
-    for (int i = 0; i < 3; ++i) view.as<float>()[i] = 1; // the buffer is not the transport's before its turn
+    rank.put(view, std::vector<float>(3, 1)); // the buffer is not the transport's before its turn
     gate.fire();
     rank.wait(work);
-    for (int i = 0; i < 3; ++i) EXPECT_EQ(view.as<float>()[i], static_cast<float>(n));
+    EXPECT_EQ(rank.values<float>(view), std::vector<float>(3, static_cast<float>(n)));
   });
 }
 
@@ -291,7 +293,7 @@ TEST(Groups, OfAllAxesWorkSideBySide) {
       const char* axis = i == 0 ? "tensor" : i == 1 ? "data" : "pipeline";
       int sum = 0;
       for (const int member : rank.layout().group(rank.index(), axis).ranks) sum += 1 << member;
-      EXPECT_EQ(views[i].as<std::int32_t>()[0], sum) << axis;
+      EXPECT_EQ(rank.values<std::int32_t>(views[i]).front(), sum) << axis;
     }
   });
 }

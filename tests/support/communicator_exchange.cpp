@@ -8,6 +8,7 @@
 namespace {
 
 using namespace triax;
+using triax::testing::promises;
 using triax::testing::Rank;
 using triax::testing::run_members;
 
@@ -22,8 +23,8 @@ Transfer receive(int peer, const TensorView& view, int channel = 0) {
   return {Direction::receive, peer, channel, view};
 }
 
-int value_of(const TensorView& view) {
-  return view.as<std::int32_t>()[0];
+int value_of(Rank& rank, const TensorView& view) {
+  return rank.values<std::int32_t>(view).front();
 }
 
 TEST(Exchange, RingInOneSetDoesNotDeadlock) {
@@ -34,7 +35,7 @@ TEST(Exchange, RingInOneSetDoesNotDeadlock) {
       const TensorView out = number(rank, rank.index()), in = number(rank, -1);
       const Transfer set[] = {send(next, out), receive(before, in)};
       rank.wait(comm.exchange(set, rank.stream()));
-      EXPECT_EQ(value_of(in), before);
+      EXPECT_EQ(value_of(rank, in), before);
       EXPECT_EQ(comm.stats().ops, 1u);
       EXPECT_EQ(comm.stats().bytes_out, 4u);
       EXPECT_EQ(comm.stats().bytes_in, 4u);
@@ -55,7 +56,7 @@ TEST(Exchange, TheKthSendMeetsTheKthReceive) {
       works.push_back(comm.exchange({&one, 1}, rank.stream()));
     }
     for (const Work& work : works) rank.wait(work);
-    for (int i = 0; i < kCount; ++i) EXPECT_EQ(value_of(views[static_cast<std::size_t>(i)]), i);
+    for (int i = 0; i < kCount; ++i) EXPECT_EQ(value_of(rank, views[static_cast<std::size_t>(i)]), i);
   });
 }
 
@@ -74,12 +75,13 @@ TEST(Exchange, OrderIsThatOfThePostsAcrossStreams) {
     gate.fire();
     rank.wait(work_a);
     rank.wait(work_b);
-    EXPECT_EQ(value_of(a), 1);
-    EXPECT_EQ(value_of(b), 2);
+    EXPECT_EQ(value_of(rank, a), 1);
+    EXPECT_EQ(value_of(rank, b), 2);
   });
 }
 
 TEST(Exchange, ChannelsAreIndependent) {
+  if (!promises().channels) GTEST_SKIP() << "the backend declares one order for transfers of all channels";
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const bool sender = rank.index() == 0;
@@ -95,8 +97,8 @@ TEST(Exchange, ChannelsAreIndependent) {
     } else {
       rank.wait(comm.exchange({&on7, 1}, rank.stream()));
       rank.wait(comm.exchange({&on3, 1}, rank.stream()));
-      EXPECT_EQ(value_of(a), 10);
-      EXPECT_EQ(value_of(b), 20);
+      EXPECT_EQ(value_of(rank, a), 10);
+      EXPECT_EQ(value_of(rank, b), 20);
     }
   });
 }
@@ -116,10 +118,12 @@ TEST(Exchange, MovesEmptyViewsAndEveryType) {
       for (const std::int64_t elements : {0, 1, 1000}) {
         const TensorView out = rank.tensor(dtype, {elements}), in = rank.tensor(dtype, {elements});
         rank.device().fill(out, rank.index() + 1, rank.stream());
+        rank.finish();
         const Transfer set[] = {receive(1 - rank.index(), in), send(1 - rank.index(), out)};
         rank.wait(comm.exchange(set, rank.stream()));
         rank.device().fill(out, 2 - rank.index(), rank.stream());
-        EXPECT_EQ(std::memcmp(in.data(), out.data(), in.bytes()), 0) << name_of(dtype) << " " << elements;
+        rank.finish();
+        EXPECT_EQ(rank.bytes(in), rank.bytes(out)) << name_of(dtype) << " " << elements;
       }
     }
   });
@@ -131,14 +135,14 @@ TEST(Exchange, GoesBesideCollectives) {
     Communicator& comm = rank.join("tensor");
     const TensorView sum = number(rank, 0), out = number(rank, 0), in = number(rank, 0);
     for (int step = 0; step < 200; ++step) {
-      out.as<std::int32_t>()[0] = 100 * step + rank.index();
-      sum.as<std::int32_t>()[0] = step;
+      rank.put(out, std::vector<std::int32_t>{100 * step + rank.index()});
+      rank.put(sum, std::vector<std::int32_t>{step});
       const Transfer set[] = {send((rank.index() + 1) % 3, out), receive((rank.index() + 2) % 3, in)};
       const Work exchanged = comm.exchange(set, rank.stream());
       rank.wait(comm.all_reduce(sum, sum, Reduce::sum, rank.stream()));
       EXPECT_TRUE(exchanged.event.fired()) << "a stream is a queue";
-      EXPECT_EQ(value_of(sum), 3 * step);
-      EXPECT_EQ(value_of(in), 100 * step + (rank.index() + 2) % 3);
+      EXPECT_EQ(value_of(rank, sum), 3 * step);
+      EXPECT_EQ(value_of(rank, in), 100 * step + (rank.index() + 2) % 3);
     }
   });
 }

@@ -15,7 +15,7 @@ TEST(Join, AGroupMayBeJoinedAgain) {
       Communicator& comm = rank.join("tensor");
       const TensorView view = rank.tensor<std::int32_t>(DType::i32, {1}, {round});
       rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream()));
-      EXPECT_EQ(view.as<std::int32_t>()[0], 3 * round);
+      EXPECT_EQ(rank.values<std::int32_t>(view).front(), 3 * round);
       EXPECT_EQ(comm.size(), 3);
       EXPECT_EQ(comm.index(), rank.index());
     }

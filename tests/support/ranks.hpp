@@ -1,5 +1,6 @@
 // Ranks as threads: runs a function on every rank of a layout, each with a device, a stream, communicators through
 // comm-local or another backend, kernel sets through their doors, and memory that outlives the transports that read it.
+// A device may be another than the host: then memory is filled and read through it, with values(), bytes() and put().
 //
 // Threads: run_ranks() starts one thread a rank and joins them all; a Rank is used by its own thread. Ownership: a Rank
 // owns what it hands out until its function has returned. Blocking: run_ranks() blocks; a rank that throws aborts its
@@ -36,6 +37,12 @@ namespace triax::testing {
 struct Communication {
   std::string plugin = "comm-local";
   Options options;
+  /// What makes a rank's device and its backend, where that is not the host, or not a plugin that can be loaded. On the
+  /// rank's thread.
+  std::function<std::unique_ptr<Device>(int rank)> device = {};
+  std::function<std::unique_ptr<CommBackend>(const PluginContext& context)> backend = {};
+  /// When all ranks have gone.
+  std::function<void()> after = {};
 };
 
 class Rank final : public control::AbortFlag::Listener {
@@ -45,6 +52,8 @@ class Rank final : public control::AbortFlag::Listener {
         layout_(layout),
         store_(store),
         communication_(std::move(communication)),
+        device_(communication_.device ? communication_.device(index) : make_host_device()),
+        setup_(device_->make_stream("setup")),
         stream_(device_->make_stream("main")) {}
 
   int index() const { return index_; }
@@ -60,16 +69,58 @@ class Rank final : public control::AbortFlag::Listener {
   TensorView tensor(DType dtype, const Shape& shape) {
     const TensorView sized(nullptr, dtype, shape);
     memory_.push_back(device().allocate(sized.bytes() + 1, MemoryKind::device)); // + 1: never null
-    std::memset(memory_.back()->data(), 0, memory_.back()->bytes());
-    return {memory_.back()->data(), dtype, shape};
+    void* const data = memory_.back()->data();
+    const auto bytes = static_cast<std::int64_t>(memory_.back()->bytes());
+    if (on_host()) {
+      std::memset(data, 0, static_cast<std::size_t>(bytes));
+    } else {
+      device().fill({data, DType::u8, {bytes}}, 0, *setup_);
+      set_up();
+    }
+    return {data, dtype, shape};
   }
   /// The same, with values.
   template <class T>
   TensorView tensor(DType dtype, const Shape& shape, const std::vector<T>& values) {
     const TensorView view = tensor(dtype, shape);
-    TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
-    if (!values.empty()) std::memcpy(view.data(), values.data(), view.bytes());
+    put(view, values);
     return view;
+  }
+
+  bool on_host() const { return device_->kind() == DeviceKind::host; }
+  /// Writes the elements of a contiguous view. Nothing that runs may use them.
+  template <class T>
+  void put(const TensorView& view, const std::vector<T>& values) {
+    TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
+    if (values.empty()) return;
+    if (on_host()) {
+      std::memcpy(view.data(), values.data(), view.bytes());
+      return;
+    }
+    const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
+    std::memcpy(pinned->data(), values.data(), view.bytes());
+    device().upload(view.flat(), {pinned->data(), view.dtype(), {view.elements()}}, *setup_);
+    set_up();
+  }
+  /// The elements of a contiguous view. What writes them must have been waited for.
+  template <class T>
+  std::vector<T> values(const TensorView& view) {
+    std::vector<T> out(view.bytes() / sizeof(T));
+    if (out.empty()) return out;
+    if (on_host()) {
+      std::memcpy(out.data(), view.data(), view.bytes());
+      return out;
+    }
+    const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
+    device().download({pinned->data(), view.dtype(), {view.elements()}}, view.flat(), *setup_);
+    set_up();
+    std::memcpy(out.data(), pinned->data(), view.bytes());
+    return out;
+  }
+  std::vector<std::byte> bytes(const TensorView& view) { return values<std::byte>(view); }
+  /// What has been put on the main stream is over. On the host it is when the call returns.
+  void finish() {
+    if (!on_host()) device().wait(stream().record(), deadline());
   }
 
   /// Joins a group through the backend, and goes on when all members have: who leaves at once is not to be met by one
@@ -100,6 +151,12 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
   CommBackend& backend() {
+    if (own_backend_) return *own_backend_;
+    if (communication_.backend) {
+      own_backend_ = communication_.backend({communication_.options, null_log(), layout_, index_, 1});
+      own_backend_->start(device());
+      return *own_backend_;
+    }
     if (!backend_) {
       backend_ = make<CommBackend>(communication_.plugin, communication_.options);
       (*backend_)->start(device());
@@ -121,6 +178,16 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
  private:
+  /// Waits also when the rank has been interrupted.
+  void set_up() {
+    const Event done = setup_->record();
+    const Deadline give_up = deadline();
+    while (!done.fired()) {
+      TRIAX_REQUIRE(Clock::now() < give_up, "memory of rank {} was not set up", index_);
+      if (!device().progress()) std::this_thread::yield();
+    }
+  }
+
   template <class Interface>
   plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
     const plugin::Library& library = plugin::load(test::plugin_file(name), Interface::kKind);
@@ -139,11 +206,12 @@ class Rank final : public control::AbortFlag::Listener {
   std::vector<std::unique_ptr<Options>> options_; // of the plugins
   std::map<std::string, int> joined_;             // how often, by group
   // Destroyed from the last to the first: transports, streams, then what they refer to.
-  std::unique_ptr<Device> device_ = make_host_device();
+  std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<Memory>> memory_;
   std::vector<plugin::Instance<KernelSet>> kernels_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Stream> setup_, stream_; // setup_: waits for nothing of a test's
   std::optional<plugin::Instance<CommBackend>> backend_;
+  std::unique_ptr<CommBackend> own_backend_;
   std::mutex mutex_; // of communicators_, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators_;
 };
@@ -190,6 +258,7 @@ inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& bo
     threads.emplace_back([&, index] { world.run(index, body); });
   }
   for (std::thread& thread : threads) thread.join();
+  if (communication.after) communication.after();
   world.rethrow();
 }
 

@@ -71,4 +71,16 @@ std::vector<RankMemory::Row> RankMemory::rows(std::size_t scratch_bytes) const {
           {"scratch", scratch_bytes}};
 }
 
+std::vector<std::span<std::byte>> RankMemory::blocks() const {
+  std::vector<std::span<std::byte>> out;
+  const auto add = [&out](void* data, std::size_t bytes) {
+    if (data && bytes > 0) out.emplace_back(static_cast<std::byte*>(data), bytes);
+  };
+  for (const Arena* arena : {&weights, &working, &gradients, &optimizer, &activations, &batches, &values})
+    add(arena->data(), arena->capacity());
+  for (const Memory* memory : {workspace_.get(), scratch_.get()})
+    if (memory) add(memory->data(), memory->bytes());
+  return out;
+}
+
 } // namespace triax::executor

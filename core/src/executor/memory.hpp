@@ -51,6 +51,8 @@ class RankMemory {
   };
   /// What is used of each, for reports; `scratch_bytes` where nothing is allocated yet.
   std::vector<Row> rows(std::size_t scratch_bytes) const;
+  /// The device's blocks, whole.
+  std::vector<std::span<std::byte>> blocks() const;
 
  private:
   std::size_t workspace() const;

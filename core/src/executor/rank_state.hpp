@@ -52,6 +52,7 @@ class RankState {
   Batches& batches() { return batches_; }
   StepValues& values() { return *values_; }
   std::span<std::byte> scratch() const { return memory_.scratch; }
+  std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(std::size_t scratch_bytes) const { return memory_.rows(scratch_bytes); }
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }

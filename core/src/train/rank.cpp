@@ -15,6 +15,7 @@
 #include "train/lr.hpp"
 #include "train/pass_clock.hpp"
 #include "train/preparation.hpp"
+#include "triax/registration.hpp"
 
 namespace triax::train {
 
@@ -112,6 +113,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
+    register_memory();
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.assumptions},
@@ -144,6 +146,12 @@ struct Rank::Impl final : control::AbortFlag::Listener {
       groups.set(axis.name,
                  &add(backend.join(layout.group(number, axis.name), store, deadline_in(run.train.stall_timeout_s))));
     }
+  }
+
+  void register_memory() {
+    for (const std::unique_ptr<Communicator>& communicator : communicators)
+      if (auto* registration = static_cast<Registration*>(communicator->extension(kRegistration)))
+        for (const std::span<std::byte> block : prepared.state->blocks()) registration->add(block.data(), block.size());
   }
 
   Communicator& add(std::unique_ptr<Communicator> joined) {

@@ -1,0 +1,44 @@
+// The plugin's object, over any table of NCCL's calls.
+//
+// Threads, ownership, blocking: as triax/communicator.hpp. Errors: Error; what this machine or the environment does not
+// permit is a refusal before that.
+#pragma once
+
+#include <memory>
+#include <triax/plugin.hpp>
+
+#include "api.hpp"
+#include "settings.hpp"
+
+namespace comm_nccl {
+
+class NcclBackend : public CommBackend {
+ public:
+  NcclBackend(const PluginContext& context, const NcclApi& api);
+
+  CommTraits traits() const override;
+  Support supports(const CommRequest& request) const override;
+  void start(Device& device) override;
+  std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override;
+
+ private:
+  void set(const Variable& variable);
+
+  const NcclApi& api_;
+  Log& log_;
+  const int rank_;
+  const Settings settings_;
+  Device* device_ = nullptr;
+};
+
+/// The plugin's option table.
+inline constexpr triax_option kOptions[] = {
+    option_bool("edge_communicators", "false",
+                "pipeline groups: a communicator for each edge to a neighbour, so that transfers of different edges do "
+                "not wait for each other"),
+    option_bool("several_ranks_per_gpu", "false",
+                "permits ranks that share a GPU, in tests of correctness: slow, and NCCL does not support it"),
+    option_bool("register_buffers", "false", "registers the rank's memory with NCCL, which may spare it copies"),
+};
+
+} // namespace comm_nccl

@@ -1,0 +1,364 @@
+#include "communicator.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace comm_nccl {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 5ms;     // between questions to NCCL
+constexpr auto kQuiet = 200ms;  // without a post, after which a rank asks for news of the others
+constexpr auto kMostQuiet = 2s; // between such questions
+constexpr double kFarewell = 2; // seconds for the other members to end the group too
+
+ncclDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return ncclFloat32;
+    case DType::f64:
+      return ncclFloat64;
+    case DType::bf16:
+      return ncclBfloat16;
+    case DType::f16:
+      return ncclFloat16;
+    case DType::i32:
+      return ncclInt32;
+    case DType::i64:
+      return ncclInt64;
+    case DType::u8:
+      return ncclUint8;
+  }
+  throw Error("no such type");
+}
+
+ncclRedOp_t op_of(Reduce reduce) {
+  return reduce == Reduce::sum ? ncclSum : ncclMax;
+}
+
+std::size_t count_of(const TensorView& view) {
+  return static_cast<std::size_t>(view.elements());
+}
+
+} // namespace
+
+NcclCommunicator::NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group,
+                                   Meeting meeting, bool registers)
+    : Communicator(group),
+      api_(api),
+      device_(device),
+      registers_(registers),
+      meeting_(std::move(meeting)),
+      news_(store, meeting_.key, this->group()),
+      posted_(group.size()),
+      last_post_(Clock::now()),
+      news_pause_(kQuiet) {
+  device_.add_source(*this);
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  device_.remove_source(*this);
+  try {
+    if (!ended() && busy())
+      end(text("{} left group {} before its calls were complete", rank_text(index()), group().id), true);
+    if (!ended()) news_.tell_left(posted_);
+  } catch (const std::exception&) { // the store has gone: nobody is there to be told
+  }
+  tell_what_is_due();
+  const Deadline deadline = device_.interrupt().raised() ? Clock::now() : deadline_in(kFarewell);
+  for_handles([&](Handle& handle) { handle.finish(deadline); });
+}
+
+template <class Body>
+void NcclCommunicator::for_handles(Body body) {
+  for (const Meeting::EdgeHandle& edge : meeting_.edges) body(*edge.handle);
+  body(*meeting_.group);
+}
+
+bool NcclCommunicator::busy() {
+  bool any = false;
+  for_handles([&](Handle& handle) { any |= handle.busy(); });
+  return any;
+}
+
+void* NcclCommunicator::extension(std::string_view id) {
+  return registers_ && id == kRegistration ? static_cast<Registration*>(this) : nullptr;
+}
+
+void NcclCommunicator::add(void* data, std::size_t bytes) {
+  for_handles([&](Handle& handle) { handle.register_block(data, bytes); });
+}
+
+std::string NcclCommunicator::rank_text(int member) const {
+  return text("rank {}", group().ranks[static_cast<std::size_t>(member)]);
+}
+
+std::string NcclCommunicator::others_text() const {
+  std::string list;
+  for (int member = 0; member < size(); ++member)
+    if (member != index())
+      list += (list.empty() ? "" : ", ") + std::to_string(group().ranks[static_cast<std::size_t>(member)]);
+  return list;
+}
+
+// Posts.
+
+auto NcclCommunicator::patience(const char* call) {
+  return [this, call, deadline = deadline_in(device_.patience())] {
+    device_.interrupt().check();
+    if (Clock::now() >= deadline)
+      throw Error(text("{}: not through at its deadline; the other members are rank {}", call, others_text()),
+                  text("group {}", group().id), "a peer may be slow or lost; train.stall_timeout_s sets the deadline");
+    if (!device_.progress()) sched_yield();
+  };
+}
+
+Work NcclCommunicator::posted(Bytes bytes, Stream& stream, ActionId action) {
+  stats_.bytes_out += bytes.out;
+  stats_.bytes_in += bytes.in;
+  last_post_ = Clock::now();
+  return {stream.record(), action};
+}
+
+Work NcclCommunicator::refused(ActionId action) {
+  --stats_.ops; // counted as the call came in; it moves nothing
+  tell_what_is_due();
+  if (!dead_event_.state()) {
+    dead_event_ = dead_.arm();
+    dead_.fail(reason());
+  }
+  return {dead_event_, action};
+}
+
+/// `moves`: there is anything to move; all members agree on that.
+template <class Call>
+Work NcclCommunicator::post(const char* name, Bytes bytes, bool moves, Stream& stream, ActionId action, Call call) {
+  if (ended()) return refused(action);
+  const cudaStream_t native = api_.launch_stream(stream);
+  const auto launch = [&](ncclComm_t comm) { return call(comm, native); };
+  if (moves && !group_handle().launch(name, native, launch, patience(name))) return refused(action);
+  ++posted_.collectives;
+  return posted(bytes, stream, action);
+}
+
+template <class Calls>
+Work NcclCommunicator::post_set(Handle& handle, Bytes bytes, Stream& stream, ActionId action, Calls calls) {
+  const cudaStream_t native = api_.launch_stream(stream);
+  const auto all = [&](ncclComm_t comm) { return calls(comm, native); };
+  if (!handle.launch_set(native, all, patience("ncclGroupEnd"))) return refused(action);
+  return posted(bytes, stream, action);
+}
+
+void check_reducible(const TensorView& view, const Group& group) {
+  if (view.dtype() != DType::u8) return;
+  throw Error(text("{} has no sum or maximum", triax::to_text(view)), text("group {}", group.id),
+              "reduce f32, f64, bf16, f16, i32 or i64");
+}
+
+Work NcclCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                     ActionId action) {
+  check_reducible(in, group());
+  // As a ring counts it: the others' slices go out, then this member's slice of the result; in the same way round.
+  const std::int64_t n = size(), all = in.elements();
+  const std::int64_t own = all * (index() + 1) / n - all * index() / n;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());
+  return post("ncclAllReduce", {bytes, bytes}, all > 0, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
+    return api_.all_reduce(in.data(), out.data(), count_of(in), type_of(in.dtype()), op_of(reduce), comm, native);
+  });
+}
+
+Work NcclCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                                         ActionId action) {
+  check_reducible(in, group());
+  const std::uint64_t bytes = in.bytes() - out.bytes();
+  return post("ncclReduceScatter", {bytes, bytes}, bytes > 0, stream, action,
+              [&](ncclComm_t comm, cudaStream_t native) {
+                return api_.reduce_scatter(in.data(), out.data(), count_of(out), type_of(in.dtype()), op_of(reduce),
+                                           comm, native);
+              });
+}
+
+Work NcclCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  const std::uint64_t bytes = out.bytes() - in.bytes();
+  return post("ncclAllGather", {bytes, bytes}, bytes > 0, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
+    return api_.all_gather(in.data(), out.data(), count_of(in), type_of(in.dtype()), comm, native);
+  });
+}
+
+Work NcclCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
+  const bool sends = index() == root;
+  const Bytes bytes{sends ? view.bytes() * static_cast<std::uint64_t>(size() - 1) : 0, sends ? 0 : view.bytes()};
+  return post("ncclBroadcast", bytes, view.bytes() > 0, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
+    return api_.broadcast(view.data(), view.data(), count_of(view), type_of(view.dtype()), root, comm, native);
+  });
+}
+
+/// A set of transfers, its own part among them: NCCL's own all-to-all is newer than the oldest NCCL that is taken.
+Work NcclCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+  if (ended()) return refused(action);
+  ++posted_.collectives;
+  const std::size_t part = count_of(in) / static_cast<std::size_t>(size());
+  if (part == 0) return posted({}, stream, action);
+  const std::size_t width = part * bytes_of(in.dtype());
+  const std::uint64_t bytes = in.bytes() - width;
+  return post_set(group_handle(), {bytes, bytes}, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
+    const ncclDataType_t type = type_of(in.dtype());
+    ncclResult_t result = ncclSuccess;
+    for (int peer = 0; peer < size() && result == ncclSuccess; ++peer) {
+      const std::size_t offset = static_cast<std::size_t>(peer) * width;
+      result = api_.send(in.as<std::byte>() + offset, part, type, peer, comm, native);
+      if (result == ncclSuccess) result = api_.recv(out.as<std::byte>() + offset, part, type, peer, comm, native);
+    }
+    return result;
+  });
+}
+
+ncclResult_t NcclCommunicator::transfer(const Transfer& one, int peer, ncclComm_t comm, cudaStream_t native) {
+  const TensorView& view = one.view;
+  if (view.elements() == 0) return ncclSuccess; // on both sides
+  return one.direction == Direction::send
+             ? api_.send(view.data(), count_of(view), type_of(view.dtype()), peer, comm, native)
+             : api_.recv(view.data(), count_of(view), type_of(view.dtype()), peer, comm, native);
+}
+
+const Meeting::EdgeHandle* NcclCommunicator::edge_of_all(std::span<const Transfer> transfers) const {
+  if (meeting_.edges.empty() || transfers.empty()) return nullptr;
+  const Transfer& first = transfers.front();
+  for (const Transfer& other : transfers)
+    if (other.peer != first.peer || other.direction != first.direction) return nullptr;
+  const Edge along = first.direction == Direction::send ? Edge{index(), first.peer} : Edge{first.peer, index()};
+  const auto found = std::ranges::find(meeting_.edges, along, &Meeting::EdgeHandle::edge);
+  return found == meeting_.edges.end() ? nullptr : &*found;
+}
+
+Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
+  if (ended()) return refused(action);
+  Bytes bytes;
+  for (const Transfer& one : transfers) {
+    if (one.channel != 0)
+      throw Error(text("exchange: channel {}: NCCL has none, and transfers between two ranks meet in the order in "
+                       "which they are posted",
+                       one.channel),
+                  text("group {}", group().id), "use channel 0, or another communicator");
+    const auto peer = static_cast<std::size_t>(one.peer);
+    const bool sends = one.direction == Direction::send;
+    ++(sends ? posted_.sends : posted_.receives)[peer];
+    (sends ? bytes.out : bytes.in) += one.view.bytes();
+  }
+  if (bytes.out + bytes.in == 0) return posted(bytes, stream, action);
+  if (const Meeting::EdgeHandle* edge = edge_of_all(transfers)) {
+    const int peer = edge->edge.from == index() ? kReceiver : kSender;
+    return post_set(*edge->handle, bytes, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
+      ncclResult_t result = ncclSuccess;
+      for (const Transfer& one : transfers)
+        if (result == ncclSuccess) result = transfer(one, peer, comm, native);
+      return result;
+    });
+  }
+  return post_set(group_handle(), bytes, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
+    ncclResult_t result = ncclSuccess;
+    for (const Transfer& one : transfers)
+      if (result == ncclSuccess) result = transfer(one, one.peer, comm, native);
+    return result;
+  });
+}
+
+void NcclCommunicator::barrier(Deadline deadline) {
+  const auto check = [this] {
+    if (!ended()) progress();
+    if (ended()) {
+      tell_what_is_due();
+      throw Error(reason(), text("barrier of group {}", group().id));
+    }
+    device_.interrupt().check();
+    device_.progress();
+  };
+  check();
+  news_.barrier(++barriers_, deadline, check);
+}
+
+// The end, and what is told of it.
+
+void NcclCommunicator::abort(std::string_view why) noexcept {
+  end(text("{} aborted group {}: {}", rank_text(index()), group().id, why), true);
+}
+
+void NcclCommunicator::end(const std::string& reason, bool tell) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended()) return;
+    reason_ = reason;
+    untold_ = tell;
+    ended_.store(true, std::memory_order_release);
+  }
+  device_.interrupt().raise(reason); // before what an aborted kernel leaves behind can be taken for a result
+  for_handles([](Handle& handle) { handle.abort(); });
+}
+
+std::string NcclCommunicator::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+/// By the main thread: abort() may come from one that must not wait for the store.
+void NcclCommunicator::tell_what_is_due() noexcept {
+  if (!untold_.exchange(false)) return;
+  try {
+    news_.tell_abort(reason());
+  } catch (const std::exception&) { // the store has gone: nobody is there to be told
+    return;
+  }
+}
+
+void NcclCommunicator::progress() noexcept {
+  if (ended()) return tell_what_is_due();
+  const auto now = Clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kLook;
+  try {
+    look_for_errors();
+    if (now - last_post_ < kQuiet) {
+      news_pause_ = kQuiet;
+    } else if (now >= next_news_) {
+      look_for_news();
+      next_news_ = now + news_pause_;
+      news_pause_ = std::min<Clock::duration>(2 * news_pause_, kMostQuiet);
+    }
+  } catch (const std::exception&) { // of the store, which the run itself watches
+    next_news_ = now + kMostQuiet;
+  }
+}
+
+void NcclCommunicator::look_for_errors() {
+  for_handles([this](Handle& handle) {
+    std::string why;
+    const ncclResult_t state = handle.state(why);
+    if (state == ncclSuccess || state == ncclInProgress) return;
+    end(text("{}: NCCL failed on {}, in a group with rank {}: {}; {}", handle.name(), rank_text(index()), others_text(),
+             why, hint_for(state)),
+        true);
+  });
+}
+
+void NcclCommunicator::look_for_news() {
+  if (news_.changed())
+    if (const auto why = news_.aborted()) return end(*why, false);
+  for (int member = 0; member < size(); ++member) {
+    const std::optional<Posted>& left = news_.left()[static_cast<std::size_t>(member)];
+    if (!left || !waits_for(member, *left)) continue;
+    return end(text("{} left group {} while {} waits for it", rank_text(member), group().id, rank_text(index())), true);
+  }
+}
+
+bool NcclCommunicator::waits_for(int member, const Posted& theirs) const {
+  const auto peer = static_cast<std::size_t>(member), own = static_cast<std::size_t>(index());
+  return posted_.collectives > theirs.collectives || posted_.sends[peer] > theirs.receives[own] ||
+         posted_.receives[peer] > theirs.sends[own];
+}
+
+} // namespace comm_nccl

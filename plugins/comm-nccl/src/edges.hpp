@@ -1,0 +1,65 @@
+// The directed edges of a pipeline group that have a communicator of their own, and the rounds in which those are made.
+//
+// Threads: pure functions. Ownership: values. Blocking: never. Errors: none.
+//
+// An edge leads from a member to its neighbour on the ring of the group, in either direction. They are made by splits
+// of the group's communicator, which all members call: in a round each member belongs to one edge at most, so that a
+// round is one split; the list of rounds depends on the group's size alone, so all members make the same in the same
+// order.
+#pragma once
+
+#include <vector>
+
+namespace comm_nccl {
+
+struct Edge {
+  int from = 0, to = 0; // members
+  bool operator==(const Edge&) const = default;
+};
+
+/// The ends of an edge in its communicator.
+inline constexpr int kSender = 0, kReceiver = 1;
+
+/// No member is in two edges of a round; each edge is in one round.
+inline std::vector<std::vector<Edge>> rounds_of_edges(int members) {
+  std::vector<std::vector<Edge>> rounds;
+  const int edges = members == 2 ? 1 : members; // the ring of two has one edge in each direction
+  const auto add = [&](int first, int step, int end, bool forward) {
+    std::vector<Edge> round;
+    for (int at = first; at < end; at += step) {
+      const int next = (at + 1) % members;
+      round.push_back(forward ? Edge{at, next} : Edge{next, at});
+    }
+    if (!round.empty()) rounds.push_back(round);
+  };
+  const int paired = edges - edges % 2; // of an odd ring the last edge meets both sorts of round
+  for (const bool forward : {true, false}) {
+    if (members < 2) break;
+    if (members == 2) {
+      add(0, 2, 1, forward);
+      continue;
+    }
+    add(0, 2, paired, forward);
+    add(1, 2, paired, forward);
+    if (edges % 2 == 1) add(edges - 1, 1, edges, forward);
+  }
+  return rounds;
+}
+
+/// Where `member` stands in a round: the edge's place, or -1.
+inline int edge_of(const std::vector<Edge>& round, int member) {
+  for (std::size_t i = 0; i < round.size(); ++i)
+    if (round[i].from == member || round[i].to == member) return static_cast<int>(i);
+  return -1;
+}
+
+/// Members next to it on the ring, each once.
+inline std::vector<int> neighbours(int members, int member) {
+  std::vector<int> out;
+  if (members < 2) return out;
+  out.push_back((member + 1) % members);
+  if (members > 2) out.push_back((member + members - 1) % members);
+  return out;
+}
+
+} // namespace comm_nccl

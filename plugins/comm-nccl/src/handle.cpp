@@ -1,0 +1,109 @@
+#include "handle.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace comm_nccl {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// For a call of the main thread that is inside NCCL; it never waits for a peer there.
+constexpr auto kAbortPatience = 2s;
+
+} // namespace
+
+Handle::Handle(const NcclApi& api, std::string name) : api_(api), name_(std::move(name)), mark_(api.make_mark()) {}
+
+Handle::~Handle() {
+  abort();
+  api_.free_mark(mark_);
+}
+
+void Handle::begin(const ncclUniqueId& id, int size, int index, ncclConfig_t config) {
+  const std::lock_guard lock(mutex_);
+  const ncclResult_t result = api_.comm_init_rank_config(&comm_, size, id, index, &config);
+  if (result != ncclInProgress) check(api_, result, "ncclCommInitRankConfig", name_);
+}
+
+void Handle::begin_split(Handle& part, int color, int key, ncclConfig_t config) {
+  const std::scoped_lock lock(mutex_, part.mutex_);
+  if (!comm_) throw Error("it was aborted while it was being joined", name_);
+  const ncclResult_t result = api_.comm_split(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part.comm_, &config);
+  if (result != ncclInProgress) check(api_, result, "ncclCommSplit", name_, comm_);
+}
+
+Handle::Call Handle::look_at(const char* call) {
+  const std::lock_guard lock(mutex_);
+  if (!comm_) return Call::aborted;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = api_.comm_get_async_error(comm_, &state);
+  check(api_, asked == ncclInProgress ? ncclSuccess : asked, "ncclCommGetAsyncError", name_, comm_);
+  if (state == ncclInProgress) return Call::under_way;
+  check(api_, state, call, name_, comm_);
+  return Call::through;
+}
+
+ncclResult_t Handle::state(std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (!comm_) return ncclSuccess;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = api_.comm_get_async_error(comm_, &state);
+  if (asked != ncclSuccess) state = asked;
+  if (state != ncclSuccess && state != ncclInProgress) why = text_of(api_, state, comm_);
+  return state;
+}
+
+bool Handle::busy() {
+  return !api_.passed(mark_);
+}
+
+void Handle::register_block(void* data, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!comm_) return;
+  void* block = nullptr;
+  check(api_, api_.comm_register(comm_, data, bytes, &block), "ncclCommRegister", name_, comm_);
+  blocks_.push_back(block);
+}
+
+void Handle::deregister() noexcept {
+  for (void* block : blocks_) api_.comm_deregister(comm_, block);
+  blocks_.clear();
+}
+
+void Handle::finish(Deadline deadline) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!comm_) return;
+    deregister();
+    if (const ncclResult_t begun = api_.comm_finalize(comm_); begun != ncclSuccess && begun != ncclInProgress)
+      deadline = Clock::now();
+  }
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!comm_) return;
+      ncclResult_t state = ncclInProgress;
+      const ncclResult_t asked = api_.comm_get_async_error(comm_, &state);
+      if (asked == ncclSuccess && state == ncclSuccess) {
+        api_.comm_destroy(std::exchange(comm_, nullptr));
+        return;
+      }
+      if (state != ncclInProgress || Clock::now() >= deadline) break;
+    }
+    std::this_thread::sleep_for(100us);
+  }
+  abort();
+}
+
+void Handle::abort() noexcept {
+  // A main thread that does not come out of NCCL is ended with its process.
+  std::unique_lock lock(mutex_, kAbortPatience);
+  if (!lock || !comm_) return;
+  blocks_.clear();
+  api_.comm_abort(std::exchange(comm_, nullptr));
+}
+
+} // namespace comm_nccl

@@ -1,0 +1,87 @@
+// The table bound to libnccl and CUDA.
+#include <cstdlib>
+
+#include "api.hpp"
+#include "triax/cuda/check.hpp"
+#include "triax/cuda/device.hpp"
+
+// What the oldest NCCL of the interface lacks is null here, and the version is refused in words: as a plain reference
+// it would keep the library from loading.
+#pragma weak ncclCommRegister
+#pragma weak ncclCommDeregister
+#pragma weak ncclCommSplit
+#pragma weak ncclCommFinalize
+#pragma weak ncclGetLastError
+
+namespace comm_nccl {
+
+namespace {
+
+std::string gpu() {
+  int device = 0;
+  TRIAX_CUDA(cudaGetDevice(&device));
+  char id[32] = "";
+  TRIAX_CUDA(cudaDeviceGetPCIBusId(id, sizeof id, device));
+  return id;
+}
+
+void* make_mark() {
+  cudaEvent_t event = nullptr;
+  TRIAX_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+void put_mark(void* mark, cudaStream_t stream) {
+  TRIAX_CUDA(cudaEventRecord(static_cast<cudaEvent_t>(mark), stream));
+}
+
+/// Of a GPU that has failed nothing is to be waited for.
+bool passed(void* mark) {
+  return cudaEventQuery(static_cast<cudaEvent_t>(mark)) != cudaErrorNotReady;
+}
+
+void free_mark(void* mark) {
+  cudaEventDestroy(static_cast<cudaEvent_t>(mark));
+}
+
+void set_variable(const char* name, const char* value) {
+  ::setenv(name, value, 1);
+}
+
+constexpr NcclApi kLinked = {
+    .get_version = ncclGetVersion,
+    .get_unique_id = ncclGetUniqueId,
+    .get_error_string = ncclGetErrorString,
+    .get_last_error = ncclGetLastError,
+    .comm_init_rank_config = ncclCommInitRankConfig,
+    .comm_split = ncclCommSplit,
+    .comm_get_async_error = ncclCommGetAsyncError,
+    .comm_finalize = ncclCommFinalize,
+    .comm_destroy = ncclCommDestroy,
+    .comm_abort = ncclCommAbort,
+    .comm_register = ncclCommRegister,
+    .comm_deregister = ncclCommDeregister,
+    .group_start = ncclGroupStart,
+    .group_end = ncclGroupEnd,
+    .all_reduce = ncclAllReduce,
+    .reduce_scatter = ncclReduceScatter,
+    .all_gather = ncclAllGather,
+    .broadcast = ncclBroadcast,
+    .send = ncclSend,
+    .recv = ncclRecv,
+    .launch_stream = cuda::launch_stream,
+    .gpu = gpu,
+    .make_mark = make_mark,
+    .put_mark = put_mark,
+    .passed = passed,
+    .free_mark = free_mark,
+    .set_variable = set_variable,
+};
+
+} // namespace
+
+const NcclApi& linked_api() {
+  return kLinked;
+}
+
+} // namespace comm_nccl

@@ -1,0 +1,295 @@
+#include "meeting.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "results.hpp"
+
+namespace comm_nccl {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kSlice = 50ms;                    // between looks at the store
+constexpr const char* kProtocol = "comm-nccl 1"; // what members must share: keys of the store, edges
+constexpr std::size_t kGreeting = 3;             // bytes: one out, and one in from each neighbour
+constexpr int kEdgeCtas = 8;                     // blocks of an edge's kernel at most: those of all edges have to fit
+
+std::string ranks_text(const Group& group) {
+  std::string list;
+  for (const int rank : group.ranks) list += (list.empty() ? "" : ", ") + std::to_string(rank);
+  return list;
+}
+
+/// As NCCL tells machines apart: by a name of NCCL_HOSTID, or the machine itself.
+std::string host_text() {
+  if (const char* given = std::getenv("NCCL_HOSTID")) return given;
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  return boot;
+}
+
+ncclConfig_t config_of() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+} // namespace
+
+Joining::Joining(const NcclApi& api, const Settings& settings, Device& device, const Group& group, Store& store,
+                 Deadline deadline)
+    : api_(api), settings_(settings), device_(device), group_(group), store_(store), deadline_(deadline) {}
+
+std::string Joining::rank_text(int member) const {
+  return text("rank {}", group_.ranks[static_cast<std::size_t>(member)]);
+}
+
+Meeting Joining::join() {
+  // The k-th time that a member joins the group meets the others' k-th, whichever of its backends does.
+  const std::string group_key = text("comm-nccl/{}", group_.id);
+  key_ = text("{}/{}", group_key, store_.add(text("{}/joins/{}", group_key, group_.index), 1));
+  try {
+    if (store_.add(key_ + "/given up", 0) > 0) check_given_up();
+    const Card own = own_card();
+    store_.set(text("{}/card {}", key_, group_.index),
+               text("{}\n{}\n{}\n{}\n{}\n{}\n", own.protocol, own.ranks, own.version, own.keys, own.host, own.gpu));
+    const std::vector<Card> cards = collect();
+    agree(cards);
+    Meeting meeting;
+    meeting.key = key_;
+    make_group(meeting);
+    make_edges(meeting);
+    greet(meeting);
+    return meeting;
+  } catch (const std::exception& error) {
+    give_up(error.what());
+    throw;
+  }
+}
+
+Joining::Card Joining::own_card() const {
+  int version = 0;
+  check(api_, api_.get_version(&version), "ncclGetVersion", place());
+  return {kProtocol,
+          ranks_text(group_),
+          version_text(version),
+          text("edge_communicators = {}", settings_.edge_communicators ? "true" : "false"),
+          host_text(),
+          api_.gpu()};
+}
+
+/// False when the slice is over and the key not there; throws what the store throws for another reason.
+bool Joining::fetch(const std::string& key, std::string& value) {
+  const Deadline slice = std::min(deadline_, Clock::now() + kSlice);
+  try {
+    value = store_.get(key, slice);
+    return true;
+  } catch (const Error&) {
+    if (Clock::now() < slice) throw; // not its deadline: nobody may come any more
+    return false;
+  }
+}
+
+std::vector<Joining::Card> Joining::collect() {
+  std::vector<Card> cards;
+  std::string value, absent;
+  for (int member = 0; member < group_.size(); ++member) {
+    bool come = false;
+    while (!(come = fetch(text("{}/card {}", key_, member), value))) {
+      device_.interrupt().check();
+      device_.progress();
+      check_given_up();
+      if (Clock::now() >= deadline_) break;
+    }
+    if (!come) absent += (absent.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
+    std::array<std::string, 6> lines;
+    std::size_t begin = 0;
+    for (std::string& line : lines) {
+      const std::size_t end = std::min(value.find('\n', begin), value.size());
+      line = value.substr(begin, end - begin);
+      begin = std::min(end + 1, value.size());
+    }
+    cards.push_back({lines[0], lines[1], lines[2], lines[3], lines[4], lines[5]});
+  }
+  if (absent.empty()) return cards;
+  throw Error(text("did not join before the deadline: rank {}", absent), place(),
+              "the missing ranks are late, lost, or in another group");
+}
+
+void Joining::agree(const std::vector<Card>& cards) const {
+  const Card& own = cards[static_cast<std::size_t>(group_.index)];
+  const auto same = [&](std::string Card::*line, std::string_view what, const char* hint) {
+    for (int member = 0; member < group_.size(); ++member) {
+      const std::string& theirs = cards[static_cast<std::size_t>(member)].*line;
+      if (theirs != own.*line)
+        throw Error(
+            text("{} has {} {}, {} has {}", rank_text(member), what, theirs, rank_text(group_.index), own.*line),
+            place(), hint);
+    }
+  };
+  same(&Card::protocol, "the protocol", "use the same version of comm-nccl on all ranks");
+  same(&Card::ranks, "other ranks:", "");
+  same(&Card::version, "NCCL", "use the same NCCL on all ranks: LD_LIBRARY_PATH may find another on some machine");
+  same(&Card::keys, "the key", "give all ranks the same TOML file");
+  agree_on_gpus(cards);
+}
+
+void Joining::agree_on_gpus(const std::vector<Card>& cards) const {
+  for (int one = 0; one < group_.size(); ++one)
+    for (int other = one + 1; other < group_.size(); ++other) {
+      const Card& a = cards[static_cast<std::size_t>(one)];
+      const Card& b = cards[static_cast<std::size_t>(other)];
+      if (a.gpu != b.gpu || a.host != b.host) continue;
+      throw Error(text("{} and {} are on one GPU ({}), and NCCL takes one rank for each", rank_text(one),
+                       rank_text(other), a.gpu),
+                  place(),
+                  settings_.several_ranks_per_gpu
+                      ? "several_ranks_per_gpu = true needs another NCCL_HOSTID for each rank: unset it"
+                      : "start as many ranks on a machine as it has GPUs; for tests of correctness alone, "
+                        "several_ranks_per_gpu = true permits it");
+    }
+}
+
+ncclUniqueId Joining::unique_id() {
+  ncclUniqueId id;
+  if (group_.index == 0) {
+    check(api_, api_.get_unique_id(&id), "ncclGetUniqueId", place());
+    store_.set(key_ + "/id", std::string_view(id.internal, sizeof id.internal));
+    return id;
+  }
+  std::string value;
+  while (!fetch(key_ + "/id", value)) turn("waiting for NCCL's unique id");
+  TRIAX_REQUIRE(value.size() == sizeof id.internal, "{} published {} bytes as NCCL's unique id", rank_text(0),
+                value.size());
+  std::memcpy(id.internal, value.data(), sizeof id.internal);
+  return id;
+}
+
+void Joining::make_group(Meeting& meeting) {
+  const ncclUniqueId id = unique_id();
+  meeting.group = std::make_unique<Handle>(api_, place());
+  store_.add(text("{}/begun {}", key_, group_.index), 1);
+  meeting.group->begin(id, group_.size(), group_.index, config_of());
+  meeting.group->settle("ncclCommInitRankConfig", [this] { turn("ncclCommInitRankConfig"); });
+}
+
+void Joining::make_edges(Meeting& meeting) {
+  if (!settings_.edge_communicators || group_.axis != "pipeline") return;
+  ncclConfig_t config = config_of();
+  config.maxCTAs = kEdgeCtas;
+  for (const std::vector<Edge>& round : rounds_of_edges(group_.size())) {
+    const int own = edge_of(round, group_.index);
+    const Edge edge = own < 0 ? Edge{} : round[static_cast<std::size_t>(own)];
+    auto part = std::make_unique<Handle>(
+        api_,
+        own < 0 ? place() : text("{}, the edge from {} to {}", place(), rank_text(edge.from), rank_text(edge.to)));
+    const auto go_on = [this] { turn("ncclCommSplit"); };
+    meeting.group->begin_split(*part, own, group_.index == edge.from ? kSender : kReceiver, config);
+    meeting.group->settle("ncclCommSplit", go_on);
+    if (own < 0) continue;
+    part->settle("ncclCommSplit", go_on);
+    meeting.edges.push_back({edge, std::move(part)});
+  }
+}
+
+/// The first transfer between two members connects them, which takes both at a time: now, and not in a step.
+void Joining::greet(const Meeting& meeting) {
+  if (group_.axis != "pipeline") return;
+  const std::unique_ptr<Memory> bytes = device_.allocate(kGreeting * Arena::kAlignment, MemoryKind::device);
+  const std::unique_ptr<Stream> stream = device_.make_stream("comm-nccl: greetings");
+  try {
+    auto* const data = static_cast<std::byte*>(bytes->data());
+    greet_neighbours(*meeting.group, data, *stream);
+    for (const Meeting::EdgeHandle& one : meeting.edges) greet_along(one, data, *stream);
+    const Event all = stream->record();
+    while (!all.fired()) turn("greeting the neighbours");
+    if (const char* why = all.failure()) throw Error(why, place());
+  } catch (...) { // memory that a kernel may still write to must not go before the kernel
+    for (const Meeting::EdgeHandle& one : meeting.edges) one.handle->abort();
+    meeting.group->abort();
+    throw;
+  }
+}
+
+void Joining::greet_neighbours(Handle& group, std::byte* data, Stream& stream) {
+  const cudaStream_t native = api_.launch_stream(stream);
+  group.launch_set(
+      native,
+      [&](ncclComm_t comm) {
+        ncclResult_t result = ncclSuccess;
+        std::byte* in = data;
+        for (const int peer : neighbours(group_.size(), group_.index)) {
+          in += Arena::kAlignment;
+          if (result == ncclSuccess) result = api_.send(data, 1, ncclUint8, peer, comm, native);
+          if (result == ncclSuccess) result = api_.recv(in, 1, ncclUint8, peer, comm, native);
+        }
+        return result;
+      },
+      [this] { turn("greeting the neighbours"); });
+}
+
+void Joining::greet_along(const Meeting::EdgeHandle& one, std::byte* data, Stream& stream) {
+  const cudaStream_t native = api_.launch_stream(stream);
+  one.handle->launch_set(
+      native,
+      [&](ncclComm_t comm) {
+        return one.edge.from == group_.index ? api_.send(data, 1, ncclUint8, kReceiver, comm, native)
+                                             : api_.recv(data + Arena::kAlignment, 1, ncclUint8, kSender, comm, native);
+      },
+      [this] { turn("greeting along the edges"); });
+}
+
+void Joining::turn(const char* what) {
+  device_.interrupt().check();
+  const auto now = Clock::now();
+  if (now >= next_look_) {
+    next_look_ = now + kSlice;
+    check_given_up();
+  }
+  if (now >= deadline_) {
+    const std::string absent = missing();
+    if (!absent.empty())
+      throw Error(text("{}: did not join before the deadline: rank {}", what, absent), place(),
+                  "the missing ranks are late or lost");
+    throw Error(text("{}: not through at the deadline, though all ranks have come", what), place(),
+                "NCCL_DEBUG=INFO has NCCL tell how far it got, and over which interfaces; NCCL_SOCKET_IFNAME chooses "
+                "them");
+  }
+  if (!device_.progress()) sched_yield();
+}
+
+/// Members that compared cards and did not come to NCCL.
+std::string Joining::missing() {
+  std::string list;
+  for (int member = 0; member < group_.size(); ++member)
+    if (store_.add(text("{}/begun {}", key_, member), 0) == 0)
+      list += (list.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
+  return list;
+}
+
+void Joining::check_given_up() {
+  if (store_.add(key_ + "/given up", 0) == 0) return;
+  std::string why;
+  fetch(key_ + "/why", why);
+  throw Error(text("the others gave up: {}", why), place(), "start the ranks together");
+}
+
+void Joining::give_up(std::string_view why) noexcept {
+  try {
+    store_.set(key_ + "/why", text("{} could not join: {}", rank_text(group_.index), why));
+    store_.add(key_ + "/given up", 1);
+  } catch (const std::exception&) { // the store has gone: then nobody waits there
+    return;
+  }
+}
+
+} // namespace comm_nccl

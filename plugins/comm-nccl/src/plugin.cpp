@@ -1,0 +1,18 @@
+// comm-nccl: a communicator over NCCL, for ranks that are processes with a GPU each.
+#include "backend.hpp"
+
+namespace comm_nccl {
+
+namespace {
+
+class LinkedBackend final : public NcclBackend {
+ public:
+  explicit LinkedBackend(const PluginContext& context) : NcclBackend(context, linked_api()) {}
+};
+
+} // namespace
+
+} // namespace comm_nccl
+
+TRIAX_PLUGIN(triax::CommBackend, comm_nccl::LinkedBackend, "comm-nccl", "0.1.0",
+             "ranks that are processes with a GPU each, over NCCL", comm_nccl::kOptions)

@@ -1,0 +1,76 @@
+#include "results.hpp"
+
+namespace comm_nccl {
+
+namespace {
+
+const char* name_of(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "ncclSuccess";
+    case ncclUnhandledCudaError:
+      return "ncclUnhandledCudaError";
+    case ncclSystemError:
+      return "ncclSystemError";
+    case ncclInternalError:
+      return "ncclInternalError";
+    case ncclInvalidArgument:
+      return "ncclInvalidArgument";
+    case ncclInvalidUsage:
+      return "ncclInvalidUsage";
+    case ncclRemoteError:
+      return "ncclRemoteError";
+    case ncclInProgress:
+      return "ncclInProgress";
+    default:
+      return "a result that this plugin does not know";
+  }
+}
+
+} // namespace
+
+std::string version_text(int version) {
+  const int major = version >= 10000 ? version / 10000 : version / 1000; // until 2.8 the code had a digit less
+  const int minor = version >= 10000 ? version % 10000 / 100 : version % 1000 / 100;
+  return text("{}.{}.{}", major, minor, version % 100);
+}
+
+std::string text_of(const NcclApi& api, ncclResult_t result, ncclComm_t comm) {
+  std::string out = text("{} ({})", api.get_error_string(result), name_of(result));
+  const char* last = api.get_last_error ? api.get_last_error(comm) : nullptr;
+  if (!last || !*last) return out;
+  out.append(": ").append(last);
+  while (!out.empty() && (out.back() == '\n' || out.back() == ' ')) out.pop_back();
+  return out;
+}
+
+std::string hint_for(ncclResult_t result) {
+  switch (result) {
+    case ncclUnhandledCudaError:
+      return "nvidia-smi shows the state of the GPUs; NCCL_DEBUG=WARN has NCCL tell more";
+    case ncclSystemError:
+    case ncclRemoteError:
+      return "another rank may be lost, or the network does not carry: NCCL_DEBUG=INFO has NCCL tell which interfaces "
+             "it uses, NCCL_SOCKET_IFNAME chooses them";
+    default:
+      return "NCCL_DEBUG=WARN has NCCL tell more";
+  }
+}
+
+Support check_version(const NcclApi& api) {
+  int version = 0;
+  if (const ncclResult_t result = api.get_version(&version); result != ncclSuccess)
+    return Support::no("comm-nccl: NCCL does not tell its version: {}", text_of(api, result, nullptr))
+        .hint("{}", hint_for(result));
+  if (version < kLeastVersion)
+    return Support::no("comm-nccl: the NCCL found here is {}, and {} or newer is needed", version_text(version),
+                       version_text(kLeastVersion))
+        .hint("install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
+  return Support::yes();
+}
+
+void fail(const NcclApi& api, ncclResult_t result, const char* call, const std::string& where, ncclComm_t comm) {
+  throw Error(text("{}: {}", call, text_of(api, result, comm)), where, hint_for(result));
+}
+
+} // namespace comm_nccl

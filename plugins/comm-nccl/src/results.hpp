@@ -1,0 +1,30 @@
+// What NCCL answers, in words: the result's own text and name, NCCL's account of its last error, and the next step.
+//
+// Threads: any. Ownership: values. Blocking: never. Errors: check() throws Error.
+#pragma once
+
+#include <string>
+
+#include "api.hpp"
+#include "triax/error.hpp"
+
+namespace comm_nccl {
+
+inline constexpr int kLeastVersion = NCCL_VERSION(2, 19, 0);
+
+/// "2.28.9"
+std::string version_text(int version);
+/// "unhandled cuda error (ncclUnhandledCudaError): CUDA driver version is insufficient"; `comm` may be null.
+std::string text_of(const NcclApi& api, ncclResult_t result, ncclComm_t comm);
+std::string hint_for(ncclResult_t result);
+/// Whether the NCCL that is loaded is new enough.
+Support check_version(const NcclApi& api);
+
+[[noreturn]] void fail(const NcclApi& api, ncclResult_t result, const char* call, const std::string& where,
+                       ncclComm_t comm);
+inline void check(const NcclApi& api, ncclResult_t result, const char* call, const std::string& where,
+                  ncclComm_t comm = nullptr) {
+  if (result != ncclSuccess) fail(api, result, call, where, comm);
+}
+
+} // namespace comm_nccl

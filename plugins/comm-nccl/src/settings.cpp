@@ -1,0 +1,128 @@
+#include "settings.hpp"
+
+#include <cstdlib>
+#include <string_view>
+
+namespace comm_nccl {
+
+namespace {
+
+/// A variable that is set to something.
+const char* given(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+bool is(const char* name, std::string_view value) {
+  const char* found = given(name);
+  return found && value == found;
+}
+
+class Reader {
+ public:
+  explicit Reader(Settings& settings) : settings_(settings) {}
+
+  /// Where NCCL takes the variable's word over that of the call.
+  void calls_must_not_block() {
+    if (is("NCCL_COMM_BLOCKING", "1"))
+      refuse("NCCL_COMM_BLOCKING = 1 in the environment: NCCL's calls would block, and no deadline would end them",
+             "unset NCCL_COMM_BLOCKING");
+  }
+
+  void addresses_must_differ() {
+    if (const char* address = given("NCCL_COMM_ID"))
+      refuse(text("NCCL_COMM_ID = {} in the environment: all groups of a run would meet at one address", address),
+             "unset NCCL_COMM_ID: the ranks meet through the run's own store");
+  }
+
+  void edges_need_queues() {
+    const char* connections = given("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (!connections) return;
+    constexpr int kQueues = 8; // CUDA's own default: compute, reductions, and four edges of a stage have one each
+    const int number = std::atoi(connections);
+    if (settings_.edge_communicators && number < kQueues)
+      return refuse(
+          text("edge_communicators = true, but CUDA_DEVICE_MAX_CONNECTIONS = {} in the environment: streams "
+               "that share a queue of the GPU wait for each other",
+               connections),
+          text("unset CUDA_DEVICE_MAX_CONNECTIONS, set it to {} or more, or leave edge_communicators out", kQueues));
+    if (number == 1)
+      note(
+          "CUDA_DEVICE_MAX_CONNECTIONS = 1 of the environment: all streams of the GPU share one queue, so transfers "
+          "and "
+          "kernels start in the order in which they were put on any stream");
+  }
+
+  void posts_must_not_block() {
+    if (!is("CUDA_LAUNCH_BLOCKING", "1")) return;
+    note("CUDA_LAUNCH_BLOCKING = 1 of the environment: every call waits for its peers");
+    settings_.pipeline =
+        Support::no(
+            "comm-nccl: CUDA_LAUNCH_BLOCKING = 1 in the environment: a send would wait for its receive before "
+            "the rank goes on, and ranks of a pipeline would wait for each other for ever")
+            .hint("unset CUDA_LAUNCH_BLOCKING, or use parallel.pipeline = 1");
+  }
+
+  void slower_ways() {
+    for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"})
+      if (is(name, "1")) note(text("{} = 1 of the environment: NCCL leaves out a faster way between ranks", name));
+    if (const char* level = given("NCCL_P2P_LEVEL"))
+      note(
+          text("NCCL_P2P_LEVEL = {} of the environment bounds how far apart GPUs may be that reach each other directly",
+               level));
+    if (given("NCCL_HOSTID") && !settings_.several_ranks_per_gpu)
+      note(text("NCCL_HOSTID = {} of the environment: NCCL takes ranks with other values for ones of another machine",
+                given("NCCL_HOSTID")));
+  }
+
+  void of_another_program() {
+    for (const char* name : {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT",
+                             "TORCH_NCCL_BLOCKING_WAIT"})
+      if (given(name))
+        note(
+            text("{} of the environment is PyTorch's and means nothing here: errors are always looked for, and "
+                 "train.stall_timeout_s ends waits",
+                 name));
+  }
+
+ private:
+  void refuse(const std::string& reason, const std::string& hint) {
+    if (settings_.support) settings_.support = Support::no("comm-nccl: {}", reason).hint("{}", hint);
+  }
+  void note(std::string line) { settings_.notes.push_back("comm-nccl: " + std::move(line)); }
+
+  Settings& settings_;
+};
+
+} // namespace
+
+Settings read_settings(const Options& options) {
+  Settings settings;
+  settings.edge_communicators = options.flag("edge_communicators");
+  settings.several_ranks_per_gpu = options.flag("several_ranks_per_gpu");
+  settings.register_buffers = options.flag("register_buffers");
+  Reader reader(settings);
+  reader.calls_must_not_block();
+  reader.addresses_must_differ();
+  reader.edges_need_queues();
+  reader.posts_must_not_block();
+  reader.slower_ways();
+  reader.of_another_program();
+  return settings;
+}
+
+std::vector<Variable> variables_for_shared_gpu(int rank) {
+  // By NCCL_HOSTID each rank looks like a machine of its own: NCCL refuses two ranks on one GPU of one machine. What
+  // else would reach for the GPU as a whole is off, and kernels are kept small: all ranks' have to fit.
+  const std::vector<Variable> all = {{"NCCL_HOSTID", text("triax-rank-{}", rank)},
+                                     {"NCCL_MNNVL_ENABLE", "0"},
+                                     {"NCCL_NVLS_ENABLE", "0"},
+                                     {"NCCL_RAS_ENABLE", "0"},
+                                     {"NCCL_MAX_CTAS", "2"}};
+  std::vector<Variable> missing;
+  for (const Variable& variable : all)
+    if (!given(variable.name.c_str())) missing.push_back(variable);
+  return missing;
+}
+
+} // namespace comm_nccl

@@ -1,0 +1,46 @@
+// A group of one: its calls copy, or do nothing, and NCCL has no part in them.
+//
+// Threads: the rank's main thread, but for abort(). Ownership: refers to the device. Blocking: never. Errors: after an
+// abort calls fail with its reason, and the rank's interrupt is raised, as in larger groups.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "triax/communicator.hpp"
+
+namespace comm_nccl {
+
+using namespace triax;
+
+class SoloCommunicator final : public Communicator {
+ public:
+  SoloCommunicator(const Group& group, Device& device) : Communicator(group), device_(device) {}
+
+  void barrier(Deadline deadline) override;
+  void abort(std::string_view why) noexcept override;
+  void progress() noexcept override {}
+
+ protected:
+  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                     ActionId action) override;
+  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                         ActionId action) override;
+  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
+  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
+  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
+  Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
+
+ private:
+  Work copy(const TensorView& in, const TensorView& out, Stream& stream, ActionId action);
+
+  Device& device_;
+  std::mutex mutex_; // of reason_
+  std::string reason_;
+  std::atomic<bool> ended_{false};
+  HostEvent dead_; // fails what is posted after an abort
+  Event dead_event_;
+};
+
+} // namespace comm_nccl

@@ -1,0 +1,36 @@
+// Ranks that are threads, each with a fake CUDA device, through this plugin's backend over the fake NCCL.
+//
+// Threads, ownership, blocking: as support/ranks.hpp. When the ranks have gone, nothing may have been done wrong, and
+// no communicator may be left.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fake_nccl.hpp"
+#include "support/communicator_suite.hpp"
+
+namespace triax::test {
+
+struct Given {
+  bool edge_communicators = false, several_ranks_per_gpu = false, register_buffers = false;
+  FakeRules rules = {};
+  std::function<FakeProcess(int rank)> process = [](int rank) {
+    return FakeProcess{.rank = rank, .gpu = text("GPU {}", rank)};
+  };
+  bool may_be_wrong = false; // the test looks at what was
+};
+
+/// Resets the fake.
+triax::testing::Communication communication(const Given& given = {});
+
+inline void run_members(const Layout& layout, const Given& given,
+                        const std::function<void(triax::testing::Rank&)>& body) {
+  triax::testing::run_ranks(layout, body, communication(given));
+}
+inline void run_members(int count, const Given& given, const std::function<void(triax::testing::Rank&)>& body) {
+  run_members(Layout::ptd(1, count, 1), given, body);
+}
+
+} // namespace triax::test

@@ -1,0 +1,155 @@
+// What goes wrong inside NCCL, or with a member, ends the group in words, and soon.
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "members.hpp"
+#include "support/error_of.hpp"
+#include "triax/registration.hpp"
+
+namespace triax::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using triax::testing::error_of;
+using triax::testing::Rank;
+
+TEST(Failures, APeerThatDiesInACollectiveIsNamed) {
+  run_members(2, {}, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {100});
+    if (rank.index() == 1) {
+      rank.store().get("posted", Rank::deadline());
+      die(1);
+      rank.store().get("told", Rank::deadline());
+      return;
+    }
+    const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 7);
+    rank.store().set("posted", "");
+    EXPECT_THAT(
+        error_of([&] { rank.wait(work); }),
+        AllOf(HasSubstr("action 7: group tensor.0: NCCL failed on rank 0, in a group with rank 1: remote process "
+                        "exited or there was a network error (ncclRemoteError): connection closed by remote peer"),
+              HasSubstr("another rank may be lost")));
+    EXPECT_TRUE(rank.device().interrupt().raised()) << "what an aborted kernel leaves behind is no result";
+    rank.store().set("told", "");
+  });
+  EXPECT_GE(counts().aborts, 1);
+}
+
+TEST(Failures, AnErrorThatNcclFindsLaterEndsTheGroupOfAllMembers) {
+  run_members(3, {}, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {100});
+    if (rank.index() == 2) {
+      for (const char* posted : {"posted 0", "posted 1"}) rank.store().get(posted, Rank::deadline());
+      fail_later(2, ncclUnhandledCudaError, "Cuda failure 'an illegal memory access was encountered'");
+    } else {
+      comm.all_reduce(view, view, Reduce::sum, rank.stream());
+      rank.store().set(text("posted {}", rank.index()), "");
+    }
+    HostEvent never;
+    EXPECT_THAT(error_of([&] { rank.device().wait(never.arm(), Rank::deadline()); }),
+                AllOf(HasSubstr("NCCL failed on rank 2"), HasSubstr("an illegal memory access was encountered")));
+  });
+}
+
+TEST(Failures, ACallThatNcclRefusesThrows) {
+  run_members(2, {}, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    const TensorView view = rank.tensor(DType::f32, {4});
+    fail_next(rank.index(), "ncclAllReduce", ncclInvalidArgument, "a reason");
+    EXPECT_THAT(error_of([&] { comm.all_reduce(view, view, Reduce::sum, rank.stream()); }),
+                HasSubstr("group tensor.0: ncclAllReduce: an error (ncclInvalidArgument): a reason"));
+    const Transfer set[] = {{Direction::send, 1 - rank.index(), 0, view}};
+    fail_next(rank.index(), "ncclSend", ncclInvalidArgument, "another");
+    EXPECT_THAT(error_of([&] { comm.exchange(set, rank.stream()); }), HasSubstr("another"));
+  });
+}
+
+/// The kernel is on the GPU and will never end; another thread aborts; the rank goes on at once, and ends.
+TEST(Failures, AbortFromAnotherThreadStopsWhatRuns) {
+  run_members(2, {}, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    if (rank.index() == 1) {
+      rank.store().get("over", Rank::deadline());
+      return;
+    }
+    const TensorView view = rank.tensor(DType::f32, {4});
+    const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
+    std::thread watchdog([&] { comm.abort("the watchdog"); });
+    EXPECT_THAT(error_of([&] { rank.wait(work); }), HasSubstr("rank 0 aborted group tensor.0: the watchdog"));
+    watchdog.join();
+    rank.store().set("over", "");
+  });
+  EXPECT_GE(counts().aborts, 1);
+}
+
+TEST(Failures, AbortOfEdgesStopsThemToo) {
+  Given given;
+  given.edge_communicators = true;
+  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+    Communicator& comm = rank.join("pipeline");
+    if (rank.index() == 1) {
+      rank.store().get("over", Rank::deadline());
+      return;
+    }
+    const Transfer one{Direction::receive, 1, 0, rank.tensor(DType::f32, {4})};
+    const Work work = comm.exchange({&one, 1}, rank.stream());
+    comm.abort("enough");
+    EXPECT_THAT(error_of([&] { rank.wait(work); }), HasSubstr("enough"));
+    rank.store().set("over", "");
+  });
+}
+
+TEST(Failures, LeavingWithCallsThatRunIsToldToTheOthers) {
+  run_members(2, {}, [](Rank& rank) {
+    const Group group = rank.layout().group(rank.index(), "tensor");
+    std::unique_ptr<Communicator> comm = rank.backend().join(group, rank.store(), Rank::deadline());
+    const TensorView view = rank.tensor(DType::f32, {4});
+    if (rank.index() == 1) {
+      comm->all_reduce(view, view, Reduce::sum, rank.stream());
+      comm.reset();
+      rank.store().set("gone", "");
+      return;
+    }
+    rank.store().get("gone", Rank::deadline());
+    EXPECT_THAT(error_of([&] { rank.wait(comm->all_reduce(view, view, Reduce::sum, rank.stream())); }),
+                HasSubstr("rank 1 left group tensor.0 before its calls were complete"));
+  });
+}
+
+/// A transfer that its peer will never post.
+TEST(Failures, LeavingIsToldToWhoeverReceives) {
+  run_members(2, {}, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    if (rank.index() == 1) return;
+    const Transfer one{Direction::receive, 1, 0, rank.tensor(DType::f32, {4})};
+    EXPECT_THAT(error_of([&] {
+                  rank.wait(comm.exchange({&one, 1}, rank.stream()));
+                }),
+                HasSubstr("rank 1 left group tensor.0 while rank 0 waits for it"));
+  });
+}
+
+TEST(Registration, IsForWhoeverAsksForIt) {
+  run_members(2, {}, [](Rank& rank) { EXPECT_EQ(rank.join("tensor").extension(kRegistration), nullptr); });
+  Given given;
+  given.register_buffers = given.edge_communicators = true;
+  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+    Communicator& comm = rank.join("pipeline");
+    EXPECT_EQ(comm.extension("another"), nullptr);
+    auto* registration = static_cast<Registration*>(comm.extension(kRegistration));
+    ASSERT_TRUE(registration);
+    const TensorView block = rank.tensor(DType::f32, {100});
+    registration->add(block.data(), block.bytes());
+    fail_next(rank.index(), "ncclCommRegister", ncclSystemError, "too many");
+    EXPECT_THAT(error_of([&] { registration->add(block.data(), block.bytes()); }), HasSubstr("too many"));
+  });
+  EXPECT_EQ(counts().registered, 2 * 3) << "two edges and the group, on two ranks";
+  EXPECT_EQ(counts().deregistered, counts().registered);
+}
+
+} // namespace
+} // namespace triax::test

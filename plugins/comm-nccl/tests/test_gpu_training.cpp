@@ -1,0 +1,108 @@
+// Runs of two ranks on one GPU against one rank: p, t and d of two, each by processes as a launcher starts them. Each
+// is told that it is alone on its machine, so that both take the first GPU; several_ranks_per_gpu permits it.
+#include <gmock/gmock.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "golden/program.hpp"
+#include "support/places.hpp"
+#include "support/temp_folder.hpp"
+#include "triax/cuda/device.hpp"
+#include "triax/text.hpp"
+
+namespace triax::test {
+namespace {
+
+constexpr int kSteps = 6;
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+class GpuTraining : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const Support answer = cuda::available({}); !answer) GTEST_SKIP() << answer.reason();
+    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/golden/base.toml");
+    replace_all(toml, "kernels-reference", "kernels-cublas");
+    replace_all(toml, "\"comm-local\"", "\"comm-nccl\"\nseveral_ranks_per_gpu = true");
+    replace_all(toml, "steps = 50", text("steps = {}\nstall_timeout_s = 120", kSteps));
+    write_file(work_ / "run.toml", toml);
+    std::string words;
+    for (int i = 0; i < 200; ++i) words += text("line {} of a text to learn from\n", i * i);
+    write_file(work_ / "text.txt", words);
+    ASSERT_EQ(run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1").status, 0);
+  }
+
+  /// The losses of a run with these keys, by so many processes.
+  std::vector<double> losses(int ranks, const std::string& keys) {
+    const std::string folder = text("run-{}", ++runs_);
+    const std::string train =
+        text("'{}' train run.toml --set run.dir={} {}", (installation() / "bin/triax").string(), folder, keys);
+    std::string command = text(
+        "cd '{}' && export WORLD_SIZE={} LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "
+        "MASTER_PORT={}; pids=; ",
+        work_.path().string(), ranks, free_port());
+    for (int rank = 0; rank < ranks; ++rank)
+      command += text("RANK={} timeout 200 {} > out.{} 2>&1 & pids=\"$pids $!\"; ", rank, train, rank);
+    command += "for pid in $pids; do wait $pid || exit 1; done";
+    const int status = std::system(command.c_str()); // NOLINT(concurrency-mt-unsafe): the test has one thread
+    for (int rank = 0; rank < ranks && status != 0; ++rank)
+      ADD_FAILURE() << "rank " << rank << " of " << keys << ":\n" << read_file(work_ / text("out.{}", rank));
+    std::vector<double> out;
+    std::istringstream metrics(status == 0 ? read_file(work_ / folder / "metrics.jsonl") : "");
+    for (std::string line; std::getline(metrics, line);) out.push_back(nlohmann::json::parse(line).at("loss"));
+    return out;
+  }
+
+  TempFolder work_;
+  int runs_ = 0;
+};
+
+TEST_F(GpuTraining, OfTwoRanksHasTheLossesOfOne) {
+  const std::vector<double> alone = losses(1, "");
+  ASSERT_EQ(alone.size(), static_cast<std::size_t>(kSteps));
+  for (const char* keys : {"--set parallel.pipeline=2", "--set parallel.pipeline=2 --set comm.edge_communicators=true",
+                           "--set parallel.tensor=2", "--set parallel.data=2 --set comm.register_buffers=true"}) {
+    const std::vector<double> two = losses(2, keys);
+    ASSERT_EQ(two.size(), alone.size()) << keys;
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      EXPECT_NEAR(two[i], alone[i], 1e-4 * alone[i]) << keys << ", step " << i + 1;
+  }
+}
+
+TEST_F(GpuTraining, OfTwoRanksGivesTheSameBitsInEveryRun) {
+  for (const char* keys : {"--set parallel.tensor=2", "--set parallel.data=2"})
+    EXPECT_EQ(losses(2, keys), losses(2, keys)) << keys;
+}
+
+TEST_F(GpuTraining, WithoutPermissionTwoRanksOnOneGpuAreRefused) {
+  const std::string keys = "--set parallel.data=2 --set comm.several_ranks_per_gpu=false";
+  const std::string train = text("'{}' train run.toml {}", (installation() / "bin/triax").string(), keys);
+  std::string command = text(
+      "cd '{}' && export WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "
+      "MASTER_PORT={}; ",
+      work_.path().string(), free_port());
+  for (int rank = 0; rank < 2; ++rank) command += text("RANK={} timeout 200 {} > out.{} 2>&1 & ", rank, train, rank);
+  command += "wait";
+  std::system(command.c_str()); // NOLINT(concurrency-mt-unsafe): the test has one thread
+  EXPECT_THAT(read_file(work_ / "out.0") + read_file(work_ / "out.1"),
+              ::testing::HasSubstr("rank 0 and rank 1 are on one GPU"));
+}
+
+} // namespace
+} // namespace triax::test

@@ -1,0 +1,125 @@
+// What the environment says that bears on the keys.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "members.hpp"
+#include "settings.hpp"
+
+namespace triax::test {
+namespace {
+
+using comm_nccl::read_settings;
+using comm_nccl::Settings;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using triax::testing::Rank;
+
+constexpr const char* kRead[] = {"NCCL_COMM_BLOCKING",
+                                 "NCCL_COMM_ID",
+                                 "CUDA_DEVICE_MAX_CONNECTIONS",
+                                 "CUDA_LAUNCH_BLOCKING",
+                                 "NCCL_P2P_DISABLE",
+                                 "NCCL_SHM_DISABLE",
+                                 "NCCL_IB_DISABLE",
+                                 "NCCL_P2P_LEVEL",
+                                 "NCCL_HOSTID",
+                                 "NCCL_ASYNC_ERROR_HANDLING",
+                                 "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+                                 "NCCL_BLOCKING_WAIT",
+                                 "TORCH_NCCL_BLOCKING_WAIT"};
+
+class Environment : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : kRead) {
+      if (const char* value = std::getenv(name)) before_[name] = value;
+      ::unsetenv(name);
+    }
+  }
+  void TearDown() override {
+    for (const char* name : kRead) ::unsetenv(name);
+    for (const auto& [name, value] : before_) ::setenv(name.c_str(), value.c_str(), 1);
+  }
+  static Settings with(const char* name, const char* value, bool edges = false, bool shared = false) {
+    ::setenv(name, value, 1);
+    const Settings out =
+        read_settings(communication({.edge_communicators = edges, .several_ranks_per_gpu = shared}).options);
+    ::unsetenv(name);
+    return out;
+  }
+
+ private:
+  std::map<std::string, std::string> before_;
+};
+
+TEST_F(Environment, AnEmptyOneSaysNothing) {
+  const Settings settings = with("NCCL_P2P_LEVEL", "");
+  EXPECT_THAT(settings.notes, IsEmpty());
+  EXPECT_TRUE(settings.support);
+  EXPECT_TRUE(settings.pipeline);
+}
+
+TEST_F(Environment, BlockingCallsAreRefused) {
+  const Settings settings = with("NCCL_COMM_BLOCKING", "1");
+  EXPECT_THAT(settings.support.reason(),
+              HasSubstr("NCCL_COMM_BLOCKING = 1 in the environment: NCCL's calls would block"));
+  EXPECT_EQ(settings.support.hint(), "unset NCCL_COMM_BLOCKING");
+  EXPECT_TRUE(with("NCCL_COMM_BLOCKING", "0").support);
+}
+
+TEST_F(Environment, OneAddressForAllGroupsIsRefused) {
+  EXPECT_THAT(with("NCCL_COMM_ID", "127.0.0.1:5000").support.reason(), HasSubstr("NCCL_COMM_ID = 127.0.0.1:5000"));
+}
+
+TEST_F(Environment, OneQueueIsNotedAndRefusedWhereEdgesAreToGoSideBySide) {
+  const Settings plain = with("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+  EXPECT_TRUE(plain.support);
+  EXPECT_THAT(plain.notes, ElementsAre(HasSubstr("all streams of the GPU share one queue")));
+  const Settings edges = with("CUDA_DEVICE_MAX_CONNECTIONS", "1", true);
+  EXPECT_THAT(edges.support.reason(), HasSubstr("edge_communicators = true, but CUDA_DEVICE_MAX_CONNECTIONS = 1"));
+  EXPECT_TRUE(with("CUDA_DEVICE_MAX_CONNECTIONS", "32", true).support);
+}
+
+TEST_F(Environment, BlockingLaunchesAreRefusedForPipelinesAlone) {
+  const Settings settings = with("CUDA_LAUNCH_BLOCKING", "1");
+  EXPECT_TRUE(settings.support);
+  EXPECT_THAT(settings.notes, ElementsAre(HasSubstr("every call waits for its peers")));
+  EXPECT_THAT(settings.pipeline.reason(), HasSubstr("CUDA_LAUNCH_BLOCKING = 1"));
+  ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  run_members(1, {}, [](Rank& rank) {
+    EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false}));
+    EXPECT_FALSE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "pipeline"}, false}));
+  });
+}
+
+TEST_F(Environment, SlowerWaysAndOthersVariablesAreNoted) {
+  for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"}) {
+    EXPECT_THAT(with(name, "1").notes, ElementsAre(HasSubstr(name)));
+    EXPECT_THAT(with(name, "0").notes, IsEmpty());
+  }
+  EXPECT_THAT(with("NCCL_P2P_LEVEL", "NVL").notes, ElementsAre(HasSubstr("NCCL_P2P_LEVEL = NVL")));
+  for (const char* name : {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT",
+                           "TORCH_NCCL_BLOCKING_WAIT"})
+    EXPECT_THAT(with(name, "1").notes, ElementsAre(HasSubstr(text("{} of the environment is PyTorch's", name))));
+}
+
+TEST_F(Environment, AHostIdIsNotedUnlessRanksShareAGpu) {
+  EXPECT_THAT(with("NCCL_HOSTID", "a").notes, ElementsAre(HasSubstr("NCCL_HOSTID = a")));
+  EXPECT_THAT(with("NCCL_HOSTID", "a", false, true).notes, IsEmpty());
+}
+
+TEST_F(Environment, StandsWhereRanksShareAGpu) {
+  ::setenv("NCCL_HOSTID", "mine", 1);
+  for (const comm_nccl::Variable& variable : comm_nccl::variables_for_shared_gpu(3))
+    EXPECT_NE(variable.name, "NCCL_HOSTID");
+  ::unsetenv("NCCL_HOSTID");
+  EXPECT_EQ(comm_nccl::variables_for_shared_gpu(3).front().value, "triax-rank-3");
+}
+
+} // namespace
+} // namespace triax::test
