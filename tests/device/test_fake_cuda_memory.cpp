@@ -45,6 +45,7 @@ TEST_F(FakeCudaMemory, HasAnotherAddressForItemsOnly) {
   EXPECT_EQ(host_alias(far.as<std::byte>() + 42), static_cast<std::byte*>(host_alias(far.data())) + 42);
   EXPECT_EQ(host_alias(pinned.as<std::byte>() + 42), pinned.as<std::byte>() + 42);
   EXPECT_EQ(host_alias(plain.data()), plain.data());
+  EXPECT_EQ(static_cast<FakeCudaStream*>(stream->native())->alias(far.data()), host_alias(far.data()));
   EXPECT_EQ(host_alias(this), this);
   EXPECT_EQ(host_alias(nullptr), nullptr);
 }

@@ -13,6 +13,7 @@
 namespace {
 
 using namespace triax;
+using ::testing::Each;
 using triax::testing::Rank;
 using triax::testing::run_members;
 
@@ -186,7 +187,7 @@ TEST_P(Collectives, ManyCallsInFlightOnTwoStreams) {
       views.push_back(rank.tensor(DType::i32, {5}));
       rank.device().fill(views.back(), i + rank.index(), rank.stream());
     }
-    rank.finish();
+    other->wait(rank.stream().record());
     for (int i = 0; i < 100; ++i) {
       const TensorView& view = views[static_cast<std::size_t>(i)];
       Stream& stream = i % 3 == 0 ? *other : rank.stream();

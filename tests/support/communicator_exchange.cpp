@@ -122,7 +122,6 @@ TEST(Exchange, MovesEmptyViewsAndEveryType) {
         const Transfer set[] = {receive(1 - rank.index(), in), send(1 - rank.index(), out)};
         rank.wait(comm.exchange(set, rank.stream()));
         rank.device().fill(out, 2 - rank.index(), rank.stream());
-        rank.finish();
         EXPECT_EQ(rank.bytes(in), rank.bytes(out)) << name_of(dtype) << " " << elements;
       }
     }
@@ -135,8 +134,8 @@ TEST(Exchange, GoesBesideCollectives) {
     Communicator& comm = rank.join("tensor");
     const TensorView sum = number(rank, 0), out = number(rank, 0), in = number(rank, 0);
     for (int step = 0; step < 200; ++step) {
-      rank.put(out, std::vector<std::int32_t>{100 * step + rank.index()});
-      rank.put(sum, std::vector<std::int32_t>{step});
+      rank.device().fill(out, 100 * step + rank.index(), rank.stream());
+      rank.device().fill(sum, step, rank.stream());
       const Transfer set[] = {send((rank.index() + 1) % 3, out), receive((rank.index() + 2) % 3, in)};
       const Work exchanged = comm.exchange(set, rank.stream());
       rank.wait(comm.all_reduce(sum, sum, Reduce::sum, rank.stream()));

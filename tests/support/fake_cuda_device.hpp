@@ -27,6 +27,8 @@ class FakeCudaStream {
   /// For what a native library would launch: runs on the stream's thread after all that was put on it before. As on a
   /// GPU, the native stream knows nothing of host work before it: see fake_launch_stream().
   virtual void enqueue(std::function<void()> item) = 0;
+  /// host_alias(), for a library that has no other way to it.
+  virtual void* alias(void* inside) const = 0;
 
  protected:
   ~FakeCudaStream() = default;

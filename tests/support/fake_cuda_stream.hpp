@@ -40,6 +40,7 @@ class FakeStream final : public Stream, public FakeCudaStream {
   void* native() noexcept override { return static_cast<FakeCudaStream*>(this); }
 
   void enqueue(std::function<void()> item) override;
+  void* alias(void* inside) const override { return host_alias(inside); }
   /// Puts work after everything before.
   void launch(Item item);
   /// Lets what a native library will put on it come after everything before.

@@ -1,6 +1,6 @@
 // Ranks as threads: runs a function on every rank of a layout, each with a device, a stream, communicators through
 // comm-local or another backend, kernel sets through their doors, and memory that outlives the transports that read it.
-// A device may be another than the host: then memory is filled and read through it, with values(), bytes() and put().
+// A device may be another than the host: then memory is filled and read through it, with put(), values() and the like.
 //
 // Threads: run_ranks() starts one thread a rank and joins them all; a Rank is used by its own thread. Ownership: a Rank
 // owns what it hands out until its function has returned. Blocking: run_ranks() blocks; a rank that throws aborts its
@@ -35,12 +35,13 @@ namespace triax::testing {
 
 /// Which backend ranks communicate through; its defaults stand where `options` says nothing.
 struct Communication {
-  std::string plugin = "comm-local";
+  std::string plugin = "comm-local"; // or its file
   Options options;
   /// What makes a rank's device and its backend, where that is not the host, or not a plugin that can be loaded. On the
   /// rank's thread.
   std::function<std::unique_ptr<Device>(int rank)> device = {};
   std::function<std::unique_ptr<CommBackend>(const PluginContext& context)> backend = {};
+  Log* log = &null_log(); // of all plugins
   /// When all ranks have gone.
   std::function<void()> after = {};
 };
@@ -88,21 +89,24 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
   bool on_host() const { return device_->kind() == DeviceKind::host; }
-  /// Writes the elements of a contiguous view. Nothing that runs may use them.
-  template <class T>
-  void put(const TensorView& view, const std::vector<T>& values) {
-    TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
-    if (values.empty()) return;
+  /// Gives the elements of a contiguous view values at once, whatever the main stream waits for.
+  void write(const TensorView& view, const void* values) {
+    if (view.bytes() == 0) return;
     if (on_host()) {
-      std::memcpy(view.data(), values.data(), view.bytes());
+      std::memcpy(view.data(), values, view.bytes());
       return;
     }
     const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
-    std::memcpy(pinned->data(), values.data(), view.bytes());
+    std::memcpy(pinned->data(), values, view.bytes());
     device().upload(view.flat(), {pinned->data(), view.dtype(), {view.elements()}}, *setup_);
     set_up();
   }
-  /// The elements of a contiguous view. What writes them must have been waited for.
+  template <class T>
+  void put(const TensorView& view, const std::vector<T>& values) {
+    TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
+    write(view, values.data());
+  }
+  /// The elements of a contiguous view, once the main stream is through.
   template <class T>
   std::vector<T> values(const TensorView& view) {
     std::vector<T> out(view.bytes() / sizeof(T));
@@ -112,6 +116,7 @@ class Rank final : public control::AbortFlag::Listener {
       return out;
     }
     const std::unique_ptr<Memory> pinned = device().allocate(view.bytes(), MemoryKind::pinned);
+    setup_->wait(stream().record());
     device().download({pinned->data(), view.dtype(), {view.elements()}}, view.flat(), *setup_);
     set_up();
     std::memcpy(out.data(), pinned->data(), view.bytes());
@@ -153,7 +158,7 @@ class Rank final : public control::AbortFlag::Listener {
   CommBackend& backend() {
     if (own_backend_) return *own_backend_;
     if (communication_.backend) {
-      own_backend_ = communication_.backend({communication_.options, null_log(), layout_, index_, 1});
+      own_backend_ = communication_.backend({communication_.options, *communication_.log, layout_, index_, 1});
       own_backend_->start(device());
       return *own_backend_;
     }
@@ -190,13 +195,15 @@ class Rank final : public control::AbortFlag::Listener {
 
   template <class Interface>
   plugin::Instance<Interface> make(const std::string& name, const Options& given = {}) {
-    const plugin::Library& library = plugin::load(test::plugin_file(name), Interface::kKind);
+    const std::filesystem::path file = name;
+    const plugin::Library& library =
+        plugin::load(file.is_absolute() ? file : test::plugin_file(name), Interface::kKind);
     options_.push_back(std::make_unique<Options>(given));
     for (const triax_option& option : library.options) {
       if (options_.back()->has(option.name) || !option.default_value) continue;
       options_.back()->set(option.name, plugin::parse_option(option, option.default_value));
     }
-    return plugin::create<Interface>(library, {*options_.back(), null_log(), layout_, index_, 1});
+    return plugin::create<Interface>(library, {*options_.back(), *communication_.log, layout_, index_, 1});
   }
 
   int index_;

@@ -36,7 +36,7 @@ triax::testing::Communication communication(const Given& given) {
 
 namespace triax::testing {
 
-Communication communication_under_test() {
+Communication under_test() {
   return test::communication();
 }
 

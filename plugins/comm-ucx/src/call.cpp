@@ -1,5 +1,7 @@
 #include "call.hpp"
 
+#include <sched.h>
+
 #include "triax/error.hpp"
 
 namespace comm_ucx {
@@ -14,6 +16,7 @@ Event Call::begin() {
   queued_ = true;
   launched_ = complete_ = cancelled_ = finished_ = false;
   idle_turns_ = 0;
+  last_download_ = last_upload_ = {};
   return event_.arm();
 }
 
@@ -25,7 +28,11 @@ bool Call::advance() noexcept {
       launch();
       if (!links_.aborted()) complete_ = run();
     } else if (!complete_) {
-      look();
+      if (copying_) {
+        copies_ended();
+        complete_ = run();
+      }
+      if (!complete_) look();
     }
   }
   if (complete_ && !links_.aborted()) {
@@ -71,7 +78,10 @@ void Call::end_now() noexcept {
   if (failed_) return;
   if (complete_ && !links_.aborted()) return finish();
   links_.abort(text("rank {} left group {} before its calls were complete", links_.rank(links_.index()), links_.id()));
-  while (!fail_when_quiet()) links_.transport().poll();
+  while (!fail_when_quiet()) {
+    links_.transport().poll();
+    if (copying_) sched_yield();
+  }
 }
 
 void Call::forget_queue() noexcept {
@@ -86,6 +96,7 @@ bool Call::fail_when_quiet() noexcept {
     cancelled_ = true;
     for (std::size_t i = 0; launched_ && i < requests(); ++i) links_.transport().cancel(request_at(i));
   }
+  if (!copies_ended()) return false; // soon: they wait for nobody
   if (under_way_ > 0 && !links_.transport().retired()) {
     if (!links_.out_of_patience()) return false;
     links_.transport().retire(
@@ -119,10 +130,10 @@ void Call::judge(const Request& request) noexcept {
   links_.failed(request.member, status);
 }
 
-void Call::send(Request& request, int member, const void* data, std::size_t bytes, Tag tag) noexcept {
+void Call::send(Request& request, int member, const void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.owner = this;
   request.member = member;
-  links_.transport().send(request, links_.endpoint(member), data, bytes, tag);
+  links_.transport().send(request, links_.endpoint(member), data, bytes, tag, side);
   started(request);
 }
 
@@ -134,10 +145,10 @@ void Call::send(Request& request, int member, const void* first, std::size_t fir
   started(request);
 }
 
-void Call::receive(Request& request, int member, void* data, std::size_t bytes, Tag tag) noexcept {
+void Call::receive(Request& request, int member, void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.owner = this;
   request.member = member;
-  links_.transport().receive(request, data, bytes, tag);
+  links_.transport().receive(request, data, bytes, tag, side);
   started(request);
 }
 

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "links.hpp"
 
 namespace comm_ucx {
+
+struct Flow;
 
 class Call : public HostTask, public RequestOwner, public Runnable {
  public:
@@ -42,15 +45,35 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   virtual Request& request_at(std::size_t index) noexcept = 0;
 
   /// After one of these the request is under way, or has ended already.
-  void send(Request& request, int member, const void* data, std::size_t bytes, Tag tag) noexcept;
+  void send(Request& request, int member, const void* data, std::size_t bytes, Tag tag,
+            Side side = Side::host) noexcept;
   void send(Request& request, int member, const void* first, std::size_t first_bytes, const void* second,
             std::size_t second_bytes, Tag tag) noexcept;
-  void receive(Request& request, int member, void* data, std::size_t bytes, Tag tag) noexcept;
+  void receive(Request& request, int member, void* data, std::size_t bytes, Tag tag, Side side = Side::host) noexcept;
   int under_way() const noexcept { return under_way_; }
+
+  // Of device memory (staged.cpp). Copies are under way until copies_ended(); the pump asks, and calls run() then.
+  Staging* staging() noexcept { return links_.transport().staging(); }
+  void download(Event& event, std::byte* place, const std::byte* device, std::size_t bytes) noexcept;
+  void upload(Event& event, std::byte* device, const std::byte* place, std::size_t bytes) noexcept;
+  void sum_on_device(Event& event, DType dtype, std::span<const std::byte* const> sources, std::byte* sums,
+                     std::byte* out, std::int64_t elements) noexcept;
+  void copy_on_device(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
+  /// Whether a copy has ended; aborts the group where it failed.
+  bool arrived(const Event& copy) noexcept;
+  bool copies_ended() noexcept;
+  /// Move a message on; true when all of it is posted, or has come and is being copied.
+  bool push(Flow& flow) noexcept;
+  bool pull(Flow& flow) noexcept;
+  /// A message has another length than its receive: so many bytes, or `more`.
+  virtual void other_length(const Flow& flow, std::size_t bytes, bool more) noexcept = 0;
 
   Links& links_;
 
  private:
+  template <class Copy>
+  void begin_copy(Event& event, Copy copy) noexcept;
+  bool whole(Flow& flow) noexcept;
   void started(Request& request) noexcept;
   void judge(const Request& request) noexcept;
   void look() noexcept;
@@ -60,6 +83,8 @@ class Call : public HostTask, public RequestOwner, public Runnable {
 
   HostEvent event_;
   std::shared_ptr<void> pool_;
+  Event last_download_, last_upload_;
+  bool copying_ = false;
   int under_way_ = 0;       // requests
   unsigned idle_turns_ = 0; // of the pump
   bool queued_ = false, launched_ = false, complete_ = false, cancelled_ = false, failed_ = false, finished_ = false;

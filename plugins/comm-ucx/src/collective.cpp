@@ -14,11 +14,12 @@ constexpr std::size_t kUses = 6;
 
 } // namespace
 
-Plan::Plan(int members) {
+Plan::Plan(int members, bool staged) {
   const auto others = static_cast<std::size_t>(std::max(1, members - 1));
-  // Large: ranks that share cores wait for each other less often.
-  chunk_bytes =
-      std::clamp(kScratchBytes / (others * kDepth) / 4096 * 4096, std::size_t{32} << 10, std::size_t{1} << 20);
+  // Large: ranks that share cores wait for each other less often. Staged, a chunk has places on both its ways, and its
+  // copy is to be over before the chunk before it has left.
+  const std::size_t scratch = staged ? kScratchBytes / 2 : kScratchBytes, most = staged ? kStagedPiece : 1 << 20;
+  chunk_bytes = std::clamp(scratch / (others * kDepth) / 4096 * 4096, std::size_t{32} << 10, most);
   small_bytes = std::max<std::size_t>((std::size_t{16} << 10) / others, 1 << 10);
 }
 

@@ -9,13 +9,18 @@
 #include <vector>
 
 #include "call.hpp"
+#include "flow.hpp"
 #include "signature.hpp"
 
 namespace comm_ucx {
 
+/// Of device memory on its way through pinned memory: the most that is copied and sent at a time.
+inline constexpr std::size_t kStagedPiece = std::size_t{512} << 10;
+
 /// How a group of some size reduces; a choice by size only.
 struct Plan {
-  explicit Plan(int members);
+  /// `staged`: of device memory that goes through pinned memory.
+  Plan(int members, bool staged);
   std::size_t small_bytes;         // all_reduce: up to here everybody gets every vector whole
   std::size_t chunk_bytes;         // of a slice, at a time
   static constexpr int kDepth = 2; // chunks under way
@@ -49,6 +54,16 @@ class Collective : public Call {
   /// For `sequence`, counted from 1.
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
               Lane& lane);
+  /// How the call of that signature moves device memory, and what it takes for it: before start().
+  struct Room {
+    bool direct = false; // by UCX itself, with places on the device
+    std::size_t bytes = 0;
+  };
+  virtual Room room(const Signature& signature) const noexcept = 0;
+  void set_places(bool direct, std::byte* places) noexcept {
+    direct_ = direct;
+    places_ = places;
+  }
 
  protected:
   enum class Use { opening_in, opening_out, part_in, part_out, result_in, result_out };
@@ -66,6 +81,8 @@ class Collective : public Call {
   std::byte* part(std::int64_t chunk, int member) noexcept;
   /// Whether a member's opening, which is here, says what this call says; else the group is aborted in words.
   bool agrees(int member) noexcept;
+  /// Where signatures agree, so do lengths; where they do not, that is told.
+  void other_length(const Flow&, std::size_t, bool) noexcept override {}
   DType dtype() const noexcept { return static_cast<DType>(signature_.dtype); }
   int size() const noexcept { return links_.size(); }
   int index() const noexcept { return links_.index(); }
@@ -75,8 +92,14 @@ class Collective : public Call {
   std::byte* out_ = nullptr;
   std::int64_t width_ = 0; // bytes of an element
   Lane* lane_ = nullptr;
+  /// Device memory in pieces through pinned memory; or as it is.
+  bool staged() const noexcept { return places_ && !direct_; }
+  bool direct() const noexcept { return direct_; }
+  Side side() const noexcept { return direct_ ? Side::device : Side::host; }
+  std::byte* places_ = nullptr;
 
  private:
+  bool direct_ = false;
   std::uint64_t sequence_ = 0;
 };
 

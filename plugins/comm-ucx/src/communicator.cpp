@@ -29,7 +29,7 @@ UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<Links> link
     : Communicator(group),
       links_(*links),
       transport_(links->transport()),
-      plan_(group.size()),
+      plan_(group.size(), links->transport().staging() != nullptr),
       pool_(std::make_shared<Pool>()) {
   pool_->links = std::move(links);
   idle_reduction();
@@ -73,7 +73,7 @@ Reduction& UcxCommunicator::idle_reduction() {
 }
 
 Movement& UcxCommunicator::idle_movement() {
-  return idle(pool_->movements, [&] { return std::make_unique<Movement>(links_); });
+  return idle(pool_->movements, [&] { return std::make_unique<Movement>(links_, plan_); });
 }
 
 Exchange& UcxCommunicator::idle_exchange() {
@@ -119,6 +119,10 @@ void UcxCommunicator::count(Bytes bytes) {
 Work UcxCommunicator::post(Collective& call, const Signature& signature, const TensorView& in, const TensorView& out,
                            Bytes bytes, Stream& stream, ActionId action) {
   if (links_.aborted()) return refused(action);
+  if (Staging* staging = transport_.staging()) {
+    const auto [direct, room] = call.room(signature);
+    call.set_places(direct, direct ? staging->device_places(stream, room) : staging->places(stream, room));
+  }
   const Event event = call.start(signature, in, out, ++posted_, lane(stream));
   count(bytes);
   stream.post(call);
@@ -188,6 +192,11 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
     call.add(transfer, port(transfer).next++);
     const std::uint64_t bytes = transfer.view.bytes();
     count(transfer.direction == Direction::send ? Bytes{bytes, 0} : Bytes{0, bytes});
+  }
+  if (transport_.direct()) {
+    call.go_direct();
+  } else if (Staging* staging = transport_.staging()) {
+    call.set_places(staging->places(stream, call.room()));
   }
   const Event event = call.start();
   stream.post(call);

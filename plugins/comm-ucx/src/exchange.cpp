@@ -1,5 +1,6 @@
 #include "exchange.hpp"
 
+#include "collective.hpp"
 #include "triax/error.hpp"
 
 namespace comm_ucx {
@@ -20,28 +21,63 @@ Tag Exchange::tag(const Placed& placed) const noexcept {
   return transfer_tag(links_.number(), source, transfer.channel, transfer.view.dtype(), placed.number);
 }
 
+std::size_t Exchange::room() const noexcept {
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < count_; ++i) all += Flow::room(placed_[i].transfer.view.bytes(), kStagedPiece);
+  return all;
+}
+
+void Exchange::set_places(std::byte* places) noexcept {
+  staged_ = true;
+  for (std::size_t i = 0; i < count_; ++i) {
+    Placed& placed = placed_[i];
+    Flow& flow = placed.flow = {};
+    flow.device = placed.transfer.view.as<std::byte>();
+    flow.bytes = placed.transfer.view.bytes();
+    flow.piece = kStagedPiece;
+    flow.places = places;
+    flow.tag = tag(placed);
+    flow.requests = placed.requests;
+    flow.first = flow.last = placed.transfer.peer;
+    places += Flow::room(flow.bytes, flow.piece);
+  }
+}
+
 void Exchange::launch() noexcept {
+  if (staged_) return;
   for (const Direction direction : {Direction::receive, Direction::send}) {
     for (std::size_t i = 0; i < count_; ++i) {
       Placed& placed = placed_[i];
       const Transfer& transfer = placed.transfer;
       if (transfer.direction != direction) continue;
       if (direction == Direction::send) {
-        send(placed.request, transfer.peer, transfer.view.data(), transfer.view.bytes(), tag(placed));
+        send(placed.requests[0], transfer.peer, transfer.view.data(), transfer.view.bytes(), tag(placed), side_);
       } else {
-        receive(placed.request, transfer.peer, transfer.view.data(), transfer.view.bytes(), tag(placed));
+        receive(placed.requests[0], transfer.peer, transfer.view.data(), transfer.view.bytes(), tag(placed), side_);
       }
     }
   }
 }
 
+/// All of them at once: of a set, any may be the one that the other side has come to.
+bool Exchange::run_flows() noexcept {
+  bool all = true;
+  for (std::size_t i = 0; i < count_ && !links_.aborted(); ++i) {
+    Placed& placed = placed_[i];
+    all &= placed.transfer.direction == Direction::send ? push(placed.flow) : pull(placed.flow);
+  }
+  return all && copies_ended() && under_way() == 0;
+}
+
 bool Exchange::run() noexcept {
+  if (staged_) return run_flows();
   if (under_way() > 0) return false;
   for (std::size_t i = 0; i < count_; ++i) {
     const Placed& placed = placed_[i];
     if (placed.transfer.direction == Direction::send) continue;
-    const bool whole = placed.request.status == UCS_OK && placed.request.length == placed.transfer.view.bytes();
-    if (!whole) mismatch(placed, placed.request.length, placed.transfer.view.dtype());
+    const Request& received = placed.requests[0];
+    const bool whole = received.status == UCS_OK && received.length == placed.transfer.view.bytes();
+    if (!whole) mismatch(placed, received.length, placed.transfer.view.dtype());
   }
   return true;
 }
@@ -52,18 +88,26 @@ void Exchange::examine() noexcept {
     const Placed& placed = placed_[i];
     Tag found = 0;
     std::size_t bytes = 0;
-    if (!placed.request.receives || !placed.request.open()) continue;
-    if (links_.transport().waiting(tag(placed), kAnyType, found, bytes)) {
-      return mismatch(placed, bytes, type_of(found));
+    const bool open = placed.requests[0].open() || placed.requests[1].open();
+    if (placed.transfer.direction == Direction::send || !open) continue;
+    if (links_.transport().waiting(tag(placed), kAnyType, found, bytes) && type_of(found) != type_of(tag(placed))) {
+      return mismatch(placed, bytes, type_of(found), staged_ && bytes == kStagedPiece);
     }
   }
 }
 
-void Exchange::mismatch(const Placed& placed, std::size_t bytes, DType dtype) noexcept {
+void Exchange::other_length(const Flow& flow, std::size_t bytes, bool more) noexcept {
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (&placed_[i].flow == &flow) mismatch(placed_[i], bytes, placed_[i].transfer.view.dtype(), more);
+  }
+}
+
+void Exchange::mismatch(const Placed& placed, std::size_t bytes, DType dtype, bool more) noexcept {
   const TensorView& view = placed.transfer.view;
-  links_.abort(text("group {}, channel {}: rank {} sends {} {} where rank {} receives {} {}", links_.id(),
-                    placed.transfer.channel, links_.rank(placed.transfer.peer), bytes / bytes_of(dtype), name_of(dtype),
-                    links_.rank(links_.index()), view.elements(), name_of(view.dtype())));
+  links_.abort(text("group {}, channel {}: rank {} sends {}{} {} where rank {} receives {} {}", links_.id(),
+                    placed.transfer.channel, links_.rank(placed.transfer.peer), bytes / bytes_of(dtype),
+                    more ? " or more" : "", name_of(dtype), links_.rank(links_.index()), view.elements(),
+                    name_of(view.dtype())));
 }
 
 } // namespace comm_ucx

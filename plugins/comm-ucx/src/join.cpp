@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSlice = 50ms;                   // between looks at the interrupt while the store waits
-constexpr const char* kProtocol = "comm-ucx 1"; // what members must share: tags, openings, plans
+constexpr const char* kProtocol = "comm-ucx 2"; // what members must share: tags, openings, plans
 
 std::string ranks_text(const Group& group) {
   std::string list;
@@ -66,8 +66,9 @@ void Joining::check_limits() const {
 
 void Joining::publish() {
   if (store_.add(key_ + "/given up", 0) > 0) check_given_up();
-  store_.set(card_key(group_.index),
-             text("{}\n{}\n{}\n{}\n", kProtocol, next_, ranks_text(group_), transport_.host()) + transport_.address());
+  store_.set(card_key(group_.index), text("{}\n{}\n{}\n{}\n{}\n", kProtocol, next_, ranks_text(group_),
+                                          transport_.memory_word(), transport_.host()) +
+                                         transport_.address());
 }
 
 /// False when the slice is over and the key not there; throws what the store throws for another reason.
@@ -102,7 +103,7 @@ std::vector<Joining::Card> Joining::collect() {
 }
 
 Joining::Card Joining::read(int member, const std::string& value) const {
-  std::array<std::string, 4> lines;
+  std::array<std::string, 5> lines;
   std::size_t begin = 0;
   for (std::string& line : lines) {
     const std::size_t end = std::min(value.find('\n', begin), value.size());
@@ -114,13 +115,18 @@ Joining::Card Joining::read(int member, const std::string& value) const {
                      group_.ranks[static_cast<std::size_t>(group_.index)], kProtocol),
                 text("group {}", group_.id), "use the same version of comm-ucx on all ranks");
   }
-  return {std::stoi(lines[1]), lines[2], lines[3], value.substr(begin)};
+  return {std::stoi(lines[1]), lines[2], lines[3], lines[4], value.substr(begin)};
 }
 
 void Joining::agree(const std::vector<Card>& cards) const {
   const std::string mine = ranks_text(group_);
   for (int member = 0; member < group_.size(); ++member) {
     const Card& card = cards[static_cast<std::size_t>(member)];
+    if (card.memory != transport_.memory_word()) {
+      throw Error(text("rank {} moves {} memory, rank {} {}", group_.ranks[static_cast<std::size_t>(member)],
+                       card.memory, group_.ranks[static_cast<std::size_t>(group_.index)], transport_.memory_word()),
+                  text("group {}", group_.id), "set device_memory = \"staged\", or give all ranks the same UCX");
+    }
     if (card.ranks == mine) continue;
     throw Error(
         text("has other ranks on rank {} ({}) than on rank {} ({})", group_.ranks[static_cast<std::size_t>(member)],

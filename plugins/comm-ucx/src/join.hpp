@@ -22,7 +22,7 @@ class Joining {
   /// What a member publishes.
   struct Card {
     int next = 0;
-    std::string ranks, host, address;
+    std::string ranks, memory, host, address;
   };
 
   void check_limits() const;

@@ -20,11 +20,16 @@ constexpr triax_option kOptions[] = {
     option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty leaves them to UCX"),
     option_int("rndv_threshold", "262144", 0, 1e15,
                "bytes from which a message waits for its receive instead of being copied"),
+    option_string("device_memory", "auto", "auto|direct|staged",
+                  "how memory of a GPU goes: by UCX itself, through pinned memory of the host, or by UCX where it can"),
+    option_int("staging_bytes", "33554432", 0, 1e12,
+               "pinned memory that is taken at the start where memory of a GPU is staged; more where a call needs it"),
 };
 
 class UcxBackend final : public CommBackend {
  public:
   explicit UcxBackend(const PluginContext& context) : log_(context.log), settings_(read_settings(context.options)) {
+    settings_.tells = context.rank == 0;
     leave_signals_alone();
   }
 
@@ -39,9 +44,11 @@ class UcxBackend final : public CommBackend {
   }
 
   Support supports(const CommRequest& request) const override {
-    if (request.device != DeviceKind::host) {
-      return Support::no("comm-ucx moves host memory; the kernel set's device is {}", name_of(request.device));
+    if (request.device == DeviceKind::sim) {
+      return Support::no("comm-ucx moves memory of the host and of GPUs; the kernel set's device is sim");
     }
+    const bool direct = request.device == DeviceKind::cuda && settings_.device_memory == DeviceMemory::direct;
+    if (settings_.support && direct) return Transport::supports_direct(settings_);
     return settings_.support;
   }
 
@@ -57,7 +64,7 @@ class UcxBackend final : public CommBackend {
 
  private:
   Log& log_;
-  const Settings settings_;
+  Settings settings_;
   std::optional<Transport> transport_;
   int next_ = 0; // number of a group that none has here
 };

@@ -7,6 +7,15 @@
 
 namespace comm_ucx {
 
+namespace {
+
+/// Of a small all_reduce: what is sent, or the result.
+std::size_t small_room(const Plan& plan) {
+  return Arena::aligned(sizeof(Signature) + plan.small_bytes);
+}
+
+} // namespace
+
 Reduction::Reduction(Links& links, const Plan& plan)
     : Collective(links),
       plan_(plan),
@@ -30,9 +39,74 @@ std::size_t Reduction::bytes_at(int member, std::int64_t chunk) const noexcept {
   return static_cast<std::size_t>((begin_of(member, chunk + 1) - begin_of(member, chunk)) * width_);
 }
 
+Collective::Room Reduction::room(const Signature& signature) const noexcept {
+  const std::size_t bytes =
+      static_cast<std::size_t>(signature.elements) * bytes_of(static_cast<DType>(signature.dtype));
+  if (signature.kind == Kind::all_reduce && small(plan_, bytes)) return {false, 2 * small_room(plan_)};
+  const auto others = static_cast<std::size_t>(size() - 1);
+  const std::size_t chunk = Arena::aligned(plan_.chunk_bytes);
+  if (links_.transport().direct() && static_cast<Reduce>(signature.reduce) == Reduce::sum) {
+    return {true, (Plan::kDepth * others + 2) * chunk}; // the others' parts; sums, which may be twice as wide
+  }
+  return {false, Plan::kDepth * (2 * others + 1) * chunk};
+}
+
+/// Parts first, then results, each [chunk][other member]; then what this member adds.
+std::byte* Reduction::place(Place place, std::int64_t chunk, int member) const noexcept {
+  const int others = size() - 1, turn = static_cast<int>(chunk % Plan::kDepth);
+  int number = 2 * Plan::kDepth * others + turn;
+  if (place != Place::mine) {
+    number = (static_cast<int>(place) * Plan::kDepth + turn) * others + (member < index() ? member : member - 1);
+  }
+  return places_ + static_cast<std::size_t>(number) * Arena::aligned(plan_.chunk_bytes);
+}
+
+void Reduction::fetch_parts(int owner) noexcept {
+  Owner& fed = owners_[static_cast<std::size_t>(owner)];
+  while (fed.fetched < chunks(owner) && fed.fetched < fed.sent + Plan::kDepth) {
+    const std::int64_t chunk = fed.fetched;
+    // The place's part before must have left; that of the first may have left with the opening.
+    if (request(Use::part_out, chunk, owner).open()) return;
+    if (chunk == Plan::kDepth && request(Use::opening_out, 0, owner).open()) return;
+    ++fed.fetched;
+    Event& fetch = fed.fetch[chunk % Plan::kDepth] = {};
+    download(fetch, place(Place::part, chunk, owner), in_ + begin_of(owner, chunk) * width_, bytes_at(owner, chunk));
+  }
+}
+
+bool Reduction::may_send(int owner) noexcept {
+  Owner& fed = owners_[static_cast<std::size_t>(owner)];
+  const std::int64_t turn = fed.sent % Plan::kDepth;
+  return fed.sent < fed.fetched && arrived(fed.fetch[turn]) && arrived(fed.store[turn]);
+}
+
+void Reduction::store_result(int owner) noexcept {
+  if (!reduces_all()) return; // an empty one
+  Owner& fed = owners_[static_cast<std::size_t>(owner)];
+  const std::int64_t chunk = fed.results;
+  Event& store = fed.store[chunk % Plan::kDepth] = {};
+  upload(store, out_ + begin_of(owner, chunk) * width_, place(Place::result, chunk, owner), bytes_at(owner, chunk));
+}
+
+void Reduction::fetch_mine() noexcept {
+  Owner& own = owners_[static_cast<std::size_t>(index())];
+  while (own.fetched < chunks(index()) && own.fetched < reduced_ + Plan::kDepth) {
+    const std::int64_t chunk = own.fetched, turn = chunk % Plan::kDepth;
+    // The place's result before must have left, and be on the device.
+    if (!arrived(own.store[turn])) return;
+    for (int member = 0; member < size(); ++member) {
+      if (member != index() && request(Use::result_out, chunk, member).open()) return;
+    }
+    ++own.fetched;
+    Event& fetch = own.fetch[turn] = {};
+    download(fetch, place(Place::mine, chunk), in_ + begin_of(index(), chunk) * width_, bytes_at(index(), chunk));
+  }
+}
+
 void Reduction::launch() noexcept {
   chunk_elements_ = static_cast<std::int64_t>(plan_.chunk_bytes) / width_;
   reduced_ = 0;
+  adding_ = -1;
   std::fill(owners_.begin(), owners_.end(), Owner{});
   small_ = reduces_all() && small(plan_, static_cast<std::size_t>(signature_.elements * width_));
   if (small_) return launch_small();
@@ -48,11 +122,16 @@ void Reduction::launch() noexcept {
 
 void Reduction::launch_small() noexcept {
   const auto bytes = static_cast<std::size_t>(signature_.elements * width_);
-  // Packed once: short messages in one piece leave sooner, and `in` may be written at once.
-  std::byte* packed = lane_->packed();
-  std::memcpy(packed, &signature_, sizeof(signature_));
-  if (bytes > 0) std::memcpy(packed + sizeof(signature_), in_, bytes);
   for (int k = 1; k < size(); ++k) receive_opening((index() + k) % size());
+  if (staged()) return download(owners_[0].fetch[0], places_ + sizeof(signature_), in_, bytes);
+  if (bytes > 0) std::memcpy(lane_->packed() + sizeof(signature_), in_, bytes);
+  send_small(lane_->packed());
+}
+
+/// Packed once: short messages in one piece leave sooner, and `in` may be written at once.
+void Reduction::send_small(std::byte* packed) noexcept {
+  const auto bytes = static_cast<std::size_t>(signature_.elements * width_);
+  std::memcpy(packed, &signature_, sizeof(signature_));
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + k) % size();
     send(request(Use::opening_out, 0, member), member, packed, sizeof(signature_) + bytes,
@@ -71,12 +150,30 @@ bool Reduction::run() noexcept {
 }
 
 bool Reduction::run_small() noexcept {
+  if (staged()) return run_small_staged();
   if (reduced_ == 0) {
     if (!all_here(0)) return false;
     add(in_, out_, 0, signature_.elements);
     ++reduced_;
   }
   return under_way() == 0;
+}
+
+bool Reduction::run_small_staged() noexcept {
+  Owner& own = owners_[0];
+  if (own.sent == 0) {
+    if (!arrived(own.fetch[0])) return false;
+    send_small(places_);
+    ++own.sent;
+  }
+  if (reduced_ == 0) {
+    if (!all_here(0)) return false;
+    std::byte* sums = places_ + small_room(plan_);
+    add(places_ + sizeof(signature_), sums, 0, signature_.elements);
+    upload(own.store[0], out_, sums, static_cast<std::size_t>(signature_.elements * width_));
+    ++reduced_;
+  }
+  return copies_ended() && arrived(own.store[0]) && under_way() == 0;
 }
 
 /// Whether the chunk's parts have come from all, and agree.
@@ -92,17 +189,25 @@ bool Reduction::all_here(std::int64_t chunk) noexcept {
   return true;
 }
 
+std::byte* Reduction::part_place(std::int64_t chunk, int member) noexcept {
+  return direct() ? place(Place::part, chunk, member) : part(chunk, member);
+}
+
+void Reduction::gather(const std::byte* mine, std::int64_t chunk) noexcept {
+  for (int member = 0; member < size(); ++member) {
+    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part_place(chunk, member);
+  }
+}
+
 void Reduction::add(const std::byte* mine, std::byte* to, std::int64_t chunk, std::int64_t elements) noexcept {
   if (elements == 0) return;
-  for (int member = 0; member < size(); ++member) {
-    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part(chunk, member);
-  }
+  gather(mine, chunk);
   reduce_members(dtype(), static_cast<Reduce>(signature_.reduce), sources_, to, elements);
 }
 
 void Reduction::receive_part(std::int64_t chunk, int member) noexcept {
-  receive(request(Use::part_in, chunk, member), member, part(chunk, member), bytes_at(index(), chunk),
-          tag(member, Phase::part, chunk));
+  receive(request(Use::part_in, chunk, member), member, part_place(chunk, member), bytes_at(index(), chunk),
+          tag(member, Phase::part, chunk), side());
 }
 
 bool Reduction::feed(int owner) noexcept {
@@ -110,21 +215,26 @@ bool Reduction::feed(int owner) noexcept {
   const std::int64_t all = chunks(owner), expected = results(owner);
   bool moved = false;
   while (fed.results < std::min(fed.sent, expected) && !request(Use::result_in, fed.results, owner).open()) {
+    if (staged()) store_result(owner);
     ++fed.results;
     moved = true;
   }
-  while (fed.sent < all && fed.sent < fed.results + Plan::kDepth && !request(Use::part_out, fed.sent, owner).open()) {
+  if (staged()) fetch_parts(owner);
+  while (fed.sent < all && fed.sent < fed.results + Plan::kDepth && !request(Use::part_out, fed.sent, owner).open() &&
+         (!staged() || may_send(owner))) {
     const std::int64_t chunk = fed.sent++, begin = begin_of(owner, chunk);
     const std::size_t bytes = bytes_at(owner, chunk);
+    const std::byte* from = staged() ? place(Place::part, chunk, owner) : in_ + begin * width_;
+    std::byte* to = staged() ? place(Place::result, chunk, owner) : out_ + begin * width_;
     moved = true;
     if (chunk < expected) {
-      receive(request(Use::result_in, chunk, owner), owner, reduces_all() ? out_ + begin * width_ : nullptr,
-              reduces_all() ? bytes : 0, tag(owner, Phase::result, chunk));
+      receive(request(Use::result_in, chunk, owner), owner, reduces_all() ? to : nullptr, reduces_all() ? bytes : 0,
+              tag(owner, Phase::result, chunk), result_side());
     }
     const bool together = chunk == 0 && with_opening(owner);
-    if (chunk == 0) send_opening(owner, in_ + begin * width_, together ? bytes : 0);
+    if (chunk == 0) send_opening(owner, from, together ? bytes : 0);
     if (!together) {
-      send(request(Use::part_out, chunk, owner), owner, in_ + begin * width_, bytes, tag(index(), Phase::part, chunk));
+      send(request(Use::part_out, chunk, owner), owner, from, bytes, tag(index(), Phase::part, chunk), side());
     }
   }
   return moved;
@@ -132,14 +242,16 @@ bool Reduction::feed(int owner) noexcept {
 
 bool Reduction::reduce_next() noexcept {
   const std::int64_t chunk = reduced_;
+  if (staged()) fetch_mine();
   if (chunk == chunks(index()) || !all_here(chunk)) return false;
   for (int member = 0; member < size(); ++member) {
     if (member != index() && request(Use::result_out, chunk, member).open()) return false;
   }
   const std::int64_t begin = begin_of(index(), chunk);
-  std::byte* to = out_ + (reduces_all() ? begin : begin - slice_begin(index())) * width_;
+  std::byte* out = out_ + (reduces_all() ? begin : begin - slice_begin(index())) * width_;
+  std::byte* to = staged() ? place(Place::mine, chunk) : out;
   const std::size_t bytes = bytes_at(index(), chunk);
-  add(in_ + begin * width_, to, chunk, static_cast<std::int64_t>(bytes) / width_);
+  if (!added(chunk, out, static_cast<std::int64_t>(bytes) / width_)) return false;
   ++reduced_;
   const bool more = chunk + Plan::kDepth < chunks(index());
   for (int k = 1; k < size(); ++k) {
@@ -147,18 +259,44 @@ bool Reduction::reduce_next() noexcept {
     if (more) receive_part(chunk + Plan::kDepth, member);
     if (chunk >= results(index())) continue;
     send(request(Use::result_out, chunk, member), member, to, reduces_all() ? bytes : 0,
-         tag(index(), Phase::result, chunk));
+         tag(index(), Phase::result, chunk), result_side());
   }
   return true;
 }
 
-bool Reduction::finished() const noexcept {
+bool Reduction::added(std::int64_t chunk, std::byte* out, std::int64_t elements) noexcept {
+  const std::byte* mine = in_ + begin_of(index(), chunk) * width_;
+  if (!staged() && !direct()) {
+    add(mine, out, chunk, elements);
+    return true;
+  }
+  Owner& own = owners_[static_cast<std::size_t>(index())];
+  Event& fetch = own.fetch[chunk % Plan::kDepth];
+  if (staged()) {
+    if (chunk >= own.fetched || !arrived(fetch)) return false;
+    std::byte* to = place(Place::mine, chunk);
+    add(to, to, chunk, elements);
+    Event& store = own.store[chunk % Plan::kDepth] = {};
+    upload(store, out, to, static_cast<std::size_t>(elements * width_));
+    return true;
+  }
+  if (adding_ < chunk) {
+    adding_ = chunk;
+    gather(mine, chunk);
+    std::byte* sums =
+        places_ + static_cast<std::size_t>(Plan::kDepth * (size() - 1)) * Arena::aligned(plan_.chunk_bytes);
+    sum_on_device(fetch, dtype(), sources_, sums, out, elements);
+  }
+  return arrived(fetch);
+}
+
+bool Reduction::finished() noexcept {
   if (under_way() > 0 || reduced_ < chunks(index())) return false;
   for (int member = 0; member < size(); ++member) {
     const Owner& fed = owners_[static_cast<std::size_t>(member)];
     if (member != index() && (fed.sent < chunks(member) || fed.results < results(member))) return false;
   }
-  return true;
+  return copies_ended();
 }
 
 } // namespace comm_ucx

@@ -100,6 +100,11 @@ Settings read_settings(const triax::Options& options) {
   Settings settings;
   const std::string& wait = options.text("wait");
   settings.wait = wait == "spin" ? Wait::spin : wait == "event" ? Wait::event : Wait::yield;
+  const std::string& memory = options.text("device_memory");
+  settings.device_memory = memory == "direct"   ? DeviceMemory::direct
+                           : memory == "staged" ? DeviceMemory::staged
+                                                : DeviceMemory::automatic;
+  settings.staging_bytes = static_cast<std::size_t>(options.integer("staging_bytes"));
   settings.quiet = std::getenv("UCX_LOG_LEVEL") == nullptr;
   Reader reader(settings);
   reader.key("transports", "UCX_TLS", options.text("transports"));

@@ -15,9 +15,12 @@
 namespace comm_ucx {
 
 enum class Wait { yield, spin, event };
+enum class DeviceMemory { automatic, direct, staged };
 
 struct Settings {
   Wait wait = Wait::yield;
+  DeviceMemory device_memory = DeviceMemory::automatic;
+  std::size_t staging_bytes = 0;
   /// UCX's names and values that are to be set: only those that the environment does not set.
   std::vector<std::pair<std::string, std::string>> changes;
   /// What the log should say: a default that gives way to the environment.
@@ -26,6 +29,7 @@ struct Settings {
   triax::Support support = triax::Support::yes();
   std::string devices; // in the form of UCX_NET_DEVICES, whoever chose them; empty: UCX does
   bool memory = true;  // shared memory is not ruled out
+  bool tells = false;  // what holds for the run: one rank says it
   bool quiet = true;   // the user has not asked for UCX's own log
 };
 

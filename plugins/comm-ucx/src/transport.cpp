@@ -17,6 +17,9 @@ namespace comm_ucx {
 
 namespace {
 
+constexpr const char* kNotCarried = "device_memory = \"direct\", and the UCX of this machine carries no CUDA memory";
+constexpr const char* kNotCarriedHint =
+    "use device_memory = \"staged\" (or \"auto\"), or a UCX built with CUDA, and cuda in transports";
 constexpr int kMostPolls = 256; // in one turn of the pump: its caller reads deadlines and the interrupt in between
 constexpr double kCloseS = 2;   // for what was sent to leave
 
@@ -55,6 +58,10 @@ std::string host_text() {
   return boot;
 }
 
+void check_carries(bool carries) {
+  if (!carries) throw Error(kNotCarried, "comm-ucx", kNotCarriedHint);
+}
+
 struct Config {
   ucp_config_t* config = nullptr;
   Config() { check(ucp_config_read(nullptr, nullptr, &config), "reading the environment"); }
@@ -63,7 +70,36 @@ struct Config {
   ~Config() { ucp_config_release(config); }
 };
 
+ucp_context_h make_context(const Settings& settings) {
+  const std::lock_guard lock(library());
+  if (settings.quiet) ucs_global_opts_set_value("LOG_LEVEL", "fatal"); // what fails is told by this plugin's errors
+  const Config config;
+  for (const auto& [name, value] : settings.changes) {
+    const ucs_status_t status = ucp_config_modify(config.config, name.c_str(), value.c_str());
+    check(status, text("{} = \"{}\" is not accepted", name, value));
+  }
+  check_devices(settings.devices);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES;
+  params.features = UCP_FEATURE_TAG | (settings.wait == Wait::event ? UCP_FEATURE_WAKEUP : 0);
+  ucp_context_h context = nullptr;
+  check(ucp_init(&params, config.config, &context), "no context");
+  return context;
+}
+
 } // namespace
+
+Support Transport::supports_direct(const Settings& settings) {
+  try {
+    ucp_context_h context = make_context(settings);
+    const bool carries = Wire::carries(context);
+    ucp_cleanup(context);
+    check_carries(carries);
+    return Support::yes();
+  } catch (const Error& error) {
+    return Support::no("comm-ucx: {}", error.message()).hint("{}", error.hint());
+  }
+}
 
 Transport::Transport(Device& device, const Settings& settings, Log& log)
     : device_(device), log_(log), host_(host_text()), memory_(settings.memory) {
@@ -78,26 +114,26 @@ Transport::Transport(Device& device, const Settings& settings, Log& log)
 }
 
 void Transport::open(const Settings& settings) {
-  {
-    const std::lock_guard lock(library());
-    if (settings.quiet) ucs_global_opts_set_value("LOG_LEVEL", "fatal"); // what fails is told by this plugin's errors
-    const Config config;
-    for (const auto& [name, value] : settings.changes) {
-      const ucs_status_t status = ucp_config_modify(config.config, name.c_str(), value.c_str());
-      check(status, text("{} = \"{}\" is not accepted", name, value));
-    }
-    check_devices(settings.devices);
-    ucp_params_t params{};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_TAG | (settings.wait == Wait::event ? UCP_FEATURE_WAKEUP : 0);
-    check(ucp_init(&params, config.config, &context_), "no context");
-  }
+  context_ = make_context(settings);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
   check(ucp_worker_create(context_, &params, &worker_), "no worker");
   idling_.start(settings.wait, worker_);
   read_address();
+  if (device_.kind() == DeviceKind::cuda) prepare_device_memory(settings);
+}
+
+void Transport::prepare_device_memory(const Settings& settings) {
+  const bool carries = Wire::carries(context_);
+  if (settings.device_memory == DeviceMemory::direct) check_carries(carries);
+  const bool direct = carries && settings.device_memory != DeviceMemory::staged;
+  staging_.emplace(device_, settings.staging_bytes, direct ? settings.staging_bytes : 0);
+  if (direct) wire_.emplace(staging_->stream());
+  if (settings.tells) {
+    log_.info("comm-ucx: memory of the GPU goes {} (device_memory = \"{}\")",
+              direct ? "straight through UCX" : "through pinned memory of the host", memory_word());
+  }
 }
 
 void Transport::read_address() {
@@ -185,7 +221,8 @@ void Transport::begin(Request& request, void* result) noexcept {
   }
 }
 
-void Transport::send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept {
+void Transport::send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag,
+                     Side side) noexcept {
   request.status = UCS_ERR_CANCELED;
   if (retired_ || endpoint.status != UCS_OK) return;
   prepare(request, false);
@@ -193,7 +230,8 @@ void Transport::send(Request& request, Endpoint& endpoint, const void* data, std
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
   param.user_data = &request;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.memory_type = side == Side::device ? Wire::type() : UCS_MEMORY_TYPE_HOST;
+  if (side == Side::device) data = wire_->address(data);
   begin(request, ucp_tag_send_nbx(endpoint.handle, data, bytes, tag, &param));
 }
 
@@ -214,7 +252,7 @@ void Transport::send(Request& request, Endpoint& endpoint, const void* first, st
   begin(request, ucp_tag_send_nbx(endpoint.handle, request.pieces, 2, tag, &param));
 }
 
-void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag) noexcept {
+void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.status = UCS_ERR_CANCELED;
   if (retired_) return;
   prepare(request, true);
@@ -224,7 +262,8 @@ void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag
                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
   param.user_data = &request;
-  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  param.memory_type = side == Side::device ? Wire::type() : UCS_MEMORY_TYPE_HOST;
+  if (side == Side::device) data = const_cast<void*>(wire_->address(data));
   begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~Tag{0}, &param));
 }
 
@@ -300,6 +339,8 @@ void Transport::progress() noexcept {
   if (waiting_ == 0) return idling_.reset();
   for (int i = idling_.extra_polls(); i > 0 && !moved; --i) moved = poll();
   if (moved) {
+    idling_.reset();
+  } else if (copying_ > 0) {
     idling_.reset();
   } else if (!retired_) {
     idling_.idle();

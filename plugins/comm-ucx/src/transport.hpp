@@ -14,21 +14,28 @@
 #include <ucp/api/ucp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "idling.hpp"
 #include "settings.hpp"
+#include "staging.hpp"
 #include "tags.hpp"
 #include "triax/device.hpp"
+#include "triax/error.hpp"
 #include "triax/log.hpp"
+#include "wire.hpp"
 
 namespace comm_ucx {
 
 using namespace triax;
 
 struct Request;
+
+/// What memory an operation is told of.
+enum class Side { host, device };
 
 /// Who posted an operation.
 class RequestOwner {
@@ -84,10 +91,19 @@ class TransportUser {
 
 class Transport final : public ProgressSource {
  public:
+  /// Whether UCX carries device memory itself here.
+  static Support supports_direct(const Settings& settings);
+
   Transport(Device& device, const Settings& settings, Log& log);
   ~Transport() override;
 
   Device& device() noexcept { return device_; }
+  /// For device memory; null where the device is the host.
+  Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
+  /// UCX carries device memory itself.
+  bool direct() const noexcept { return wire_.has_value(); }
+  /// How memory goes, in a word: members must agree.
+  std::string_view memory_word() const noexcept { return !staging_ ? "host" : wire_ ? "direct" : "staged"; }
   const std::string& address() const noexcept { return address_; }
   /// Ranks with the same text can reach each other through memory.
   const std::string& host() const noexcept { return host_; }
@@ -97,11 +113,12 @@ class Transport final : public ProgressSource {
   void remove_user(TransportUser& user) noexcept { std::erase(users_, &user); }
 
   /// Post. A request that is not open() afterwards has ended already, and its owner is not told.
-  void send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept;
+  void send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag,
+            Side side = Side::host) noexcept;
   /// Two pieces as one message.
   void send(Request& request, Endpoint& endpoint, const void* first, std::size_t first_bytes, const void* second,
             std::size_t second_bytes, Tag tag) noexcept;
-  void receive(Request& request, void* data, std::size_t bytes, Tag tag) noexcept;
+  void receive(Request& request, void* data, std::size_t bytes, Tag tag, Side side = Side::host) noexcept;
   /// Ends when its receive has met it; makes all of the connection that UCX would make later else.
   void send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept;
   /// Ends at once what UCX can take back: receives that nothing has met yet.
@@ -117,6 +134,9 @@ class Transport final : public ProgressSource {
   /// Calls that wait: only they make the rank idle in its own way.
   void begin_waiting() noexcept { ++waiting_; }
   void end_waiting() noexcept { --waiting_; }
+  /// Calls with copies under way, of whose end UCX knows nothing: nobody sleeps then.
+  void begin_copying() noexcept { ++copying_; }
+  void end_copying() noexcept { --copying_; }
 
   /// No operation is touched any more, no buffer read or written.
   void retire(std::string_view why) noexcept;
@@ -130,6 +150,7 @@ class Transport final : public ProgressSource {
  private:
   void open(const Settings& settings);
   void read_address();
+  void prepare_device_memory(const Settings& settings);
   void close() noexcept;
   void begin(Request& request, void* result) noexcept;
   static void prepare(Request& request, bool receives) noexcept;
@@ -142,6 +163,8 @@ class Transport final : public ProgressSource {
   Log& log_;
   std::string address_, host_;
   bool memory_; // shared memory is not ruled out
+  std::optional<Staging> staging_;
+  std::optional<Wire> wire_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
@@ -149,7 +172,7 @@ class Transport final : public ProgressSource {
   Runnable* first_ready_ = nullptr;
   Runnable** last_ready_ = &first_ready_;
   Idling idling_;
-  int waiting_ = 0;
+  int waiting_ = 0, copying_ = 0;
   bool retired_ = false, hurried_ = false;
   std::vector<std::shared_ptr<void>> kept_;
 };

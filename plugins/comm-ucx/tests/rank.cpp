@@ -9,8 +9,8 @@
 #include <map>
 #include <thread>
 
+#include "support/communicator_suite.hpp"
 #include "support/file_store.hpp"
-#include "support/ranks.hpp"
 
 namespace {
 
@@ -26,29 +26,41 @@ float given(int member, std::int64_t element) {
   return static_cast<float>((element * 31 + member * 7) % 1024);
 }
 
+TensorView given_to(Rank& rank, int member, std::int64_t elements) {
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = given(member, static_cast<std::int64_t>(i));
+  return rank.tensor(DType::f32, {elements}, values);
+}
+
 void check(bool right, std::string_view what) {
   if (!right) throw Error(text("wrong: {}", what));
 }
 
+/// That a member gave these.
+void check_given(Rank& rank, const TensorView& view, int member) {
+  const std::vector<float> values = rank.values<float>(view);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    check(values[i] == given(member, static_cast<std::int64_t>(i)), text("element {} of rank {}", i, member));
+}
+
 void reduce(Rank& rank, Communicator& comm, std::int64_t elements) {
-  const TensorView in = rank.tensor(DType::f32, {elements}), out = rank.tensor(DType::f32, {elements});
-  for (std::int64_t i = 0; i < elements; ++i) in.as<float>()[i] = given(rank.index(), i);
+  const TensorView in = given_to(rank, rank.index(), elements), out = rank.tensor(DType::f32, {elements});
   rank.wait(comm.all_reduce(in, out, Reduce::sum, rank.stream()));
+  const std::vector<float> sums = rank.values<float>(out);
   for (std::int64_t i = 0; i < elements; ++i) {
     float sum = 0;
     for (int member = 0; member < comm.size(); ++member) sum += given(member, i);
-    check(out.as<float>()[i] == sum, text("all_reduce of {}, element {}", elements, i));
+    check(sums[static_cast<std::size_t>(i)] == sum, text("all_reduce of {}, element {}", elements, i));
   }
 }
 
 /// Everybody sends to the next, and receives from the one before.
 void ring(Rank& rank, Communicator& comm, std::int64_t elements) {
   const int n = comm.size(), next = (rank.index() + 1) % n, before = (rank.index() + n - 1) % n;
-  const TensorView out = rank.tensor(DType::f32, {elements}), in = rank.tensor(DType::f32, {elements});
-  for (std::int64_t i = 0; i < elements; ++i) out.as<float>()[i] = given(rank.index(), i);
+  const TensorView out = given_to(rank, rank.index(), elements), in = rank.tensor(DType::f32, {elements});
   const Transfer set[] = {{Direction::send, next, 3, out}, {Direction::receive, before, 3, in}};
   rank.wait(comm.exchange(set, rank.stream()));
-  for (std::int64_t i = 0; i < elements; ++i) check(in.as<float>()[i] == given(before, i), text("ring, element {}", i));
+  check_given(rank, in, before);
 }
 
 void everything(Rank& rank) {
@@ -64,9 +76,8 @@ void everything(Rank& rank) {
 /// Sends its last words and goes; the others take them later.
 void leaves_after_sending(Rank& rank) {
   Communicator& comm = rank.join_world();
-  const TensorView view = rank.tensor(DType::f32, {100'000});
+  const TensorView view = rank.index() == 0 ? given_to(rank, 0, 100'000) : rank.tensor(DType::f32, {100'000});
   if (rank.index() == 0) {
-    for (std::int64_t i = 0; i < view.elements(); ++i) view.as<float>()[i] = given(0, i);
     const Transfer last{Direction::send, 1, 0, view};
     const Work work = comm.exchange({&last, 1}, rank.stream());
     rank.store().set("sending", "");
@@ -77,7 +88,7 @@ void leaves_after_sending(Rank& rank) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100)); // the other may have gone, or waits for us
   const Transfer last{Direction::receive, 0, 0, view};
   rank.wait(comm.exchange({&last, 1}, rank.stream()));
-  for (std::int64_t i = 0; i < view.elements(); ++i) check(view.as<float>()[i] == given(0, i), text("element {}", i));
+  check_given(rank, view, 0);
 }
 
 /// Rank 1 is killed in the middle of a collective; the others end when UCX tells them, where it does, else at their
@@ -127,7 +138,7 @@ int main(int, char** arguments) {
   ::alarm(250); // whoever hangs ends here
   const int index = std::atoi(arguments[2]), ranks = std::atoi(arguments[3]);
   triax::testing::FileStore store(arguments[4]);
-  triax::testing::Communication communication{"comm-ucx", {}};
+  triax::testing::Communication communication = triax::testing::under_test();
   const std::string transports = arguments[5];
   communication.options.set("transports", transports);
   ucx_tells = transports == "tcp,self";

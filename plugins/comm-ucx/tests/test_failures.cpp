@@ -18,6 +18,7 @@ using triax::testing::error_of;
 using triax::testing::Rank;
 using triax::testing::run_members;
 using triax::testing::run_ranks;
+using triax::testing::under_test;
 
 constexpr std::int64_t kLarge = 1 << 20; // elements: past the rendezvous threshold
 
@@ -85,8 +86,11 @@ TEST(Abort, OfALargeSendEndsAllGroupsOfTheBackend) {
     if (rank.index() == 0) {
       {
         const std::unique_ptr<Memory> memory = rank.device().allocate(4 * kLarge, MemoryKind::device);
-        const Transfer send{Direction::send, 1, 0, {memory->data(), DType::f32, {kLarge}}};
-        const Work work = comm.exchange({&send, 1}, rank.stream(), 5);
+        const TensorView large(memory->data(), DType::f32, {kLarge});
+        const Transfer sends[] = {{Direction::send, 1, 0, large}, {Direction::send, 1, 1, large.slice(0, 0, 1)}};
+        const Work work = comm.exchange(sends, rank.stream(), 5);
+        // Once the small one is there, UCX has the large one too, or gets it in the next turn.
+        while (rank.store().add("came", 0) == 0) rank.device().progress();
         rank.device().progress();
         comm.abort("no more");
         EXPECT_THAT(error_of([&] { rank.wait(work); }), HasSubstr("action 5: rank 0 aborted group tensor.0: no more"));
@@ -97,6 +101,9 @@ TEST(Abort, OfALargeSendEndsAllGroupsOfTheBackend) {
           HasSubstr("no more; what rank 0 was sending cannot be taken back, so all its groups of comm-ucx end"));
       rank.store().set("done", "");
     } else {
+      const Transfer receive{Direction::receive, 0, 1, rank.tensor(DType::f32, {1})};
+      rank.wait(comm.exchange({&receive, 1}, rank.stream()));
+      rank.store().add("came", 1);
       rank.store().get("done", Rank::deadline());
     }
   });
@@ -127,7 +134,7 @@ class Variable {
 };
 
 std::string refusal(const char* key, const OptionValue& value) {
-  Communication communication{TRIAX_COMMUNICATOR, {}};
+  Communication communication = under_test();
   communication.options.set(key, value);
   control::LocalStore store;
   const Layout layout = Layout::ptd(1, 1, 1);

@@ -25,14 +25,16 @@ TEST(Backend, DeclaresWhatAProofMayAssume) {
   });
 }
 
-TEST(Backend, ServesThreadsAndProcessesOnTheHost) {
+TEST(Backend, ServesThreadsAndProcessesOfHostAndCudaDevices) {
   run_members(1, [](Rank& rank) {
     CommRequest request{DeviceKind::host, {DType::f32, DType::u8}, {"tensor"}, true};
     EXPECT_TRUE(rank.backend().supports(request));
     request.ranks_are_threads = false;
     EXPECT_TRUE(rank.backend().supports(request));
     request.device = DeviceKind::cuda;
-    EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is cuda"));
+    EXPECT_TRUE(rank.backend().supports(request));
+    request.device = DeviceKind::sim;
+    EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is sim"));
   });
 }
 

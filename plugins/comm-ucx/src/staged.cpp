@@ -1,0 +1,114 @@
+// How a call moves device memory on: a Flow's pieces, and copies that nobody tells the end of.
+#include "call.hpp"
+#include "flow.hpp"
+#include "staging.hpp"
+#include "triax/error.hpp"
+
+namespace comm_ucx {
+
+template <class Copy>
+void Call::begin_copy(Event& event, Copy copy) noexcept {
+  event = {};
+  try {
+    event = copy(*links_.transport().staging());
+  } catch (const std::exception& error) {
+    return links_.abort(text("group {}: rank {}: {}", links_.id(), links_.rank(links_.index()), error.what()));
+  }
+  if (copying_) return;
+  copying_ = true;
+  links_.transport().begin_copying();
+}
+
+void Call::download(Event& event, std::byte* place, const std::byte* device, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  begin_copy(event, [&](Staging& staging) { return staging.download(place, device, bytes); });
+  last_download_ = event;
+}
+
+void Call::upload(Event& event, std::byte* device, const std::byte* place, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  begin_copy(event, [&](Staging& staging) { return staging.upload(device, place, bytes); });
+  last_upload_ = event;
+}
+
+void Call::copy_on_device(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  begin_copy(last_upload_, [&](Staging& staging) { return staging.copy(to, from, bytes); });
+}
+
+void Call::sum_on_device(Event& event, DType dtype, std::span<const std::byte* const> sources, std::byte* sums,
+                         std::byte* out, std::int64_t elements) noexcept {
+  event = {};
+  if (elements == 0) return;
+  begin_copy(event, [&](Staging& staging) { return staging.sum(dtype, sources, sums, out, elements); });
+  last_upload_ = event;
+}
+
+bool Call::arrived(const Event& copy) noexcept {
+  if (!copy.fired()) return false;
+  if (const char* why = copy.failure()) {
+    links_.abort(text("group {}: rank {}: {}", links_.id(), links_.rank(links_.index()), why));
+    return false;
+  }
+  return true;
+}
+
+/// Copies of one direction end in their order, and what fails on a device fails what comes later too.
+bool Call::copies_ended() noexcept {
+  if (!copying_) return true;
+  if (!last_download_.fired() || !last_upload_.fired()) return false;
+  copying_ = false;
+  links_.transport().end_copying();
+  arrived(last_download_) && arrived(last_upload_); // one that failed aborts
+  return true;
+}
+
+bool Call::push(Flow& flow) noexcept {
+  for (bool moved = true; moved && !links_.aborted();) {
+    moved = false;
+    // The place's piece before must have left.
+    if (flow.copies < flow.pieces() && flow.copies < flow.posts + Flow::kPlaces && !flow.open(flow.copies)) {
+      const std::int64_t next = flow.copies++;
+      flow.copy_of(next) = {};
+      download(flow.copy_of(next), flow.place(next), flow.device + flow.begin_of(next), flow.bytes_of(next));
+      moved = true;
+    }
+    if (flow.posts < flow.copies && arrived(flow.copy_of(flow.posts))) {
+      const std::int64_t next = flow.posts++;
+      for (int member = flow.first; member <= flow.last; ++member) {
+        if (member == flow.own) continue;
+        send(flow.request(next, member), member, flow.place(next), flow.bytes_of(next), flow.tag);
+      }
+      moved = true;
+    }
+  }
+  return flow.posts == flow.pieces();
+}
+
+bool Call::pull(Flow& flow) noexcept {
+  for (bool moved = true; moved && !links_.aborted();) {
+    moved = false;
+    // The place's piece before must be on the device.
+    if (flow.posts < flow.pieces() && flow.posts < flow.copies + Flow::kPlaces && arrived(flow.copy_of(flow.posts))) {
+      const std::int64_t next = flow.posts++;
+      receive(flow.request(next, flow.first), flow.first, flow.place(next), flow.bytes_of(next), flow.tag);
+      moved = true;
+    }
+    if (flow.copies < flow.posts && !flow.open(flow.copies) && whole(flow)) {
+      const std::int64_t next = flow.copies++;
+      flow.copy_of(next) = {};
+      upload(flow.copy_of(next), flow.device + flow.begin_of(next), flow.place(next), flow.bytes_of(next));
+      moved = true;
+    }
+  }
+  return flow.copies == flow.pieces();
+}
+
+bool Call::whole(Flow& flow) noexcept {
+  const Request& received = flow.request(flow.copies, flow.first);
+  if (received.status == UCS_OK && received.length == flow.bytes_of(flow.copies)) return true;
+  other_length(flow, flow.begin_of(flow.copies) + received.length, received.length == flow.piece);
+  return false;
+}
+
+} // namespace comm_ucx
