@@ -199,6 +199,33 @@ void add_rest(CaseList& list) {
   });
 }
 
+/// More shards than go into one launch, of odd sizes, one of them empty; two kinds of factors among them, and not every
+/// shard with a working copy.
+void add_many_shards(CaseList& list) {
+  constexpr int kShards = 110;
+  Tensors tensors = {scalars_tensor({.lr = 0.01f, .clip = 0.7f, .step = 5})};
+  for (int i = 0; i < kShards; ++i) {
+    const std::int64_t size = i == 50 ? 0 : i == 7 ? 20'001 : 1 + i * 37 % 90;
+    for (const char* name : {"p", "m", "v", "g"}) {
+      tensors.push_back({.name = text("{}{}", name, i),
+                         .role = *name == 'g' ? Role::in : Role::in_out,
+                         .shape = {size},
+                         .kind = Kind::statistic,
+                         .low = *name == 'v' ? 0.0 : -1.5});
+    }
+    if (i % 5 != 0) tensors.push_back(out(text("w{}", i), {size}));
+  }
+  list.add("multi_adamw/many", tensors, [](V v, Use use) {
+    std::vector<AdamW> shards;
+    for (int i = 0; i < kShards; ++i) {
+      const auto view = [&](const char* name) { return v[text("{}{}", name, i)]; };
+      shards.push_back({view("p"), view("g"), view("m"), view("v"), i % 5 == 0 ? TensorView{} : view("w"),
+                        i < 60 ? 0.9 : 0.8, 0.95, 1e-8, i % 2 * 0.1, scalars_of(v)});
+    }
+    use(MultiAdamW{shards});
+  });
+}
+
 } // namespace
 
 std::vector<OperationCase> fused_cases(DType dtype) {
@@ -207,6 +234,7 @@ std::vector<OperationCase> fused_cases(DType dtype) {
   add_bias_dropout_add(list);
   add_attention(list);
   add_rest(list);
+  add_many_shards(list);
   return list.take();
 }
 

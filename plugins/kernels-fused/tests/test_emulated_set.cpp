@@ -53,6 +53,9 @@ TEST_F(Emulated, SharedCasesAgreeWithTheReference) {
       if (!covered(one)) continue;
       ++covered_cases;
       expect_near(one, tolerance(type));
+      const CaseResults aligned = run_case(forwards_, *host_, one, type);
+      for (const std::int64_t shift : {1, 3})
+        EXPECT_TRUE(aligned == run_case(forwards_, *host_, one, type, shift)) << one.name << ", shifted by " << shift;
     }
     EXPECT_GT(covered_cases, 90);
   }
@@ -219,59 +222,16 @@ TEST_F(Emulated, SumsOfManyPartsAndColumns) {
   }
 }
 
-/// More shards than one launch holds, of odd sizes, one of them empty; two kinds of factors among them.
-OperationCase many_shards(DType working) {
-  constexpr int kShards = 110;
-  Tensors tensors = {scalars_tensor({.lr = 0.01f, .clip = 0.7f, .step = 5})};
-  for (int i = 0; i < kShards; ++i) {
-    const std::int64_t size = i == 50 ? 0 : i == 7 ? 20'001 : 1 + i * 37 % 90;
-    for (const char* name : {"p", "m", "v", "g"}) {
-      tensors.push_back({.name = text("{}{}", name, i),
-                         .role = *name == 'g' ? Role::in : Role::in_out,
-                         .shape = {size},
-                         .kind = Kind::statistic,
-                         .low = *name == 'v' ? 0.0 : -1.5});
-    }
-    if (i % 5 != 0) tensors.push_back(out(text("w{}", i), {size})); // not every shard has a working copy
-  }
-  return {text("multi_adamw/many, {}", name_of(working)), working, tensors, [=](V v, Use use) {
-            std::vector<AdamW> shards;
-            for (int i = 0; i < kShards; ++i) {
-              const auto view = [&](const char* name) { return v[text("{}{}", name, i)]; };
-              shards.push_back({view("p"), view("g"), view("m"), view("v"), i % 5 == 0 ? TensorView{} : view("w"),
-                                i < 60 ? 0.9 : 0.8, 0.95, 1e-8, i % 2 * 0.1, scalars_of(v)});
-            }
-            use(MultiAdamW{shards});
-          }};
-}
-
-TEST_F(Emulated, AdamWOnManyShards) {
-  for (const DType working : {DType::f32, DType::bf16, DType::f16})
-    expect_near(many_shards(working), tolerance(working));
-}
-
 /// The same values at another place, aligned or not, give the same bits.
-TEST_F(Emulated, WhereAViewLiesChangesNoBit) {
-  constexpr std::int64_t kRows = 3, kN = 1032;
-  std::vector<float> x(kRows * kN), weight(kN);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * i % 1009) / 500 - 1;
-  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<float>(i % 13);
-  const auto stream = host_->make_stream("test");
-  std::vector<std::vector<float>> results;
-  for (const std::size_t offset : {0, 1, 2, 3, 5}) {
-    alignas(256) static float memory[2][kRows * kN + 8];
-    float *from = memory[0] + offset, *to = memory[1] + offset;
-    std::copy(x.begin(), x.end(), from);
-    std::vector<float> mean(kRows), rstd(kRows);
-    const auto view = [](float* data, Shape shape) { return TensorView(data, DType::f32, shape); };
-    forwards_.norm_fwd({NormKind::layer, view(to, {kRows, kN}), view(from, {kRows, kN}), view(weight.data(), {kN}),
-                        view(weight.data(), {kN}), view(mean.data(), {kRows}), view(rstd.data(), {kRows}), 1e-5},
-                       {*stream, {}});
-    results.emplace_back(to, to + kRows * kN);
-    results.back().insert(results.back().end(), rstd.begin(), rstd.end());
+TEST_F(Emulated, WhereViewsLieChangesNoBit) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    for (const std::int64_t n : {1024, 1032, 4096, 9000}) {
+      const OperationCase one = norms(type, NormKind::layer, 3, n);
+      const CaseResults aligned = run_case(forwards_, *host_, one, type);
+      for (const std::int64_t shift : {1, 2, 5, 8, 256})
+        EXPECT_TRUE(aligned == run_case(forwards_, *host_, one, type, shift)) << one.name << ", shifted by " << shift;
+    }
   }
-  for (const auto& result : results)
-    EXPECT_EQ(std::memcmp(result.data(), results[0].data(), result.size() * sizeof(float)), 0);
 }
 
 } // namespace
