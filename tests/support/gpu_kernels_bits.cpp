@@ -1,4 +1,4 @@
-// The same call gives the same bits: again, and on another stream.
+// The same call gives the same bits: again, on another stream, and elsewhere in memory.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::testing {
@@ -9,6 +9,8 @@ TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
     for (const auto& one : operation_cases(type)) {
       const auto first = run_case(tested->set(), tested->device(), one, type);
       EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type)) << one.name << ", " << name_of(type);
+      EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type, 256))
+          << one.name << ", " << name_of(type) << ": another place, as well aligned";
     }
   }
 }

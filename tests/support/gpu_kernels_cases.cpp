@@ -26,6 +26,18 @@ TEST_P(Operations, AgreeWithTheReference) {
   }
 }
 
+/// Views that lie at multiples of their elements' size and no better.
+TEST_P(Operations, AgreeWhereNothingIsAligned) {
+  LoadedKernels reference("kernels-reference");
+  for (const OperationCase& one : operation_cases(GetParam())) {
+    try {
+      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one), 1), "") << one.name;
+    } catch (const Error& error) {
+      ADD_FAILURE() << one.name << ": " << error.what();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Operations, ::testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 

@@ -42,7 +42,12 @@ struct Block {
   std::vector<std::byte> bytes, expected;
   std::unique_ptr<Memory> memory;
   const CaseTensor* tensor;
+  std::int64_t shift; // in elements
 
+  /// Of bytes, which are a struct's, there is no shift: they have to lie as it wants.
+  std::size_t before() const {
+    return kGuard + (dtype == DType::u8 ? 0 : static_cast<std::size_t>(shift) * bytes_of(dtype));
+  }
   TensorView view(void* base) const {
     const Shape& shape = tensor->shape;
     std::array<std::int64_t, kMaxRank> strides{};
@@ -51,14 +56,14 @@ struct Block {
       strides[static_cast<std::size_t>(dim)] = step;
       step *= shape[dim] + (dim == shape.rank() - 1 ? tensor->padding : 0);
     }
-    return {static_cast<std::byte*>(base) + kGuard, dtype, shape, strides};
+    return {static_cast<std::byte*>(base) + before(), dtype, shape, strides};
   }
 };
 
 class Runner {
  public:
-  Runner(KernelSet& set, Device& device, const OperationCase& one, DType dtype)
-      : set_(set), device_(device), one_(one), dtype_(dtype), stream_(device.make_stream("case")) {}
+  Runner(KernelSet& set, Device& device, const OperationCase& one, DType dtype, std::int64_t shift)
+      : set_(set), device_(device), one_(one), dtype_(dtype), shift_(shift), stream_(device.make_stream("case")) {}
 
   CaseResults run() {
     for (const CaseTensor& tensor : one_.tensors) place(tensor);
@@ -73,11 +78,11 @@ class Runner {
   void finish() { device_.wait(stream_->record(), deadline_in(60)); }
 
   void place(const CaseTensor& tensor) {
-    Block& block = blocks_.emplace_back(Block{type_of(tensor, dtype_), {}, {}, nullptr, &tensor});
+    Block& block = blocks_.emplace_back(Block{type_of(tensor, dtype_), {}, {}, nullptr, &tensor, shift_});
     const std::int64_t last = tensor.shape.rank() == 0 ? 1 : tensor.shape[-1];
     const std::int64_t rows = last == 0 ? 0 : tensor.shape.elements() / last;
     const std::size_t inner = static_cast<std::size_t>(rows * (last + tensor.padding)) * bytes_of(block.dtype);
-    block.bytes.assign(2 * kGuard + inner, std::byte{kPoison});
+    block.bytes.assign(block.before() + inner + kGuard, std::byte{kPoison});
     if (tensor.role != Role::out) write(block);
     block.expected = block.bytes;
     block.memory = device_.allocate(block.bytes.size(), MemoryKind::device);
@@ -137,6 +142,7 @@ class Runner {
   Device& device_;
   const OperationCase& one_;
   DType dtype_;
+  std::int64_t shift_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Device> host_ = make_host_device();
   std::unique_ptr<Stream> host_stream_ = host_->make_stream("rounding");
@@ -171,15 +177,15 @@ std::string compare_tensor(const std::string& name, const std::vector<double>& g
 
 } // namespace
 
-CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype) {
-  return Runner(set, device, one, dtype).run();
+CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype, std::int64_t shift) {
+  return Runner(set, device, one, dtype, shift).run();
 }
 
-std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one,
-                    double tolerance) {
+std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one, double tolerance,
+                    std::int64_t shift) {
   const auto host = make_host_device();
   const CaseResults want = run_case(reference, *host, one, DType::f64);
-  const CaseResults got = run_case(tested, device, one, one.dtype);
+  const CaseResults got = run_case(tested, device, one, one.dtype, shift);
   std::string out;
   for (const auto& [name, values] : want) out += compare_tensor(name, got.at(name), values, tolerance);
   return out;

@@ -70,13 +70,14 @@ std::vector<OperationCase> fused_cases(DType dtype);
 /// What an operation has written: out and in_out tensors by name, in row order.
 using CaseResults = std::map<std::string, std::vector<double>>;
 
-/// Runs `one` on a set in the given type. Throws Error if the set refuses it, or if it wrote beside its views.
-CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype);
+/// Runs `one` on a set in the given type. Throws Error if the set refuses it, or if it wrote beside its views. Views
+/// begin `shift` elements past a multiple of 256 bytes.
+CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype, std::int64_t shift = 0);
 
 /// Empty if every result of `tested` is within `tolerance` times the largest magnitude of the tensor of the
 /// reference's in f64, else what differs and how much.
-std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one,
-                    double tolerance);
+std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one, double tolerance,
+                    std::int64_t shift = 0);
 
 /// The step's scalars as a tensor of bytes, for cases of optimizers and of the loss gradient.
 CaseTensor scalars_tensor(const StepScalars& scalars);

@@ -1,13 +1,19 @@
-// What the set does better than the primitives, and the scratch that it needs.
+// What the set is made of, the scratch it needs, and linear layers by cuBLASLt.
 #include "kernels.hpp"
 
 #include "attention.hpp"
+#include "scratch.hpp"
 #include "triax/cuda/device.hpp"
 
 namespace triax::fused {
 
 FusedKernels::FusedKernels(const PluginContext& context)
     : Primitives({.plugin = "kernels-fused", .tf32 = context.options.flag("tf32")}) {}
+
+void FusedKernels::start(Device& device) {
+  Primitives::start(device);
+  products_.start(settings().tf32);
+}
 
 Support FusedKernels::supports(const OpCall& call) const {
   if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>());
@@ -18,7 +24,25 @@ Support FusedKernels::supports(const OpCall& call) const {
 std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
   if (call.op == Op::attention_fwd) return scratch_of(call.as<AttentionFwd>());
   if (call.op == Op::attention_bwd) return scratch_of(call.as<AttentionBwd>());
-  return Primitives::scratch_bytes(call);
+  if (const std::optional<std::size_t> own = own_scratch(call)) return *own;
+  return Primitives::scratch_bytes(call); // of a linear layer, its default's: a product's workspace at least
+}
+
+void FusedKernels::prepare(const OpCall& call) {
+  const auto choose = [&](const Product& product) {
+    // A check of a run plans without a device, and chooses nothing.
+    if (products_.started() && suits_lt(product)) products_.prepare(product.shape);
+  };
+  switch (call.op) {
+    case Op::linear_fwd:
+      return choose(product_of(call.as<LinearFwd>()));
+    case Op::linear_bwd_input:
+      return choose(product_of(call.as<LinearBwdInput>()));
+    case Op::linear_bwd_weight:
+      return choose(product_of(call.as<LinearBwdWeight>()));
+    default:
+      return Primitives::prepare(call);
+  }
 }
 
 void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
@@ -26,6 +50,27 @@ void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& c
 }
 void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
   launch(args, context.scratch, cuda::launch_stream(context.stream));
+}
+
+bool FusedKernels::multiply(const Product& product, const OpContext& context) {
+  if (!suits_lt(product) || !products_.prepare(product.shape)) return false;
+  products_.run(product, context.scratch, cuda::launch_stream(context.stream));
+  return true;
+}
+
+void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
+  if (!multiply(product_of(args), context)) return Primitives::do_linear_fwd(args, context);
+  if (args.act == Activation::silu_mul) do_act_fwd({args.act, args.y, args.z}, context);
+}
+
+void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
+  if (!multiply(product_of(args), context)) Primitives::do_linear_bwd_input(args, context);
+}
+
+/// The bias's gradient is added to, in f32 where the data is of 16 bits; cuBLASLt's epilogue would overwrite it.
+void FusedKernels::do_linear_bwd_weight(const LinearBwdWeight& args, const OpContext& context) {
+  if (!multiply(product_of(args), context)) return Primitives::do_linear_bwd_weight(args, context);
+  if (!args.dbias.empty()) do_bias_bwd({args.dbias, args.dy}, context);
 }
 
 } // namespace triax::fused

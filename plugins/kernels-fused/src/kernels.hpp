@@ -1,10 +1,12 @@
 // The fused kernel set on GPUs.
 //
 // Threads: the rank's main thread. Ownership: as triax/cuda/primitives.hpp; memory comes in as views. Blocking: never:
-// an operation is put on its stream. Errors: Error for types other than f32, bf16 and f16, and for what CUDA or cuBLAS
-// refuse. What is not overridden here is done by the primitives, or by the core's default made of them.
+// an operation is put on its stream. Errors: Error for types other than f32, bf16 and f16, for a step without its
+// scalars, and for what CUDA, cuBLAS or cuBLASLt refuse. What is not overridden here is done by the primitives, or by
+// the core's default made of them. No atomics; every sum has an order that its shape fixes.
 #pragma once
 
+#include "lt.hpp"
 #include "triax/cuda/primitives.hpp"
 #include "triax/plugin.hpp"
 
@@ -17,10 +19,42 @@ class FusedKernels final : public cuda::Primitives {
   using cuda::Primitives::supports;
   Support supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
+  void prepare(const OpCall& call) override;
+  void start(Device& device) override;
 
  protected:
-  void do_attention_fwd(const AttentionFwd& args, const OpContext& context) override;
-  void do_attention_bwd(const AttentionBwd& args, const OpContext& context) override;
+#define TRIAX_OP(Args, name) void do_##name(const Args& args, const OpContext& context) override;
+  TRIAX_OP(LinearFwd, linear_fwd)
+  TRIAX_OP(LinearBwdInput, linear_bwd_input)
+  TRIAX_OP(LinearBwdWeight, linear_bwd_weight)
+  TRIAX_OP(BiasDropoutAdd, bias_dropout_add)
+  TRIAX_OP(BiasDropoutAddNorm, bias_dropout_add_norm)
+  TRIAX_OP(Dropout, dropout)
+  TRIAX_OP(ActFwd, act_fwd)
+  TRIAX_OP(ActBwd, act_bwd)
+  TRIAX_OP(NormFwd, norm_fwd)
+  TRIAX_OP(NormBwdInput, norm_bwd_input)
+  TRIAX_OP(NormBwdWeight, norm_bwd_weight)
+  TRIAX_OP(BiasBwd, bias_bwd)
+  TRIAX_OP(SoftmaxFwd, softmax_fwd)
+  TRIAX_OP(SoftmaxBwd, softmax_bwd)
+  TRIAX_OP(XentMax, xent_max)
+  TRIAX_OP(XentSums, xent_sums)
+  TRIAX_OP(XentBwd, xent_bwd)
+  TRIAX_OP(XentFused, xent_fused)
+  TRIAX_OP(AttentionFwd, attention_fwd)
+  TRIAX_OP(AttentionBwd, attention_bwd)
+  TRIAX_OP(EmbedBwd, embed_bwd)
+  TRIAX_OP(SumSquares, sum_squares)
+  TRIAX_OP(AdamW, adamw)
+  TRIAX_OP(MultiAdamW, multi_adamw)
+#undef TRIAX_OP
+
+ private:
+  /// By cuBLASLt, where it has an algorithm for the shape; else false, and nothing was done.
+  bool multiply(const Product& product, const OpContext& context);
+
+  LtProducts products_;
 };
 
 } // namespace triax::fused

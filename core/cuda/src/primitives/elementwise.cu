@@ -1,5 +1,6 @@
 // Bias, sums, dropout, activations, and the scaling of a product without terms.
 #include "internal.hpp"
+#include "triax/cuda/activations.hpp"
 #include "triax/cuda/drop.hpp"
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launching.cuh"
@@ -26,20 +27,6 @@ __global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t coun
   const Share share = my_share();
   for (std::int64_t i = share.first; i < count; i += share.step)
     y[i] = rounded<T>(dropped(plan, i) ? 0.0f : value_of(x[i]) * plan.scale);
-}
-
-constexpr float kCubic = 0.044715f;
-constexpr float kSlope = 0.7978845608028654f; // sqrt(2 / pi)
-
-__device__ float gelu(float x) {
-  return 0.5f * x * (1 + tanhf(kSlope * (x + kCubic * x * x * x)));
-}
-__device__ float gelu_derivative(float x) {
-  const float t = tanhf(kSlope * (x + kCubic * x * x * x));
-  return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * kSlope * (1 + 3 * kCubic * x * x);
-}
-__device__ float sigmoid(float x) {
-  return 1 / (1 + expf(-x));
 }
 
 template <class T>

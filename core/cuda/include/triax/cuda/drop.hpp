@@ -51,12 +51,17 @@ struct DropPlace {
   std::int64_t element; // in the sample's global tensor
 };
 
-/// Of element `i` of the view, in row order.
-TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t i) {
-  const std::int64_t row = i / plan.columns, column = plan.column0 + i % plan.columns;
+/// Of one column of a row of the view, rows counted through all of its dimensions but the last.
+TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t row, std::int64_t column) {
+  column += plan.column0;
   if (!plan.scores) return {row % plan.batch, (plan.row0 + row / plan.batch) * plan.width + column};
   const std::int64_t head = plan.head0 + row / plan.queries % plan.heads, query = plan.row0 + row % plan.queries;
   return {row / (plan.heads * plan.queries), (head * plan.rows + query) * plan.width + column};
+}
+
+/// Of element `i` of the view, in row order.
+TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t i) {
+  return drop_place(plan, i / plan.columns, i % plan.columns);
 }
 
 TRIAX_HD inline bool dropped(const DropPlan& plan, std::int64_t i) {

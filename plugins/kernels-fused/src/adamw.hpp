@@ -1,0 +1,167 @@
+// AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch. Their descriptions go in the kernel's parameters,
+// as many as these hold: nothing is allocated, copied or waited for. A team takes a chunk of one shard.
+//
+// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: Error for a
+// step without its scalars; as the launcher's.
+#pragma once
+
+#include <cstdint>
+
+#include "packs.hpp"
+#include "triax/cuda/types.hpp"
+#include "triax/kernel_ops.hpp"
+
+namespace triax::fused {
+
+struct AdamWShard {
+  float *p, *m, *v;
+  const float* gradient;
+  void* working; // may be null
+  std::int64_t count;
+  float decay;
+  DType working_type;
+  bool aligned; // what is f32, and the working copy, at multiples of 16 bytes
+};
+
+/// Shards that one launch steps: those of one set of factors.
+struct AdamWTable {
+  static constexpr int kMost = 48;
+  static constexpr std::int64_t kChunk = 8192; // elements of a team
+
+  AdamWShard shards[kMost];
+  std::int64_t first_chunk[kMost + 1]; // of each shard, and the end of the last
+  int count = 0;
+  double beta1, beta2;
+  float eps;
+  const StepScalars* scalars;
+
+  std::int64_t chunks() const { return first_chunk[count]; }
+
+  static bool same_factors(const AdamW& a, const AdamW& b) {
+    return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.eps == b.eps && a.scalars == b.scalars;
+  }
+
+  void add(const AdamW& args) {
+    const auto aligned =
+        packed_rows<float>(kPack<float>, {&args.master, &args.gradient, &args.m, &args.v, &args.working});
+    const std::int64_t elements = args.master.elements();
+    shards[count] = {args.master.as<float>(),         args.m.as<float>(),   args.v.as<float>(),
+                     args.gradient.as<const float>(), args.working.data(),  elements,
+                     static_cast<float>(args.decay),  args.working.dtype(), aligned};
+    first_chunk[count + 1] = first_chunk[count] + (elements + kChunk - 1) / kChunk;
+    ++count;
+  }
+};
+
+inline AdamWTable adamw_table(const AdamW& like) {
+  AdamWTable table;
+  table.first_chunk[0] = 0;
+  table.beta1 = like.beta1;
+  table.beta2 = like.beta2;
+  table.eps = static_cast<float>(like.eps);
+  table.scalars = like.scalars;
+  return table;
+}
+
+struct StepAdamW {
+  AdamWTable table;
+
+  struct Corrections {
+    float first, second;
+  };
+
+  /// The shard that has a chunk: the last whose first chunk is not past it. Empty shards have none.
+  TRIAX_LANE int shard_of(std::int64_t chunk) const {
+    int low = 0, high = table.count; // first_chunk[low] <= chunk < first_chunk[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      if (table.first_chunk[middle] <= chunk) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  template <class W>
+  TRIAX_LANE static void write_working(void* working, std::int64_t at, const Values<float>& p, int live, bool whole) {
+    W* to = static_cast<W*>(working) + at;
+    if (whole) {
+      struct alignas(4 * sizeof(W)) Four {
+        W at[4];
+      } four;
+      TRIAX_UNROLL
+      for (int i = 0; i < 4; ++i) four.at[i] = narrowed<W>(p.at[i]);
+      *reinterpret_cast<Four*>(to) = four;
+    } else {
+      for (int i = 0; i < live; ++i) to[i] = narrowed<W>(p.at[i]);
+    }
+  }
+
+  TRIAX_LANE void step(const AdamWShard& shard, std::int64_t at, const StepScalars& now, Corrections correction) const {
+    const auto beta1 = static_cast<float>(table.beta1), beta2 = static_cast<float>(table.beta2);
+    const auto rest1 = static_cast<float>(1 - table.beta1), rest2 = static_cast<float>(1 - table.beta2);
+    const int live = live_of<float>(shard.count, at);
+    const bool whole = shard.aligned && live == kPack<float>;
+    Values<float> p = load(static_cast<const float*>(shard.p) + at, live, whole);
+    Values<float> m = load(static_cast<const float*>(shard.m) + at, live, whole);
+    Values<float> v = load(static_cast<const float*>(shard.v) + at, live, whole);
+    const Values<float> gradient = load(shard.gradient + at, live, whole);
+    TRIAX_UNROLL
+    for (int i = 0; i < kPack<float>; ++i) {
+      const float g = gradient.at[i] * now.clip;
+      m.at[i] = beta1 * m.at[i] + rest1 * g;
+      v.at[i] = beta2 * v.at[i] + rest2 * g * g;
+      const float update = m.at[i] / correction.first / (sqrtf(v.at[i] / correction.second) + table.eps);
+      p.at[i] -= now.lr * (update + shard.decay * p.at[i]);
+    }
+    store(shard.p + at, p, live, whole);
+    store(shard.m + at, m, live, whole);
+    store(shard.v + at, v, live, whole);
+    if (!shard.working) return;
+    if (shard.working_type == DType::bf16) {
+      write_working<Bf16>(shard.working, at, p, live, whole);
+    } else if (shard.working_type == DType::f16) {
+      write_working<F16>(shard.working, at, p, live, whole);
+    } else {
+      write_working<float>(shard.working, at, p, live, whole);
+    }
+  }
+
+  template <class Team>
+  TRIAX_LANE void operator()(Team& team, std::int64_t chunk) const {
+    const StepScalars now = *table.scalars;
+    if (now.skip != 0) return;
+    const Corrections correction = team.from_first([&] {
+      const auto steps = static_cast<double>(now.step);
+      return Corrections{static_cast<float>(1 - pow(table.beta1, steps)),
+                         static_cast<float>(1 - pow(table.beta2, steps))};
+    });
+    const int number = shard_of(chunk);
+    const AdamWShard& shard = table.shards[number];
+    const std::int64_t begin = (chunk - table.first_chunk[number]) * AdamWTable::kChunk;
+    const std::int64_t end = begin + AdamWTable::kChunk < shard.count ? begin + AdamWTable::kChunk : shard.count;
+    team.lanes([&](unsigned lane) {
+      for (std::int64_t at = begin + lane * kPack<float>; at < end; at += Team::kLanes * kPack<float>)
+        step(shard, at, now, correction);
+    });
+  }
+};
+static_assert(sizeof(StepAdamW) + sizeof(std::int64_t) <= 4096); // what a kernel's parameters hold everywhere
+
+template <class Launcher>
+void multi_adamw(const MultiAdamW& args, const Launcher& launcher) {
+  std::size_t next = 0;
+  while (next < args.shards.size()) {
+    const AdamW& first = args.shards[next];
+    if (!first.scalars) throw Error("adamw: the step's scalars are not given");
+    StepAdamW body{adamw_table(first)};
+    while (next < args.shards.size() && body.table.count < AdamWTable::kMost &&
+           AdamWTable::same_factors(first, args.shards[next]))
+      body.table.add(args.shards[next++]);
+    launcher.template teams<kBlock>(body, body.table.chunks());
+  }
+}
+
+} // namespace triax::fused

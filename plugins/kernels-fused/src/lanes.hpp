@@ -1,0 +1,58 @@
+// The language that the kernels are written in: a team of lanes works on a row, in phases.
+//
+//   typename Team::template Each<float> sum;                       // one of each lane
+//   team.lanes([&](unsigned lane) { sum[lane] = ...; });           // a phase: every lane runs it
+//   const float all = team.all(sum, Plus{});                       // known to all lanes; in a fixed order
+//
+// On the GPU a team is a warp or a block (device_teams.cuh), and a lane is a thread that keeps its own of Each. In
+// tests the host runs the lanes of a team one after another (tests/host_teams.hpp), with the same order of every sum:
+// what is launched is the code that was tested.
+//
+// Threads: pure functions of their team. Ownership: none. Blocking: the GPU's lanes wait for each other in all().
+// Errors: none.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+// Functions that only kernels call. For nvcc they are the GPU's alone.
+#if defined(__CUDACC__)
+#define TRIAX_LANE __device__ __forceinline__
+#define TRIAX_LANE_CALL __device__ __noinline__
+#define TRIAX_UNROLL _Pragma("unroll")
+#define TRIAX_UNROLL_BY_4 _Pragma("unroll 4")
+#else
+#define TRIAX_LANE inline
+#define TRIAX_LANE_CALL inline
+#define TRIAX_UNROLL
+#define TRIAX_UNROLL_BY_4
+#endif
+
+namespace triax::fused {
+
+inline constexpr unsigned kWarp = 32, kBlock = 256; // lanes of a team
+
+struct Plus {
+  template <class T>
+  TRIAX_LANE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Larger {
+  TRIAX_LANE float operator()(float a, float b) const { return a < b ? b : a; }
+};
+
+/// The sum of exp(x - max) over some x, and their maximum: joined with another without reading any x again
+/// (Milakov & Gimelshein 2018).
+struct ExpSum {
+  float max = -INFINITY, sum = 0;
+};
+struct JoinExpSums {
+  TRIAX_LANE ExpSum operator()(ExpSum a, ExpSum b) const {
+    const float max = a.max < b.max ? b.max : a.max;
+    if (max == -INFINITY) return {max, a.sum + b.sum}; // nothing seen, or nothing but -infinity
+    return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
+  }
+};
+
+} // namespace triax::fused

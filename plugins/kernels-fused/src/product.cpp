@@ -1,0 +1,80 @@
+// A linear layer's operations as products in columns.
+#include "product.hpp"
+
+namespace triax::fused {
+
+namespace {
+
+std::int64_t rows_of(const TensorView& x) {
+  return x.size(-1) == 0 ? 0 : x.elements() / x.size(-1);
+}
+
+Epilogue epilogue_of(const LinearFwd& args) {
+  const bool gelu = args.act == Activation::gelu_tanh;
+  if (args.bias.empty()) return gelu ? Epilogue::gelu : Epilogue::none;
+  return gelu ? Epilogue::gelu_bias : Epilogue::bias;
+}
+
+bool at_16_bytes(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+} // namespace
+
+Product product_of(const LinearFwd& args) {
+  const bool gelu = args.act == Activation::gelu_tanh;
+  const TensorView& to = args.act == Activation::silu_mul ? args.z : args.y; // of silu_mul, which has its own kernel
+  Product out;
+  out.shape = {.m = args.w.size(0),
+               .n = rows_of(args.x),
+               .k = args.w.size(1),
+               .transpose_a = true,
+               .in = args.x.dtype(),
+               .out = to.dtype(),
+               .epilogue = epilogue_of(args)};
+  out.a = args.w.data();
+  out.b = args.x.data();
+  out.bias = args.bias.data();
+  out.d = to.data();
+  out.before_gelu = gelu ? args.z.data() : nullptr;
+  return out;
+}
+
+Product product_of(const LinearBwdInput& args) {
+  Product out;
+  out.shape = {
+      .m = args.w.size(1), .n = rows_of(args.dy), .k = args.w.size(0), .in = args.dy.dtype(), .out = args.dx.dtype()};
+  out.a = args.w.data();
+  out.b = args.dy.data();
+  out.d = args.dx.data();
+  return out;
+}
+
+Product product_of(const LinearBwdWeight& args) {
+  Product out;
+  out.shape = {.m = args.dw.size(1),
+               .n = args.dw.size(0),
+               .k = rows_of(args.dy),
+               .transpose_b = true,
+               .accumulates = true,
+               .in = args.dy.dtype(),
+               .out = args.dw.dtype()};
+  out.a = args.x.data();
+  out.b = args.dy.data();
+  out.d = args.dw.data();
+  return out;
+}
+
+bool suits_lt(const Product& product) {
+  const ProductShape& shape = product.shape;
+  if (shape.m == 0 || shape.n == 0 || shape.k == 0) return false;
+  const bool gelu = shape.epilogue == Epilogue::gelu || shape.epilogue == Epilogue::gelu_bias;
+  if (gelu && shape.m % 8 != 0) return false; // of CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
+  for (const void* data : {product.a, product.b, product.bias, static_cast<const void*>(product.d),
+                           static_cast<const void*>(product.before_gelu)}) {
+    if (!at_16_bytes(data)) return false;
+  }
+  return true;
+}
+
+} // namespace triax::fused

@@ -1,0 +1,51 @@
+// The products of a linear layer as cuBLASLt sees them.
+//
+// cuBLASLt thinks in columns, and a row-major matrix [r, c] is its transpose there: c rows, r columns, leading
+// dimension c. A product d = op(a) op(b) becomes d^T = op(b)^T op(a)^T, so the operands change places:
+//
+//   forward          y [rows, n] = x [rows, k] w^T     A = w (k x n), transposed; B = x (k x rows); D = y (n x rows)
+//   input gradient   dx [rows, k] = dy [rows, n] w     A = w (k x n); B = dy (n x rows); D = dx (k x rows)
+//   weight gradient  dw [n, k] += dy^T x               A = x (k x rows); B = dy (n x rows), transposed; D = dw (k x n)
+//
+// The bias of the forward has n elements, one for each row of D: what the epilogue adds.
+//
+// Threads: values, any thread. Ownership: views of the caller. Blocking: never. Errors: none.
+#pragma once
+
+#include <cstdint>
+
+#include "triax/kernel_ops.hpp"
+
+namespace triax::fused {
+
+enum class Epilogue : std::uint8_t { none, bias, gelu, gelu_bias }; // gelu: with its input as a second result
+
+/// What a choice of algorithm depends on: sizes, types, what is done besides; no pointer.
+struct ProductShape {
+  std::int64_t m = 0, n = 0, k = 0; // D is m x n, in columns
+  bool transpose_a = false, transpose_b = false;
+  bool accumulates = false; // D += instead of =
+  DType in = DType::f32, out = DType::f32;
+  Epilogue epilogue = Epilogue::none;
+
+  bool operator==(const ProductShape&) const = default;
+
+  std::int64_t lda() const { return transpose_a ? k : m; }
+  std::int64_t ldb() const { return transpose_b ? n : k; }
+};
+
+struct Product {
+  ProductShape shape;
+  const void *a = nullptr, *b = nullptr, *bias = nullptr;
+  void *d = nullptr, *before_gelu = nullptr;
+};
+
+Product product_of(const LinearFwd& args);
+Product product_of(const LinearBwdInput& args);
+Product product_of(const LinearBwdWeight& args);
+
+/// Whether cuBLASLt is asked at all: nothing is empty, all of it lies at multiples of 16 bytes (what is null is not
+/// there yet, and arenas are aligned), and the rows of a second result are a multiple of 8 long.
+bool suits_lt(const Product& product);
+
+} // namespace triax::fused

@@ -1,0 +1,210 @@
+// Cross-entropy over a row of logits, a block for each row. The fused forward finds the maximum and the sum of the
+// exponentials in one pass, by rescaling what it has whenever the maximum grows (Milakov & Gimelshein 2018).
+//
+// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the
+// launcher's.
+#pragma once
+
+#include "rows.hpp"
+#include "triax/cuda/types.hpp"
+
+namespace triax::fused {
+
+/// What the kernels read: rows of `columns` logits of which `valid` count, and the targets by the range's first token.
+template <class T>
+struct LogitRows {
+  const T* logits;
+  const std::int32_t* targets; // may be null
+  std::int64_t columns, begin, valid;
+  bool packed;
+
+  TRIAX_LANE const T* of(std::int64_t row) const { return logits + row * columns; }
+  TRIAX_LANE Values<T> read(std::int64_t row, std::int64_t at, int live) const {
+    return load(of(row) + at, live, packed);
+  }
+  /// The column of a row's target, or -1 where it is not in this range.
+  TRIAX_LANE std::int64_t target(std::int64_t row) const {
+    const std::int64_t column = targets[row] - begin;
+    return column >= 0 && column < valid ? column : -1;
+  }
+  /// The target's logit less the row's maximum; 0 where it is not in this range.
+  TRIAX_LANE float target_logit(std::int64_t row, float max) const {
+    const std::int64_t column = target(row);
+    return column < 0 ? 0.0f : widened(of(row)[column]) - max;
+  }
+};
+
+template <class T>
+struct LargestLogit {
+  LogitRows<T> rows;
+  float* max_of;
+
+  template <class Team>
+  TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    typename Team::template Each<float> of_lanes;
+    team.lanes([&](unsigned lane) {
+      float max = -INFINITY; // of a range that is all padding
+      walk<T, LongRow>(lane, rows.valid, [&](int, std::int64_t at) {
+        const int live = live_of<T>(rows.valid, at);
+        const Values<T> x = rows.read(row, at, live);
+        TRIAX_UNROLL
+        for (int i = 0; i < kPack<T>; ++i) max = i < live ? Larger{}(max, x.at[i]) : max;
+      });
+      of_lanes[lane] = max;
+    });
+    const float max = team.all(of_lanes, Larger{});
+    team.lanes([&](unsigned lane) {
+      if (lane == 0) max_of[row] = max;
+    });
+  }
+};
+
+template <class T>
+struct SumExponentials {
+  LogitRows<T> rows;
+  const float* max_of;
+  float *sum_of, *target_of;
+
+  template <class Team>
+  TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    const float max = max_of[row];
+    typename Team::template Each<float> of_lanes;
+    team.lanes([&](unsigned lane) {
+      float sum = 0;
+      walk<T, LongRow>(lane, rows.valid, [&](int, std::int64_t at) {
+        const int live = live_of<T>(rows.valid, at);
+        const Values<T> x = rows.read(row, at, live);
+        TRIAX_UNROLL
+        for (int i = 0; i < kPack<T>; ++i) sum += i < live ? expf(x.at[i] - max) : 0.0f;
+      });
+      of_lanes[lane] = sum;
+    });
+    const float sum = team.all(of_lanes, Plus{});
+    team.lanes([&](unsigned lane) {
+      if (lane != 0) return;
+      sum_of[row] = sum;
+      target_of[row] = rows.target_logit(row, max);
+    });
+  }
+};
+
+template <class T>
+struct XentForward {
+  LogitRows<T> rows;
+  float *max_of, *sum_of, *target_of;
+
+  /// What is seen, and a pack more.
+  TRIAX_LANE ExpSum with(ExpSum seen, const Values<T>& x, int live) const {
+    float max = seen.max;
+    TRIAX_UNROLL
+    for (int i = 0; i < kPack<T>; ++i) max = i < live ? Larger{}(max, x.at[i]) : max;
+    if (max > seen.max) seen = {max, seen.sum * expf(seen.max - max)};
+    TRIAX_UNROLL
+    for (int i = 0; i < kPack<T>; ++i) {
+      // exp(-infinity) is 0 under every maximum, -infinity too.
+      if (i < live && x.at[i] != -INFINITY) seen.sum += expf(x.at[i] - seen.max);
+    }
+    return seen;
+  }
+
+  template <class Team>
+  TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    typename Team::template Each<ExpSum> of_lanes;
+    team.lanes([&](unsigned lane) {
+      ExpSum seen;
+      walk<T, LongRow>(lane, rows.valid, [&](int, std::int64_t at) {
+        const int live = live_of<T>(rows.valid, at);
+        seen = with(seen, rows.read(row, at, live), live);
+      });
+      of_lanes[lane] = seen;
+    });
+    const ExpSum all = team.all(of_lanes, JoinExpSums{});
+    team.lanes([&](unsigned lane) {
+      if (lane != 0) return;
+      max_of[row] = all.max;
+      sum_of[row] = all.sum;
+      target_of[row] = rows.target_logit(row, all.max);
+    });
+  }
+};
+
+template <class T>
+struct XentBackward {
+  LogitRows<T> rows;
+  T* gradient; // the logits themselves
+  const float *max_of, *sum_of;
+  const StepScalars* scalars;
+  double given_scale;
+
+  template <class Team>
+  TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    const auto scale = static_cast<float>(given_scale * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
+    const float max = max_of[row], sum = sum_of[row];
+    const std::int64_t target = rows.target(row);
+    team.lanes([&](unsigned lane) {
+      walk<T, LongRow>(lane, rows.columns, [&](int, std::int64_t at) {
+        const int live = live_of<T>(rows.columns, at);
+        Values<T> x = rows.read(row, at, live);
+        TRIAX_UNROLL
+        for (int i = 0; i < kPack<T>; ++i) {
+          const float onehot = at + i == target ? 1.0f : 0.0f;
+          x.at[i] = at + i < rows.valid ? (expf(x.at[i] - max) / sum - onehot) * scale : 0.0f;
+        }
+        store(gradient + row * rows.columns + at, x, live, rows.packed);
+      });
+    });
+  }
+};
+
+template <class T>
+LogitRows<T> logit_rows(const TensorView& logits, const TensorView& targets, std::int64_t begin, std::int64_t valid) {
+  return {logits.as<const T>(),
+          targets.as<const std::int32_t>(),
+          logits.size(-1),
+          begin,
+          valid,
+          packed_rows<T>(logits.size(-1), {&logits})};
+}
+
+template <class Launcher>
+void xent_max(const XentMax& args, const Launcher& launcher) {
+  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
+    launcher.template teams<kBlock>(
+        LargestLogit<T>{logit_rows<T>(args.logits, {}, 0, args.valid), args.max.as<float>()},
+        cuda::rows_of(args.logits));
+  });
+}
+
+template <class Launcher>
+void xent_sums(const XentSums& args, const Launcher& launcher) {
+  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
+    const SumExponentials<T> body{logit_rows<T>(args.logits, args.targets, args.begin, args.valid),
+                                  args.max.as<const float>(), args.sum_exp.as<float>(), args.target_logit.as<float>()};
+    launcher.template teams<kBlock>(body, cuda::rows_of(args.logits));
+  });
+}
+
+/// All but the loss.
+template <class Launcher>
+void xent_rows(const XentFused& args, const Launcher& launcher) {
+  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
+    const XentForward<T> body{logit_rows<T>(args.logits, args.targets, 0, args.valid), args.max.as<float>(),
+                              args.sum_exp.as<float>(), args.target_logit.as<float>()};
+    launcher.template teams<kBlock>(body, cuda::rows_of(args.logits));
+  });
+}
+
+template <class Launcher>
+void xent_bwd(const XentBwd& args, const Launcher& launcher) {
+  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
+    const XentBackward<T> body{logit_rows<T>(args.logits, args.targets, args.begin, args.valid),
+                               args.logits.as<T>(),
+                               args.max.as<const float>(),
+                               args.sum_exp.as<const float>(),
+                               args.scalars,
+                               args.scale};
+    launcher.template teams<kBlock>(body, cuda::rows_of(args.logits));
+  });
+}
+
+} // namespace triax::fused

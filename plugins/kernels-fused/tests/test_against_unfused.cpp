@@ -1,0 +1,91 @@
+// The fused set against the unfused one on the same GPU: what they train is the same but for rounding.
+#include <cmath>
+
+#include "support/case_builder.hpp"
+#include "support/gpu_kernels_suite.hpp"
+
+namespace triax::fused {
+namespace {
+
+using namespace triax::testing;
+using V = const CaseViews&;
+using Use = const UseCall&;
+
+class AgainstUnfused : public OnGpu {};
+
+/// Both sets' results of a case, as far apart as their types round.
+void expect_alike(LoadedKernels& fused, LoadedKernels& unfused, const OperationCase& one, double tolerance) {
+  const CaseResults got = run_case(fused.set(), fused.device(), one, one.dtype);
+  const CaseResults want = run_case(unfused.set(), unfused.device(), one, one.dtype);
+  for (const auto& [name, values] : want) {
+    double largest = 0, apart = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      largest = std::max(largest, std::abs(values[i]));
+      apart = std::max(apart, std::abs(values[i] - got.at(name)[i]));
+    }
+    EXPECT_LE(apart, tolerance * std::max(largest, 1.0)) << one.name << ", " << name;
+  }
+}
+
+/// Shapes of a real layer, where cuBLASLt's epilogues are used.
+TEST_F(AgainstUnfused, ALinearLayerOfARealModel) {
+  Options options;
+  options.set("tf32", false);
+  LoadedKernels unfused("kernels-cublas", options);
+  const std::int64_t rows = 512, n = 1024, k = 256;
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    const double tolerance = type == DType::f32 ? 1e-5 : type == DType::bf16 ? 0x1p-6 : 0x1p-9;
+    const auto gradient = [](const char* name, Shape shape) {
+      return CaseTensor{.name = name, .role = Role::in_out, .shape = shape, .kind = Kind::statistic};
+    };
+    expect_alike(*tested, unfused,
+                 {text("linear {}", name_of(type)),
+                  type,
+                  {in("x", {rows, k}), in("w", {n, k}), in("b", {n}), out("y", {rows, n}), out("z", {rows, n}),
+                   in("dy", {rows, n}), out("dx", {rows, k}), gradient("dw", {n, k}), gradient("db", {n})},
+                  [](V v, Use use) {
+                    use(LinearFwd{v["y"], v["z"], v["x"], v["w"], v["b"], Activation::gelu_tanh});
+                    use(LinearBwdInput{v["dx"], v["dy"], v["w"]});
+                    use(LinearBwdWeight{v["dw"], v["db"], v["dy"], v["x"]});
+                  }},
+                 tolerance);
+  }
+}
+
+/// GELU is that of tanh: at 2 the one of erf is 2e-4 away.
+TEST_F(AgainstUnfused, GeluIsOfTanh) {
+  CaseTensor x = in("x", {16, 16}), w = in("w", {16, 16});
+  x.low = x.high = 2;
+  for (int i = 0; i < 256; ++i) w.values.push_back(i % 17 == 0 ? 1 : 0);
+  const OperationCase one{"gelu", DType::f32, {x, w, out("y", {16, 16}), out("z", {16, 16})}, [](V v, Use use) {
+                            use(LinearFwd{v["y"], v["z"], v["x"], v["w"], {}, Activation::gelu_tanh});
+                          }};
+  const CaseResults got = run_case(tested->set(), tested->device(), one, DType::f32);
+  EXPECT_NEAR(got.at("y")[0], 2 * 0.5 * (1 + std::tanh(0.7978845608028654 * (2 + 0.044715 * 8))), 2e-6);
+}
+
+/// Sizes at which a warp or a block just keeps its row, or just does not, and ones that end within a pack.
+TEST_F(AgainstUnfused, RowsOfEveryLength) {
+  LoadedKernels reference("kernels-reference");
+  for (const std::int64_t n : {1, 7, 255, 1000, 1024, 1025, 4096, 4100, 8192, 8193, 12288}) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+      const Shape shape{6, 2, n};
+      const OperationCase one{
+          text("bias_dropout_add_norm {} {}", name_of(type), n),
+          type,
+          {in("x", shape), in("b", {n}), in_out("r", shape), out("normed", shape), statistic_out("mean", {12}),
+           statistic_out("rstd", {12}), in("w", {n}), in("nb", {n}), in("dy", shape), out("dx", shape), samples(2)},
+          [=](V v, Use use) {
+            const Drop drop{.p = 0.25f, .key = kCaseKey, .site = 3, .samples = v["samples"], .rows = 6, .width = n};
+            use(BiasDropoutAddNorm{v["r"], v["normed"], v["mean"], v["rstd"], v["x"], v["b"], v["r"], drop,
+                                   NormKind::layer, v["w"], v["nb"], 1e-5});
+            use(NormBwdInput{NormKind::layer, v["dx"], v["dy"], v["r"], v["w"], v["mean"], v["rstd"], v["dy"]});
+          }};
+      const double rounding = type == DType::f32 ? 5e-6 : type == DType::bf16 ? 0x1p-7 : 0x1p-10;
+      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, 4 * rounding), "") << one.name;
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::fused

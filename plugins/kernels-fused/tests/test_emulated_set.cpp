@@ -1,0 +1,269 @@
+// The kernels, run on the host, against the reference in double: on the shared cases, at the borders of the plans for
+// rows, and wherever a view lies.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "emulated_set.hpp"
+#include "support/case_builder.hpp"
+#include "support/loaded_kernels.hpp"
+
+namespace triax::fused {
+namespace {
+
+using namespace triax::testing;
+using V = const CaseViews&;
+using Use = const UseCall&;
+
+class Emulated : public ::testing::Test {
+ protected:
+  void expect_near(const OperationCase& one, double tolerance) {
+    EXPECT_EQ(compare(forwards_, *host_, reference_.set(), one, tolerance), "") << one.name;
+    EXPECT_TRUE(run_case(forwards_, *host_, one, one.dtype) == run_case(backwards_, *host_, one, one.dtype))
+        << one.name << ": the order of lanes, rows or items shows";
+  }
+  /// Whether all of a case's calls are this set's own.
+  bool covered(const OperationCase& one) {
+    CaseViews views;
+    for (const CaseTensor& tensor : one.tensors) {
+      const bool f32 = tensor.kind == Kind::statistic;
+      const DType type = tensor.kind == Kind::own ? tensor.dtype : f32 ? DType::f32 : one.dtype;
+      views.set(tensor.name, TensorView(nullptr, type, tensor.shape));
+    }
+    bool all = true;
+    one.build(views, UseCall([&](const OpCall& call) { all = all && forwards_.supports(call); }));
+    return all;
+  }
+
+  LoadedKernels reference_{"kernels-reference"};
+  EmulatedSet forwards_{false}, backwards_{true};
+  std::unique_ptr<Device> host_ = make_host_device();
+};
+
+/// In 16 bits each operation rounds what it writes.
+double tolerance(DType type) {
+  return type == DType::f32 ? 1e-5 : type == DType::bf16 ? 4 * 0x1p-8 : 4 * 0x1p-11;
+}
+
+TEST_F(Emulated, SharedCasesAgreeWithTheReference) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    int covered_cases = 0;
+    for (const OperationCase& one : operation_cases(type)) {
+      if (!covered(one)) continue;
+      ++covered_cases;
+      expect_near(one, tolerance(type));
+      const CaseResults aligned = run_case(forwards_, *host_, one, type);
+      for (const std::int64_t shift : {1, 3})
+        EXPECT_TRUE(aligned == run_case(forwards_, *host_, one, type, shift)) << one.name << ", shifted by " << shift;
+    }
+    EXPECT_GT(covered_cases, 90);
+  }
+}
+
+OperationCase norms(DType type, NormKind kind, std::int64_t rows, std::int64_t n) {
+  const Shape shape{rows, n};
+  const bool layer = kind == NormKind::layer;
+  return {text("norms {} {}x{} {}", name_of(type), rows, n, layer),
+          type,
+          {in("x", shape), in("w", {n}), in("b", {n}), in("dy", shape), in("r", shape), out("y", shape),
+           out("dx", shape), statistic_out("mean", {rows}), statistic_out("rstd", {rows}),
+           CaseTensor{.name = "dw", .role = Role::in_out, .shape = {n}, .kind = Kind::statistic}},
+          [=](V v, Use use) {
+            const TensorView none, &bias = layer ? v["b"] : none;
+            use(NormFwd{kind, v["y"], v["x"], v["w"], bias, v["mean"], v["rstd"], 1e-5});
+            use(NormBwdInput{kind, v["dx"], v["dy"], v["x"], v["w"], v["mean"], v["rstd"], v["r"]});
+            use(NormBwdWeight{kind, v["dw"], {}, v["dy"], v["x"], v["mean"], v["rstd"]});
+          }};
+}
+
+/// Rows that end within a pack, that a warp and a block just keep or just do not, and long ones.
+constexpr std::int64_t kLengths[] = {1, 5, 31, 32, 255, 256, 1000, 1024, 1025, 4096, 4100, 8192, 8193, 12288};
+
+TEST_F(Emulated, NormsOfEveryLength) {
+  for (const std::int64_t n : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
+      expect_near(norms(type, NormKind::layer, 3, n), 2 * tolerance(type));
+  }
+  expect_near(norms(DType::f32, NormKind::layer, 131, 40), 2e-5); // more parts of rows than one
+  OperationCase rms = norms(DType::f32, NormKind::rms, 70, 1030);
+  rms.tensors.erase(rms.tensors.begin() + 7); // an rms norm writes no mean
+  rms.build = [](V v, Use use) {
+    use(NormFwd{NormKind::rms, v["y"], v["x"], v["w"], {}, {}, v["rstd"], 1e-5});
+    use(NormBwdInput{NormKind::rms, v["dx"], v["dy"], v["x"], v["w"], {}, v["rstd"], v["r"]});
+    use(NormBwdWeight{NormKind::rms, v["dw"], {}, v["dy"], v["x"], {}, v["rstd"]});
+  };
+  expect_near(rms, 2e-5);
+}
+
+TEST_F(Emulated, ResidualsOfEveryLength) {
+  for (const std::int64_t n : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const Shape shape{2, 2, n};
+      const OperationCase one{
+          text("bias_dropout_add_norm {} {}", name_of(type), n),
+          type,
+          {in("x", shape), in("b", {n}), in_out("r", shape), out("normed", shape), statistic_out("mean", {4}),
+           statistic_out("rstd", {4}), in("w", {n}), in("nb", {n}), samples(2)},
+          [=](V v, Use use) {
+            const Drop drop{.p = 0.25f,
+                            .key = kCaseKey,
+                            .site = 3,
+                            .samples = v["samples"],
+                            .row0 = 7,
+                            .column0 = n % 7,
+                            .rows = 9,
+                            .width = n + 7};
+            use(BiasDropoutAddNorm{v["r"], v["normed"], v["mean"], v["rstd"], v["x"], v["b"], v["r"], drop,
+                                   NormKind::layer, v["w"], v["nb"], 1e-5});
+          }};
+      expect_near(one, 2 * tolerance(type));
+    }
+  }
+}
+
+TEST_F(Emulated, SoftmaxOfEveryLength) {
+  for (const std::int64_t keys : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const Shape shape{1, 2, 3, keys};
+      const OperationCase one{
+          text("softmax {} {}", name_of(type), keys),
+          type,
+          {in("x", shape), out("y", shape), in("dy", shape), out("dx", shape), statistic_out("lse", {1, 2, 3})},
+          [=](V v, Use use) {
+            const Mask mask{Mask::Kind::causal, keys / 2, 0, {}};
+            use(SoftmaxFwd{v["y"], v["x"], 2.5, mask, v["lse"]});
+            use(SoftmaxBwd{v["dx"], v["dy"], v["y"], 2.5});
+          }};
+      expect_near(one, 2 * tolerance(type));
+    }
+  }
+}
+
+TEST_F(Emulated, CrossEntropyOfAVocabulary) {
+  const std::int64_t rows = 6, columns = 50304, valid = 50257;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    CaseTensor logits = in_out("logits", {rows, columns});
+    logits.low = -40; // the maximum grows again and again
+    logits.high = 40;
+    const OperationCase one{
+        text("xent {}", name_of(type)),
+        type,
+        {logits, own("t", Role::in, DType::i32, {rows}, tokens(rows, valid)), own("loss", Role::out, DType::f64, {2}),
+         statistic_out("max", {rows}), statistic_out("sum", {rows}), statistic_out("target", {rows})},
+        [=](V v, Use use) {
+          use(XentFused{v["loss"], v["max"], v["sum"], v["target"], v["logits"], v["t"], valid});
+          use(XentBwd{v["logits"], v["max"], v["sum"], v["t"], 0, valid, 0.5, nullptr});
+        }};
+    expect_near(one, tolerance(type));
+  }
+}
+
+/// Minus infinity is a logit like any other; and what is not a number is not lost.
+TEST_F(Emulated, CrossEntropyOfLogitsThatAreNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> logits(3 * 700, -infinity);
+  logits[650] = 2;
+  logits[700 + 300] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<std::int32_t> targets = {650, 0, 0};
+  std::vector<float> max(3), sum(3), target(3);
+  std::vector<double> loss(3);
+  const auto f32 = [](std::vector<float>& of, Shape shape) { return TensorView(of.data(), DType::f32, shape); };
+  const auto stream = host_->make_stream("test");
+  forwards_.xent_fused({{loss.data(), DType::f64, {3}},
+                        f32(max, {3}),
+                        f32(sum, {3}),
+                        f32(target, {3}),
+                        f32(logits, {3, 700}),
+                        {targets.data(), DType::i32, {3}},
+                        700},
+                       {*stream, {}});
+  EXPECT_EQ(max[0], 2);
+  EXPECT_EQ(sum[0], 1);
+  EXPECT_EQ(loss[0], 0);
+  EXPECT_TRUE(std::isnan(sum[1]));
+  EXPECT_EQ(max[2], -infinity);
+}
+
+TEST_F(Emulated, AnEmbeddingsGradientTakesItsPlacesInOrder) {
+  for (const std::int64_t h : {1, 33, 64}) {
+    CaseTensor t = own("t", Role::in, DType::i32, {700}, {});
+    for (int i = 0; i < 700; ++i) t.values.push_back(i % 3 == 0 ? 4 : (i * i + 7) % 40);
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OperationCase one{
+          text("embed_bwd {} {}", name_of(type), h),
+          type,
+          {CaseTensor{.name = "table", .role = Role::in_out, .shape = {40, h}, .kind = Kind::statistic},
+           in("dy", {700, h}), t},
+          [](V v, Use use) {
+            use(EmbedBwd{v["table"], v["dy"], v["t"], 2, 35});
+          }};
+      expect_near(one, 1e-5);
+    }
+  }
+}
+
+TEST_F(Emulated, SumsOfManyPartsAndColumns) {
+  expect_near({"sum_squares",
+               DType::bf16,
+               {in("x", {300'001}), own("out", Role::out, DType::f64, {1})},
+               [](V v, Use use) {
+                 use(SumSquares{v["out"], v["x"]});
+               }},
+              1e-9);
+  for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{5000, 7}, {65, 1025}, {300, 260}}) {
+    expect_near({text("bias_bwd {}x{}", rows, n),
+                 DType::f32,
+                 {in("dy", {rows, n}), in_out("db", {n})},
+                 [](V v, Use use) {
+                   use(BiasBwd{v["db"], v["dy"]});
+                 }},
+                1e-5);
+  }
+}
+
+/// More shards than one launch holds, of odd sizes, one of them empty; two kinds of factors among them.
+OperationCase many_shards(DType working) {
+  constexpr int kShards = 110;
+  Tensors tensors = {scalars_tensor({.lr = 0.01f, .clip = 0.7f, .step = 5})};
+  for (int i = 0; i < kShards; ++i) {
+    const std::int64_t size = i == 50 ? 0 : i == 7 ? 20'001 : 1 + i * 37 % 90;
+    for (const char* name : {"p", "m", "v", "g"}) {
+      tensors.push_back({.name = text("{}{}", name, i),
+                         .role = *name == 'g' ? Role::in : Role::in_out,
+                         .shape = {size},
+                         .kind = Kind::statistic,
+                         .low = *name == 'v' ? 0.0 : -1.5});
+    }
+    if (i % 5 != 0) tensors.push_back(out(text("w{}", i), {size})); // not every shard has a working copy
+  }
+  return {text("multi_adamw/many, {}", name_of(working)), working, tensors, [=](V v, Use use) {
+            std::vector<AdamW> shards;
+            for (int i = 0; i < kShards; ++i) {
+              const auto view = [&](const char* name) { return v[text("{}{}", name, i)]; };
+              shards.push_back({view("p"), view("g"), view("m"), view("v"), i % 5 == 0 ? TensorView{} : view("w"),
+                                i < 60 ? 0.9 : 0.8, 0.95, 1e-8, i % 2 * 0.1, scalars_of(v)});
+            }
+            use(MultiAdamW{shards});
+          }};
+}
+
+TEST_F(Emulated, AdamWOnManyShards) {
+  for (const DType working : {DType::f32, DType::bf16, DType::f16})
+    expect_near(many_shards(working), tolerance(working));
+}
+
+/// The same values at another place, aligned or not, give the same bits.
+TEST_F(Emulated, WhereViewsLieChangesNoBit) {
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    for (const std::int64_t n : {1024, 1032, 4096, 9000}) {
+      const OperationCase one = norms(type, NormKind::layer, 3, n);
+      const CaseResults aligned = run_case(forwards_, *host_, one, type);
+      for (const std::int64_t shift : {1, 2, 5, 8, 256})
+        EXPECT_TRUE(aligned == run_case(forwards_, *host_, one, type, shift)) << one.name << ", shifted by " << shift;
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::fused
