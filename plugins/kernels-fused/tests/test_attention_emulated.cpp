@@ -50,6 +50,15 @@ TEST_P(Emulated, GivesTheSameBitsInAnyOrderOfThreads) {
   EXPECT_TRUE(run_case(set_, *host_, one, GetParam()) == run_case(other, *host_, one, GetParam()));
 }
 
+/// Copies in pieces of 16 bytes and copies of single elements bring the same numbers to the same places.
+TEST_P(Emulated, GivesTheSameBitsWhereNothingIsAligned) {
+  for (const float p : {0.0f, 0.2f}) {
+    const AttentionShape shape{.sq = 40, .sk = 50, .b = 2, .a = 2, .d = 32, .q0 = 10, .p = p};
+    const OperationCase one = backward_case(GetParam(), shape);
+    EXPECT_TRUE(run_case(set_, *host_, one, GetParam()) == run_case(set_, *host_, one, GetParam(), 1));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Emulated, ::testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
