@@ -18,7 +18,7 @@ namespace {
 
 struct Listed {
   std::uintptr_t end = 0;
-  std::uintptr_t alias = 0; // of the begin
+  std::byte* alias = nullptr; // of the begin
   Place place = Place::plain;
 };
 
@@ -77,8 +77,7 @@ Block::Block(std::size_t bytes, MemoryKind kind) {
   std::memset(pages_, 0xFF, bytes);
   if (kind == MemoryKind::host) return;
   const std::lock_guard lock(list().mutex);
-  list().blocks[number_of(data_)] = {number_of(data_) + length, number_of(pages_),
-                                     apart ? Place::device : Place::pinned};
+  list().blocks[number_of(data_)] = {number_of(data_) + length, pages_, apart ? Place::device : Place::pinned};
 }
 
 void Block::unlist() noexcept {
@@ -108,7 +107,7 @@ namespace triax::test {
 void* host_alias(void* inside) {
   const auto [begin, block] = fake_cuda::find(inside);
   if (block.end == 0) return inside;
-  return reinterpret_cast<void*>(block.alias + (fake_cuda::number_of(inside) - begin));
+  return block.alias + (fake_cuda::number_of(inside) - begin);
 }
 
 } // namespace triax::test

@@ -8,6 +8,7 @@
 // empty: so both sides know their number from the bytes alone, and a message of another length shows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 

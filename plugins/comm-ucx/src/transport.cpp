@@ -338,9 +338,7 @@ void Transport::progress() noexcept {
   bool moved = poll();
   if (waiting_ == 0) return idling_.reset();
   for (int i = idling_.extra_polls(); i > 0 && !moved; --i) moved = poll();
-  if (moved) {
-    idling_.reset();
-  } else if (copying_ > 0) {
+  if (moved || copying_ > 0) {
     idling_.reset();
   } else if (!retired_) {
     idling_.idle();
