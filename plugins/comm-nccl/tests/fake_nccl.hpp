@@ -6,8 +6,8 @@
 // more) of its GPU, is over; it ends when all it meets have begun. Noted are: members that call different collectives,
 // types, counts, operations or roots; transfers of different types or counts; calls that wait for each other round in a
 // circle, by their order over communicators or for want of a group; a communicator used while it is being made, after
-// its end, or ended with transfers that nobody takes; memory of the host. What has no communicator to blame hangs on, as
-// NCCL would, until it is aborted.
+// its end, or ended with transfers that nobody takes; memory of the host. What has no communicator to blame hangs on,
+// as NCCL would, until it is aborted.
 //
 // Threads: any; a rank's thread calls enter() first. Ownership: reset() forgets everything; only where nothing runs.
 // Blocking: as NCCL's nonblocking communicators, never; kernels block their streams' threads. Errors: results.
