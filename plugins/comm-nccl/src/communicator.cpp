@@ -209,10 +209,10 @@ Work NcclCommunicator::do_all_to_all(const TensorView& in, const TensorView& out
   return post_set(group_handle(), {bytes, bytes}, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
     const ncclDataType_t type = type_of(in.dtype());
     ncclResult_t result = ncclSuccess;
-    for (int peer = 0; peer < size() && result == ncclSuccess; ++peer) {
+    for (int peer = 0; peer < size() && goes_on(result); ++peer) {
       const std::size_t offset = static_cast<std::size_t>(peer) * width;
       result = api_.send(in.as<std::byte>() + offset, part, type, peer, comm, native);
-      if (result == ncclSuccess) result = api_.recv(out.as<std::byte>() + offset, part, type, peer, comm, native);
+      if (goes_on(result)) result = api_.recv(out.as<std::byte>() + offset, part, type, peer, comm, native);
     }
     return result;
   });
@@ -256,14 +256,14 @@ Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& 
     return post_set(*edge->handle, bytes, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
       ncclResult_t result = ncclSuccess;
       for (const Transfer& one : transfers)
-        if (result == ncclSuccess) result = transfer(one, peer, comm, native);
+        if (goes_on(result)) result = transfer(one, peer, comm, native);
       return result;
     });
   }
   return post_set(group_handle(), bytes, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
     ncclResult_t result = ncclSuccess;
     for (const Transfer& one : transfers)
-      if (result == ncclSuccess) result = transfer(one, one.peer, comm, native);
+      if (goes_on(result)) result = transfer(one, one.peer, comm, native);
     return result;
   });
 }

@@ -69,7 +69,7 @@ class Handle {
       if (result != ncclSuccess) return result;
       result = calls(comm);
       const ncclResult_t ended = api_.group_end();
-      return result == ncclSuccess || result == ncclInProgress ? ended : result;
+      return goes_on(result) ? ended : result;
     };
     return launch("ncclGroupEnd", stream, set, turn);
   }

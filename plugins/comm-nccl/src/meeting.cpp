@@ -229,8 +229,8 @@ void Joining::greet_neighbours(Handle& group, std::byte* data, Stream& stream) {
         std::byte* in = data;
         for (const int peer : neighbours(group_.size(), group_.index)) {
           in += Arena::kAlignment;
-          if (result == ncclSuccess) result = api_.send(data, 1, ncclUint8, peer, comm, native);
-          if (result == ncclSuccess) result = api_.recv(in, 1, ncclUint8, peer, comm, native);
+          if (goes_on(result)) result = api_.send(data, 1, ncclUint8, peer, comm, native);
+          if (goes_on(result)) result = api_.recv(in, 1, ncclUint8, peer, comm, native);
         }
         return result;
       },

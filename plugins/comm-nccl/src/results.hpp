@@ -12,6 +12,11 @@ namespace comm_nccl {
 
 inline constexpr int kLeastVersion = NCCL_VERSION(2, 19, 0);
 
+/// A nonblocking communicator may answer that it is not through: what follows in a group may be called still.
+inline bool goes_on(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
 /// "2.28.9"
 std::string version_text(int version);
 /// "unhandled cuda error (ncclUnhandledCudaError): CUDA driver version is insufficient"; `comm` may be null.
