@@ -58,8 +58,8 @@ inline void run_members(int count, const std::function<void(Rank&)>& body) {
 struct Promises {
   /// Transfers are told apart by channel: they may pass each other.
   bool channels = false;
-  /// Calls go on only when the rank's device is pumped, and compare themselves with those of the other members first. On
-  /// a GPU's stream they run as soon as they can, with nobody to compare them.
+  /// Calls go on only when the rank's device is pumped, and compare themselves with those of the other members first.
+  /// On a GPU's stream they run as soon as they can, with nobody to compare them.
   bool pumped = false;
 };
 

@@ -99,7 +99,7 @@ class TRIAX_API Communicator : public ProgressSource {
 
  protected:
   /// The arguments have been checked. A group of one still gets its calls: they copy. The states of the events returned
-  /// live as long as the communicator.
+  /// live as long as the communicator, or as the stream of the call where that is shorter.
   virtual Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                              ActionId action) = 0;
   virtual Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
@@ -156,7 +156,7 @@ class TRIAX_API CommBackend {
   virtual Support supports(const CommRequest& request) const = 0;
   /// Before the first join. The device outlives the backend.
   virtual void start(Device& device) = 0;
-  /// Collective over the group; throws Error naming who is missing at the deadline.
+  /// Collective over the group; throws Error naming who is missing at the deadline. The store outlives what is joined.
   virtual std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) = 0;
 };
 
