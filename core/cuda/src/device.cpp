@@ -109,8 +109,8 @@ class CudaDevice final : public Device, public Recorder {
     TRIAX_REQUIRE(!recorded_, "a recording has begun already, on stream \"{}\"", recorded_->name());
     for (CudaStream* each : streams_) each->start_recording();
     recorded_ = &own(stream);
-    // Other threads of the process may have GPUs of their own.
-    const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeThreadLocal);
+    // Relaxed: while it records, this thread still asks about events of steps before, and other threads go on.
+    const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeRelaxed);
     if (begun != cudaSuccess) stop_recording();
     TRIAX_CUDA(begun);
   }

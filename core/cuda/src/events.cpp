@@ -26,39 +26,50 @@ Event DeviceEvent::record(cudaStream_t stream, const char* label) {
 }
 
 Event DeviceEvent::capture(cudaStream_t stream) {
+  captured_.store(true, std::memory_order_release); // before: another thread must not ask CUDA about it
   TRIAX_CUDA(cudaEventRecord(event_, stream));
-  captured_ = true;
   return {this, ++armed_};
 }
 
 void DeviceEvent::release() noexcept {
-  if (!captured_) return;
-  captured_ = false;
-  fired_.store(armed_, std::memory_order_release);
+  if (!captured_.load(std::memory_order_acquire)) return;
+  fires(armed_);
+  captured_.store(false, std::memory_order_release);
+}
+
+/// Of the generation that was asked for, and none after it: the event may have been recorded again meanwhile.
+void DeviceEvent::fires(std::uint64_t generation) noexcept {
+  std::uint64_t before = fired_.load(std::memory_order_relaxed);
+  while (before < generation && !fired_.compare_exchange_weak(before, generation, std::memory_order_release)) {
+  }
 }
 
 bool DeviceEvent::fired(std::uint64_t generation) noexcept {
   if (fired_.load(std::memory_order_acquire) >= generation) return true;
-  if (captured_) return false;
+  if (captured_.load(std::memory_order_acquire)) return false;
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) return false;
-  if (state != cudaSuccess) failed(state);
-  fired_.store(armed_, std::memory_order_release);
+  if (state != cudaSuccess) failed(state, generation);
+  fires(generation);
   return true;
 }
 
-void DeviceEvent::failed(cudaError_t error) noexcept {
+/// The first words stay: after a failure the GPU is lost to this process.
+void DeviceEvent::failed(cudaError_t error, std::uint64_t generation) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (failed_.load(std::memory_order_relaxed) != 0) return;
   try {
     why_ = text("the GPU failed at or before {} on stream \"{}\": {}; {}", label_ ? label_ : "the first action",
                 stream_, text_of(error), hint_for(error));
   } catch (...) { // out of memory: failed without its text is better than not failed
     why_.clear();
   }
-  failed_ = armed_;
+  failed_.store(generation, std::memory_order_release);
 }
 
 const char* DeviceEvent::failure(std::uint64_t generation) const noexcept {
-  return failed_ != 0 && failed_ == generation ? why_.c_str() : nullptr;
+  const std::uint64_t failed = failed_.load(std::memory_order_acquire);
+  return failed != 0 && generation >= failed ? why_.c_str() : nullptr;
 }
 
 EventRing::EventRing(std::string_view stream) : stream_(stream) {

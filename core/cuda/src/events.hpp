@@ -1,15 +1,16 @@
 // The events of one stream: CUDA events that are used again for one generation after another.
 //
-// Threads: the rank's main thread; fired() any. Ownership: the ring owns its slots, and Events point into them: they
-// are not asked after their stream has gone. Blocking: never; fired() asks CUDA. Errors: record() throws Error; an
-// error that CUDA tells of when asked is the event's failure. Events of one stream fire in the order in which they were
-// recorded, so the oldest slot is the first to be free.
+// Threads: the rank's main thread; fired() and failure() any. Ownership: the ring owns its slots, and Events point into
+// them: they are not asked after their stream has gone. Blocking: never; fired() asks CUDA. Errors: record() throws
+// Error; an error that CUDA tells of when asked is the event's failure. Events of one stream fire in the order in which
+// they were recorded, so the oldest slot is the first to be free.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,15 +38,15 @@ class DeviceEvent final : public EventState {
   const char* failure(std::uint64_t generation) const noexcept override;
 
  private:
-  void failed(cudaError_t error) noexcept;
+  void failed(cudaError_t error, std::uint64_t generation) noexcept;
+  void fires(std::uint64_t generation) noexcept;
 
   std::string_view stream_; // its name
   cudaEvent_t event_ = nullptr;
   const char* label_ = nullptr;
-  std::uint64_t armed_ = 0;
-  std::atomic<std::uint64_t> fired_{0};
-  std::uint64_t failed_ = 0;
-  bool captured_ = false;
+  std::atomic<std::uint64_t> armed_{0}, fired_{0}, failed_{0};
+  std::atomic<bool> captured_{false};
+  std::mutex mutex_; // of what becomes why_, once
   std::string why_;
 };
 

@@ -56,18 +56,34 @@ StepOutcome::Ran Executor::train(Walk& walk) {
     return StepOutcome::Ran::walked;
   }
   position_.begins(walk.program, walk.step);
-  if (records) {
-    recorder_->begin_recording(parts_.stream);
-    zero_gradients();
-    walk_list(walk);
-    recording_ = recorder_->end_recording();
-    recorded_norm_ = walk.norm;
-  }
+  if (records) record(walk);
   walk.norm = recorded_norm_;
-  recording_->launch(parts_.stream);
-  parts_.device.wait(parts_.stream.record(), deadline());
+  position_.at(static_cast<ActionId>(walk.program.actions().size())); // of the step, and of no action
+  try {
+    recording_->launch(parts_.stream);
+    parts_.device.wait(parts_.stream.record(), deadline());
+  } catch (...) { // communicators whose calls it holds come to an end only when it has gone
+    recording_.reset();
+    throw;
+  }
   position_.ends();
   return records ? StepOutcome::Ran::recorded : StepOutcome::Ran::launched;
+}
+
+void Executor::record(Walk& walk) {
+  recorder_->begin_recording(parts_.stream);
+  try {
+    zero_gradients();
+    walk_list(walk);
+  } catch (...) {
+    try {
+      recorder_->end_recording();
+    } catch (const std::exception&) { // what it says of half a step is of no use
+    }
+    throw;
+  }
+  recording_ = recorder_->end_recording();
+  recorded_norm_ = walk.norm;
 }
 
 /// All of it is on the host by now. Errors are those of the action that decided.

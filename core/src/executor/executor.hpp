@@ -84,6 +84,7 @@ class Executor {
   };
   void walk(Walk& walk);
   StepOutcome::Ran train(Walk& walk);
+  void record(Walk& walk);
   void walk_list(Walk& walk);
   void run(Walk& walk, ActionId id);
   std::string place(const Walk& walk, ActionId id, const std::string& inner) const;

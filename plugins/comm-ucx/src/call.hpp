@@ -72,7 +72,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
 
  private:
   template <class Copy>
-  void begin_copy(Event& event, Copy copy) noexcept;
+  bool begin_copy(Event& event, Copy copy) noexcept;
   bool whole(Flow& flow) noexcept;
   void started(Request& request) noexcept;
   void judge(const Request& request) noexcept;

@@ -7,28 +7,29 @@
 namespace comm_ucx {
 
 template <class Copy>
-void Call::begin_copy(Event& event, Copy copy) noexcept {
-  event = {};
+bool Call::begin_copy(Event& event, Copy copy) noexcept {
   try {
     event = copy(*links_.transport().staging());
   } catch (const std::exception& error) {
-    return links_.abort(text("group {}: rank {}: {}", links_.id(), links_.rank(links_.index()), error.what()));
+    links_.abort(text("group {}: rank {}: {}", links_.id(), links_.rank(links_.index()), error.what()));
+    return false;
   }
-  if (copying_) return;
+  if (copying_) return true;
   copying_ = true;
   links_.transport().begin_copying();
+  return true;
 }
 
 void Call::download(Event& event, std::byte* place, const std::byte* device, std::size_t bytes) noexcept {
   if (bytes == 0) return;
-  begin_copy(event, [&](Staging& staging) { return staging.download(place, device, bytes); });
-  last_download_ = event;
+  if (begin_copy(event, [&](Staging& staging) { return staging.download(place, device, bytes); }))
+    last_download_ = event; // else the one before is still the last
 }
 
 void Call::upload(Event& event, std::byte* device, const std::byte* place, std::size_t bytes) noexcept {
   if (bytes == 0) return;
-  begin_copy(event, [&](Staging& staging) { return staging.upload(device, place, bytes); });
-  last_upload_ = event;
+  if (begin_copy(event, [&](Staging& staging) { return staging.upload(device, place, bytes); }))
+    last_upload_ = event; // else the one before is still the last
 }
 
 void Call::copy_on_device(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
@@ -40,8 +41,8 @@ void Call::sum_on_device(Event& event, DType dtype, std::span<const std::byte* c
                          std::byte* out, std::int64_t elements) noexcept {
   event = {};
   if (elements == 0) return;
-  begin_copy(event, [&](Staging& staging) { return staging.sum(dtype, sources, sums, out, elements); });
-  last_upload_ = event;
+  if (begin_copy(event, [&](Staging& staging) { return staging.sum(dtype, sources, sums, out, elements); }))
+    last_upload_ = event; // else the one before is still the last
 }
 
 bool Call::arrived(const Event& copy) noexcept {
