@@ -189,6 +189,17 @@ TEST(SameBits, OnDevicesThatAreLateThroughNccl) {
 }
 #endif
 
+#ifdef TRIAX_WITH_NCCL
+TEST(SameBits, WithACommunicatorForEachEdge) {
+  Training edges = kTraining;
+  edges.comm = edges.pipeline_comm = "comm-nccl-fake";
+  edges.edge_communicators = true;
+  for (const Case& run : {Case{3, 1, 1, 1, "sched-1f1b", 1, 6, "kernels-reference"},
+                          Case{2, 2, 1, 2, "sched-interleaved", 1, 4, "kernels-reference"}})
+    expect_as_on_the_host(run, edges);
+}
+#endif
+
 #if defined(TRIAX_WITH_NCCL) && defined(TRIAX_WITH_UCX)
 /// Tensor and data groups on the GPUs' streams, the pipeline's edges through the host.
 TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {

@@ -31,6 +31,7 @@ struct Training {
   double initial_scale = 0; // in fp16, and a hysteresis of 1; 0: neither is written
   std::string comm = "comm-local";
   std::string pipeline_comm{}; // of that axis alone; empty: the same
+  bool edge_communicators = false; // a key of pipeline_comm's
   bool cuda_graph = false;
   int steps = 3;
   /// Every step gets the samples of the first, under numbers of its own (and so with other dropout): a loss that has no
