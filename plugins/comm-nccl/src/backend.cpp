@@ -15,11 +15,11 @@ namespace comm_nccl {
 NcclBackend::NcclBackend(const PluginContext& context, const NcclApi& api)
     : api_(api), log_(context.log), rank_(context.rank), settings_(read_settings(context.options)) {}
 
-// NCCL does not promise that kernels of two communicators run at the same time: it keeps one order for a device, unless
-// the edges of a pipeline have communicators and small kernels of their own, which all fit beside each other; then an
-// edge waits for itself alone. Sends wait for their receives. Sums: in an order that NCCL chooses by sizes and
-// machines, the same in every run. A process has one rank, as NCCL reads its environment once, and finds a rank's GPU
-// by its thread.
+// NCCL does not promise that kernels of two communicators run at the same time: all have one order for a device, that
+// of the host, which start() asks NCCL to keep. Unless the edges of a pipeline have communicators and small kernels of
+// their own, which all fit beside each other; then an edge waits for itself alone. Sends wait for their receives. Sums:
+// in an order that NCCL chooses by sizes and machines, the same in every run. A process has one rank, as NCCL reads its
+// environment once, and finds a rank's GPU by its thread.
 CommTraits NcclBackend::traits() const {
   CommTraits traits;
   traits.order = settings_.edge_communicators ? CommTraits::Order::channel : CommTraits::Order::serial;
@@ -37,9 +37,21 @@ Support NcclBackend::supports(const CommRequest& request) const {
         .hint("use a kernel set that computes on GPUs, or a communicator for memory of the host: comm-ucx, comm-local");
   if (Support version = check_version(api_); !version) return version;
   if (!settings_.support) return settings_.support;
-  if (std::ranges::find(request.axes, "pipeline") != request.axes.end() && !settings_.pipeline)
-    return settings_.pipeline;
+  if (version() >= kOrderVersion && !settings_.ordered) return settings_.ordered;
+  const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != "pipeline"; });
+  if (settings_.edge_communicators && other != request.axes.end()) // whose calls need the one order
+    return Support::no(
+               "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves the {} "
+               "axis",
+               *other)
+        .hint("write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true");
   return Support::yes();
+}
+
+int NcclBackend::version() const {
+  int version = 0;
+  check(api_, api_.get_version(&version), "ncclGetVersion", "comm-nccl");
+  return version;
 }
 
 void NcclBackend::start(Device& device) {
@@ -50,9 +62,23 @@ void NcclBackend::start(Device& device) {
   for (const std::string& note : settings_.notes) log_.info("{}", note);
   // Before the first call that makes NCCL read its environment.
   if (!std::getenv("NCCL_RUNTIME_CONNECT")) set({"NCCL_RUNTIME_CONNECT", "0"}); // connect when made, not in a step
+  keep_the_hosts_order();
   if (!settings_.several_ranks_per_gpu) return;
   log_.warn("comm-nccl: several_ranks_per_gpu = true: for correctness alone, each call takes milliseconds");
   for (const Variable& variable : variables_for_shared_gpu(rank_)) set(variable);
+}
+
+/// The executor launches in one order, but on several streams, and calls on several communicators. Also where only
+/// edges have communicators: NCCL reads the variable once, and other axes may follow.
+void NcclBackend::keep_the_hosts_order() {
+  if (version() >= kOrderVersion) {
+    if (!std::getenv(kOrder)) set({kOrder, "1"});
+    return;
+  }
+  log_.info(
+      "comm-nccl: NCCL {} keeps no order over communicators, as {} and newer do: that is CUDA's then, and several axes "
+      "over comm-nccl are safe only where their kernels fit on the GPU beside each other",
+      version_text(version()), version_text(kOrderVersion));
 }
 
 void NcclBackend::set(const Variable& variable) {

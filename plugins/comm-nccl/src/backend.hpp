@@ -22,6 +22,8 @@ class NcclBackend : public CommBackend {
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override;
 
  private:
+  int version() const;
+  void keep_the_hosts_order();
   void set(const Variable& variable);
 
   const NcclApi& api_;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr auto kLook = 5ms;     // between questions to NCCL
 constexpr auto kQuiet = 200ms;  // without a post, after which a rank asks for news of the others
 constexpr auto kMostQuiet = 2s; // between such questions
-constexpr double kFarewell = 2; // seconds for the other members to end the group too
+constexpr double kFarewell = 2; // seconds for the other members to begin to end the group too
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -297,7 +297,7 @@ void NcclCommunicator::end(const std::string& reason, bool tell) noexcept {
     ended_.store(true, std::memory_order_release);
   }
   device_.interrupt().raise(reason); // before what an aborted kernel leaves behind can be taken for a result
-  for_handles([](Handle& handle) { handle.abort(); });
+  for_handles([](Handle& handle) { handle.abort(); }); // all begin: one may wait for another, see handle.hpp
 }
 
 std::string NcclCommunicator::reason() const {

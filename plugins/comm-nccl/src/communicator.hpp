@@ -2,10 +2,13 @@
 // stream records behind them.
 //
 // Threads: the rank's main thread, but for abort(). Ownership: owns its NCCL communicators; refers to the store, which
-// outlives it. Blocking: barrier(), until its deadline; the destructor, for the other members, two seconds at most.
-// A post does not block: but the first transfer to a member that is no neighbour connects the two, and waits for the
-// other's post. Errors: Error from a post that NCCL refuses. What NCCL finds later, and what another member tells, ends
-// the group and raises the rank's interrupt: an aborted kernel leaves garbage behind it on its stream.
+// outlives it. Blocking: barrier(), until its deadline; the destructor: two seconds at most until the other members end
+// the group too, then as long as NCCL takes to destroy or abort what is left, for which it knows no deadline. abort()
+// begins the aborts of all its NCCL communicators and does not wait for them. A post does not block: but the first
+// transfer to a member that is no neighbour connects the two, and waits for the other's post; and where CUDA's queue of
+// launches is full, a launch waits for the GPU. Errors: Error from a post that NCCL refuses. What NCCL finds later, and
+// what another member tells, ends the group and raises the rank's interrupt: an aborted kernel leaves garbage behind it
+// on its stream.
 //
 // NCCL keeps the calls of one communicator in the order in which they were made, whatever streams they are on;
 // transfers between two members meet in that order too, as NCCL knows no channels.

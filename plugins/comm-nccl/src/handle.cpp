@@ -1,24 +1,18 @@
 #include "handle.hpp"
 
 #include <chrono>
-#include <thread>
+#include <system_error>
 #include <utility>
 
 namespace comm_nccl {
 
-namespace {
-
 using namespace std::chrono_literals;
-
-/// For a call of the main thread that is inside NCCL; it never waits for a peer there.
-constexpr auto kAbortPatience = 2s;
-
-} // namespace
 
 Handle::Handle(const NcclApi& api, std::string name) : api_(api), name_(std::move(name)), mark_(api.make_mark()) {}
 
 Handle::~Handle() {
   abort();
+  if (ender_.joinable()) ender_.join();
   api_.free_mark(mark_);
 }
 
@@ -98,12 +92,38 @@ void Handle::finish(Deadline deadline) noexcept {
   abort();
 }
 
-void Handle::abort() noexcept {
-  // A main thread that does not come out of NCCL is ended with its process.
-  std::unique_lock lock(mutex_, kAbortPatience);
-  if (!lock || !comm_) return;
+ncclComm_t Handle::taken() noexcept {
   blocks_.clear();
-  api_.comm_abort(std::exchange(comm_, nullptr));
+  return std::exchange(comm_, nullptr);
+}
+
+/// The main thread may be inside NCCL with it. A post comes out soon, but where CUDA's queue of launches is full: there
+/// it stays until the GPU goes on. The thread waits for it; if it never comes out, the process is ended by whoever
+/// watches the run.
+void Handle::abort() noexcept {
+  const std::lock_guard once(ending_);
+  if (aborting_) return;
+  ncclComm_t comm = nullptr;
+  std::unique_lock now(mutex_, std::try_to_lock);
+  if (now) {
+    if (!comm_) return;
+    comm = taken();
+    now.unlock();
+  }
+  aborting_ = true;
+  const auto all = [this, comm]() noexcept {
+    ncclComm_t one = comm;
+    if (!one) {
+      const std::lock_guard lock(mutex_);
+      one = taken();
+    }
+    if (one) api_.comm_abort(one);
+  };
+  try {
+    ender_ = std::thread(all);
+  } catch (const std::system_error&) { // no thread is to be had: here, then
+    all();
+  }
 }
 
 } // namespace comm_nccl

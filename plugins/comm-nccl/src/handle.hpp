@@ -1,9 +1,14 @@
 // One NCCL communicator of this rank, from its making to its end.
 //
 // Threads: the rank's main thread, but for abort(), which any thread may call: a lock keeps the two from being inside
-// NCCL with the same communicator at a time. Ownership: owns the communicator and its mark. Blocking: settle() and
-// finish(), in turns of their caller's; abort() waits for a call of the main thread, a moment at most. Errors: Error
-// with NCCL's words.
+// NCCL with the same communicator at a time. An abort has a thread of its own. Ownership: owns the communicator, its
+// mark and that thread. Blocking: settle(), in turns of its caller's; finish(), until its deadline, and as long as
+// ncclCommDestroy takes; the destructor, until an abort is through. abort() does not block. Errors: Error with NCCL's
+// words.
+//
+// ncclCommAbort waits until the communicator's kernels have left their streams: behind a kernel of another communicator
+// that hangs, until that one is aborted too; of a recorded CUDA graph, until the graph goes. So whoever aborts several
+// begins all before it waits for one, and graphs go before the communicators that they refer to.
 //
 // Communicators are nonblocking: a call that cannot be through at once answers ncclInProgress, and nothing else may be
 // asked of the communicator until ncclCommGetAsyncError says otherwise. That is so while it is being made or split, and
@@ -13,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "api.hpp"
@@ -26,13 +32,14 @@ class Handle {
   Handle(const NcclApi& api, std::string name);
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
-  /// Aborts what has not been finished.
+  /// Aborts what has not been finished, and waits for that.
   ~Handle();
 
   /// Begins to make the communicator; settle() sees it made.
   void begin(const ncclUniqueId& id, int size, int index, ncclConfig_t config);
   /// Begins to make `part` of those members that give the same color; all members of this one call it. settle() of this
-  /// one, then of the part, sees it made. A negative color: not of any part.
+  /// one, then of the part, sees it made. A negative color: not of any part. NCCL writes to the part from a thread of
+  /// its own until this one is settled, or gone: the part outlives that.
   void begin_split(Handle& part, int color, int key, ncclConfig_t config);
   /// Calls turn() until NCCL is through with the call before; turn() throws to give up.
   template <class Turn>
@@ -76,13 +83,14 @@ class Handle {
 
   /// What NCCL says of it: ncclSuccess, ncclInProgress, or what went wrong, which `why` then tells.
   ncclResult_t state(std::string& why);
-  /// Something launched has not come to its end.
+  /// Something launched has not come to its end. What a recorded step launches again is not seen: the mark was put in
+  /// its recording, which reads as passed; whoever launches it knows when it is through.
   bool busy();
   void register_block(void* data, std::size_t bytes);
 
   /// Ends it in order, with the other members, until the deadline; after that, alone.
   void finish(Deadline deadline) noexcept;
-  /// Ends it alone, and what of it runs on the GPU. Any thread.
+  /// Begins to end it alone, and what of it runs on the GPU, and comes back. Any thread; again and again.
   void abort() noexcept;
 
   const std::string& name() const noexcept { return name_; }
@@ -98,13 +106,18 @@ class Handle {
     return state == Call::through;
   }
   void deregister() noexcept;
+  /// The communicator, which nobody else finds here any more.
+  ncclComm_t taken() noexcept;
 
   const NcclApi& api_;
   const std::string name_;
-  std::timed_mutex mutex_; // of comm_ and all calls with it
+  std::mutex mutex_; // of comm_ and all calls with it
   ncclComm_t comm_ = nullptr;
   void* mark_ = nullptr;
   std::vector<void*> blocks_; // registered
+  std::mutex ending_;         // of ender_ and aborting_
+  std::thread ender_;         // inside ncclCommAbort, or on its way there
+  bool aborting_ = false;
 };
 
 } // namespace comm_nccl

@@ -44,6 +44,9 @@ void free_mark(void* mark) {
   cudaEventDestroy(static_cast<cudaEvent_t>(mark));
 }
 
+/// In start(), by the main thread, while the control thread runs. That one reads no environment: its connection, for
+/// which names are looked up, was made before it began. Nor is a thread of CUDA's known to, once the device is made;
+/// and NCCL has none yet.
 void set_variable(const char* name, const char* value) {
   ::setenv(name, value, 1);
 }

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kSlice = 50ms;                    // between looks at the store
-constexpr const char* kProtocol = "comm-nccl 1"; // what members must share: keys of the store, edges
+constexpr const char* kProtocol = "comm-nccl 2"; // what members must share: keys of the store, edges
 constexpr std::size_t kGreeting = 3;             // bytes: one out, and one in from each neighbour
 constexpr int kEdgeCtas = 8;                     // blocks of an edge's kernel at most: those of all edges have to fit
 
@@ -29,12 +28,16 @@ std::string ranks_text(const Group& group) {
   return list;
 }
 
-/// As NCCL tells machines apart: by a name of NCCL_HOSTID, or the machine itself.
-std::string host_text() {
-  if (const char* given = std::getenv("NCCL_HOSTID")) return given;
+std::string machine_text() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   return boot;
+}
+
+/// As NCCL tells machines apart: by a name of NCCL_HOSTID, or the machine itself.
+std::string host_text() {
+  const char* const given = std::getenv("NCCL_HOSTID");
+  return given ? given : machine_text();
 }
 
 ncclConfig_t config_of() {
@@ -44,6 +47,13 @@ ncclConfig_t config_of() {
 }
 
 } // namespace
+
+void Meeting::abandon() noexcept {
+  for (const EdgeHandle& one : edges) one.handle->abort();
+  if (group) group->abort();
+  edges.clear();
+  group.reset();
+}
 
 Joining::Joining(const NcclApi& api, const Settings& settings, Device& device, const Group& group, Store& store,
                  Deadline deadline)
@@ -60,8 +70,9 @@ Meeting Joining::join() {
   try {
     if (store_.add(key_ + "/given up", 0) > 0) check_given_up();
     const Card own = own_card();
-    store_.set(text("{}/card {}", key_, group_.index),
-               text("{}\n{}\n{}\n{}\n{}\n{}\n", own.protocol, own.ranks, own.version, own.keys, own.host, own.gpu));
+    std::string lines;
+    for (const auto line : kLines) lines += own.*line + "\n";
+    store_.set(text("{}/card {}", key_, group_.index), lines);
     const std::vector<Card> cards = collect();
     agree(cards);
     Meeting meeting;
@@ -83,6 +94,8 @@ Joining::Card Joining::own_card() const {
           ranks_text(group_),
           version_text(version),
           text("edge_communicators = {}", settings_.edge_communicators ? "true" : "false"),
+          text("several_ranks_per_gpu = {}", settings_.several_ranks_per_gpu ? "true" : "false"),
+          machine_text(),
           host_text(),
           api_.gpu()};
 }
@@ -111,14 +124,13 @@ std::vector<Joining::Card> Joining::collect() {
       if (Clock::now() >= deadline_) break;
     }
     if (!come) absent += (absent.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
-    std::array<std::string, 6> lines;
+    Card& card = cards.emplace_back();
     std::size_t begin = 0;
-    for (std::string& line : lines) {
+    for (const auto line : kLines) {
       const std::size_t end = std::min(value.find('\n', begin), value.size());
-      line = value.substr(begin, end - begin);
+      card.*line = value.substr(begin, end - begin);
       begin = std::min(end + 1, value.size());
     }
-    cards.push_back({lines[0], lines[1], lines[2], lines[3], lines[4], lines[5]});
   }
   if (absent.empty()) return cards;
   throw Error(text("did not join before the deadline: rank {}", absent), place(),
@@ -137,9 +149,12 @@ void Joining::agree(const std::vector<Card>& cards) const {
     }
   };
   same(&Card::protocol, "the protocol", "use the same version of comm-nccl on all ranks");
-  same(&Card::ranks, "other ranks:", "");
+  same(
+      &Card::ranks, "other ranks:",
+      "give all ranks the same TOML file, and start as many as its [parallel] asks for, each with a number of its own");
   same(&Card::version, "NCCL", "use the same NCCL on all ranks: LD_LIBRARY_PATH may find another on some machine");
   same(&Card::keys, "the key", "give all ranks the same TOML file");
+  same(&Card::permission, "the key", "give all ranks the same TOML file");
   agree_on_gpus(cards);
 }
 
@@ -148,14 +163,20 @@ void Joining::agree_on_gpus(const std::vector<Card>& cards) const {
     for (int other = one + 1; other < group_.size(); ++other) {
       const Card& a = cards[static_cast<std::size_t>(one)];
       const Card& b = cards[static_cast<std::size_t>(other)];
-      if (a.gpu != b.gpu || a.host != b.host) continue;
-      throw Error(text("{} and {} are on one GPU ({}), and NCCL takes one rank for each", rank_text(one),
-                       rank_text(other), a.gpu),
-                  place(),
-                  settings_.several_ranks_per_gpu
-                      ? "several_ranks_per_gpu = true needs another NCCL_HOSTID for each rank: unset it"
-                      : "start as many ranks on a machine as it has GPUs; for tests of correctness alone, "
-                        "several_ranks_per_gpu = true permits it");
+      if (a.gpu != b.gpu) continue;
+      const bool one_gpu = a.machine == b.machine, one_for_nccl = a.host == b.host;
+      if (one_gpu && !settings_.several_ranks_per_gpu) // whatever NCCL is told by NCCL_HOSTID
+        throw Error(text("{} and {} are on one GPU ({}), and NCCL takes one rank for each", rank_text(one),
+                         rank_text(other), a.gpu),
+                    place(),
+                    "start as many ranks on a machine as it has GPUs; for tests of correctness alone, "
+                    "several_ranks_per_gpu = true permits it");
+      if (one_for_nccl)
+        throw Error(text("{} and {} are on a GPU {} of a machine {}, and NCCL takes that for one GPU", rank_text(one),
+                         rank_text(other), a.gpu, a.host),
+                    place(),
+                    one_gpu ? "several_ranks_per_gpu = true needs another NCCL_HOSTID for each rank: unset it"
+                            : "NCCL_HOSTID gives two machines one name: unset it");
     }
 }
 
@@ -193,16 +214,21 @@ void Joining::make_edges(Meeting& meeting) {
         api_,
         own < 0 ? place() : text("{}, the edge from {} to {}", place(), rank_text(edge.from), rank_text(edge.to)));
     const auto go_on = [this] { turn("ncclCommSplit"); };
-    meeting.group->begin_split(*part, own, group_.index == edge.from ? kSender : kReceiver, config);
-    meeting.group->settle("ncclCommSplit", go_on);
-    if (own < 0) continue;
-    part->settle("ncclCommSplit", go_on);
+    try {
+      meeting.group->begin_split(*part, own, group_.index == edge.from ? kSender : kReceiver, config);
+      meeting.group->settle("ncclCommSplit", go_on);
+      if (own < 0) continue;
+      part->settle("ncclCommSplit", go_on);
+    } catch (...) { // NCCL may write to the part as long as the group is there
+      meeting.abandon();
+      throw;
+    }
     meeting.edges.push_back({edge, std::move(part)});
   }
 }
 
 /// The first transfer between two members connects them, which takes both at a time: now, and not in a step.
-void Joining::greet(const Meeting& meeting) {
+void Joining::greet(Meeting& meeting) {
   if (group_.axis != "pipeline") return;
   const std::unique_ptr<Memory> bytes = device_.allocate(kGreeting * Arena::kAlignment, MemoryKind::device);
   const std::unique_ptr<Stream> stream = device_.make_stream("comm-nccl: greetings");
@@ -214,8 +240,7 @@ void Joining::greet(const Meeting& meeting) {
     while (!all.fired()) turn("greeting the neighbours");
     if (const char* why = all.failure()) throw Error(why, place());
   } catch (...) { // memory that a kernel may still write to must not go before the kernel
-    for (const Meeting::EdgeHandle& one : meeting.edges) one.handle->abort();
-    meeting.group->abort();
+    meeting.abandon();
     throw;
   }
 }

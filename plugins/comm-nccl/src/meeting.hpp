@@ -11,6 +11,7 @@
 // whose members are all there: they are splits.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,9 @@ struct Meeting {
   std::string key; // of this meeting in the store
   std::unique_ptr<Handle> group;
   std::vector<EdgeHandle> edges; // that this member belongs to
+
+  /// Aborts all at once, and waits until all are through.
+  void abandon() noexcept;
 };
 
 class Joining {
@@ -41,8 +45,15 @@ class Joining {
  private:
   /// What a member publishes.
   struct Card {
-    std::string protocol, ranks, version, keys, host, gpu;
+    std::string protocol, ranks, version, keys, permission;
+    std::string machine; // by its boot
+    std::string host;    // the machine's name as NCCL takes it
+    std::string gpu;
   };
+
+  /// A card's lines in the store.
+  static constexpr std::array kLines = {&Card::protocol,   &Card::ranks,   &Card::version, &Card::keys,
+                                        &Card::permission, &Card::machine, &Card::host,    &Card::gpu};
 
   Card own_card() const;
   std::vector<Card> collect();
@@ -52,7 +63,7 @@ class Joining {
   ncclUniqueId unique_id();
   void make_group(Meeting& meeting);
   void make_edges(Meeting& meeting);
-  void greet(const Meeting& meeting);
+  void greet(Meeting& meeting);
   void greet_neighbours(Handle& group, std::byte* data, Stream& stream);
   void greet_along(const Meeting::EdgeHandle& one, std::byte* data, Stream& stream);
   /// Once in a while that NCCL takes: looks at the deadline, the interrupt, and whether the others have given up.

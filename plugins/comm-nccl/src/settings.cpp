@@ -54,13 +54,21 @@ class Reader {
   }
 
   void posts_must_not_block() {
-    if (!is("CUDA_LAUNCH_BLOCKING", "1")) return;
-    note("CUDA_LAUNCH_BLOCKING = 1 of the environment: every call waits for its peers");
-    settings_.pipeline =
-        Support::no(
-            "comm-nccl: CUDA_LAUNCH_BLOCKING = 1 in the environment: a send would wait for its receive before "
-            "the rank goes on, and ranks of a pipeline would wait for each other for ever")
-            .hint("unset CUDA_LAUNCH_BLOCKING, or use parallel.pipeline = 1");
+    if (is("CUDA_LAUNCH_BLOCKING", "1"))
+      refuse(
+          "CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait inside of NCCL for its peers, where no "
+          "deadline and no abort reaches it, and ranks of a pipeline would wait for each other for ever",
+          "unset CUDA_LAUNCH_BLOCKING");
+  }
+
+  void order_must_be_the_hosts() {
+    if (is(kOrder, "0"))
+      settings_.ordered =
+          Support::no(
+              "comm-nccl: {} = 0 in the environment: calls of several communicators, on several streams, would run in "
+              "any order, and ranks would wait for each other for ever",
+              kOrder)
+              .hint("unset {}: it is then set to 1", kOrder);
   }
 
   void slower_ways() {
@@ -106,6 +114,7 @@ Settings read_settings(const Options& options) {
   reader.addresses_must_differ();
   reader.edges_need_queues();
   reader.posts_must_not_block();
+  reader.order_must_be_the_hosts();
   reader.slower_ways();
   reader.of_another_program();
   return settings;

@@ -4,6 +4,8 @@
 // what works otherwise than one may expect as a note for the log.
 #pragma once
 
+#include <nccl.h>
+
 #include <string>
 #include <vector>
 
@@ -22,11 +24,15 @@ struct Settings {
   std::vector<std::string> notes;
   /// The first variable that does not go with the keys.
   Support support = Support::yes();
-  /// A pipeline cannot run: posts would block.
-  Support pipeline = Support::yes();
+  /// The same, for an NCCL that can keep the host's order over communicators.
+  Support ordered = Support::yes();
 };
 
 Settings read_settings(const Options& options);
+
+/// The first NCCL that keeps the host's order over communicators, where kOrder is 1.
+inline constexpr int kOrderVersion = NCCL_VERSION(2, 26, 0);
+inline constexpr const char* kOrder = "NCCL_LAUNCH_ORDER_IMPLICIT";
 
 /// A variable for NCCL, and the value that ranks which share a GPU need.
 struct Variable {

@@ -1,6 +1,7 @@
 #include "fake_communicators.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "triax/text.hpp"
@@ -43,6 +44,13 @@ void make_parts(Clique& clique, int number) {
 bool split_done(const Comm& comm) {
   const auto& list = comm.clique->splits[comm.split_calls - 1];
   return std::ranges::find(list, kNotYet) == list.end();
+}
+
+/// As NCCL's own thread does at the end of a split, which is written to the memory that the caller named.
+void hand_out(Comm& comm) {
+  comm.splitting = false;
+  if (comm.promised) *comm.promised = comm.child;
+  comm.promised = nullptr;
 }
 
 bool all_leave(const Clique& clique) {
@@ -133,10 +141,12 @@ ncclResult_t comm_split(ncclComm_t given, int color, int key, ncclComm_t* made, 
     Comm* child = make_comm();
     child->clique = part;
     part->members[static_cast<std::size_t>(comm->member)] = child;
-    *made = child;
+    comm->child = child;
+    comm->promised = made;
     ++world.count.splits;
   }
   comm->splitting = true;
+  comm->split_polls = world.rules.split_polls;
   if (std::ranges::find(list, kNotYet) == list.end()) make_parts(clique, number);
   return ncclInProgress;
 }
@@ -152,9 +162,9 @@ ncclResult_t comm_get_async_error(ncclComm_t given, ncclResult_t* state) {
   *state = comm->error;
   if (comm->error != ncclSuccess) return ncclSuccess;
   if (!comm->made) comm->made = comm->clique->complete() && comm->polls-- <= 0;
-  if (comm->splitting) comm->splitting = !split_done(*comm);
+  if (comm->splitting && split_done(*comm) && comm->split_polls-- <= 0) hand_out(*comm);
   if (comm->waiting && connected(*comm->waiting)) launch(std::exchange(comm->waiting, nullptr));
-  const bool leaving = comm->finalized && !((!comm->last || comm->last->over) && all_leave(*comm->clique));
+  const bool leaving = comm->finalized && !(is_over(comm->last) && all_leave(*comm->clique));
   if (!comm->made || comm->splitting || comm->waiting || leaving) *state = ncclInProgress;
   if (comm->error != ncclSuccess) *state = comm->error; // of a kernel that was launched just now
   return ncclSuccess;
@@ -174,7 +184,7 @@ ncclResult_t comm_destroy(ncclComm_t given) {
   FakeWorld& world = FakeWorld::get();
   const std::lock_guard lock(world.mutex);
   Comm* comm = of(given);
-  if (comm->ended || !comm->finalized || (comm->last && !comm->last->over) || !all_leave(*comm->clique)) {
+  if (comm->ended || !comm->finalized || !is_over(comm->last) || !all_leave(*comm->clique)) {
     world.violated("ncclCommDestroy on a communicator that has ended, or whose calls have not");
     return ncclInvalidUsage;
   }
@@ -184,9 +194,11 @@ ncclResult_t comm_destroy(ncclComm_t given) {
   return ncclSuccess;
 }
 
+/// Comes back when its kernels have left their streams: not before what stands there in front of them.
 ncclResult_t comm_abort(ncclComm_t given) {
+  using namespace std::chrono_literals;
   FakeWorld& world = FakeWorld::get();
-  const std::lock_guard lock(world.mutex);
+  std::unique_lock lock(world.mutex);
   Comm* comm = of(given);
   if (comm->ended) {
     world.violated("ncclCommAbort on a communicator that has ended");
@@ -194,7 +206,13 @@ ncclResult_t comm_abort(ncclComm_t given) {
   }
   comm->aborted = true;
   ++world.count.aborts;
+  if (comm->splitting && comm->promised && !split_done(*comm)) {
+    end(*comm->child);
+    comm->child = nullptr;
+  }
+  if (comm->splitting) hand_out(*comm);
   end(*comm);
+  while (!std::ranges::all_of(comm->under, is_over)) world.changed.wait_for(lock, 10ms); // a stream may go without it
   return ncclSuccess;
 }
 

@@ -61,10 +61,20 @@ struct Comm : ncclComm {
   bool made = false, aborted = false, ended = false, finalized = false, dead = false, splitting = false;
   ncclResult_t error = ncclSuccess;
   std::string last_error;
-  std::shared_ptr<Kernel> last;    // on it
-  std::shared_ptr<Kernel> waiting; // for its peers to connect, before it is put on its stream
-  std::size_t blocks = 0;          // registered
+  std::weak_ptr<Kernel> last;               // on it
+  std::vector<std::weak_ptr<Kernel>> under; // on streams
+  std::shared_ptr<Kernel> waiting;          // for its peers to connect, before it is put on its stream
+  int split_polls = 0;
+  Comm* child = nullptr;          // of the split under way
+  ncclComm_t* promised = nullptr; // where it will be written
+  std::size_t blocks = 0;         // registered
 };
+
+/// A kernel that nobody holds any more has been on its stream.
+inline bool is_over(const std::weak_ptr<Kernel>& kernel) {
+  const std::shared_ptr<Kernel> one = kernel.lock();
+  return !one || one->over;
+}
 
 inline bool is_transfer(const Call& call) {
   return call.kind == Call::Kind::send || call.kind == Call::Kind::recv;

@@ -7,10 +7,12 @@
 // types, counts, operations or roots; transfers of different types or counts; calls that wait for each other round in a
 // circle, by their order over communicators or for want of a group; a communicator used while it is being made, after
 // its end, or ended with transfers that nobody takes; memory of the host. What has no communicator to blame hangs on,
-// as NCCL would, until it is aborted.
+// as NCCL would, until it is aborted. An abort comes back when the kernels have left their streams, and a split writes
+// its communicator when it is through, or its parent aborted.
 //
 // Threads: any; a rank's thread calls enter() first. Ownership: reset() forgets everything; only where nothing runs.
-// Blocking: as NCCL's nonblocking communicators, never; kernels block their streams' threads. Errors: results.
+// Blocking: as NCCL's nonblocking communicators, never, but for ncclCommAbort; kernels block their streams' threads.
+// Errors: results.
 #pragma once
 
 #include <string>
@@ -34,6 +36,7 @@ void enter(FakeProcess process);
 struct FakeRules {
   bool one_kernel_a_gpu = true; // at a time, in the order of the calls
   int polls = 0;                // of a communicator being made that are answered with ncclInProgress, at least
+  int split_polls = 0;          // of one being split, when all members have called
 };
 void reset(const FakeRules& rules = {});
 

@@ -62,11 +62,7 @@ void move_what_can(Kernel& kernel) {
 void run(const std::shared_ptr<Kernel>& kernel) {
   FakeWorld& world = FakeWorld::get();
   std::unique_lock lock(world.mutex);
-  const auto over = [](const std::weak_ptr<Kernel>& before) {
-    const std::shared_ptr<Kernel> one = before.lock();
-    return !one || one->over;
-  };
-  world.changed.wait(lock, [&] { return stopped(*kernel->comm) || std::ranges::all_of(kernel->before, over); });
+  world.changed.wait(lock, [&] { return stopped(*kernel->comm) || std::ranges::all_of(kernel->before, is_over); });
   if (!stopped(*kernel->comm)) {
     kernel->begun = true;
     move_what_can(*kernel);
@@ -135,10 +131,12 @@ void look_for_circles(const std::shared_ptr<Kernel>& kernel) {
 void launch(const std::shared_ptr<Kernel>& kernel) {
   FakeWorld& world = FakeWorld::get();
   Comm& comm = *kernel->comm;
-  if (comm.last) kernel->before.push_back(comm.last);
+  kernel->before.push_back(comm.last);
   if (world.rules.one_kernel_a_gpu) kernel->before.push_back(world.on_gpu[comm.process]);
   kernel->before.push_back(world.on_stream[kernel->stream]);
   comm.last = kernel;
+  std::erase_if(comm.under, is_over);
+  comm.under.push_back(kernel);
   world.on_gpu[comm.process] = kernel;
   world.on_stream[kernel->stream] = kernel;
   for (const auto& call : kernel->calls) call->kernel = kernel;

@@ -1,5 +1,11 @@
 // comm-nccl-fake: comm-nccl over the fake NCCL, as a plugin, for trainings whose ranks are threads with fake CUDA
-// devices. Every rank has a process and a GPU of its own there.
+// devices. Every rank has a process and a GPU of its own there. What was done wrong ends the process: a training has
+// nobody else to look.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "backend.hpp"
 #include "fake_nccl.hpp"
 
@@ -15,6 +21,14 @@ const PluginContext& entered(const PluginContext& context) {
 class FakeBackend final : public NcclBackend {
  public:
   explicit FakeBackend(const PluginContext& context) : NcclBackend(entered(context), test::fake_nccl()) {}
+  FakeBackend(const FakeBackend&) = delete;
+  FakeBackend& operator=(const FakeBackend&) = delete;
+  ~FakeBackend() override {
+    const std::vector<std::string> wrong = test::violations();
+    if (wrong.empty()) return;
+    for (const std::string& one : wrong) std::fprintf(stderr, "comm-nccl-fake: %s\n", one.c_str());
+    std::abort();
+  }
 };
 
 } // namespace

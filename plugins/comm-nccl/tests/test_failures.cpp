@@ -86,6 +86,47 @@ TEST(Failures, AbortFromAnotherThreadStopsWhatRuns) {
   EXPECT_GE(counts().aborts, 1);
 }
 
+/// NCCL's abort waits until the communicator's kernels have left their streams: the second's stands behind the first's,
+/// which nobody has aborted yet.
+TEST(Failures, AnAbortDoesNotWaitForAnotherCommunicators) {
+  run_members(2, {}, [](Rank& rank) {
+    Communicator &before = rank.join("tensor"), &behind = rank.join_world();
+    if (rank.index() == 1) {
+      rank.store().get("over", Rank::deadline());
+      return;
+    }
+    const TensorView view = rank.tensor(DType::f32, {4});
+    const Work first = before.all_reduce(view, view, Reduce::sum, rank.stream());
+    const Work second = behind.all_reduce(view, view, Reduce::sum, rank.stream());
+    behind.abort("enough");
+    before.abort("of this one too");
+    for (const Work& work : {first, second})
+      EXPECT_THAT(error_of([&] { rank.wait(work); }), HasSubstr("aborted group world: enough"));
+    rank.store().set("over", "");
+  });
+  EXPECT_GE(counts().aborts, 2);
+}
+
+/// The others hear of it although the abort is not through.
+TEST(Failures, AnAbortIsToldBeforeItIsThrough) {
+  run_members(2, {}, [](Rank& rank) {
+    Communicator &before = rank.join("tensor"), &behind = rank.join_world();
+    const TensorView view = rank.tensor(DType::f32, {4});
+    if (rank.index() == 1) {
+      EXPECT_THAT(error_of([&] { rank.wait(behind.all_reduce(view, view, Reduce::sum, rank.stream())); }),
+                  HasSubstr("rank 0 aborted group world: enough"));
+      rank.store().set("heard", "");
+      return;
+    }
+    before.all_reduce(view, view, Reduce::sum, rank.stream());
+    behind.all_reduce(view, view, Reduce::sum, rank.stream());
+    behind.abort("enough");
+    behind.progress();
+    rank.store().get("heard", Rank::deadline());
+    before.abort("of this one too");
+  });
+}
+
 TEST(Failures, AbortOfEdgesStopsThemToo) {
   Given given;
   given.edge_communicators = true;

@@ -217,6 +217,27 @@ TEST_F(FakeNccl, FindsUseWhileInProgressAndAfterTheEnd) {
                           "ncclCommAbort on a communicator that has ended", "ncclGroupEnd without ncclGroupStart"));
 }
 
+TEST_F(FakeNccl, AbortsWhenWhatStandsBeforeOnTheStreamHasGone) {
+  processes(2, [&](Process& process) {
+    const ncclComm_t before = process.make(id_of("a"), 2), behind = process.make(id_of("b"), 2);
+    if (process.rank() == 1) return;
+    for (const ncclComm_t comm : {before, behind})
+      process.api.all_reduce(process.data(), process.data(), 4, ncclFloat32, ncclSum, comm, process.native());
+    std::atomic<bool> may_go{false};
+    std::thread last([&] {
+      process.api.comm_abort(behind);
+      EXPECT_TRUE(may_go);
+    });
+    while (counts().aborts < 1) std::this_thread::yield();
+    may_go = true;
+    process.api.comm_abort(before);
+    last.join();
+    process.forget(before);
+    process.forget(behind);
+  });
+  EXPECT_THAT(violations(), IsEmpty());
+}
+
 TEST_F(FakeNccl, FindsMemoryOfTheHost) {
   processes(1, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("alone"), 1);

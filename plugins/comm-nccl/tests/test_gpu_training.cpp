@@ -1,13 +1,17 @@
-// Runs of two ranks on one GPU against one rank: p, t and d of two, each by processes as a launcher starts them. Each
-// is told that it is alone on its machine, so that both take the first GPU; several_ranks_per_gpu permits it.
+// Runs of several ranks on one GPU against one rank: p, t and d of two, t and p over two communicators, steps that are
+// recorded; each by processes as a launcher starts them. Each is told that it is alone on its machine, so that all take
+// the first GPU; several_ranks_per_gpu permits it.
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "golden/program.hpp"
@@ -48,8 +52,8 @@ class GpuTraining : public ::testing::Test {
     ASSERT_EQ(run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1").status, 0);
   }
 
-  /// The losses of a run with these keys, by so many processes.
-  std::vector<double> losses(int ranks, const std::string& keys) {
+  /// The step records of a run with these keys, by so many processes.
+  std::vector<nlohmann::json> records(int ranks, const std::string& keys) {
     const std::string folder = text("run-{}", ++runs_);
     const std::string train =
         text("'{}' train run.toml --set run.dir={} {}", (installation() / "bin/triax").string(), folder, keys);
@@ -63,9 +67,14 @@ class GpuTraining : public ::testing::Test {
     const int status = std::system(command.c_str()); // NOLINT(concurrency-mt-unsafe): the test has one thread
     for (int rank = 0; rank < ranks && status != 0; ++rank)
       ADD_FAILURE() << "rank " << rank << " of " << keys << ":\n" << read_file(work_ / text("out.{}", rank));
-    std::vector<double> out;
+    std::vector<nlohmann::json> out;
     std::istringstream metrics(status == 0 ? read_file(work_ / folder / "metrics.jsonl") : "");
-    for (std::string line; std::getline(metrics, line);) out.push_back(nlohmann::json::parse(line).at("loss"));
+    for (std::string line; std::getline(metrics, line);) out.push_back(nlohmann::json::parse(line));
+    return out;
+  }
+  std::vector<double> losses(int ranks, const std::string& keys) {
+    std::vector<double> out;
+    for (const nlohmann::json& record : records(ranks, keys)) out.push_back(record.at("loss"));
     return out;
   }
 
@@ -83,6 +92,29 @@ TEST_F(GpuTraining, OfTwoRanksHasTheLossesOfOne) {
     for (std::size_t i = 0; i < alone.size(); ++i)
       EXPECT_NEAR(two[i], alone[i], 1e-4 * alone[i]) << keys << ", step " << i + 1;
   }
+}
+
+/// Tensor groups on the GPU's streams, the pipeline's edges through the host.
+TEST_F(GpuTraining, OverNcclAndUcxHasTheLossesOfOne) {
+  if (!std::filesystem::exists(plugin_file("comm-ucx"))) GTEST_SKIP() << "comm-ucx was not built";
+  const std::vector<double> alone = losses(1, "");
+  const std::vector<nlohmann::json> four =
+      records(4, "--set parallel.pipeline=2 --set parallel.tensor=2 --set comm.pipeline.plugin=comm-ucx");
+  ASSERT_EQ(four.size(), alone.size());
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_NEAR(four[i].at("loss").get<double>(), alone[i], 1e-4 * alone[i]) << "step " << i + 1;
+    const nlohmann::json& comm = four[i].at("comm");
+    EXPECT_EQ(comm.at("tensor").at("plugin"), "comm-nccl");
+    EXPECT_EQ(comm.at("pipeline").at("plugin"), "comm-ucx");
+    for (const char* axis : {"tensor", "pipeline"})
+      for (const char* counter : {"ops", "bytes_out", "bytes_in"})
+        EXPECT_GT(comm.at(axis).at(counter).get<std::uint64_t>(), 0u) << axis << ", " << counter << ", step " << i + 1;
+  }
+}
+
+TEST_F(GpuTraining, OfRecordedStepsHasTheLossesOfWalkedOnes) {
+  for (const auto& [ranks, keys] : {std::pair(1, std::string()), std::pair(2, std::string("--set parallel.data=2"))})
+    EXPECT_EQ(losses(ranks, keys + " --set train.cuda_graph=true"), losses(ranks, keys)) << ranks;
 }
 
 TEST_F(GpuTraining, OfTwoRanksGivesTheSameBitsInEveryRun) {

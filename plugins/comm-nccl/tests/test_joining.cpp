@@ -1,7 +1,13 @@
 // Meeting through the store and NCCL, and what the backend says of itself.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <limits>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "members.hpp"
 #include "support/error_of.hpp"
@@ -50,6 +56,21 @@ TEST(Backend, RefusesMemoryOfTheHost) {
   });
 }
 
+/// Calls of other axes need the one order, which a backend of edges does not declare.
+TEST(Backend, RefusesEdgesForOtherAxes) {
+  run_members(1, {.edge_communicators = true}, [](Rank& rank) {
+    EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"pipeline"}, false}));
+    for (const std::vector<std::string>& axes : {std::vector<std::string>{"data", "pipeline"}, {"data"}}) {
+      const Support answer = rank.backend().supports({DeviceKind::cuda, {DType::f32}, axes, false});
+      EXPECT_EQ(answer.reason(),
+                "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves the data "
+                "axis");
+      EXPECT_EQ(answer.hint(),
+                "write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true");
+    }
+  });
+}
+
 TEST(Backend, RefusesAnNcclThatIsTooOld) {
   Given given;
   given.process = [](int rank) { return FakeProcess{rank, text("GPU {}", rank), NCCL_VERSION(2, 18, 5)}; };
@@ -81,13 +102,63 @@ TEST(Joining, TwoRanksOnOneGpuAreRefused) {
   EXPECT_EQ(counts().communicators, 0);
 }
 
+class HostId : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* given = std::getenv("NCCL_HOSTID")) before_ = given;
+    ::setenv("NCCL_HOSTID", "host-0", 1);
+  }
+  void TearDown() override { before_ ? ::setenv("NCCL_HOSTID", before_->c_str(), 1) : ::unsetenv("NCCL_HOSTID"); }
+
+  /// What rank 0 finds when rank 1 publishes its card with a word in place of another, and never comes to NCCL.
+  static std::string found(bool permitted, const std::string& word, const std::string& in_place_of,
+                           double seconds = 60) {
+    std::string out;
+    run_members(2, {.several_ranks_per_gpu = permitted}, [&](Rank& rank) {
+      if (rank.index() == 0) {
+        out = join_error(rank, seconds);
+        return;
+      }
+      std::string card = rank.store().get("comm-nccl/tensor.0/1/card 0", Rank::deadline());
+      ASSERT_NE(card.find(in_place_of), std::string::npos) << card;
+      rank.store().set("comm-nccl/tensor.0/1/card 1", card.replace(card.find(in_place_of), in_place_of.size(), word));
+    });
+    return out;
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+/// NCCL takes ranks of several names for ones of several machines, and would not see it.
+TEST_F(HostId, DoesNotStandForPermission) {
+  EXPECT_THAT(found(false, "host-1", "host-0"), AllOf(HasSubstr("rank 0 and rank 1 are on one GPU (GPU 0)"),
+                                                      HasSubstr("several_ranks_per_gpu = true permits it")));
+}
+
+TEST_F(HostId, MayNotBeThatOfAnotherRankOnTheGpu) {
+  EXPECT_THAT(found(true, "host-0", "host-0"),
+              AllOf(HasSubstr("rank 0 and rank 1 are on a GPU GPU 0 of a machine host-0"),
+                    HasSubstr("needs another NCCL_HOSTID for each rank: unset it")));
+}
+
+TEST_F(HostId, OfAnotherValueIsWhatPermissionAsksFor) {
+  EXPECT_THAT(found(true, "host-1", "host-0", 1), HasSubstr("ncclCommInitRankConfig: did not join before"));
+}
+
+TEST_F(HostId, PermissionIsThatOfAllRanks) {
+  EXPECT_THAT(found(true, "per_gpu = false", "per_gpu = true"),
+              HasSubstr("rank 1 has the key several_ranks_per_gpu = false, rank 0 has"));
+}
+
 TEST(Joining, SeveralRanksOnOneGpuNeedVariablesBeforeNcclIsAsked) {
   run_members(2, {.several_ranks_per_gpu = true}, [](Rank& rank) { rank.join("tensor"); });
   for (const char* variable : {"NCCL_HOSTID = triax-rank-0", "NCCL_HOSTID = triax-rank-1", "NCCL_NVLS_ENABLE = 0",
                                "NCCL_MNNVL_ENABLE = 0", "NCCL_RAS_ENABLE = 0", "NCCL_MAX_CTAS = 2"})
     EXPECT_THAT(counts().variables, Contains(variable));
   run_members(2, {}, [](Rank& rank) { rank.join("tensor"); });
-  EXPECT_THAT(counts().variables, ::testing::Each("NCCL_RUNTIME_CONNECT = 0"));
+  EXPECT_THAT(counts().variables,
+              ::testing::Each(::testing::AnyOf("NCCL_RUNTIME_CONNECT = 0", "NCCL_LAUNCH_ORDER_IMPLICIT = 1")));
 }
 
 TEST(Joining, KeysMustBeThoseOfAllRanks) {
@@ -143,6 +214,29 @@ TEST(Joining, NcclMayTakeItsTime) {
   });
 }
 
+/// NCCL writes the edge's communicator when the split is through or its parent aborted: it must have a place until
+/// then, and somebody to end it.
+TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
+  Given given;
+  given.edge_communicators = true;
+  given.rules.split_polls = std::numeric_limits<int>::max();
+  run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
+    const Group group = rank.layout().group(rank.index(), "pipeline");
+    Interrupt& interrupt = rank.device().interrupt();
+    std::thread given_up;
+    if (rank.index() == 0)
+      given_up = std::thread([&interrupt] {
+        const Deadline end = Rank::deadline();
+        while (counts().splits < 2 && Clock::now() < end) std::this_thread::yield();
+        interrupt.raise("enough");
+      });
+    const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
+    if (given_up.joinable()) given_up.join();
+    EXPECT_THAT(what, HasSubstr(rank.index() == 0 ? "enough" : "the others gave up: rank 0 could not join: enough"));
+  });
+  EXPECT_EQ(counts().aborts, 4) << "of each rank the group and the edge";
+}
+
 TEST(Joining, AnErrorOfNcclComesWithItsWords) {
   run_members(2, {}, [](Rank& rank) {
     if (rank.index() == 0) {
@@ -160,7 +254,11 @@ TEST(Joining, RanksOfOneGroupMustAgreeOnItsMembers) {
   run_members(2, {}, [](Rank& rank) {
     Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 1) group.ranks = {5, 1};
-    EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }), told("other ranks"));
+    const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
+    EXPECT_THAT(what, told("other ranks"));
+    if (what.find("gave up") == std::string::npos) {
+      EXPECT_THAT(what, HasSubstr("\n  give all ranks the same TOML file, and start as many"));
+    }
   });
 }
 

@@ -76,6 +76,18 @@ TEST_F(Plugin, ARunOnGpusPassesTheCheckOfTheRunAlone) {
             0);
 }
 
+TEST_F(Plugin, EdgesOfOneAxisNeedATableOfTheirOwn) {
+  prepare("kernels-cublas");
+  const std::string both = "check run.toml --no-device --set parallel.pipeline=2 --set parallel.tensor=2";
+  const Outcome refused = program(both + " --set comm.edge_communicators=true", "2>&1 >/dev/null");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, HasSubstr("edge_communicators = true is for the pipeline axis alone, and this table serves "
+                                      "the tensor axis\n  write a table [comm.pipeline] with plugin = \"comm-nccl\""));
+  const Outcome told =
+      program(both + " --set comm.pipeline.plugin=comm-nccl --set comm.pipeline.edge_communicators=true");
+  EXPECT_EQ(told.status, 0) << told.text;
+}
+
 TEST_F(Plugin, WithoutADriverEveryRankSaysSo) {
   if (has_driver()) GTEST_SKIP() << "this machine has a CUDA driver";
   prepare("kernels-cublas");

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "members.hpp"
 #include "settings.hpp"
@@ -23,6 +25,7 @@ constexpr const char* kRead[] = {"NCCL_COMM_BLOCKING",
                                  "NCCL_COMM_ID",
                                  "CUDA_DEVICE_MAX_CONNECTIONS",
                                  "CUDA_LAUNCH_BLOCKING",
+                                 "NCCL_LAUNCH_ORDER_IMPLICIT",
                                  "NCCL_P2P_DISABLE",
                                  "NCCL_SHM_DISABLE",
                                  "NCCL_IB_DISABLE",
@@ -61,7 +64,7 @@ TEST_F(Environment, AnEmptyOneSaysNothing) {
   const Settings settings = with("NCCL_P2P_LEVEL", "");
   EXPECT_THAT(settings.notes, IsEmpty());
   EXPECT_TRUE(settings.support);
-  EXPECT_TRUE(settings.pipeline);
+  EXPECT_TRUE(settings.ordered);
 }
 
 TEST_F(Environment, BlockingCallsAreRefused) {
@@ -85,16 +88,70 @@ TEST_F(Environment, OneQueueIsNotedAndRefusedWhereEdgesAreToGoSideBySide) {
   EXPECT_TRUE(with("CUDA_DEVICE_MAX_CONNECTIONS", "32", true).support);
 }
 
-TEST_F(Environment, BlockingLaunchesAreRefusedForPipelinesAlone) {
+TEST_F(Environment, BlockingLaunchesAreRefused) {
   const Settings settings = with("CUDA_LAUNCH_BLOCKING", "1");
-  EXPECT_TRUE(settings.support);
-  EXPECT_THAT(settings.notes, ElementsAre(HasSubstr("every call waits for its peers")));
-  EXPECT_THAT(settings.pipeline.reason(), HasSubstr("CUDA_LAUNCH_BLOCKING = 1"));
-  ::setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
-  run_members(1, {}, [](Rank& rank) {
-    EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false}));
-    EXPECT_FALSE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "pipeline"}, false}));
-  });
+  EXPECT_THAT(settings.support.reason(),
+              HasSubstr("CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait"));
+  EXPECT_EQ(settings.support.hint(), "unset CUDA_LAUNCH_BLOCKING");
+  EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "0").support);
+}
+
+/// Keeps what the backend tells.
+class Lines final : public Log {
+ public:
+  bool enabled(LogLevel) const noexcept override { return true; }
+  void write(LogLevel, std::string_view line) noexcept override { all.emplace_back(line); }
+  std::vector<std::string> all;
+};
+
+/// What a rank's backend says with an NCCL of this version: of the request, in the log, to NCCL.
+struct Told {
+  std::string refusal;
+  std::vector<std::string> log, variables;
+};
+Told told_with(int version) {
+  Lines lines;
+  triax::testing::Communication given = communication({.process = [version](int rank) {
+    return FakeProcess{rank, text("GPU {}", rank), version};
+  }});
+  given.log = &lines;
+  Told out;
+  triax::testing::run_ranks(
+      1,
+      [&out](Rank& rank) {
+        try {
+          out.refusal = rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false}).reason();
+        } catch (const Error& error) {
+          out.refusal = error.message();
+        }
+      },
+      given);
+  out.log = lines.all;
+  out.variables = counts().variables;
+  return out;
+}
+
+TEST_F(Environment, NcclIsAskedToKeepTheHostsOrder) {
+  const std::string asked = "NCCL_LAUNCH_ORDER_IMPLICIT = 1";
+  const Told newer = told_with(NCCL_VERSION(2, 26, 0));
+  EXPECT_EQ(newer.refusal, "");
+  EXPECT_THAT(newer.variables, Contains(asked));
+  EXPECT_THAT(newer.log, Contains(HasSubstr("sets " + asked)));
+  const Told older = told_with(NCCL_VERSION(2, 25, 1));
+  EXPECT_EQ(older.refusal, "");
+  EXPECT_THAT(older.variables, ::testing::Not(Contains(asked)));
+  EXPECT_THAT(older.log, Contains(HasSubstr("NCCL 2.25.1 keeps no order over communicators, as 2.26.0 and newer do")));
+  ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+  const Told set = told_with(NCCL_VERSION(2, 26, 0));
+  EXPECT_EQ(set.refusal, "");
+  EXPECT_THAT(set.variables, ::testing::Not(Contains(asked)));
+}
+
+TEST_F(Environment, AnyOrderIsRefusedWhereNcclReadsThat) {
+  ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", 1);
+  EXPECT_THAT(told_with(NCCL_VERSION(2, 26, 0)).refusal,
+              HasSubstr("NCCL_LAUNCH_ORDER_IMPLICIT = 0 in the environment: calls of several communicators"));
+  EXPECT_EQ(told_with(NCCL_VERSION(2, 25, 1)).refusal, "");
 }
 
 TEST_F(Environment, SlowerWaysAndOthersVariablesAreNoted) {
