@@ -18,7 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using triax::testing::error_of;
 using triax::testing::Rank;
 

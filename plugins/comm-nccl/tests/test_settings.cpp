@@ -50,8 +50,7 @@ class Environment : public ::testing::Test {
   }
   static Settings with(const char* name, const char* value, bool edges = false, bool shared = false) {
     ::setenv(name, value, 1);
-    const Settings out =
-        read_settings(communication({.edge_communicators = edges, .several_ranks_per_gpu = shared}).options);
+    Settings out = read_settings(communication({.edge_communicators = edges, .several_ranks_per_gpu = shared}).options);
     ::unsetenv(name);
     return out;
   }
