@@ -24,6 +24,7 @@ struct Arguments {
 
 CheckReport check(const Arguments& arguments) {
   CheckReport report{arguments.file, config::load(arguments.file, arguments.overrides), {}, {}, {}};
+  report.asked_devices = !arguments.no_device;
   report.refusals = report.loaded.refusals;
   if (!report.loaded.run) return report;
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);

@@ -17,6 +17,7 @@ struct CheckReport {
   train::Placement placement; // with the next: empty if the configuration was refused
   train::Preflight preflight;
   std::vector<config::Refusal> refusals; // all of them
+  bool asked_devices = true;             // and this machine
 };
 
 /// For people: values, plugins, layout, memory, the model's size. Of a run that was accepted.

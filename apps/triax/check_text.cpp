@@ -165,7 +165,8 @@ std::string size_text(const CheckReport& report) {
 std::string to_text(const CheckReport& report, bool colour) {
   return values_text(report, {colour}) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
          memory_text(report.preflight) + data_text(report) + size_text(report) +
-         text("\n{}: ready to train\n", report.file);
+         text("\n{}: {}\n", report.file,
+              report.asked_devices ? "ready to train" : "holds together; what this machine has was not asked");
 }
 
 } // namespace triax::app

@@ -83,7 +83,7 @@ TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
               ElementsAre("--set: train.steps = 5\nseed = 3 is not an integer"));
   EXPECT_THAT(texts(space.load({}, {{"train.stesp", "5"}})),
               ElementsAre("--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
-                          "  its keys: steps, seed, clip_grad, precision, stall_timeout_s"));
+                          "  its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s"));
   EXPECT_THAT(texts(space.load({}, {{"steps", "5"}})),
               ElementsAre("--set: \"steps\" stands in no table; did you mean train.steps?"));
 }

@@ -75,9 +75,9 @@ TEST_P(Broken, IsRefusedInWords) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, Broken,
                          testing::Values("no-entry", "null-descriptor", "bad-magic", "newer-major", "short-descriptor",
                                          "noted-sanitizer", "other-sanitizer", "old-language", "unresolved-symbol",
-                                         "missing-dependency", "other-core", "other-name", "unknown-kind",
-                                         "wrong-interface", "no-create", "no-version", "duplicate-option",
-                                         "bad-default", "bad-stride"),
+                                         "missing-dependency", "missing-cuda", "other-core", "other-name",
+                                         "unknown-kind", "wrong-interface", "no-create", "no-version",
+                                         "duplicate-option", "bad-default", "bad-stride"),
                          test_name);
 
 class BrokenCreate : public testing::TestWithParam<const char*> {};

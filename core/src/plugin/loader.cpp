@@ -73,6 +73,15 @@ std::string rebuild_hint(const Note& note, const fs::path& file) {
   return text("its note says triax {}; this is {}: rebuild it. {}", note.triax, TRIAX_VERSION, more);
 }
 
+/// Libraries that no package of ours brings: a machine has them, or somebody says where.
+std::optional<std::string> missing_hint(const std::string& what) {
+  constexpr const char* kOfGpus[] = {"libcudart.so", "libcublas.so", "libcublasLt.so", "libnccl.so"};
+  const bool of_gpus = std::ranges::any_of(kOfGpus, [&what](const char* name) { return what.starts_with(name); });
+  if (!of_gpus || what.find("cannot open shared object file") == std::string::npos) return std::nullopt;
+  return "put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them "
+         "(docs/bundle.md)";
+}
+
 /// The soname of the core in this process, "libtriax_core.so.0.1". A plugin linked with another would bring a second
 /// core along, and with it second copies of every class.
 void check_core(const ElfFile& elf, const fs::path& file) {
@@ -101,7 +110,9 @@ boost::dll::shared_library open_library(const fs::path& file, const Note& note) 
     using namespace boost::dll;
     return shared_library(fs::absolute(file), load_mode::rtld_now | load_mode::rtld_local);
   } catch (const boost::dll::fs::system_error& error) {
-    throw Error("found, but does not load: " + readable(error.what(), file), file.string(), rebuild_hint(note, file));
+    const std::string what = readable(error.what(), file);
+    throw Error("found, but does not load: " + what, file.string(),
+                missing_hint(what).value_or(rebuild_hint(note, file)));
   }
 }
 

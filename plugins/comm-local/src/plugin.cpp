@@ -55,7 +55,8 @@ class LocalBackend final : public CommBackend {
 
   Support supports(const CommRequest& request) const override {
     if (request.device != DeviceKind::host) {
-      return Support::no("comm-local moves host memory; the kernel set's device is {}", name_of(request.device));
+      return Support::no("comm-local moves host memory; the kernel set's device is {}", name_of(request.device))
+          .hint("use comm-nccl or comm-ucx, or a kernel set that computes on the host");
     }
     if (!request.axes.empty() && !request.ranks_are_threads) {
       return Support::no("{}; this run's ranks are processes", kOneProcess);
