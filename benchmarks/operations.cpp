@@ -213,22 +213,25 @@ class Operations {
 };
 
 int run(int argc, char** argv) {
+  const CLI::Range size_range(std::int64_t{1}, std::int64_t{1} << 20); // products of four stay far inside 64 bits
   Sizes sizes;
   CLI::App app("every operation of a kernel set beside the roofline of its device");
   app.allow_extras();
   app.add_option("--kernels", sizes.kernels, "the kernel set")->capture_default_str();
   app.add_option("--precision", sizes.precision)->check(CLI::IsMember({"fp32", "bf16", "fp16"}))->capture_default_str();
-  app.add_option("--hidden", sizes.hidden)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--heads", sizes.heads)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--sequence", sizes.sequence)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--micro", sizes.micro)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--vocab", sizes.vocab)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--hidden", sizes.hidden)->check(size_range)->capture_default_str();
+  app.add_option("--heads", sizes.heads)->check(size_range)->capture_default_str();
+  app.add_option("--sequence", sizes.sequence)->check(size_range)->capture_default_str();
+  app.add_option("--micro", sizes.micro)->check(size_range)->capture_default_str();
+  app.add_option("--vocab", sizes.vocab)->check(size_range)->capture_default_str();
   app.add_option("--dropout", sizes.dropout)->check(CLI::Range(0.0, 0.99))->capture_default_str();
-  app.add_option("--product", sizes.product, "n of the product of n x n that gives the peak")->capture_default_str();
-  app.add_option("--copied-mib", sizes.copied, "size of the copy that gives the bandwidth")->capture_default_str();
-  app.add_option("--repeats", sizes.repeats, "calls between two waits")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--product", sizes.product, "n of the product of n x n that gives the peak")
+      ->check(size_range)
       ->capture_default_str();
+  app.add_option("--copied-mib", sizes.copied, "size of the copy that gives the bandwidth")
+      ->check(size_range)
+      ->capture_default_str();
+  app.add_option("--repeats", sizes.repeats, "calls between two waits")->check(size_range)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (sizes.hidden % sizes.heads != 0) throw Error("--hidden does not divide by --heads");
 

@@ -31,8 +31,10 @@ std::mutex& library() {
 
 void check(ucs_status_t status, std::string_view what) {
   if (status == UCS_OK) return;
-  throw Error(text("UCX: {}: {}", what, ucs_status_string(status)), "comm-ucx",
-              "UCX_LOG_LEVEL=info shows why; transports and devices say what it may use");
+  throw Error(
+      text("UCX: {}: {}", what, ucs_status_string(status)), "comm-ucx",
+      "UCX_LOG_LEVEL=info shows why, such as a /dev/shm that is too small for all ranks (transports = \"tcp\" needs "
+      "none); transports and devices say what it may use");
 }
 
 /// UCX leaves out what it does not find, and goes on with the rest.
