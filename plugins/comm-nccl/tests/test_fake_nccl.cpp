@@ -83,6 +83,7 @@ class FakeNccl : public ::testing::Test {
   void SetUp() override { reset(); }
   void processes(int count, const std::function<void(Process&)>& body) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(count));
     for (int rank = 0; rank < count; ++rank)
       threads.emplace_back([&body, rank] {
         Process process(rank);
