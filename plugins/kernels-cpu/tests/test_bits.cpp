@@ -16,7 +16,8 @@ bool same_bits(const CaseResults& a, const CaseResults& b) {
   for (const auto& [name, values] : a) {
     const auto other = b.find(name);
     if (other == b.end() || other->second.size() != values.size()) return false;
-    if (std::memcmp(values.data(), other->second.data(), values.size() * sizeof(double)) != 0) return false;
+    if (!values.empty() && std::memcmp(values.data(), other->second.data(), values.size() * sizeof(double)) != 0)
+      return false;
   }
   return true;
 }
