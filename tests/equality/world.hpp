@@ -30,7 +30,7 @@ struct Training {
   std::string precision = "fp32";
   double initial_scale = 0; // in fp16, and a hysteresis of 1; 0: neither is written
   std::string comm = "comm-local";
-  std::string pipeline_comm{}; // of that axis alone; empty: the same
+  std::string pipeline_comm{};     // of that axis alone; empty: the same
   bool edge_communicators = false; // a key of pipeline_comm's
   bool cuda_graph = false;
   int steps = 3;

@@ -72,7 +72,9 @@ AttentionGradients gradients_of(const AttentionBwd& args, void* scratch) {
 Support attention_supported(const TensorView& q, const TensorView& k) {
   const DType type = q.dtype();
   if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
-    return Support::no("attention in {} is not computed here", name_of(type)).hint("use f32, bf16 or f16");
+    return Support::no("kernels-fused computes attention in f32, bf16 and f16, and q is {} (train.precision)",
+                       name_of(type))
+        .hint("use train.precision fp32, bf16 or fp16");
   }
   if (q.size(3) > kMostWidth) {
     return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMostWidth)
