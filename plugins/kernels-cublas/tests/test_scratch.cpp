@@ -6,7 +6,7 @@
 namespace triax {
 namespace {
 
-class Plugin : public ::testing::Test {
+class CublasScratch : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make() {
     options_.set("tf32", false);
@@ -17,7 +17,7 @@ class Plugin : public ::testing::Test {
   Layout layout_ = Layout::ptd(1, 1, 1);
 };
 
-TEST_F(Plugin, ScratchIsThatOfTheShapeAlone) {
+TEST_F(CublasScratch, IsThatOfTheShapeAlone) {
   const auto set = make();
   const auto view = [](Shape shape, DType type = DType::f32) { return TensorView(nullptr, type, shape); };
   const auto scratch = [&](const auto& args) { return set->scratch_bytes(call_of(args)); };
