@@ -102,6 +102,7 @@ TEST_F(NoDriver, CheckOfTheRunAlonePasses) {
   EXPECT_EQ(told.status, 0) << told.text;
   EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/" TRIAX_KERNELS ".so\n"));
   EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
+  EXPECT_THAT(told.text, HasSubstr("run.toml: holds together; what this machine has was not asked"));
 }
 
 TEST_F(NoDriver, TrainRefusesBeforeAnythingStarts) {

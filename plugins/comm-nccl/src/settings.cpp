@@ -1,7 +1,6 @@
 #include "settings.hpp"
 
 #include <cstdlib>
-#include <string_view>
 
 namespace comm_nccl {
 
@@ -13,9 +12,13 @@ const char* given(const char* name) {
   return value && *value ? value : nullptr;
 }
 
-bool is(const char* name, std::string_view value) {
+/// As NCCL reads its numbers: 1, 01 and 0x1 are one.
+bool is(const char* name, long long value) {
   const char* found = given(name);
-  return found && value == found;
+  if (!found) return false;
+  char* end = nullptr;
+  const long long number = std::strtoll(found, &end, 0);
+  return end != found && number == value;
 }
 
 class Reader {
@@ -24,7 +27,7 @@ class Reader {
 
   /// Where NCCL takes the variable's word over that of the call.
   void calls_must_not_block() {
-    if (is("NCCL_COMM_BLOCKING", "1"))
+    if (is("NCCL_COMM_BLOCKING", 1))
       refuse("NCCL_COMM_BLOCKING = 1 in the environment: NCCL's calls would block, and no deadline would end them",
              "unset NCCL_COMM_BLOCKING");
   }
@@ -39,7 +42,7 @@ class Reader {
     const char* connections = given("CUDA_DEVICE_MAX_CONNECTIONS");
     if (!connections) return;
     constexpr int kQueues = 8; // CUDA's own default: compute, reductions, and four edges of a stage have one each
-    const int number = std::atoi(connections);
+    const auto number = std::strtoll(connections, nullptr, 0);
     if (settings_.edge_communicators && number < kQueues)
       return refuse(
           text("edge_communicators = true, but CUDA_DEVICE_MAX_CONNECTIONS = {} in the environment: streams "
@@ -54,7 +57,7 @@ class Reader {
   }
 
   void posts_must_not_block() {
-    if (is("CUDA_LAUNCH_BLOCKING", "1"))
+    if (is("CUDA_LAUNCH_BLOCKING", 1))
       refuse(
           "CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait inside of NCCL for its peers, where no "
           "deadline and no abort reaches it, and ranks of a pipeline would wait for each other for ever",
@@ -62,7 +65,7 @@ class Reader {
   }
 
   void order_must_be_the_hosts() {
-    if (is(kOrder, "0"))
+    if (is(kOrder, 0))
       settings_.ordered =
           Support::no(
               "comm-nccl: {} = 0 in the environment: calls of several communicators, on several streams, would run in "
@@ -73,7 +76,7 @@ class Reader {
 
   void slower_ways() {
     for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"})
-      if (is(name, "1")) note(text("{} = 1 of the environment: NCCL leaves out a faster way between ranks", name));
+      if (is(name, 1)) note(text("{} = 1 of the environment: NCCL leaves out a faster way between ranks", name));
     if (const char* level = given("NCCL_P2P_LEVEL"))
       note(
           text("NCCL_P2P_LEVEL = {} of the environment bounds how far apart GPUs may be that reach each other directly",

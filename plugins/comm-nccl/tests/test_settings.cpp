@@ -72,6 +72,7 @@ TEST_F(Environment, BlockingCallsAreRefused) {
               HasSubstr("NCCL_COMM_BLOCKING = 1 in the environment: NCCL's calls would block"));
   EXPECT_EQ(settings.support.hint(), "unset NCCL_COMM_BLOCKING");
   EXPECT_TRUE(with("NCCL_COMM_BLOCKING", "0").support);
+  for (const char* one : {"01", "0x1", " 1"}) EXPECT_FALSE(with("NCCL_COMM_BLOCKING", one).support) << one;
 }
 
 TEST_F(Environment, OneAddressForAllGroupsIsRefused) {
