@@ -48,6 +48,7 @@ class Operations {
     linear("projection", h, h, Activation::none);
     linear("up", h, 4 * h, Activation::gelu_tanh);
     linear("down", 4 * h, h, Activation::none);
+    gradient_before_gelu("down", 4 * h, h);
     attention();
     norms();
     elementwise();
@@ -121,6 +122,12 @@ class Operations {
     add("linear_bwd_input/" + name, LinearBwdInput{x, y, w});
     add("linear_bwd_weight/" + name, LinearBwdWeight{single({out, in}), single({out}), y, x});
     if (act != Activation::none) add("act_bwd/" + name, ActBwd{act, y, y, z});
+  }
+
+  void gradient_before_gelu(const std::string& name, std::int64_t in, std::int64_t out) {
+    const TensorView dy = data({rows(), out}), w = data({out, in}), z = data({rows(), in});
+    const TensorView dz = data({rows(), in});
+    add("linear_bwd_input_gelu/" + name, LinearBwdInput{dz, dy, w, z, Activation::gelu_tanh});
   }
 
   Drop drop() {

@@ -166,6 +166,22 @@ TEST_F(Gradients, Linear) {
   }
 }
 
+TEST_F(Gradients, LinearOfAnActivation) {
+  for (const Activation act : {Activation::gelu_tanh, Activation::silu_mul}) {
+    const std::int64_t in = act == Activation::silu_mul ? 10 : 5;
+    Array before = random({2, 2, in}, 1), w = random({6, 5}, 2), c = random({2, 2, 6}, 3);
+    Array x = unwritten({2, 2, 5}), y = unwritten({2, 2, 6}), dbefore = unwritten({2, 2, in});
+    const auto loss = [&] {
+      run(ActFwd{act, x, before});
+      run(LinearFwd{.y = y, .x = x, .w = w});
+      return dot(c, y);
+    };
+    loss();
+    run(LinearBwdInput{dbefore, c, w, before, act});
+    check_gradient("linear by what comes before its activation", before, dbefore, loss);
+  }
+}
+
 TEST_F(Gradients, Embedding) {
   // The table holds tokens 4..8 and one row of padding; tokens outside give zeros.
   Array table = random({6, 3}, 1), c = random({4, 2, 3}, 2), y = unwritten({4, 2, 3});

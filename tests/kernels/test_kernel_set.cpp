@@ -28,6 +28,8 @@ TEST(Counts, AreOfProductsAndViews) {
   EXPECT_EQ(call_of(LinearFwd{.y = f32({4, 6}), .x = f32({4, 8}), .w = f32({6, 8}), .bias = f32({6})}).flops,
             2 * 4 * 6 * 8);
   EXPECT_EQ(call_of(LinearBwdInput{f32({4, 8}), f32({4, 6}), f32({6, 8})}).flops, 2 * 4 * 6 * 8);
+  const auto wide = f32({4, 16});
+  EXPECT_EQ(call_of(LinearBwdInput{wide, f32({4, 6}), f32({6, 8}), wide, Activation::silu_mul}).flops, 2 * 4 * 6 * 8);
   EXPECT_EQ(call_of(LinearBwdWeight{f32({6, 8}), {}, f32({4, 6}), f32({4, 8})}).flops, 2 * 4 * 6 * 8);
   const auto q = f32({4, 2, 6, 8}), k = f32({5, 2, 3, 8}), lse = f32({2, 6, 4});
   const double product = 2.0 * 2 * 6 * 4 * 5 * 8;

@@ -76,9 +76,9 @@ class TinyRank {
     const LayerCall call = this->call();
     counted("head backward", [&] { head_.backward_input(call, params_, targets_, dy_, stash_); });
     counted("head weight", [&] { head_.backward_weight(call, y_, stash_, grads_); });
-    counted("down backward", [&] { down_.backward_input(call, params_, dy_, da_); });
+    counted("down backward",
+            [&] { down_.backward_input(call, params_, dy_, da_, Activation::gelu_tanh, z_); }); // to before the GELU
     counted("down weight", [&] { down_.backward_weight(call, a_, dy_, grads_); });
-    kernels_.act_bwd({Activation::gelu_tanh, da_, da_, z_}, call.op());
     counted("up backward", [&] { up_.backward_input(call, params_, da_, dx_); });
     counted("up weight", [&] { up_.backward_weight(call, x_, da_, grads_); });
     counted("embedding weight", [&] { embedding_.backward_weight(call, tokens_, dx_, grads_); });

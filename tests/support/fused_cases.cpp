@@ -12,6 +12,11 @@ void add_linear(CaseList& list) {
   struct Sizes {
     std::int64_t rows, n, k;
   };
+  struct Act {
+    Activation act;
+    const char* note;
+    std::int64_t factor; // what comes before it is so many times as wide
+  };
   for (const auto& [rows, n, k] : {Sizes{1, 2, 3}, {10, 18, 7}, {70, 130, 65}}) {
     const auto size = text("{}x{}x{}", rows, n, k);
     list.add("linear_fwd/plain " + size, {in("x", {rows, k}), in("w", {n, k}), out("y", {rows, n})},
@@ -31,6 +36,15 @@ void add_linear(CaseList& list) {
              [](V v, Use use) {
                use(LinearBwdInput{v["dx"], v["dy"], v["w"]});
              });
+    for (const auto& [act, note, factor] :
+         {Act{Activation::gelu_tanh, "gelu", 1}, {Activation::silu_mul, "silu_mul", 2}}) {
+      list.add(
+          text("linear_bwd_input/{} {}", note, size),
+          {in("dy", {rows, 1, n}), in("w", {n, k}), in("z", {rows, 1, factor * k}), out("dx", {rows, 1, factor * k})},
+          [act = act](V v, Use use) {
+            use(LinearBwdInput{v["dx"], v["dy"], v["w"], v["z"], act});
+          });
+    }
     list.add("linear_bwd_weight/bias " + size,
              {in("dy", {rows, n}), in("x", {rows, k}), in_out("dw", {n, k}), in_out("db", {n})}, [](V v, Use use) {
                use(LinearBwdWeight{v["dw"], v["db"], v["dy"], v["x"]});

@@ -232,9 +232,11 @@ struct LinearFwd {
   TensorView y{}, z{}, x{}, w{}, bias{};
   Activation act = Activation::none;
 };
-/// dx = dy w, where dy is the gradient of z.
+/// dx = dy w, where dy is the gradient of z. With an activation x was act(before), and dx is the gradient of `before`:
+/// act'(before) * (dy w), [rows, k], of silu_mul [rows, 2k] (of w [n, k]). dx may not be `before`.
 struct LinearBwdInput {
-  TensorView dx{}, dy{}, w{};
+  TensorView dx{}, dy{}, w{}, before{};
+  Activation act = Activation::none;
 };
 /// dw += dy^T x; dbias += sum over rows of dy (may be empty).
 struct LinearBwdWeight {

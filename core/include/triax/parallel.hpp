@@ -66,7 +66,9 @@ class TRIAX_API RowLinear {
   /// x [s, b, in/t]; y [s, b, out] without bias.
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y) const;
   /// dy [s, b, out], replicated; dx [s, b, in/t].
-  void backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx) const;
+  /// Where x was act(before), dx may be the gradient of `before`, whose shape it then has.
+  void backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx,
+                      Activation act = Activation::none, const TensorView& before = {}) const;
   void backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views grads) const;
 
  private:

@@ -94,7 +94,7 @@ double bytes(const LinearFwd& x) {
   return bytes_of_all(x.y, x.z, x.x, x.w, x.bias);
 }
 double bytes(const LinearBwdInput& x) {
-  return bytes_of_all(x.dx, x.dy, x.w);
+  return bytes_of_all(x.dx, x.dy, x.w, x.before);
 }
 double bytes(const LinearBwdWeight& x) {
   return bytes_of_all(x.dw, x.dbias, x.dy, x.x);
@@ -136,7 +136,7 @@ double flops(const LinearFwd& x) {
   return 2.0 * static_cast<double>(x.x.elements()) * static_cast<double>(x.w.size(0));
 }
 double flops(const LinearBwdInput& x) {
-  return 2.0 * static_cast<double>(x.dx.elements()) * static_cast<double>(x.w.size(0));
+  return 2.0 * static_cast<double>(x.dy.elements()) * static_cast<double>(x.w.size(1));
 }
 double flops(const LinearBwdWeight& x) {
   return 2.0 * static_cast<double>(x.x.elements()) * static_cast<double>(x.dw.size(0));

@@ -15,12 +15,12 @@ void check_matrix(const Check& check, const Named& a) {
   check.dense(a);
 }
 
-/// A weight matrix [n, k] against data [rows, k] (`by_row`: against [rows, n]).
-void check_weight(const Check& check, const Named& w, const Named& x, const Named& y) {
+/// A weight matrix [n, k] against data x [rows, k * factor] and y [rows, n].
+void check_weight(const Check& check, const Named& w, const Named& x, const Named& y, std::int64_t factor = 1) {
   check.contiguous(w);
   check.rank(w, 2);
-  check.require(w.view.size(1) == x.view.size(-1), "{} does not fit {}: a row has {} elements, not {}", x, w,
-                x.view.size(-1), w.view.size(1));
+  check.require(factor * w.view.size(1) == x.view.size(-1), "{} does not fit {}: a row has {} elements, not {}", x, w,
+                x.view.size(-1), factor * w.view.size(1));
   check.require(w.view.size(0) == y.view.size(-1), "{} does not fit {}: a row has {} elements, not {}", y, w,
                 y.view.size(-1), w.view.size(0));
   check.require(rows_of(x.view) == rows_of(y.view), "{} and {} differ in rows: {} and {}", x, y, rows_of(x.view),
@@ -117,7 +117,13 @@ void check(const LinearBwdInput& args) {
   check.same_type(dx, dy);
   check.given(w);
   check.same_type(w, dy);
-  check_weight(check, w, dx, dy);
+  check_weight(check, w, dx, dy, args.act == Activation::silu_mul ? 2 : 1);
+  const Named before{"before", args.before};
+  if (args.act == Activation::none) {
+    check.require(args.before.empty(), "{} is given, but there is no activation", before);
+  } else {
+    check.match(before, dx);
+  }
 }
 
 void check(const LinearBwdWeight& args) {

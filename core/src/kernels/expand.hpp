@@ -55,8 +55,12 @@ void expand(const LinearFwd& args, Scratch&, Emit&& emit) {
 }
 
 template <class Emit>
-void expand(const LinearBwdInput& args, Scratch&, Emit&& emit) {
-  emit(Gemm{.d = args.dx.as_rows(), .a = args.dy.as_rows(), .b = args.w});
+void expand(const LinearBwdInput& args, Scratch& scratch, Emit&& emit) {
+  const TensorView dy = args.dy.as_rows(), dx = args.dx.as_rows();
+  const bool narrower = args.act == Activation::silu_mul; // than dx is the product
+  const TensorView product = narrower ? scratch.take(args.dx.dtype(), {dy.size(0), args.w.size(1)}) : dx;
+  emit(Gemm{.d = product, .a = dy, .b = args.w});
+  if (args.act != Activation::none) emit(ActBwd{args.act, dx, product, args.before.as_rows()});
 }
 
 template <class Emit>

@@ -37,8 +37,9 @@ void RowLinear::forward(const LayerCall& call, Views params, const TensorView& x
   tensor_all_reduce(call, y); // g of the paper: each rank's columns of x give a part of y
 }
 
-void RowLinear::backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx) const {
-  call.kernels.linear_bwd_input({dx, dy, view(params, weight_)}, call.op());
+void RowLinear::backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx,
+                               Activation act, const TensorView& before) const {
+  call.kernels.linear_bwd_input({dx, dy, view(params, weight_), before, act}, call.op());
 }
 
 void RowLinear::backward_weight(const LayerCall& call, const TensorView& x, const TensorView& dy, Views grads) const {

@@ -41,6 +41,7 @@ class CpuKernels final : public KernelSet {
 #define TRIAX_OP(Args, name) void do_##name(const Args& args, const OpContext& context) override;
   TRIAX_PRIMITIVES(TRIAX_OP)
   TRIAX_OP(LinearFwd, linear_fwd)
+  TRIAX_OP(LinearBwdInput, linear_bwd_input)
   TRIAX_OP(BiasDropoutAdd, bias_dropout_add)
   TRIAX_OP(BiasDropoutAddNorm, bias_dropout_add_norm)
   TRIAX_OP(AttentionFwd, attention_fwd)
@@ -60,6 +61,8 @@ class CpuKernels final : public KernelSet {
 
   /// The product on packed copies of a and b, where that is worth it; they lie at the front of the scratch.
   Product packed(const Product& product, const OpContext& context);
+  template <class Body>
+  void multiply_rows(const Gemm& args, const OpContext& context, const Body& body);
   void xent_row(const XentSums& args, std::int64_t r) const;
   void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) const;
 

@@ -38,7 +38,7 @@ Product first_product(const Gemm& args) {
           .beta = static_cast<float>(args.beta)};
 }
 
-/// z, or y where there is no activation.
+/// Of z, or of y where there is no activation.
 Gemm product_of(const LinearFwd& args) {
   const TensorView& to = args.act == Activation::none ? args.y : args.z;
   return {.d = to.as_rows(), .a = args.x.as_rows(), .b = args.w, .transpose_b = true};
@@ -74,25 +74,40 @@ void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
   });
 }
 
-void CpuKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
-  const bool gelu = args.act == Activation::gelu_tanh;
-  const Product product = packed(first_product(product_of(args)), context);
+/// body(element, column, n) for the rows of each tile, as soon as it is made: n of them, from the place `element` on.
+template <class Body>
+void CpuKernels::multiply_rows(const Gemm& args, const OpContext& context, const Body& body) {
+  const Product product = packed(first_product(args), context);
   const Tiles tiles = tiles_of(product.m, product.n, product.k);
   pool_->run(tiles.count(), [&](std::int64_t item, int) {
     const Product part = tile(product, tiles, item);
     multiply(part);
-    const std::int64_t offset = part.d - product.d;
-    const float* bias = args.bias.empty() ? nullptr : args.bias.as<const float>() + offset % product.ldd;
-    for (std::int64_t r = 0; r < part.m; ++r) {
-      float* z = part.d + r * part.ldd;
-      if (gelu) {
-        loops_.bias_gelu(args.y.as<float>() + offset + r * part.ldd, z, bias, part.n);
-      } else if (bias) {
-        loops_.add(z, z, bias, part.n);
-      }
+    const std::int64_t begin = part.d - product.d;
+    for (std::int64_t r = 0; r < part.m; ++r) body(begin + r * part.ldd, begin % product.ldd, part.n);
+  });
+}
+
+void CpuKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
+  const Gemm product = product_of(args);
+  float* z = product.d.as<float>();
+  multiply_rows(product, context, [&](std::int64_t at, std::int64_t column, std::int64_t n) {
+    const float* bias = args.bias.empty() ? nullptr : args.bias.as<const float>() + column;
+    if (args.act == Activation::gelu_tanh) {
+      loops_.bias_gelu(args.y.as<float>() + at, z + at, bias, n);
+    } else if (bias) {
+      loops_.add(z + at, z + at, bias, n);
     }
   });
   if (args.act == Activation::silu_mul) do_act_fwd({args.act, args.y, args.z}, context);
+}
+
+void CpuKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
+  if (args.act != Activation::gelu_tanh) return KernelSet::do_linear_bwd_input(args, context);
+  const Gemm product{.d = args.dx.as_rows(), .a = args.dy.as_rows(), .b = args.w};
+  float* dx = product.d.as<float>();
+  multiply_rows(product, context, [&](std::int64_t at, std::int64_t, std::int64_t n) {
+    loops_.gelu_bwd(dx + at, dx + at, args.before.as<const float>() + at, n);
+  });
 }
 
 } // namespace triax::cpu

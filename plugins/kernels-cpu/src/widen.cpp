@@ -114,7 +114,7 @@ LinearFwd widened(const LinearFwd& args, Widening& to) {
   return {to.write(args.y), to.write(args.z), to.read(args.x), to.read(args.w), to.read(args.bias), args.act};
 }
 LinearBwdInput widened(const LinearBwdInput& args, Widening& to) {
-  return {to.write(args.dx), to.read(args.dy), to.read(args.w)};
+  return {to.write(args.dx), to.read(args.dy), to.read(args.w), to.read(args.before), args.act};
 }
 LinearBwdWeight widened(const LinearBwdWeight& args, Widening& to) {
   return {to.update(args.dw), to.update(args.dbias), to.read(args.dy), to.read(args.x)};

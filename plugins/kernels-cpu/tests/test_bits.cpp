@@ -73,6 +73,8 @@ class Block {
     TensorView dup = input({4 * h, h}), dbup = input({4 * h}), dy = output({s, b, h});
     set_.run(LinearBwdWeight{dup, dbup, act, y});
     set_.run(LinearBwdInput{dy, act, up});
+    TensorView down = input({h, 4 * h}), dz = output({s, b, 4 * h});
+    set_.run(LinearBwdInput{dz, dy, down, z, Activation::gelu_tanh});
     set_.run(BiasDropoutAdd{y, dy, bias, x, drop});
     TensorView dw = input({h}), db = input({h}), dx = output({s, b, h});
     set_.run(NormBwdWeight{NormKind::layer, dw, db, dy, x, mean, rstd});

@@ -25,7 +25,9 @@ std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
   if (call.op == Op::attention_fwd) return scratch_of(call.as<AttentionFwd>());
   if (call.op == Op::attention_bwd) return scratch_of(call.as<AttentionBwd>());
   if (const std::optional<std::size_t> own = own_scratch(call)) return *own;
-  return Primitives::scratch_bytes(call); // of a linear layer, its default's: a product's workspace at least
+  const std::size_t of_default = Primitives::scratch_bytes(call); // of a linear layer a product's workspace at least
+  if (call.op != Op::linear_bwd_weight) return of_default;
+  return std::max(of_default, cuda::kWorkspace + call.as<LinearBwdWeight>().dbias.bytes());
 }
 
 void FusedKernels::prepare(const OpCall& call) {
@@ -38,8 +40,11 @@ void FusedKernels::prepare(const OpCall& call) {
       return choose(product_of(call.as<LinearFwd>()));
     case Op::linear_bwd_input:
       return choose(product_of(call.as<LinearBwdInput>()));
-    case Op::linear_bwd_weight:
-      return choose(product_of(call.as<LinearBwdWeight>()));
+    case Op::linear_bwd_weight: {
+      const auto& args = call.as<LinearBwdWeight>();
+      choose(with_bias_gradient(product_of(args), nullptr));
+      return choose(product_of(args));
+    }
     default:
       return Primitives::prepare(call);
   }
@@ -57,13 +62,21 @@ void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context
 }
 
 void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
-  if (!multiply(product_of(args), context)) Primitives::do_linear_bwd_input(args, context);
+  const bool gated = args.act == Activation::silu_mul; // has a kernel of its own, and needs the product in scratch
+  if (gated || !multiply(product_of(args), context)) Primitives::do_linear_bwd_input(args, context);
 }
 
-/// The bias's gradient is added to, in f32 where the data is of 16 bits; cuBLASLt's epilogue would overwrite it.
+/// The bias's gradient comes with the product where cuBLASLt has an algorithm that makes both.
 void FusedKernels::do_linear_bwd_weight(const LinearBwdWeight& args, const OpContext& context) {
-  if (!multiply(product_of(args), context)) return Primitives::do_linear_bwd_weight(args, context);
-  if (!args.dbias.empty()) do_bias_bwd({args.dbias, args.dy}, context);
+  const Product product = product_of(args);
+  const TensorView& dbias = args.dbias;
+  if (dbias.dtype() == args.dw.dtype() && !dbias.empty()) {
+    std::byte* part = context.scratch.data() + cuda::kWorkspace;
+    if (multiply(with_bias_gradient(product, part), context))
+      return do_add({dbias, dbias, {part, dbias.dtype(), dbias.shape()}}, context);
+  }
+  if (!multiply(product, context)) return Primitives::do_linear_bwd_weight(args, context);
+  if (!dbias.empty()) do_bias_bwd({dbias, args.dy}, context);
 }
 
 void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {

@@ -37,6 +37,10 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
       return CUBLASLT_EPILOGUE_GELU_AUX;
     case Epilogue::gelu_bias:
       return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::gelu_bwd:
+      return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::bias_bwd:
+      return CUBLASLT_EPILOGUE_BGRADB;
     default:
       return CUBLASLT_EPILOGUE_DEFAULT;
   }
@@ -51,11 +55,10 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   TRIAX_LT(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-void set_pointers(cublasLtMatmulDesc_t product, Epilogue epilogue, const void* bias, void* before_gelu) {
-  if (epilogue == Epilogue::bias || epilogue == Epilogue::gelu_bias)
-    set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-  if (epilogue == Epilogue::gelu || epilogue == Epilogue::gelu_bias)
-    set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
+/// bias: what is added, or where its gradient goes.
+void set_pointers(cublasLtMatmulDesc_t product, const ProductShape& shape, const void* bias, void* before_gelu) {
+  if (shape.has_bias() || shape.epilogue == Epilogue::bias_bwd) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  if (shape.has_gelu()) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
 }
 
 cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t columns) {
@@ -120,11 +123,10 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
-  if (shape.epilogue == Epilogue::gelu || shape.epilogue == Epilogue::gelu_bias)
-    set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
+  if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
   // An address that is aligned as all will be, and no better: the heuristic looks at nothing else of it.
   alignas(32) static std::byte place[32];
-  set_pointers(plan.product, shape.epilogue, place + 16, place + 16);
+  set_pointers(plan.product, shape, place + 16, place + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
   plan.b = layout(shape.in, shape.ldb(), shape.transpose_b ? shape.k : shape.n);
   plan.d = layout(shape.out, shape.m, shape.n);
@@ -152,7 +154,7 @@ bool LtProducts::prepare(const ProductShape& shape) {
 
 void LtProducts::run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream) {
   const Plan& plan = *find(product.shape);
-  set_pointers(plan.product, product.shape.epilogue, product.bias, product.before_gelu);
+  set_pointers(plan.product, product.shape, product.dbias ? product.dbias : product.bias, product.before_gelu);
   const float alpha = 1, beta = product.shape.accumulates ? 1 : 0;
   TRIAX_LT(cublasLtMatmul(handle_, plan.product, &alpha, product.a, plan.a, product.b, plan.b, &beta, product.d, plan.d,
                           product.d, plan.d, &plan.algorithm, workspace.data(), cuda::kWorkspace, stream));

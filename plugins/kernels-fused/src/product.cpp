@@ -42,11 +42,16 @@ Product product_of(const LinearFwd& args) {
 
 Product product_of(const LinearBwdInput& args) {
   Product out;
-  out.shape = {
-      .m = args.w.size(1), .n = rows_of(args.dy), .k = args.w.size(0), .in = args.dy.dtype(), .out = args.dx.dtype()};
+  out.shape = {.m = args.w.size(1),
+               .n = rows_of(args.dy),
+               .k = args.w.size(0),
+               .in = args.dy.dtype(),
+               .out = args.dx.dtype(),
+               .epilogue = args.act == Activation::gelu_tanh ? Epilogue::gelu_bwd : Epilogue::none};
   out.a = args.w.data();
   out.b = args.dy.data();
   out.d = args.dx.data();
+  out.before_gelu = args.before.data();
   return out;
 }
 
@@ -65,13 +70,18 @@ Product product_of(const LinearBwdWeight& args) {
   return out;
 }
 
+Product with_bias_gradient(Product product, void* part) {
+  product.shape.epilogue = Epilogue::bias_bwd;
+  product.dbias = part;
+  return product;
+}
+
 bool suits_lt(const Product& product) {
   const ProductShape& shape = product.shape;
   if (shape.m == 0 || shape.n == 0 || shape.k == 0) return false;
-  const bool gelu = shape.epilogue == Epilogue::gelu || shape.epilogue == Epilogue::gelu_bias;
-  if (gelu && shape.m % 8 != 0) return false; // of CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
-  for (const void* data : {product.a, product.b, product.bias, static_cast<const void*>(product.d),
-                           static_cast<const void*>(product.before_gelu)}) {
+  if (shape.has_gelu() && shape.m % 8 != 0) return false; // of CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
+  const void *d = product.d, *before_gelu = product.before_gelu, *dbias = product.dbias;
+  for (const void* data : {product.a, product.b, product.bias, d, before_gelu, dbias}) {
     if (!at_16_bytes(data)) return false;
   }
   return true;

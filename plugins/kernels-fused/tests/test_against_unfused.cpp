@@ -42,10 +42,12 @@ TEST_F(AgainstUnfused, ALinearLayerOfARealModel) {
                  {text("linear {}", name_of(type)),
                   type,
                   {in("x", {rows, k}), in("w", {n, k}), in("b", {n}), out("y", {rows, n}), out("z", {rows, n}),
-                   in("dy", {rows, n}), out("dx", {rows, k}), gradient("dw", {n, k}), gradient("db", {n})},
+                   in("dy", {rows, n}), out("dx", {rows, k}), gradient("dw", {n, k}), gradient("db", {n}),
+                   in("before", {rows, k}), out("dbefore", {rows, k})},
                   [](V v, Use use) {
                     use(LinearFwd{v["y"], v["z"], v["x"], v["w"], v["b"], Activation::gelu_tanh});
                     use(LinearBwdInput{v["dx"], v["dy"], v["w"]});
+                    use(LinearBwdInput{v["dbefore"], v["dy"], v["w"], v["before"], Activation::gelu_tanh});
                     use(LinearBwdWeight{v["dw"], v["db"], v["dy"], v["x"]});
                   }},
                  tolerance);

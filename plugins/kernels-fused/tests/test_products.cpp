@@ -19,6 +19,11 @@ Floats numbers(std::size_t count, int seed) {
   return out;
 }
 
+float gelu_slope(float x) {
+  const double inner = 0.7978845608028654 * (x + 0.044715 * x * x * x), t = std::tanh(inner);
+  return static_cast<float>(0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x));
+}
+
 /// As cuBLASLt documents it: element (i, j) of a matrix in columns lies at i + j * (leading dimension).
 void multiply(const Product& product) {
   const ProductShape& shape = product.shape;
@@ -27,6 +32,7 @@ void multiply(const Product& product) {
   const auto* bias = static_cast<const float*>(product.bias);
   auto* d = static_cast<float*>(product.d);
   auto* before_gelu = static_cast<float*>(product.before_gelu);
+  const bool forward_gelu = before_gelu && shape.epilogue != Epilogue::gelu_bwd;
   for (std::int64_t j = 0; j < shape.n; ++j) {
     for (std::int64_t i = 0; i < shape.m; ++i) {
       double sum = 0;
@@ -34,12 +40,20 @@ void multiply(const Product& product) {
         sum += static_cast<double>(shape.transpose_a ? a[l + i * shape.lda()] : a[i + l * shape.lda()]) *
                static_cast<double>(shape.transpose_b ? b[j + l * shape.ldb()] : b[l + j * shape.ldb()]);
       auto value = static_cast<float>(sum);
+      if (shape.epilogue == Epilogue::gelu_bwd) value *= gelu_slope(before_gelu[i + j * shape.m]);
       if (shape.epilogue == Epilogue::bias || shape.epilogue == Epilogue::gelu_bias) value += bias[i];
-      if (before_gelu) before_gelu[i + j * shape.m] = value;
-      if (before_gelu)
+      if (forward_gelu) before_gelu[i + j * shape.m] = value;
+      if (forward_gelu)
         value = 0.5f * value * (1 + std::tanh(0.79788456f * (value + 0.044715f * value * value * value)));
       d[i + j * shape.m] = shape.accumulates ? d[i + j * shape.m] + value : value;
     }
+  }
+  if (shape.epilogue != Epilogue::bias_bwd) return;
+  auto* dbias = static_cast<float*>(product.dbias);
+  for (std::int64_t j = 0; j < shape.n; ++j) { // of each column of D, over all terms of the product
+    dbias[j] = 0;
+    for (std::int64_t l = 0; l < shape.k; ++l)
+      dbias[j] += shape.transpose_b ? b[j + l * shape.ldb()] : b[l + j * shape.ldb()];
   }
 }
 
@@ -103,6 +117,34 @@ TEST_F(Products, TheGradients) {
   reference_.set().linear_bwd_weight(weight(want_dw), context());
   multiply(product_of(weight(dw)));
   expect_near(dw, want_dw);
+}
+
+TEST_F(Products, TheGradientThroughAnActivation) {
+  Floats w = numbers(kN * kN, 5), before = numbers(kRows * kN, 6), dx(kRows * kN), want_dx(dx);
+  const auto args = [&](Floats& to) {
+    return LinearBwdInput{view(to, {kRows, kN}), view(dy_, {kRows, kN}), view(w, {kN, kN}), view(before, {kRows, kN}),
+                          Activation::gelu_tanh};
+  };
+  reference_.set().linear_bwd_input(args(want_dx), context());
+  const Product product = product_of(args(dx));
+  EXPECT_TRUE(suits_lt(product));
+  multiply(product);
+  expect_near(dx, want_dx);
+}
+
+TEST_F(Products, TheBiasGradientOfTheEpilogueIsAPart) {
+  Floats dw = numbers(kN * kK, 5), want_dw(dw), part(kN, 99), want(kN, 0);
+  const auto args = [&](Floats& to, Floats& dbias) {
+    return LinearBwdWeight{view(to, {kN, kK}), view(dbias, {kN}), view(dy_, {kRows, kN}), view(x_, {kRows, kK})};
+  };
+  reference_.set().linear_bwd_weight(args(want_dw, want), context());
+  const Product product = with_bias_gradient(product_of(args(dw, want)), part.data());
+  EXPECT_TRUE(suits_lt(product));
+  EXPECT_FALSE(suits_lt(with_bias_gradient(product, part.data() + 1))) << "alignment";
+  EXPECT_NE(product.shape, product_of(args(dw, want)).shape) << "another algorithm";
+  multiply(product);
+  expect_near(dw, want_dw);
+  expect_near(part, want);
 }
 
 TEST_F(Products, GoToCublasLtByShapeAndAlignment) {

@@ -155,8 +155,7 @@ void Block::backward_mlp(const LayerCall& call, Views params, const TensorView& 
   const TensorView& ddown = view(stash, ddown_);
   const TensorView& dup = view(stash, dup_);
   call.kernels.dropout({ddown, dout, drop(call, kMlpResidual, sizes_.hidden)}, call.op());
-  down_.backward_input(call, params, ddown, dup);
-  call.kernels.act_bwd({Activation::gelu_tanh, dup, dup, view(stash, before_gelu_)}, call.op());
+  down_.backward_input(call, params, ddown, dup, Activation::gelu_tanh, view(stash, before_gelu_));
   up_.backward_input(call, params, dup, din);
   norm2_.backward(call, params, view(stash, middle_), din, dout, din, stash, grads);
 }
