@@ -8,6 +8,7 @@
 
 The tests need the files only. --unicode takes what Unicode 14 has from Python 3.11's own tables.
 """
+import argparse
 import itertools
 import json
 import pathlib
@@ -18,7 +19,13 @@ import sys
 import tempfile
 import unicodedata
 
-import tokenizers
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+which = parser.add_mutually_exclusive_group()
+which.add_argument("--unicode", action="store_true")
+which.add_argument("--check", metavar="TRIAX")
+ARGUMENTS = parser.parse_args()  # before `tokenizers` is asked for: --help needs none
+
+import tokenizers  # noqa: E402
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -226,11 +233,9 @@ def check(triax):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--unicode"]:
+    if ARGUMENTS.unicode:
         make_unicode()
-    elif len(sys.argv) == 3 and sys.argv[1] == "--check":
-        check(sys.argv[2])
-    elif len(sys.argv) == 1:
-        make_reference()
+    elif ARGUMENTS.check:
+        check(ARGUMENTS.check)
     else:
-        sys.exit(__doc__)
+        make_reference()

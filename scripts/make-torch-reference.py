@@ -13,6 +13,11 @@ import math
 import pathlib
 import sys
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests" / "parity" / "torch_reference.json")
+ARGUMENTS = parser.parse_args()  # before PyTorch is asked for: --help needs none
+
 try:
     import torch
     import torch.nn.functional as F
@@ -135,10 +140,7 @@ def run(setting, dtype):
 
 
 def main():
-    root = pathlib.Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description="Writes the PyTorch reference of the parity test.")
-    parser.add_argument("--output", type=pathlib.Path, default=root / "tests" / "parity" / "torch_reference.json")
-    output = parser.parse_args().output
+    output = ARGUMENTS.output
     reference = {
         "made_by": "scripts/make-torch-reference.py, PyTorch " + torch.__version__.split("+")[0],
         "model": {"layers": LAYERS, "hidden": HIDDEN, "heads": HEADS, "sequence": SEQUENCE},
