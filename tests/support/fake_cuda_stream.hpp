@@ -5,8 +5,7 @@
 //
 // An item of the queue (a wait for a host event, a host task) starts when the items before it are over and, if it is a
 // task, when the device work put on the stream before it is. Work put on the stream later waits for it at the lane's
-// gate. A wait whose event failed raises the rank's interrupt and stops the queue. When the stream goes, its gate
-// opens.
+// gate. When the stream goes, its gate opens.
 #pragma once
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "device/host_queue.hpp"
 #include "support/fake_cuda_device.hpp"
 #include "support/fake_cuda_lane.hpp"
 #include "support/fake_cuda_tape.hpp"
@@ -51,29 +51,16 @@ class FakeStream final : public Stream, public FakeCudaStream {
   void pass_host_work();
 
  private:
-  struct Queued {
-    enum class Kind { wait, task } kind = Kind::wait;
-    Event event; // wait: what it waits for; task: the device work before it
-    HostTask* task = nullptr;
-    std::uint64_t number = 0; // what the gate is opened for when it is over
-  };
-
-  void push(Queued item);
+  device::HostQueue& host_work();
   Event work_before();
   void hold_back();
-  bool finished(const Queued& item) noexcept;
-  template <class Done>
-  void pump_until(Done done);
 
   std::string name_;
-  Device& device_;
   Lane& lane_;
   std::vector<FakeStream*>& streams_;
-  std::uint64_t last_ = 0, held_ = 0; // the number of the item pushed last, and of the last one work was held back for
-  bool worked_ = false;               // device work was put on the stream since the last item
-  std::vector<Queued> ring_;          // grows when full
-  std::size_t head_ = 0, count_ = 0;
-  bool advancing_ = false, failed_ = false;
+  device::HostQueue queue_;
+  std::uint32_t held_ = 0; // the number of the last item that work was held back for
+  bool worked_ = false;    // device work was put on the stream since the last item
   Tape* tape_ = nullptr;
   std::atomic<ActionId> current_{kNoAction};
 };

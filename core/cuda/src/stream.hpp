@@ -8,8 +8,7 @@
 // the stream before it is. Work put on the stream later waits for it at a gate (gates.hpp), which is closed once for
 // all items before the work. Not much may stand there: a native stream takes about a thousand entries, and the call for
 // one more would not come back, with nobody left to open the gate. So admitted() pumps when there are many, and always
-// where there are no gates. A wait whose event failed raises the rank's interrupt and stops the queue: what follows
-// would work on data that never came. When the stream goes, its gate opens: what is on the GPU must come to an end.
+// where there are no gates. When the stream goes, its gate opens: what is on the GPU must come to an end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "device/host_queue.hpp" // of the core
 #include "events.hpp"
 #include "gates.hpp"
 #include "triax/device.hpp"
@@ -53,35 +53,9 @@ class CudaStream final : public Stream {
   Device& device() noexcept { return device_; }
 
  private:
-  /// Marks fire in the order of the queue, so one counter serves them all.
-  class Marks final : public EventState {
-   public:
-    Marks() : EventState(Class::host) {}
-    Event next() { return {this, ++given_}; }
-    void fire() noexcept { fired_.fetch_add(1, std::memory_order_release); }
-    bool fired(std::uint64_t generation) noexcept override {
-      return fired_.load(std::memory_order_acquire) >= generation;
-    }
-    const char* failure(std::uint64_t) const noexcept override { return nullptr; }
-
-   private:
-    std::uint64_t given_ = 0;
-    std::atomic<std::uint64_t> fired_{0};
-  };
-
-  struct Item {
-    enum class Kind { wait, task, mark } kind = Kind::mark;
-    Event event; // wait: what it waits for; else the device work before it
-    HostTask* task = nullptr;
-    std::uint32_t number = 0; // what the gate is opened for when it is over
-  };
-
-  void push(Item item);
+  device::HostQueue& host_work();
   Event work_before();
   void hold_back();
-  bool finished(const Item& item) noexcept;
-  template <class Done>
-  void pump_until(Done done);
 
   std::string name_;
   Device& device_;
@@ -89,14 +63,12 @@ class CudaStream final : public Stream {
   std::vector<CudaStream*>& streams_;
   cudaStream_t native_ = nullptr;
   EventRing events_;
-  Marks marks_;
+  device::HostQueue queue_;
   Gate gate_;
-  std::uint32_t last_ = 0, held_ = 0; // the number of the item pushed last, and of the last one work was held back for
-  int behind_ = 0;                    // calls whose work stands at the gate
-  bool worked_ = false;               // device work was put on the stream since the last item
-  std::vector<Item> ring_;            // grows when full
-  std::size_t head_ = 0, count_ = 0;
-  bool advancing_ = false, failed_ = false, recording_ = false;
+  std::uint32_t held_ = 0; // the number of the last item that work was held back for
+  int behind_ = 0;         // calls whose work stands at the gate
+  bool worked_ = false;    // device work was put on the stream since the last item
+  bool recording_ = false;
   const char* label_ = nullptr; // of the action begun last
   std::atomic<ActionId> current_{kNoAction};
 };

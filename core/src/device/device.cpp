@@ -34,11 +34,6 @@ Deadline deadline_in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-void throw_late(const std::string& place) {
-  throw Error("not finished at its deadline", place,
-              "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
-}
-
 Stream::~Stream() = default;
 ProgressSource::~ProgressSource() = default;
 Device::~Device() = default;

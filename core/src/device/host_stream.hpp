@@ -1,15 +1,14 @@
 // A stream of the host device: a queue of waits, host tasks and marks that the pump moves on.
 //
 // Threads: the rank's main thread, but for current(). Ownership: the queue refers to tasks and events of others.
-// Blocking: ready() only. A wait whose event failed raises the rank's interrupt and stops the queue: what follows would
-// work on data that never came.
+// Blocking: ready() only. Errors: Error, as host_queue.hpp says.
 #pragma once
 
 #include <atomic>
 #include <string>
 #include <vector>
 
-#include "triax/device.hpp"
+#include "device/host_queue.hpp"
 
 namespace triax::device {
 
@@ -31,38 +30,9 @@ class HostStream final : public Stream {
   void* native() noexcept override { return nullptr; }
 
  private:
-  /// Marks fire in the order of the queue, so one counter serves them all.
-  class Marks final : public EventState {
-   public:
-    Marks() : EventState(Class::host) {}
-    Event next() { return {this, ++given_}; }
-    void fire() noexcept { fired_.fetch_add(1, std::memory_order_release); }
-    bool fired(std::uint64_t generation) noexcept override {
-      return fired_.load(std::memory_order_acquire) >= generation;
-    }
-    const char* failure(std::uint64_t) const noexcept override { return nullptr; }
-
-   private:
-    std::uint64_t given_ = 0;
-    std::atomic<std::uint64_t> fired_{0};
-  };
-
-  struct Item {
-    enum class Kind { wait, task, mark } kind = Kind::mark;
-    Event event;
-    HostTask* task = nullptr;
-  };
-
-  void push(const Item& item);
-  bool finished(const Item& item) noexcept;
-
   std::string name_;
-  Device& device_;
   std::vector<HostStream*>& streams_;
-  Marks marks_;
-  std::vector<Item> ring_; // grows when full; begins larger than what a step leaves waiting
-  std::size_t head_ = 0, count_ = 0;
-  bool advancing_ = false, failed_ = false;
+  HostQueue queue_;
   std::atomic<ActionId> current_{kNoAction};
 };
 

@@ -5,8 +5,13 @@
 
 #include <string>
 
+#include "triax/error.hpp"
+
 namespace triax {
 
-[[noreturn]] void throw_late(const std::string& place);
+[[noreturn]] inline void throw_late(const std::string& place) {
+  throw Error("not finished at its deadline", place,
+              "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
+}
 
 } // namespace triax

@@ -1,0 +1,80 @@
+#include "device/host_queue.hpp"
+
+#include <sched.h>
+
+#include <utility>
+
+#include "device/late.hpp"
+#include "triax/error.hpp"
+
+namespace triax::device {
+
+namespace {
+
+constexpr std::size_t kRoom = 1024; // items: a gradient reduction of 500 layers, two each
+
+} // namespace
+
+HostQueue::HostQueue(std::string_view stream, Device& device)
+    : place_("stream " + std::string(stream)), device_(device), ring_(kRoom) {}
+
+Event HostQueue::mark(const Event& before) {
+  push({Item::Kind::mark, before});
+  return marks_.next();
+}
+
+void HostQueue::push(Item item) {
+  item.number = ++last_;
+  if (count_ == ring_.size()) {
+    std::vector<Item> larger(2 * ring_.size());
+    for (std::size_t i = 0; i < count_; ++i) larger[i] = ring_[(head_ + i) % ring_.size()];
+    ring_ = std::move(larger);
+    head_ = 0;
+  }
+  ring_[(head_ + count_) % ring_.size()] = item;
+  ++count_;
+}
+
+bool HostQueue::finished(const Item& item) noexcept {
+  if (!item.event.fired()) return false;
+  if (const char* why = item.event.failure()) {
+    failed_ = true;
+    device_.interrupt().raise(why);
+    return false;
+  }
+  if (item.task && !item.task->advance()) return false;
+  if (item.kind == Item::Kind::mark) marks_.fire();
+  return true;
+}
+
+void HostQueue::drop() noexcept {
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (HostTask* task = ring_[(head_ + i) % ring_.size()].task) task->dropped();
+  }
+  count_ = 0;
+}
+
+template <class Done>
+void HostQueue::pump(Done done) {
+  device_.interrupt().check();
+  if (done()) return;
+  const Deadline deadline = deadline_in(device_.patience());
+  while (!done()) {
+    if (!device_.progress()) {
+      if (Clock::now() >= deadline) throw_late(place_);
+      sched_yield();
+    }
+    device_.interrupt().check();
+  }
+}
+
+void HostQueue::pump_until(const Event& event) {
+  pump([&] { return event.fired(); });
+  if (const char* why = event.failure()) throw Error(why, place_);
+}
+
+void HostQueue::run_dry() {
+  pump([this] { return empty(); });
+}
+
+} // namespace triax::device
