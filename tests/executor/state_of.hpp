@@ -28,7 +28,7 @@ class ToyRank {
     state = std::make_unique<executor::RankState>(request, training, evaluation);
   }
 
-  void allocate(std::uint64_t seed = 1) { state->allocate(*device, *stream, 0, seed); }
+  void allocate(std::uint64_t seed = 1) { state->allocate(*device, *stream, 0, seed, 1); }
 
   /// Runs every F, B, I and W of a program through the stages; what the layers noted is in model.notes.
   void walk(const schedule::Program& program) {

@@ -118,6 +118,44 @@ TEST(Init, EverySplitDrawsTheSameValues) {
     for (std::size_t column = 0; column < 4; ++column) EXPECT_EQ(part[row * 4 + column], all[row * 8 + 4 + column]);
 }
 
+/// Enough for several threads, and splits that begin within a block.
+TEST(Init, EachElementIsItsOwnOnAnyNumberOfThreads) {
+  struct Split {
+    int dim;
+    std::int64_t begin, end;
+    Shape local;
+  };
+  const Shape global{401, 3, 1001};
+  for (const Split& split : {Split{-1, 0, 0, global},
+                             {0, 67, 401, {350, 3, 1001}},
+                             {1, 1, 3, {401, 2, 1001}},
+                             {2, 333, 999, {401, 3, 700}}}) {
+    ParamSpec spec = toy_param("w", global, 5);
+    spec.dim = split.dim;
+    spec.begin = split.begin;
+    spec.end = split.end;
+    spec.local = split.local;
+    const auto count = static_cast<std::size_t>(spec.local.elements());
+    std::vector<float> one(count, -1), four(count, -1);
+    executor::draw_weights({one.data(), DType::f32, spec.local}, spec, 9);
+    executor::draw_weights({four.data(), DType::f32, spec.local}, spec, 9, 4);
+    EXPECT_EQ(one, four);
+    for (std::int64_t local = 0; local < spec.local.elements(); local += 997) {
+      const std::int64_t at[] = {local / (spec.local[2] * spec.local[1]), local / spec.local[2] % spec.local[1],
+                                 local % spec.local[2]};
+      std::int64_t element = 0;
+      bool padding = false;
+      for (int dim = 0; dim < 3; ++dim) {
+        const std::int64_t index = at[dim] + (dim == split.dim ? split.begin : 0);
+        padding |= dim == split.dim && index >= split.end;
+        element = element * global[dim] + index;
+      }
+      const double value = executor::initial_value(spec.init, 9, spec.site, static_cast<std::uint64_t>(element));
+      EXPECT_EQ(one[static_cast<std::size_t>(local)], padding ? 0 : static_cast<float>(value)) << local;
+    }
+  }
+}
+
 TEST(Init, IsNormal) {
   const Init init{Init::Kind::normal, 0.5};
   constexpr int kCount = 20000;

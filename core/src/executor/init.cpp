@@ -1,8 +1,12 @@
 // Drawing initial weights.
 #include "executor/init.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
+#include <thread>
+#include <vector>
 
 #include "triax/error.hpp"
 #include "triax/random.hpp"
@@ -11,55 +15,94 @@ namespace triax::executor {
 
 namespace {
 
+constexpr std::int64_t kWorthAThread = 1 << 18; // elements
+
+double constant(const Init& init) {
+  return init.kind == Init::Kind::ones ? 1 : 0;
+}
+
 /// In (0, 1]: its logarithm is finite.
 double positive_uniform(std::uint32_t word) {
   return (static_cast<double>(word) + 1) / 4294967296.0;
 }
 
+/// Elements `pair` and `pair` + 1 of a block, 0 or 2.
+std::array<double, 2> normals(const PhiloxBlock& block, std::size_t pair, double std) {
+  const double radius = std::sqrt(-2 * std::log(positive_uniform(block[pair])));
+  const double angle = 2 * std::numbers::pi * (static_cast<double>(block[pair + 1]) / 4294967296.0);
+  return {std * radius * std::cos(angle), std * radius * std::sin(angle)};
+}
+
+/// Elements that follow each other in the global tensor: each block is made once.
 template <class T>
-void draw(T* out, const ParamSpec& spec, std::uint64_t seed) {
-  const std::int64_t count = spec.local.elements();
-  for (std::int64_t local = 0; local < count; ++local) {
-    std::int64_t rest = local, element = 0, stride = 1;
-    bool padding = false;
-    for (int dim = spec.local.rank() - 1; dim >= 0; --dim) {
-      std::int64_t index = rest % spec.local[dim];
-      rest /= spec.local[dim];
-      if (dim == spec.dim) {
-        index += spec.begin;
-        padding |= index >= spec.end;
-      }
-      element += index * stride;
-      stride *= spec.global[dim];
-    }
-    out[local] =
-        padding ? T{0} : static_cast<T>(initial_value(spec.init, seed, spec.site, static_cast<std::uint64_t>(element)));
+void draw_run(T* out, const ParamSpec& spec, PhiloxKey key, std::uint64_t first, std::int64_t count) {
+  if (spec.init.kind != Init::Kind::normal) {
+    std::fill_n(out, count, static_cast<T>(constant(spec.init)));
+    return;
   }
+  std::uint64_t element = first;
+  const std::uint64_t end = first + static_cast<std::uint64_t>(count);
+  while (element < end) {
+    const PhiloxBlock block = philox_at(key, element, spec.site, 0);
+    do {
+      const std::array<double, 2> both = normals(block, element % 4 / 2 * 2, spec.init.std);
+      do {
+        *out++ = static_cast<T>(both[element % 2]);
+      } while (++element < end && element % 2 != 0);
+    } while (element < end && element % 4 != 0);
+  }
+}
+
+/// Row `row` of the local tensor seen as [rows, last dimension].
+template <class T>
+void draw_row(T* out, const ParamSpec& spec, PhiloxKey key, std::int64_t row) {
+  const int last = spec.local.rank() - 1;
+  std::int64_t rest = row, stride = spec.global[last], first = 0, count = spec.local[last];
+  if (spec.dim == last) {
+    first = spec.begin;
+    count = std::clamp<std::int64_t>(spec.end - spec.begin, 0, count);
+  }
+  for (int dim = last - 1; dim >= 0; --dim) {
+    std::int64_t index = rest % spec.local[dim];
+    rest /= spec.local[dim];
+    if (dim == spec.dim) index += spec.begin;
+    if (dim == spec.dim && index >= spec.end) count = 0;
+    first += index * stride;
+    stride *= spec.global[dim];
+  }
+  draw_run(out, spec, key, static_cast<std::uint64_t>(first), count);
+  std::fill(out + count, out + spec.local[last], T{0}); // padding
+}
+
+template <class T>
+void draw(T* out, const ParamSpec& spec, std::uint64_t seed, int threads) {
+  const std::int64_t count = spec.local.elements();
+  if (count == 0) return;
+  const std::int64_t width = spec.local[spec.local.rank() - 1], rows = count / width;
+  const PhiloxKey key = philox_key(seed, RandomPurpose::weights);
+  const auto some = [=, &spec](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) draw_row(out + row * width, spec, key, row);
+  };
+  const std::int64_t parts = std::clamp<std::int64_t>(count / kWorthAThread, 1, std::min<std::int64_t>(threads, rows));
+  std::vector<std::jthread> others;
+  for (std::int64_t part = 1; part < parts; ++part)
+    others.emplace_back(some, rows * part / parts, rows * (part + 1) / parts);
+  some(0, rows / parts);
 }
 
 } // namespace
 
 double initial_value(const Init& init, std::uint64_t seed, std::uint32_t site, std::uint64_t element) {
-  switch (init.kind) {
-    case Init::Kind::zeros:
-      return 0;
-    case Init::Kind::ones:
-      return 1;
-    case Init::Kind::normal:
-      break;
-  }
+  if (init.kind != Init::Kind::normal) return constant(init);
   const PhiloxBlock block = philox_at(philox_key(seed, RandomPurpose::weights), element, site, 0);
-  const std::size_t pair = element % 4 / 2 * 2;
-  const double radius = std::sqrt(-2 * std::log(positive_uniform(block[pair])));
-  const double angle = 2 * std::numbers::pi * (static_cast<double>(block[pair + 1]) / 4294967296.0);
-  return init.std * radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  return normals(block, element % 4 / 2 * 2, init.std)[element % 2];
 }
 
-void draw_weights(const TensorView& host, const ParamSpec& spec, std::uint64_t seed) {
+void draw_weights(const TensorView& host, const ParamSpec& spec, std::uint64_t seed, int threads) {
   TRIAX_REQUIRE(host.shape() == spec.local, "{} is {}, not {}", spec.name, spec.local, host.shape());
-  if (host.dtype() == DType::f64) return draw(host.as<double>(), spec, seed);
+  if (host.dtype() == DType::f64) return draw(host.as<double>(), spec, seed, threads);
   TRIAX_REQUIRE(host.dtype() == DType::f32, "master weights are f32 or f64, not {}", name_of(host.dtype()));
-  draw(host.as<float>(), spec, seed);
+  draw(host.as<float>(), spec, seed, threads);
 }
 
 } // namespace triax::executor

@@ -78,7 +78,7 @@ void RankState::place(RankMemory& memory) {
   values_->place(memory);
 }
 
-void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed) {
+void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads) {
   RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
   place(memory);
   memory_ = std::move(memory);
@@ -88,7 +88,7 @@ void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, st
   const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned);
   for (const Parameter& parameter : parameters_->all()) {
     const TensorView drawn(host->data(), master_, parameter.spec->local);
-    draw_weights(drawn, *parameter.spec, seed);
+    draw_weights(drawn, *parameter.spec, seed, threads);
     device.upload(parameter.master, drawn, stream);
     device.wait(stream.record(), Deadline::max()); // the next is drawn into the same block
   }

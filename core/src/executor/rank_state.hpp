@@ -42,7 +42,8 @@ class RankState {
   Plan plan(KernelSet& kernels, Optimizer& optimizer);
 
   /// Allocates, and draws the weights from `seed`.
-  void allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed);
+  /// Weights are drawn on `threads` threads.
+  void allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads);
   /// Working weights follow the master weights.
   void refresh_working(Device& device, Stream& stream);
 

@@ -80,7 +80,8 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         number(this_rank),
         options(given),
         log(to),
-        plugins(config, ranks, this_rank, given.threads > 0 ? given.threads : available_cores(), to),
+        threads(given.threads > 0 ? given.threads : available_cores()),
+        plugins(config, ranks, this_rank, threads, to),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
     device = plugins.make_device({options.local_rank, options.local_ranks});
@@ -113,7 +114,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     join_groups(store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
-    prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed);
+    prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed, threads);
     register_memory();
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
@@ -217,6 +218,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   const RankOptions options;
   Log& log;
   std::unique_ptr<Device> device; // outlives plugins and memory
+  const int threads;              // of the processor, for this rank
   RankPlugins plugins;
   const Programs programs;
   Preparation prepared;
