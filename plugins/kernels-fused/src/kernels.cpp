@@ -58,12 +58,15 @@ bool FusedKernels::multiply(const Product& product, const OpContext& context) {
 
 void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context) {
   if (!multiply(product_of(args), context)) return Primitives::do_linear_fwd(args, context);
-  if (args.act == Activation::silu_mul) do_act_fwd({args.act, args.y, args.z}, context);
+  if (args.act != Activation::none && !applies(args.act, args.x.dtype()))
+    do_act_fwd({args.act, args.y, args.z}, context);
 }
 
 void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
-  const bool gated = args.act == Activation::silu_mul; // has a kernel of its own, and needs the product in scratch
-  if (gated || !multiply(product_of(args), context)) Primitives::do_linear_bwd_input(args, context);
+  const bool narrower = args.act == Activation::silu_mul; // than dx is the product: the default puts it into scratch
+  if (narrower || !multiply(product_of(args), context)) return Primitives::do_linear_bwd_input(args, context);
+  if (args.act != Activation::none && !applies(args.act, args.dy.dtype()))
+    do_act_bwd({args.act, args.dx, args.dx, args.before}, context);
 }
 
 /// The bias's gradient comes with the product where cuBLASLt has an algorithm that makes both.

@@ -138,7 +138,10 @@ void LtProducts::choose(Plan& plan) const {
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.a, plan.b, plan.d, plan.d,
                                                                preference.get(), 1, &best, &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) return;
+  // What it says of an epilogue that it does not have is not documented; of a plain product it has one to say.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+      (status != CUBLAS_STATUS_SUCCESS && plan.shape.epilogue != Epilogue::none))
+    return;
   check(status, "cublasLtMatmulAlgoGetHeuristic");
   plan.found = count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
   plan.algorithm = best.algo;

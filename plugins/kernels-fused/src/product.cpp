@@ -10,7 +10,7 @@ std::int64_t rows_of(const TensorView& x) {
 }
 
 Epilogue epilogue_of(const LinearFwd& args) {
-  const bool gelu = args.act == Activation::gelu_tanh;
+  const bool gelu = applies(args.act, args.x.dtype());
   if (args.bias.empty()) return gelu ? Epilogue::gelu : Epilogue::none;
   return gelu ? Epilogue::gelu_bias : Epilogue::bias;
 }
@@ -21,9 +21,13 @@ bool at_16_bytes(const void* data) {
 
 } // namespace
 
+bool applies(Activation act, DType data) {
+  return act == Activation::gelu_tanh && data != DType::f32;
+}
+
 Product product_of(const LinearFwd& args) {
-  const bool gelu = args.act == Activation::gelu_tanh;
-  const TensorView& to = args.act == Activation::silu_mul ? args.z : args.y; // of silu_mul, which has its own kernel
+  const bool gelu = applies(args.act, args.x.dtype());
+  const TensorView& to = args.act == Activation::none || gelu ? args.y : args.z;
   Product out;
   out.shape = {.m = args.w.size(0),
                .n = rows_of(args.x),
@@ -47,11 +51,11 @@ Product product_of(const LinearBwdInput& args) {
                .k = args.w.size(0),
                .in = args.dy.dtype(),
                .out = args.dx.dtype(),
-               .epilogue = args.act == Activation::gelu_tanh ? Epilogue::gelu_bwd : Epilogue::none};
+               .epilogue = applies(args.act, args.dy.dtype()) ? Epilogue::gelu_bwd : Epilogue::none};
   out.a = args.w.data();
   out.b = args.dy.data();
   out.d = args.dx.data();
-  out.before_gelu = args.before.data();
+  if (out.shape.has_gelu()) out.before_gelu = args.before.data();
   return out;
 }
 

@@ -47,6 +47,10 @@ struct Product {
   void *d = nullptr, *before_gelu = nullptr, *dbias = nullptr; // before_gelu: written with gelu, read with gelu_bwd
 };
 
+/// Whether the product's epilogue applies the activation. In f32 it does not: how exact cuBLASLt's tanh is there is not
+/// documented, and layers agree with the reference to f32's rounding.
+bool applies(Activation act, DType data);
+
 Product product_of(const LinearFwd& args);
 Product product_of(const LinearBwdInput& args);
 Product product_of(const LinearBwdWeight& args);
