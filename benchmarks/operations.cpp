@@ -58,7 +58,7 @@ class Operations {
   const Roof& roof() const { return roof_; }
 
  private:
-  TensorView data(const Shape& shape, double value = 0.01) { return set_.tensor(shape, value, dtype_); }
+  TensorView data(const Shape& shape) { return set_.noise(shape, dtype_); }
   TensorView single(const Shape& shape, double value = 0.01) { return set_.tensor(shape, value, DType::f32); }
   std::int64_t rows() const { return sizes_.sequence * sizes_.micro; }
   Shape stream() const { return {sizes_.sequence, sizes_.micro, sizes_.hidden}; }

@@ -48,7 +48,10 @@ bool DeviceEvent::fired(std::uint64_t generation) noexcept {
   if (fired_.load(std::memory_order_acquire) >= generation) return true;
   if (captured_.load(std::memory_order_acquire)) return false;
   const cudaError_t state = cudaEventQuery(event_);
-  if (state == cudaErrorNotReady) return false;
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError(); // not an error, and not one of the next launch
+    return false;
+  }
   if (state != cudaSuccess) failed(state, generation);
   fires(generation);
   return true;
