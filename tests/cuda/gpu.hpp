@@ -16,11 +16,10 @@ class Gpu : public testing::Test {
  protected:
   void SetUp() override {
     if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
-    device = make_device({}, settings());
+    device = make_device({}, {});
     device->set_patience(60);
     stream = device->make_stream("test");
   }
-  virtual DeviceSettings settings() const { return {}; }
 
   void finish() { device->wait(stream->record(), deadline_in(60)); }
 

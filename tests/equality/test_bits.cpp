@@ -212,6 +212,14 @@ TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
 }
 #endif
 
+/// As kernels do that are loaded when they are launched first (triax/first_use.hpp); of training and of evaluation.
+TEST(SameBits, WhereDevicesAreToldOfTheFirstUse) {
+  const Case run{1, 1, 1, 3, "sched-gpipe", 1, 2, "kernels-fake-cuda"};
+  const int before = test::fake_first_uses();
+  train(run, kTraining);
+  EXPECT_EQ(test::fake_first_uses(), before + 2);
+}
+
 /// The third step is recorded; it, the two after it and an evaluation in between are as if they had been walked.
 TEST(SameBits, WhereAStepIsRecorded) {
   Training walked = kTraining;

@@ -97,7 +97,8 @@ class Formulas {
   static Moved all_gather(std::int64_t own_bytes, std::int64_t n) { return {1, (n - 1) * own_bytes}; }
 
   /// Of this tensor rank, with padding.
-  std::int64_t table() const { return (kVocab + run_.tensor - 1) / run_.tensor * kHidden; }
+  /// Whole multiples of 64 rows (triax/parallel.hpp).
+  std::int64_t table() const { return ((kVocab + run_.tensor - 1) / run_.tensor + 63) / 64 * 64 * kHidden; }
   /// Elements on this tensor rank, in the model's order: norm; qkv, projection; norm; up, down.
   std::vector<std::int64_t> block_parameters() const {
     const std::int64_t h = kHidden, part = kHidden / run_.tensor;

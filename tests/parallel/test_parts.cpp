@@ -15,10 +15,13 @@ TEST(VocabRange, CoversTheVocabularyOnceInEqualParts) {
       std::int64_t next = 0;
       for (int index = 0; index < tensor; ++index) {
         const VocabRange range = vocab_range(vocab, tensor, index);
-        EXPECT_EQ(range.stored, (vocab + tensor - 1) / tensor);
+        const std::int64_t part = (vocab + tensor - 1) / tensor;
+        EXPECT_EQ(range.stored % kVocabMultiple, 0);
+        EXPECT_GE(range.stored, part);
+        EXPECT_LT(range.stored, part + kVocabMultiple);
+        EXPECT_LE(range.valid, part);
         EXPECT_EQ(range.begin, next);
         EXPECT_GE(range.valid, 0);
-        EXPECT_LE(range.valid, range.stored);
         next += range.valid;
       }
       EXPECT_EQ(next, vocab) << tensor;

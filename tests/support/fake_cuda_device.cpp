@@ -9,6 +9,8 @@
 #include "support/fake_cuda_stream.hpp"
 #include "support/fake_cuda_tape.hpp"
 #include "triax/error.hpp"
+#include "triax/first_use.hpp"
+#include "triax/recording.hpp"
 
 namespace triax::test {
 
@@ -37,6 +39,7 @@ void check_place(std::string_view call, const TensorView& view, bool right) {
 }
 
 std::atomic<int> launched{0}; // recordings
+std::atomic<int> first_uses{0};
 
 class FakeRecording final : public Recording {
  public:
@@ -51,7 +54,7 @@ class FakeRecording final : public Recording {
   const Tape tape_;
 };
 
-class FakeCudaDevice final : public Device, public Recorder {
+class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
  public:
   explicit FakeCudaDevice(std::uint64_t seed) : seed_(seed) {}
   FakeCudaDevice(const FakeCudaDevice&) = delete;
@@ -70,7 +73,7 @@ class FakeCudaDevice final : public Device, public Recorder {
   }
   std::unique_ptr<Stream> make_stream(std::string name) override {
     lanes_.push_back(std::make_unique<Lane>(name, seed_, static_cast<std::uint32_t>(lanes_.size())));
-    return std::make_unique<FakeStream>(std::move(name), *this, *lanes_.back(), streams_);
+    return std::make_unique<FakeStream>(std::move(name), *this, *lanes_.back(), streams_, first_use_);
   }
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
@@ -103,6 +106,11 @@ class FakeCudaDevice final : public Device, public Recorder {
     for (FakeStream* each : streams_) each->record_on(nullptr);
     tape_.end();
     return std::make_unique<FakeRecording>(std::exchange(tape_, Tape()));
+  }
+
+  void first_use(bool may_be) noexcept override {
+    first_use_ = may_be;
+    first_uses += may_be ? 1 : 0;
   }
 
   bool progress() noexcept override {
@@ -173,6 +181,7 @@ class FakeCudaDevice final : public Device, public Recorder {
   std::vector<std::unique_ptr<Lane>> lanes_; // of streams that have gone, too
   std::vector<FakeStream*> streams_;
   std::vector<ProgressSource*> sources_;
+  bool first_use_ = false;
   Tape tape_;
 };
 
@@ -184,6 +193,10 @@ std::unique_ptr<Device> make_fake_cuda_device(std::uint64_t seed) {
 
 int fake_recordings_launched() noexcept {
   return launched;
+}
+
+int fake_first_uses() noexcept {
+  return first_uses;
 }
 
 FakeCudaStream& fake_launch_stream(Stream& stream) {

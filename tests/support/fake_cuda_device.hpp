@@ -39,6 +39,8 @@ std::unique_ptr<Device> make_fake_cuda_device(std::uint64_t seed);
 
 /// How often recordings of devices of this kind were launched (triax/recording.hpp).
 int fake_recordings_launched() noexcept;
+/// How often devices of this kind were told of a first use (triax/first_use.hpp).
+int fake_first_uses() noexcept;
 
 /// As cuda::launch_stream(): what is enqueued next runs after everything before, host work too. Throws Error for a
 /// stream of another device.

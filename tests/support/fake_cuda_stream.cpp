@@ -6,8 +6,9 @@
 
 namespace triax::test::fake_cuda {
 
-FakeStream::FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams)
-    : name_(std::move(name)), lane_(lane), streams_(streams), queue_(name_, device) {
+FakeStream::FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams,
+                       const bool& first_use)
+    : name_(std::move(name)), lane_(lane), streams_(streams), queue_(name_, device), first_use_(first_use) {
   streams_.push_back(this);
 }
 
@@ -91,7 +92,7 @@ void FakeStream::launch(Item item) {
 }
 
 void FakeStream::admit() {
-  hold_back();
+  first_use_ ? pass_host_work() : hold_back();
   worked_ = true;
 }
 

@@ -23,7 +23,7 @@ namespace triax::test::fake_cuda {
 class FakeStream final : public Stream, public FakeCudaStream {
  public:
   /// Enters itself into the device's list of streams, and leaves it when it goes.
-  FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams);
+  FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams, const bool& first_use);
   FakeStream(const FakeStream&) = delete;
   FakeStream& operator=(const FakeStream&) = delete;
   ~FakeStream() override;
@@ -59,6 +59,7 @@ class FakeStream final : public Stream, public FakeCudaStream {
   Lane& lane_;
   std::vector<FakeStream*>& streams_;
   device::HostQueue queue_;
+  const bool& first_use_;  // the device's
   std::uint32_t held_ = 0; // the number of the last item that work was held back for
   bool worked_ = false;    // device work was put on the stream since the last item
   Tape* tape_ = nullptr;

@@ -12,6 +12,7 @@
 #include "recording.hpp"
 #include "stream.hpp"
 #include "triax/cuda/check.hpp"
+#include "triax/first_use.hpp"
 
 namespace triax::cuda {
 
@@ -30,7 +31,7 @@ bool pageable(const void* data) {
   return attributes.type == cudaMemoryTypeUnregistered;
 }
 
-class CudaDevice final : public Device, public Recorder {
+class CudaDevice final : public Device, public Recorder, public FirstUse {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
       : gpu_(made_current(gpu)), gates_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
@@ -122,6 +123,8 @@ class CudaDevice final : public Device, public Recorder {
     TRIAX_CUDA(ended);
     return std::make_unique<CudaRecording>(captured);
   }
+
+  void first_use(bool may_be) noexcept override { gates_.rest(may_be); }
 
   bool progress() noexcept override {
     bool moved = false;

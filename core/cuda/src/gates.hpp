@@ -34,6 +34,9 @@ class Gates {
   /// Finds out whether streams can wait in this way. `wanted` false: as if they could not.
   explicit Gates(bool wanted);
   bool usable() const noexcept { return wait_ != nullptr; }
+  /// While they rest no stream is to wait for the host.
+  void rest(bool now) noexcept { resting_ = now; }
+  bool resting() const noexcept { return resting_; }
   Gate take();
   /// Work put on the stream later runs after the gate has been opened for `number`, or a later one.
   void close(const Gate& gate, std::uint32_t number, cudaStream_t stream);
@@ -45,6 +48,7 @@ class Gates {
   WaitValue wait_ = nullptr;
   std::vector<std::unique_ptr<Memory>> pages_;
   std::size_t used_ = 0; // bytes of the last page
+  bool resting_ = false;
 };
 
 } // namespace triax::cuda

@@ -63,7 +63,7 @@ void CudaStream::stop_recording() noexcept {
 
 Event CudaStream::record() {
   if (recording_) return events_.capture(native_);
-  if (queue_.empty() || gate_) {
+  if (queue_.empty() || gated()) {
     hold_back();
     return events_.record(native_, label_);
   }
@@ -107,7 +107,7 @@ void CudaStream::ready() {
 
 cudaStream_t CudaStream::admitted() {
   if (queue_.empty()) behind_ = 0;
-  if (!queue_.empty() && (!gate_ || ++behind_ > kMostBehind)) {
+  if (!queue_.empty() && (!gated() || ++behind_ > kMostBehind)) {
     pass_host_work();
   } else {
     hold_back();

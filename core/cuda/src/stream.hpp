@@ -8,7 +8,8 @@
 // the stream before it is. Work put on the stream later waits for it at a gate (gates.hpp), which is closed once for
 // all items before the work. Not much may stand there: a native stream takes about a thousand entries, and the call for
 // one more would not come back, with nobody left to open the gate. So admitted() pumps when there are many, and always
-// where there are no gates. When the stream goes, its gate opens: what is on the GPU must come to an end.
+// where there are no gates, or none may be closed (triax/first_use.hpp). When the stream goes, its gate opens: what is
+// on the GPU must come to an end.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -53,6 +54,8 @@ class CudaStream final : public Stream {
   Device& device() noexcept { return device_; }
 
  private:
+  /// Whether work may be put on the stream before the host's work that it comes after.
+  bool gated() const noexcept { return gate_ && !gates_.resting(); }
   device::HostQueue& host_work();
   Event work_before();
   void hold_back();

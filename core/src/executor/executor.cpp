@@ -20,6 +20,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
       lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
+  first_use_ = dynamic_cast<FirstUse*>(&parts_.device);
   if (settings.record) {
     recorder_ = dynamic_cast<Recorder*>(&parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
@@ -145,11 +146,14 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 }
 
 void Executor::walk(Walk& walk) {
+  bool& before = &walk.program == &parts_.training ? trained_ : evaluated_;
+  if (first_use_) first_use_->first_use(!before);
   position_.begins(walk.program, walk.step);
   walk_list(walk);
   parts_.device.wait(parts_.stream.record(), deadline());
   lanes_.finish(deadline());
   position_.ends();
+  before = true;
 }
 
 void Executor::walk_list(Walk& walk) {

@@ -15,6 +15,7 @@
 #include "executor/position.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/walk_observer.hpp"
+#include "triax/first_use.hpp"
 #include "triax/recording.hpp"
 
 namespace triax::executor {
@@ -112,7 +113,9 @@ class Executor {
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;
-  Recorder* recorder_ = nullptr; // where steps are recorded
+  FirstUse* first_use_ = nullptr;            // where the device is to be told
+  bool trained_ = false, evaluated_ = false; // that program has been walked
+  Recorder* recorder_ = nullptr;             // where steps are recorded
   std::unique_ptr<Recording> recording_;
   int walked_ = 0; // training steps
   ActionId recorded_norm_ = kNoAction;

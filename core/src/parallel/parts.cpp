@@ -25,10 +25,11 @@ int LayerParts::add(StashSpec spec) {
 VocabRange vocab_range(std::int64_t vocab, int tensor, int index) {
   TRIAX_REQUIRE(vocab > 0 && tensor > 0 && index >= 0 && index < tensor,
                 "a vocabulary of {} over {} tensor ranks has no part {}", vocab, tensor, index);
+  const std::int64_t part = (vocab + tensor - 1) / tensor;
   VocabRange range;
-  range.stored = (vocab + tensor - 1) / tensor;
-  range.begin = std::min(index * range.stored, vocab);
-  range.valid = std::min(range.stored, vocab - range.begin);
+  range.stored = (part + kVocabMultiple - 1) / kVocabMultiple * kVocabMultiple;
+  range.begin = std::min(index * part, vocab);
+  range.valid = std::min(part, vocab - range.begin);
   return range;
 }
 
