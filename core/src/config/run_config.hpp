@@ -24,6 +24,7 @@ struct PluginChoice {
   std::string name;  // "model-gpt"
   const plugin::Library* library = nullptr;
   Options options;
+  std::string named_in; // the table whose `plugin` it is: "comm" also for a [comm.tensor] that inherits
 };
 
 /// [launch]
