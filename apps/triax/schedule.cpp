@@ -12,9 +12,11 @@
 #include <optional>
 #include <string>
 
+#include "data/output_file.hpp"
 #include "measured_drawing.hpp"
 #include "proved_schedule.hpp"
 #include "report/terminal.hpp"
+#include "required.hpp"
 #include "schedule/csv.hpp"
 #include "schedule_drawing.hpp"
 #include "schedule_flags.hpp"
@@ -34,11 +36,15 @@ struct Arguments {
   int cap = 0; // 0: none
 };
 
+/// A regular file is replaced as a whole; a device or a pipe gets what is written.
 void write(const std::string& result, const std::string& file) {
   if (file.empty()) {
     std::cout << result;
     return;
   }
+  std::error_code unreadable;
+  if (const fs::file_status there = fs::status(file, unreadable); !fs::exists(there) || fs::is_regular_file(there))
+    return data::replace_file(file, result);
   std::ofstream out(file, std::ios::binary);
   if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
 }
@@ -67,13 +73,14 @@ int run(const Arguments& arguments, const std::optional<PassFlags>& passes, cons
   return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
 }
 
-/// Without making it: what cannot be proved leaves no file.
+/// Without making it: what cannot be proved leaves no file. A regular one is made beside its place, so in its folder.
 bool can_be_written(const fs::path& file, const fs::path& folder) {
   std::error_code none;
   if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // its reader would see the end
   const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (opened >= 0) ::close(opened);
-  return opened >= 0 || (errno == ENOENT && ::access(folder.c_str(), W_OK | X_OK) == 0);
+  if (opened >= 0 && !fs::is_regular_file(file, none)) return true;
+  return (opened >= 0 || errno == ENOENT) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
 std::string names_a_file(const std::string& file) {
@@ -109,8 +116,8 @@ std::optional<PassFlags> passes_of(const CLI::App& verb, const Arguments& argume
   if (arguments.format == "table" || arguments.format == "csv")
     throw CLI::ValidationError("--format",
                                text("a {} tells no times; --format svg, json and trace do", arguments.format));
-  for (const char* name : {"--forward-ms", "--input-ms", "--weight-ms"})
-    if (!given(name)) throw CLI::RequiredError(text("with times, {}", name));
+  const std::string missing = missing_passes(verb, {"--forward-ms", "--input-ms", "--weight-ms"});
+  if (!missing.empty()) require_nothing({"with times, " + missing, missing_source(verb)});
   require_some_time(arguments.passes);
   return arguments.passes;
 }
