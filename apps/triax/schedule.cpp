@@ -36,15 +36,34 @@ struct Arguments {
   int cap = 0; // 0: none
 };
 
-/// A regular file is replaced as a whole; a device or a pipe gets what is written.
+/// /dev/stdout and its like, whatever they lead to: others have that open, and go on writing.
+bool is_stream(fs::path file) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path folder = fs::weakly_canonical(fs::absolute(file, none).parent_path(), none);
+    if (folder.native().starts_with("/proc/")) return true;
+    if (!fs::is_symlink(file, none)) return false;
+    const fs::path to = fs::read_symlink(file, none);
+    file = file.parent_path() / to; // `to` alone where it is absolute
+  }
+  return false;
+}
+
+/// Whether it is a file among others, or can become one: no device, no pipe.
+bool is_replaced(const fs::path& file) {
+  std::error_code unreadable;
+  const fs::file_status there = fs::status(file, unreadable);
+  return !is_stream(file) && (!fs::exists(there) || fs::is_regular_file(there));
+}
+
+/// A regular file is replaced as a whole; a stream, a device or a pipe gets what is written.
 void write(const std::string& result, const std::string& file) {
   if (file.empty()) {
     std::cout << result;
     return;
   }
-  std::error_code unreadable;
-  if (const fs::file_status there = fs::status(file, unreadable); !fs::exists(there) || fs::is_regular_file(there))
-    return data::replace_file(file, result);
+  if (is_replaced(file)) return data::replace_file(file, result);
   std::ofstream out(file, std::ios::binary);
   if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
 }
@@ -79,7 +98,7 @@ bool can_be_written(const fs::path& file, const fs::path& folder) {
   if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // its reader would see the end
   const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (opened >= 0) ::close(opened);
-  if (opened >= 0 && !fs::is_regular_file(file, none)) return true;
+  if (opened >= 0 && !is_replaced(file)) return true;
   return (opened >= 0 || errno == ENOENT) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 

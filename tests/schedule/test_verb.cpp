@@ -106,6 +106,12 @@ TEST(ScheduleVerb, ReplacesAFileAsAWhole) {
   EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
   EXPECT_TRUE(fs::is_symlink(work / "link.csv"));
   EXPECT_EQ(fs::status(work / "rows.csv").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  // Who has standard output open goes on writing there.
+  EXPECT_EQ(run(work.path(), "schedule " + shape + "/dev/stdout", "> shared; cat shared").text, "0F0,0B0\n");
+  const std::string also = "schedule " + shape + "/dev/fd/3";
+  run(work.path(), also, "3> shared >&2; stat -c %i shared > before");
+  run(work.path(), also, "3>> shared >&2; stat -c %i shared > after");
+  EXPECT_EQ(read_file(work / "before"), read_file(work / "after"));
   // What cannot be made whole leaves what was there, and nothing beside it.
   fs::create_directories(work / "rows.csv.partial/in the way");
   EXPECT_EQ(schedule(shape + (work / "rows.csv").string()).status, 1);
