@@ -1,7 +1,7 @@
 // A run as its TOML describes it, resolved: what every other room reads.
 //
 // Threads: read-only after it is made. Ownership: owns everything. The plugins named are found, loaded, and their
-// options checked; nothing has been created yet.
+// options checked; nothing has been created yet. Blocking: never. Errors: none.
 #pragma once
 
 #include <cstdint>
