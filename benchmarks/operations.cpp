@@ -9,7 +9,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "kernel_bench.hpp"
 
@@ -39,6 +41,7 @@ class Operations {
   explicit Operations(const Sizes& sizes) : sizes_(sizes), dtype_(dtype_of(sizes.precision)), set_(sizes.kernels) {
     const Support answer = set_.kernels().supports(KernelRequest{dtype_, DType::f32});
     if (!answer) throw Error(answer.reason(), {}, answer.hint());
+    require_results();
     roof_ = {peak(), bandwidth()};
   }
 
@@ -62,6 +65,24 @@ class Operations {
   TensorView single(const Shape& shape, double value = 0.01) { return set_.tensor(shape, value, DType::f32); }
   std::int64_t rows() const { return sizes_.sequence * sizes_.micro; }
   Shape stream() const { return {sizes_.sequence, sizes_.micro, sizes_.hidden}; }
+
+  /// A set that models time leaves its outputs as they are, and what is measured of it says nothing of a machine.
+  void require_results() {
+    const TensorView ones = data({64, 64}, 1), out = data({64, 64}, -1);
+    const auto on_host = [&] {
+      std::vector<std::byte> bytes(out.bytes());
+      set_.device().download({bytes.data(), dtype_, out.shape()}, out, set_.stream());
+      set_.device().wait(set_.stream().record(), deadline_in(60));
+      return bytes;
+    };
+    const std::vector<std::byte> before = on_host();
+    set_.run(Gemm{.d = out, .a = ones, .b = ones});
+    if (on_host() != before) return;
+    throw Error(text("{} computes nothing: a product left its output as it was, and so its times say nothing of this "
+                     "machine",
+                     sizes_.kernels),
+                {}, "name a kernel set that computes, kernels-cpu for example");
+  }
 
   /// The best of some: what the device can do, not what else the machine does.
   template <class Body>

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "check_report.hpp"
+#include "train_text.hpp"
 
 namespace triax::app {
 
@@ -31,11 +32,14 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
   return out;
 }
 
-Json placement_json(const train::Placement& placement) {
-  return {{"ranks", placement.ranks},
-          {"as", placement.ranks_are_threads ? "threads" : "processes"},
-          {"threads_per_rank", placement.threads_per_rank()},
-          {"cores", placement.cores}};
+/// What ranks take of the cores is told where they compute on them.
+Json placement_json(const train::Placement& placement, DeviceKind device) {
+  Json out = {{"ranks", placement.ranks},
+              {"as", placement.ranks_are_threads ? "threads" : "processes"},
+              {"device", name_of(device)}};
+  if (device == DeviceKind::host) out["threads_per_rank"] = placement.threads_per_rank();
+  out["cores"] = placement.cores;
+  return out;
 }
 
 Json corpora_json(const train::Preflight& preflight) {
@@ -61,7 +65,8 @@ std::string to_json(const CheckReport& report) {
     out["values"][value.key] = {{"value", value_json(value.value)}, {"origin", value.origin}};
   }
   out["dropped"] = report.loaded.dropped;
-  if (report.loaded.run) out["placement"] = placement_json(report.placement);
+  out["notes"] = report.loaded.run ? notes(*report.loaded.run) : std::vector<std::string>();
+  if (report.loaded.run) out["placement"] = placement_json(report.placement, report.preflight.device);
   out["ranks"] = ranks_json(report.preflight.plans);
   out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;

@@ -1,6 +1,6 @@
 // What `triax check` found, and the two ways of telling it.
 //
-// Threads: one. Ownership: values. Blocking: never.
+// Threads: one. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <string>

@@ -6,6 +6,7 @@
 #include "report/terminal.hpp"
 #include "report/units.hpp"
 #include "table.hpp"
+#include "train_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
@@ -111,7 +112,7 @@ std::string layout_text(const CheckReport& report) {
                     triax::to_text(plan.tensor), layers_text(plan.layers)});
   }
   return text("\nlayout: pipeline {} x data {} x tensor {} = {}\n", parallel.pipeline, data, parallel.tensor,
-              train::to_text(report.placement)) +
+              train::to_text(report.placement, report.preflight.device)) +
          table(rows);
 }
 
@@ -163,8 +164,10 @@ std::string size_text(const CheckReport& report) {
 } // namespace
 
 std::string to_text(const CheckReport& report, bool colour) {
+  std::string noted;
+  for (const std::string& note : notes(*report.loaded.run)) noted += "\nnote: " + note + '\n';
   return values_text(report, {colour}) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
-         memory_text(report.preflight) + data_text(report) + size_text(report) +
+         memory_text(report.preflight) + data_text(report) + size_text(report) + noted +
          text("\n{}: {}\n", report.file,
               report.asked_devices ? "ready to train" : "holds together; what this machine has was not asked");
 }

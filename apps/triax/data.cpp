@@ -12,6 +12,10 @@ namespace triax::app {
 
 namespace {
 
+const char* name_of(int signal) {
+  return signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM";
+}
+
 void print_refused(const std::vector<Support>& refused, bool as_json) {
   std::vector<std::string> texts;
   texts.reserve(refused.size());
@@ -34,7 +38,7 @@ int run_data_verb(const std::vector<Support>& refused, bool as_json,
       if (const int signal = signals.caught()) throw Stopped(signal);
     });
   } catch (const Stopped& stopped) {
-    print_problem(text("stopped by {}: nothing was written", stopped.signal == SIGINT ? "SIGINT" : "SIGTERM"), as_json);
+    print_problem(text("stopped by {}: nothing was written", name_of(stopped.signal)), as_json);
     return 128 + stopped.signal;
   }
   return kDone;

@@ -1,6 +1,7 @@
 // How far `triax data` is: a bar on a terminal, a line every ten seconds elsewhere.
 //
 // Threads: one. Ownership: values; the bar is taken off the line at the end. Blocking: writes to stderr.
+// Errors: none; what cannot be shown is not.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // What the verbs below `triax data` share.
 //
-// Threads: one. Ownership: values. Blocking: as what they run does.
+// Threads: one. Ownership: values. Blocking: as what they run does. Errors: refusals and signals become the exit
+// status; what fails in the work is thrown on, to main.
 #pragma once
 
 #include <CLI/CLI.hpp>

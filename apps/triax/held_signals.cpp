@@ -9,7 +9,7 @@ namespace triax::app {
 
 HeldSignals::HeldSignals() {
   sigemptyset(&signals_);
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     const bool ignored = sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
     if (!ignored) sigaddset(&signals_, signal);

@@ -1,7 +1,7 @@
-// SIGINT and SIGTERM held back, to be asked for where a verb can stop and leave nothing behind.
+// SIGINT, SIGTERM and SIGHUP held back, to be asked for where a verb can stop and leave nothing behind.
 //
 // Threads: the one that makes it, in a program that has no other. Ownership: the signal mask comes back with the
-// object's end. Blocking: never. Signals that the process was started to ignore stay ignored.
+// object's end. Blocking: never. Errors: none. Signals that the process was started to ignore stay ignored.
 #pragma once
 
 #include <csignal>

@@ -15,6 +15,7 @@
 #include "config/core_keys.hpp"
 #include "plugin/nearest.hpp"
 #include "problems.hpp"
+#include "required.hpp"
 #include "triax/version.h"
 #include "verbs.hpp"
 
@@ -68,6 +69,14 @@ std::string suggestion(const CLI::App& program) {
   return {};
 }
 
+/// What CLI11 demands and did not get: it names the first alone.
+std::vector<std::string> missing_of(const CLI::App& app) {
+  std::vector<std::string> out;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_required() && option->count() == 0) out.push_back(option->get_name());
+  return out;
+}
+
 std::string command_of(const CLI::App& app) {
   return app.get_parent() ? command_of(*app.get_parent()) + " " + app.get_name() : "triax";
 }
@@ -89,6 +98,10 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
       what += separator + verb;
       separator = ", ";
     }
+  }
+  if (error.get_name() == "RequiredError" && verbs.empty()) {
+    const std::vector<std::string> missing = missing_of(innermost(program));
+    if (!missing.empty()) what = required_text(missing);
   }
   const std::string meant = suggestion(program);
   const std::string more = (meant.empty() ? "" : meant + " ") + "more: " + command_of(innermost(program)) + " --help";

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "required.hpp"
 #include "triax/text.hpp"
 
 namespace triax::app {
@@ -29,6 +30,13 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
   time("--input-ms", flags.times.input_ms, "I: its input gradient");
   time("--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I and W together");
   time("--link-ms", flags.link_ms, "a transfer to the next rank; it occupies neither");
+}
+
+std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names) {
+  std::vector<std::string> missing;
+  for (const std::string& name : names)
+    if (verb.get_option(name)->count() == 0) missing.push_back(name);
+  return required_text(missing);
 }
 
 void require_some_time(const PassFlags& flags) {

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
 #include "schedule/simulate.hpp"
 
@@ -19,6 +20,9 @@ inline constexpr const char* kPassFlags[] = {"--forward-ms", "--input-ms", "--we
 
 /// None is required, and each is 0 unless given.
 void add_pass_flags(CLI::App& verb, PassFlags& flags);
+
+/// Which of the flags named were not given, in words; empty: none.
+std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names);
 
 /// Of what was parsed: refuses passes that all take no time.
 void require_some_time(const PassFlags& flags);

@@ -1,7 +1,7 @@
 // Telling what went wrong: words on stderr, fit for a terminal whatever is in them; with --json also the one object of
 // stdout.
 //
-// Threads: one. Ownership: values. Blocking: writes.
+// Threads: one. Ownership: values. Blocking: writes. Errors: none.
 #pragma once
 
 #include <string_view>

@@ -12,9 +12,11 @@
 #include <optional>
 #include <string>
 
+#include "data/output_file.hpp"
 #include "measured_drawing.hpp"
 #include "proved_schedule.hpp"
 #include "report/terminal.hpp"
+#include "required.hpp"
 #include "schedule/csv.hpp"
 #include "schedule_drawing.hpp"
 #include "schedule_flags.hpp"
@@ -34,11 +36,34 @@ struct Arguments {
   int cap = 0; // 0: none
 };
 
+/// /dev/stdout and its like, whatever they lead to: others have that open, and go on writing.
+bool is_stream(fs::path file) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path folder = fs::weakly_canonical(fs::absolute(file, none).parent_path(), none);
+    if (folder.native().starts_with("/proc/")) return true;
+    if (!fs::is_symlink(file, none)) return false;
+    const fs::path to = fs::read_symlink(file, none);
+    file = file.parent_path() / to; // `to` alone where it is absolute
+  }
+  return false;
+}
+
+/// Whether it is a file among others, or can become one: no device, no pipe.
+bool is_replaced(const fs::path& file) {
+  std::error_code unreadable;
+  const fs::file_status there = fs::status(file, unreadable);
+  return !is_stream(file) && (!fs::exists(there) || fs::is_regular_file(there));
+}
+
+/// A regular file is replaced as a whole; a stream, a device or a pipe gets what is written.
 void write(const std::string& result, const std::string& file) {
   if (file.empty()) {
     std::cout << result;
     return;
   }
+  if (is_replaced(file)) return data::replace_file(file, result);
   std::ofstream out(file, std::ios::binary);
   if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
 }
@@ -67,13 +92,14 @@ int run(const Arguments& arguments, const std::optional<PassFlags>& passes, cons
   return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
 }
 
-/// Without making it: what cannot be proved leaves no file.
+/// Without making it: what cannot be proved leaves no file. A regular one is made beside its place, so in its folder.
 bool can_be_written(const fs::path& file, const fs::path& folder) {
   std::error_code none;
   if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // its reader would see the end
   const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (opened >= 0) ::close(opened);
-  return opened >= 0 || (errno == ENOENT && ::access(folder.c_str(), W_OK | X_OK) == 0);
+  if (opened >= 0 && !is_replaced(file)) return true;
+  return (opened >= 0 || errno == ENOENT) && ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
 std::string names_a_file(const std::string& file) {
@@ -109,8 +135,8 @@ std::optional<PassFlags> passes_of(const CLI::App& verb, const Arguments& argume
   if (arguments.format == "table" || arguments.format == "csv")
     throw CLI::ValidationError("--format",
                                text("a {} tells no times; --format svg, json and trace do", arguments.format));
-  for (const char* name : {"--forward-ms", "--input-ms", "--weight-ms"})
-    if (!given(name)) throw CLI::RequiredError(text("with times, {}", name));
+  const std::string missing = missing_passes(verb, {"--forward-ms", "--input-ms", "--weight-ms"});
+  if (!missing.empty()) require_nothing({"with times, " + missing, missing_source(verb)});
   require_some_time(arguments.passes);
   return arguments.passes;
 }

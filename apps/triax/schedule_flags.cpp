@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "required.hpp"
 #include "schedule/lower.hpp"
 #include "triax/text.hpp"
 #include "verbs.hpp"
@@ -61,15 +62,22 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
       ->take_all();
 }
 
+std::string missing_source(const CLI::App& verb) {
+  std::vector<std::string> missing;
+  if (given(verb, "--file") || given(verb, "RUN.toml")) return {};
+  for (const SourceFlag& flag : kSourceFlags)
+    if (flag.required && !given(verb, flag.name)) missing.emplace_back(flag.name);
+  return missing.empty() ? std::string() : "without RUN.toml or --file, " + required_text(missing);
+}
+
 ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments) {
   if (given(verb, "--file")) return of_file(verb, arguments);
   const bool has_run = given(verb, "RUN.toml");
   for (const SourceFlag& flag : kSourceFlags) {
     if (has_run && given(verb, flag.name))
       throw CLI::ValidationError(flag.name, text("the run has its own; --set {}=... changes it", flag.key));
-    if (!has_run && !given(verb, flag.name) && flag.required)
-      throw CLI::RequiredError(text("without RUN.toml or --file, {}", flag.name));
   }
+  require_nothing({missing_source(verb)});
   return has_run ? source_from_run(arguments.file, arguments.overrides)
                  : source_from_flags(arguments.flags, arguments.overrides);
 }

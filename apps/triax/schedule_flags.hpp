@@ -21,6 +21,9 @@ struct ScheduleArguments {
 /// `run_doc`: what RUN.toml is to the verb.
 void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const char* run_doc);
 
+/// Which flags a source lacks of what was parsed, in words; empty: none.
+std::string missing_source(const CLI::App& verb);
+
 /// Of what was parsed: refuses a mixture of run, file and scheduler, and none.
 ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments);
 

@@ -97,7 +97,7 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   const plugin::Library* library = finder.find(*config::find_core_table("schedule"), flags.scheduler, {"--scheduler"});
   if (library) {
     refuse_unknown(*library, overrides, refusals);
-    out.scheduler = {"schedule", flags.scheduler, library, options_of(*library, overrides, refusals)};
+    out.scheduler = {"schedule", flags.scheduler, library, options_of(*library, overrides, refusals), "schedule"};
   }
   out.refusals = refusals.sorted();
   return out;

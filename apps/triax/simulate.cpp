@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +14,7 @@
 #include "pass_flags.hpp"
 #include "proved_schedule.hpp"
 #include "report/json.hpp"
+#include "required.hpp"
 #include "schedule_drawing.hpp"
 #include "schedule_flags.hpp"
 #include "verbs.hpp"
@@ -80,9 +82,10 @@ void add_simulate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<Arguments>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is simulated");
   add_pass_flags(*verb, arguments->passes);
-  for (const char* name : kPassFlags) verb->get_option(name)->required();
+  for (const char* name : kPassFlags) verb->get_option(name)->type_name("MS REQUIRED"); // asked for below
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([verb, arguments, &status] {
+    require_nothing({missing_passes(*verb, {std::begin(kPassFlags), std::end(kPassFlags)}), missing_source(*verb)});
     require_some_time(arguments->passes);
     status = run(*arguments, schedule_source(*verb, arguments->source));
   });

@@ -1,6 +1,6 @@
 // Columns of text.
 //
-// Threads: any. Ownership: values. Blocking: never.
+// Threads: any. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <string>

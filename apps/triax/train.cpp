@@ -57,6 +57,7 @@ std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const 
 int train_ranks(const TrainArguments& arguments, const config::RunConfig& run, const train::Preflight& checked,
                 const train::Placement& placement, RunFiles& files, const std::vector<std::unique_ptr<Log>>& logs) {
   logs.front()->info("{}", start_line(run, checked, placement));
+  for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
   std::optional<train::LoopResult> result;
   try {

@@ -113,7 +113,10 @@ class LaunchedRank {
   int train(launch::Job& job, train::StopSignals& signals) {
     const config::RunConfig& run = *loaded_.run;
     const auto log = make_log(run);
-    if (speaks()) log->info("{}", start_line(run, checked_, placement_));
+    if (speaks()) {
+      log->info("{}", start_line(run, checked_, placement_));
+      for (const std::string& note : notes(run)) log->warn("{}", note);
+    }
     report::Progress progress = report::Progress::for_stderr(run.train.steps);
     std::optional<report::MetricsFile> metrics;
     if (environment_.rank == 0 && !files_) metrics.emplace(run.log.metrics);

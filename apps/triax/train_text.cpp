@@ -60,13 +60,23 @@ std::string communicators(const config::RunConfig& run) {
 
 } // namespace
 
+std::vector<std::string> notes(const config::RunConfig& run) {
+  std::vector<std::string> out;
+  if (run.lr.warmup_steps > run.train.steps) // as when a run is tried out for a few steps
+    out.push_back(
+        text("lr.warmup_steps = {} is more than train.steps = {}: the run ends in its warm-up, below "
+             "optimizer.lr = {}",
+             run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
+  return out;
+}
+
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
                        const train::Placement& placement) {
   const auto& parallel = run.parallel;
   return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; folder {}",
               shown(run.file), report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline,
               parallel.tensor, parallel.data, run.model.name, run.kernels.name, run.optimizer.name, run.schedule.name,
-              communicators(run), train::to_text(placement), shown(run.folder));
+              communicators(run), train::to_text(placement, checked.device), shown(run.folder));
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {

@@ -42,6 +42,20 @@ TEST(PluginTables, WhatStandsAboveTheFirstTableIsRefused) {
                           "run.toml: [train] lacks steps (optimizer steps)"));
 }
 
+TEST(PluginTables, ATableThatIsGivenAValueIsPointedToItsPluginOrItsKeys) {
+  Workspace space;
+  EXPECT_THAT(texts(space.load({}, {{"comm.tensor", "comm-beta"}, {"comm", "comm-beta"}, {"lr", "1e-3"}})),
+              ElementsAre("--set: comm.tensor is a table, not a key\n  write --set comm.tensor.plugin=comm-beta",
+                          "--set: comm is a table, not a key\n  write --set comm.plugin=comm-beta",
+                          "--set: lr is a table, not a key\n"
+                          "  write --set lr.KEY=VALUE; its keys: decay, warmup_steps, min"));
+  space.tables["comm"] += "data = \"comm-beta\"\ntensor = 5\n";
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre("run.toml:5:1: comm.data is a table, not a key\n"
+                          "  write plugin = \"comm-beta\" below [comm.data]",
+                          "run.toml:6:1: comm.tensor is a table, not a key\n  write [comm.tensor] and its keys"));
+}
+
 TEST(PluginTables, ThereIsNoDefaultPlugin) {
   Workspace space;
   space.tables["comm"] = "";
@@ -104,6 +118,7 @@ TEST(PluginTables, AnAxisWithoutPluginInheritsAllOfComm) {
   const PluginChoice& tensor = loaded.run->comm.at("tensor");
   EXPECT_EQ(tensor.name, "comm-alpha");
   EXPECT_EQ(tensor.table, "comm.tensor");
+  EXPECT_EQ(tensor.named_in, "comm");
   EXPECT_EQ(tensor.options.integer("timeout_s"), 6);
   EXPECT_EQ(tensor.options.number("ratio"), 0.25);
   EXPECT_EQ(loaded.run->comm.at("data").table, "comm");
@@ -119,6 +134,7 @@ TEST(PluginTables, AnAxisWithAPluginStartsFromItsDefaults) {
   const Loaded loaded = space.load();
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 600);
+  EXPECT_EQ(loaded.run->comm.at("tensor").named_in, "comm.tensor");
   EXPECT_EQ(loaded.run->comm.at("pipeline").name, "comm-beta");
   EXPECT_EQ(loaded.run->comm.at("pipeline").options.integer("window"), 2);
 }

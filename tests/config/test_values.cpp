@@ -5,6 +5,7 @@ namespace triax::config {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::IsEmpty;
 
 /// The one refusal of a run whose [train] has this line, without the position.
@@ -46,6 +47,9 @@ TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
   EXPECT_EQ(refusal_of("clip_grad = inf"), "train.clip_grad = inf is not a finite number");
   EXPECT_EQ(refusal_of("precision = \"fp23\""),
             "train.precision = \"fp23\" is none of fp32|bf16|fp16|fp64\n  did you mean \"fp32\"?");
+  EXPECT_THAT(refusal_of("precision = \"f16\""), EndsWith("\n  did you mean \"bf16\" or \"fp16\"?")) << "as near";
+  EXPECT_THAT(refusal_of("precision = \"BF16\""), EndsWith("\n  did you mean \"bf16\"?"));
+  EXPECT_EQ(refusal_of("precision = \"bf8\""), "train.precision = \"bf8\" is none of fp32|bf16|fp16|fp64");
 }
 
 TEST(Values, ANumberTakesAnInteger) {

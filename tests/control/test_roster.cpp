@@ -73,6 +73,18 @@ TEST_F(RosterTest, StatesAndSilence) {
   EXPECT_EQ(all[2].state, State::left);
 }
 
+TEST_F(RosterTest, HowOldThePlaceOfALostRankWas) {
+  roster.is_at(1, "step 2, 0F0", after(200));
+  roster.heard(1, after(900)); // something else
+  roster.note({1, true, "its connection closed"}, after(1200));
+  roster.note({2, true, "its connection closed"}, after(1500)); // had told none
+  const auto all = roster.statuses(after(2000));
+  EXPECT_EQ(all[1].place, "step 2, 0F0");
+  EXPECT_EQ(all[1].place_age_s, 1);
+  EXPECT_EQ(all[2].place_age_s, 1.5);
+  EXPECT_EQ(all[0].place_age_s, 0) << "it lives";
+}
+
 TEST_F(RosterTest, WhileNobodyListenedNobodyWasSilent) {
   roster.excuse(milliseconds(4000));
   EXPECT_FALSE(roster.silent(0, 1.1, after(5000)));

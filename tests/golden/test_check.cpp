@@ -12,6 +12,7 @@ namespace triax::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// A folder with tests/golden's data-missing case and the data that it misses.
 class Check : public testing::Test {
@@ -57,6 +58,7 @@ TEST_F(Check, TellsOfEveryRankAndHowTheyShareTheCores) {
   const auto object = nlohmann::json::parse(check(four + " --json", "2>/dev/null").text);
   EXPECT_EQ(object["placement"]["ranks"], 4);
   EXPECT_EQ(object["placement"]["as"], "threads");
+  EXPECT_EQ(object["placement"]["device"], "host");
   EXPECT_GE(object["placement"]["threads_per_rank"], 1);
   EXPECT_GE(object["placement"]["cores"], 1);
   ASSERT_EQ(object["ranks"].size(), 4u);
@@ -75,6 +77,31 @@ TEST_F(Check, AllRanksTogetherHaveToFitTheMachine) {
   const Outcome refused = check(large + "--set batch.global=65536 --set parallel.data=65536", "2>&1 >/dev/null");
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, HasSubstr(" of memory for its 65536 ranks, and this machine has "));
+}
+
+TEST_F(Check, SpeaksOfThreadsOnlyWhereTheyCompute) {
+  EXPECT_THAT(check("", "2>&1").text, HasSubstr("= 1 rank, "));
+  const std::string on_gpu =
+      "--no-device --set kernels.plugin=kernels-elsewhere --set plugins.path=[\"'" TRIAX_BINARY_DIR
+      "/tests/train/plugins'\"]";
+  const Outcome told = check(on_gpu, "2>&1");
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("= 1 rank, computing on a GPU\n"));
+  EXPECT_THAT(told.text, Not(HasSubstr("CPU thread")));
+  const auto object = nlohmann::json::parse(check(on_gpu + " --json", "2>/dev/null").text);
+  EXPECT_EQ(object["placement"]["device"], "cuda");
+  EXPECT_FALSE(object["placement"].contains("threads_per_rank"));
+}
+
+TEST_F(Check, NotesARunThatEndsInItsWarmUp) {
+  const std::string note =
+      "lr.warmup_steps = 51 is more than train.steps = 50: the run ends in its warm-up, below optimizer.lr = 0.003";
+  const Outcome told = check("--set lr.warmup_steps=51", "2>&1");
+  EXPECT_EQ(told.status, 0) << "as when a run is tried out with a few steps";
+  EXPECT_THAT(told.text, HasSubstr("\nnote: " + note + "\n\nrun.toml: ready to train\n"));
+  EXPECT_THAT(check("--set lr.warmup_steps=50", "2>&1").text, Not(HasSubstr("note: ")));
+  const auto object = nlohmann::json::parse(check("--json --set lr.warmup_steps=51", "2>/dev/null").text);
+  EXPECT_EQ(object["notes"][0], note);
 }
 
 TEST_F(Check, ListsWhatASwappedPluginDropped) {

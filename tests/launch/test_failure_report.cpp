@@ -23,7 +23,7 @@ FailureFacts lost() {
           {2, true, "killed by signal 9 (Killed)"},
           {{State::left, 4209, "n7", "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx", 0.2},
            {State::here, 4210, "n7", "step 118, 0F3", 19.4},
-           {State::lost, 4211, "n7", "step 118, 1F3", 0.4},
+           {State::lost, 4211, "n7", "step 118, 1F3", 0.3, 0.42},
            {State::missing, 0, "", "", 0}},
           117,
           1.234};
@@ -33,7 +33,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
   EXPECT_EQ(to_text(lost()),
             "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost after step 117: killed by signal 9 "
             "(Killed)\n"
-            "  its last place: step 118, 1F3\n"
+            "  its last place: step 118, 1F3 (told 0.4 s before)\n"
             "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
             "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
             "  rank 3: it never came\n"
@@ -67,6 +67,7 @@ TEST(FailureReport, TheFileHoldsTheSame) {
   EXPECT_EQ(read["ranks"][3]["state"], "missing");
   EXPECT_EQ(read["ranks"][1]["place"], "step 118, 0F3");
   EXPECT_EQ(read["ranks"][2]["pid"], 4211);
+  EXPECT_EQ(read["ranks"][2]["place_age_s"], 0.42);
 }
 
 } // namespace

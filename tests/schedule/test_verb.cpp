@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "golden/program.hpp"
@@ -12,6 +15,8 @@
 
 namespace triax::test {
 namespace {
+
+namespace fs = std::filesystem;
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -86,6 +91,31 @@ TEST(ScheduleVerb, WritesAFileInsteadOfStdout) {
   EXPECT_EQ(full.text, "/dev/full: cannot be written: No space left on device\n");
   const Outcome nowhere = schedule(shape + "--output " + (work / "none" / "rows.csv").string());
   EXPECT_EQ(nowhere.status, 2); // told before anything is made
+}
+
+// Whoever has it open, or reads it while another is made, has all of one: it is replaced, not written over.
+TEST(ScheduleVerb, ReplacesAFileAsAWhole) {
+  const TempFolder work;
+  write_file(work / "rows.csv", "what was there before");
+  fs::permissions(work / "rows.csv", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("rows.csv", work / "link.csv");
+  std::ifstream before(work / "rows.csv");
+  const std::string shape = "--scheduler sched-gpipe --pipeline 1 --microbatches 1 --format csv --output ";
+  ASSERT_EQ(schedule(shape + (work / "link.csv").string()).status, 0);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(before), {}), "what was there before");
+  EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
+  EXPECT_TRUE(fs::is_symlink(work / "link.csv"));
+  EXPECT_EQ(fs::status(work / "rows.csv").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  // Who has standard output open goes on writing there.
+  EXPECT_EQ(run(work.path(), "schedule " + shape + "/dev/stdout", "> shared; cat shared").text, "0F0,0B0\n");
+  const std::string also = "schedule " + shape + "/dev/fd/3";
+  run(work.path(), also, "3> shared >&2; stat -c %i shared > before");
+  run(work.path(), also, "3>> shared >&2; stat -c %i shared > after");
+  EXPECT_EQ(read_file(work / "before"), read_file(work / "after"));
+  // What cannot be made whole leaves what was there, and nothing beside it.
+  fs::create_directories(work / "rows.csv.partial/in the way");
+  EXPECT_EQ(schedule(shape + (work / "rows.csv").string()).status, 1);
+  EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
 }
 
 TEST(ScheduleVerb, ShowsARunsOwnScheduleAndShape) {

@@ -122,18 +122,49 @@ TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
   run_.keys["parallel.data"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["comm.plugin"] = "\"comm-lonely\"";
-  EXPECT_THAT(refusals(), ElementsAre("comm.plugin \"comm-lonely\" takes one rank a process: this run's 2 ranks are "
-                                      "threads of one process\n  use comm-local, or another communicator that joins "
-                                      "ranks of one process"));
+  EXPECT_THAT(refusals(), ElementsAre("comm.plugin \"comm-lonely\" for the data axis: it takes one rank a process, and "
+                                      "this run's 2 ranks are threads of one process\n  use comm-local, or another "
+                                      "communicator that joins ranks of one process"));
   run_.keys["comm.plugin"] = "\"comm-local\"";
   run_.keys["comm.tensor.plugin"] = "\"comm-lonely\""; // an axis of one rank asks nothing of it
   EXPECT_THAT(refusals(), ElementsAre());
   run_.keys["parallel.tensor"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.tensor.plugin \"comm-lonely\" takes one rank a process")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.tensor.plugin \"comm-lonely\" for the tensor axis: it takes one "
+                                                "rank a process")));
 
   ranks_are_threads_ = false;
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" joins ranks of one process: this run's 4 "
-                                                "ranks are processes")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data axis: it joins ranks of one "
+                                                "process, and this run's 4 ranks are processes")));
+}
+
+TEST_F(PreflightTest, ACommunicatorOfSeveralAxesIsRefusedOnceForEachText) {
+  run_.keys["parallel.data"] = run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = "2";
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  const std::string why = ": comm-local moves host memory; the kernel set's device is cuda";
+  EXPECT_THAT(refusals(),
+              ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data, pipeline and tensor axes" + why)));
+  run_.keys["comm.tensor.plugin"] = "\"comm-local\"";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data and pipeline axes, "
+                                                "comm.tensor.plugin \"comm-local\" for the tensor axis" +
+                                                why)));
+  run_.keys["comm.data.plugin"] = "\"comm-lonely\"";
+  EXPECT_THAT(
+      refusals(),
+      ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the pipeline axis, comm.tensor.plugin "
+                            "\"comm-local\" for the tensor axis" +
+                            why),
+                  HasSubstr("comm.data.plugin \"comm-lonely\" for the data axis: it takes one rank a process")));
+}
+
+// [comm.tensor] without `plugin` has [comm]'s, under whose key both are told.
+TEST_F(PreflightTest, ATableThatInheritsItsCommunicatorIsToldWithTheOneThatNamesIt) {
+  run_.keys["parallel.data"] = run_.keys["parallel.tensor"] = "2";
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  run_.keys["comm.plugin"] = "\"comm-lonely\"";
+  run_.keys["comm.tensor.patience"] = "2";
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-lonely\" for the data and tensor axes: it takes")));
 }
 
 TEST_F(PreflightTest, AsksWhetherAStepCanBeRecorded) {
@@ -148,10 +179,14 @@ TEST_F(PreflightTest, AsksWhetherAStepCanBeRecorded) {
   run_.keys["parallel.data"] = "2";
   run_.keys["comm.plugin"] = "\"comm-lonely\"";
   ranks_are_threads_ = false;
+  EXPECT_THAT(
+      refusals(),
+      ElementsAre("train.cuda_graph: comm.plugin \"comm-lonely\" for the data axis: its calls are moved on by the "
+                  "host, and a graph runs without it\n  leave train.cuda_graph out, or use a communicator "
+                  "whose calls run on the GPU's streams"));
+  run_.keys["parallel.pipeline"] = "2";
   EXPECT_THAT(refusals(),
-              ElementsAre("train.cuda_graph: comm.plugin \"comm-lonely\", which serves the data axis, moves "
-                          "data by the host, and a graph runs without it\n  leave train.cuda_graph out, or "
-                          "use a communicator whose calls run on the GPU's streams"));
+              ElementsAre(HasSubstr("comm.plugin \"comm-lonely\" for the data and pipeline axes: its calls")));
 }
 
 TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {

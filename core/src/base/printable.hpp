@@ -1,7 +1,7 @@
 // Text from elsewhere (a TOML, a file's name, a plugin) made fit for a terminal, and told apart from what is no text.
 //
-// Threads: any. Ownership: values. Blocking: never. Header only: it serves the engine and is no part of the core's
-// door.
+// Threads: any. Ownership: values. Blocking: never. Errors: none. Header only: it serves the engine and is no part of
+// the core's door.
 #pragma once
 
 #include <array>

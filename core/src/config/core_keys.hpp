@@ -1,7 +1,7 @@
 // The tables and keys that the core owns, in the form in which plugins declare theirs: checking, describing and the
 // documentation read this one list.
 //
-// Threads: constant data. Ownership: static. Blocking: never.
+// Threads: constant data. Ownership: static. Blocking: never. Errors: none.
 #pragma once
 
 #include <span>

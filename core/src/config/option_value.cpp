@@ -1,5 +1,7 @@
 #include "config/option_value.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <type_traits>
@@ -85,6 +87,11 @@ std::string flag_hint(const triax_option& option, const std::string& value) {
   return brackets ? text("write {}", listed) : std::string();
 }
 
+std::string lower_case(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return text;
+}
+
 std::string choice_hint(const triax_option& option, const OptionValue& value) {
   const auto* chosen = std::get_if<std::string>(&value);
   if (!chosen || !option.choices) return {};
@@ -96,8 +103,17 @@ std::string choice_hint(const triax_option& option, const OptionValue& value) {
       choices.back().push_back(*letter);
     }
   }
-  const std::vector<std::string> near = plugin::nearest(*chosen, choices);
-  return near.empty() ? std::string() : text("did you mean \"{}\"?", near.front());
+  const std::string small = lower_case(*chosen);
+  std::vector<std::string> near = plugin::nearest(small, choices);
+  if (std::find(choices.begin(), choices.end(), small) != choices.end()) near = {small}; // "BF16"
+  // "f16" is as near to bf16 as to fp16.
+  const auto farther = [&](const std::string& choice) {
+    return plugin::edit_distance(small, choice) > plugin::edit_distance(small, near.front());
+  };
+  near.erase(std::find_if(near.begin(), near.end(), farther), near.end());
+  std::string out;
+  for (const std::string& choice : near) out += text("{}\"{}\"", out.empty() ? "" : " or ", choice);
+  return out.empty() ? out : text("did you mean {}?", out);
 }
 
 Reading checked(const triax_option& option, OptionValue value, const std::filesystem::path& base) {

@@ -1,6 +1,6 @@
 // The list of what is wrong with a run, kept in the order of the files.
 //
-// Threads: one. Ownership: values. Blocking: never.
+// Threads: one. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <string>

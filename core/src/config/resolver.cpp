@@ -91,7 +91,9 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
   for (const Row& row : own) resolve_row(table, row, &options, missing);
   refuse_missing(table, missing);
   if (library || !table.kind) refuse_unknown_keys(table, core, library);
-  if (library) out_.plugins[table.name] = {table.name, library->descriptor->name, library, std::move(options)};
+  if (library)
+    out_.plugins[table.name] = {table.name, library->descriptor->name, library, std::move(options),
+                                inherits ? "comm" : table.name};
 }
 
 const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder& finder) {
@@ -168,6 +170,10 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
   if (keys.empty()) keys = "none";
   for (const auto& [key, setting] : settings->second) {
     if (std::find(known.begin(), known.end(), key) != known.end() || (key == "plugin" && table.kind)) continue;
+    if (const CoreTable* inner = find_core_table(full_key(table, key.c_str()))) { // comm.tensor = "comm-ucx"
+      refuse_table_as_key(*inner, setting);
+      continue;
+    }
     const std::string owner =
         library ? text("[{}] {}", table.name, library->descriptor->name) : text("[{}]", table.name);
     std::string meant = did_you_mean(key, known);
@@ -202,11 +208,24 @@ void Resolver::refuse_unknown_tables() {
   }
 }
 
-void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
-  if (find_core_table(key)) {
-    refusals_.add(setting.entry.key_at, text("{} is a table, not a key", key), text("write [{}] and its keys", key));
-    return;
+/// Where the table names a plugin, that is most likely what was meant.
+void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& setting) {
+  const Written& value = setting.entry.value;
+  std::string hint = text("write [{}] and its keys", table.name);
+  if (table.kind && setting.flag) {
+    hint = text("write --set {}.plugin={}", table.name, value.text);
+  } else if (table.kind && value.type == Written::Type::string) {
+    hint = text("write plugin = {} below [{}]", to_toml(value), table.name);
+  } else if (setting.flag) {
+    std::vector<std::string> keys;
+    for (const CoreKey& key : table.keys) keys.emplace_back(key.option.name);
+    hint = text("write --set {}.KEY=VALUE; its keys: {}", table.name, joined(keys));
   }
+  refusals_.add(setting.entry.key_at, text("{} is a table, not a key", table.name), hint);
+}
+
+void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
+  if (const CoreTable* table = find_core_table(key)) return refuse_table_as_key(*table, setting);
   if (key == "include") { // a file's own has been read
     refusals_.add(setting.entry.key_at, "include is no key that can be set", "write it in a TOML file");
     return;

@@ -40,6 +40,7 @@ class Resolver {
   void refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows, const plugin::Library* library);
   void refuse_unknown_tables();
   void refuse_bare_key(const std::string& key, const Setting& setting);
+  void refuse_table_as_key(const CoreTable& table, const Setting& setting);
   /// The table's line, or the file where it is not written.
   Position table_at(const CoreTable& table) const;
   std::vector<plugin::SearchFolder> plugin_folders();

@@ -1,7 +1,7 @@
 // A run as its TOML describes it, resolved: what every other room reads.
 //
 // Threads: read-only after it is made. Ownership: owns everything. The plugins named are found, loaded, and their
-// options checked; nothing has been created yet.
+// options checked; nothing has been created yet. Blocking: never. Errors: none.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ struct PluginChoice {
   std::string name;  // "model-gpt"
   const plugin::Library* library = nullptr;
   Options options;
+  std::string named_in; // the table whose `plugin` it is: "comm" also for a [comm.tensor] that inherits
 };
 
 /// [launch]

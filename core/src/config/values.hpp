@@ -1,6 +1,7 @@
 // Every key's value after all layers, with its origin, in the order in which a run is described.
 //
-// Threads: one. Ownership: values. Blocking: never. A key whose value was refused has a place and no value.
+// Threads: one. Ownership: values. Blocking: never. Errors: none; a key whose value was refused has a place and no
+// value.
 #pragma once
 
 #include <map>

@@ -1,6 +1,7 @@
 #include "control/roster.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "triax/text.hpp"
 
@@ -34,7 +35,12 @@ void Roster::came(const Hello& hello, Clock::time_point now) {
   entry.status.state = RankStatus::State::here;
   entry.status.pid = hello.pid;
   entry.status.host = hello.host;
-  entry.heard = now;
+  entry.heard = entry.placed = now;
+}
+
+void Roster::is_at(int rank, std::string place, Clock::time_point now) {
+  of(rank).status.place = std::move(place);
+  of(rank).placed = now;
 }
 
 void Roster::excuse(Clock::duration absence) {
@@ -53,7 +59,10 @@ bool Roster::note(const Failure& failure, Clock::time_point now) {
   if (is_cause(failure, now)) failure_ = failure;
   if (failure.lost && has(failure.rank)) {
     RankStatus& status = of(failure.rank).status;
-    if (status.state == RankStatus::State::here) status.silent_s = seconds(now - of(failure.rank).heard);
+    if (status.state == RankStatus::State::here) {
+      status.silent_s = seconds(now - of(failure.rank).heard);
+      status.place_age_s = seconds(now - of(failure.rank).placed);
+    }
     if (status.state != RankStatus::State::left) status.state = RankStatus::State::lost;
   }
   return is_first;

@@ -21,7 +21,7 @@ class Roster {
   std::string refusal(const Hello& hello) const;
   void came(const Hello& hello, Clock::time_point now);
   void heard(int rank, Clock::time_point now) { of(rank).heard = now; }
-  void is_at(int rank, std::string place) { of(rank).status.place = std::move(place); }
+  void is_at(int rank, std::string place, Clock::time_point now);
   /// It was told of the failure and lives: its going, if it goes, is no cause.
   void knows(int rank) { of(rank).knows = true; }
   void left(int rank) { of(rank).status.state = RankStatus::State::left; }
@@ -37,7 +37,7 @@ class Roster {
  private:
   struct Entry {
     RankStatus status;
-    Clock::time_point heard{};
+    Clock::time_point heard{}, placed{};
     bool knows = false;
   };
 

@@ -35,8 +35,9 @@ struct RankStatus {
   State state = State::missing;
   int pid = 0;
   std::string host;
-  std::string place;   // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
-  double silent_s = 0; // since something was heard; of a rank that left or was lost, until then
+  std::string place;      // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
+  double silent_s = 0;    // since something was heard; of a rank that left or was lost, until then
+  double place_age_s = 0; // of a rank that was lost: since it had told its place, until then
 };
 
 struct Failure {

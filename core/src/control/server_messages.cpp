@@ -58,11 +58,11 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
   const int rank = peer.rank;
   switch (message->kind) {
     case Kind::beat:
-      roster_.is_at(rank, std::move(message->value));
+      roster_.is_at(rank, std::move(message->value), now);
       if (message->number != 0) roster_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::gave_up:
-      roster_.is_at(rank, std::move(message->key));
+      roster_.is_at(rank, std::move(message->key), now);
       return note({rank, false, std::move(message->value)}, now);
     case Kind::goodbye:
       return leave(peer, now);

@@ -1,7 +1,8 @@
 // Which of several corpora a sample is from, and which of that corpus' samples it is: a function of its running number
 // alone, computed without a table, and exact at any place of a run.
 //
-// Threads: a value; pure. Ownership: values. Blocking: never. Time: logarithmic in the number of corpora.
+// Threads: a value; pure. Ownership: values. Blocking: never. Time: logarithmic in the number of corpora. Errors:
+// Error of what a caller may not ask: a weight that is not above 0, a number below 0.
 //
 // The corpora are halved, and halved again. Of the first n samples that reach a group, the nearest whole number to
 // n * (weight of its left half) / (its weight) go to the left: so of the first n samples of a run, every corpus has its

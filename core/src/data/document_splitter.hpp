@@ -1,6 +1,7 @@
 // Cuts a stream of text into documents: at the end of each input, and at each line that is the separator.
 //
 // Threads: one. Ownership: borrows its sink. Blocking: as the sink does. Memory: constant, however long a line is.
+// Errors: what the sink throws.
 #pragma once
 
 #include <string>

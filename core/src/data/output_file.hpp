@@ -1,4 +1,4 @@
-// A file being written, buffered.
+// A file being written, buffered; and a whole one, written beside its place and put there when it is on the disk.
 //
 // Threads: one. Ownership: owns its descriptor, not its name. Blocking: writes. Errors: Error naming the file and the
 // system's reason, from the call that meets it.
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 namespace triax::data {
 
@@ -36,5 +37,9 @@ class OutputFile {
   std::size_t held_ = 0;
   std::uint64_t bytes_ = 0;
 };
+
+/// Makes the file, or replaces it: whoever opens it finds what was there before, or all of `bytes`. A link stays, and
+/// what it names is replaced; permissions stay. What fails leaves what was there, and nothing beside it.
+void replace_file(const std::filesystem::path& file, std::string_view bytes);
 
 } // namespace triax::data

@@ -1,6 +1,6 @@
 // A random order of 0 .. size-1 without a table: any element of it is computed alone, in constant memory.
 //
-// Threads: a value; pure. Ownership, blocking: none.
+// Threads: a value; pure. Ownership, blocking: none. Errors: Error of a size or an index outside of its range.
 // A Feistel network permutes the numbers of an even number of bits, at most four times as many as wanted; a result
 // outside the range is put in again until it falls inside, which keeps it a permutation ("cycle walking": Black and
 // Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The round function is Philox, as for every other

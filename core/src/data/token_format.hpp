@@ -1,5 +1,7 @@
 // Megatron's indexed dataset, version 1: what stands where in PREFIX.idx, and the types tokens may have in PREFIX.bin.
 //
+// Threads: constant data. Ownership: static. Blocking: never. Errors: none; who reads it checks it (token_index.hpp).
+//
 // PREFIX.bin is the tokens of all sequences, one after another. PREFIX.idx, little-endian and without padding:
 //   char magic[9]; u64 version; u8 type; u64 sequences; u64 documents;
 //   i32 size[sequences]        in tokens

@@ -1,6 +1,7 @@
 // Reads and checks PREFIX.idx.
 //
-// Threads: any. Ownership: values. Blocking: reads all of the index once, in pieces: memory is constant.
+// Threads: any. Ownership: values. Blocking: reads all of the index once, in pieces: memory is constant. Errors: Error
+// naming the file, what is wrong in it, and what may be done.
 #pragma once
 
 #include <cstddef>

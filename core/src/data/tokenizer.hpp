@@ -1,6 +1,7 @@
 // Tokenizers by name, and where the files of a dataset lie.
 //
 // Threads: any; pure. Ownership: values. Blocking: opening a tokenizer and read_tokenizer_info (dataset.hpp) do I/O.
+// Errors: Error naming the file or the flag, and what is wrong with it.
 #pragma once
 
 #include <cstdint>

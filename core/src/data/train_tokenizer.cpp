@@ -71,20 +71,7 @@ void write(const fs::path& file, const std::string& bytes) {
   std::error_code failure;
   if (!folder.empty()) fs::create_directories(folder, failure);
   if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
-  const fs::path partial = fs::path(file) += ".partial";
-  fs::remove(partial, failure);
-  try {
-    OutputFile out(partial, OutputFile::Lasting::named);
-    out.write(bytes.data(), bytes.size());
-    out.close();
-    fs::rename(partial, file);
-  } catch (const fs::filesystem_error& error) {
-    fs::remove(partial, failure);
-    throw Error(text("cannot be written: {}", error.code().message()), file.string());
-  } catch (...) {
-    fs::remove(partial, failure);
-    throw;
-  }
+  replace_file(file, bytes);
 }
 
 void check_special_tokens(const TrainTokenizerRequest& request, std::vector<Support>& out) {

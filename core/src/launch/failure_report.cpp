@@ -37,6 +37,8 @@ std::string where(const FailureFacts& facts, int rank) {
   if (status.state == RankStatus::State::here && status.silent_s > kBeatsLate)
     out += text("; not heard of for {} s: its process is stopped, or its host is gone",
                 report::decimals_text(status.silent_s, 1));
+  if (status.state == RankStatus::State::lost && !status.place.empty()) // it may have been elsewhere since
+    out += text(" (told {} s before)", report::decimals_text(status.place_age_s, 1));
   return out;
 }
 
@@ -68,6 +70,7 @@ void write_failure(const FailureFacts& facts, const std::filesystem::path& folde
     report::JsonObject row;
     row.set("rank", rank).set("state", state_name(status.state)).set("host", status.host).set("pid", status.pid);
     row.set("place", status.place).set("silent_s", status.silent_s);
+    row.set("place_age_s", status.place_age_s);
     ranks.push_back(std::move(row));
   }
   report::JsonObject out;

@@ -1,6 +1,6 @@
 // Names near a misspelt one, for "did you mean".
 //
-// Threads: any. Ownership: values. Blocking: never.
+// Threads: any. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <string>

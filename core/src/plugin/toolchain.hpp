@@ -1,7 +1,7 @@
 // Whether a plugin and this engine can share C++ classes, by their TRIAX_TOOLCHAIN texts (triax/toolchain.h has the
 // rule).
 //
-// Threads: any. Ownership: values. Blocking: never.
+// Threads: any. Ownership: values. Blocking: never. Errors: none; what does not go is the answer.
 #pragma once
 
 #include <string_view>

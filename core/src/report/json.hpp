@@ -1,7 +1,7 @@
 // JSON objects with their keys in the order they were set: what metrics.jsonl and --json write.
 //
-// Threads: one per object. Ownership: values. Blocking: never. Floats are the shortest text that reads back to the same
-// bits. nlohmann-json does the work; its header stays in json.cpp.
+// Threads: one per object. Ownership: values. Blocking: never. Errors: Error of a number that JSON cannot hold. Floats
+// are the shortest text that reads back to the same bits. nlohmann-json does the work; its header stays in json.cpp.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,7 @@
 // metrics.jsonl: step records only, one JSON object a line, floats that read back to the same bits.
 //
-// Threads: one. Ownership: owns its file. Blocking: writes and flushes each line.
+// Threads: one. Ownership: owns its file. Blocking: writes and flushes each line. Errors: Error naming the file, and
+// the step of a record that JSON cannot hold.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,6 @@
 // What one step reports: a line of metrics.jsonl, and the progress bar's input.
+//
+// Threads: values. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What stderr or stdout is: whether a bar can be drawn on it, in how many columns, and whether colour is wanted.
 //
-// Threads: any. Ownership: values. Blocking: asks the system, does not wait.
+// Threads: any. Ownership: values. Blocking: asks the system, does not wait. Errors: none.
 #pragma once
 
 #include <string>

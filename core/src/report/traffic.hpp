@@ -13,7 +13,7 @@ namespace triax::report {
 /// Adds up what belongs to the same group and plugin.
 void add_traffic(std::vector<GroupTraffic>& sums, const std::vector<GroupTraffic>& of);
 
-/// "moved between ranks, all of them together:" and a line for each group: its plugin, calls and bytes sent. Empty for
+/// "sent between ranks, all of them together:" and a line for each group: its plugin, calls and bytes sent. Empty for
 /// a run without groups.
 std::string traffic_text(const std::vector<GroupTraffic>& sums);
 

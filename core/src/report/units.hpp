@@ -1,7 +1,7 @@
 // Numbers as people read them: 1.2 M, 3.4 GB, 1 h 02 min.
 //
-// Threads: pure. Ownership: values. Blocking: never. Where nothing else is said: three significant digits, decimal
-// multiples (1 kB = 1000 B).
+// Threads: pure. Ownership: values. Blocking: never. Errors: none. Where nothing else is said: three significant
+// digits, decimal multiples (1 kB = 1000 B).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // How many CPU cores this process may use: the affinity mask, and the quotas of its control groups.
 //
-// Threads: any. Ownership: values. Blocking: reads a few small files.
+// Threads: any. Ownership: values. Blocking: reads a few small files. Errors: none; a quota that cannot
+// be read is none.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,7 @@
 // One run at a time in a run's folder: two would write into each other's metrics.
 //
 // Threads: one. Ownership: owns a descriptor; the lock goes with it, also when the process is killed. Blocking: never.
+// Errors: Error naming the folder, where another run has it or it cannot be locked.
 #pragma once
 
 #include <filesystem>

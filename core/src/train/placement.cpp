@@ -38,13 +38,16 @@ Placement place_here(const config::RunConfig& run) {
   return {static_cast<int>(std::min(ranks, most)), available_cores(), in_one_process(run, ranks)};
 }
 
-std::string to_text(const Placement& placement) {
+std::string to_text(const Placement& placement, DeviceKind device) {
+  const bool one = placement.ranks == 1;
+  const std::string as = placement.ranks_are_threads ? "threads of this process" : "processes";
+  const std::string ranks = one ? "1 rank" : text("{} ranks as {}", placement.ranks, as);
+  if (device == DeviceKind::cuda) return ranks + (one ? ", computing on a GPU" : ", computing on GPUs");
+  if (device == DeviceKind::sim) return ranks + (one ? ", its time modelled" : ", their time modelled");
   const int threads = placement.threads_per_rank();
   const std::string each = text("{} CPU thread{}", threads, threads == 1 ? "" : "s");
-  if (placement.ranks == 1) return "1 rank, " + each;
-  const std::string where = placement.ranks_are_threads ? "threads of this process" : "processes";
   const std::string on = placement.cores == 1 ? "1 core" : text("{} cores", placement.cores);
-  return text("{} ranks as {}, {} each on {}", placement.ranks, where, each, on);
+  return one ? text("{}, {}", ranks, each) : text("{}, {} each on {}", ranks, each, on);
 }
 
 } // namespace triax::train

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "config/run_config.hpp"
+#include "triax/device.hpp"
 
 namespace triax::train {
 
@@ -27,7 +28,8 @@ struct AskedDevices {
 /// All ranks of the run on this machine: as processes, or as threads of this one where a communicator joins only those.
 Placement place_here(const config::RunConfig& run);
 
-/// "1 rank, 2 CPU threads", "8 ranks as threads of this process, 1 CPU thread each on 2 cores"
-std::string to_text(const Placement& placement);
+/// "1 rank, 2 CPU threads", "8 ranks as threads of this process, 1 CPU thread each on 2 cores"; of threads and cores
+/// only where the kernel set's `device` is the host: "4 ranks as processes, computing on GPUs"
+std::string to_text(const Placement& placement, DeviceKind device);
 
 } // namespace triax::train

@@ -1,7 +1,7 @@
 // Making a rank's plugin objects and asking them.
 #include "train/plugins.hpp"
 
-#include <set>
+#include <algorithm>
 
 #include "plugin/asking.hpp"
 
@@ -17,17 +17,58 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
 }
 
 /// Whether a communicator of this kind reaches from rank to rank where the run has them.
-Support reaches(const config::PluginChoice& choice, CommTraits::Ranks ranks, const Layout& layout,
-                const Placement& placement) {
+Support reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement& placement) {
   if (placement.ranks_are_threads && ranks == CommTraits::Ranks::one_per_process)
-    return Support::no("{}.plugin \"{}\" takes one rank a process: this run's {} ranks are threads of one process",
-                       choice.table, choice.name, layout.world())
+    return Support::no("it takes one rank a process, and this run's {} ranks are threads of one process",
+                       layout.world())
         .hint("use comm-local, or another communicator that joins ranks of one process");
   if (!placement.ranks_are_threads && ranks == CommTraits::Ranks::same_process)
-    return Support::no("{}.plugin \"{}\" joins ranks of one process: this run's {} ranks are processes", choice.table,
-                       choice.name, layout.world())
+    return Support::no("it joins ranks of one process, and this run's {} ranks are processes", layout.world())
         .hint("use a communicator that reaches other processes");
   return Support::yes();
+}
+
+/// "data axis", "data, pipeline and tensor axes"
+std::string axes_text(const std::vector<std::string>& axes) {
+  std::string out;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (i > 0) out += i + 1 < axes.size() ? ", " : " and ";
+    out += axes[i];
+  }
+  return out + (axes.size() == 1 ? " axis" : " axes");
+}
+
+/// What tables alike are refused for, and the axes that each of them serves.
+struct CommRefusal {
+  std::string reason, hint;
+  struct Asked {
+    std::string named_in, plugin;
+    std::vector<std::string> axes;
+  };
+  std::vector<Asked> asked;
+};
+
+/// Once for each text; a table that inherits its plugin stands with the one that names it.
+void add(std::vector<CommRefusal>& refusals, const Support& answer, const config::PluginChoice& choice,
+         const std::vector<std::string>& axes) {
+  auto same = std::ranges::find_if(refusals, [&answer](const CommRefusal& refusal) {
+    return refusal.reason == answer.reason() && refusal.hint == answer.hint();
+  });
+  if (same == refusals.end()) same = refusals.insert(refusals.end(), {answer.reason(), answer.hint(), {}});
+  auto named = std::ranges::find(same->asked, choice.named_in, &CommRefusal::Asked::named_in);
+  if (named == same->asked.end()) named = same->asked.insert(named, {choice.named_in, choice.name, {}});
+  named->axes.insert(named->axes.end(), axes.begin(), axes.end());
+  std::ranges::sort(named->axes);
+}
+
+/// "comm.plugin "comm-ucx" for the data and pipeline axes, comm.tensor.plugin "comm-ucx" for the tensor axis"
+std::string asked_text(const CommRefusal& refusal) {
+  std::string out;
+  for (const CommRefusal::Asked& asked : refusal.asked) {
+    out += out.empty() ? "" : ", ";
+    out += text("{}.plugin \"{}\" for the {}", asked.named_in, asked.plugin, axes_text(asked.axes));
+  }
+  return out;
 }
 
 } // namespace
@@ -56,21 +97,32 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
       backends_.emplace(choice.table, make<CommBackend>(choice, layout, rank, threads, log));
 }
 
-Support RankPlugins::comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const {
-  CommRequest request{kernels_->device_kind(),
-                      {run_.train.compute, run_.train.master, DType::f64, DType::i32},
-                      {},
-                      placement.ranks_are_threads};
-  const config::PluginChoice* serving = nullptr; // an axis longer than 1
-  for (const auto& [axis, choice] : run_.comm) {
-    if (choice.table != table || layout.size(axis) == 1) continue;
-    request.axes.push_back(axis);
-    serving = &choice;
+std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const Layout& layout) const {
+  std::map<std::string, std::vector<std::string>> out;
+  for (const auto& [axis, choice] : run_.comm)
+    if (layout.size(axis) > 1) out[choice.table].push_back(axis);
+  return out;
+}
+
+/// What needs no communicator asks none: a table all of whose axes have one rank will join nobody.
+void RankPlugins::ask_communicators(const Layout& layout, const Placement& placement,
+                                    std::vector<Support>& refusals) const {
+  std::vector<CommRefusal> refused;
+  for (const auto& [table, axes] : axes_served(layout)) {
+    const config::PluginChoice& choice = run_.comm.at(axes.front());
+    const CommBackend& backend = *backends_.at(table);
+    const CommRequest request{kernels_->device_kind(),
+                              {run_.train.compute, run_.train.master, DType::f64, DType::i32},
+                              axes,
+                              placement.ranks_are_threads};
+    const Support answer = plugin::asking(choice.name, "supports", [&] {
+      const Support reached = reaches(backend.traits().ranks, layout, placement);
+      return reached ? backend.supports(request) : reached;
+    });
+    if (!answer) add(refused, answer, choice, axes);
   }
-  if (!serving) return Support::yes(); // it will join nobody
-  const CommBackend& backend = *backends_.at(table);
-  if (Support answer = reaches(*serving, backend.traits().ranks, layout, placement); !answer) return answer;
-  return backend.supports(request);
+  for (const CommRefusal& refusal : refused)
+    refusals.push_back(Support::no("{}: {}", asked_text(refusal), refusal.reason).hint("{}", refusal.hint));
 }
 
 Schedule RankPlugins::rows() const {
@@ -79,7 +131,6 @@ Schedule RankPlugins::rows() const {
 
 std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement& placement) const {
   std::vector<Support> out;
-  std::set<std::string> asked; // tables: axes may share a backend
   const auto ask = [&out](Support answer) {
     if (!answer) out.push_back(std::move(answer));
   };
@@ -90,9 +141,7 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
   supports(run_.kernels.name, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
   supports(run_.optimizer.name, [&] { return optimizer_->supports({run_.train.master}); });
   supports(run_.schedule.name, [&] { return scheduler_->supports(pipeline_shape(run_)); });
-  for (const auto& [axis, choice] : run_.comm)
-    if (asked.insert(choice.table).second)
-      supports(choice.name, [&, &table = choice.table] { return comm_supports(table, layout, placement); });
+  ask_communicators(layout, placement, out);
   if (run_.train.cuda_graph) ask_for_graph(layout, out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     ask(Support::no("log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
@@ -109,15 +158,15 @@ void RankPlugins::ask_for_graph(const Layout& layout, std::vector<Support>& refu
         Support::no("train.cuda_graph: kernels.plugin \"{}\" computes on a {} device, which records nothing",
                     run_.kernels.name, name_of(kernels_->device_kind()))
             .hint("leave train.cuda_graph out, or use a kernel set for GPUs"));
-  for (const auto& [axis, choice] : run_.comm) {
-    if (layout.size(axis) == 1 || backends_.at(choice.table)->traits().stream_ordered) continue;
+  const Support moved =
+      Support::no("its calls are moved on by the host, and a graph runs without it")
+          .hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams");
+  std::vector<CommRefusal> by_host;
+  for (const auto& [table, axes] : axes_served(layout))
+    if (!backends_.at(table)->traits().stream_ordered) add(by_host, moved, run_.comm.at(axes.front()), axes);
+  for (const CommRefusal& refusal : by_host)
     refusals.push_back(
-        Support::no("train.cuda_graph: {}.plugin \"{}\", which serves the {} axis, moves data by the host, "
-                    "and a graph runs without it",
-                    choice.table, choice.name, axis)
-            .hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's "
-                  "streams"));
-  }
+        Support::no("train.cuda_graph: {}: {}", asked_text(refusal), refusal.reason).hint("{}", refusal.hint));
 }
 
 Support RankPlugins::device_available(const DeviceRequest& request) const {

@@ -42,7 +42,9 @@ class RankPlugins {
 
  private:
   void ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const;
-  Support comm_supports(const std::string& table, const Layout& layout, const Placement& placement) const;
+  void ask_communicators(const Layout& layout, const Placement& placement, std::vector<Support>& refusals) const;
+  /// By table, the axes of more than one rank; tables without any are left out.
+  std::map<std::string, std::vector<std::string>> axes_served(const Layout& layout) const;
 
   const config::RunConfig& run_;
   plugin::Instance<Model> model_;

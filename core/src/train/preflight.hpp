@@ -2,6 +2,7 @@
 // plans every rank without memory, and lists the refusals together.
 //
 // Threads: one. Ownership: values. Blocking: computes; no network; of devices, asks whether they are there.
+// Errors: none: what a plugin or a room throws is a refusal.
 #pragma once
 
 #include <cstddef>

@@ -61,7 +61,8 @@ TEST_F(Plugin, ARunOnTheHostIsRefused) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_EQ(
       refused.text,
-      "run.toml:16:10: comm-nccl moves CUDA memory; the kernel set's device is host\n"
+      "run.toml:16:10: comm.plugin \"comm-nccl\" for the tensor axis: comm-nccl moves CUDA memory; the kernel set's "
+      "device is host\n"
       "  use a kernel set that computes on GPUs, or a communicator for memory of the host: comm-ucx, comm-local\n");
 }
 

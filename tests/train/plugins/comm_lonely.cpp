@@ -5,6 +5,9 @@
 namespace {
 using namespace triax;
 
+constexpr triax_option kOptions[] = {
+    option_int("patience", "1", 0, 9, "of no effect: what a table may write of its own")};
+
 class Lonely final : public CommBackend {
  public:
   CommTraits traits() const override { return {}; } // ranks: one_per_process
@@ -17,4 +20,4 @@ class Lonely final : public CommBackend {
 
 } // namespace
 
-TRIAX_PLUGIN(triax::CommBackend, Lonely, "comm-lonely", "0.1.0", "one rank a process", nullptr)
+TRIAX_PLUGIN(triax::CommBackend, Lonely, "comm-lonely", "0.1.0", "one rank a process", kOptions)

@@ -1,6 +1,6 @@
 // Tokens that are found in the text as they stand, before it is cut into words: <|endoftext|> and its like.
 //
-// Threads: read-only after making. Ownership: values. Blocking: never.
+// Threads: read-only after making. Ownership: values. Blocking: never. Errors: none.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
 // GPT-2 writes each byte of a token as one printable character, so that vocabularies are text: printable ASCII and
 // Latin-1 stand for themselves, the other 68 bytes for the characters from U+0100 on.
 //
-// Threads: pure. Ownership: values. Blocking: never. Source: bytes_to_unicode() of github.com/openai/gpt-2, encoder.py.
+// Threads: pure. Ownership: values. Blocking: never. Errors: none: what no byte is written as, is the answer.
+// Source: bytes_to_unicode() of github.com/openai/gpt-2, encoder.py.
 #pragma once
 
 #include <cstdint>

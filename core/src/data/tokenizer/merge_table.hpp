@@ -1,7 +1,7 @@
 // Byte-pair merges: which two neighbours become which token, and which first; and a word's tokens after all of them.
 //
 // Threads: a MergeTable is read-only and may be shared; a Merger belongs to one thread. Ownership: a merger borrows its
-// table. Blocking: never. Memory: a merger's grows with the longest word.
+// table. Blocking: never. Memory: a merger's grows with the longest word. Errors: none.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // What turns text into token ids and back.
 //
 // Threads: a Tokenizer is read-only and may be shared; an Encoder belongs to one thread. Ownership: an encoder borrows
-// its tokenizer. Blocking: never, once made. Errors: Error.
+// its tokenizer. Blocking: never, once made. Errors: Error naming the byte, the word or the id.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // What Unicode 15 and 16 added to the general categories of Unicode 14. The PCRE2 of Debian 12 knows Unicode 14; the
 // `tokenizers` library, which tokenizers are made with, knows Unicode 16. Nothing was taken away from these categories.
 //
-// Threads: constant data. Ownership: static. Blocking: never. Made by: scripts/make-tokenizer-reference.py --unicode
+// Threads: constant data. Ownership: static. Blocking: never. Errors: none.
+// Made by: scripts/make-tokenizer-reference.py --unicode
 #pragma once
 
 #include <span>

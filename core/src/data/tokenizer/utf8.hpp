@@ -1,7 +1,8 @@
 // UTF-8: checked as it arrives in pieces, read and written a character at a time.
 //
-// Threads: values; pure functions. Ownership: values. Blocking: never. Well-formed is what Unicode's table 3-7 says: no
-// surrogates, nothing above U+10FFFF, no form longer than needed.
+// Threads: values; pure functions. Ownership: values. Blocking: never. Errors: none: where a text is ill-formed is the
+// answer. Well-formed is what Unicode's table 3-7 says: no surrogates, nothing above U+10FFFF, no form longer than
+// needed.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // The tokens of words met before: a table of fixed size, where a word takes the place of the one that had it.
 //
 // Threads: one. Ownership: owns its table. Blocking: never. Memory: constant; short words of few tokens alone are kept.
+// Errors: none.
 #pragma once
 
 #include <algorithm>
