@@ -1,5 +1,7 @@
 #include "support/fibers.hpp"
 
+#include <cstdint>
+
 #include "triax/error.hpp"
 
 namespace triax::test {
@@ -21,7 +23,7 @@ void Fibers::run(int count, const std::function<void(int)>& body) {
 /// One that is ready. When none is, run() goes on.
 int Fibers::next() {
   if (ready_.empty()) return kNone;
-  const std::size_t pick = random_() % ready_.size();
+  const std::size_t pick = std::uint64_t{random_()} * ready_.size() >> 32; // a division would take longer than a turn
   const int to = ready_[pick];
   ready_[pick] = ready_.back();
   ready_.pop_back();

@@ -9,8 +9,9 @@ TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& one : suite_cases(type)) {
       const auto first = run_case(tested->set(), tested->device(), one, type);
-      if (!kOnHostCuda)
+      if (!kOnHostCuda) {
         EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type)) << one.name << ", " << name_of(type);
+      }
       EXPECT_TRUE(first == run_case(tested->set(), tested->device(), one, type, 256))
           << one.name << ", " << name_of(type) << ": another place, as well aligned";
     }

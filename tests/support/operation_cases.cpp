@@ -10,8 +10,9 @@ namespace triax::testing {
 
 namespace {
 
-constexpr std::size_t kGuard = 256; // bytes around each tensor; keeps the alignment of an arena
-constexpr int kPoison = 0xFF;       // a NaN in every floating type
+constexpr std::size_t kGuard = 256;                     // bytes around each tensor; keeps the alignment of an arena
+constexpr int kPoison = 0xFF;                           // a NaN in every floating type
+constexpr std::size_t kPoisoned = std::size_t{8} << 20; // bytes of scratch: only a library's workspace is larger
 
 std::uint32_t hash(const std::string& text) {
   std::uint32_t value = 2166136261u; // FNV-1a: the same numbers on every machine
@@ -110,7 +111,8 @@ class Runner {
     const std::size_t bytes = set_.scratch_bytes(call);
     const auto scratch = device_.allocate(bytes + kGuard, MemoryKind::device);
     auto* const first = static_cast<std::byte*>(scratch->data());
-    device_.fill(raw(first, bytes + kGuard), kPoison, *stream_);
+    device_.fill(raw(first, std::min(bytes, kPoisoned)), kPoison, *stream_);
+    device_.fill(raw(first + bytes, kGuard), kPoison, *stream_);
     set_.prepare(call);
     set_.issue(call, {*stream_, {first, bytes}});
     std::vector<std::byte> guard(kGuard);

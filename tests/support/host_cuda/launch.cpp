@@ -68,10 +68,7 @@ class Machine {
   std::array<unsigned, kMostThreads> from_{};
 };
 
-Machine& machine() {
-  static Machine one;
-  return one;
-}
+Machine machine;
 
 std::string text_of(const Place& at) {
   const std::string_view file = at.file_name();
@@ -206,8 +203,8 @@ std::span<char> thread_local_memory(const char* inside) {
   return search.found;
 }
 
-void require_all_lanes(unsigned mask, const Place& at) {
-  if (mask != kAllLanes) throw Error(text("{}: lanes {} alone; here only all of a warp", text_of(at), mask));
+[[noreturn]] void refuse_lanes(unsigned mask, const Place& at) {
+  throw Error(text("{}: lanes {} alone; here only all of a warp", text_of(at), mask));
 }
 
 bool fits(const cudaLaunchConfig_t& config) {
@@ -221,7 +218,7 @@ bool fits(const cudaLaunchConfig_t& config) {
 } // namespace
 
 void set_seed(std::uint32_t seed) {
-  machine().seed(seed);
+  machine.seed(seed);
 }
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const char* in_shared, std::function<void()> kernel) {
@@ -229,27 +226,27 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const char* in_shared, std:
   TRIAX_REQUIRE(config.dynamicSmemBytes == 0 && config.numAttrs == 0,
                 "a launch with dynamic shared memory or attributes: CUDA of the host has none");
   put(config.stream, [grid = config.gridDim, block = config.blockDim, in_shared, kernel = std::move(kernel)] {
-    machine().run(grid, block, thread_local_memory(in_shared), kernel);
+    machine.run(grid, block, thread_local_memory(in_shared), kernel);
   });
   return cudaSuccess;
 }
 
 void block_barrier(const Place& at) {
-  machine().meet_block("a barrier", false, true, at);
+  machine.meet_block("a barrier", false, true, at);
 }
 bool block_any(bool mine, const Place& at) {
-  return machine().meet_block("a barrier", mine, true, at);
+  return machine.meet_block("a barrier", mine, true, at);
 }
 bool block_all(bool mine, const Place& at) {
-  return machine().meet_block("a barrier", mine, false, at);
+  return machine.meet_block("a barrier", mine, false, at);
 }
 unsigned warp_ballot(unsigned mask, bool mine, const Place& at) {
-  require_all_lanes(mask, at);
-  return machine().ballot(mine, at);
+  if (mask != kAllLanes) refuse_lanes(mask, at);
+  return machine.ballot(mine, at);
 }
 unsigned long long warp_shuffle(unsigned mask, unsigned long long mine, unsigned from, const Place& at) {
-  require_all_lanes(mask, at);
-  return machine().shuffle(mine, from, at);
+  if (mask != kAllLanes) refuse_lanes(mask, at);
+  return machine.shuffle(mine, from, at);
 }
 
 } // namespace triax::test::host_cuda

@@ -31,20 +31,27 @@ class Blocks {
 
   void* take(std::size_t bytes, cudaMemoryType type) {
     const std::lock_guard lock(mutex_);
-    void* const data = bytes == spare_bytes_ ? take_spare() : ::operator new(bytes, kAlign);
+    std::size_t there = bytes;
+    void* data = nullptr;
+    if (bytes > kPoisoned && bytes <= spare_bytes_) {
+      data = std::exchange(spare_, nullptr);
+      there = std::exchange(spare_bytes_, 0);
+    } else {
+      data = ::operator new(bytes, kAlign);
+    }
     std::memset(data, 0xFF, std::min(bytes, kPoisoned));
-    blocks_[reinterpret_cast<std::uintptr_t>(data)] = {bytes, type};
+    blocks_[reinterpret_cast<std::uintptr_t>(data)] = {bytes, there, type};
     return data;
   }
   bool give_back(void* data, cudaMemoryType type) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(reinterpret_cast<std::uintptr_t>(data));
     if (found == blocks_.end() || found->second.type != type) return false;
-    const std::size_t bytes = found->second.bytes;
+    const std::size_t there = found->second.there;
     blocks_.erase(found);
-    if (bytes > kPoisoned) {
+    if (there > spare_bytes_ && there > kPoisoned) {
       std::swap(data, spare_);
-      spare_bytes_ = bytes;
+      spare_bytes_ = there;
     }
     ::operator delete(data, kAlign);
     return true;
@@ -61,17 +68,12 @@ class Blocks {
 
  private:
   struct Block {
-    std::size_t bytes;
+    std::size_t bytes, there; // asked for, and taken
     cudaMemoryType type;
   };
-  void* take_spare() {
-    spare_bytes_ = 0;
-    return std::exchange(spare_, nullptr);
-  }
-
   std::mutex mutex_;
   std::map<std::uintptr_t, Block> blocks_;
-  void* spare_ = nullptr; // the large one that was freed last: the system takes longer to clear it than cases take
+  void* spare_ = nullptr; // the largest that was freed: the system takes longer to clear its memory than cases take
   std::size_t spare_bytes_ = 0;
 };
 
