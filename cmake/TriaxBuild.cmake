@@ -86,3 +86,12 @@ function(triax_add_test_plugin name source)
   target_link_libraries(${name} PRIVATE triax::core)
   set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/plugins)
 endfunction()
+
+# triax_host_cuda_kernels(target a.cu...): compiles kernels as C++ over CUDA of the host (tests/support/host_cuda) into a
+# library. The header that nvcc includes before a .cu file is included here, too.
+function(triax_host_cuda_kernels name)
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-include;cuda_runtime.h"
+    SKIP_PRECOMPILE_HEADERS ON)
+  target_sources(${name} PRIVATE ${ARGN})
+  target_link_libraries(${name} PUBLIC triax_host_cudart)
+endfunction()

@@ -17,7 +17,7 @@ class Operations : public OnGpu, public ::testing::WithParamInterface<DType> {};
 
 TEST_P(Operations, AgreeWithTheReference) {
   LoadedKernels reference("kernels-reference");
-  for (const OperationCase& one : operation_cases(GetParam())) {
+  for (const OperationCase& one : suite_cases(GetParam())) {
     try {
       EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one)), "") << one.name;
     } catch (const Error& error) {
@@ -29,7 +29,7 @@ TEST_P(Operations, AgreeWithTheReference) {
 /// Views that lie at multiples of their elements' size and no better.
 TEST_P(Operations, AgreeWhereNothingIsAligned) {
   LoadedKernels reference("kernels-reference");
-  for (const OperationCase& one : operation_cases(GetParam())) {
+  for (const OperationCase& one : suite_cases(GetParam())) {
     try {
       EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one), 1), "") << one.name;
     } catch (const Error& error) {

@@ -15,12 +15,12 @@
 namespace triax::testing {
 
 /// A set loaded from where this program was built or installed, started on the device that it makes. `options`: all of
-/// its table.
+/// its table. `folder`: of the installation.
 class LoadedKernels {
  public:
-  explicit LoadedKernels(const std::string& name, Options options = {})
+  explicit LoadedKernels(const std::string& name, Options options = {}, const std::string& folder = "lib/triax/plugins")
       : options_(std::move(options)),
-        library_(plugin::load(test::plugin_file(name), KernelSet::kKind)),
+        library_(plugin::load(test::plugin_file(name, folder), KernelSet::kKind)),
         set_(plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, 1})) {
     device_ = set_->make_device({});
     set_->start(*device_);

@@ -10,8 +10,9 @@ namespace triax::testing {
 
 namespace {
 
-constexpr std::size_t kGuard = 256; // bytes around each tensor; keeps the alignment of an arena
-constexpr int kPoison = 0xFF;       // a NaN in every floating type
+constexpr std::size_t kGuard = 256;                     // bytes around each tensor; keeps the alignment of an arena
+constexpr int kPoison = 0xFF;                           // a NaN in every floating type
+constexpr std::size_t kPoisoned = std::size_t{8} << 20; // bytes of scratch: only a library's workspace is larger
 
 std::uint32_t hash(const std::string& text) {
   std::uint32_t value = 2166136261u; // FNV-1a: the same numbers on every machine
@@ -109,14 +110,16 @@ class Runner {
     }
     const std::size_t bytes = set_.scratch_bytes(call);
     const auto scratch = device_.allocate(bytes + kGuard, MemoryKind::device);
-    std::vector<std::byte> poison(bytes + kGuard, std::byte{kPoison});
-    device_.upload(raw(scratch->data(), poison.size()), raw(poison.data(), poison.size()), *stream_);
+    auto* const first = static_cast<std::byte*>(scratch->data());
+    device_.fill(raw(first, std::min(bytes, kPoisoned)), kPoison, *stream_);
+    device_.fill(raw(first + bytes, kGuard), kPoison, *stream_);
     set_.prepare(call);
-    set_.issue(call, {*stream_, {static_cast<std::byte*>(scratch->data()), bytes}});
-    device_.download(raw(poison.data(), poison.size()), raw(scratch->data(), poison.size()), *stream_);
+    set_.issue(call, {*stream_, {first, bytes}});
+    std::vector<std::byte> guard(kGuard);
+    device_.download(raw(guard.data(), kGuard), raw(first + bytes, kGuard), *stream_);
     finish();
     const auto untouched = [](std::byte b) { return b == std::byte{kPoison}; };
-    if (!std::all_of(poison.begin() + static_cast<std::ptrdiff_t>(bytes), poison.end(), untouched)) {
+    if (!std::all_of(guard.begin(), guard.end(), untouched)) {
       throw Error(text("{}: {} writes past its {} bytes of scratch", one_.name, name_of(call.op), bytes));
     }
   }

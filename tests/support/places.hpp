@@ -14,8 +14,9 @@ inline std::filesystem::path installation() {
   return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path();
 }
 
-inline std::filesystem::path plugin_file(const std::string& name) {
-  return installation() / "lib/triax/plugins" / (name + ".so");
+/// `folder`: of the installation.
+inline std::filesystem::path plugin_file(const std::string& name, const std::string& folder = "lib/triax/plugins") {
+  return installation() / folder / (name + ".so");
 }
 
 } // namespace triax::test

@@ -1,8 +1,9 @@
 #include "movement.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/index.hpp"
-#include "triax/cuda/launch.hpp"
+#include "triax/cuda/launch_kernel.cuh"
 #include "triax/cuda/rounding.hpp"
+#include "triax/error.hpp"
 
 namespace triax::cuda {
 
@@ -46,17 +47,16 @@ bool packable(const T* data) {
 }
 
 template <class To, class From, class Body>
-void walk(const TensorView& to, const TensorView& from, cudaStream_t stream, Body body) {
+cudaError_t walk(const TensorView& to, const TensorView& from, cudaStream_t stream, Body body) {
   const std::int64_t count = to.elements();
   To* out = to.as<To>();
   const From* in = from.as<const From>();
   if (to.contiguous() && from.contiguous() && packable(out) && packable(in)) {
     const Grid grid = grid_of_elements((count + kPack - 1) / kPack);
-    walk_flat<<<grid.blocks, grid.threads, 0, stream>>>(out, in, count, body);
-  } else {
-    const Grid grid = grid_of_elements(count);
-    walk_strided<<<grid.blocks, grid.threads, 0, stream>>>(out, strided(to), in, strided(from), count, body);
+    return launch_kernel(walk_flat<To, From, Body>, grid, stream, out, in, count, body);
   }
+  return launch_kernel(walk_strided<To, From, Body>, grid_of_elements(count), stream, out, strided(to), in,
+                       strided(from), count, body);
 }
 
 template <class T>
@@ -114,47 +114,39 @@ void with_width(DType dtype, Body body) {
   }
 }
 
+void check_launch(const char* name, cudaError_t error) {
+  if (error != cudaSuccess) fail(error, text("kernel {}", name).c_str(), __FILE__, __LINE__);
+}
+
 } // namespace
 
 void launch_copy(const TensorView& to, const TensorView& from, cudaStream_t stream) {
-  with_width(to.dtype(), [&](auto type) {
-    using T = decltype(type);
-    walk<T, T>(to, from, stream, Copied<T>{});
-  });
-  TRIAX_CUDA_LAUNCHED("copy");
+  with_width(to.dtype(), [&]<class T>(T) { check_launch("copy", walk<T, T>(to, from, stream, Copied<T>{})); });
 }
 
 void launch_fill(const TensorView& to, std::uint64_t element, cudaStream_t stream) {
-  const Grid grid = grid_of_elements(to.elements());
-  with_width(to.dtype(), [&](auto type) {
-    using T = decltype(type);
-    fill_elements<<<grid.blocks, grid.threads, 0, stream>>>(to.as<T>(), strided(to), static_cast<T>(element),
-                                                            to.elements());
+  with_width(to.dtype(), [&]<class T>(T) {
+    check_launch("fill", launch_kernel(fill_elements<T>, grid_of_elements(to.elements()), stream, to.as<T>(),
+                                       strided(to), static_cast<T>(element), to.elements()));
   });
-  TRIAX_CUDA_LAUNCHED("fill");
 }
 
 void launch_convert(const TensorView& to, const TensorView& from, cudaStream_t stream) {
-  with_type(to.dtype(), [&](auto to_type) {
-    with_type(from.dtype(), [&](auto from_type) {
-      using To = decltype(to_type);
-      using From = decltype(from_type);
-      walk<To, From>(to, from, stream, Converted<To, From>{});
+  with_type(to.dtype(), [&]<class To>(To) {
+    with_type(from.dtype(), [&]<class From>(From) {
+      check_launch("convert", walk<To, From>(to, from, stream, Converted<To, From>{}));
     });
   });
-  TRIAX_CUDA_LAUNCHED("convert");
 }
 
 void launch_add(const TensorView& to, const TensorView& from, cudaStream_t stream) {
-  with_type(from.dtype(), [&](auto from_type) {
-    using From = decltype(from_type);
+  with_type(from.dtype(), [&]<class From>(From) {
     if (to.dtype() == from.dtype()) {
-      walk<From, From>(to, from, stream, Added<From, From>{});
+      check_launch("add", walk<From, From>(to, from, stream, Added<From, From>{}));
     } else { // check_add lets f32 alone take another type
-      walk<float, From>(to, from, stream, Added<float, From>{});
+      check_launch("add", walk<float, From>(to, from, stream, Added<float, From>{}));
     }
   });
-  TRIAX_CUDA_LAUNCHED("add");
 }
 
 } // namespace triax::cuda

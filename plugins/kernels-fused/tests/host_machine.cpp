@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "fibers.hpp"
+#include "support/fibers.hpp"
 #include "triax/error.hpp"
 
 namespace triax::fused {
@@ -26,8 +26,8 @@ float element(std::uint32_t pair, int half, bool bf16) {
 } // namespace
 
 struct HostBlock::Scheduler {
-  explicit Scheduler(int threads, std::mt19937& random) : fibers(threads, random) {}
-  Fibers fibers;
+  explicit Scheduler(std::mt19937& random) : fibers(random) {}
+  test::Fibers fibers;
   std::vector<int> arrived; // of each warp; of the block at its end
 };
 
@@ -37,7 +37,7 @@ HostBlock::HostBlock(int threads, std::size_t shared_bytes, std::uint32_t seed)
       memory_(shared_bytes + 2 * kGuard + 1024),
       random_(seed),
       operands_(static_cast<std::size_t>(threads)),
-      scheduler_(std::make_unique<Scheduler>(threads, random_)) {
+      scheduler_(std::make_unique<Scheduler>(random_)) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.data()) + kGuard;
   shared_ = memory_.data() + kGuard + (1024 - address % 1024) % 1024;
 }
@@ -50,7 +50,7 @@ void HostBlock::run(std::int64_t index, std::int64_t count, const Body& body) {
   std::fill(memory_.begin(), memory_.end(), kPoison);
   scheduler_->arrived.assign(static_cast<std::size_t>(threads_) / 32 + 1, 0);
   for (Operands& each : operands_) each = {};
-  scheduler_->fibers.run([&](int thread) {
+  scheduler_->fibers.run(threads_, [&](int thread) {
     HostMachine machine(*this, thread);
     body(machine);
   });

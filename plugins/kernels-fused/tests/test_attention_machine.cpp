@@ -108,7 +108,7 @@ TEST(HostMachine, RefusesWhatAGpuDoesNotAllow) {
   EXPECT_THAT(fault([](HostMachine& machine) {
                 if (machine.thread() != 3) machine.sync();
               }),
-              ::testing::HasSubstr("63 of 64 threads of a block wait for others that have ended"));
+              ::testing::HasSubstr("63 of 64 threads wait for others that do not come"));
   EXPECT_THAT(fault([](HostMachine& machine) {
                 if (machine.lane() == 3) {
                   machine.any(true);

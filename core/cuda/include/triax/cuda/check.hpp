@@ -1,8 +1,8 @@
 // What CUDA says went wrong, as triax::Error: the call, where it stands, CUDA's own words, and the next step.
 //
 //   TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-//   kernel<<<blocks, threads, 0, stream>>>(...);
-//   TRIAX_CUDA_LAUNCHED("norm_fwd");
+//   kernel<<<blocks, threads, shared, stream>>>(...);
+//   TRIAX_CUDA_LAUNCHED("attention");
 //
 // Threads: any. Ownership: values. Blocking: never: an error of work that is still running shows at a later call. The
 // executor adds the action that was being put on the stream. Errors: Error.

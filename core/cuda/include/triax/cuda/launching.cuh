@@ -10,7 +10,7 @@
 
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
-#include "triax/cuda/launch.hpp"
+#include "triax/cuda/launch_kernel.cuh"
 #include "triax/cuda/types.hpp"
 #include "triax/kernels.hpp"
 
@@ -21,9 +21,8 @@ class Launch {
   Launch(Op op, Grid grid, const OpContext& context) : op_(op), grid_(grid), stream_(launch_stream(context.stream)) {}
 
   template <class... Parameters, class... Args>
-  void operator()(void (*kernel)(Parameters...), Args... args) const {
-    kernel<<<grid_.blocks, grid_.threads, 0, stream_>>>(args...);
-    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+  void operator()(void (*kernel)(Parameters...), const Args&... args) const {
+    if (const cudaError_t error = launch_kernel(kernel, grid_, stream_, args...); error != cudaSuccess)
       fail(error, text("kernel {}", name_of(op_)).c_str(), __FILE__, __LINE__);
   }
 

@@ -1,0 +1,24 @@
+// Launching a kernel by a call, which is C++: tests compile what launches for the host (tests/support/host_cuda).
+//
+//   TRIAX_CUDA(launch_kernel(add<float>, grid_of_elements(count), stream, y, a, b, count));
+//
+// Threads: any. Ownership: none. Blocking: never. Errors: CUDA's, which the caller has to look at.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "triax/cuda/launch.hpp"
+
+namespace triax::cuda {
+
+template <class... Parameters, class... Args>
+[[nodiscard]] cudaError_t launch_kernel(void (*kernel)(Parameters...), Grid grid, cudaStream_t stream,
+                                        const Args&... args) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(grid.blocks);
+  config.blockDim = dim3(grid.threads);
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, args...);
+}
+
+} // namespace triax::cuda

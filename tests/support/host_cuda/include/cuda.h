@@ -1,0 +1,12 @@
+// CUDA of the host: what core/cuda takes of the driver's own header.
+#pragma once
+
+#include <cstdint>
+
+#define CUDAAPI
+
+enum CUresult { CUDA_SUCCESS = 0 };
+enum { CU_STREAM_WAIT_VALUE_GEQ = 0 };
+using CUdeviceptr = unsigned long long;
+using CUstream = struct CUstream_st*;
+using cuuint32_t = std::uint32_t;

@@ -1,0 +1,17 @@
+// Launches of kernels on the host: blocks in any order, one after another, and the threads of a block as fibers that
+// take turns in any order, so that a result which depends on either shows.
+//
+// Threads: any; a launch waits for the one before. Ownership: none. Blocking: a launch runs the kernel. Errors: Error
+// where not all threads of a block come to a barrier, or not all lanes of a warp to a shuffle, or where they come to
+// different ones. What a kernel throws comes out of the launch.
+// Shared memory is as a GPU leaves it: here NaN, at the beginning of each block.
+#pragma once
+
+#include <cstdint>
+
+namespace triax::test::host_cuda {
+
+/// What decides all orders from now on.
+void set_seed(std::uint32_t seed);
+
+} // namespace triax::test::host_cuda
