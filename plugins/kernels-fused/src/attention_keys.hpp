@@ -84,10 +84,13 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
   const auto statistics = [&](int stage, int k) {
     return reinterpret_cast<float*>(machine.shared() + Size::statistics(2, stage, k));
   };
-  const auto fetch_queries = [&](int step) {
-    const int stage = step & 1;
-    const std::int64_t head = at.head * size.group() + step / pass.tiles;
-    const std::int64_t begin = std::int64_t{pass.first_tile + step % pass.tiles} * Size::kColumns;
+  std::int64_t head = at.head * size.group(), fetched = -1; // the query head, and its tile that was fetched last
+  const auto fetch_queries = [&](int stage) {
+    if (++fetched == pass.tiles) {
+      fetched = 0;
+      ++head;
+    }
+    const std::int64_t begin = (pass.first_tile + fetched) * Size::kColumns;
     const std::int64_t row_of_head = (at.sample * size.heads + head) * size.queries;
     fetch<Size, Size::kColumns>(machine, tile(Size::other(2, stage, 0)), head_of<T>(attention.q, at.sample, head),
                                 attention.q, begin, size.queries, size.width);
@@ -111,8 +114,9 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
   for (int step = 0; step < pass.steps; ++step) {
     machine.wait_copies();
     machine.sync();
-    if (step + 1 < pass.steps) fetch_queries(step + 1);
     const int stage = step & 1;
+    const std::int64_t begin = (pass.first_tile + fetched) * Size::kColumns;
+    if (step + 1 < pass.steps) fetch_queries(stage ^ 1);
     const float* lse = statistics(stage, 0);
     Held<Size::kStrips, Size::kColumns> scores, slopes;
     clear<Size::kStrips, Size::kColumns>(scores);
@@ -124,7 +128,6 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
       const float less = lse[8 * n + machine.lane() % 4 * 2 + e % 2] * kOfNaturalExponent<T>;
       scores[strip][n][e] = machine.template exponential<T>(scores[strip][n][e] * scale - less);
     }
-    const std::int64_t begin = std::int64_t{pass.first_tile + step % pass.tiles} * Size::kColumns;
     const TileMask mask = tile_mask(attention.mask, begin, first, visible);
     if (!mask.hides_none(Size::kRows)) hide_keys<Size>(machine, scores, mask, row);
     add_product_of_rows<Size>(machine, slopes, tile(Size::kOwnBytes) + Size::at(row, 0),

@@ -41,11 +41,21 @@ template <class Size, int kRows, class Machine>
 TRIAX_STEP void fetch(Machine& machine, typename Size::T* tile, const typename Size::T* head, const HeadView& view,
                       std::int64_t first, std::int64_t end, int width) {
   using T = typename Size::T;
-  if (view.chunks) {
-    constexpr int kPieces = Size::kWidth / Size::kPiece;
-    static_assert(kRows * kPieces % Size::kThreads == 0);
+  constexpr int kPieces = Size::kWidth / Size::kPiece, kSteps = kRows * kPieces / Size::kThreads;
+  static_assert(kRows * kPieces % Size::kThreads == 0);
+  if (view.chunks && Size::kThreads % kPieces == 0) { // a thread's pieces lie below each other, some rows apart
+    constexpr int kApart = Size::kThreads / kPieces;
+    const int row = machine.thread() / kPieces, column = machine.thread() % kPieces * Size::kPiece;
+    const int rows = end - first < kRows ? static_cast<int>(end - first) : kRows;
+    const int left = column < width ? rows - row : 0;
+    const T* from = head + (first + row) * view.row + column; // of what is not there nothing is read
+    T* to = tile + Size::at(row, column);
+    TRIAX_UNROLL
+    for (int step = 0; step < kSteps; ++step, from += kApart * view.row)
+      machine.copy_piece(to + Size::at(step * kApart, 0), from, step * kApart < left);
+  } else if (view.chunks) {
     TRIAX_UNROLL_BY(4)
-    for (int step = 0; step < kRows * kPieces / Size::kThreads; ++step) {
+    for (int step = 0; step < kSteps; ++step) {
       const int i = step * Size::kThreads + machine.thread(), row = i / kPieces, column = i % kPieces * Size::kPiece;
       const bool there = first + row < end && column < width;
       machine.copy_piece(tile + Size::at(row, column), there ? head + (first + row) * view.row + column : head, there);
