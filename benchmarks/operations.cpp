@@ -68,7 +68,7 @@ class Operations {
 
   /// A set that models time leaves its outputs as they are, and what is measured of it says nothing of a machine.
   void require_results() {
-    const TensorView ones = data({64, 64}, 1), out = data({64, 64}, -1);
+    const TensorView factor = data({64, 64}), out = data({64, 64});
     const auto on_host = [&] {
       std::vector<std::byte> bytes(out.bytes());
       set_.device().download({bytes.data(), dtype_, out.shape()}, out, set_.stream());
@@ -76,7 +76,7 @@ class Operations {
       return bytes;
     };
     const std::vector<std::byte> before = on_host();
-    set_.run(Gemm{.d = out, .a = ones, .b = ones});
+    set_.run(Gemm{.d = out, .a = factor, .b = factor});
     if (on_host() != before) return;
     throw Error(text("{} computes nothing: a product left its output as it was, and so its times say nothing of this "
                      "machine",
