@@ -23,7 +23,7 @@ using InFewBlocks = OnGpu;
 TEST_F(InFewBlocks, OperationsGiveTheSameBits) {
   for (const OperationCase& one : suite_cases(DType::f32)) {
     const CaseResults whole = run_case(tested->set(), tested->device(), one, one.dtype);
-    const FewBlocks few(3);
+    const FewBlocks few(2);
     EXPECT_TRUE(whole == run_case(tested->set(), tested->device(), one, one.dtype)) << one.name;
   }
 }
