@@ -76,8 +76,8 @@ class Machine {
 Machine machine;
 
 std::string text_of(const Place& at) {
-  const std::string_view file = at.file_name();
-  return text("{}:{}", file.substr(file.rfind('/') + 1), at.line());
+  const std::string_view file = at.file;
+  return text("{}:{}", file.substr(file.rfind('/') + 1), at.line);
 }
 
 uint3 place_of(std::uint64_t number, dim3 of) {
@@ -129,8 +129,7 @@ bool Machine::meet(Meeting& meeting, unsigned count, const char* what, const Pla
   if (meeting.arrived == 0) {
     meeting.what = what;
     meeting.at = at;
-  } else if (meeting.at.line() != at.line() || meeting.at.column() != at.column() ||
-             (meeting.at.file_name() != at.file_name() && std::strcmp(meeting.at.file_name(), at.file_name()) != 0)) {
+  } else if (meeting.at.line != at.line || (meeting.at.file != at.file && std::strcmp(meeting.at.file, at.file) != 0)) {
     throw Error(text("thread {} is at {}, {}", self_, what, text_of(at)));
   }
   if (++meeting.arrived == count) return true;
