@@ -18,4 +18,7 @@ void set_seed(std::uint32_t seed);
 /// but kernels walk (triax/cuda/launch.hpp), and shapes that make them do so on a real grid take minutes here.
 void set_most_blocks(unsigned most);
 
+/// Launches of graphs in this process.
+int graphs_launched() noexcept;
+
 } // namespace triax::test::host_cuda
