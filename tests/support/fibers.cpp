@@ -1,6 +1,8 @@
 #include "support/fibers.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "triax/error.hpp"
 
@@ -13,6 +15,8 @@ void Fibers::run(int count, const std::function<void(int)>& body) {
   stack_of_.assign(static_cast<std::size_t>(count), nullptr);
   ready_.clear();
   for (int i = 0; i < count; ++i) ready_.push_back(i);
+  const std::size_t choices[] = {1, 8, ready_.size(), ready_.size()};
+  choice_ = choices[random_() % std::size(choices)];
   if (count > 0) leave(main_, next());
   if (!error_ && ended_ == count) return;
   give_up();
@@ -23,7 +27,8 @@ void Fibers::run(int count, const std::function<void(int)>& body) {
 /// One that is ready. When none is, run() goes on.
 int Fibers::next() {
   if (ready_.empty()) return kNone;
-  const std::size_t pick = std::uint64_t{random_()} * ready_.size() >> 32; // a division would take longer than a turn
+  const std::size_t of = std::min(choice_, ready_.size());
+  const std::size_t pick = ready_.size() - 1 - (std::uint64_t{random_()} * of >> 32); // a division takes longer
   const int to = ready_[pick];
   ready_[pick] = ready_.back();
   ready_.pop_back();

@@ -1,5 +1,5 @@
-// Functions that take turns on one thread: each runs until it waits or ends, and then one that is ready goes on, any of
-// them.
+// Functions that take turns on one thread: each runs until it waits or ends, and then one that is ready goes on: any of
+// them, or in other runs of the last ones that became ready, so that a few are far ahead of the rest.
 //
 // Threads: one at a time. Ownership: owns stacks, and keeps them from run to run. Blocking: never. Errors: what a
 // function throws comes out of run(), and run() throws Error where all that have not ended wait.
@@ -42,6 +42,7 @@ class Fibers {
   std::mt19937& random_;
   const std::function<void(int)>* body_ = nullptr;
   std::vector<int> ready_;       // those not begun among them
+  std::size_t choice_ = 1;       // of how many that became ready last
   std::vector<Stack*> stack_of_; // of each function; null: not begun
   std::vector<std::unique_ptr<Stack>> stacks_;
   std::vector<Stack*> idle_; // on which nothing has begun

@@ -245,6 +245,12 @@ void add_vocabulary(CaseList& list) {
   }
   auto sums = CaseTensor{.name = "sum", .shape = {15}, .kind = Kind::statistic, .low = 1, .high = 9};
   auto target = CaseTensor{.name = "target", .shape = {15}, .kind = Kind::statistic};
+  auto many_sums = CaseTensor{.name = "sum", .shape = {1402}, .kind = Kind::statistic, .low = 1, .high = 9};
+  auto many_targets = CaseTensor{.name = "target", .shape = {1402}, .kind = Kind::statistic};
+  list.add("xent_loss/more positions than a block has threads",
+           {many_sums, many_targets, own("loss", Role::out, DType::f64, {2})}, [](V v, Use use) {
+             use(XentLoss{v["loss"], v["sum"], v["target"]});
+           });
   list.add("xent_loss/three samples", {sums, target, own("loss", Role::out, DType::f64, {3})}, [](V v, Use use) {
     use(XentLoss{v["loss"], v["sum"], v["target"]});
   });
@@ -303,6 +309,20 @@ void add_step_control(CaseList& list) {
       use(StepControl{v["squares"], v["order"], v["losses"], v["scalars"].as<StepScalars>(), clip, kScaling});
     });
   }
+  // More tensors than a block has threads, added from the last to the first.
+  std::vector<double> squares, order;
+  for (int i = 0; i < 700; ++i) {
+    squares.push_back(1.0 / (1 + i * i % 97));
+    order.push_back(699 - i);
+  }
+  CaseTensor now = scalars_tensor({.step = 7});
+  now.role = Role::in_out;
+  list.add("step_control/many tensors",
+           {own("squares", Role::in, DType::f64, {700}, squares), own("order", Role::in, DType::i32, {700}, order),
+            own("losses", Role::in, DType::f64, {300}, std::vector<double>(300, 2)), now},
+           [kScaling](V v, Use use) {
+             use(StepControl{v["squares"], v["order"], v["losses"], v["scalars"].as<StepScalars>(), 0.5, kScaling});
+           });
 }
 
 } // namespace

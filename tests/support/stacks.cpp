@@ -62,8 +62,9 @@ Stack::Stack(Entry entry, void* argument, std::size_t number)
   thread_ = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-  const auto end = reinterpret_cast<std::uintptr_t>(memory_.get()) + size_;
-  auto** top = reinterpret_cast<void**>(end - end % 16) - 9; // a call of begin() finds its stack aligned
+  std::byte* end = memory_.get() + size_;
+  end -= reinterpret_cast<std::uintptr_t>(end) % 16;
+  auto** top = reinterpret_cast<void**>(end) - 9; // a call of begin() finds its stack aligned
   const auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
   void* const first[] = {nullptr, nullptr, address(&Stack::begin),          this,
                          nullptr, nullptr, address(&triax_test_begin_stack)}; // r15, r14, r13, r12, rbx, rbp, where to

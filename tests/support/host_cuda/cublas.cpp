@@ -11,8 +11,6 @@
 #include "triax/cuda/rounding.hpp"
 #include "triax/error.hpp"
 
-using triax::Error;
-using triax::text;
 using namespace triax::test::host_cuda;
 
 struct cublasContext {

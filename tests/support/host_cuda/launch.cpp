@@ -43,6 +43,10 @@ class Machine {
     const std::lock_guard lock(mutex_);
     random_.seed(seed);
   }
+  void limit(unsigned most_blocks) {
+    const std::lock_guard lock(mutex_);
+    most_blocks_ = most_blocks;
+  }
   void run(dim3 grid, dim3 block, std::span<char> shared, const std::function<void()>& kernel);
 
   bool meet_block(const char* what, bool mine, bool any, const Place& at);
@@ -59,6 +63,7 @@ class Machine {
   std::mutex mutex_;
   std::mt19937 random_{1};
   Fibers fibers_{random_};
+  unsigned most_blocks_ = 0;
   unsigned threads_ = 0;
   int self_ = 0; // the thread that runs
   Meeting block_;
@@ -71,8 +76,8 @@ class Machine {
 Machine machine;
 
 std::string text_of(const Place& at) {
-  const std::string_view file = at.file_name();
-  return text("{}:{}", file.substr(file.rfind('/') + 1), at.line());
+  const std::string_view file = at.file;
+  return text("{}:{}", file.substr(file.rfind('/') + 1), at.line);
 }
 
 uint3 place_of(std::uint64_t number, dim3 of) {
@@ -82,6 +87,7 @@ uint3 place_of(std::uint64_t number, dim3 of) {
 
 void Machine::run(dim3 grid, dim3 block, std::span<char> shared, const std::function<void()>& kernel) {
   const std::lock_guard lock(mutex_);
+  if (most_blocks_ != 0) grid = dim3(std::min(grid.x, most_blocks_), grid.y, grid.z);
   threads_ = block.x * block.y * block.z;
   gridDim = grid;
   blockDim = block;
@@ -123,8 +129,7 @@ bool Machine::meet(Meeting& meeting, unsigned count, const char* what, const Pla
   if (meeting.arrived == 0) {
     meeting.what = what;
     meeting.at = at;
-  } else if (meeting.at.line() != at.line() || meeting.at.column() != at.column() ||
-             (meeting.at.file_name() != at.file_name() && std::strcmp(meeting.at.file_name(), at.file_name()) != 0)) {
+  } else if (meeting.at.line != at.line || (meeting.at.file != at.file && std::strcmp(meeting.at.file, at.file) != 0)) {
     throw Error(text("thread {} is at {}, {}", self_, what, text_of(at)));
   }
   if (++meeting.arrived == count) return true;
@@ -219,6 +224,9 @@ bool fits(const cudaLaunchConfig_t& config) {
 
 void set_seed(std::uint32_t seed) {
   machine.seed(seed);
+}
+void set_most_blocks(unsigned most) {
+  machine.limit(most);
 }
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const char* in_shared, std::function<void()> kernel) {

@@ -14,4 +14,11 @@ namespace triax::test::host_cuda {
 /// What decides all orders from now on.
 void set_seed(std::uint32_t seed);
 
+/// From now on a grid has no more blocks than this, whatever was asked for; 0: as many as that. CUDA would not do so;
+/// but kernels walk (triax/cuda/launch.hpp), and shapes that make them do so on a real grid take minutes here.
+void set_most_blocks(unsigned most);
+
+/// Launches of graphs in this process.
+int graphs_launched() noexcept;
+
 } // namespace triax::test::host_cuda

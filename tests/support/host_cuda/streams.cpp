@@ -2,10 +2,12 @@
 // it is asked for. A captured stream keeps its work; a stream that waits for an event of a capture is a part of it.
 #include "support/host_cuda/streams.hpp"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "support/host_cuda/launch.hpp"
 #include "triax/error.hpp"
 
 namespace {
@@ -18,6 +20,7 @@ struct Tape {
 };
 
 thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<int> graphs{0}; // launched
 
 } // namespace
 
@@ -41,6 +44,10 @@ void put(cudaStream_t stream, std::function<void()> work) {
   TRIAX_REQUIRE(stream, "work is put on the default stream, which this code has no use for");
   if (const auto tape = stream->tape.lock()) return tape->items.push_back(std::move(work));
   work();
+}
+
+int graphs_launched() noexcept {
+  return graphs;
 }
 
 cudaError_t failed_with(cudaError_t error) {
@@ -127,6 +134,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  ++graphs;
   put(stream, [items = executable->items] {
     for (const Work& item : items) item();
   });

@@ -20,7 +20,6 @@
 
 #include <bit>
 #include <functional>
-#include <source_location>
 #include <tuple>
 #include <utility>
 
@@ -50,7 +49,11 @@ namespace triax::test::host_cuda {
 
 [[gnu::visibility("hidden")]] inline constinit thread_local char in_shared_memory = 0; // of each library with kernels
 
-using Place = std::source_location;
+/// Where a call stands.
+struct Place {
+  const char* file;
+  unsigned line;
+};
 cudaError_t launch(const cudaLaunchConfig_t& config, const char* in_shared, std::function<void()> kernel);
 
 // What threads do together: all of a block, or all of a warp.
@@ -76,23 +79,24 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
       [kernel, held = std::tuple<Parameters...>(std::forward<Args>(args)...)] { std::apply(kernel, held); });
 }
 
-inline void __syncthreads(const std::source_location& at = std::source_location::current()) {
-  triax::test::host_cuda::block_barrier(at);
+inline void __syncthreads(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  triax::test::host_cuda::block_barrier({file, line});
 }
-inline int __syncthreads_or(int mine, const std::source_location& at = std::source_location::current()) {
-  return triax::test::host_cuda::block_any(mine != 0, at) ? 1 : 0;
+inline int __syncthreads_or(int mine, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  return triax::test::host_cuda::block_any(mine != 0, {file, line}) ? 1 : 0;
 }
-inline int __syncthreads_and(int mine, const std::source_location& at = std::source_location::current()) {
-  return triax::test::host_cuda::block_all(mine != 0, at) ? 1 : 0;
+inline int __syncthreads_and(int mine, const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+  return triax::test::host_cuda::block_all(mine != 0, {file, line}) ? 1 : 0;
 }
-inline unsigned __ballot_sync(unsigned mask, int mine,
-                              const std::source_location& at = std::source_location::current()) {
-  return triax::test::host_cuda::warp_ballot(mask, mine != 0, at);
+inline unsigned __ballot_sync(unsigned mask, int mine, const char* file = __builtin_FILE(),
+                              unsigned line = __builtin_LINE()) {
+  return triax::test::host_cuda::warp_ballot(mask, mine != 0, {file, line});
 }
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int distance,
-                  const std::source_location& at = std::source_location::current()) {
-  return triax::test::host_cuda::shuffled(mask, value, (threadIdx.x % 32) ^ static_cast<unsigned>(distance), at);
+T __shfl_xor_sync(unsigned mask, T value, int distance, const char* file = __builtin_FILE(),
+                  unsigned line = __builtin_LINE()) {
+  return triax::test::host_cuda::shuffled(mask, value, (threadIdx.x % 32) ^ static_cast<unsigned>(distance),
+                                          {file, line});
 }
 inline int __ffs(int bits) {
   return __builtin_ffs(bits);
