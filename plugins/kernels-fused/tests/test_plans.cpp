@@ -95,15 +95,16 @@ TEST(Parts, AreAMatterOfTheShape) {
   EXPECT_EQ(parts_of_rows(65).count, 2);
   EXPECT_EQ(parts_of_rows(1 << 20).count, 64);
   EXPECT_EQ(parts_of_squares<float>(0).count, 0);
-  EXPECT_EQ(parts_of_squares<float>(64 * 1024).count, 1);
-  EXPECT_EQ(parts_of_squares<Bf16>(64 * 1024 + 1).count, 2);
+  EXPECT_EQ(parts_of_squares<float>(8 * 1024).count, 1);
+  EXPECT_EQ(parts_of_squares<Bf16>(8 * 1024 + 1).count, 2);
+  EXPECT_EQ(parts_of_squares<Bf16>(1024 * 1024).count, 128);
   EXPECT_EQ(parts_of_squares<float>(std::int64_t{1} << 40).count, 2048);
 }
 
 TEST(Scratch, IsThatOfTheShapeAlone) {
   const auto view = [](Shape shape, DType type = DType::f32) { return TensorView(nullptr, type, shape); };
   EXPECT_EQ(own_scratch(call_of(BiasBwd{view({33}), view({65, 33})})), 2 * 33 * sizeof(float));
-  EXPECT_EQ(own_scratch(call_of(SumSquares{view({1}, DType::f64), view({64 * 1024 + 1})})), 2 * sizeof(double));
+  EXPECT_EQ(own_scratch(call_of(SumSquares{view({1}, DType::f64), view({8 * 1024 + 1})})), 2 * sizeof(double));
   EXPECT_EQ(own_scratch(call_of(EmbedBwd{view({9, 4}), view({7, 4}), view({7}, DType::i32), 0, 9})),
             7 * 2 * sizeof(std::int32_t));
   EXPECT_EQ(own_scratch(call_of(Add{view({2}), view({2}), view({2})})), std::nullopt);
