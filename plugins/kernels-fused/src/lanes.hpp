@@ -21,11 +21,13 @@
 #define TRIAX_LANE_CALL __device__ __noinline__
 #define TRIAX_UNROLL _Pragma("unroll")
 #define TRIAX_UNROLL_BY_4 _Pragma("unroll 4")
+#define TRIAX_UNROLL_BY_16 _Pragma("unroll 16")
 #else
 #define TRIAX_LANE inline
 #define TRIAX_LANE_CALL inline
 #define TRIAX_UNROLL
 #define TRIAX_UNROLL_BY_4
+#define TRIAX_UNROLL_BY_16
 #endif
 
 namespace triax::fused {
