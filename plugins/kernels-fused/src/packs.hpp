@@ -140,18 +140,24 @@ TRIAX_LANE int live_of(std::int64_t n, std::int64_t at) {
   return left < kPack<T> ? static_cast<int>(left) : kPack<T>;
 }
 
+#if defined(__CUDACC__)
+template <class T>
+TRIAX_LANE Pack<T> pack_of(uint4 words) {
+  return {{words.x, words.y, words.z, words.w}};
+}
+#endif
+
 /// Elements that are not there are 0.
 template <class T>
 TRIAX_LANE Pack<T> read(const T* from, int live, bool packed) {
   if (packed) {
-    Pack<T> out;
 #if defined(__CUDACC__)
-    const uint4 words = *reinterpret_cast<const uint4*>(from);
-    out = {words.x, words.y, words.z, words.w};
+    return pack_of<T>(*reinterpret_cast<const uint4*>(from));
 #else
+    Pack<T> out;
     std::memcpy(&out, from, sizeof(out));
-#endif
     return out;
+#endif
   }
   Pack<T> out{};
   TRIAX_UNROLL
@@ -168,6 +174,14 @@ TRIAX_LANE Pack<T> read(const T* from, int live, bool packed) {
 template <class T>
 TRIAX_LANE Values<T> load(const T* from, int live, bool packed) {
   return widened(read(from, live, packed));
+}
+/// The same of what no lane of the kernel writes: it may be loaded before what was stored earlier.
+template <class T>
+TRIAX_LANE Values<T> load_fixed(const T* from, int live, bool packed) {
+#if defined(__CUDACC__)
+  if (packed) return widened(pack_of<T>(__ldg(reinterpret_cast<const uint4*>(from))));
+#endif
+  return load(from, live, packed);
 }
 
 template <class T>

@@ -12,7 +12,7 @@ namespace triax::fused {
 
 /// A bit for each of `count` elements of a row from `column` on, set where the element is dropped. One block of random
 /// words serves the four elements that it holds.
-TRIAX_LANE_CALL unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, std::int64_t column, int count) {
+TRIAX_LANE unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, std::int64_t column, int count) {
   const cuda::DropPlace place = cuda::drop_place(plan, row, column);
   const auto sample = static_cast<std::uint32_t>(plan.samples[place.sample]);
   const auto first = static_cast<std::uint64_t>(place.element), end = first + static_cast<std::uint64_t>(count);
@@ -28,33 +28,50 @@ TRIAX_LANE_CALL unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t r
   return bits;
 }
 
-/// Rows as they are.
+/// Rows as they are. fetch: what is to be asked of memory, for all packs of a lane first; made: the row's pack of it;
+/// again: the pack that was made.
 template <class T>
 struct Plain {
+  static constexpr int kFetched = 1;
   const T* x;
   std::int64_t n;
-  bool packed;
 
-  TRIAX_LANE Values<T> first(std::int64_t row, std::int64_t at, int live) const { return again(row, at, live); }
-  TRIAX_LANE Values<T> again(std::int64_t row, std::int64_t at, int live) const {
-    return load(x + row * n + at, live, packed);
+  template <class Plan>
+  TRIAX_LANE Packs<T, kFetched> fetch(std::int64_t row, std::int64_t at) const {
+    return again<Plan>(row, at);
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> made(std::int64_t, std::int64_t, const Packs<T, kFetched>& fetched) const {
+    return fetched;
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> again(std::int64_t row, std::int64_t at) const {
+    return {read(x + row * n + at, live_in_row<T, Plan>(n, at), Plan::kPacked)};
   }
 };
 
-/// Rows of the sum, which are stored when they are first read. bias, residual: may be null.
+/// Rows of the sum, which are stored when they are made. bias, residual: may be null.
 template <class T>
 struct Added {
+  static constexpr int kFetched = 2;
   T* y;
   const T *x, *bias, *residual;
   cuda::DropPlan drop;
   std::int64_t n;
-  bool drops, packed;
+  bool drops;
 
-  TRIAX_LANE Values<T> first(std::int64_t row, std::int64_t at, int live) const {
+  template <class Plan>
+  TRIAX_LANE Packs<T, kFetched> fetch(std::int64_t row, std::int64_t at) const {
     const std::int64_t place = row * n + at;
-    Values<T> sum = load(x + place, live, packed);
+    const int live = live_in_row<T, Plan>(n, at);
+    return {read(x + place, live, Plan::kPacked), residual ? read(residual + place, live, Plan::kPacked) : Pack<T>{}};
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> made(std::int64_t row, std::int64_t at, const Packs<T, kFetched>& fetched) const {
+    const int live = live_in_row<T, Plan>(n, at);
+    Values<T> sum = widened(fetched.of[0]);
     if (bias) {
-      const Values<T> more = load(bias + at, live, packed);
+      const Values<T> more = load_fixed(bias + at, live, Plan::kPacked);
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] += more.at[i];
     }
@@ -64,30 +81,23 @@ struct Added {
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.at[i] * drop.scale;
     }
     if (residual) {
-      const Values<T> more = load(residual + place, live, packed);
+      const Values<T> more = widened(fetched.of[1]);
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] += more.at[i];
     }
-    TRIAX_UNROLL
-    for (int i = 0; i < kPack<T>; ++i) sum.at[i] = widened(narrowed<T>(sum.at[i])); // as what reads it will
-    store(y + place, sum, live, packed);
-    return sum;
+    store(y + row * n + at, sum, live, Plan::kPacked);
+    return {narrowed(sum)}; // rounded, as what reads it will
   }
-  TRIAX_LANE Values<T> again(std::int64_t row, std::int64_t at, int live) const {
-    return load(y + row * n + at, live, packed);
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> again(std::int64_t row, std::int64_t at) const {
+    return {read(y + row * n + at, live_in_row<T, Plan>(n, at), Plan::kPacked)};
   }
 };
 
 template <class T>
-Added<T> added(const BiasDropoutAdd& args, bool packed) {
-  Added<T> out{args.y.as<T>(),
-               args.x.as<const T>(),
-               args.bias.as<const T>(),
-               args.residual.as<const T>(),
-               {},
-               args.x.size(-1),
-               args.drop.p > 0,
-               packed};
+Added<T> added(const BiasDropoutAdd& args) {
+  Added<T> out{args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
+               args.x.size(-1), args.drop.p > 0};
   if (out.drops) out.drop = cuda::drop_plan({args.y, args.x, args.drop});
   return out;
 }
@@ -99,7 +109,9 @@ struct AddRows {
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(lane, source.n, [&](int, std::int64_t at) { source.first(row, at, live_of<T>(source.n, at)); });
+      walk<T, Plan>(
+          lane, source.n, [&](std::int64_t at) { return source.template fetch<Plan>(row, at); },
+          [&](int, std::int64_t at, const auto& fetched) { source.template made<Plan>(row, at, fetched); });
     });
   }
 };
@@ -108,11 +120,16 @@ template <class Launcher>
 void bias_dropout_add(const BiasDropoutAdd& args, const Launcher& launcher) {
   const std::int64_t n = args.x.size(-1), rows = cuda::rows_of(args.x);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const Added<T> source = added<T>(args, packed_rows<T>(n, {&args.y, &args.x, &args.bias, &args.residual}));
-    if (n <= WarpRow::kLongest) {
-      launcher.template teams<kWarp>(AddRows<T, RowPlan<kWarp, 0>>{source}, rows);
+    const Added<T> source = added<T>(args);
+    const auto launch = [&]<class Plan>(Plan) {
+      launcher.template teams<Plan::kLanes>(AddRows<T, Plan>{source}, rows);
+    };
+    // Nothing is read twice, so nothing is kept.
+    const bool packed = packed_rows<T>(n, {&args.y, &args.x, &args.bias, &args.residual});
+    if (n * static_cast<std::int64_t>(sizeof(T)) <= WarpRow::kBytes) {
+      packed ? launch(RowPlan<kWarp, 0>{}) : launch(LooseWarpRow{});
     } else {
-      launcher.template teams<kBlock>(AddRows<T, LongRow>{source}, rows);
+      packed ? launch(LongRow{}) : launch(LooseRow{});
     }
   });
 }

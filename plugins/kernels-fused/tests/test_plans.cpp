@@ -13,28 +13,66 @@
 namespace triax::fused {
 namespace {
 
+/// And what is kept comes again: the same packs in the same order.
 template <class T, class Plan>
 void expect_each_taken_once(std::int64_t n) {
   std::vector<int> taken(static_cast<std::size_t>(n));
   for (unsigned lane = 0; lane < Plan::kLanes; ++lane) {
+    const auto number_of = [](std::int64_t at) -> Packs<T, 1> { return {{{{static_cast<std::uint32_t>(at)}}}}; };
+    Kept<T, Plan> kept;
+    std::vector<std::int64_t> order;
     int last = -1;
-    walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-      EXPECT_TRUE(Plan::kKept == 0 || number > last) << "a pack lies on another";
+    walk<T, Plan>(lane, n, number_of, [&](int number, std::int64_t at, const Packs<T, 1>& fetched) {
+      EXPECT_TRUE(Plan::kPacks == 0 || number > last) << "a pack lies on another";
+      EXPECT_EQ(fetched.of[0].words[0], at);
       last = number;
-      for (int i = 0; i < live_of<T>(n, at); ++i) ++taken[static_cast<std::size_t>(at + i)];
+      kept.put(number, fetched);
+      order.push_back(at);
+      for (int i = 0; i < live_in_row<T, Plan>(n, at); ++i) ++taken[static_cast<std::size_t>(at + i)];
     });
-    EXPECT_LT(last * kPack<T>, std::max(Plan::kKept, 1));
+    EXPECT_LT(last, std::max(Plan::kPacks, 1));
+    std::size_t next = 0;
+    kept.walk_again(lane, n, number_of, [&](std::int64_t at, const Packs<T, 1>& packs) {
+      ASSERT_LT(next, order.size());
+      EXPECT_EQ(at, order[next++]);
+      EXPECT_EQ(packs.of[0].words[0], at);
+    });
+    EXPECT_EQ(next, order.size());
   }
   EXPECT_TRUE(std::all_of(taken.begin(), taken.end(), [](int times) { return times == 1; })) << n;
 }
 
+template <class T>
+void expect_rows_taken_once(std::int64_t n, bool packed) {
+  by_row_plan<T>(n, packed, [&]<class Plan>(Plan) {
+    EXPECT_EQ(Plan::kPacked, packed);
+    EXPECT_TRUE(Plan::kPacks == 0 || n * static_cast<std::int64_t>(sizeof(T)) <= Plan::kBytes) << n;
+    expect_each_taken_once<T, Plan>(n);
+  });
+}
+
 TEST(Rows, EveryElementIsTakenOnce) {
-  for (const std::int64_t n : {1, 3, 4, 8, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 8192, 8193, 20000}) {
-    by_row_plan(n, [&]<class Plan>(Plan) {
-      EXPECT_TRUE(Plan::kKept == 0 || n <= Plan::kLongest);
-      expect_each_taken_once<float, Plan>(n);
-      expect_each_taken_once<Bf16, Plan>(n);
-    });
+  for (const std::int64_t n : {1, 3, 127, 129, 1023, 1025, 2047, 2049, 4097, 8193, 20000}) {
+    expect_rows_taken_once<float>(n, false);
+    expect_rows_taken_once<Bf16>(n, false);
+  }
+  for (const std::int64_t n : {8, 128, 512, 520, 1024, 1032, 2048, 2056, 4096, 4104, 8192, 8200, 16384, 16392, 40000}) {
+    expect_rows_taken_once<float>(n, true);
+    expect_rows_taken_once<Bf16>(n, true);
+  }
+}
+
+TEST(Rows, HaveAsManyLanesPackedOrNot) {
+  const auto lanes = []<class T>(T, std::int64_t n, bool packed) {
+    unsigned out = 0;
+    by_row_plan<T>(n, packed, [&]<class Plan>(Plan) { out = Plan::kLanes; });
+    return out;
+  };
+  for (const bool packed : {false, true}) {
+    EXPECT_EQ(lanes(float{}, 1024, packed), kWarp);
+    EXPECT_EQ(lanes(float{}, 1028, packed), kBlock);
+    EXPECT_EQ(lanes(Bf16{}, 2048, packed), kWarp);
+    EXPECT_EQ(lanes(Bf16{}, 2056, packed), kBlock);
   }
 }
 
