@@ -21,14 +21,15 @@ struct NormForward {
 
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    const typename Source::Row here = source.template begin<Plan>(row);
     typename Team::template Each<Kept<T, Plan>> kept;
     typename Team::template Each<float> sum;
     team.lanes([&](unsigned lane) {
       float of_lane = 0;
-      walk<T, Plan>(
+      walk<T, Plan, Source::kTogether>(
           lane, n, [&](std::int64_t at) { return source.template fetch<Plan>(row, at); },
           [&](int number, std::int64_t at, const auto& fetched) {
-            const Packs<T, 1> made = source.template made<Plan>(row, at, fetched);
+            const Packs<T, 1> made = source.template made<Plan>(row, here, at, fetched);
             kept[lane].put(number, made);
             const Values<T> x = widened(made.of[0]);
             TRIAX_UNROLL
@@ -175,9 +176,11 @@ void bias_dropout_add_norm(const BiasDropoutAddNorm& args, const Launcher& launc
   const BiasDropoutAdd add{args.y, args.x, args.bias, args.residual, args.drop};
   const NormFwd norm{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps};
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const bool packed = packed_rows<T>(
-        args.x.size(-1), {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
-    norm_of<T>(added<T>(add), norm, packed, launcher);
+    const Added<T> source = added<T>(add);
+    const bool packed =
+        packed_sums(source, cuda::rows_of(args.x),
+                    {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
+    norm_of<T>(source, norm, packed, launcher);
   });
 }
 

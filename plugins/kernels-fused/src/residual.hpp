@@ -28,20 +28,56 @@ TRIAX_LANE unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, s
   return bits;
 }
 
-/// Rows as they are. fetch: what is to be asked of memory, for all packs of a lane first; made: the row's pack of it;
-/// again: the pack that was made.
+/// Where a row lies in the numbering of what is dropped, if anything is.
+struct DropRow {
+  std::uint64_t first = 0; // its first element's number
+  std::uint32_t sample = 0;
+};
+
+/// Whether numbers of rows are of 32 bits, and every row begins with the first of the four elements of a block of
+/// random words: then a lane makes the blocks of its elements, and none twice.
+inline bool drops_in_blocks(const cuda::DropPlan& plan, std::int64_t rows) {
+  return !plan.scores && plan.width % 4 == 0 && plan.column0 % 4 == 0 && rows <= 0xFFFFFFFF && plan.batch <= 0xFFFFFFFF;
+}
+TRIAX_LANE DropRow drop_row_in_blocks(const cuda::DropPlan& plan, std::int64_t row) {
+  const std::uint32_t number = static_cast<std::uint32_t>(row), batch = static_cast<std::uint32_t>(plan.batch);
+  const std::uint32_t of_sample = number / batch;
+  return {static_cast<std::uint64_t>((plan.row0 + of_sample) * plan.width + plan.column0),
+          static_cast<std::uint32_t>(plan.samples[number - of_sample * batch])};
+}
+
+/// x from element `at` of a row on, whole packs: 0 where it is dropped, else scaled.
+template <class T>
+TRIAX_LANE void drop_in_blocks(Values<T>& x, const cuda::DropPlan& plan, DropRow row, std::int64_t at) {
+  TRIAX_UNROLL
+  for (int block = 0; block < kPack<T>; block += 4) {
+    const std::uint64_t element = row.first + static_cast<std::uint64_t>(at) + static_cast<unsigned>(block);
+    const PhiloxBlock words = philox_at(plan.key, element, plan.site, row.sample);
+    TRIAX_UNROLL
+    for (int word = 0; word < 4; ++word)
+      x.at[block + word] = words[word] < plan.threshold ? 0.0f : x.at[block + word] * plan.scale;
+  }
+}
+
+/// Rows as they are. begin: what a row's packs have in common; fetch: what is to be asked of memory, for kTogether
+/// packs of a lane first; made: the row's pack of it; again: the pack that was made.
 template <class T>
 struct Plain {
-  static constexpr int kFetched = 1;
+  static constexpr int kFetched = 1, kTogether = 8;
   const T* x;
   std::int64_t n;
 
+  struct Row {};
+  template <class Plan>
+  TRIAX_LANE Row begin(std::int64_t) const {
+    return {};
+  }
   template <class Plan>
   TRIAX_LANE Packs<T, kFetched> fetch(std::int64_t row, std::int64_t at) const {
     return again<Plan>(row, at);
   }
   template <class Plan>
-  TRIAX_LANE Packs<T, 1> made(std::int64_t, std::int64_t, const Packs<T, kFetched>& fetched) const {
+  TRIAX_LANE Packs<T, 1> made(std::int64_t, Row, std::int64_t, const Packs<T, kFetched>& fetched) const {
     return fetched;
   }
   template <class Plan>
@@ -53,13 +89,19 @@ struct Plain {
 /// Rows of the sum, which are stored when they are made. bias, residual: may be null.
 template <class T>
 struct Added {
-  static constexpr int kFetched = 2;
+  static constexpr int kFetched = 2, kTogether = 4;
   T* y;
   const T *x, *bias, *residual;
   cuda::DropPlan drop;
   std::int64_t n;
   bool drops;
 
+  using Row = DropRow;
+  template <class Plan>
+  TRIAX_LANE Row begin(std::int64_t row) const {
+    if (!Plan::kPacked || !drops) return {};
+    return drop_row_in_blocks(drop, row);
+  }
   template <class Plan>
   TRIAX_LANE Packs<T, kFetched> fetch(std::int64_t row, std::int64_t at) const {
     const std::int64_t place = row * n + at;
@@ -67,7 +109,7 @@ struct Added {
     return {read(x + place, live, Plan::kPacked), residual ? read(residual + place, live, Plan::kPacked) : Pack<T>{}};
   }
   template <class Plan>
-  TRIAX_LANE Packs<T, 1> made(std::int64_t row, std::int64_t at, const Packs<T, kFetched>& fetched) const {
+  TRIAX_LANE Packs<T, 1> made(std::int64_t row, Row here, std::int64_t at, const Packs<T, kFetched>& fetched) const {
     const int live = live_in_row<T, Plan>(n, at);
     Values<T> sum = widened(fetched.of[0]);
     if (bias) {
@@ -75,7 +117,9 @@ struct Added {
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] += more.at[i];
     }
-    if (drops) {
+    if (drops && Plan::kPacked) {
+      drop_in_blocks(sum, drop, here, at);
+    } else if (drops) {
       const unsigned bits = dropped_bits(drop, row, at, live);
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.at[i] * drop.scale;
@@ -94,6 +138,12 @@ struct Added {
   }
 };
 
+/// Whether the sum's rows may be taken in whole packs: as they lie, and as they are dropped.
+template <class T>
+bool packed_sums(const Added<T>& source, std::int64_t rows, std::initializer_list<const TensorView*> views) {
+  return packed_rows<T>(source.n, views) && (!source.drops || drops_in_blocks(source.drop, rows));
+}
+
 template <class T>
 Added<T> added(const BiasDropoutAdd& args) {
   Added<T> out{args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
@@ -108,10 +158,11 @@ struct AddRows {
 
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    const DropRow here = source.template begin<Plan>(row);
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(
+      walk<T, Plan, 2>(
           lane, source.n, [&](std::int64_t at) { return source.template fetch<Plan>(row, at); },
-          [&](int, std::int64_t at, const auto& fetched) { source.template made<Plan>(row, at, fetched); });
+          [&](int, std::int64_t at, const auto& fetched) { source.template made<Plan>(row, here, at, fetched); });
     });
   }
 };
@@ -125,7 +176,7 @@ void bias_dropout_add(const BiasDropoutAdd& args, const Launcher& launcher) {
       launcher.template teams<Plan::kLanes>(AddRows<T, Plan>{source}, rows);
     };
     // Nothing is read twice, so nothing is kept.
-    const bool packed = packed_rows<T>(n, {&args.y, &args.x, &args.bias, &args.residual});
+    const bool packed = packed_sums(source, rows, {&args.y, &args.x, &args.bias, &args.residual});
     if (n * static_cast<std::int64_t>(sizeof(T)) <= WarpRow::kBytes) {
       packed ? launch(RowPlan<kWarp, 0>{}) : launch(LooseWarpRow{});
     } else {

@@ -67,25 +67,50 @@ struct Packs {
   Pack<T> of[kRows];
 };
 
+/// What 16 bits hold is made floats where it is used, in every pass anew: else nvcc makes the floats early and keeps
+/// them, in twice the registers.
+template <class T>
+TRIAX_LANE Pack<T> as_read(Pack<T> pack) {
+#if defined(__CUDACC__)
+  if constexpr (cuda::kHalf<T>)
+    asm volatile("" : "+r"(pack.words[0]), "+r"(pack.words[1]), "+r"(pack.words[2]), "+r"(pack.words[3]));
+#endif
+  return pack;
+}
+template <class T, int kRows>
+TRIAX_LANE Packs<T, kRows> as_read(Packs<T, kRows> packs) {
+  TRIAX_UNROLL
+  for (Pack<T>& pack : packs.of) pack = as_read(pack);
+  return packs;
+}
+
 /// use(number, at, fetched) for each pack of the lane's, in their order: its number among those that are kept, its
-/// first element, and what fetch(at) gave.
-template <class T, class Plan, class Fetch, class Use>
+/// first element, and what fetch(at) gave. kMost: packs that are asked for before any of them is used.
+template <class T, class Plan, int kMost = 8, class Fetch, class Use>
 TRIAX_LANE void walk(unsigned lane, std::int64_t n, Fetch fetch, Use use) {
-  constexpr int kStride = kStrideOf<T, Plan>, kTogether = Plan::kPacks > 0 ? Plan::kPacks : Plan::kPacked ? 4 : 1;
-  std::int64_t first = static_cast<std::int64_t>(lane) * kPack<T>;
-  do {
-    const auto left = length_of<Plan>(n - first);
-    decltype(fetch(first)) fetched[kTogether]{};
+  constexpr int kStride = kStrideOf<T, Plan>;
+  constexpr int kOfPlan = Plan::kPacks > 0 ? Plan::kPacks : Plan::kPacked ? 4 : 1;
+  constexpr int kTogether = kOfPlan < kMost ? kOfPlan : kMost;
+  static_assert(Plan::kPacks % kTogether == 0);
+  const std::int64_t first = static_cast<std::int64_t>(lane) * kPack<T>;
+  const auto group = [&](int number, std::int64_t begin) {
+    const auto left = length_of<Plan>(n - begin);
+    decltype(fetch(begin)) fetched[kTogether]{};
     TRIAX_UNROLL
-    for (int number = 0; number < kTogether; ++number) {
-      if (number * kStride < left) fetched[number] = fetch(first + number * kStride);
+    for (int i = 0; i < kTogether; ++i) {
+      if (i * kStride < left) fetched[i] = fetch(begin + i * kStride);
     }
     TRIAX_UNROLL
-    for (int number = 0; number < kTogether; ++number) {
-      if (number * kStride < left) use(Plan::kPacks > 0 ? number : 0, first + number * kStride, fetched[number]);
+    for (int i = 0; i < kTogether; ++i) {
+      if (i * kStride < left) use(Plan::kPacks > 0 ? number + i : 0, begin + i * kStride, as_read(fetched[i]));
     }
-    first += kTogether * kStride;
-  } while (Plan::kPacks == 0 && first < n);
+  };
+  if constexpr (Plan::kPacks > 0) {
+    TRIAX_UNROLL
+    for (int number = 0; number < Plan::kPacks; number += kTogether) group(number, first + number * kStride);
+  } else {
+    for (std::int64_t begin = first; begin < n; begin += kTogether * kStride) group(0, begin);
+  }
 }
 
 /// What a lane keeps of kRows rows.
@@ -103,7 +128,7 @@ class Kept {
       const auto left = length_of<Plan>(n - first);
       TRIAX_UNROLL
       for (int number = 0; number < Plan::kPacks; ++number) {
-        if (number * kStrideOf<T, Plan> < left) use(first + number * kStrideOf<T, Plan>, as_kept(packs_[number]));
+        if (number * kStrideOf<T, Plan> < left) use(first + number * kStrideOf<T, Plan>, as_read(packs_[number]));
       }
     } else {
       walk<T, Plan>(lane, n, again, [&](int, std::int64_t at, const Packs<T, kRows>& packs) { use(at, packs); });
@@ -111,18 +136,6 @@ class Kept {
   }
 
  private:
-  /// What 16 bits hold is made floats again in every pass: else nvcc keeps the floats too, in twice the registers.
-  TRIAX_LANE static Packs<T, kRows> as_kept(Packs<T, kRows> packs) {
-#if defined(__CUDACC__)
-    if constexpr (cuda::kHalf<T>) {
-      TRIAX_UNROLL
-      for (Pack<T>& pack : packs.of)
-        asm volatile("" : "+r"(pack.words[0]), "+r"(pack.words[1]), "+r"(pack.words[2]), "+r"(pack.words[3]));
-    }
-#endif
-    return packs;
-  }
-
   Packs<T, kRows> packs_[Plan::kPacks > 0 ? Plan::kPacks : 1];
 };
 

@@ -110,6 +110,56 @@ TEST(Drop, BitsAreThoseOfEachElement) {
   }
 }
 
+template <class T>
+void expect_blocks_drop_each_element(const cuda::DropPlan& plan) {
+  for (std::int64_t row = 0; row < 9; ++row) {
+    const DropRow here = drop_row_in_blocks(plan, row);
+    for (std::int64_t at = 0; at < plan.columns; at += kPack<T>) {
+      Values<T> x;
+      std::fill(std::begin(x.at), std::end(x.at), 3.0f);
+      drop_in_blocks(x, plan, here, at);
+      for (int i = 0; i < kPack<T>; ++i)
+        EXPECT_EQ(x.at[i], cuda::dropped(plan, row * plan.columns + at + i) ? 0.0f : 3 * plan.scale)
+            << row << " " << at;
+    }
+  }
+}
+
+TEST(Drop, BlocksAreThoseOfEachElement) {
+  std::vector<std::int64_t> samples = {5, 6, 7};
+  cuda::DropPlan plan;
+  plan.key = philox_key(3, RandomPurpose::dropout);
+  plan.site = 17;
+  plan.threshold = drop_threshold(0.4f);
+  plan.scale = 1.5f;
+  plan.samples = samples.data();
+  plan.batch = 3;
+  plan.columns = 48;
+  plan.width = 60;
+  plan.row0 = std::int64_t{1} << 33; // numbers of elements are of 64 bits
+  plan.column0 = 12;
+  EXPECT_TRUE(drops_in_blocks(plan, 9));
+  expect_blocks_drop_each_element<float>(plan);
+  expect_blocks_drop_each_element<Bf16>(plan);
+}
+
+/// Where rows begin within a block, are too many, or are scores', elements are numbered one by one.
+TEST(Drop, InBlocksWhereRowsBeginWithOne) {
+  cuda::DropPlan plan;
+  plan.width = 60;
+  plan.column0 = 12;
+  EXPECT_TRUE(drops_in_blocks(plan, 0xFFFFFFFF));
+  EXPECT_FALSE(drops_in_blocks(plan, std::int64_t{1} << 32));
+  plan.column0 = 14;
+  EXPECT_FALSE(drops_in_blocks(plan, 9));
+  plan.column0 = 12;
+  plan.width = 61;
+  EXPECT_FALSE(drops_in_blocks(plan, 9));
+  plan.width = 60;
+  plan.scores = true;
+  EXPECT_FALSE(drops_in_blocks(plan, 9));
+}
+
 TEST(AdamWTable, ChunksCoverEveryShardOnce) {
   StepScalars scalars;
   const std::int64_t sizes[] = {1, 0, AdamWTable::kChunk, AdamWTable::kChunk + 1, 0, 3, 5 * AdamWTable::kChunk};
