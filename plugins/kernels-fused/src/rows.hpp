@@ -1,7 +1,8 @@
-// How a row of n elements is shared out over a team, by n alone: pack number p belongs to lane p % lanes, and where a
-// row is short enough its lanes keep it in registers between the passes over it, as it lies in memory.
+// How a row of n elements is shared out over a team, by its bytes alone: pack number p belongs to lane p % lanes, and
+// where a row is short enough its lanes keep it in registers between the passes over it, as it lies in memory.
 //
-// A lane asks for all that it keeps before it computes on any of it, so that a row costs the memory's latency once.
+// A lane asks for all of its packs, or for several where it has not the registers, before it computes on any of them:
+// so a row costs the memory's latency once or twice, not once for each pack.
 //
 // Threads: pure functions. Ownership, blocking, errors: none.
 #pragma once
