@@ -84,30 +84,28 @@ struct StepAdamW {
     return low;
   }
 
-  template <class W>
-  TRIAX_LANE static void write_working(void* working, std::int64_t at, const Values<float>& p, int live, bool whole) {
+  /// Of four elements, whole: all there and aligned.
+  template <bool kWhole, class W>
+  TRIAX_LANE static void write_working(void* working, std::int64_t at, const Values<float>& p, int live) {
     W* to = static_cast<W*>(working) + at;
-    if (whole) {
-      struct alignas(4 * sizeof(W)) Four {
-        W at[4];
-      } four;
-      TRIAX_UNROLL
-      for (int i = 0; i < 4; ++i) four.at[i] = narrowed<W>(p.at[i]);
-      *reinterpret_cast<Four*>(to) = four;
+    if constexpr (kWhole && cuda::kHalf<W>) {
+      put_words(to, {narrowed_pair<W>(p.at[0], p.at[1]), narrowed_pair<W>(p.at[2], p.at[3])});
+    } else if constexpr (kWhole) {
+      store(to, p, live, kWhole);
     } else {
       for (int i = 0; i < live; ++i) to[i] = narrowed<W>(p.at[i]);
     }
   }
 
+  template <bool kWhole>
   TRIAX_LANE void step(const AdamWShard& shard, std::int64_t at, const StepScalars& now, Corrections correction) const {
     const auto beta1 = static_cast<float>(table.beta1), beta2 = static_cast<float>(table.beta2);
     const auto rest1 = static_cast<float>(1 - table.beta1), rest2 = static_cast<float>(1 - table.beta2);
     const int live = live_of<float>(shard.count, at);
-    const bool whole = shard.aligned && live == kPack<float>;
-    Values<float> p = load(static_cast<const float*>(shard.p) + at, live, whole);
-    Values<float> m = load(static_cast<const float*>(shard.m) + at, live, whole);
-    Values<float> v = load(static_cast<const float*>(shard.v) + at, live, whole);
-    const Values<float> gradient = load(shard.gradient + at, live, whole);
+    Values<float> p = load(static_cast<const float*>(shard.p) + at, live, kWhole);
+    Values<float> m = load(static_cast<const float*>(shard.m) + at, live, kWhole);
+    Values<float> v = load(static_cast<const float*>(shard.v) + at, live, kWhole);
+    const Values<float> gradient = load(shard.gradient + at, live, kWhole);
     TRIAX_UNROLL
     for (int i = 0; i < kPack<float>; ++i) {
       const float g = gradient.at[i] * now.clip;
@@ -116,16 +114,16 @@ struct StepAdamW {
       const float update = m.at[i] / correction.first / (sqrtf(v.at[i] / correction.second) + table.eps);
       p.at[i] -= now.lr * (update + shard.decay * p.at[i]);
     }
-    store(shard.p + at, p, live, whole);
-    store(shard.m + at, m, live, whole);
-    store(shard.v + at, v, live, whole);
+    store(shard.p + at, p, live, kWhole);
+    store(shard.m + at, m, live, kWhole);
+    store(shard.v + at, v, live, kWhole);
     if (!shard.working) return;
     if (shard.working_type == DType::bf16) {
-      write_working<Bf16>(shard.working, at, p, live, whole);
+      write_working<kWhole, Bf16>(shard.working, at, p, live);
     } else if (shard.working_type == DType::f16) {
-      write_working<F16>(shard.working, at, p, live, whole);
+      write_working<kWhole, F16>(shard.working, at, p, live);
     } else {
-      write_working<float>(shard.working, at, p, live, whole);
+      write_working<kWhole, float>(shard.working, at, p, live);
     }
   }
 
@@ -143,8 +141,13 @@ struct StepAdamW {
     const std::int64_t begin = (chunk - table.first_chunk[number]) * AdamWTable::kChunk;
     const std::int64_t end = begin + AdamWTable::kChunk < shard.count ? begin + AdamWTable::kChunk : shard.count;
     team.lanes([&](unsigned lane) {
-      for (std::int64_t at = begin + lane * kPack<float>; at < end; at += Team::kLanes * kPack<float>)
-        step(shard, at, now, correction);
+      for (std::int64_t at = begin + lane * kPack<float>; at < end; at += Team::kLanes * kPack<float>) {
+        if (shard.aligned && live_of<float>(shard.count, at) == kPack<float>) {
+          step<true>(shard, at, now, correction);
+        } else {
+          step<false>(shard, at, now, correction);
+        }
+      }
     });
   }
 };

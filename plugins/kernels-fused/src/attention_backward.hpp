@@ -8,27 +8,53 @@
 #pragma once
 
 #include "attention_forward.hpp"
+#include "packs.hpp"
 
 namespace triax::fused {
 
-/// A warp for each query of each head.
+/// Lanes that share a query of a head: one for each 16 bytes of its row, as far as a warp has them.
+template <class T>
+TRIAX_HD constexpr int lanes_of_delta(int width) {
+  int lanes = 1;
+  while (lanes < 32 && lanes * kPack<T> < width) lanes *= 2;
+  return lanes;
+}
+template <class T>
+TRIAX_HD constexpr int rows_of_delta(int width) { // of a warp at a time
+  return 32 / lanes_of_delta<T>(width);
+}
+
+/// Lanes for each query of each head, which take the same elements whether these are read in pieces of 16 bytes or not.
 template <class T, class Machine>
 TRIAX_STEP void attention_delta(Machine& machine, const Attention& attention, const AttentionGradients& gradients) {
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
-  for (std::int64_t i = machine.block() * machine.warps() + machine.warp(); i < rows;
-       i += machine.blocks() * machine.warps()) {
-    // Heads are neighbours in memory, so warps next to each other take them.
-    const std::int64_t head = i % size.heads, sample = i / size.heads % size.samples;
-    const std::int64_t query = i / size.heads / size.samples;
-    const T* o = head_of<T>(attention.o, sample, head) + query * attention.o.row;
-    const T* dout = head_of<T>(gradients.dout, sample, head) + query * gradients.dout.row;
+  const int lanes = lanes_of_delta<T>(size.width), rows_of_warp = rows_of_delta<T>(size.width);
+  const int row_of_lane = machine.lane() / lanes, lane_of_row = machine.lane() % lanes;
+  const bool packed = attention.o.chunks && gradients.dout.chunks;
+  for (std::int64_t first = (machine.block() * machine.warps() + machine.warp()) * rows_of_warp; first < rows;
+       first += machine.blocks() * machine.warps() * rows_of_warp) {
+    const std::int64_t i = first + row_of_lane;
+    // Heads are neighbours in memory, so lanes next to each other take them.
+    const std::int64_t place = i / size.heads, head = i - place * size.heads;
+    const std::int64_t query = place / size.samples, sample = place - query * size.samples;
     float sum = 0;
-    for (int column = machine.lane(); column < size.width; column += 32)
-      sum += machine.value(o[column]) * machine.value(dout[column]);
+    if (i < rows) {
+      const T* o = head_of<T>(attention.o, sample, head) + query * attention.o.row;
+      const T* dout = head_of<T>(gradients.dout, sample, head) + query * gradients.dout.row;
+      for (int column = lane_of_row * kPack<T>; column < size.width; column += lanes * kPack<T>) {
+        const int live = live_of<T>(size.width, column);
+        const Pack<T> of_o = read(o + column, live, packed), of_dout = read(dout + column, live, packed);
+        const Values<T> x = widened(of_o), y = widened(of_dout);
+        TRIAX_UNROLL
+        for (int k = 0; k < kPack<T>; ++k) sum += x.at[k] * y.at[k];
+      }
+    }
     TRIAX_UNROLL
-    for (int distance = 16; distance > 0; distance /= 2) sum += machine.from_neighbour(sum, distance);
-    if (machine.lane() == 0) gradients.delta[(sample * size.heads + head) * size.queries + query] = sum;
+    for (int distance = 16; distance > 0; distance /= 2) {
+      if (distance < lanes) sum += machine.from_neighbour(sum, distance);
+    }
+    if (i < rows && lane_of_row == 0) gradients.delta[(sample * size.heads + head) * size.queries + query] = sum;
   }
 }
 

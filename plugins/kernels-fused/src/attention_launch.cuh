@@ -63,7 +63,7 @@ template <class T>
 void run_backward(const Attention& attention, const AttentionGradients& gradients, cudaStream_t stream) {
   const AttentionSizes& size = attention.size;
   const std::int64_t rows = size.samples * size.heads * size.queries;
-  const auto grid = cuda::grid_of_rows(tiles_of(rows, cuda::kThreads / 32));
+  const auto grid = cuda::grid_of_rows(tiles_of(rows, cuda::kThreads / 32 * rows_of_delta<T>(size.width)));
   launch_tiles(delta_kernel<T>, rows == 0 ? 0 : grid.blocks, static_cast<int>(grid.threads), 0, stream, attention,
                gradients);
   with_width(size.width, [&](auto width) {

@@ -90,7 +90,8 @@ struct AddParts {
 
   TRIAX_LANE void operator()(std::int64_t column) const {
     float sum = 0;
-    for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
+    TRIAX_UNROLL_BY_16 // loads that wait together: there are few threads to hide them
+        for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
     to[column] = narrowed<To>(widened(to[column]) + sum);
   }
 };

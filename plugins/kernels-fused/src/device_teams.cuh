@@ -13,12 +13,18 @@ template <class T>
 TRIAX_LANE T swapped(T value, unsigned distance) {
   return __shfl_xor_sync(0xFFFFFFFFu, value, distance);
 }
+TRIAX_LANE TwoSums swapped(TwoSums value, unsigned distance) {
+  return {swapped(value.one, distance), swapped(value.two, distance)};
+}
 TRIAX_LANE ExpSum swapped(ExpSum value, unsigned distance) {
   return {swapped(value.max, distance), swapped(value.sum, distance)};
 }
 template <class T>
 TRIAX_LANE T of_first_lane(T value) {
   return __shfl_sync(0xFFFFFFFFu, value, 0);
+}
+TRIAX_LANE TwoSums of_first_lane(TwoSums value) {
+  return {of_first_lane(value.one), of_first_lane(value.two)};
 }
 TRIAX_LANE ExpSum of_first_lane(ExpSum value) {
   return {of_first_lane(value.max), of_first_lane(value.sum)};
@@ -77,22 +83,27 @@ class DeviceTeam {
   }
 
  private:
+  /// Turns have memory of their own: who writes for one has passed the barrier of the turn before it, and so has
+  /// everybody done with the turn before that.
   template <class T, class Op>
   TRIAX_LANE T over_warps(T value, Op op) {
     constexpr unsigned kWarps = kLanes / kWarp;
-    __shared__ alignas(T) std::byte memory[kWarps * sizeof(T)];
-    T* of_warp = reinterpret_cast<T*>(memory);
-    __syncthreads(); // the call before may still be reading
+    __shared__ alignas(T) std::byte memory[2 * kWarps * sizeof(T)];
+    T* of_warp = reinterpret_cast<T*>(memory) + turn_ * kWarps;
+    turn_ ^= 1u;
     if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
     __syncthreads();
     T joined = of_warp[0];
     for (unsigned warp = 1; warp < kWarps; ++warp) joined = op(joined, of_warp[warp]);
     return joined;
   }
+
+  unsigned turn_ = 0;
 };
 
+/// Two blocks of a multiprocessor at least. Where nvcc is not told, it spills a few bytes to fit more.
 template <unsigned kLanes, class Body>
-__global__ void __launch_bounds__(kBlock) run_teams(const __grid_constant__ Body body, std::int64_t rows) {
+__global__ void __launch_bounds__(kBlock, 2) run_teams(const __grid_constant__ Body body, std::int64_t rows) {
   constexpr unsigned kTeams = kBlock / kLanes; // of a block
   DeviceTeam<kLanes> team;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kTeams;

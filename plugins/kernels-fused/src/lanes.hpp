@@ -18,14 +18,14 @@
 // Functions that only kernels call. For nvcc they are the GPU's alone.
 #if defined(__CUDACC__)
 #define TRIAX_LANE __device__ __forceinline__
-#define TRIAX_LANE_CALL __device__ __noinline__
 #define TRIAX_UNROLL _Pragma("unroll")
 #define TRIAX_UNROLL_BY_4 _Pragma("unroll 4")
+#define TRIAX_UNROLL_BY_16 _Pragma("unroll 16")
 #else
 #define TRIAX_LANE inline
-#define TRIAX_LANE_CALL inline
 #define TRIAX_UNROLL
 #define TRIAX_UNROLL_BY_4
+#define TRIAX_UNROLL_BY_16
 #endif
 
 namespace triax::fused {
@@ -41,6 +41,14 @@ struct Plus {
 struct Larger {
   TRIAX_LANE float operator()(float a, float b) const { return a < b ? b : a; }
 };
+
+/// Sums that are joined at the same time.
+struct TwoSums {
+  float one = 0, two = 0;
+};
+TRIAX_LANE TwoSums operator+(TwoSums a, TwoSums b) {
+  return {a.one + b.one, a.two + b.two};
+}
 
 /// The sum of exp(x - max) over some x, and their maximum: joined with another without reading any x again
 /// (Milakov & Gimelshein 2018).

@@ -18,32 +18,33 @@ struct NormForward {
   float *mean, *rstd;
   std::int64_t n;
   float eps;
-  bool packed;
 
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    const typename Source::Row here = source.template begin<Plan>(row);
     typename Team::template Each<Kept<T, Plan>> kept;
     typename Team::template Each<float> sum;
     team.lanes([&](unsigned lane) {
       float of_lane = 0;
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        const Values<T> x = source.first(row, at, live_of<T>(n, at));
-        kept[lane].put(number, x);
-        TRIAX_UNROLL
-        for (int i = 0; i < kPack<T>; ++i) of_lane += x.at[i];
-      });
+      walk<T, Plan, Source::kTogether>(
+          lane, n, [&](std::int64_t at) { return source.template fetch<Plan>(row, at); },
+          [&](int number, std::int64_t at, const auto& fetched) {
+            const Packs<T, 1> made = source.template made<Plan>(row, here, at, fetched);
+            kept[lane].put(number, made);
+            const Values<T> x = widened(made.of[0]);
+            TRIAX_UNROLL
+            for (int i = 0; i < kPack<T>; ++i) of_lane += i < live_in_row<T, Plan>(n, at) ? x.at[i] : 0.0f;
+          });
       sum[lane] = of_lane;
     });
     const float center = mean ? team.all(sum, Plus{}) / static_cast<float>(n) : 0.0f;
 
-    const auto row_of = [&](unsigned lane, int number, std::int64_t at, int live) {
-      return kept[lane].get(number, [&] { return source.again(row, at, live); });
-    };
+    const auto again = [&](std::int64_t at) { return source.template again<Plan>(row, at); };
     team.lanes([&](unsigned lane) {
       float of_lane = 0;
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        const int live = live_of<T>(n, at);
-        const Values<T> x = row_of(lane, number, at, live);
+      kept[lane].walk_again(lane, n, again, [&](std::int64_t at, const Packs<T, 1>& packs) {
+        const int live = live_in_row<T, Plan>(n, at);
+        const Values<T> x = widened(packs.of[0]);
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) {
           const float away = i < live ? x.at[i] - center : 0.0f;
@@ -55,18 +56,14 @@ struct NormForward {
     const float scale = 1 / sqrtf(team.all(sum, Plus{}) / static_cast<float>(n) + eps);
 
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        const int live = live_of<T>(n, at);
-        Values<T> x = row_of(lane, number, at, live);
-        const Values<T> w = load(weight + at, live, packed);
+      kept[lane].walk_again(lane, n, again, [&](std::int64_t at, const Packs<T, 1>& packs) {
+        const int live = live_in_row<T, Plan>(n, at);
+        Values<T> x = widened(packs.of[0]);
+        const Values<T> w = load_fixed(weight + at, live, Plan::kPacked);
+        const Values<T> b = bias ? load_fixed(bias + at, live, Plan::kPacked) : Values<T>{};
         TRIAX_UNROLL
-        for (int i = 0; i < kPack<T>; ++i) x.at[i] = (x.at[i] - center) * scale * w.at[i];
-        if (bias) {
-          const Values<T> b = load(bias + at, live, packed);
-          TRIAX_UNROLL
-          for (int i = 0; i < kPack<T>; ++i) x.at[i] += b.at[i];
-        }
-        store(y + row * n + at, x, live, packed);
+        for (int i = 0; i < kPack<T>; ++i) x.at[i] = (x.at[i] - center) * scale * w.at[i] + b.at[i];
+        store(y + row * n + at, x, live, Plan::kPacked);
       });
       if (lane != 0) return;
       if (mean) mean[row] = center;
@@ -83,14 +80,22 @@ struct NormBackwardInput {
   const T *dy, *x, *weight, *residual;
   const float *mean_of, *rstd_of;
   std::int64_t n;
-  bool packed;
+
+  /// dy, x and the residual at one place; of a row that is read again the residual only the last time.
+  TRIAX_LANE Packs<T, 3> fetch(std::int64_t row, std::int64_t at, bool last) const {
+    const std::int64_t place = row * n + at;
+    const int live = live_in_row<T, Plan>(n, at);
+    const bool more = residual && (last || Plan::kPacks > 0);
+    return {read(dy + place, live, Plan::kPacked), read(x + place, live, Plan::kPacked),
+            more ? read(residual + place, live, Plan::kPacked) : Pack<T>{}};
+  }
 
   struct Terms {
     Values<T> g, z;
   };
-  TRIAX_LANE Terms terms(std::int64_t row, std::int64_t at, int live, float mean, float rstd) const {
-    Terms out{load(dy + row * n + at, live, packed), load(x + row * n + at, live, packed)};
-    const Values<T> w = load(weight + at, live, packed);
+  TRIAX_LANE Terms terms(const Packs<T, 3>& packs, std::int64_t at, float mean, float rstd) const {
+    Terms out{widened(packs.of[0]), widened(packs.of[1])};
+    const Values<T> w = load_fixed(weight + at, live_in_row<T, Plan>(n, at), Plan::kPacked);
     TRIAX_UNROLL
     for (int i = 0; i < kPack<T>; ++i) {
       out.g.at[i] *= w.at[i];
@@ -102,41 +107,40 @@ struct NormBackwardInput {
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
     const float mean = mean_of ? mean_of[row] : 0.0f, rstd = rstd_of[row];
-    typename Team::template Each<Kept<T, Plan>> kept_g, kept_z;
-    typename Team::template Each<float> sum_g, sum_gz;
+    typename Team::template Each<Kept<T, Plan, 3>> kept;
+    typename Team::template Each<TwoSums> sums; // of g, of g z
     team.lanes([&](unsigned lane) {
-      float of_g = 0, of_gz = 0;
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        const Terms here = terms(row, at, live_of<T>(n, at), mean, rstd);
-        kept_g[lane].put(number, here.g);
-        kept_z[lane].put(number, here.z);
-        TRIAX_UNROLL
-        for (int i = 0; i < kPack<T>; ++i) { // past the row's end g is 0
-          of_g += here.g.at[i];
-          of_gz += here.g.at[i] * here.z.at[i];
-        }
-      });
-      sum_g[lane] = of_g;
-      sum_gz[lane] = of_gz;
+      TwoSums of_lane{};
+      walk<T, Plan>(
+          lane, n, [&](std::int64_t at) { return fetch(row, at, false); },
+          [&](int number, std::int64_t at, const Packs<T, 3>& packs) {
+            kept[lane].put(number, packs);
+            const Terms here = terms(packs, at, mean, rstd);
+            TRIAX_UNROLL
+            for (int i = 0; i < kPack<T>; ++i) { // past the row's end g is 0
+              of_lane.one += here.g.at[i];
+              of_lane.two += here.g.at[i] * here.z.at[i];
+            }
+          });
+      sums[lane] = of_lane;
     });
-    const float mean_g = mean_of ? team.all(sum_g, Plus{}) / static_cast<float>(n) : 0.0f;
-    const float mean_gz = team.all(sum_gz, Plus{}) / static_cast<float>(n);
+    const TwoSums all = team.all(sums, Plus{});
+    const float mean_g = mean_of ? all.one / static_cast<float>(n) : 0.0f, mean_gz = all.two / static_cast<float>(n);
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        const int live = live_of<T>(n, at);
-        const auto again = [&] { return terms(row, at, live, mean, rstd); };
-        Values<T> g = kept_g[lane].get(number, [&] { return again().g; });
-        const Values<T> z = kept_z[lane].get(number, [&] { return again().z; });
-        TRIAX_UNROLL
-        for (int i = 0; i < kPack<T>; ++i) g.at[i] = rstd * (g.at[i] - mean_g - z.at[i] * mean_gz);
-        const std::int64_t place = row * n + at;
-        if (residual) {
-          const Values<T> more = load(residual + place, live, packed);
-          TRIAX_UNROLL
-          for (int i = 0; i < kPack<T>; ++i) g.at[i] += more.at[i];
-        }
-        store(dx + place, g, live, packed);
-      });
+      kept[lane].walk_again(
+          lane, n, [&](std::int64_t at) { return fetch(row, at, true); },
+          [&](std::int64_t at, const Packs<T, 3>& packs) {
+            const Terms here = terms(packs, at, mean, rstd);
+            Values<T> out;
+            TRIAX_UNROLL
+            for (int i = 0; i < kPack<T>; ++i) out.at[i] = rstd * (here.g.at[i] - mean_g - here.z.at[i] * mean_gz);
+            if (residual) {
+              const Values<T> more = widened(packs.of[2]);
+              TRIAX_UNROLL
+              for (int i = 0; i < kPack<T>; ++i) out.at[i] += more.at[i];
+            }
+            store(dx + row * n + at, out, live_in_row<T, Plan>(n, at), Plan::kPacked);
+          });
     });
   }
 };
@@ -145,7 +149,7 @@ template <class T, class Source, class Launcher>
 void norm_of(const Source& source, const NormFwd& args, bool packed, const Launcher& launcher) {
   const std::int64_t n = args.x.size(-1);
   float* mean = args.kind == NormKind::layer ? args.mean.as<float>() : nullptr;
-  by_row_plan(n, [&]<class Plan>(Plan) {
+  by_row_plan<T>(n, packed, [&]<class Plan>(Plan) {
     const NormForward<T, Plan, Source> body{source,
                                             args.y.as<T>(),
                                             args.weight.as<const T>(),
@@ -153,8 +157,7 @@ void norm_of(const Source& source, const NormFwd& args, bool packed, const Launc
                                             mean,
                                             args.rstd.as<float>(),
                                             n,
-                                            static_cast<float>(args.eps),
-                                            packed};
+                                            static_cast<float>(args.eps)};
     launcher.template teams<Plan::kLanes>(body, cuda::rows_of(args.x));
   });
 }
@@ -164,7 +167,7 @@ void norm_fwd(const NormFwd& args, const Launcher& launcher) {
   const std::int64_t n = args.x.size(-1);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool packed = packed_rows<T>(n, {&args.y, &args.x, &args.weight, &args.bias});
-    norm_of<T>(Plain<T>{args.x.as<const T>(), n, packed}, args, packed, launcher);
+    norm_of<T>(Plain<T>{args.x.as<const T>(), n}, args, packed, launcher);
   });
 }
 
@@ -173,9 +176,11 @@ void bias_dropout_add_norm(const BiasDropoutAddNorm& args, const Launcher& launc
   const BiasDropoutAdd add{args.y, args.x, args.bias, args.residual, args.drop};
   const NormFwd norm{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps};
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const bool packed = packed_rows<T>(
-        args.x.size(-1), {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
-    norm_of<T>(added<T>(add, packed), norm, packed, launcher);
+    const Added<T> source = added<T>(add);
+    const bool packed =
+        packed_sums(source, cuda::rows_of(args.x),
+                    {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
+    norm_of<T>(source, norm, packed, launcher);
   });
 }
 
@@ -184,7 +189,7 @@ void norm_bwd_input(const NormBwdInput& args, const Launcher& launcher) {
   const std::int64_t n = args.x.size(-1);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool packed = packed_rows<T>(n, {&args.dx, &args.dy, &args.x, &args.weight, &args.residual});
-    by_row_plan(n, [&]<class Plan>(Plan) {
+    by_row_plan<T>(n, packed, [&]<class Plan>(Plan) {
       const NormBackwardInput<T, Plan> body{args.dx.as<T>(),
                                             args.dy.as<const T>(),
                                             args.x.as<const T>(),
@@ -192,8 +197,7 @@ void norm_bwd_input(const NormBwdInput& args, const Launcher& launcher) {
                                             args.residual.as<const T>(),
                                             args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr,
                                             args.rstd.as<const float>(),
-                                            n,
-                                            packed};
+                                            n};
       launcher.template teams<Plan::kLanes>(body, cuda::rows_of(args.x));
     });
   });

@@ -6,8 +6,11 @@
 // Threads: pure functions. Ownership, blocking, errors: none.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
+#include <type_traits>
 
 #include "lanes.hpp"
 #include "triax/cuda/rounding.hpp"
@@ -24,9 +27,10 @@ struct Values {
   float at[kPack<T>];
 };
 
+/// A pack as it lies in memory.
 template <class T>
 struct alignas(16) Pack {
-  T at[kPack<T>];
+  std::uint32_t words[4];
 };
 
 template <class T>
@@ -58,6 +62,66 @@ TRIAX_LANE T narrowed(float value) {
   return cuda::rounded<T>(value);
 }
 
+/// Two of 16 bits, `low` in the lower half of the word. Rounding of each as above.
+template <class T>
+TRIAX_LANE std::uint32_t narrowed_pair(float low, float high) {
+#if defined(__CUDACC__)
+  std::uint32_t out = 0;
+  if constexpr (std::is_same_v<T, F16>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  }
+  return out;
+#else
+  return narrowed<T>(low).bits | static_cast<std::uint32_t>(narrowed<T>(high).bits) << 16;
+#endif
+}
+
+template <class T>
+TRIAX_LANE Values<T> widened(Pack<T> pack) {
+  Values<T> out;
+  TRIAX_UNROLL
+  for (int i = 0; i < kPack<T>; ++i) {
+    if constexpr (cuda::kHalf<T>) {
+      T one{};
+      one.bits = static_cast<std::uint16_t>(pack.words[i / 2] >> (16 * (i % 2)));
+      out.at[i] = widened(one);
+    } else {
+      out.at[i] = std::bit_cast<float>(pack.words[i]);
+    }
+  }
+  return out;
+}
+template <class T>
+TRIAX_LANE Pack<T> narrowed(const Values<T>& values) {
+  Pack<T> out;
+  TRIAX_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (cuda::kHalf<T>) {
+      out.words[i] = narrowed_pair<T>(values.at[2 * i], values.at[2 * i + 1]);
+    } else {
+      out.words[i] = std::bit_cast<std::uint32_t>(values.at[i]);
+    }
+  }
+  return out;
+}
+
+/// kWords words at a multiple of their size, in one instruction. nvcc cuts the copy of a struct, and the intrinsic not.
+template <int kWords>
+TRIAX_LANE void put_words(void* to, const std::uint32_t (&words)[kWords]) {
+  static_assert(kWords == 2 || kWords == 4);
+#if defined(__CUDACC__)
+  if constexpr (kWords == 2) {
+    __stwb(static_cast<uint2*>(to), make_uint2(words[0], words[1]));
+  } else {
+    __stwb(static_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
+  }
+#else
+  std::memcpy(to, words, sizeof(words));
+#endif
+}
+
 /// Whether every row of n elements of T begins at a multiple of 16 bytes, in all of these. A view that is not given
 /// is no obstacle.
 template <class T>
@@ -76,28 +140,54 @@ TRIAX_LANE int live_of(std::int64_t n, std::int64_t at) {
   return left < kPack<T> ? static_cast<int>(left) : kPack<T>;
 }
 
+#if defined(__CUDACC__)
+template <class T>
+TRIAX_LANE Pack<T> pack_of(uint4 words) {
+  return {{words.x, words.y, words.z, words.w}};
+}
+#endif
+
 /// Elements that are not there are 0.
 template <class T>
-TRIAX_LANE Values<T> load(const T* from, int live, bool packed) {
-  Values<T> out;
+TRIAX_LANE Pack<T> read(const T* from, int live, bool packed) {
   if (packed) {
-    const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(from);
-    TRIAX_UNROLL
-    for (int i = 0; i < kPack<T>; ++i) out.at[i] = widened(pack.at[i]);
-  } else {
-    TRIAX_UNROLL
-    for (int i = 0; i < kPack<T>; ++i) out.at[i] = i < live ? widened(from[i]) : 0.0f;
+#if defined(__CUDACC__)
+    return pack_of<T>(*reinterpret_cast<const uint4*>(from));
+#else
+    Pack<T> out;
+    std::memcpy(&out, from, sizeof(out));
+    return out;
+#endif
+  }
+  Pack<T> out{};
+  TRIAX_UNROLL
+  for (int i = 0; i < kPack<T>; ++i) {
+    if (i >= live) continue;
+    if constexpr (cuda::kHalf<T>) {
+      out.words[i / 2] |= static_cast<std::uint32_t>(from[i].bits) << (16 * (i % 2));
+    } else {
+      out.words[i] = std::bit_cast<std::uint32_t>(from[i]);
+    }
   }
   return out;
+}
+template <class T>
+TRIAX_LANE Values<T> load(const T* from, int live, bool packed) {
+  return widened(read(from, live, packed));
+}
+/// The same of what no lane of the kernel writes: it may be loaded before what was stored earlier.
+template <class T>
+TRIAX_LANE Values<T> load_fixed(const T* from, int live, bool packed) {
+#if defined(__CUDACC__)
+  if (packed) return widened(pack_of<T>(__ldg(reinterpret_cast<const uint4*>(from))));
+#endif
+  return load(from, live, packed);
 }
 
 template <class T>
 TRIAX_LANE void store(T* to, const Values<T>& values, int live, bool packed) {
   if (packed) {
-    Pack<T> pack;
-    TRIAX_UNROLL
-    for (int i = 0; i < kPack<T>; ++i) pack.at[i] = narrowed<T>(values.at[i]);
-    *reinterpret_cast<Pack<T>*>(to) = pack;
+    put_words(to, narrowed(values).words);
   } else {
     TRIAX_UNROLL
     for (int i = 0; i < kPack<T>; ++i) {

@@ -12,7 +12,7 @@ namespace triax::fused {
 
 /// A bit for each of `count` elements of a row from `column` on, set where the element is dropped. One block of random
 /// words serves the four elements that it holds.
-TRIAX_LANE_CALL unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, std::int64_t column, int count) {
+TRIAX_LANE unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, std::int64_t column, int count) {
   const cuda::DropPlace place = cuda::drop_place(plan, row, column);
   const auto sample = static_cast<std::uint32_t>(plan.samples[place.sample]);
   const auto first = static_cast<std::uint64_t>(place.element), end = first + static_cast<std::uint64_t>(count);
@@ -28,66 +28,126 @@ TRIAX_LANE_CALL unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t r
   return bits;
 }
 
-/// Rows as they are.
+/// Where a row lies in the numbering of what is dropped, if anything is.
+struct DropRow {
+  std::uint64_t first = 0; // its first element's number
+  std::uint32_t sample = 0;
+};
+
+/// Whether numbers of rows are of 32 bits, and every row begins with the first of the four elements of a block of
+/// random words: then a lane makes the blocks of its elements, and none twice.
+inline bool drops_in_blocks(const cuda::DropPlan& plan, std::int64_t rows) {
+  return !plan.scores && plan.width % 4 == 0 && plan.column0 % 4 == 0 && rows <= 0xFFFFFFFF && plan.batch <= 0xFFFFFFFF;
+}
+TRIAX_LANE DropRow drop_row_in_blocks(const cuda::DropPlan& plan, std::int64_t row) {
+  const std::uint32_t number = static_cast<std::uint32_t>(row), batch = static_cast<std::uint32_t>(plan.batch);
+  const std::uint32_t of_sample = number / batch;
+  return {static_cast<std::uint64_t>((plan.row0 + of_sample) * plan.width + plan.column0),
+          static_cast<std::uint32_t>(plan.samples[number - of_sample * batch])};
+}
+
+/// x from element `at` of a row on, whole packs: 0 where it is dropped, else scaled.
+template <class T>
+TRIAX_LANE void drop_in_blocks(Values<T>& x, const cuda::DropPlan& plan, DropRow row, std::int64_t at) {
+  TRIAX_UNROLL
+  for (int block = 0; block < kPack<T>; block += 4) {
+    const std::uint64_t element = row.first + static_cast<std::uint64_t>(at) + static_cast<unsigned>(block);
+    const PhiloxBlock words = philox_at(plan.key, element, plan.site, row.sample);
+    TRIAX_UNROLL
+    for (int word = 0; word < 4; ++word)
+      x.at[block + word] = words[word] < plan.threshold ? 0.0f : x.at[block + word] * plan.scale;
+  }
+}
+
+/// Rows as they are. begin: what a row's packs have in common; fetch: what is to be asked of memory, for kTogether
+/// packs of a lane first; made: the row's pack of it; again: the pack that was made.
 template <class T>
 struct Plain {
+  static constexpr int kFetched = 1, kTogether = 8;
   const T* x;
   std::int64_t n;
-  bool packed;
 
-  TRIAX_LANE Values<T> first(std::int64_t row, std::int64_t at, int live) const { return again(row, at, live); }
-  TRIAX_LANE Values<T> again(std::int64_t row, std::int64_t at, int live) const {
-    return load(x + row * n + at, live, packed);
+  struct Row {};
+  template <class Plan>
+  TRIAX_LANE Row begin(std::int64_t) const {
+    return {};
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, kFetched> fetch(std::int64_t row, std::int64_t at) const {
+    return again<Plan>(row, at);
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> made(std::int64_t, Row, std::int64_t, const Packs<T, kFetched>& fetched) const {
+    return fetched;
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> again(std::int64_t row, std::int64_t at) const {
+    return {read(x + row * n + at, live_in_row<T, Plan>(n, at), Plan::kPacked)};
   }
 };
 
-/// Rows of the sum, which are stored when they are first read. bias, residual: may be null.
+/// Rows of the sum, which are stored when they are made. bias, residual: may be null.
 template <class T>
 struct Added {
+  static constexpr int kFetched = 2, kTogether = 4;
   T* y;
   const T *x, *bias, *residual;
   cuda::DropPlan drop;
   std::int64_t n;
-  bool drops, packed;
+  bool drops;
 
-  TRIAX_LANE Values<T> first(std::int64_t row, std::int64_t at, int live) const {
+  using Row = DropRow;
+  template <class Plan>
+  TRIAX_LANE Row begin(std::int64_t row) const {
+    if (!Plan::kPacked || !drops) return {};
+    return drop_row_in_blocks(drop, row);
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, kFetched> fetch(std::int64_t row, std::int64_t at) const {
     const std::int64_t place = row * n + at;
-    Values<T> sum = load(x + place, live, packed);
+    const int live = live_in_row<T, Plan>(n, at);
+    return {read(x + place, live, Plan::kPacked), residual ? read(residual + place, live, Plan::kPacked) : Pack<T>{}};
+  }
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> made(std::int64_t row, Row here, std::int64_t at, const Packs<T, kFetched>& fetched) const {
+    const int live = live_in_row<T, Plan>(n, at);
+    Values<T> sum = widened(fetched.of[0]);
     if (bias) {
-      const Values<T> more = load(bias + at, live, packed);
+      const Values<T> more = load_fixed(bias + at, live, Plan::kPacked);
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] += more.at[i];
     }
-    if (drops) {
+    if (drops && Plan::kPacked) {
+      drop_in_blocks(sum, drop, here, at);
+    } else if (drops) {
       const unsigned bits = dropped_bits(drop, row, at, live);
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.at[i] * drop.scale;
     }
     if (residual) {
-      const Values<T> more = load(residual + place, live, packed);
+      const Values<T> more = widened(fetched.of[1]);
       TRIAX_UNROLL
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] += more.at[i];
     }
-    TRIAX_UNROLL
-    for (int i = 0; i < kPack<T>; ++i) sum.at[i] = widened(narrowed<T>(sum.at[i])); // as what reads it will
-    store(y + place, sum, live, packed);
-    return sum;
+    store(y + row * n + at, sum, live, Plan::kPacked);
+    return {narrowed(sum)}; // rounded, as what reads it will
   }
-  TRIAX_LANE Values<T> again(std::int64_t row, std::int64_t at, int live) const {
-    return load(y + row * n + at, live, packed);
+  template <class Plan>
+  TRIAX_LANE Packs<T, 1> again(std::int64_t row, std::int64_t at) const {
+    return {read(y + row * n + at, live_in_row<T, Plan>(n, at), Plan::kPacked)};
   }
 };
 
+/// Whether the sum's rows may be taken in whole packs: as they lie, and as they are dropped.
 template <class T>
-Added<T> added(const BiasDropoutAdd& args, bool packed) {
-  Added<T> out{args.y.as<T>(),
-               args.x.as<const T>(),
-               args.bias.as<const T>(),
-               args.residual.as<const T>(),
-               {},
-               args.x.size(-1),
-               args.drop.p > 0,
-               packed};
+bool packed_sums(const Added<T>& source, std::int64_t rows, std::initializer_list<const TensorView*> views) {
+  return packed_rows<T>(source.n, views) && (!source.drops || drops_in_blocks(source.drop, rows));
+}
+
+template <class T>
+Added<T> added(const BiasDropoutAdd& args) {
+  Added<T> out{args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
+               args.x.size(-1), args.drop.p > 0};
   if (out.drops) out.drop = cuda::drop_plan({args.y, args.x, args.drop});
   return out;
 }
@@ -98,8 +158,11 @@ struct AddRows {
 
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
+    const DropRow here = source.template begin<Plan>(row);
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(lane, source.n, [&](int, std::int64_t at) { source.first(row, at, live_of<T>(source.n, at)); });
+      walk<T, Plan, 2>(
+          lane, source.n, [&](std::int64_t at) { return source.template fetch<Plan>(row, at); },
+          [&](int, std::int64_t at, const auto& fetched) { source.template made<Plan>(row, here, at, fetched); });
     });
   }
 };
@@ -108,11 +171,16 @@ template <class Launcher>
 void bias_dropout_add(const BiasDropoutAdd& args, const Launcher& launcher) {
   const std::int64_t n = args.x.size(-1), rows = cuda::rows_of(args.x);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    const Added<T> source = added<T>(args, packed_rows<T>(n, {&args.y, &args.x, &args.bias, &args.residual}));
-    if (n <= WarpRow::kLongest) {
-      launcher.template teams<kWarp>(AddRows<T, RowPlan<kWarp, 0>>{source}, rows);
+    const Added<T> source = added<T>(args);
+    const auto launch = [&]<class Plan>(Plan) {
+      launcher.template teams<Plan::kLanes>(AddRows<T, Plan>{source}, rows);
+    };
+    // Nothing is read twice, so nothing is kept.
+    const bool packed = packed_sums(source, rows, {&args.y, &args.x, &args.bias, &args.residual});
+    if (n * static_cast<std::int64_t>(sizeof(T)) <= WarpRow::kBytes) {
+      packed ? launch(RowPlan<kWarp, 0>{}) : launch(LooseWarpRow{});
     } else {
-      launcher.template teams<kBlock>(AddRows<T, LongRow>{source}, rows);
+      packed ? launch(LongRow{}) : launch(LooseRow{});
     }
   });
 }

@@ -20,44 +20,40 @@ struct SoftmaxForward {
   cuda::MaskPlan mask;
   std::int64_t heads, queries, keys;
   float scale;
-  bool packed;
-
-  /// Scaled scores.
-  TRIAX_LANE Values<T> scores(std::int64_t row, std::int64_t at, int live) const {
-    Values<T> out = load(x + row * keys + at, live, packed);
-    TRIAX_UNROLL
-    for (int i = 0; i < kPack<T>; ++i) out.at[i] *= scale;
-    return out;
-  }
 
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
     const std::int64_t seen = cuda::seen_keys(mask, row / (heads * queries), row % queries, keys);
     typename Team::template Each<Kept<T, Plan>> kept;
     typename Team::template Each<float> of_lanes;
+    const auto fetch = [&](std::int64_t at) -> Packs<T, 1> {
+      if (at >= seen) return {};
+      return {read(x + row * keys + at, live_of<T>(seen, at), Plan::kPacked)};
+    };
     team.lanes([&](unsigned lane) {
       float largest = -INFINITY;
-      walk<T, Plan>(lane, seen, [&](int number, std::int64_t at) {
+      walk<T, Plan>(lane, seen, fetch, [&](int number, std::int64_t at, const Packs<T, 1>& packs) {
+        kept[lane].put(number, packs);
         const int live = live_of<T>(seen, at);
-        const Values<T> x_here = scores(row, at, live);
-        kept[lane].put(number, x_here);
+        const Values<T> here = widened(packs.of[0]);
         TRIAX_UNROLL
-        for (int i = 0; i < kPack<T>; ++i) largest = i < live ? Larger{}(largest, x_here.at[i]) : largest;
+        for (int i = 0; i < kPack<T>; ++i) largest = i < live ? Larger{}(largest, scale * here.at[i]) : largest;
       });
       of_lanes[lane] = largest;
     });
     const float max = team.all(of_lanes, Larger{});
 
-    const auto exponentials = [&](unsigned lane, int number, std::int64_t at, int live) {
-      Values<T> out = kept[lane].get(number, [&] { return scores(row, at, live); });
+    const auto exponentials = [&](std::int64_t at, const Packs<T, 1>& packs) {
+      const int live = live_of<T>(seen, at);
+      Values<T> out = widened(packs.of[0]);
       TRIAX_UNROLL
-      for (int i = 0; i < kPack<T>; ++i) out.at[i] = i < live ? expf(out.at[i] - max) : 0.0f;
+      for (int i = 0; i < kPack<T>; ++i) out.at[i] = i < live ? expf(scale * out.at[i] - max) : 0.0f;
       return out;
     };
     team.lanes([&](unsigned lane) {
       float sum = 0;
-      walk<T, Plan>(lane, seen, [&](int number, std::int64_t at) {
-        const Values<T> e = exponentials(lane, number, at, live_of<T>(seen, at));
+      kept[lane].walk_again(lane, seen, fetch, [&](std::int64_t at, const Packs<T, 1>& packs) {
+        const Values<T> e = exponentials(at, packs);
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) sum += e.at[i];
       });
@@ -65,14 +61,14 @@ struct SoftmaxForward {
     });
     const float sum = team.all(of_lanes, Plus{});
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(lane, keys, [&](int number, std::int64_t at) {
+      kept[lane].walk_again(lane, keys, fetch, [&](std::int64_t at, const Packs<T, 1>& packs) {
         Values<T> out{};
         if (at < seen) {
-          out = exponentials(lane, number, at, live_of<T>(seen, at));
+          out = exponentials(at, packs);
           TRIAX_UNROLL
           for (int i = 0; i < kPack<T>; ++i) out.at[i] /= sum;
         }
-        store(y + row * keys + at, out, live_of<T>(keys, at), packed);
+        store(y + row * keys + at, out, live_in_row<T, Plan>(keys, at), Plan::kPacked);
       });
       if (lse && lane == 0) lse[row] = max + logf(sum); // -infinity where no key is seen
     });
@@ -86,21 +82,20 @@ struct SoftmaxBackward {
   const T *dy, *y;
   std::int64_t n;
   float scale;
-  bool packed;
 
   template <class Team>
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
-    typename Team::template Each<Kept<T, Plan>> kept_dy, kept_y;
+    typename Team::template Each<Kept<T, Plan, 2>> kept; // of dy and y
     typename Team::template Each<float> of_lanes;
-    const auto read = [&](const T* from, std::int64_t at) {
-      return load(from + row * n + at, live_of<T>(n, at), packed);
+    const auto fetch = [&](std::int64_t at) -> Packs<T, 2> {
+      const int live = live_in_row<T, Plan>(n, at);
+      return {read(dy + row * n + at, live, Plan::kPacked), read(y + row * n + at, live, Plan::kPacked)};
     };
     team.lanes([&](unsigned lane) {
       float sum = 0;
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        const Values<T> dy_here = read(dy, at), y_here = read(y, at);
-        kept_dy[lane].put(number, dy_here);
-        kept_y[lane].put(number, y_here);
+      walk<T, Plan>(lane, n, fetch, [&](int number, std::int64_t, const Packs<T, 2>& packs) {
+        kept[lane].put(number, packs);
+        const Values<T> dy_here = widened(packs.of[0]), y_here = widened(packs.of[1]);
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) sum += dy_here.at[i] * y_here.at[i];
       });
@@ -108,12 +103,12 @@ struct SoftmaxBackward {
     });
     const float sum = team.all(of_lanes, Plus{});
     team.lanes([&](unsigned lane) {
-      walk<T, Plan>(lane, n, [&](int number, std::int64_t at) {
-        Values<T> out = kept_dy[lane].get(number, [&] { return read(dy, at); });
-        const Values<T> y_here = kept_y[lane].get(number, [&] { return read(y, at); });
+      kept[lane].walk_again(lane, n, fetch, [&](std::int64_t at, const Packs<T, 2>& packs) {
+        Values<T> out = widened(packs.of[0]);
+        const Values<T> y_here = widened(packs.of[1]);
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) out.at[i] = scale * y_here.at[i] * (out.at[i] - sum);
-        store(dx + row * n + at, out, live_of<T>(n, at), packed);
+        store(dx + row * n + at, out, live_in_row<T, Plan>(n, at), Plan::kPacked);
       });
     });
   }
@@ -123,7 +118,7 @@ template <class Launcher>
 void softmax_fwd(const SoftmaxFwd& args, const Launcher& launcher) {
   const std::int64_t keys = args.x.size(3);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
-    by_row_plan(keys, [&]<class Plan>(Plan) {
+    by_row_plan<T>(keys, packed_rows<T>(keys, {&args.y, &args.x}), [&]<class Plan>(Plan) {
       const SoftmaxForward<T, Plan> body{args.y.as<T>(),
                                          args.x.as<const T>(),
                                          args.lse.as<float>(),
@@ -131,8 +126,7 @@ void softmax_fwd(const SoftmaxFwd& args, const Launcher& launcher) {
                                          args.x.size(1),
                                          args.x.size(2),
                                          keys,
-                                         static_cast<float>(args.scale),
-                                         packed_rows<T>(keys, {&args.y, &args.x})};
+                                         static_cast<float>(args.scale)};
       launcher.template teams<Plan::kLanes>(body, cuda::rows_of(args.x));
     });
   });
@@ -142,13 +136,9 @@ template <class Launcher>
 void softmax_bwd(const SoftmaxBwd& args, const Launcher& launcher) {
   const std::int64_t n = args.y.size(-1);
   cuda::by_type(args.y.dtype(), [&]<class T>(T) {
-    by_row_plan(n, [&]<class Plan>(Plan) {
-      const SoftmaxBackward<T, Plan> body{args.dx.as<T>(),
-                                          args.dy.as<const T>(),
-                                          args.y.as<const T>(),
-                                          n,
-                                          static_cast<float>(args.scale),
-                                          packed_rows<T>(n, {&args.dx, &args.dy, &args.y})};
+    by_row_plan<T>(n, packed_rows<T>(n, {&args.dx, &args.dy, &args.y}), [&]<class Plan>(Plan) {
+      const SoftmaxBackward<T, Plan> body{args.dx.as<T>(), args.dy.as<const T>(), args.y.as<const T>(), n,
+                                          static_cast<float>(args.scale)};
       launcher.template teams<Plan::kLanes>(body, cuda::rows_of(args.y));
     });
   });

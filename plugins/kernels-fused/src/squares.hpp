@@ -10,10 +10,10 @@
 
 namespace triax::fused {
 
-/// In packs.
+/// In packs. Short parts: a matrix of a thousand rows and columns is to have a block for each multiprocessor.
 template <class T>
 cuda::Parts parts_of_squares(std::int64_t count) {
-  return cuda::parts_of(FlatPacks<T>{count, false}.packs(), 64 * 1024 / kPack<T>, 2048);
+  return cuda::parts_of(FlatPacks<T>{count, false}.packs(), 8 * 1024 / kPack<T>, 2048);
 }
 
 template <class T>

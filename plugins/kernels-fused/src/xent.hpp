@@ -11,16 +11,21 @@
 namespace triax::fused {
 
 /// What the kernels read: rows of `columns` logits of which `valid` count, and the targets by the range's first token.
-template <class T>
+template <class T, class RowsPlan>
 struct LogitRows {
+  using Element = T;
+  using Plan = RowsPlan;
   const T* logits;
   const std::int32_t* targets; // may be null
   std::int64_t columns, begin, valid;
-  bool packed;
 
   TRIAX_LANE const T* of(std::int64_t row) const { return logits + row * columns; }
-  TRIAX_LANE Values<T> read(std::int64_t row, std::int64_t at, int live) const {
-    return load(of(row) + at, live, packed);
+  /// use(at, live, x) for each pack of the lane's among a row's first n logits.
+  template <class Use>
+  TRIAX_LANE void each(unsigned lane, std::int64_t row, std::int64_t n, Use use) const {
+    walk<T, Plan>(
+        lane, n, [&](std::int64_t at) { return read(of(row) + at, live_of<T>(n, at), Plan::kPacked); },
+        [&](int, std::int64_t at, Pack<T> pack) { use(at, live_of<T>(n, at), widened(pack)); });
   }
   /// The column of a row's target, or -1 where it is not in this range.
   TRIAX_LANE std::int64_t target(std::int64_t row) const {
@@ -34,9 +39,10 @@ struct LogitRows {
   }
 };
 
-template <class T>
+template <class Rows>
 struct LargestLogit {
-  LogitRows<T> rows;
+  using T = typename Rows::Element;
+  Rows rows;
   float* max_of;
 
   template <class Team>
@@ -44,9 +50,7 @@ struct LargestLogit {
     typename Team::template Each<float> of_lanes;
     team.lanes([&](unsigned lane) {
       float max = -INFINITY; // of a range that is all padding
-      walk<T, LongRow>(lane, rows.valid, [&](int, std::int64_t at) {
-        const int live = live_of<T>(rows.valid, at);
-        const Values<T> x = rows.read(row, at, live);
+      rows.each(lane, row, rows.valid, [&](std::int64_t, int live, const Values<T>& x) {
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) max = i < live ? Larger{}(max, x.at[i]) : max;
       });
@@ -59,9 +63,10 @@ struct LargestLogit {
   }
 };
 
-template <class T>
+template <class Rows>
 struct SumExponentials {
-  LogitRows<T> rows;
+  using T = typename Rows::Element;
+  Rows rows;
   const float* max_of;
   float *sum_of, *target_of;
 
@@ -71,9 +76,7 @@ struct SumExponentials {
     typename Team::template Each<float> of_lanes;
     team.lanes([&](unsigned lane) {
       float sum = 0;
-      walk<T, LongRow>(lane, rows.valid, [&](int, std::int64_t at) {
-        const int live = live_of<T>(rows.valid, at);
-        const Values<T> x = rows.read(row, at, live);
+      rows.each(lane, row, rows.valid, [&](std::int64_t, int live, const Values<T>& x) {
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) sum += i < live ? expf(x.at[i] - max) : 0.0f;
       });
@@ -88,9 +91,10 @@ struct SumExponentials {
   }
 };
 
-template <class T>
+template <class Rows>
 struct XentForward {
-  LogitRows<T> rows;
+  using T = typename Rows::Element;
+  Rows rows;
   float *max_of, *sum_of, *target_of;
 
   /// What is seen, and a pack more.
@@ -112,10 +116,7 @@ struct XentForward {
     typename Team::template Each<ExpSum> of_lanes;
     team.lanes([&](unsigned lane) {
       ExpSum seen;
-      walk<T, LongRow>(lane, rows.valid, [&](int, std::int64_t at) {
-        const int live = live_of<T>(rows.valid, at);
-        seen = with(seen, rows.read(row, at, live), live);
-      });
+      rows.each(lane, row, rows.valid, [&](std::int64_t, int live, const Values<T>& x) { seen = with(seen, x, live); });
       of_lanes[lane] = seen;
     });
     const ExpSum all = team.all(of_lanes, JoinExpSums{});
@@ -128,9 +129,10 @@ struct XentForward {
   }
 };
 
-template <class T>
+template <class Rows>
 struct XentBackward {
-  LogitRows<T> rows;
+  using T = typename Rows::Element;
+  Rows rows;
   T* gradient; // the logits themselves
   const float *max_of, *sum_of;
   const StepScalars* scalars;
@@ -142,44 +144,43 @@ struct XentBackward {
     const float max = max_of[row], sum = sum_of[row];
     const std::int64_t target = rows.target(row);
     team.lanes([&](unsigned lane) {
-      walk<T, LongRow>(lane, rows.columns, [&](int, std::int64_t at) {
-        const int live = live_of<T>(rows.columns, at);
-        Values<T> x = rows.read(row, at, live);
+      rows.each(lane, row, rows.columns, [&](std::int64_t at, int live, Values<T> x) {
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) {
           const float onehot = at + i == target ? 1.0f : 0.0f;
           x.at[i] = at + i < rows.valid ? (expf(x.at[i] - max) / sum - onehot) * scale : 0.0f;
         }
-        store(gradient + row * rows.columns + at, x, live, rows.packed);
+        store(gradient + row * rows.columns + at, x, live, Rows::Plan::kPacked);
       });
     });
   }
 };
 
-template <class T>
-LogitRows<T> logit_rows(const TensorView& logits, const TensorView& targets, std::int64_t begin, std::int64_t valid) {
-  return {logits.as<const T>(),
-          targets.as<const std::int32_t>(),
-          logits.size(-1),
-          begin,
-          valid,
-          packed_rows<T>(logits.size(-1), {&logits})};
+/// body(rows) with the rows of a view. A vocabulary is too long to be kept.
+template <class Body>
+void with_logit_rows(const TensorView& logits, const TensorView& targets, std::int64_t begin, std::int64_t valid,
+                     Body body) {
+  cuda::by_type(logits.dtype(), [&]<class T>(T) {
+    const std::int64_t columns = logits.size(-1);
+    const auto with = [&]<class Plan>(Plan) {
+      body(LogitRows<T, Plan>{logits.as<const T>(), targets.as<const std::int32_t>(), columns, begin, valid});
+    };
+    packed_rows<T>(columns, {&logits}) ? with(LongRow{}) : with(LooseRow{});
+  });
 }
 
 template <class Launcher>
 void xent_max(const XentMax& args, const Launcher& launcher) {
-  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
-    launcher.template teams<kBlock>(
-        LargestLogit<T>{logit_rows<T>(args.logits, {}, 0, args.valid), args.max.as<float>()},
-        cuda::rows_of(args.logits));
+  with_logit_rows(args.logits, {}, 0, args.valid, [&]<class Rows>(const Rows& rows) {
+    launcher.template teams<kBlock>(LargestLogit<Rows>{rows, args.max.as<float>()}, cuda::rows_of(args.logits));
   });
 }
 
 template <class Launcher>
 void xent_sums(const XentSums& args, const Launcher& launcher) {
-  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
-    const SumExponentials<T> body{logit_rows<T>(args.logits, args.targets, args.begin, args.valid),
-                                  args.max.as<const float>(), args.sum_exp.as<float>(), args.target_logit.as<float>()};
+  with_logit_rows(args.logits, args.targets, args.begin, args.valid, [&]<class Rows>(const Rows& rows) {
+    const SumExponentials<Rows> body{rows, args.max.as<const float>(), args.sum_exp.as<float>(),
+                                     args.target_logit.as<float>()};
     launcher.template teams<kBlock>(body, cuda::rows_of(args.logits));
   });
 }
@@ -187,22 +188,21 @@ void xent_sums(const XentSums& args, const Launcher& launcher) {
 /// All but the loss.
 template <class Launcher>
 void xent_rows(const XentFused& args, const Launcher& launcher) {
-  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
-    const XentForward<T> body{logit_rows<T>(args.logits, args.targets, 0, args.valid), args.max.as<float>(),
-                              args.sum_exp.as<float>(), args.target_logit.as<float>()};
+  with_logit_rows(args.logits, args.targets, 0, args.valid, [&]<class Rows>(const Rows& rows) {
+    const XentForward<Rows> body{rows, args.max.as<float>(), args.sum_exp.as<float>(), args.target_logit.as<float>()};
     launcher.template teams<kBlock>(body, cuda::rows_of(args.logits));
   });
 }
 
 template <class Launcher>
 void xent_bwd(const XentBwd& args, const Launcher& launcher) {
-  cuda::by_type(args.logits.dtype(), [&]<class T>(T) {
-    const XentBackward<T> body{logit_rows<T>(args.logits, args.targets, args.begin, args.valid),
-                               args.logits.as<T>(),
-                               args.max.as<const float>(),
-                               args.sum_exp.as<const float>(),
-                               args.scalars,
-                               args.scale};
+  with_logit_rows(args.logits, args.targets, args.begin, args.valid, [&]<class Rows>(const Rows& rows) {
+    const XentBackward<Rows> body{rows,
+                                  args.logits.as<typename Rows::Element>(),
+                                  args.max.as<const float>(),
+                                  args.sum_exp.as<const float>(),
+                                  args.scalars,
+                                  args.scale};
     launcher.template teams<kBlock>(body, cuda::rows_of(args.logits));
   });
 }

@@ -15,7 +15,7 @@
 namespace triax::fused {
 
 Support EmulatedSet::supports(const OpCall& call) const {
-  const Support no = Support::no("{} is not this set's own", name_of(call.op));
+  Support no = Support::no("{} is not this set's own", name_of(call.op));
   switch (call.op) {
     case Op::dropout:
       return call.as<Dropout>().x.rank() < 4 && call.as<Dropout>().drop.p > 0 ? Support::yes() : no;

@@ -69,7 +69,8 @@ TEST_F(AgainstUnfused, GeluIsOfTanh) {
 /// Sizes at which a warp or a block just keeps its row, or just does not, and ones that end within a pack.
 TEST_F(AgainstUnfused, RowsOfEveryLength) {
   LoadedKernels reference("kernels-reference");
-  for (const std::int64_t n : {1, 7, 255, 1000, 1024, 1025, 4096, 4100, 8192, 8193, 12288}) {
+  for (const std::int64_t n :
+       {1, 7, 255, 1000, 1024, 1025, 2048, 2049, 2056, 4096, 4100, 8192, 8193, 12288, 16384, 16392}) {
     for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
       const Shape shape{6, 2, n};
       const OperationCase one{

@@ -52,10 +52,12 @@ TEST_P(Emulated, GivesTheSameBitsInAnyOrderOfThreads) {
 
 /// Copies in pieces of 16 bytes and copies of single elements bring the same numbers to the same places.
 TEST_P(Emulated, GivesTheSameBitsWhereNothingIsAligned) {
-  for (const float p : {0.0f, 0.2f}) {
-    const AttentionShape shape{.sq = 40, .sk = 50, .b = 2, .a = 2, .d = 32, .q0 = 10, .p = p};
-    const OperationCase one = backward_case(GetParam(), shape);
-    EXPECT_TRUE(run_case(set_, *host_, one, GetParam()) == run_case(set_, *host_, one, GetParam(), 1));
+  for (const std::int64_t width : {8, 32, 40, 256}) {
+    for (const float p : {0.0f, 0.2f}) {
+      const AttentionShape shape{.sq = 40, .sk = 50, .b = 2, .a = 2, .d = width, .q0 = 10, .p = p};
+      const OperationCase one = backward_case(GetParam(), shape);
+      EXPECT_TRUE(run_case(set_, *host_, one, GetParam()) == run_case(set_, *host_, one, GetParam(), 1)) << width;
+    }
   }
 }
 

@@ -78,7 +78,8 @@ OperationCase norms(DType type, NormKind kind, std::int64_t rows, std::int64_t n
 }
 
 /// Rows that end within a pack, that a warp and a block just keep or just do not, and long ones.
-constexpr std::int64_t kLengths[] = {1, 5, 31, 32, 255, 256, 1000, 1024, 1025, 4096, 4100, 8192, 8193, 12288};
+constexpr std::int64_t kLengths[] = {1,    5,    31,   32,   255,  256,  512,  520,  1000, 1024,  1025,  1032,
+                                     2048, 2049, 2056, 4096, 4100, 4104, 8192, 8193, 8200, 12288, 16384, 16392};
 
 TEST_F(Emulated, NormsOfEveryLength) {
   for (const std::int64_t n : kLengths) {
@@ -96,38 +97,41 @@ TEST_F(Emulated, NormsOfEveryLength) {
   expect_near(rms, 2e-5);
 }
 
-TEST_F(Emulated, ResidualsOfEveryLength) {
-  for (const std::int64_t n : kLengths) {
-    for (const DType type : {DType::f32, DType::bf16}) {
-      const Shape shape{2, 2, n};
-      const OperationCase one{
-          text("bias_dropout_add_norm {} {}", name_of(type), n),
+/// column0: rows begin there in the numbering of what is dropped.
+OperationCase residuals(DType type, std::int64_t n, std::int64_t column0) {
+  const Shape shape{2, 3, n};
+  return {text("bias_dropout_add_norm {} {} from {}", name_of(type), n, column0),
           type,
-          {in("x", shape), in("b", {n}), in_out("r", shape), out("normed", shape), statistic_out("mean", {4}),
-           statistic_out("rstd", {4}), in("w", {n}), in("nb", {n}), samples(2)},
+          {in("x", shape), in("b", {n}), in_out("r", shape), out("normed", shape), statistic_out("mean", {6}),
+           statistic_out("rstd", {6}), in("w", {n}), in("nb", {n}), out("y", shape), out("d", shape), samples(3)},
           [=](V v, Use use) {
             const Drop drop{.p = 0.25f,
                             .key = kCaseKey,
                             .site = 3,
                             .samples = v["samples"],
                             .row0 = 7,
-                            .column0 = n % 7,
+                            .column0 = column0,
                             .rows = 9,
-                            .width = n + 7};
+                            .width = n + column0};
             use(BiasDropoutAddNorm{v["r"], v["normed"], v["mean"], v["rstd"], v["x"], v["b"], v["r"], drop,
                                    NormKind::layer, v["w"], v["nb"], 1e-5});
+            use(BiasDropoutAdd{v["y"], v["x"], v["b"], v["r"], drop});
+            use(Dropout{v["d"], v["x"], drop});
           }};
-      expect_near(one, 2 * tolerance(type));
+}
+
+TEST_F(Emulated, ResidualsOfEveryLength) {
+  for (const std::int64_t n : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      for (const std::int64_t column0 : {n % 7, std::int64_t{4}})
+        expect_near(residuals(type, n, column0), 2 * tolerance(type));
     }
   }
 }
 
-TEST_F(Emulated, SoftmaxOfEveryLength) {
-  for (const std::int64_t keys : kLengths) {
-    for (const DType type : {DType::f32, DType::bf16}) {
-      const Shape shape{1, 2, 3, keys};
-      const OperationCase one{
-          text("softmax {} {}", name_of(type), keys),
+OperationCase softmaxes(DType type, std::int64_t keys) {
+  const Shape shape{1, 2, 3, keys};
+  return {text("softmax {} {}", name_of(type), keys),
           type,
           {in("x", shape), out("y", shape), in("dy", shape), out("dx", shape), statistic_out("lse", {1, 2, 3})},
           [=](V v, Use use) {
@@ -135,8 +139,11 @@ TEST_F(Emulated, SoftmaxOfEveryLength) {
             use(SoftmaxFwd{v["y"], v["x"], 2.5, mask, v["lse"]});
             use(SoftmaxBwd{v["dx"], v["dy"], v["y"], 2.5});
           }};
-      expect_near(one, 2 * tolerance(type));
-    }
+}
+
+TEST_F(Emulated, SoftmaxOfEveryLength) {
+  for (const std::int64_t keys : kLengths) {
+    for (const DType type : {DType::f32, DType::bf16}) expect_near(softmaxes(type, keys), 2 * tolerance(type));
   }
 }
 
@@ -225,11 +232,13 @@ TEST_F(Emulated, SumsOfManyPartsAndColumns) {
 /// The same values at another place, aligned or not, give the same bits.
 TEST_F(Emulated, WhereViewsLieChangesNoBit) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-    for (const std::int64_t n : {1024, 1032, 4096, 9000}) {
-      const OperationCase one = norms(type, NormKind::layer, 3, n);
-      const CaseResults aligned = run_case(forwards_, *host_, one, type);
-      for (const std::int64_t shift : {1, 2, 5, 8, 256})
-        EXPECT_TRUE(aligned == run_case(forwards_, *host_, one, type, shift)) << one.name << ", shifted by " << shift;
+    for (const std::int64_t n : {1024, 1032, 2048, 2056, 4096, 9000, 16392}) {
+      for (const OperationCase& one :
+           {norms(type, NormKind::layer, 3, n), residuals(type, n, n % 7), residuals(type, n, 4), softmaxes(type, n)}) {
+        const CaseResults aligned = run_case(forwards_, *host_, one, type);
+        for (const std::int64_t shift : {1, 2, 5, 8, 256})
+          EXPECT_TRUE(aligned == run_case(forwards_, *host_, one, type, shift)) << one.name << ", shifted by " << shift;
+      }
     }
   }
 }
