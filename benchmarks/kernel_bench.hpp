@@ -72,6 +72,7 @@ class KernelBench {
     return view.data();
   }
 
+  /// Makes ready for the call, and makes it.
   template <class Args>
   void run(const Args& args) {
     const OpCall call = call_of(args);
@@ -81,8 +82,12 @@ class KernelBench {
       device_->wait(stream_->record(), deadline_in(60));
       scratch_ = device_->allocate(bytes, MemoryKind::device);
       scratch_bytes_ = bytes;
-      set_->prepare(call);
     }
+    set_->prepare(call);
+    issue(call);
+  }
+  /// Of what run() has made ready for.
+  void issue(const OpCall& call) {
     set_->issue(call, {*stream_, {static_cast<std::byte*>(scratch_ ? scratch_->data() : nullptr), scratch_bytes_}});
   }
 

@@ -15,10 +15,10 @@ namespace triax::app {
 /// As it works from the working folder.
 std::string shown(const std::filesystem::path& path);
 
-/// "examples/run.toml: 10.8 M parameters, pipeline 2 x tensor 2 x data 1; model-gpt, ...; 4 ranks as processes, ..."
 /// What is accepted and may not be what was meant; a sentence each.
 std::vector<std::string> notes(const config::RunConfig& run);
 
+/// "examples/run.toml: 10.8 M parameters, pipeline 2 x tensor 2 x data 1; model-gpt, ...; 4 ranks as processes, ..."
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
                        const train::Placement& placement);
 /// "trained 200 steps: loss 5.5875 to 2.5613, 2.4 k tokens/s, metrics in runs/quickstart/metrics.jsonl"

@@ -211,6 +211,9 @@ TEST(Refusals, Linear) {
       refusal(LinearBwdWeight{w, f32({8}), y, x},
               "linear_bwd_weight: dbias f32[8] has 8 elements; it needs 6, the last dimension of dy f32[4, 6]"),
   });
+  float memory[32] = {};
+  const TensorView place(memory, DType::f32, {4, 8});
+  EXPECT_THROW(call_of(LinearBwdInput{place, y, w, place, Activation::gelu_tanh}), Error);
   call_of(LinearBwdWeight{w, f32({6}), of(kHalf, {4, 6}), of(kHalf, {4, 8})}); // gradients of the master type
 }
 

@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(VocabRange, CoversTheVocabularyOnceInEqualParts) {
-  for (const std::int64_t vocab : {1, 5, 13, 256, 257}) {
+  for (const std::int64_t vocab : {1, 5, 13, 64, 128, 256, 257, 50257}) {
     for (int tensor = 1; tensor <= 8; ++tensor) {
       std::int64_t next = 0;
       for (int index = 0; index < tensor; ++index) {

@@ -43,6 +43,7 @@ void FakeStream::wait(const Event& event) {
 
 Event FakeStream::record() {
   if (tape_) return tape_->record(lane_);
+  if (first_use_ && !queue_.empty()) return host_work().mark(work_before());
   hold_back();
   return lane_.record();
 }

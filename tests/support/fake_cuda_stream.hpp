@@ -1,11 +1,11 @@
 // A stream of the fake CUDA device: as core/cuda's, a native stream and a queue of what on it is the host's business.
 //
 // Threads: the rank's main thread, but for current(). Ownership: the queue refers to tasks and events of others; the
-// lane belongs to the device. Blocking: ready(). Errors: Error.
+// lane belongs to the device. Blocking: ready(); launches too, while first uses are announced. Errors: Error.
 //
 // An item of the queue (a wait for a host event, a host task) starts when the items before it are over and, if it is a
 // task, when the device work put on the stream before it is. Work put on the stream later waits for it at the lane's
-// gate. When the stream goes, its gate opens.
+// gate, or is put there when it is over. When the stream goes, its gate opens.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // What every kernel set on GPUs must do: gpu_kernels_*.cpp of this folder, built into the tests of each set with
-// TRIAX_KERNELS as its name. What only one of them promises is tested in its own folder. With
-// TRIAX_ON_HOST_CUDA it is the set that was compiled for CUDA of the host (support/host_cuda), in a folder of its own.
+// TRIAX_KERNELS as its name. What only one of them promises is tested in its own folder. With TRIAX_ON_HOST_CUDA it is
+// the set that was compiled for CUDA of the host (support/host_cuda), in a folder of its own.
 //
 // Threads: one. Ownership: owns set and device. Blocking: starting cuBLAS takes a second. Errors: none: on a machine
 // without a GPU a test skips with the reason.

@@ -1,8 +1,9 @@
 // A stack to run on, and the change from one to another.
 //
-// Threads: one; a stack stays with the thread that it ran on first. Ownership: owns the memory. Blocking: never.
-// Errors: none: no exception may leave what runs on a stack of its own. On x86-64 a change is a dozen instructions;
-// elsewhere it is ucontext's, which asks the kernel each time. The sanitizers are told of each.
+// Threads: one at a time; from when something begins on it until that ends, a stack stays with its thread. Ownership:
+// owns the memory. Blocking: never. Errors: none: no exception may leave what runs on a stack of its own. On x86-64 a
+// change is a dozen instructions; elsewhere it is ucontext's, which asks the kernel each time. The sanitizers are told
+// of each.
 #pragma once
 
 #include <cstddef>

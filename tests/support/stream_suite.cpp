@@ -116,6 +116,22 @@ TEST_P(StreamSuite, WorkThatMayBeNewWaitsOnTheHost) {
   EXPECT_EQ(values<float>(value), (std::vector<float>{3}));
 }
 
+TEST_P(StreamSuite, AnEventBehindNewWorkIsWaitedForElsewhere) {
+  const auto other = device->make_stream("other");
+  const TensorView value = place(DType::i32, {1}), copy = place(DType::i32, {1});
+  std::vector<int> done;
+  Writing task(done, 1, 5);
+  device->fill(value, 1, *stream);
+  dynamic_cast<FirstUse&>(*device).first_use(true);
+  stream->post(task);
+  other->wait(stream->record());
+  EXPECT_TRUE(done.empty()) << "record() pumped";
+  device->copy(copy, value, *other);
+  EXPECT_THAT(done, ElementsAre(1)) << "the copy is on a stream before what it waits for";
+  device->wait(other->record(), deadline_in(60));
+  EXPECT_EQ(values<int>(copy), (std::vector<int>{1}));
+}
+
 TEST_P(StreamSuite, AnEventBehindAHostEventWaitsForIt) {
   HostEvent gate;
   stream->wait(gate.arm());

@@ -50,6 +50,7 @@ bool Gates::works(WaitValue wait) {
   const bool taken = wait(stream, gate.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // open as it is
   const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
   cudaStreamDestroy(stream);
+  if (!passed) cudaGetLastError(); // not one of the next launch
   return passed;
 }
 

@@ -1,4 +1,4 @@
-// A wish that a device may have: to be told when what comes on its streams may be there for the first time.
+// A power that a device may have: to be told when what comes on its streams may be there for the first time.
 //
 // Loading a kernel, which happens when it is launched first, may wait for all that runs on the GPU (CUDA C++
 // programming guide, "Lazy loading"). What runs may be waiting for the host, which is launching: neither would go on. A

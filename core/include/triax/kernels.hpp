@@ -24,7 +24,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kKernelsInterface = 2;
+inline constexpr std::uint32_t kKernelsInterface = 3;
 
 TRIAX_API std::string_view name_of(Op op) noexcept;
 

@@ -33,7 +33,7 @@ struct Init {
 struct ParamSpec {
   std::string name;                // unique within the layer: "attention.qkv.weight"
   Shape global;                    // of the whole parameter, without padding
-  int dim = -1;                    // the dimension that is split over the tensor axis, or -1: replicated
+  int dim = -1;                    // the dimension that is split over the tensor axis or padded, or -1: replicated
   std::int64_t begin = 0, end = 0; // this rank's range of `dim` in `global`; equal where it holds padding only
   Shape local; // as stored here; local[dim] may exceed end - begin: padding, never initialised, updated or saved
   Init init;

@@ -24,9 +24,9 @@ struct TRIAX_API LayerParts {
   int add(StashSpec spec);
 };
 
-/// Rows of a vocabulary held by a tensor rank: parts of ceil(V / t), the last ones shorter. Every rank stores as many, a
-/// multiple of kVocabMultiple: rows of logits then begin at multiples of 128 bytes, and products on GPUs take their
-/// fastest kernels (of GPT-2's 50257 tokens, 50304 are stored). What is past `valid` is padding.
+/// Rows of a vocabulary held by a tensor rank: parts of ceil(V / t), the last ones shorter. Every rank stores equally
+/// many, a multiple of kVocabMultiple: rows of logits then begin at multiples of 128 bytes, as aligned loads and tensor
+/// cores ask for (of GPT-2's 50257 tokens, 50304 are stored). What is past `valid` is padding.
 struct VocabRange {
   std::int64_t begin = 0, valid = 0, stored = 0;
 };

@@ -146,14 +146,14 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 }
 
 void Executor::walk(Walk& walk) {
-  bool& before = &walk.program == &parts_.training ? trained_ : evaluated_;
-  if (first_use_) first_use_->first_use(!before);
+  const bool evaluates = &walk.program == &parts_.evaluation;
+  if (first_use_) first_use_->first_use(evaluates ? !evaluated_ : walked_ == 0);
   position_.begins(walk.program, walk.step);
   walk_list(walk);
   parts_.device.wait(parts_.stream.record(), deadline());
   lanes_.finish(deadline());
   position_.ends();
-  before = true;
+  if (evaluates) evaluated_ = true;
 }
 
 void Executor::walk_list(Walk& walk) {

@@ -113,9 +113,9 @@ class Executor {
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;
-  FirstUse* first_use_ = nullptr;            // where the device is to be told
-  bool trained_ = false, evaluated_ = false; // that program has been walked
-  Recorder* recorder_ = nullptr;             // where steps are recorded
+  FirstUse* first_use_ = nullptr; // where the device is to be told
+  bool evaluated_ = false;        // the evaluation has been walked
+  Recorder* recorder_ = nullptr;  // where steps are recorded
   std::unique_ptr<Recording> recording_;
   int walked_ = 0; // training steps
   ActionId recorded_norm_ = kNoAction;

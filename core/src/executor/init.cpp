@@ -99,6 +99,7 @@ double initial_value(const Init& init, std::uint64_t seed, std::uint32_t site, s
 }
 
 void draw_weights(const TensorView& host, const ParamSpec& spec, std::uint64_t seed, int threads) {
+  TRIAX_REQUIRE(spec.local.rank() > 0, "{} has no dimension", spec.name);
   TRIAX_REQUIRE(host.shape() == spec.local, "{} is {}, not {}", spec.name, spec.local, host.shape());
   if (host.dtype() == DType::f64) return draw(host.as<double>(), spec, seed, threads);
   TRIAX_REQUIRE(host.dtype() == DType::f32, "master weights are f32 or f64, not {}", name_of(host.dtype()));

@@ -123,6 +123,7 @@ void check(const LinearBwdInput& args) {
     check.require(args.before.empty(), "{} is given, but there is no activation", before);
   } else {
     check.match(before, dx);
+    check.require(!args.dx.data() || args.dx.data() != args.before.data(), "{} may not be {}", dx, before);
   }
 }
 

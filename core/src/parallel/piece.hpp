@@ -18,7 +18,7 @@ inline const TensorView& view(Views views, int index) {
 inline ParamSpec split_by_vocabulary(std::string name, std::int64_t hidden, Init init, const VocabRange& range,
                                      const LayerContext& context) {
   ParamSpec spec = replicated(std::move(name), {context.vocab, hidden}, init, true);
-  if (range.stored == context.vocab) return spec; // one tensor rank, nothing padded
+  if (context.tensor() == 1 && range.stored == context.vocab) return spec; // nothing split, nothing padded
   spec.dim = 0;
   spec.begin = range.begin;
   spec.end = range.begin + range.valid;

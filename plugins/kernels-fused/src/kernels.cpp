@@ -38,8 +38,9 @@ void FusedKernels::prepare(const OpCall& call) {
   switch (call.op) {
     case Op::linear_fwd:
       return choose(product_of(call.as<LinearFwd>()));
-    case Op::linear_bwd_input:
-      return choose(product_of(call.as<LinearBwdInput>()));
+    case Op::linear_bwd_input: // of silu_mul by the default
+      if (const auto& args = call.as<LinearBwdInput>(); args.act != Activation::silu_mul) choose(product_of(args));
+      return;
     case Op::linear_bwd_weight: {
       const auto& args = call.as<LinearBwdWeight>();
       choose(with_bias_gradient(product_of(args), nullptr));

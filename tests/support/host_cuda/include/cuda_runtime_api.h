@@ -52,7 +52,7 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
                                              unsigned long long flags, cudaDriverEntryPointQueryResult* result);
 
-// Memory. That of a device begins as NaN.
+// Memory. That of a device begins as NaN, in its first MiB; beyond it may hold what was there before.
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,
