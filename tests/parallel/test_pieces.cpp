@@ -35,9 +35,8 @@ INSTANTIATE_TEST_SUITE_P(Tensor, Pieces, ::testing::Values(2, 3, 4),
 
 TEST_P(Pieces, GiveWhatOneRankGives) {
   for (const Precision precision : {Precision{DType::f64, 1e-12}, Precision{DType::f32, 1e-5}}) {
-    for (const std::int64_t vocab :
-         {13, 64, 128, 5}) { // padded; a part stores as many as there are; not padded at t = 2; at t = 4 a rank
-                             // of padding only
+    // Padded; a part stores as many as there are; not padded at t = 2; at t = 4 a rank of padding only.
+    for (const std::int64_t vocab : {13, 64, 128, 5}) {
       const TinyResult whole = run_tiny({1, precision.dtype, vocab});
       const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab});
       SCOPED_TRACE(text("{} vocabulary {}", name_of(precision.dtype), vocab));
