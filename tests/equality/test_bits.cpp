@@ -214,7 +214,7 @@ TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
 
 /// As kernels do that are loaded when they are launched first (triax/first_use.hpp); of training and of evaluation.
 TEST(SameBits, WhereDevicesAreToldOfTheFirstUse) {
-  const Case run{1, 1, 1, 3, "sched-gpipe", 1, 2, "kernels-fake-cuda"};
+  const Case run{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-fake-cuda"};
   const int before = test::fake_first_uses();
   train(run, kTraining);
   EXPECT_EQ(test::fake_first_uses(), before + 2);
