@@ -59,6 +59,8 @@ class Operations {
     optimizer();
   }
   const Roof& roof() const { return roof_; }
+  /// Whether an operation did not run.
+  bool failed() const { return failed_; }
 
  private:
   TensorView data(const Shape& shape) { return set_.noise(shape, dtype_); }
@@ -113,6 +115,7 @@ class Operations {
       try {
         measure(state, args);
       } catch (const Error& error) {
+        failed_ = true;
         state.SkipWithError(error.what());
       }
     })->UseManualTime();
@@ -238,6 +241,7 @@ class Operations {
   const DType dtype_;
   KernelBench set_;
   Roof roof_;
+  bool failed_ = false;
   std::vector<AdamW> shards_;
 };
 
@@ -277,7 +281,7 @@ int run(int argc, char** argv) {
   benchmark::AddCustomContext("product_TFLOP/s", text("{}", operations.roof().flops * 1e-12));
   benchmark::AddCustomContext("copy_GB/s", text("{}", operations.roof().bytes * 1e-9));
   benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return operations.failed() ? 1 : 0;
 }
 
 } // namespace

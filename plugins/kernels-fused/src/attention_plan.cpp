@@ -78,7 +78,7 @@ Support attention_supported(const TensorView& q, const TensorView& k) {
   }
   if (q.size(3) > kMostWidth) {
     return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMostWidth)
-        .hint("use more heads");
+        .hint("use more heads, or kernels-cublas");
   }
   // A tile has 16 queries or keys at least, and two blocks at most.
   const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
