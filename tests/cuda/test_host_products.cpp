@@ -14,13 +14,7 @@ namespace {
 using V = const CaseViews&;
 using Use = const UseCall&;
 
-class HostProducts : public OnGpu {
- protected:
-  void expect_near(const OperationCase& one, double tolerance) {
-    EXPECT_EQ(compare(tested->set(), tested->device(), reference_.set(), one, tolerance), "") << one.name;
-  }
-  LoadedKernels reference_{"kernels-reference"};
-};
+class HostProducts : public AgainstReference {};
 
 struct Sizes {
   std::int64_t m, n, k;

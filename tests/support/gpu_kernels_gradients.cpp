@@ -5,20 +5,7 @@
 namespace triax::testing {
 namespace {
 
-CaseTensor tensor(const char* name, Role role, Shape shape) {
-  return {.name = name, .role = role, .shape = shape};
-}
-CaseTensor f32(const char* name, Role role, Shape shape) {
-  return {.name = name, .role = role, .shape = shape, .kind = Kind::statistic};
-}
-
-class Gradients : public OnGpu {
- protected:
-  void expect_near(const OperationCase& one, double tolerance) {
-    EXPECT_EQ(compare(tested->set(), tested->device(), reference_.set(), one, tolerance), "") << one.name;
-  }
-  LoadedKernels reference_{"kernels-reference"};
-};
+class Gradients : public AgainstReference {};
 
 /// One token again and again: its row is the sum of all, in order.
 TEST_F(Gradients, OfATokenThatComesManyTimes) {

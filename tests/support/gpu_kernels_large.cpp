@@ -4,20 +4,7 @@
 namespace triax::testing {
 namespace {
 
-CaseTensor tensor(const char* name, Role role, Shape shape) {
-  return {.name = name, .role = role, .shape = shape};
-}
-CaseTensor f32(const char* name, Role role, Shape shape) {
-  return {.name = name, .role = role, .shape = shape, .kind = Kind::statistic};
-}
-
-class Large : public OnGpu {
- protected:
-  void expect_near(const OperationCase& one, double tolerance) {
-    EXPECT_EQ(compare(tested->set(), tested->device(), reference_.set(), one, tolerance), "") << one.name;
-  }
-  LoadedKernels reference_{"kernels-reference"};
-};
+class Large : public AgainstReference {};
 
 TEST_F(Large, SumsOverManyRowsAndColumns) {
   for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{9001, 1025}, {3, 20000}, {40000, 3}}) {

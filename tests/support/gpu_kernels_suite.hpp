@@ -48,4 +48,19 @@ class OnGpu : public ::testing::Test {
   std::unique_ptr<LoadedKernels> tested;
 };
 
+/// What the set gives beside the reference in double.
+class AgainstReference : public OnGpu {
+ protected:
+  static CaseTensor tensor(const char* name, Role role, Shape shape) {
+    return {.name = name, .role = role, .shape = shape};
+  }
+  static CaseTensor f32(const char* name, Role role, Shape shape) {
+    return {.name = name, .role = role, .shape = shape, .kind = Kind::statistic};
+  }
+  void expect_near(const OperationCase& one, double tolerance) {
+    EXPECT_EQ(compare(tested->set(), tested->device(), reference_.set(), one, tolerance), "") << one.name;
+  }
+  LoadedKernels reference_{"kernels-reference"};
+};
+
 } // namespace triax::testing

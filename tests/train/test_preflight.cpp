@@ -210,6 +210,15 @@ TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.heads = 3"))) << "nothing was planned, so no size is known";
 }
 
+/// Once, though each layer of each rank asks for it.
+TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsToldAsTheSets) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  run_.keys["model.heads"] = "4";
+  EXPECT_THAT(refusals(),
+              ElementsAre("kernels.plugin \"kernels-elsewhere\": attention of more than two heads\n  use fewer"));
+}
+
 TEST_F(PreflightTest, TimesOfPassesAreKnownOnTheHostAlone) {
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";

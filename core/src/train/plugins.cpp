@@ -86,6 +86,10 @@ Layout layout_of(const config::RunConfig& run) {
   return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
 }
 
+Support of_kernels(const config::RunConfig& run, const Support& refusal) {
+  return Support::no("kernels.plugin \"{}\": {}", run.kernels.name, refusal.reason()).hint("{}", refusal.hint());
+}
+
 RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log)
     : run_(run),
       model_(make<Model>(run.model, layout, rank, threads, log)),
@@ -173,7 +177,7 @@ Support RankPlugins::device_available(const DeviceRequest& request) const {
   Support answer =
       plugin::asking(run_.kernels.name, "device_available", [&] { return kernels_->device_available(request); });
   if (answer) return answer;
-  return Support::no("kernels.plugin \"{}\": {}", run_.kernels.name, answer.reason()).hint("{}", answer.hint());
+  return of_kernels(run_, answer);
 }
 
 std::unique_ptr<Device> RankPlugins::make_device(const DeviceRequest& request) const {

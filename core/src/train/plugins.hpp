@@ -58,5 +58,7 @@ PipelineShape pipeline_shape(const config::RunConfig& run);
 /// Scattered where the run asks for it and there are tensor ranks to scatter over.
 schedule::Boundaries boundaries(const config::RunConfig& run);
 Layout layout_of(const config::RunConfig& run);
+/// What its kernel set, or its device, refuses: told as theirs.
+Support of_kernels(const config::RunConfig& run, const Support& refusal);
 
 } // namespace triax::train

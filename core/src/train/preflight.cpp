@@ -118,18 +118,12 @@ class Check {
     const Preparation prepared(run_, layout_, rank, plugins, programs);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals)
-      if (refused_.insert(refusal.reason()).second) refuse(of_kernels(refusal)); // ranks of one shape are refused alike
+      if (refused_.insert(refusal.reason()).second)
+        refuse(of_kernels(run_, refusal)); // ranks of one shape are refused alike
     row.layers = prepared.state->layer_names();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     out_.plans.push_back(std::move(row));
-  }
-
-  /// Operations do not know whose they are.
-  Support of_kernels(const Support& refusal) const {
-    const std::string& set = run_.kernels.name;
-    const std::string whose = refusal.reason().starts_with(set) ? "" : set + ": ";
-    return Support::no("{}{}", whose, refusal.reason()).hint("{}", refusal.hint());
   }
 
   /// What the ranks take is known where all of them are here. The first that has no device speaks for all.

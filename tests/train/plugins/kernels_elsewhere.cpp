@@ -1,5 +1,5 @@
 // kernels-elsewhere: a kernel set for a device that is not there, for tests of what is asked before a run. Of the ranks
-// of a machine two have a device, of a megabyte.
+// of a machine two have a device, of a megabyte. Attention has two heads at most.
 #include <triax/kernels.hpp>
 #include <triax/plugin.hpp>
 
@@ -10,7 +10,11 @@ class Elsewhere final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
   Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall&) const override { return Support::yes(); }
+  Support supports(const OpCall& call) const override {
+    if (call.op == Op::attention_fwd && call.as<AttentionFwd>().q.size(2) > 2)
+      return Support::no("attention of more than two heads").hint("use fewer");
+    return Support::yes();
+  }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }
   void prepare(const OpCall&) override {}
   void start(Device&) override {}
