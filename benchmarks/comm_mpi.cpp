@@ -1,5 +1,6 @@
-// How fast comm-ucx is: all_reduce against MPI_Allreduce, in turns in one run; or, with --bandwidth, messages one way
-// through exchange(), a window of them at a time, as ucx_perftest -t tag_bw does (scripts/bench-comm compares the two).
+// Speed of comm-ucx: all_reduce compared with MPI_Allreduce, alternating in one run. With --bandwidth, messages in one
+// direction through exchange(), a window at a time, as ucx_perftest -t tag_bw does (scripts/bench-comm compares the
+// two).
 //
 //   mpirun -np 2 --bind-to none --mca mpi_yield_when_idle 1 bench_comm_mpi [--json FILE]
 //
@@ -30,11 +31,11 @@ struct Asked {
   std::string plugin = "comm-ucx", wait = "yield", json;
   std::size_t min_bytes = 4 << 10, max_bytes = 64 << 20, window = 32;
   int turns = 15;
-  double turn_s = 0.02; // the least time of a turn: small calls are repeated within it
+  double turn_s = 0.02; // least time of a turn; small calls are repeated
   bool bandwidth = false, small_pages = false;
 };
 
-/// Memory in huge pages where the system gives them, as ucx_perftest takes it, or in small ones.
+/// Memory in huge pages if available, as ucx_perftest allocates it, or in small pages.
 class Buffer {
  public:
   Buffer(std::size_t bytes, bool small_pages) : data_(::operator new(bytes, kAlign)) {
@@ -55,7 +56,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// Seconds of one call, the slowest rank's, in a turn of `calls`.
+/// Seconds per call of the slowest rank, over `calls` calls.
 double turn(int calls, const std::function<void()>& call) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
@@ -65,9 +66,9 @@ double turn(int calls, const std::function<void()>& call) {
   return slowest;
 }
 
-/// How many calls fill a turn; the same on all ranks.
+/// Number of calls that fill a turn; the same on all ranks.
 int calls_for(const Asked& asked, const std::function<void()>& call) {
-  for (int i = 0; i < 3; ++i) turn(1, call); // warms up
+  for (int i = 0; i < 3; ++i) turn(1, call); // warm-up
   return std::clamp(static_cast<int>(asked.turn_s / turn(3, call)), 1, 2000);
 }
 
@@ -88,7 +89,7 @@ void compare_all_reduce(const Asked& asked, Rank& rank, Communicator& comm) {
     const int calls = std::min(calls_for(asked, ours), calls_for(asked, mpi));
     std::vector<double> times[2];
     for (int i = 0; i < asked.turns; ++i) {
-      // In turns, and the one that begins in turns too.
+      // Alternate, and also alternate which one goes first.
       for (const int which : {i % 2, 1 - i % 2}) times[which].push_back(turn(calls, which == 0 ? ours : mpi));
     }
     const double our_us = 1e6 * median(times[0]), mpi_us = 1e6 * median(times[1]);
@@ -117,7 +118,7 @@ void one_way(const Asked& asked, Rank& rank, Communicator& comm) {
     const Buffer memory(bytes, asked.small_pages);
     const TensorView view(memory.data(), DType::u8, {static_cast<std::int64_t>(bytes)});
     std::fill_n(view.as<std::byte>(), bytes, std::byte{1});
-    // Every message from and into the same buffer, as ucx_perftest does; half a window waits while the other moves.
+    // Every message uses the same buffer, as in ucx_perftest. One half of the window waits while the other moves.
     const Direction direction = rank.index() == 0 ? Direction::send : Direction::receive;
     const std::vector<Transfer> half(asked.window / 2, Transfer{direction, 1 - rank.index(), 0, view});
     Work under_way[2];

@@ -1,11 +1,11 @@
-// What the engine itself takes: whole training steps with kernels-sim at a speed that makes all arithmetic free. What
-// is left is the executor, the layers that issue operations, the checks of each operation, and the communicator.
+// Overhead of the engine: complete training steps with kernels-sim at a speed that makes arithmetic free. The remaining
+// time is the executor, the layers that issue operations, the checks of each operation, and the communicator.
 //
-//   alone     one rank; its actions are passes and the optimizer's part
-//   two_by_*  two ranks as threads of this process through a communicator: sends and receives as well
-//   layers    transformer blocks of each rank: what the time grows by for each is the cost of its operations
+//   alone     one rank; its actions are passes and the optimizer step
+//   two_by_*  two ranks as threads of this process, with sends and receives through a communicator
+//   layers    transformer blocks per rank: the increase per block is the cost of its operations
 //
-// us_per_action: time of a step over the actions of rank 0's program.
+// us_per_action: time of a step divided by the actions of rank 0's program.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -15,6 +15,7 @@
 #include "control/abort_flag.hpp"
 #include "train/preparation.hpp"
 #include "train/tiny_run.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace {
 using namespace triax;
@@ -53,6 +54,8 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
   std::thread other;
   if (pipeline == 2) {
     other = std::thread([&] {
+      RankActivity activity; // as in a training run
+      const RankActivity::Binding bound(activity);
       try {
         const auto rank = rank_at(1);
         for (int i = 0; i < 1 + kSteps; ++i) rank->step();
@@ -61,9 +64,11 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
       }
     });
   }
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
   try {
     const auto rank = rank_at(0);
-    rank->step(); // buffers are touched, transports have met
+    rank->step(); // warm-up: touch buffers, connect transports
     const Clock::time_point began = Clock::now();
     for (auto _ : state) rank->step();
     taken = Clock::now() - began;

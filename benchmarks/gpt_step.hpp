@@ -1,6 +1,6 @@
-// Forward and backward of one microbatch through all layers of model-gpt, for timing a kernel set at a model's shapes.
+// Forward and backward of one microbatch through all layers of model-gpt, to time a kernel set at a model's shapes.
 //
-// Threads: one. Ownership: owns everything but the kernel set and its device. Blocking: run() computes.
+// Ownership: owns everything except the kernel set and its device. Blocking: run() computes.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class GptStep {
   GptStep(KernelSet& kernels, Device& device, const GptSizes& sizes);
   /// Returns the loss of the microbatch's samples, summed over their tokens.
   double run();
-  /// A training step's FLOPs, forward and backward.
+  /// FLOPs of a training step, forward and backward.
   double flops() const { return flops_; }
 
  private:
@@ -43,7 +43,7 @@ class GptStep {
   std::vector<std::unique_ptr<Memory>> memory_;
   plugin::Instance<Model> model_;
   std::vector<Placed> layers_;
-  TensorView hidden_, dhidden_, loss_, samples_; // of the boundary placed last
+  TensorView hidden_, dhidden_, loss_, samples_; // of the last boundary
   std::vector<std::byte> scratch_;
   double flops_ = 0;
 };

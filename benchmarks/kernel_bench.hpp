@@ -1,7 +1,7 @@
-// A kernel set through its door, with device buffers of numbers, for timing its operations.
+// A kernel set, loaded as a plugin, with filled device buffers, to time its operations.
 //
-// Threads: one. Ownership: owns the set, its device, and all memory given out. Blocking: seconds_of() waits for the
-// device; run() as the set. Errors: Error, also where the set refuses an operation.
+// Ownership: owns the set, its device, and all memory it returns. Blocking: seconds_of() waits for the device; run()
+// blocks as the set does. Errors: Error, also if the set refuses an operation.
 #pragma once
 
 #include <algorithm>
@@ -42,8 +42,8 @@ class KernelBench {
     device_->fill(view, value, *stream_);
     return view;
   }
-  /// Uniform in [-1, 1). What takes power shows in a GPU's speed: a product of constants is a tenth faster than one of
-  /// a model's numbers.
+  /// Uniform in [-1, 1). The values affect a GPU's power consumption and so its speed: a product of constants is a
+  /// tenth faster than one of a model's values.
   TensorView noise(const Shape& shape, DType dtype) {
     const TensorView view = room(shape, dtype), flat = view.flat();
     if (noise_.empty()) noise_ = tensor(uniform_numbers(), Shape{kNoise}, DType::f32);
@@ -55,15 +55,15 @@ class KernelBench {
     }
     return view;
   }
-  /// Of what the host has.
+  /// A copy of host values.
   template <class T>
   TensorView tensor(const std::vector<T>& values, const Shape& shape, DType dtype) {
     const TensorView view = room(shape, dtype);
     device_->upload(view, {const_cast<T*>(values.data()), dtype, shape}, *stream_);
-    device_->wait(stream_->record(), deadline_in(60)); // the values may go
+    device_->wait(stream_->record(), deadline_in(60)); // the values may be freed afterwards
     return view;
   }
-  /// Bytes on the device, all zero but for `bytes` of them, which are `host`'s.
+  /// A copy on the device of `bytes` bytes at `host`.
   void* block(const void* host, std::size_t bytes) {
     const Shape shape{static_cast<std::int64_t>(bytes)};
     const TensorView view = room(shape, DType::u8);
@@ -72,7 +72,7 @@ class KernelBench {
     return view.data();
   }
 
-  /// Makes ready for the call, and makes it.
+  /// Prepares the call, and issues it.
   template <class Args>
   void run(const Args& args) {
     const OpCall call = call_of(args);
@@ -86,12 +86,12 @@ class KernelBench {
     set_->prepare(call);
     issue(call);
   }
-  /// Of what run() has made ready for.
+  /// Issues a call for which run() has prepared.
   void issue(const OpCall& call) {
     set_->issue(call, {*stream_, {static_cast<std::byte*>(scratch_ ? scratch_->data() : nullptr), scratch_bytes_}});
   }
 
-  /// Of `times` bodies in a row, put on the stream without waiting between them.
+  /// Seconds for `times` bodies, enqueued without waits in between.
   template <class Body>
   double seconds_of(int times, Body body) {
     device_->wait(stream_->record(), deadline_in(60));
@@ -102,7 +102,7 @@ class KernelBench {
   }
 
  private:
-  static constexpr std::int64_t kNoise = (1 << 20) + 8; // so that tensors of a power of two do not repeat each other
+  static constexpr std::int64_t kNoise = (1 << 20) + 8; // so that tensors of a power-of-two size differ
   static std::vector<float> uniform_numbers() {
     std::vector<float> out(kNoise);
     const PhiloxKey key = philox_key(1, RandomPurpose::test);

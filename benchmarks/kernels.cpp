@@ -1,4 +1,5 @@
-// How fast kernels-cpu is at the shapes of a small GPT: products against plain oneDNN, attention, norms, a whole step.
+// Speed of kernels-cpu at the shapes of a small GPT: products compared with plain oneDNN, attention, norms, a full
+// step.
 //
 // bench_kernels [--benchmark_filter=...]; every operation uses as many threads as there are cores.
 // Compare ratios within one run: other programs on the machine change absolute numbers.
@@ -103,7 +104,7 @@ void attention(benchmark::State& state, bool backward) {
       set.run(forward);
     }
   }
-  // As a whole matrix would take; the causal half is not computed.
+  // Counts the whole matrix, although the causal half is not computed.
   report_flops(state, (backward ? 10.0 : 4.0) * static_cast<double>(s * s * d * b * a));
 }
 void attention_sizes(benchmark::internal::Benchmark* bench) {
@@ -204,8 +205,8 @@ BENCHMARK(gpt_10m)
     ->Args({4, 10})
     ->Args({8, 10});
 
-// One thread: beside the peak that one-thread dnnl_sgemm reaches in the same run. For each operation its share of the
-// time, and what it does: GFLOP/s of products, GB/s of everything else.
+// One thread, compared with the peak of single-threaded dnnl_sgemm in the same run. Reports each operation's share of
+// the time and its rate: GFLOP/s of products, GB/s of everything else.
 void gpt_768(benchmark::State& state) {
   Set set(1);
   TimedKernels timed(set.kernels());

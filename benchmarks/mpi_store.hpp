@@ -1,7 +1,7 @@
-// A store over MPI, for benchmarks that run under mpirun: every rank tells all others what it sets and adds.
+// A store over MPI, for benchmarks that run under mpirun: every rank sends what it sets and adds to all others.
 //
-// Threads: the one that initialised MPI. Ownership: none. Blocking: get(), until its deadline; the destructor, until
-// all ranks are there. Errors: get() throws Error at its deadline; MPI ends the program on its own.
+// Threads: the one that initialised MPI. Blocking: get(), until its deadline; the destructor, until all ranks reach it.
+// Errors: get() throws Error at its deadline; MPI ends the program for its own errors.
 #pragma once
 
 #include <mpi.h>
@@ -33,7 +33,7 @@ class MpiStore final : public Store {
     }
     return values_.find(key)->second;
   }
-  /// What others add is heard of a little later.
+  /// The amounts that other ranks add arrive with a delay.
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     receive();
     if (amount != 0) tell('+', key, std::to_string(amount));

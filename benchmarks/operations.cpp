@@ -1,10 +1,10 @@
-// What a kernel set makes of its device: every operation of a GPT block, the head and the optimizer at the shapes of a
-// model, beside the roofline (Williams et al., CACM 2009) of a product and a copy that are measured first.
+// Efficiency of a kernel set on its device: every operation of a GPT block, the head and the optimizer at a model's
+// shapes, compared with the roofline (Williams et al., CACM 2009) of a product and a copy that are measured first.
 //
 //   bench_operations --kernels kernels-cpu [--precision fp32] [--hidden 2048] ... [--benchmark_filter=...]
 //
-// "roofline" is the least time that the operation's arithmetic or its bytes (each view once) would take at those two
-// rates, over the time it takes. Ratios of one run are what to read.
+// "roofline" is the least time for the operation's arithmetic or its bytes (each view once) at those two rates, divided
+// by the time it takes. Compare ratios within one run.
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
@@ -21,8 +21,8 @@ namespace {
 struct Sizes {
   std::string kernels = "kernels-cpu", precision = "fp32";
   std::int64_t hidden = 256, heads = 4, sequence = 256, micro = 1, vocab = 1024;
-  std::int64_t product = 1024; // n of the product that gives the peak
-  std::int64_t copied = 64;    // MiB of the copy that gives the bandwidth
+  std::int64_t product = 1024; // n of the product that measures the peak
+  std::int64_t copied = 64;    // MiB of the copy that measures the bandwidth
   std::int64_t repeats = 10;   // calls between two waits
   double dropout = 0.1;
 };
@@ -31,7 +31,7 @@ DType dtype_of(const std::string& precision) {
   return precision == "bf16" ? DType::bf16 : precision == "fp16" ? DType::f16 : DType::f32;
 }
 
-/// Of the device: what everything is held against.
+/// Measured rates of the device, which operations are compared with.
 struct Roof {
   double flops = 0, bytes = 0; // per second
 };
@@ -59,7 +59,7 @@ class Operations {
     optimizer();
   }
   const Roof& roof() const { return roof_; }
-  /// Whether an operation did not run.
+  /// True if an operation did not run.
   bool failed() const { return failed_; }
 
  private:
@@ -68,7 +68,7 @@ class Operations {
   std::int64_t rows() const { return sizes_.sequence * sizes_.micro; }
   Shape stream() const { return {sizes_.sequence, sizes_.micro, sizes_.hidden}; }
 
-  /// A set that models time leaves its outputs as they are, and what is measured of it says nothing of a machine.
+  /// Refuses a set that only models time and writes no outputs: its times say nothing about a machine.
   void require_results() {
     const TensorView factor = data({64, 64}), out = data({64, 64});
     const auto on_host = [&] {
@@ -86,7 +86,7 @@ class Operations {
                 {}, "name a kernel set that computes, kernels-cpu for example");
   }
 
-  /// The best of some: what the device can do, not what else the machine does.
+  /// The best of several runs: the device's capability without the influence of other programs.
   template <class Body>
   double best(Body body) {
     double least = 1e30;
@@ -221,7 +221,7 @@ class Operations {
     add("xent_bwd", XentBwd{logits, max, sums, targets, 0, v, 1e-6, nullptr});
   }
 
-  /// The parameters of one block, as its optimizer gets them.
+  /// The parameters of one block, as the optimizer gets them.
   void optimizer() {
     const std::int64_t h = sizes_.hidden;
     const StepScalars scalars{.lr = 1e-6f, .step = 10};
@@ -246,7 +246,7 @@ class Operations {
 };
 
 int run(int argc, char** argv) {
-  const CLI::Range size_range(std::int64_t{1}, std::int64_t{1} << 20); // products of four stay far inside 64 bits
+  const CLI::Range size_range(std::int64_t{1}, std::int64_t{1} << 20); // products of four sizes stay far below 2^63
   Sizes sizes;
   CLI::App app("every operation of a kernel set beside the roofline of its device");
   app.allow_extras();

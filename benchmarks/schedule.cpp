@@ -1,6 +1,6 @@
-// What a schedule costs before it runs: rows made, proved, lowered, proved again as programs, and simulated; over
-// microbatches on 64 ranks, and over stages, as ranks or as chunks of one. The complexity is in actions of the
-// programs: it should be linear.
+// Time to prepare a schedule: create rows, verify, lower, verify the programs, and simulate; over microbatches on 64
+// ranks, and over stages, as ranks or as chunks of one. The complexity is in actions of the programs and should be
+// linear.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // A kernel set that times the calls of another one.
 //
-// Threads: as the other set. Ownership: refers to it. Blocking, errors: as the other set.
+// Ownership: refers to the other set. Threads, blocking, errors: as the other set.
 #pragma once
 
 #include <array>

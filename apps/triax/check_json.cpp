@@ -22,9 +22,14 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
   for (const train::RankPlan& plan : plans) {
     Json memory = Json::object();
     for (const train::MemoryRow& row : plan.memory) memory[row.what] = row.bytes;
+    Json activations = Json::array();
+    for (const executor::ActivationPart& part : plan.activations)
+      activations.push_back(
+          {{"what", part.what}, {"layers", part.layers}, {"microbatches", part.microbatches}, {"bytes", part.bytes}});
     for (std::size_t data = 0; data < plan.ranks.size(); ++data) {
-      by_number[plan.ranks[data]] = {{"rank", plan.ranks[data]}, {"pipeline", plan.pipeline}, {"data", data},
-                                     {"tensor", plan.tensor},    {"layers", plan.layers},     {"memory_bytes", memory}};
+      by_number[plan.ranks[data]] = {{"rank", plan.ranks[data]},  {"pipeline", plan.pipeline}, {"data", data},
+                                     {"tensor", plan.tensor},     {"layers", plan.layers},     {"memory_bytes", memory},
+                                     {"activations", activations}};
     }
   }
   Json out = Json::array();
@@ -33,11 +38,11 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
 }
 
 /// What ranks take of the cores is told where they compute on them.
-Json placement_json(const train::Placement& placement, DeviceKind device) {
+Json placement_json(const train::Placement& placement, const train::Preflight& preflight) {
   Json out = {{"ranks", placement.ranks},
               {"as", placement.ranks_are_threads ? "threads" : "processes"},
-              {"device", name_of(device)}};
-  if (device == DeviceKind::host) out["threads_per_rank"] = placement.threads_per_rank();
+              {"device", preflight.device ? Json(name_of(*preflight.device)) : Json()}};
+  if (preflight.device == DeviceKind::host) out["threads_per_rank"] = preflight.threads;
   out["cores"] = placement.cores;
   return out;
 }
@@ -54,6 +59,32 @@ Json corpora_json(const train::Preflight& preflight) {
   return out;
 }
 
+/// Whether it fits is null without --memory.
+Json memory_json(const CheckReport& report) {
+  if (report.preflight.plans.empty()) return nullptr;
+  const train::RankPlan& most = largest_plan(report.preflight);
+  Json out = {{"largest_rank", most.ranks.front()}, {"bytes", most.bytes()}};
+  out["limit_bytes"] = report.limit ? Json(report.limit->bytes) : Json();
+  out["fits"] = report.limit ? Json(most.bytes() <= report.limit->bytes) : Json();
+  return out;
+}
+
+Json balance_json(const train::Balance& balance) {
+  Json stages = Json::array();
+  for (const train::StagePlan& stage : balance.stages)
+    stages.push_back({{"pipeline", stage.pipeline},
+                      {"layers", stage.layers},
+                      {"parameters", stage.parameters},
+                      {"forward_flops", stage.flops.forward},
+                      {"input_flops", stage.flops.backward_input},
+                      {"weight_flops", stage.flops.backward_weight}});
+  Json out = {{"stages", std::move(stages)}};
+  out["longer_than_even"] = balance.step ? Json(balance.step->longer) : Json();
+  out["idle_rate"] = balance.step ? Json(balance.step->idle) : Json();
+  out["even_idle_rate"] = balance.step ? Json(balance.step->even_idle) : Json();
+  return out;
+}
+
 } // namespace
 
 std::string to_json(const CheckReport& report) {
@@ -65,9 +96,12 @@ std::string to_json(const CheckReport& report) {
     out["values"][value.key] = {{"value", value_json(value.value)}, {"origin", value.origin}};
   }
   out["dropped"] = report.loaded.dropped;
+  out["not_checked"] = report.loaded.unchecked;
   out["notes"] = report.loaded.run ? notes(*report.loaded.run) : std::vector<std::string>();
-  if (report.loaded.run) out["placement"] = placement_json(report.placement, report.preflight.device);
+  if (report.loaded.run) out["placement"] = placement_json(report.placement, report.preflight);
   out["ranks"] = ranks_json(report.preflight.plans);
+  out["memory"] = memory_json(report);
+  out["balance"] = balance_json(report.preflight.balance);
   out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;
   return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be no UTF-8

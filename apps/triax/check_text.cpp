@@ -2,7 +2,9 @@
 #include <cstdint>
 
 #include "check_report.hpp"
+#include "check_summary.hpp"
 #include "config/core_keys.hpp"
+#include "printable_line.hpp"
 #include "report/terminal.hpp"
 #include "report/units.hpp"
 #include "table.hpp"
@@ -23,11 +25,11 @@ using report::Paint;
 /// "derived: number of ranks / (pipeline x tensor)"
 std::string origin_text(const config::ResolvedValue& value, const std::string& table) {
   const config::CoreTable* core = config::find_core_table(table);
-  if (!core || value.origin != "derived") return value.origin;
+  if (!core || value.origin != "derived") return printable_line(value.origin);
   for (const config::CoreKey& key : core->keys) {
     if (value.key.substr(table.size() + 1) == key.option.name) return text("derived: {}", key.derived);
   }
-  return value.origin;
+  return printable_line(value.origin);
 }
 
 std::string values_text(const CheckReport& report, Paint paint) {
@@ -56,15 +58,16 @@ std::string values_text(const CheckReport& report, Paint paint) {
 std::string dropped_text(const CheckReport& report) {
   if (report.loaded.dropped.empty()) return {};
   std::string out = "\ndropped, because another plugin took the table over\n";
-  for (const std::string& line : report.loaded.dropped) out += "  " + line + '\n';
+  for (const std::string& line : report.loaded.dropped) out += "  " + printable_line(line) + '\n';
   return out;
 }
 
 std::string plugins_text(const config::RunConfig& run) {
   Rows rows = {{"table", "plugin", "version", "file"}};
   const auto add = [&rows](const config::PluginChoice& choice) {
-    const triax_plugin& plugin = *choice.library->descriptor;
-    const std::vector<std::string> row = {choice.table, plugin.name, plugin.version, choice.library->file.string()};
+    std::vector<std::string> row = {choice.table, choice.name, "", "not installed here"};
+    if (choice.library)
+      row = {choice.table, choice.name, choice.library->descriptor->version, choice.library->file.string()};
     if (std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(row);
   };
   add(run.model);
@@ -93,27 +96,21 @@ std::string layers_text(const std::vector<std::string>& layers) {
   return out;
 }
 
-/// "0, 2, 4, 6"; of many the first and the last: "0, 2 ... 126"
-std::string numbers_text(const std::vector<int>& numbers) {
-  constexpr std::size_t kMost = 8;
-  const std::size_t shown = numbers.size() > kMost ? 2 : numbers.size();
-  std::string out;
-  for (std::size_t i = 0; i < shown; ++i) out += (i ? ", " : "") + triax::to_text(numbers[i]);
-  return shown == numbers.size() ? out : out + " ... " + triax::to_text(numbers.back());
+std::string layout_line(const CheckReport& report) {
+  const auto& parallel = report.loaded.run->parallel;
+  return text("\nlayout: pipeline {} x data {} x tensor {} = {}\n", parallel.pipeline, parallel.data, parallel.tensor,
+              train::to_text(report.placement, report.preflight.device, report.preflight.threads));
 }
 
 /// Ranks that differ in their data coordinate alone have one row.
 std::string layout_text(const CheckReport& report) {
-  const auto& parallel = report.loaded.run->parallel;
-  const int data = parallel.data;
+  const int data = report.loaded.run->parallel.data;
   Rows rows = {{"rank", "pipeline", "data", "tensor", "layers"}};
   for (const train::RankPlan& plan : report.preflight.plans) {
     rows.push_back({numbers_text(plan.ranks), triax::to_text(plan.pipeline), data == 1 ? "0" : text("0-{}", data - 1),
                     triax::to_text(plan.tensor), layers_text(plan.layers)});
   }
-  return text("\nlayout: pipeline {} x data {} x tensor {} = {}\n", parallel.pipeline, data, parallel.tensor,
-              train::to_text(report.placement, report.preflight.device)) +
-         table(rows);
+  return layout_line(report) + table(rows);
 }
 
 std::string memory_text(const train::Preflight& preflight) {
@@ -143,6 +140,7 @@ std::string memory_text(const train::Preflight& preflight) {
 }
 
 std::string data_text(const CheckReport& report) {
+  if (report.preflight.corpora.empty()) return {};
   Rows rows = {{"corpus", "for", "share", "tokens", "epochs"}};
   for (const train::CorpusPlan& corpus : report.preflight.corpora) {
     rows.push_back({corpus.path.string(), corpus.validation ? "validation" : "training",
@@ -163,13 +161,25 @@ std::string size_text(const CheckReport& report) {
 
 } // namespace
 
-std::string to_text(const CheckReport& report, bool colour) {
-  std::string noted;
-  for (const std::string& note : notes(*report.loaded.run)) noted += "\nnote: " + note + '\n';
-  return values_text(report, {colour}) + dropped_text(report) + plugins_text(*report.loaded.run) + layout_text(report) +
-         memory_text(report.preflight) + data_text(report) + size_text(report) + noted +
-         text("\n{}: {}\n", report.file,
-              report.asked_devices ? "ready to train" : "holds together; what this machine has was not asked");
+std::string to_text(const CheckReport& report, const CheckStyle& style) {
+  constexpr std::size_t kMaxRows = 16; // of ranks that differ, in a table of them all
+  const std::size_t columns = style.columns > 0 ? static_cast<std::size_t>(style.columns) : 0;
+  std::string end;
+  for (const std::string& note : notes(*report.loaded.run)) end += "\nnote: " + note + '\n';
+  if (!report.loaded.unchecked.empty()) end += "\nnot checked, because this machine lacks it\n";
+  for (const std::string& left_out : report.loaded.unchecked) end += "  " + printable_line(left_out) + '\n';
+  end += text("\n{}: {}\n", printable_line(report.file),
+              report.asked_devices ? "ready to train"
+                                   : "configuration is valid; the devices and memory of this machine were not checked");
+  const std::string summary = report::fold_words(summary_text(report), columns);
+  if (report.preflight.plans.size() > kMaxRows && !style.all)
+    return layout_line(report) + size_text(report) + summary + "\n" + groups_text(report.preflight) +
+           text("\n--all prints every value, the plugins, the data, and the memory of all {} ranks\n",
+                report.loaded.run->parallel.pipeline * report.loaded.run->parallel.tensor *
+                    report.loaded.run->parallel.data) +
+           end;
+  return values_text(report, {style.colour}) + dropped_text(report) + plugins_text(*report.loaded.run) +
+         layout_text(report) + memory_text(report.preflight) + summary + data_text(report) + size_text(report) + end;
 }
 
 } // namespace triax::app

@@ -1,7 +1,7 @@
 // triax data: text to token files and tokenizers.
-#include <csignal>
 #include <iostream>
 
+#include "base/signal_name.hpp"
 #include "data_verb.hpp"
 #include "held_signals.hpp"
 #include "problems.hpp"
@@ -11,10 +11,6 @@
 namespace triax::app {
 
 namespace {
-
-const char* name_of(int signal) {
-  return signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM";
-}
 
 void print_refused(const std::vector<Support>& refused, bool as_json) {
   std::vector<std::string> texts;
@@ -38,7 +34,7 @@ int run_data_verb(const std::vector<Support>& refused, bool as_json,
       if (const int signal = signals.caught()) throw Stopped(signal);
     });
   } catch (const Stopped& stopped) {
-    print_problem(text("stopped by {}: nothing was written", name_of(stopped.signal)), as_json);
+    print_problem(text("stopped by {}: nothing was written", signal_name(stopped.signal)), as_json);
     return 128 + stopped.signal;
   }
   return kDone;

@@ -7,6 +7,7 @@
 #include "data/tokenizer.hpp"
 #include "data_progress.hpp"
 #include "data_verb.hpp"
+#include "printable_line.hpp"
 #include "report/json.hpp"
 #include "report/units.hpp"
 #include "train/cores.hpp"
@@ -25,8 +26,8 @@ void print_part(const data::PreparedPart& part) {
   std::string files = part.files.front().string();
   for (std::size_t i = 1; i < part.files.size(); ++i) // what follows the prefix
     files += " " + part.files[i].string().substr(part.prefix.string().size());
-  std::cout << text("{}: {} document{}, {} tokens, {}\n", files, part.documents, part.documents == 1 ? "" : "s",
-                    part.tokens, report::bytes_text(part.bytes));
+  std::cout << text("{}: {} document{}, {} tokens, {}\n", printable_line(files), part.documents,
+                    part.documents == 1 ? "" : "s", part.tokens, report::bytes_text(part.bytes));
 }
 
 report::JsonObject json_of(const data::PreparedPart& part) {
@@ -57,7 +58,7 @@ void note_older_validation(const data::PrepareRequest& request) {
   const std::filesystem::path older = data::beside(request.output, "-validation.bin");
   if (request.validation_fraction > 0 || !std::filesystem::exists(older, unreadable)) return;
   std::cerr << text("note: {} is there from before and was left as it is; its documents may be among these as well\n",
-                    older);
+                    printable_line(older.string()));
 }
 
 int run_prepare(const PrepareFlags& flags) {

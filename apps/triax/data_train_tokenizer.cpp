@@ -6,6 +6,7 @@
 #include "data/train_tokenizer.hpp"
 #include "data_progress.hpp"
 #include "data_verb.hpp"
+#include "printable_line.hpp"
 #include "report/json.hpp"
 #include "report/units.hpp"
 #include "train/cores.hpp"
@@ -26,8 +27,9 @@ void print(const data::TrainedTokenizer& made, const TrainTokenizerFlags& flags)
     const std::string fewer = made.tokens < request.vocab
                                   ? text(", not {}: no other pair is met {} times", request.vocab, request.min_count)
                                   : std::string();
-    std::cout << text("{}: {} tokens{}, {} merges, from {} different words of {}\n", request.output, made.tokens, fewer,
-                      made.merges, made.words, report::bytes_text(made.bytes));
+    std::cout << text("{}: {} tokens{}, {} merges, from {} different words of {}\n",
+                      printable_line(request.output.string()), made.tokens, fewer, made.merges, made.words,
+                      report::bytes_text(made.bytes));
     return;
   }
   report::JsonObject out;

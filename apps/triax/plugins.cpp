@@ -9,6 +9,7 @@
 #include "plugin/describe.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
+#include "printable_line.hpp"
 #include "problems.hpp"
 #include "table.hpp"
 #include "triax/error.hpp"
@@ -39,10 +40,15 @@ std::vector<plugin::SearchFolder> folders(const Arguments& arguments) {
   return plugin::search_folders(out);
 }
 
+std::string joined(const std::vector<std::filesystem::path>& files) {
+  std::string out;
+  for (const std::filesystem::path& file : files) out += (out.empty() ? "" : ", ") + file.string();
+  return out;
+}
+
 int list(const Arguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const auto rows = plugin::list(folders(arguments), {self, "plugins", "describe", "--json"});
+  const auto rows = plugin::list(folders(arguments));
   if (arguments.json) {
     std::cout << plugin::to_json(rows) << '\n';
     return kDone;
@@ -51,6 +57,7 @@ int list(const Arguments& arguments) {
   for (const auto& row : rows) {
     std::string where = row.file.parent_path().string();
     if (!row.shadowed_by.empty()) where += " (shadowed by " + row.shadowed_by.string() + ")";
+    if (!row.shadows.empty()) where += " (shadows " + joined(row.shadows) + ")";
     if (row.problem.empty()) {
       cells.push_back({row.name, row.kind, row.version, row.description, where});
     } else {
@@ -79,15 +86,16 @@ void print_options(const plugin::Library& library) {
 void print(const plugin::Description& told) {
   if (told.library) {
     const triax_plugin& plugin = *told.library->descriptor;
-    std::cout << plugin.name << ": " << plugin.description << '\n';
+    std::cout << printable_line(text("{}: {}", plugin.name, plugin.description)) << '\n';
     std::cout << "kind         " << plugin.kind << ", interface version " << plugin.interface_version << '\n'
-              << "version      " << plugin.version << '\n';
+              << "version      " << printable_line(plugin.version) << '\n';
   }
-  std::cout << "file         " << told.file.string() << '\n';
-  std::cout << "note         " << (told.note.text.empty() ? "none" : told.note.text) << '\n';
+  std::cout << "file         " << printable_line(told.file.string()) << '\n';
+  if (!told.shadows.empty()) std::cout << "shadows      " << printable_line(joined(told.shadows)) << '\n';
+  std::cout << "note         " << (told.note.text.empty() ? "none" : printable_line(told.note.text)) << '\n';
   if (told.library) {
     const triax_plugin& plugin = *told.library->descriptor;
-    std::cout << "toolchain    " << plugin.toolchain << '\n'
+    std::cout << "toolchain    " << printable_line(plugin.toolchain) << '\n'
               << "door         " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
   }
   std::cout << "this triax   " TRIAX_VERSION "; door " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
@@ -97,30 +105,31 @@ void print(const plugin::Description& told) {
     return;
   }
   std::cout << "needs       ";
-  for (const auto& library : told.needed) std::cout << ' ' << library;
+  for (const auto& library : told.needed) std::cout << ' ' << printable_line(library);
   std::cout << '\n';
 }
 
 /// A path is what has a slash or ends in .so; anything else is a name to look for.
-std::filesystem::path locate(const Arguments& arguments) {
+plugin::Found locate(const Arguments& arguments) {
   const std::string& given = arguments.plugin;
   if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
   std::error_code unreadable;
-  if (!std::filesystem::exists(given, unreadable))
+  if (std::filesystem::symlink_status(given, unreadable).type() == std::filesystem::file_type::not_found)
     throw Error("no such file", given, "triax plugins list shows those that are found by name");
-  return given;
+  return {given, {}};
 }
 
 int describe(const Arguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
-  std::filesystem::path file;
+  plugin::Found found;
   try {
-    file = locate(arguments);
+    found = locate(arguments);
   } catch (const Error& error) {
     print_problem(error.what(), arguments.json);
     return kRefused;
   }
-  const auto told = plugin::describe(file);
+  auto told = plugin::describe(found.file);
+  told.shadows = std::move(found.shadowed);
   if (arguments.json) {
     std::cout << plugin::to_json(told) << '\n';
   } else {

@@ -6,6 +6,7 @@
 
 #include "file_faults.hpp"
 #include "plugin/asking.hpp"
+#include "plugin/probe_process.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 #include "verbs.hpp"
@@ -13,8 +14,6 @@
 namespace triax::app {
 
 namespace {
-
-constexpr std::size_t kShownFaults = 20; // a slip of a scheduler is often the same on every rank
 
 Support size_of(const PipelineShape& shape) {
   if (shape.pipeline > schedule::kMostRanks)
@@ -33,9 +32,10 @@ Support named(const ScheduleSource& source, const schedule::Fault& fault) {
 std::vector<config::Refusal> told(const ScheduleSource& source, std::vector<schedule::Fault> faults) {
   if (source.file) faults = without_consequences(std::move(faults));
   std::vector<config::Refusal> out;
-  for (std::size_t at = 0; at < std::min(faults.size(), kShownFaults); ++at)
+  for (std::size_t at = 0; at < std::min(faults.size(), schedule::kMaxShownFaults); ++at)
     out.push_back(config::refusal(named(source, faults[at]), source.values));
-  if (faults.size() > kShownFaults) out.push_back({text("... and {} more", faults.size() - kShownFaults)});
+  if (faults.size() > schedule::kMaxShownFaults)
+    out.push_back({text("... and {} more", faults.size() - schedule::kMaxShownFaults)});
   return out;
 }
 
@@ -56,20 +56,36 @@ std::vector<schedule::Fault> faults_of(ProvedSchedule& made, const ScheduleSourc
 }
 
 /// What its scheduler makes; `out` is left without rows if there are problems.
-void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
+void make_rows(const ScheduleSource& source, ProvedSchedule& out) {
   const PluginContext context{source.scheduler.options, null_log(), source.layout};
   const std::string& name = source.scheduler.name;
   try {
     const auto scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
     const Support answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
     if (answer) {
-      out.schedule = plugin::asking(name, "rows", [&] { return scheduler->rows(source.shape); });
+      out.schedule = plugin::asking(
+          name, "rows", [&] { return scheduler->rows(source.shape); }, plugin::CallKind::plan);
     } else {
       out = refused(source, answer);
     }
   } catch (const Error& error) { // there is nothing to prove
     out = {{}, {}, {{error.what()}}, kRefused};
   }
+}
+
+/// Makes the rows twice, first in a child process: a scheduler that crashes or does not return is refused by name.
+void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
+  const auto body = [&source] {
+    ProvedSchedule dropped;
+    make_rows(source, dropped);
+    return std::string();
+  };
+  const plugin::ProbeResult probed = plugin::run_probe(body, plugin::ProbeOutput::captured);
+  if (!probed.failure) return make_rows(source, out);
+  const std::filesystem::path& file = source.scheduler.library->file;
+  out = refused(
+      source, Support::no("schedule.plugin \"{}\": {}, file {}", source.scheduler.name, probed.failure->reason(), file)
+                  .hint("{}", plugin::probe_hint(file)));
 }
 
 } // namespace

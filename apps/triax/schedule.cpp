@@ -74,9 +74,11 @@ int show(const Arguments& arguments, const std::optional<PassFlags>& passes, con
     write(arguments.lowered ? schedule::to_csv(proved.programs) : schedule::to_csv(proved.schedule), arguments.output);
     return kDone;
   }
-  const bool colour = arguments.output.empty() && report::stdout_terminal().colour;
-  const ScheduleDrawing drawing = arguments.measured ? draw_measured(arguments.format, source, proved)
-                                                     : draw({arguments.format, passes, colour}, source, proved);
+  const report::Terminal to = report::stdout_terminal();
+  const bool on_terminal = arguments.output.empty() && to.terminal;
+  const DrawingRequest request{arguments.format, passes, on_terminal && to.colour, on_terminal ? to.columns : 0};
+  const ScheduleDrawing drawing =
+      arguments.measured ? draw_measured(arguments.format, source, proved) : draw(request, source, proved);
   if (!drawing.support) {
     print_refusals(refused(source, drawing.support).problems);
     return kRefused;
@@ -89,6 +91,7 @@ int run(const Arguments& arguments, const std::optional<PassFlags>& passes, cons
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
   const ProvedSchedule proved = prove(source, {true, cap});
   print_refusals(proved.problems);
+  if (proved.problems.empty()) print_notes(source);
   return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
 }
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "base/printable.hpp"
 #include "config/option_value.hpp"
 #include "plugin/option_text.hpp"
+#include "printable_line.hpp"
 #include "report/schedule_json.hpp"
 #include "report/schedule_svg.hpp"
 #include "report/schedule_table.hpp"
 #include "report/schedule_trace.hpp"
+#include "report/terminal.hpp"
 #include "report/units.hpp"
 #include "schedule/timeline.hpp"
 
@@ -51,14 +52,21 @@ std::string options_set(const config::PluginChoice& scheduler) {
   return out;
 }
 
-ScheduleDrawing table(const std::string& title, const schedule::Timeline& timeline, bool colour) {
+ScheduleDrawing table(const std::string& title, const schedule::Timeline& timeline, const DrawingRequest& request) {
   const double length = schedule::extent(timeline).length();
   const auto ranks = static_cast<double>(timeline.rows.size());
   if (length * ranks > static_cast<double>(kMaxTableUnits))
     return {{},
             Support::no("a table of {} ranks and {} units of time is too large to read", ranks, length)
                 .hint("use --format csv, or smaller sizes")};
-  return {text("{}; {}\n", title, units_in_words(timeline)) + report::schedule_table(timeline, colour), Support::yes()};
+  const report::TableStyle style{
+      request.colour, request.columns,
+      text("folded to {} columns: --output FILE writes it whole; --format svg, json and trace are not folded",
+           request.columns)};
+  const std::string heading = text("{}; {}\n", title, units_in_words(timeline));
+  return {
+      report::fold_words(heading, static_cast<std::size_t>(request.columns)) + report::schedule_table(timeline, style),
+      Support::yes()};
 }
 
 ScheduleDrawing picture(const DrawingRequest& request, report::Picture what) {
@@ -75,8 +83,8 @@ ScheduleDrawing picture(const DrawingRequest& request, report::Picture what) {
 
 std::string name_and_shape(const ScheduleSource& source) {
   const PipelineShape& shape = source.shape;
-  return printable(text("{}: p = {}, m = {}, v = {}{}", source.scheduler.name, shape.pipeline, shape.microbatches,
-                        shape.chunks, options_set(source.scheduler)));
+  return printable_line(text("{}: p = {}, m = {}, v = {}{}", source.scheduler.name, shape.pipeline, shape.microbatches,
+                             shape.chunks, options_set(source.scheduler)));
 }
 
 ScheduleDrawing svg(const report::Picture& picture) {
@@ -88,7 +96,7 @@ ScheduleDrawing svg(const report::Picture& picture) {
 ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved) {
   const std::string title = name_and_shape(source);
   schedule::Timeline timeline = timeline_of(request, source, proved);
-  if (request.format == "table") return table(title, timeline, request.colour);
+  if (request.format == "table") return table(title, timeline, request);
   if (request.format == "json") return {report::schedule_json(source.scheduler.name, timeline), Support::yes()};
   report::Picture what{title, {}, {{{}, std::move(timeline)}}};
   if (request.format == "svg") return picture(request, std::move(what));

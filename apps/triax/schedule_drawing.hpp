@@ -16,6 +16,7 @@ struct DrawingRequest {
   std::string format;                             // table, svg, json, trace
   std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a unit of time, and transfers none
   bool colour = false;                            // of a table
+  int columns = 0;                                // of the terminal that a table has to fit; 0: none
 };
 
 struct ScheduleDrawing {

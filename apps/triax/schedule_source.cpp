@@ -4,7 +4,9 @@
 
 #include "config/option_value.hpp"
 #include "config/plugin_tables.hpp"
+#include "problems.hpp"
 #include "train/plugins.hpp"
+#include "train_text.hpp"
 
 namespace triax::app {
 
@@ -69,7 +71,7 @@ Options options_of(const plugin::Library& library, const std::vector<Override>& 
 } // namespace
 
 ScheduleSource source_from_run(const std::string& file, const std::vector<Override>& overrides) {
-  config::Loaded loaded = config::load(file, overrides);
+  config::Loaded loaded = config::load(file, overrides, {}, config::Purpose::schedule);
   ScheduleSource out;
   out.refusals = std::move(loaded.refusals);
   out.values = std::move(loaded.values);
@@ -97,7 +99,8 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   const plugin::Library* library = finder.find(*config::find_core_table("schedule"), flags.scheduler, {"--scheduler"});
   if (library) {
     refuse_unknown(*library, overrides, refusals);
-    out.scheduler = {"schedule", flags.scheduler, library, options_of(*library, overrides, refusals), "schedule"};
+    out.scheduler = {"schedule", flags.scheduler,          library, options_of(*library, overrides, refusals),
+                     "schedule", finder.shadowed(*library)};
   }
   out.refusals = refusals.sorted();
   return out;
@@ -121,6 +124,10 @@ ScheduleSource source_from_file(const std::string& file, const GivenShape& given
   compare("v", out.shape.chunks, "--chunks", given.chunks);
   compare("m", out.shape.microbatches, "--microbatches", given.microbatches);
   return out;
+}
+
+void print_notes(const ScheduleSource& source) {
+  if (const std::string note = shadowing_note(source.scheduler); !note.empty()) print_problem("note: " + note);
 }
 
 } // namespace triax::app

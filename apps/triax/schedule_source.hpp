@@ -46,4 +46,7 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<c
 
 ScheduleSource source_from_file(const std::string& file, const GivenShape& given);
 
+/// On stderr: which file the scheduler is, if it shadows another one of its name.
+void print_notes(const ScheduleSource& source);
+
 } // namespace triax::app

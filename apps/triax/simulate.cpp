@@ -69,6 +69,7 @@ std::string to_words(const Arguments& arguments, const ScheduleSource& source, c
 int run(const Arguments& arguments, const ScheduleSource& source) {
   const ProvedSchedule proved = prove(source, {.evaluation = false});
   if (!proved.problems.empty()) return refuse(proved.problems, arguments.json, proved.status);
+  print_notes(source);
   const schedule::Simulation told =
       schedule::simulate(proved.programs, costs_of(arguments.passes, source.shape.stages()));
   std::cout << (arguments.json ? to_json(told) + '\n' : to_words(arguments, source, told));

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <utility>
+
+#include "printable_line.hpp"
 
 namespace triax::app {
 
@@ -31,7 +34,9 @@ std::vector<Column> columns_of(const std::vector<std::vector<std::string>>& rows
 
 } // namespace
 
-std::string table(const std::vector<std::vector<std::string>>& rows) {
+std::string table(std::vector<std::vector<std::string>> rows) {
+  for (std::vector<std::string>& row : rows)
+    for (std::string& cell : row) cell = printable_line(std::move(cell));
   const std::vector<Column> columns = columns_of(rows);
   std::string out;
   for (const auto& row : rows) {
@@ -44,6 +49,14 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
     out += line + '\n';
   }
   return out;
+}
+
+std::string numbers_text(const std::vector<int>& numbers) {
+  constexpr std::size_t kMaxShown = 8;
+  const std::size_t shown = numbers.size() > kMaxShown ? 2 : numbers.size();
+  std::string out;
+  for (std::size_t i = 0; i < shown; ++i) out += (i ? ", " : "") + std::to_string(numbers[i]);
+  return shown == numbers.size() ? out : out + " ... " + std::to_string(numbers.back());
 }
 
 std::string grouped(long long number) {

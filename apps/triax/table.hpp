@@ -10,7 +10,10 @@ namespace triax::app {
 
 /// Rows indented by two spaces, columns padded to their widest entry and two spaces apart; a column of figures is
 /// aligned to the right. The first row is the heading.
-std::string table(const std::vector<std::vector<std::string>>& rows);
+std::string table(std::vector<std::vector<std::string>> rows);
+
+/// "0, 2, 4, 6"; of many the first two and the last: "0, 2 ... 126"
+std::string numbers_text(const std::vector<int>& numbers);
 
 /// 10753536 as "10,753,536"
 std::string grouped(long long number);

@@ -2,20 +2,20 @@
 // of the ranks that a launcher has started (train_launched.cpp).
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "config/text_file.hpp"
 #include "launch/key_check.hpp"
 #include "launch/train_here.hpp"
 #include "launch/train_processes.hpp"
 #include "problems.hpp"
 #include "report/progress.hpp"
 #include "report/rank_output.hpp"
-#include "report/traffic.hpp"
 #include "train_launched.hpp"
+#include "train_result.hpp"
 #include "train_text.hpp"
 #include "verbs.hpp"
 
@@ -23,27 +23,60 @@ namespace triax::app {
 
 namespace {
 
-std::optional<train::LoopResult> train_threads(const config::RunConfig& run, const train::Placement& placement,
-                                               RunFiles& files, const std::vector<std::unique_ptr<Log>>& logs,
-                                               report::Progress& progress) {
-  const train::StopSignals signals(*logs.front());
-  const auto step = [&progress](const report::StepRecord& record) { progress.update(record); };
-  return launch::train_here({run, placement, logs, signals, {&files.metrics, step}});
+/// What all parts of a run here share.
+struct LocalRun {
+  const TrainArguments& arguments;
+  const config::Loaded& loaded;
+  const train::Placement& placement;
+  const train::RunFolder& folder;
+  const std::vector<std::unique_ptr<Log>>& logs;
+  report::Progress& progress;
+  const launch::OnFailure& failed;
+
+  const config::RunConfig& run() const { return *loaded.run; }
+  Log& log() const { return *logs.front(); }
+  auto step() const {
+    return [this](const report::StepRecord& record) { progress.update(record); };
+  }
+};
+
+std::optional<train::LoopResult> train_threads(const LocalRun& here) {
+  const train::StopSignals signals(here.log());
+  train::RunRecords records(here.run(), config::to_toml(here.loaded), here.log());
+  const auto note = [&here](const std::string& line) { here.log().info("{}", line); };
+  report::StartProgress start = report::StartProgress::for_stderr();
+  const auto starting = [&start](const report::StartState& state) { start.update(state); };
+  return launch::train_here({here.run(),
+                             here.placement,
+                             here.logs,
+                             signals,
+                             {&records, here.step(), note},
+                             {},
+                             nullptr,
+                             here.failed,
+                             &here.folder,
+                             starting});
 }
 
-/// Rank 0 writes the metrics; that it can has been seen as they were opened here.
-std::optional<train::LoopResult> train_processes(const config::RunConfig& run, const TrainArguments& arguments,
-                                                 Log& log, report::Progress& progress) {
-  const train::StopSignals signals(log);
-  report::RankOutput output = report::RankOutput::for_stderr();
-  std::vector<std::string> words = {"train", arguments.file};
+std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
+  std::vector<std::string> out = {"train"};
   for (const config::Override& override : arguments.overrides) {
-    words.emplace_back("--set");
-    words.push_back(override.key + "=" + override.value);
+    out.emplace_back("--set");
+    out.push_back(override.key + "=" + override.value);
   }
-  const auto step = [&progress](const report::StepRecord& record) { progress.update(record); };
+  out.insert(out.end(), {"--", arguments.file}); // whose name may begin with '-'
+  return out;
+}
+
+/// Rank 0 writes the records.
+std::optional<train::LoopResult> train_processes(const LocalRun& here) {
+  const train::StopSignals signals(here.log());
+  report::RankOutput output = report::RankOutput::for_stderr();
   const auto line = [&output](int rank, const std::string& written) { output.write(rank, written); };
-  return launch::train_processes({run, words, log, signals, step, line});
+  report::StartProgress start = report::StartProgress::for_stderr();
+  const auto starting = [&start](const report::StartState& state) { start.update(state); };
+  return launch::train_processes({here.run(), rank_arguments(here.arguments), here.folder, here.log(), signals,
+                                  here.step(), line, here.failed, starting});
 }
 
 /// Ranks that are processes open their logs themselves.
@@ -54,81 +87,94 @@ std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const 
   return out;
 }
 
-int train_ranks(const TrainArguments& arguments, const config::RunConfig& run, const train::Preflight& checked,
-                const train::Placement& placement, RunFiles& files, const std::vector<std::unique_ptr<Log>>& logs) {
+int train_ranks(const TrainArguments& arguments, const config::Loaded& loaded, const train::Preflight& checked,
+                const train::Placement& placement, const train::RunFolder& folder,
+                const std::vector<std::unique_ptr<Log>>& logs) {
+  const config::RunConfig& run = *loaded.run;
   logs.front()->info("{}", start_line(run, checked, placement));
   for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
   report::Progress progress = report::Progress::for_stderr(run.train.steps);
+  const TrainReport report(arguments);
+  const launch::OnFailure failed = [&](int rank, const std::string& why) { report.failed(run, rank, why); };
+  const LocalRun here{arguments, loaded, placement, folder, logs, progress, failed};
   std::optional<train::LoopResult> result;
   try {
-    result = placement.ranks_are_threads ? train_threads(run, placement, files, logs, progress)
-                                         : train_processes(run, arguments, *logs.front(), progress);
+    result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
   } catch (const Error& error) { // no rank has been started, or those that were have been ended at once
-    print_problem(error.what());
-    return kRefused;
+    return report.refused({error.what()});
   }
   if (!result) {
-    progress.clear(); // a rank's error may have come before the last bar
-    return kFailed;   // told by the rank that failed
+    progress.clear();                  // a rank's error may have come before the last bar
+    return report.failed(run, -1, {}); // prints nothing if a rank was named
   }
   progress.finish();
-  return tell_result(run, arguments, *result);
+  for (const std::unique_ptr<Log>& log : logs) result->missing.log_lines += report::lost_lines(*log);
+  return report.ended(run, *result);
+}
+
+std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
+  std::vector<std::string> out;
+  out.reserve(refusals.size());
+  for (const config::Refusal& refusal : refusals) out.push_back(refusal.text);
+  return out;
+}
+
+/// A rank that is not 0, by the variable alone: the others are missing or contradict each other.
+bool is_other_rank() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank) > 0;
+  return false;
 }
 
 int train_run(const TrainArguments& arguments) {
+  const TrainReport report(arguments);
   std::optional<launch::Environment> environment;
   try {
     environment = launch::find_environment([](const char* name) { return std::getenv(name); });
   } catch (const Error& error) {
-    print_problem(error.what());
+    if (!is_other_rank()) return report.refused({error.what()});
+    print_problem(error.what()); // it may be wrong for this rank alone; the object of --json is rank 0's
     return kRefused;
   }
   if (environment) return train_launched(arguments, *environment);
   const config::Loaded loaded = config::load(arguments.file, arguments.overrides);
-  print_refusals(loaded.refusals);
-  if (!loaded.run) return kRefused;
-  const train::Placement placement = train::place_here(*loaded.run);
-  std::error_code none;
-  if (!placement.ranks_are_threads && !std::filesystem::is_regular_file(arguments.file, none)) {
-    print_problem(text("{}: every rank reads the run for itself, so it has to be a file", arguments.file));
-    return kRefused;
+  if (!loaded.run) return report.refused(texts(loaded.refusals));
+  train::CheckedRun asked;
+  try {
+    const auto devices = [](const train::Placement& on) { return train::AskedDevices{0, on.ranks}; };
+    asked = ask(*loaded.run, {std::nullopt, devices});
+  } catch (const Error& error) { // no check can be run
+    return report.refused({error.what()});
   }
-  train::Preflight checked = ask(*loaded.run, placement, {0, placement.ranks});
+  auto& [placement, checked] = asked;
+  if (!placement.ranks_are_threads && config::is_piped(arguments.file))
+    return report.refused({text(
+        "{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself\n  write it to a "
+        "file, or use comm-local, whose ranks are threads of this process",
+        arguments.file, placement.ranks)});
   if (!placement.ranks_are_threads)
     for (Support& answer : launch::check_keys(loaded.run->launch)) checked.refusals.push_back(std::move(answer));
-  print_refusals(refusals(loaded, checked));
-  if (!checked.refusals.empty()) return kRefused;
+  if (!checked.refusals.empty()) return report.refused(texts(refusals(loaded, checked)));
 
-  std::optional<RunFiles> files;
+  std::optional<train::RunFolder> folder;
   std::vector<std::unique_ptr<Log>> logs;
   try {
-    files.emplace(loaded);
+    folder.emplace(*loaded.run, config::to_toml(loaded));
     logs = make_logs(*loaded.run, placement);
   } catch (const Error& error) { // nothing has been started
-    print_problem(error.what());
-    return kRefused;
+    return report.refused({error.what()});
   }
-  return train_ranks(arguments, *loaded.run, checked, placement, *files, logs);
+  return train_ranks(arguments, loaded, checked, placement, *folder, logs);
 }
 
 } // namespace
-
-int tell_result(const config::RunConfig& run, const TrainArguments& arguments, const train::LoopResult& result) {
-  if (result.signal != 0) {
-    std::cerr << stop_line(run, result) << '\n';
-    return 128 + result.signal;
-  }
-  std::cout << result_line(run, result) << '\n';
-  if (const std::string moved = report::traffic_text(result.traffic); !moved.empty()) std::cerr << moved << '\n';
-  std::cerr << next_line(run, arguments.file, arguments.overrides) << '\n';
-  return kDone;
-}
 
 void add_train(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("train", "trains a run");
   const auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   add_overrides(*verb, arguments->overrides);
+  verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
   verb->callback([arguments, &status] { status = train_run(*arguments); });
 }
 

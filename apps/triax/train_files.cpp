@@ -4,13 +4,12 @@
 
 namespace triax::app {
 
-train::Preflight ask(const config::RunConfig& run, const train::Placement& placement,
-                     const train::AskedDevices& devices) {
+train::CheckedRun ask(const config::RunConfig& run, const train::PreflightRequest& request) {
   const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
-  train::Preflight checked = train::preflight(run, placement, *quiet, devices);
-  if (!checked.refusals.empty()) return checked;
-  Support answer = train::fits_in_memory(checked, placement);
-  if (!answer) checked.refusals.push_back(std::move(answer));
+  train::CheckedRun checked = train::preflight_in_child(run, *quiet, request);
+  if (!checked.preflight.refusals.empty()) return checked;
+  Support answer = train::fits_in_memory(checked.preflight, checked.placement);
+  if (!answer) checked.preflight.refusals.push_back(std::move(answer));
   return checked;
 }
 
@@ -32,8 +31,5 @@ std::vector<std::unique_ptr<Log>> rank_logs(const config::RunConfig& run, int ra
 std::unique_ptr<Log> launcher_log(const config::RunConfig& run) {
   return report::make_run_log(report::parse_level(run.log.level), run.folder / "launcher.log", report::kLauncher);
 }
-
-RunFiles::RunFiles(const config::Loaded& loaded)
-    : folder(train::open_run_folder(*loaded.run, config::to_toml(loaded))), metrics(loaded.run->log.metrics) {}
 
 } // namespace triax::app

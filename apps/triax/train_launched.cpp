@@ -7,12 +7,16 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "config/text_file.hpp"
 #include "launch/child.hpp"
 #include "launch/train_process.hpp"
 #include "problems.hpp"
 #include "report/progress.hpp"
 #include "train/cores.hpp"
+#include "train_result.hpp"
 #include "train_text.hpp"
 #include "verbs.hpp"
 
@@ -26,21 +30,21 @@ class LaunchedRank {
       : arguments_(arguments),
         environment_(environment),
         ours_(environment.launcher == launch::Launcher::triax),
+        report_(arguments),
         placement_{environment.local_world, train::available_cores(), false},
-        loaded_(config::load(arguments.file, arguments.overrides, environment.world)) {}
+        loaded_(load()) {}
 
   int run() {
     refuse(loaded_.refusals);
     if (loaded_.run && speaks()) check();
     // Before the first thread, so that all of them leave the signals alone.
-    train::StopSignals signals(quiet_, ours_ ? train::StopSignals::From::launcher : train::StopSignals::From::user);
+    train::StopSignals signals(ours_ ? train::StopSignals::From::launcher : train::StopSignals::From::user);
     signals.end_at_once(!ours_);
     std::optional<launch::Job> job;
     try {
-      job.emplace(launch::JobRequest{environment_, loaded_.launch, stall_timeout_s()}, signals);
-    } catch (const Error& error) { // nobody can come
-      print_problem(refused_.empty() ? rank_text() + error.what() : refused_);
-      return kRefused;
+      job.emplace(launch::JobRequest{environment_, loaded_.launch, stall_timeout_s(), start_reports()}, signals);
+    } catch (const Error& error) { // no rank can come
+      return refuse_start(refused_.empty() ? rank_text() + error.what() : refused_);
     }
     return run(*job, signals);
   }
@@ -50,7 +54,7 @@ class LaunchedRank {
     try {
       job.enter();
       if (const std::optional<std::string> refusal = job.refusal({refused_, keys()})) {
-        if (!refusal->empty()) print_problem(*refusal);
+        refuse_start(*refusal);
         job.leave();
         return kRefused;
       }
@@ -64,27 +68,71 @@ class LaunchedRank {
   int fail(launch::Job& job, const Error& error) {
     control::AbortFlag& flag = job.abort();
     const bool first = flag.raise(environment_.rank, error.what()) || flag.rank() < 0;
-    if (!refused_.empty()) {
-      print_problem(refused_);
-    } else if (first) { // else another rank tells why
-      print_problem(rank_text() + error.what());
-    }
+    const int status = refused_.empty() ? kFailed : refuse_start(refused_);
+    if (refused_.empty() && first) print_problem(rank_text() + error.what()); // else another rank tells why
     try {
       job.leave();
-    } catch (const Error&) { // nobody is there to be told
-      return refused_.empty() ? kFailed : kRefused;
+    } catch (const Error&) { // the server has gone
     }
-    return refused_.empty() ? kFailed : kRefused;
+    if (refused_.empty() && speaks() && loaded_.run) report_failure(job);
+    return status;
+  }
+
+  void report_failure(launch::Job& job) const {
+    std::optional<control::Failure> failure;
+    if (job.server() && folder_)
+      failure = launch::write_failed_start(*loaded_.run, *job.server(), *folder_,
+                                           *report::make_run_log(LogLevel::warn, {}, 0));
+    const control::AbortFlag& flag = job.abort();
+    report_.failed(*loaded_.run, failure ? failure->rank : flag.rank(), failure ? failure->why : flag.reason());
+  }
+
+  /// With --json, the one object is rank 0's; its refusals are empty where another rank refuses.
+  int refuse_start(const std::string& refusal) const {
+    std::vector<std::string> refusals = refusals_;
+    if (refusal.empty()) refusals.clear();                             // another rank prints them
+    if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // this rank's part of a disagreement
+    if (speaks()) return report_.refused(refusals);
+    for (const std::string& one : refusals) print_problem(one);
+    return kRefused;
   }
 
   /// Rank 0 of a job that others have started: our own launcher has asked before it started any.
   bool speaks() const { return environment_.rank == 0 && !ours_; }
+  /// A text that can be read once is read by no rank: all of them refuse it, and wait for each other only for as long
+  /// as it takes to agree on who says so.
+  config::Loaded load() const {
+    constexpr double kStartTimeout_s = 10;
+    if (environment_.world == 1 || !config::is_piped(arguments_.file))
+      return config::load(arguments_.file, arguments_.overrides, environment_.world, config::Purpose::train,
+                          first_load());
+    config::Loaded out;
+    out.refusals.push_back(
+        {text("{}: is standard input or a pipe, and each rank reads the TOML itself\n  write it to a file that all "
+              "ranks can read",
+              arguments_.file)});
+    out.launch.start_timeout_s = kStartTimeout_s;
+    return out;
+  }
+  /// Our launcher has probed the plugins before it started any rank. Nothing orders the ranks of other launchers, whose
+  /// machines may have other libraries besides.
+  plugin::FirstLoad first_load() const { return ours_ ? plugin::FirstLoad::direct : plugin::FirstLoad::probed; }
   /// Our launcher puts it in front of what its ranks write.
   std::string rank_text() const { return ours_ ? std::string() : text("rank {}: ", environment_.rank); }
   double stall_timeout_s() const { return loaded_.run ? loaded_.run->train.stall_timeout_s : 600; }
 
+  launch::StartReports start_reports() {
+    if (!speaks()) return {};
+    return {[this](const report::StartState& state) { start_.update(state); },
+            [](const std::string& line) { print_problem("rank 0: " + line); }};
+  }
+
   void refuse(const std::vector<config::Refusal>& refusals) {
-    for (const config::Refusal& refusal : refusals) refused_ += (refused_.empty() ? "" : "\n") + refusal.text;
+    for (const config::Refusal& refusal : refusals) refuse(refusal.text);
+  }
+  void refuse(const std::string& refusal) {
+    refused_ += (refused_.empty() ? "" : "\n") + refusal;
+    refusals_.push_back(refusal);
   }
 
   /// What must be the same on all ranks: not where files are.
@@ -100,37 +148,41 @@ class LaunchedRank {
   }
 
   void check() {
-    checked_ = ask(*loaded_.run, placement_, {environment_.local_rank, 1}); // each rank asks for its own
-    refuse(refusals(loaded_, checked_));
-    if (!refused_.empty()) return;
+    const auto own = [this](const train::Placement&) { return train::AskedDevices{environment_.local_rank, 1}; };
     try {
-      files_.emplace(loaded_);
-    } catch (const Error& error) {
-      refused_ = error.what();
+      checked_ = ask(*loaded_.run, {placement_, own}).preflight; // each rank asks for its own device
+      refuse(refusals(loaded_, checked_));
+      if (refused_.empty()) folder_.emplace(*loaded_.run, config::to_toml(loaded_));
+    } catch (const Error& error) { // no check can be run, or no file can be written: the other ranks wait to hear it
+      refuse(error.what());
     }
   }
 
   int train(launch::Job& job, train::StopSignals& signals) {
     const config::RunConfig& run = *loaded_.run;
     const auto log = make_log(run);
+    const train::StopSignalLog signals_to(signals, *log);
     if (speaks()) {
       log->info("{}", start_line(run, checked_, placement_));
       for (const std::string& note : notes(run)) log->warn("{}", note);
     }
     report::Progress progress = report::Progress::for_stderr(run.train.steps);
-    std::optional<report::MetricsFile> metrics;
-    if (environment_.rank == 0 && !files_) metrics.emplace(run.log.metrics);
+    train::RunRecords records(run, config::to_toml(loaded_), *log);
     train::Reports reports;
-    if (environment_.rank == 0) reports.metrics = files_ ? &files_->metrics : &*metrics;
+    if (environment_.rank == 0) reports.records = &records;
     if (speaks()) reports.step = [&progress](const report::StepRecord& record) { progress.update(record); };
-    const std::optional<train::LoopResult> result = launch::train_process(
-        {run, environment_, job, placement_.threads_per_rank(), *log, signals, std::move(reports)});
+    const launch::OnFailure failed = [&](int rank, const std::string& why) {
+      if (speaks()) report_.failed(run, rank, why);
+    };
+    const std::optional<train::LoopResult> result =
+        launch::train_process({run, environment_, job, placement_.threads_per_rank(), *log, signals, std::move(reports),
+                               folder_ ? &*folder_ : nullptr, failed});
     if (!result) {
       progress.clear();
-      return kFailed;
+      return speaks() ? report_.failed(run, -1, {}) : kFailed; // prints nothing if a rank was named
     }
     progress.finish();
-    if (speaks()) return tell_result(run, arguments_, *result);
+    if (speaks()) return report_.ended(run, *result);
     return result->signal == 0 || ours_ ? kDone : 128 + result->signal;
   }
 
@@ -143,12 +195,14 @@ class LaunchedRank {
   const TrainArguments& arguments_;
   const launch::Environment& environment_;
   const bool ours_;
+  const TrainReport report_;
   const train::Placement placement_;
   const config::Loaded loaded_;
-  std::string refused_;
+  std::vector<std::string> refusals_;
+  std::string refused_; // all of them
   train::Preflight checked_;
-  std::optional<RunFiles> files_;
-  Log& quiet_ = null_log();
+  std::optional<train::RunFolder> folder_;
+  report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready
 };
 
 } // namespace

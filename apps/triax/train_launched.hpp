@@ -11,7 +11,4 @@ namespace triax::app {
 
 int train_launched(const TrainArguments& arguments, const launch::Environment& environment);
 
-/// The result on stdout, the rest on stderr; the exit status.
-int tell_result(const config::RunConfig& run, const TrainArguments& arguments, const train::LoopResult& result);
-
 } // namespace triax::app

@@ -1,11 +1,12 @@
 #include "train_text.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <set>
 #include <sstream>
 
+#include "base/signal_name.hpp"
+#include "printable_line.hpp"
 #include "report/units.hpp"
 #include "train/plugins.hpp"
 
@@ -13,23 +14,34 @@ namespace triax::app {
 
 namespace fs = std::filesystem;
 
-std::string shown(const fs::path& path) {
+namespace {
+
+fs::path from_here(const fs::path& path) {
   std::error_code none;
   const fs::path here = fs::current_path(none); // which may have been removed
   const fs::path relative = none ? path : fs::proximate(path, here, none);
-  return none || relative.native().size() > path.native().size() ? path.string() : relative.string();
+  return none || relative.native().size() > path.native().size() ? path : relative;
 }
 
-namespace {
-
-/// Quoted for a shell where it has to be.
+/// Quoted for a shell where it has to be; $'...' (POSIX.1-2024) where a character must not reach a terminal.
 std::string word(const std::string& text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) || std::string_view("-_./=+,:@%").find(c) != std::string_view::npos;
   };
   if (!text.empty() && std::ranges::all_of(text, plain)) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  const bool raw = printable_line(text) != text || text.find('\t') != std::string::npos;
+  std::string out = raw ? "$'" : "'";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (!raw) {
+      out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    } else if (code < 0x20 || code >= 0x7F) {
+      constexpr std::string_view kOctal = "01234567"; // three digits: a digit that follows is not part of them
+      out.append("\\").append({kOctal[code >> 6], kOctal[code >> 3 & 7], kOctal[code & 7]});
+    } else {
+      out += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
   return out + "'";
 }
 
@@ -42,7 +54,15 @@ std::string program() {
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');)
     if (fs::equivalent(fs::path(folder) / self.filename(), self, none)) return self.filename().string();
-  return word(shown(self));
+  return word(from_here(self).string());
+}
+
+/// The plugin's name; with its file, if that is not the engine's own.
+std::string plugin_text(const config::PluginChoice& choice) {
+  const fs::path& file = choice.library->file;
+  std::error_code none;
+  const bool own = fs::equivalent(file.parent_path(), plugin::core_folder() / "triax" / "plugins", none);
+  return own ? choice.name : text("{} ({})", choice.name, shown(file));
 }
 
 /// The communicators that this run's axes use; of one rank, what its axes would.
@@ -50,18 +70,49 @@ std::string communicators(const config::RunConfig& run) {
   const Layout layout = train::layout_of(run);
   std::set<std::string> used, named;
   for (const auto& [axis, choice] : run.comm) {
-    named.insert(choice.name);
-    if (layout.size(axis) > 1) used.insert(choice.name);
+    named.insert(plugin_text(choice));
+    if (layout.size(axis) > 1) used.insert(plugin_text(choice));
   }
   std::string out;
   for (const std::string& name : used.empty() ? named : used) out += (out.empty() ? "" : " ") + name;
   return out;
 }
 
+/// "metrics in runs/tiny/metrics.jsonl", and what is missing.
+std::string metrics_text(const train::LoopResult& result) {
+  const bool none = result.records > 0 && result.missing.records == result.records;
+  const std::string where = none ? "no metrics" : "metrics in " + shown(result.metrics);
+  const std::string missing = report::to_text(result.missing, result.records);
+  return missing.empty() ? where : text("{}; missing: {}", where, missing);
+}
+
+/// One note for each plugin whose file hides another one of its name.
+std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
+  std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
+  for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);
+  std::vector<std::string> out;
+  for (const config::PluginChoice* choice : choices) {
+    const std::string note = shadowing_note(*choice);
+    if (!note.empty() && std::ranges::find(out, note) == out.end()) out.push_back(note);
+  }
+  return out;
+}
+
 } // namespace
 
+std::string shown(const fs::path& path) {
+  return printable_line(from_here(path).string());
+}
+
+std::string shadowing_note(const config::PluginChoice& choice) {
+  std::string hidden;
+  for (const fs::path& file : choice.shadowed) hidden += (hidden.empty() ? "" : " and ") + file.string();
+  if (hidden.empty()) return {};
+  return text("{}.plugin \"{}\" is {}, which shadows {}", choice.named_in, choice.name, choice.library->file, hidden);
+}
+
 std::vector<std::string> notes(const config::RunConfig& run) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = shadowing_notes(run);
   if (run.lr.warmup_steps > run.train.steps) // as when a run is tried out for a few steps
     out.push_back(
         text("lr.warmup_steps = {} is more than train.steps = {}: the run ends in its warm-up, below "
@@ -75,36 +126,42 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
   const auto& parallel = run.parallel;
   return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; folder {}",
               shown(run.file), report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline,
-              parallel.tensor, parallel.data, run.model.name, run.kernels.name, run.optimizer.name, run.schedule.name,
-              communicators(run), train::to_text(placement, checked.device), shown(run.folder));
+              parallel.tensor, parallel.data, plugin_text(run.model), plugin_text(run.kernels),
+              plugin_text(run.optimizer), plugin_text(run.schedule), communicators(run),
+              train::to_text(placement, checked.device, checked.threads), shown(run.folder));
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
+  const std::string steps = text("{} step{}", result.steps, result.steps == 1 ? "" : "s");
+  const std::string speed = report::count_text(result.tokens_per_s) + " tokens/s";
   // A mean of logarithms of probabilities is 0 only where nobody has computed one.
   if (result.steps > 0 && result.first_loss == 0 && result.last_loss == 0)
-    return text("ran {} step{}: {} computed nothing, all losses are 0 and mean nothing; {} tokens/s, metrics in {}",
-                result.steps, result.steps == 1 ? "" : "s", run.kernels.name, report::count_text(result.tokens_per_s),
-                shown(run.log.metrics));
+    return text("ran {}: {} computed nothing, all losses are 0 and mean nothing; {}, {}", steps, run.kernels.name,
+                speed, metrics_text(result));
   const std::string skipped = result.skipped > 0 ? text(", {} of them skipped", result.skipped) : "";
-  std::string line = text("trained {} step{}{}: loss {} to {}", result.steps, result.steps == 1 ? "" : "s", skipped,
-                          report::decimals_text(result.first_loss, 4), report::decimals_text(result.last_loss, 4));
+  std::string line = text("trained {}{}: loss {} to {}", steps, skipped, report::decimals_text(result.first_loss, 4),
+                          report::decimals_text(result.last_loss, 4));
   if (result.eval_loss) line += text(", held out {}", report::decimals_text(*result.eval_loss, 4));
-  return line + text(", {} tokens/s, metrics in {}", report::count_text(result.tokens_per_s), shown(run.log.metrics));
+  return line + text(", {}, {}", speed, metrics_text(result));
 }
 
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
-  return text("stopped by {} after step {} of {}; metrics in {}", result.signal == SIGINT ? "SIGINT" : "SIGTERM",
-              result.steps, run.train.steps, shown(run.log.metrics));
+  if (result.steps == 0) return text("stopped by {} before the first step ended", signal_name(result.signal));
+  return text("stopped by {} after step {} of {}; {}", signal_name(result.signal), result.steps, run.train.steps,
+              metrics_text(result));
 }
 
 std::string next_line(const config::RunConfig& run, const std::string& file,
                       const std::vector<config::Override>& overrides) {
-  std::string line = "next: " + program() + " train " + word(file);
+  const bool like_a_flag = file.starts_with('-');
+  std::string line = "next: to train longer, from fresh weights (weights are not saved): " + program() + " train";
+  if (!like_a_flag) line += " " + word(file);
   for (const config::Override& override : overrides)
     if (override.key != "train.steps" && override.key != "run.dir" && override.key != "log.metrics")
       line += " --set " + word(override.key + "=" + override.value);
-  const std::string folder = shown(run.folder.parent_path() / (run.folder.filename().string() + "-longer"));
-  return line + text(" --set train.steps={} --set {}", 2 * run.train.steps, word("run.dir=" + folder));
+  const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
+  line += text(" --set train.steps={} --set {}", 2 * run.train.steps, word("run.dir=" + from_here(longer).string()));
+  return like_a_flag ? line + " -- " + word(file) : line;
 }
 
 } // namespace triax::app

@@ -12,8 +12,11 @@
 
 namespace triax::app {
 
-/// As it works from the working folder.
+/// As it works from the working folder, fit for a terminal: control characters are escaped.
 std::string shown(const std::filesystem::path& path);
+
+/// Which file a plugin is, if it shadows another one of its name; else empty.
+std::string shadowing_note(const config::PluginChoice& choice);
 
 /// What is accepted and may not be what was meant; a sentence each.
 std::vector<std::string> notes(const config::RunConfig& run);
@@ -22,10 +25,10 @@ std::vector<std::string> notes(const config::RunConfig& run);
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
                        const train::Placement& placement);
 /// "trained 200 steps: loss 5.5875 to 2.5613, 2.4 k tokens/s, metrics in runs/quickstart/metrics.jsonl"
-/// or, of kernels that model time alone, "ran 2 steps: kernels-sim computed nothing, ..."
+/// or, of kernels that model time alone, "ran 2 steps: kernels-sim computed nothing, ..."; then what is missing.
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result);
 std::string stop_line(const config::RunConfig& run, const train::LoopResult& result);
-/// The command that trains twice the steps, in a folder of its own.
+/// The command that trains twice the steps from fresh weights, in another folder. Its words are quoted for a shell.
 std::string next_line(const config::RunConfig& run, const std::string& file,
                       const std::vector<config::Override>& overrides);
 

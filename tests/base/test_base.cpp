@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/printable.hpp"
+#include "base/wait_deadline.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 #include "triax/options.hpp"
@@ -129,6 +130,30 @@ TEST(Options, ASlipOfThePluginIsNamed) {
 TEST(NullLog, DropsEverything) {
   EXPECT_FALSE(null_log().enabled(LogLevel::error));
   null_log().error("{}", 1);
+}
+
+TEST(WaitDeadline, PassesWithoutTheTimeInWhichTheProcessDidNotRun) {
+  using std::chrono::milliseconds;
+  const Deadline start{milliseconds(5000)};
+  const auto at = [&](int ms) { return start + milliseconds(ms); };
+  WaitDeadline until(at(2000), start);
+  for (int ms = 0; ms < 1500; ms += 100) EXPECT_FALSE(until.passed(at(ms)));
+  EXPECT_FALSE(until.passed(at(61400))) << "the minute in which it was stopped counts as half a second";
+  EXPECT_FALSE(until.passed(at(61450)));
+  EXPECT_TRUE(until.passed(at(61600)));
+
+  WaitDeadline polled(at(2000), start);
+  EXPECT_FALSE(polled.passed(at(400)));
+  for (int ms = 500; ms < 2000; ms += 100) EXPECT_FALSE(polled.passed(at(ms)));
+  EXPECT_TRUE(polled.passed(at(2000)));
+  EXPECT_TRUE(WaitDeadline(at(0), at(10)).passed(at(10)));
+  WaitDeadline forever(Deadline::max(), start);
+  EXPECT_FALSE(forever.passed(at(1 << 30)));
+  EXPECT_GT(forever.slice(), milliseconds(0));
+  WaitDeadline soon(start + Clock::duration(3), start); // a quarter of it is less than a tick of the clock
+  EXPECT_FALSE(soon.passed(at(1)));
+  EXPECT_FALSE(soon.passed(at(2)));
+  EXPECT_TRUE(soon.passed(at(3)));
 }
 
 } // namespace

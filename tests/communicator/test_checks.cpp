@@ -1,4 +1,4 @@
-// What the public calls of a communicator refuse, count and hand on.
+// Public calls of a communicator: what they refuse, count, and pass to the backend.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using triax::testing::error_of;
 
-/// Writes down what comes through the checks.
+/// Records the calls that pass the checks.
 class Recording final : public Communicator {
  public:
   explicit Recording(Group group) : Communicator(std::move(group)) {}

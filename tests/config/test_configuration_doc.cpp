@@ -24,9 +24,13 @@ does not fit, with file, line and column, all at once. `triax plugins describe N
   former plugin are dropped, and `check` lists them.
 - **Axes.** [comm.tensor], [comm.pipeline] and [comm.data] speak of one axis. Without `plugin` such a table takes all of
   [comm] and changes single keys; with it, it starts from that plugin's defaults.
-- **Paths** in a file begin at that file, in a flag in the working folder. Default files of a run, `runs/...`, are in
-  the working folder.
-- **Values.** An integer does for a number. `--set` needs no quotes around strings; lists are written as in TOML.
+- **Paths** in a file are relative to that file; in a flag, or in a TOML from a pipe, to the working folder. Default
+  files of a run, `runs/...`, are in the working folder.
+- **Pipes.** RUN.toml may be standard input or a pipe: `/dev/stdin`, a FIFO, or `<(...)` of a shell. `train` with ranks as
+  processes needs a file, which each rank reads.
+- **Values.** An integer is also accepted where a number is expected. `--set` needs no quotes around strings. Lists are
+  written as in TOML, in quotes that the shell removes: `--set 'data.paths=["a", "b"]'`.
+- **Limits.** A TOML file has at most 8 MiB and 32 levels of nesting. Includes are at most 100 files deep.
 )";
 
 struct Row {

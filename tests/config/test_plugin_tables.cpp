@@ -1,6 +1,13 @@
 // Plugins named in tables, the keys that are theirs, and the axes of [comm].
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <set>
+
 #include "config/core_keys.hpp"
 #include "config/workspace.hpp"
+#include "plugin/descriptor.hpp"
 #include "plugin/option_text.hpp"
 
 namespace triax::config {
@@ -17,6 +24,37 @@ TEST(PluginTables, AnUnknownKeyNamesItsNearestAndThePluginsKeys) {
       texts(space.load()),
       ElementsAre("run.toml:5:1: [comm] comm-alpha has no key \"timout_s\"; did you mean \"timeout_s\"?\n"
                   "  its keys: timeout_s, wait, ratio, fast, trace, links (triax plugins describe comm-alpha)"));
+}
+
+/// This process can open one more file, and not two, for as long as this lives.
+class OneFile {
+ public:
+  OneFile() {
+    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(next);
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit now{static_cast<rlim_t>(next) + 1, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~OneFile() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  OneFile(const OneFile&) = delete;
+  OneFile& operator=(const OneFile&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(PluginTables, APluginThatCannotBeProbedIsRefusedAndNotLoaded) {
+  Workspace space;
+  space.write("own/empty", "");
+  std::filesystem::copy(TOY_PLUGINS "/sched-toy.so", space.path("own/sched-toy.so")); // that has not been loaded
+  space.tables["plugins"] = "path = [\"own\", \"" TOY_PLUGINS "\"]\n";
+  const auto refused = [&space] {
+    const OneFile limit; // not while matchers run: sanitizers open files to look at them
+    return texts(space.load());
+  }();
+  EXPECT_THAT(refused, testing::Contains(AllOf(HasSubstr("schedule.plugin \"sched-toy\" cannot be used: "),
+                                               HasSubstr("Too many open files"))));
 }
 
 TEST(PluginTables, AKeyOfTheCoreInAnotherTableIsPointedTo) {
@@ -91,6 +129,64 @@ TEST(PluginTables, ANameWithoutItsKindIsPointedToTheWholeOne) {
   ASSERT_EQ(all.size(), 1u);
   EXPECT_THAT(all[0], HasSubstr("schedule.plugin \"toy\" was not found; did you mean \"sched-toy\"?\n  looked in: "));
   EXPECT_THAT(all[0], HasSubstr("\n  installed schedulers: "));
+}
+
+TEST(PluginTables, TheKeysThatNoOptionMayBeNamedLikeAreThoseOfTheCore) {
+  std::map<std::string, std::set<std::string>> expected;
+  for (const CoreTable& table : core_tables()) {
+    if (!table.kind) continue;
+    const std::string name = table.name;
+    if (const std::size_t dot = name.find('.'); dot != std::string::npos) {
+      expected[table.kind].insert(name.substr(dot + 1));
+      continue;
+    }
+    for (const CoreKey& key : table.keys) expected[table.kind].insert(key.option.name);
+  }
+  for (const CoreTable& table : core_tables()) {
+    if (!table.kind) continue;
+    const auto keys = plugin::core_keys(table.kind);
+    EXPECT_EQ(std::set<std::string>(keys.begin(), keys.end()), expected[table.kind]) << table.kind;
+  }
+}
+
+TEST(PluginTables, AnOptionNamedLikeAKeyOfTheCoreRefusesThePlugin) {
+  Workspace space;
+  space.tables["optimizer"] = "plugin = \"optim-lr\"\nlr = 1e-3\n";
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre("run.toml:13:10: optimizer.plugin \"optim-lr\" cannot be used: " TOY_PLUGINS
+                          "/optim-lr.so: optim-lr has an option \"lr\", which is a key of the core in [optimizer]\n"
+                          "  rename the option; keys of the core in [optimizer]: lr, weight_decay"));
+}
+
+/// It was put there to be used: the file of the next folder is not taken in its place.
+TEST(PluginTables, ADanglingSymlinkIsRefusedNotPassedOver) {
+  Workspace space;
+  std::filesystem::create_symlink("gone.so", space.path("sched-toy.so"));
+  space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
+  EXPECT_THAT(texts(space.load()), ElementsAre("run.toml:18:10: schedule.plugin \"sched-toy\" cannot be used: "
+                                               "sched-toy.so: is a dangling symlink to gone.so\n"
+                                               "  remove the symlink, or build its target"));
+}
+
+TEST(PluginTables, FilesThatAPluginShadowsAreKept) {
+  Workspace space;
+  std::filesystem::copy_file(TOY_PLUGINS "/sched-toy.so", space.path("sched-toy.so"));
+  space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
+  const Loaded loaded = space.load();
+  ASSERT_TRUE(loaded.run);
+  EXPECT_EQ(loaded.run->schedule.library->file, space.path("sched-toy.so"));
+  EXPECT_THAT(loaded.run->schedule.shadowed, ElementsAre(TOY_PLUGINS "/sched-toy.so"));
+  EXPECT_THAT(loaded.run->model.shadowed, IsEmpty());
+}
+
+TEST(PluginTables, APluginThatDiesAsItIsLoadedIsRefused) {
+  Workspace space;
+  space.tables["schedule"] = "plugin = \"sched-dies\"\n";
+  const std::vector<std::string> all = texts(space.load());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_THAT(all[0], testing::StartsWith("run.toml:18:10: schedule.plugin \"sched-dies\" cannot be used: " TOY_PLUGINS
+                                          "/sched-dies.so: its library initializer was killed by SIGKILL (Killed)\n"
+                                          "  this is a defect of the plugin: "));
 }
 
 TEST(PluginTables, AFileThatIsNoPluginIsRefusedWithItsReason) {

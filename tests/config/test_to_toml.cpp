@@ -16,8 +16,11 @@ std::vector<std::string> values(const Loaded& loaded) {
   return out;
 }
 
-TEST(ToToml, LoadsToTheSameRunFromAnotherFolder) {
+constexpr const char* kResolved = "out/resolved.toml"; // of a run whose folder is out
+
+TEST(ToToml, LoadsToTheSameRunInTheRunsFolder) {
   Workspace space;
+  space.tables["run"] = "dir = \"out\"\n";
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\nlinks = [\"a # b\", 'c\"d']\ntrace = \"t\"\n";
   space.tables["comm.tensor"] = "ratio = 0.1\n";
   space.tables["comm.data"] = "plugin = \"comm-beta\"\n";
@@ -25,8 +28,8 @@ TEST(ToToml, LoadsToTheSameRunFromAnotherFolder) {
   space.tables["optimizer"] = "plugin = \"optim-toy\"\nlr = 1.0000000000000002e-3\n";
   const Loaded first = space.load({}, {{"train.steps", "7"}});
   ASSERT_THAT(texts(first), IsEmpty());
-  space.write("elsewhere/resolved.toml", to_toml(first));
-  const Loaded second = space.load_file("elsewhere/resolved.toml");
+  space.write(kResolved, to_toml(first));
+  const Loaded second = space.load_file(kResolved);
   ASSERT_THAT(texts(second), IsEmpty());
   EXPECT_EQ(values(second), values(first));
   EXPECT_EQ(second.run->folder, first.run->folder);
@@ -45,17 +48,39 @@ TEST(ToToml, MetricsFollowTheFolderOfARunThatIsDoneAnew) {
   EXPECT_THAT(to_toml(chosen), HasSubstr("mine.jsonl"));
 }
 
+/// Paths within the run's folder are the copy's, all others stay where they are.
+TEST(ToToml, ACopyOfTheFolderTrainsInTheCopy) {
+  Workspace space;
+  for (const char* file : {"out/mine.bin", "out/mine.idx"}) space.write(file, "");
+  space.write("out/mine.json", R"({"tokenizer": "byte", "vocab": 257})");
+  space.tables["run"] = "dir = \"out\"\n";
+  space.tables["log"] = "metrics = \"out/numbers/steps.jsonl\"\n";
+  space.tables["data"] = "paths = [\"out/mine\", \"text\"]\n";
+  const Loaded first = space.load();
+  ASSERT_THAT(texts(first), IsEmpty());
+  const std::string toml = to_toml(first);
+  EXPECT_THAT(toml, HasSubstr("\n[run]\ndir = \".\""));
+  space.write(kResolved, toml);
+  std::filesystem::copy(space.path("out"), space.path("copy"), std::filesystem::copy_options::recursive);
+  const Loaded second = space.load_file("copy/resolved.toml");
+  ASSERT_THAT(texts(second), IsEmpty());
+  EXPECT_EQ(second.run->folder, space.path("copy"));
+  EXPECT_EQ(second.run->log.metrics, space.path("copy/numbers/steps.jsonl"));
+  EXPECT_THAT(second.run->data.training.paths, testing::ElementsAre(space.path("copy/mine"), space.path("text")));
+}
+
 /// With [loss_scale] where it has an effect, and without where it would be refused.
 TEST(ToToml, LoadsToTheSameRunInEveryPrecision) {
   for (const char* precision : {"fp32", "bf16", "fp16", "fp64"}) {
     for (const bool constant : {false, true}) {
       Workspace space;
+      space.tables["run"] = "dir = \"out\"\n";
       space.tables["train"] = text("steps = 100\nprecision = \"{}\"\n", precision);
       if (constant && precision == std::string("fp16")) space.tables["loss_scale"] = "constant = true\n";
       const Loaded first = space.load();
       ASSERT_THAT(texts(first), IsEmpty());
-      space.write("elsewhere/resolved.toml", to_toml(first));
-      const Loaded second = space.load_file("elsewhere/resolved.toml");
+      space.write(kResolved, to_toml(first));
+      const Loaded second = space.load_file(kResolved);
       ASSERT_THAT(texts(second), IsEmpty()) << precision;
       EXPECT_EQ(values(second), values(first)) << precision;
     }

@@ -1,4 +1,6 @@
 // Values that are right alone and wrong together; refusals all at once, in the order of the file.
+#include <sys/stat.h>
+
 #include "config/workspace.hpp"
 
 namespace triax::config {
@@ -61,8 +63,27 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
   Workspace space;
   space.tables["data"] = "path = \"nothing\"\n";
   EXPECT_THAT(texts(space.load()),
-              ElementsAre("run.toml:6:8: data.path: nothing.bin is not there\n"
+              ElementsAre("run.toml:6:8: data.path: nothing.bin does not exist\n"
                           "  make it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
+}
+
+TEST(Together, ADataFileThatIsNotARegularFileIsNamedForWhatItIs) {
+  Workspace space;
+  const auto refused = [&space] { return texts(space.load({}, {{"model.vocab", "257"}})); };
+  const auto replace = [&space](const char* name) {
+    std::filesystem::remove(space.path(name));
+    return space.path(name);
+  };
+  std::filesystem::create_directory(replace("text.bin"));
+  EXPECT_THAT(refused(), ElementsAre(HasSubstr("text.bin is a folder, not a regular file")));
+  ASSERT_EQ(::mkfifo(replace("text.bin").c_str(), 0600), 0);
+  EXPECT_THAT(refused(), ElementsAre(HasSubstr("text.bin is a FIFO, not a regular file")));
+  replace("text.bin");
+  space.write("text.bin", "");
+  std::filesystem::create_symlink("text.idx", replace("text.idx"));
+  EXPECT_THAT(refused(), ElementsAre(HasSubstr("text.idx cannot be opened: Too many levels of symbolic links")));
+  std::filesystem::create_symlink("moved.idx", replace("text.idx"));
+  EXPECT_THAT(refused(), ElementsAre(HasSubstr("text.idx is a symbolic link to moved.idx, which does not exist")));
 }
 
 TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
@@ -87,7 +108,7 @@ TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
       texts(space.load()),
       ElementsAre(HasSubstr("run.toml: [data] lacks path (token files to train on), or paths (several of them)")));
   space.tables["data"] = "paths = [\"text\", \"nothing\"]\n";
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin is not there")));
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin does not exist")));
 }
 
 TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
@@ -102,7 +123,7 @@ TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
   EXPECT_THAT(texts(space.load()), ElementsAre(refused));
   space.tables["data"] = "paths = [\"text\", \"held\"]\n";
   std::filesystem::remove(space.path("held.json"));
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("held.json: there is no such file")));
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("held.json: does not exist")));
   EXPECT_THAT(texts(space.load({}, {{"model.vocab", "257"}})), IsEmpty());
 }
 
@@ -111,7 +132,7 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   space.tables["data"] = "path = \"held\"\n"; // has no tokenizer file
   EXPECT_THAT(
       texts(space.load()),
-      ElementsAre("held.json: there is no such file; it names the tokenizer and the size of its vocabulary "
+      ElementsAre("held.json: does not exist; it names the tokenizer and the size of its vocabulary "
                   "(data.path, run.toml:6:8)\n"
                   "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
                   "held --tokenizer NAME --force\n"
@@ -189,13 +210,14 @@ TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
 
 TEST(Together, APathThatNoFileSystemTakesIsRefusedLikeOneThatIsNotThere) {
   Workspace space;
-  EXPECT_THAT(texts(space.load({}, {{"data.path", std::string(5000, 'a')}})), ElementsAre(HasSubstr("is not there")));
+  EXPECT_THAT(texts(space.load({}, {{"data.path", std::string(5000, 'a')}})),
+              ElementsAre(HasSubstr("cannot be opened: File name too long")));
 }
 
 TEST(Together, NamesOfFilesAndFoldersThatAreNotThereAreRefused) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text.bin").string()}})),
-              ElementsAre(HasSubstr("text.bin.bin is not there\n  leave out .bin: ")));
+              ElementsAre(HasSubstr("text.bin.bin does not exist\n  leave out .bin: ")));
   space.tables["plugins"] = "path = [\"" TOY_PLUGINS "\", \"nowhere\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("nowhere is not a folder")));
 }

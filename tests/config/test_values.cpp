@@ -6,6 +6,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::EndsWith;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// The one refusal of a run whose [train] has this line, without the position.
@@ -39,6 +40,27 @@ TEST(Values, AListWithoutBracketsIsShownWithThem) {
               ElementsAre("--set: parallel.split = 1,1 is not a list of integers\n  write [1,1]"));
   EXPECT_THAT(texts(space.load({}, {{"parallel.split", "[1"}})),
               ElementsAre("--set: parallel.split = [1 is not a list of integers"));
+}
+
+/// A shell removes the quotes of plugins.path=["/x"].
+TEST(Values, AListOfPathsInAFlagIsShownWithTheQuotesThatAShellLeaves) {
+  Workspace space;
+  const auto refused = [&space](const std::string& value) { return texts(space.load({}, {{"data.paths", value}})); };
+  EXPECT_THAT(refused("[/x]"), ElementsAre("--set: data.paths = [/x] is not a list of paths\n"
+                                           "  write --set 'data.paths=[\"/x\"]'"));
+  EXPECT_THAT(refused("a, b c"), ElementsAre(EndsWith("write --set 'data.paths=[\"a\", \"b c\"]'")));
+  EXPECT_THAT(refused("[\"a\", b"), ElementsAre(EndsWith("write --set 'data.paths=[\"a\", \"b\"]'")));
+  EXPECT_THAT(refused(""), ElementsAre(EndsWith("write --set 'data.paths=[\"...\"]'")));
+  EXPECT_THAT(refused("[it's]"), ElementsAre(EndsWith("write the list as TOML: [\"...\", \"...\"]")));
+}
+
+TEST(Values, RatesThatOverflowFp32AreRefusedByTheirKeys) {
+  Workspace space;
+  space.tables["lr"] = "min = 1e31\n";
+  EXPECT_THAT(texts(space.load({}, {{"optimizer.lr", "1e300"}, {"optimizer.weight_decay", "1e300"}})),
+              ElementsAre(HasSubstr("lr.min = 1e+31 is outside 0..1e+30"),
+                          HasSubstr("optimizer.lr = 1e+300 is outside 0..1e+30"),
+                          HasSubstr("optimizer.weight_decay = 1e+300 is outside 0..1e+30")));
 }
 
 TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {

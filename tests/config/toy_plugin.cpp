@@ -1,5 +1,6 @@
 // A plugin with a name, a kind and an option table, for tests that read configurations: it cannot be made.
 // TOY_NAME, TOY_KIND and TOY_OPTIONS come from the build.
+#include <csignal>
 #include <cstring>
 #include <string_view>
 
@@ -30,6 +31,7 @@ using namespace triax;
     option_int("layers", nullptr, 1, 1000, "blocks"),
     option_float("dropout", "0.0", 0, 0.99, "of the residual branches"),
 };
+[[maybe_unused]] constexpr triax_option kLr[] = {option_float("lr", "0.5", 0, 1, "a learning rate of its own")};
 [[maybe_unused]] constexpr std::nullptr_t kNone = nullptr;
 
 constexpr std::uint32_t version_of(std::string_view kind) {
@@ -45,6 +47,12 @@ void* refuse(const triax_create_args*, triax_error* error) {
   return nullptr;
 }
 void nothing(void*) {}
+
+#ifdef TOY_DIES
+__attribute__((constructor)) void run_by_dlopen() {
+  std::raise(SIGKILL);
+}
+#endif
 
 } // namespace
 

@@ -194,7 +194,8 @@ struct FakeServer {
   void welcome() {
     wait_readable(listening, deadline_in(kLong));
     bool full = false;
-    rank = std::make_unique<Raw>(accept_from(listening, full));
+    std::string from;
+    rank = std::make_unique<Raw>(accept_from(listening, full, from));
     ASSERT_TRUE(rank->frame()); // its hello
     rank->connection.send(encode(message(Kind::welcome)));
   }

@@ -28,11 +28,13 @@ struct RosterTest : ::testing::Test {
 
 TEST_F(RosterTest, TheFirstFailureIsToldAndStays) {
   EXPECT_FALSE(roster.failure());
+  EXPECT_EQ(roster.failed_at(), std::nullopt);
   EXPECT_TRUE(roster.note({2, false, "no memory"}, after(0)));
   EXPECT_FALSE(roster.note({0, false, "rank 2 went"}, after(1)));
   EXPECT_FALSE(roster.note({-1, true, "a node went down"}, after(5000)));
   EXPECT_EQ(roster.failure()->rank, 2);
   EXPECT_EQ(roster.failure()->why, "no memory");
+  EXPECT_EQ(roster.failed_at(), after(0));
 }
 
 TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
@@ -40,8 +42,36 @@ TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
   EXPECT_FALSE(roster.note({2, true, "its connection closed"}, after(1000))); // told already
   EXPECT_EQ(roster.failure()->rank, 2);
   EXPECT_TRUE(roster.failure()->lost);
+  EXPECT_EQ(roster.failed_at(), after(0));
   roster.note({1, true, "its connection closed"}, after(1000));
   EXPECT_EQ(roster.failure()->rank, 2);
+}
+
+TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
+  roster.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), 4);
+  roster.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), 1);
+  roster.timed_out(0);
+  roster.knows(0);
+  EXPECT_TRUE(roster.note({0, false, "not finished at its deadline"}, after(500)));
+  EXPECT_EQ(roster.failure()->rank, 1);
+  EXPECT_TRUE(roster.failure()->stuck);
+  EXPECT_EQ(roster.failure()->why,
+            "no progress for 4 s, and others wait for it: step 3, 1F0, in gemm() of plugin \"slow\" for 4 s");
+  roster.note({0, true, "ended with status 1"}, after(600)); // the rank that timed out is a victim, not a cause
+  EXPECT_EQ(roster.failure()->rank, 1);
+}
+
+TEST_F(RosterTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
+  roster.is_at(1, "step 3, 1F0", after(0), 4);
+  roster.note({0, false, "no memory"}, after(0));
+  EXPECT_EQ(roster.failure()->rank, 0);
+}
+
+TEST_F(RosterTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
+  roster.is_at(1, "step 3, 1F0", after(0), 0.4);
+  roster.timed_out(0);
+  roster.note({0, false, "not finished at its deadline"}, after(0));
+  EXPECT_EQ(roster.failure()->rank, 0);
 }
 
 TEST_F(RosterTest, ALossLaterIsAConsequence) {
@@ -86,9 +116,43 @@ TEST_F(RosterTest, HowOldThePlaceOfALostRankWas) {
 }
 
 TEST_F(RosterTest, WhileNobodyListenedNobodyWasSilent) {
-  roster.excuse(milliseconds(4000));
+  roster.excuse(milliseconds(4000), after(4000));
   EXPECT_FALSE(roster.silent(0, 1.1, after(5000)));
   EXPECT_TRUE(roster.silent(0, 0.9, after(5000)));
+}
+
+TEST_F(RosterTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure) {
+  const Failure given_up{1, false, "the connection to rank 2 closed"};
+  EXPECT_EQ(roster.cause_of(given_up, 2.1, 2, after(5000)).rank, 1) << "the server has run";
+  roster.excuse(milliseconds(3210), after(5000));
+  EXPECT_EQ(roster.cause_of(given_up, 0.4, 2, after(5000)).rank, 1) << "it heard the server shortly before";
+  EXPECT_EQ(roster.cause_of(given_up, 5.5, 600, after(5000)).rank, 1) << "the server was away for a small part of that";
+  const Failure cause = roster.cause_of(given_up, 1.9, 2, after(5000));
+  EXPECT_EQ(roster.cause_of(given_up, 2.1, 2, after(60000)).rank, 1) << "the server has run since";
+  EXPECT_EQ(cause.rank, kNoRank);
+  EXPECT_EQ(
+      cause.why,
+      "the job server did not run for 3.2 s (its process was stopped, or its machine suspended), and the ranks gave "
+      "up after train.stall_timeout_s = 2 s without an answer");
+  EXPECT_TRUE(roster.note(cause, after(5000)));
+  roster.note({1, true, "ended with status 1"}, after(5000));
+  EXPECT_EQ(roster.failure()->rank, kNoRank);
+  // It failed by itself, before the others missed the server.
+  roster.note({2, false, "no memory"}, after(5001));
+  EXPECT_EQ(roster.failure()->rank, 2);
+}
+
+TEST_F(RosterTest, WhoHasNotJoined) {
+  Roster other{4};
+  Hello hello;
+  hello.world = 4;
+  hello.rank = 2;
+  other.came(hello, start);
+  EXPECT_EQ(other.joined(), 1);
+  EXPECT_EQ(other.missing(), (std::vector<int>{0, 1, 3}));
+  other.left(2);
+  other.came(hello, after(1));
+  EXPECT_EQ(other.joined(), 1);
 }
 
 TEST_F(RosterTest, WhoMayComeIn) {

@@ -79,8 +79,9 @@ TEST(Server, RanksMeetOverIpv6) {
 TEST(Server, AJobOfMoreRanksThanFilesIsRefused) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int world = static_cast<int>(std::min<rlim_t>(before.rlim_cur, 1 << 30));
-  EXPECT_THAT(error_of([&] { Server server(server_of(world)); }), HasSubstr("allow it more (ulimit -n)"));
+  const int world = static_cast<int>(std::min<rlim_t>(before.rlim_max, 1 << 30));
+  EXPECT_THAT(error_of([&] { Server server(server_of(world)); }),
+              HasSubstr("raise the hard limit of open files (ulimit -Hn)"));
 }
 
 TEST(Server, EndsWithoutHavingStarted) {

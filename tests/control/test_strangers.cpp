@@ -88,6 +88,34 @@ TEST_F(StrangersTest, WhoHasNotTheTokenIsToldNothing) {
   expect_no_harm();
 }
 
+TEST_F(StrangersTest, WhoIsRejectedIsCountedAndNamed) {
+  const auto rejected = [&](const Hello& hello) {
+    Raw stranger(job.server->address());
+    stranger.connection.send(encode(hello));
+    EXPECT_TRUE(stranger.is_dropped());
+  };
+  rejected(hello_of(1, 2, "the wrong secret"));
+  rejected(hello_of(1, 2, "the wrong secret"));
+  rejected(hello_of(1, 2, ""));
+  Hello other = hello_of(1, 2);
+  other.version = kProtocolVersion + 1;
+  rejected(other);
+  Raw web(job.server->address());
+  web.connection.send("GET / HTTP/1.1\r\nHost: n7\r\n\r\n");
+  EXPECT_TRUE(web.is_dropped());
+  EXPECT_TRUE(eventually([&] { return job.server->rejections().total == 5; }));
+  EXPECT_EQ(to_text(job.server->rejections()),
+            "rejected 5 connections: rank 1 from 127.0.0.1: wrong token (2 times); rank 1 from 127.0.0.1: no token; "
+            "127.0.0.1: protocol version " +
+                std::to_string(kProtocolVersion + 1) + " instead of " + std::to_string(kProtocolVersion) +
+                "; 127.0.0.1: no valid handshake");
+  Hello twice = hello_of(0, 2, "the secret of this job");
+  twice.host = "n7\x1b[2J";
+  rejected(twice);
+  EXPECT_THAT(job.server->rejections().kinds.back().reason, HasSubstr("rank 0 is here already"));
+  expect_no_harm();
+}
+
 TEST_F(StrangersTest, AnotherVersionIsToldSoBeforeAnythingElse) {
   Hello hello = hello_of(1, 2, "whatever its token means there");
   hello.version = kProtocolVersion + 1;
@@ -96,7 +124,8 @@ TEST_F(StrangersTest, AnotherVersionIsToldSoBeforeAnythingElse) {
   const auto answer = stranger.next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, Kind::refused);
-  EXPECT_EQ(answer->value, "it speaks version 1 of the protocol, and this rank 2: all ranks need the same triax");
+  EXPECT_EQ(answer->value, text("it speaks version {} of the protocol, and this rank {}: all ranks need the same triax",
+                                kProtocolVersion, kProtocolVersion + 1));
   EXPECT_TRUE(stranger.is_dropped());
   expect_no_harm();
 }

@@ -169,5 +169,12 @@ TEST(WireFuzz, ChangedMessagesAreReadAsTheyAreOrNotAtAll) {
   }
 }
 
+TEST(Wire, BeatsComeOftenButNotTooManyForTheServer) {
+  EXPECT_EQ(beat_interval_s(8, 600), 0.25);
+  EXPECT_EQ(beat_interval_s(4096, 600), 1);
+  EXPECT_EQ(beat_interval_s(4096, 2), 0.5);
+  EXPECT_EQ(beat_interval_s(2, 0.4), 0.1);
+}
+
 } // namespace
 } // namespace triax::control

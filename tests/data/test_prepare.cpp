@@ -336,7 +336,7 @@ TEST(PrepareFails, OnAnInputThatHasBecomeAPipe) {
   PrepareRequest request = request_of(folder, {"text"});
   request.inputs.push_back(folder / "pipe");
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(failure_of(request), (folder / "pipe").string() + ": is not a regular file");
+  EXPECT_EQ(failure_of(request), (folder / "pipe").string() + ": is a FIFO, not a regular file");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0", "pipe"));
 }
 

@@ -1,6 +1,7 @@
 // Reading Megatron's files, and refusing what contradicts itself.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <functional>
 #include <limits>
@@ -248,14 +249,20 @@ TEST(TokenFile, RefusesMultimodalDatasetsAsSuch) {
 TEST(TokenFile, SaysWhichFileIsMissingAndHowToMakeIt) {
   const TempFolder folder;
   EXPECT_EQ(refusal_of(folder / "d"), (folder / "d.idx").string() +
-                                          ": there is no such file\n  make it with: triax data prepare --input FILE... "
+                                          ": does not exist\n  make it with: triax data prepare --input FILE... "
                                           "--output " +
                                           (folder / "d").string() + " --tokenizer byte");
   write_tokens<std::uint16_t>(folder / "d", 8, {1, 2, 3});
   std::filesystem::remove(folder / "d.bin");
-  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: there is no such file"));
+  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: does not exist"));
   std::filesystem::create_directory(folder / "d.bin");
-  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: is not a regular file"));
+  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: is a folder, not a regular file"));
+  std::filesystem::remove(folder / "d.bin");
+  ASSERT_EQ(::mkfifo((folder / "d.bin").c_str(), 0600), 0); // opening it does not wait for a writer
+  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: is a FIFO, not a regular file"));
+  std::filesystem::remove(folder / "d.idx");
+  std::filesystem::create_symlink("d.idx", folder / "d.idx");
+  EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.idx: cannot be opened: Too many levels of symbolic links"));
 }
 
 } // namespace

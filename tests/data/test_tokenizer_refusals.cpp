@@ -118,7 +118,7 @@ TEST(Gpt2Files, SayWhichLineIsWrong) {
   EXPECT_EQ(refusal("e r\n\n"), at + ": line 2 is not two tokens with one space between them" + hint);
   EXPECT_EQ(refusal("Q Q\n"), at + ": line 1 needs the token \"QQ\", which the vocabulary lacks" + hint);
   EXPECT_THAT(error_of([&] { read_gpt2_files(folder / "no.json", folder / "merges.txt"); }),
-              HasSubstr("no.json: there is no such file"));
+              HasSubstr("no.json: does not exist"));
   EXPECT_THAT(error_of([&] {
                 open_tokenizer({"gpt2", folder / "vocab.json", {}});
               }),

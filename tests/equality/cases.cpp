@@ -1,4 +1,4 @@
-// The fixed sample, and every case there is.
+// The fixed sample of cases, and all cases.
 #include "equality/cases.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Case in_groups(Case of, int group) {
 }
 
 /// In the order p, t, d, v, scheduler, b, m, kernels. Every size, scheduler, number of chunks and microbatch size; m
-/// smaller than, equal to and larger than p; more warm-up than steady state and the other way round.
+/// smaller than, equal to and larger than p; more warm-up than steady state, and less.
 const std::vector<Case>& sample() {
   static const std::vector<Case> cases = {
       {2, 1, 1, 1, kGpipe, 1, 4, kReference},
@@ -103,7 +103,7 @@ const std::vector<Case>& sample() {
   return cases;
 }
 
-/// Blocks: enough for every stage, and where they can be spread unevenly, they are.
+/// Number of blocks: enough for every stage, and spread unevenly where possible.
 std::int64_t layers_for(int stages) {
   for (const int enough : {5, 7, 9})
     if (stages < enough) return enough;
@@ -140,7 +140,7 @@ std::vector<Case> every_case() {
   return out;
 }
 
-/// Equal samples and layers in all of them: 36 divides by every d*b.
+/// All cases have the same samples and layers: 36 is divisible by every d*b.
 std::vector<Case> every_rounding_case(const std::string& kernels) {
   constexpr int kSamples = 36, kLayers = 7;
   std::vector<Case> out;
@@ -155,7 +155,7 @@ std::vector<Case> every_rounding_case(const std::string& kernels) {
   return out;
 }
 
-/// Twelve samples a step. The first four, which take ten steps, have every size of tensor and data.
+/// Twelve samples per step. The first four cases, which run ten steps, cover every tensor and data size.
 std::vector<Case> rounding_sample(const std::string& kernels) {
   std::vector<Case> out = {
       {1, 2, 1, 1, kGpipe, 2, 6, kernels},  {4, 1, 3, 1, k1F1B, 2, 2, kernels},

@@ -1,6 +1,6 @@
-// At fixed tensor size, data size and microbatch size, pipeline size, chunks and schedule change not one bit
-// (docs/adr/0001), nor does running again. Every case is compared with GPipe on one pipeline rank: losses, norms, the
-// loss on held-out samples, the gradients of the last step and the weights after it, shard by shard.
+// With tensor size, data size and microbatch size fixed, pipeline size, chunks and schedule do not change a bit
+// (docs/adr/0001), and neither does a second run. Every case is compared with GPipe on one pipeline rank, shard by
+// shard: losses, norms, the loss on held-out samples, the gradients of the last step and the weights after it.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -19,7 +19,7 @@ namespace {
 
 using Ranks = std::vector<KeptRank>;
 
-/// Clipping and weight decay are on: what they are computed from must be equal too.
+/// With clipping and weight decay, so that their inputs must be equal too.
 const Training kTraining{.clip_grad = 0.1};
 
 /// The same samples and layers on one pipeline rank.
@@ -35,7 +35,7 @@ const Ranks& expected(Case run, const Training& training) {
   return known.at(key);
 }
 
-/// The rank of the first pipeline rank with the same tensor and data coordinates.
+/// The rank with the same tensor and data coordinates on one pipeline rank.
 std::size_t counterpart(const Case& run, std::size_t rank) {
   return rank % static_cast<std::size_t>(run.tensor * run.data); // pipeline varies slowest
 }
@@ -47,7 +47,7 @@ void expect_same_numbers(const std::vector<double>& one, const std::vector<doubl
         << what << " of step " << step + 1 << ": " << text("{}, and {}", one[step], other[step]);
 }
 
-/// `one` may hold some of the parameters of `all`.
+/// `one` may hold a subset of the parameters of `all`.
 void expect_same(const KeptRank& one, const KeptRank& all) {
   expect_same_numbers(one.losses, all.losses, "loss");
   expect_same_numbers(one.norms, all.norms, "grad_norm");
@@ -62,8 +62,8 @@ void expect_same(const KeptRank& one, const KeptRank& all) {
   }
 }
 
-/// Every parameter is on some pipeline rank; the token table, tied, on the ranks of the first stage and the last, which
-/// a V has on one.
+/// Every parameter is on some pipeline rank. The tied token table is on the ranks of the first stage and of the last;
+/// in a V these are one rank.
 void expect_complete(const Case& run, const Ranks& ranks, const Ranks& whole) {
   std::set<std::string> found;
   for (const KeptRank& rank : ranks)
@@ -98,7 +98,7 @@ TEST_P(SameBits, AnyPipelineChunksAndSchedule) {
   ASSERT_FALSE(cases.empty());
   for (const Case& run : cases) {
     expect_as_expected(run);
-    if (HasFailure()) break; // the others would say the same
+    if (HasFailure()) break; // the other cases would fail too
   }
 }
 
@@ -117,7 +117,7 @@ TEST(SameBits, InBf16) {
     expect_as_expected(run, bf16);
 }
 
-/// The first steps overflow, and with them those of every layout.
+/// The first steps overflow, in every layout.
 TEST(SameBits, InFp16) {
   Training fp16 = kTraining;
   fp16.precision = "fp16";
@@ -134,7 +134,7 @@ TEST(SameBits, InFp16) {
 }
 
 #ifdef TRIAX_WITH_UCX
-/// The tensor and data axes stay on comm-local.
+/// The tensor and data axes use comm-local.
 TEST(SameBits, WithABackendForThePipelineAlone) {
   Training mixed = kTraining;
   mixed.pipeline_comm = "comm-ucx";
@@ -145,7 +145,7 @@ TEST(SameBits, WithABackendForThePipelineAlone) {
 }
 #endif
 
-/// What computes on a device that is late, whose memory the host cannot reach, learns what the host does.
+/// A device with delays, whose memory the host cannot access, must give the same results as the host.
 void expect_as_on_the_host(Case run, const Training& training) {
   const Ranks& host = expected(run, kTraining);
   run.kernels = "kernels-fake-cuda";
@@ -159,7 +159,7 @@ TEST(SameBits, OnADeviceThatIsLate) {
 }
 
 #ifdef TRIAX_WITH_UCX
-/// Device memory goes through pinned memory of the host, beside kernels that are late.
+/// Device memory is staged through pinned host memory, while kernels have delays.
 TEST(SameBits, OnDevicesThatAreLateThroughUcx) {
   Training ucx = kTraining;
   ucx.comm = "comm-ucx";
@@ -171,7 +171,7 @@ TEST(SameBits, OnDevicesThatAreLateThroughUcx) {
 #endif
 
 #ifdef TRIAX_WITH_NCCL
-/// Every call on its stream, with nobody at the host to wait for it; the fake adds in the order of the members.
+/// Calls run on their streams, and the host does not wait for them; the fake adds in rank order.
 TEST(SameBits, OnDevicesThatAreLateThroughNccl) {
   Training nccl = kTraining;
   nccl.comm = "comm-nccl-fake";
@@ -201,7 +201,7 @@ TEST(SameBits, WithACommunicatorForEachEdge) {
 #endif
 
 #if defined(TRIAX_WITH_NCCL) && defined(TRIAX_WITH_UCX)
-/// Tensor and data groups on the GPUs' streams, the pipeline's edges through the host.
+/// Tensor and data groups use the GPUs' streams; the pipeline's edges are staged through the host.
 TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
   Training mixed = kTraining;
   mixed.comm = "comm-nccl-fake";
@@ -212,7 +212,7 @@ TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
 }
 #endif
 
-/// As kernels do that are loaded when they are launched first (triax/first_use.hpp); of training and of evaluation.
+/// As for kernels that are loaded at their first launch (triax/first_use.hpp): once in training, once in evaluation.
 TEST(SameBits, WhereDevicesAreToldOfTheFirstUse) {
   const Case run{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-fake-cuda"};
   const int before = test::fake_first_uses();
@@ -220,7 +220,7 @@ TEST(SameBits, WhereDevicesAreToldOfTheFirstUse) {
   EXPECT_EQ(test::fake_first_uses(), before + 2);
 }
 
-/// The third step is recorded; it, the two after it and an evaluation in between are as if they had been walked.
+/// The third step is captured. It, the two after it and an evaluation in between must equal uncaptured ones.
 TEST(SameBits, WhereAStepIsRecorded) {
   Training walked = kTraining;
   walked.steps = 5;

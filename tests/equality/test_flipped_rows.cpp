@@ -1,5 +1,5 @@
-// Rows that no scheduler makes, but that the proof accepts: they train to the end, with the bits of the schedule that
-// they are one flip away from.
+// Rows that no scheduler creates but that the verifier accepts: training with them completes, with the bits of the
+// schedule from which they differ by one flip.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,7 +14,7 @@
 namespace triax::equality {
 namespace {
 
-/// Clipping and weight decay are on: what they are computed from must be equal too.
+/// With clipping and weight decay, so that their inputs must be equal too.
 const Training kTraining{.clip_grad = 0.1, .steps = 2};
 
 std::vector<std::uint64_t> bits(const std::vector<double>& numbers) {
@@ -39,7 +39,7 @@ void expect_same(const std::vector<KeptRank>& some, const std::vector<KeptRank>&
   }
 }
 
-/// A few of those that the proof accepts, drawn with a seed.
+/// Some of the flips that the verifier accepts, selected with a fixed seed.
 std::vector<Schedule> accepted_flips(const Schedule& schedule, const PipelineShape& shape, std::size_t most) {
   std::vector<test::RowFlip> flips = test::row_flips(schedule, shape);
   std::mt19937 random(1);

@@ -1,6 +1,6 @@
-// Tensor size, data size and microbatch size change the order of sums and nothing else: losses, norms, gradients and
-// weights agree with those of one rank to the rounding of fp32. How far rounding carries a run is measured: by the
-// distance of the one-rank run from the same run in double on kernels-reference.
+// Tensor size, data size and microbatch size change only the order of sums: losses, norms, gradients and weights agree
+// with those of one rank up to fp32 rounding. The allowed difference is measured: the distance of the one-rank run from
+// the same run in double on kernels-reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Ranks = std::vector<KeptRank>;
 
-/// The same samples and layers, one by one on one rank.
+/// The same samples and layers, one microbatch per sample, on one rank.
 Case on_one_rank(const Case& run) {
   return {1, 1, 1, 1, "sched-gpipe", 1, run.samples(), run.kernels, run.layers};
 }
@@ -33,7 +33,7 @@ class Rounding : public testing::TestWithParam<const char*> {
   Case one_rank_;
 };
 
-// A first step has seen one forward and one backward: nothing has grown yet.
+// The first step has one forward and one backward, so differences have not grown.
 
 void expect_same_first_step(const Ranks& ranks, const Ranks& one) {
   EXPECT_LE(relative(ranks[0].losses[0], one[0].losses[0]), 1e-6);
@@ -60,18 +60,18 @@ TEST_P(Rounding, FirstStep) {
   for (const Case& run : cases_) {
     SCOPED_TRACE(to_text(run));
     expect_same_first_step(train(run, training), one);
-    if (HasFailure()) break; // the others would say the same
+    if (HasFailure()) break; // the other cases would fail too
   }
 }
 
-// Ten steps with each optimizer: Adam hides the scale of a gradient.
+// Ten steps with each optimizer, because Adam hides the scale of a gradient.
 
 void expect_falling(const Ranks& exact) {
   for (std::size_t step = 1; step < exact[0].losses.size(); ++step)
     EXPECT_LT(exact[0].losses[step], exact[0].losses[step - 1]) << "loss of step " << step + 1 << ", in double";
 }
 
-/// fp32 stays near double all the way: what both kernel sets compute is one model.
+/// fp32 stays near double: both kernel sets compute the same model.
 void expect_rounding_only(const Ranks& one, const Ranks& exact) {
   for (std::size_t step = 0; step < one[0].losses.size(); ++step) {
     EXPECT_LE(relative(one[0].losses[step], exact[0].losses[step]), 1e-6) << "loss of step " << step + 1;
@@ -79,7 +79,7 @@ void expect_rounding_only(const Ranks& one, const Ranks& exact) {
   }
 }
 
-/// `exact` says how far fp32 may be from `one`.
+/// The distance of `one` from `exact` sets the tolerance.
 void expect_close_numbers(const std::vector<double>& run, const std::vector<double>& one,
                           const std::vector<double>& exact, const char* what) {
   ASSERT_EQ(run.size(), one.size());
@@ -88,7 +88,7 @@ void expect_close_numbers(const std::vector<double>& run, const std::vector<doub
         << what << " of step " << step + 1 << text(": {}, and {} on one rank", run[step], one[step]);
 }
 
-/// Where Adam divides rounding by its own size, the keys' biases, weights may go anywhere that steps can take them.
+/// Adam divides rounding errors of the keys' biases by their own size, so these weights may differ by `farthest`.
 void expect_close_weights(const Ranks& ranks, const Ranks& one, double farthest) {
   Whole weights = whole_weights(ranks), expected = whole_weights(one);
   split_qkv(weights);
@@ -135,8 +135,8 @@ TEST_P(Rounding, TenStepsOfSgd) {
 INSTANTIATE_TEST_SUITE_P(With, Rounding, testing::Values("kernels-reference", "kernels-cpu"),
                          [](const auto& of) { return std::string(of.param) == "kernels-cpu" ? "cpu" : "reference"; });
 
-/// In 16 bits the order of sums shows in the last of a few. How far that carries a run is measured, again: by the
-/// distance of the one-rank run from the one in fp32, which may be `most`.
+/// In 16 bits the order of sums changes the last bit of some results. The allowed difference is measured: the distance
+/// of the one-rank run from the one in fp32, which may be at most `most`.
 void expect_rounding_of(const std::string& precision, double most) {
   const Training fp32{.lr = 1e-3, .steps = 10, .same_samples = true};
   Training half = fp32;
@@ -163,14 +163,14 @@ TEST(Bf16, DiffersByItsRounding) {
   expect_rounding_of("bf16", 2e-3);
 }
 
-/// With three bits more, and the loss scale that nobody has chosen.
+/// With three more mantissa bits than bf16, and the default loss scale.
 TEST(Fp16, DiffersByItsRounding) {
   expect_rounding_of("fp16", 2.5e-4);
 }
 
-// What all layouts share could be wrong on all of them: a lost side of the tied table, a gradient of half its size.
+// An error that all layouts share, such as a lost side of the tied table or a gradient of half its size, shows here.
 
-/// A step of length lr against the gradient g takes lr |g|^2 off the loss.
+/// A step of length lr against the gradient g reduces the loss by lr |g|^2.
 TEST(Gradient, IsTheSlopeOfTheLoss) {
   const Training training{.optimizer = "optim-sgd",
                           .lr = 1e-6,

@@ -1,14 +1,14 @@
-// What a step moves, byte for byte and operation for operation, from the published formulas:
-//   tensor    Narayanan et al., SC'21, section 3.2: 8 b s h (t-1)/t elements a layer and microbatch, being two
-//             all-reduces of b s h forward and two backward (f and g of Shoeybi et al., arXiv 1909.08053, section 3);
-//             one each for the embedding's sum and the head's gradient, and three of b s for the cross-entropy;
-//   pipeline  SC'21, section 3.2: b s h elements between neighbours, each way, for every microbatch and (interleaved)
-//             every chunk; with scatter/gather 1/t of that (section 4.1), and what is received is gathered inside the
-//             tensor group;
-//   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, and so does a direct reduce-scatter with an
+// Traffic of a step, in bytes and operations, compared with the published formulas:
+//   tensor    Narayanan et al., SC'21, section 3.2: 8 b s h (t-1)/t elements per layer and microbatch: two all-reduces
+//             of b s h forward and two backward (f and g of Shoeybi et al., arXiv 1909.08053, section 3); one each for
+//             the embedding's sum and the head's gradient, and three of b s for the cross-entropy;
+//   pipeline  SC'21, section 3.2: b s h elements between neighbours, in each direction, for every microbatch and
+//             (interleaved) every chunk; with scatter/gather 1/t of that (section 4.1), and the tensor group gathers
+//             the parts that it receives;
+//   data      SC'21, section 3.3: a ring moves 2(d-1)/d of the gradients, as does a direct reduce-scatter with an
 //             all-gather.
-// To these come the numbers of a step, which every rank gets: losses and squares of gradients, in double; and the tied
-// table's gradient, exchanged by the first and the last pipeline rank.
+// In addition, every rank gets the numbers of a step: losses and squares of gradients, in double. The first and the
+// last pipeline rank exchange the tied table's gradient.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::int64_t kFloat = 4, kDouble = 8;
 
 struct Moved {
-  std::int64_t ops = 0, bytes = 0; // as many out as in
+  std::int64_t ops = 0, bytes = 0; // bytes out, and the same number in
   Moved& operator+=(const Moved& other) {
     ops += other.ops;
     bytes += other.bytes;
@@ -37,7 +37,7 @@ Moved times(std::int64_t count, const Moved& one) {
   return {count * one.ops, count * one.bytes};
 }
 
-/// What one rank asks of its groups, by its place in the layout.
+/// Traffic of one rank in its groups, from its coordinates.
 class Formulas {
  public:
   Formulas(const Case& run, int rank) : run_(run) {
@@ -89,29 +89,28 @@ class Formulas {
     return run_.micro * kSequence * kHidden * kFloat / (run_.scatter_gather ? run_.tensor : 1);
   }
   /// Reduce-scatter, in which a rank sends the others their slices, then all-gather, in which it sends its own to each.
-  /// Where the slices are equal this is 2 (n-1)/n of the whole.
+  /// With equal slices this is 2 (n-1)/n of the whole.
   static Moved all_reduce(std::int64_t elements, std::int64_t n, std::int64_t index) {
     const std::int64_t own = elements * (index + 1) / n - elements * index / n;
     return {1, (elements - own + (n - 1) * own) * kFloat};
   }
   static Moved all_gather(std::int64_t own_bytes, std::int64_t n) { return {1, (n - 1) * own_bytes}; }
 
-  /// Of this tensor rank, with padding.
-  /// Whole multiples of 64 rows (triax/parallel.hpp).
+  /// Elements of the token table on this tensor rank; rows are padded to a multiple of 64 (triax/parallel.hpp).
   std::int64_t table() const { return ((kVocab + run_.tensor - 1) / run_.tensor + 63) / 64 * 64 * kHidden; }
   /// Elements on this tensor rank, in the model's order: norm; qkv, projection; norm; up, down.
   std::vector<std::int64_t> block_parameters() const {
     const std::int64_t h = kHidden, part = kHidden / run_.tensor;
     return {h, h, 3 * part * h, 3 * part, h * part, h, h, h, 4 * part * h, 4 * part, h * 4 * part, h};
   }
-  /// A layer's gradients, one after another from aligned places, are one piece.
+  /// The gradients of a layer, each at an aligned offset, are reduced in one call.
   Moved bucket(const std::vector<std::int64_t>& parameters) const {
     std::int64_t bytes = 0;
     for (const std::int64_t elements : parameters)
       bytes = static_cast<std::int64_t>(Arena::aligned(static_cast<std::size_t>(bytes))) + elements * kFloat;
     return all_reduce(bytes / kFloat, run_.data, data_);
   }
-  /// Of any pipeline rank; ranks with fewer send as much.
+  /// Largest number on a pipeline rank; ranks with fewer parameters send as much.
   std::int64_t most_parameters() const {
     std::int64_t most = 0;
     for (int rank = 0; rank < run_.pipeline; ++rank)
@@ -130,7 +129,7 @@ class Formulas {
   std::int64_t blocks_ = 0, boundaries_ = 0;
 };
 
-/// Of the second step: the first has the same, but this one shows that totals are what is counted.
+/// Traffic of the second step, as the difference of totals. The first step has the same.
 report::GroupTraffic of_step(const KeptRank& rank, const std::string& group) {
   const auto find = [&](std::size_t step) {
     const auto found = std::ranges::find(rank.traffic[step], group, &report::GroupTraffic::group);
@@ -175,7 +174,7 @@ TEST(Traffic, IsWhatTheFormulasSay) {
   const Case cases[] = {
       {1, 1, 1, 1, "sched-gpipe", 1, 4, "kernels-reference", 3},
       {1, 2, 1, 1, "sched-gpipe", 2, 2, "kernels-reference", 2},
-      {1, 4, 1, 1, "sched-gpipe", 3, 2, "kernels-reference", 3}, // b s = 15 does not divide: slices differ
+      {1, 4, 1, 1, "sched-gpipe", 3, 2, "kernels-reference", 3}, // b s = 15 is not divisible: slices differ
       {1, 1, 3, 1, "sched-gpipe", 2, 2, "kernels-reference", 2},
       {2, 1, 1, 1, "sched-1f1b", 1, 4, "kernels-reference", 3},
       {4, 1, 1, 2, "sched-interleaved", 1, 4, "kernels-reference", 9},
@@ -190,7 +189,7 @@ TEST(Traffic, IsWhatTheFormulasSay) {
 }
 
 #ifdef TRIAX_WITH_UCX
-/// Each axis counts what went through its own.
+/// Each axis counts the traffic of its own backend.
 TEST(Traffic, OfAnAxisWithABackendOfItsOwn) {
   const Training mixed{.pipeline_comm = "comm-ucx", .steps = 2};
   for (const bool scattered : {false, true})
@@ -199,7 +198,7 @@ TEST(Traffic, OfAnAxisWithABackendOfItsOwn) {
 }
 #endif
 
-/// The formulas above against the papers' totals, where everything divides.
+/// The formulas above equal the papers' totals if every division is exact.
 TEST(Traffic, FormulasAreThePapers) {
   const std::int64_t b = 4, s = kSequence, h = kHidden, l = 6, m = 2;
   for (const int t : {2, 4}) {

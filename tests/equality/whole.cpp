@@ -1,4 +1,4 @@
-// Shards to tensors.
+// Assembles tensors from shards.
 #include "equality/whole.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double element(const KeptParameter& parameter, const std::vector<std::byte>& byt
   return value;
 }
 
-/// The place in the global tensor of an element as stored; -1: padding.
+/// Index in the global tensor of an element as stored; -1: padding.
 std::int64_t global_index(const ParamSpec& spec, std::int64_t local) {
   std::int64_t rest = local, index = 0, stride = 1;
   for (int dim = spec.local.rank() - 1; dim >= 0; --dim) {

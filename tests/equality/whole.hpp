@@ -1,8 +1,7 @@
-// A model put together from the shards of its ranks, in double.
+// A model assembled from the shards of its ranks, in double.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: std::runtime_error where two ranks that hold the same
-// element (replicas over data and tensor ranks, both sides of a tie) do not have the same bits, where an element is
-// missing, and where padding is not zero.
+// Errors: std::runtime_error if ranks that hold the same element (replicas over data and tensor ranks, both sides of a
+// tie) have different bits, if an element is missing, or if padding is not zero.
 #pragma once
 
 #include <map>
@@ -19,11 +18,11 @@ using Whole = std::map<std::string, std::vector<double>>;
 Whole whole_gradient(const std::vector<KeptRank>& ranks);
 Whole whole_weights(const std::vector<KeptRank>& ranks);
 
-/// Replaces every parameter of attention.qkv by its three thirds ("block 0/attention.qkv.bias, key"), which differ in
-/// size by orders: what is wrong with a small one would not show in the whole.
+/// Replaces every parameter of attention.qkv by its three thirds (such as "block 0/attention.qkv.bias, key"). Their
+/// sizes differ by orders of magnitude, and an error in a small one would not show in the whole.
 void split_qkv(Whole& model);
-/// The exact gradient of a key's bias is zero, as attention does not change when all keys move together: what there is
-/// comes from rounding.
+/// True for the bias of keys. Its exact gradient is zero, because attention does not change when all keys move
+/// together; its computed gradient is rounding error.
 bool is_key_bias(const std::string& name);
 
 /// |one - other| / |other|, as vectors.

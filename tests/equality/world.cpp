@@ -1,4 +1,4 @@
-// Ranks as threads, through the same object that trains everywhere.
+// Trains with ranks as threads, through the class that runs every rank.
 #include "equality/world.hpp"
 
 #include <deque>
@@ -53,7 +53,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   toml.keys["train.steps"] = text("{}", training.steps);
 }
 
-/// What plain `run` would do, as sched-file reads it.
+/// Writes the rows that `run` would use to a file, for sched-file.
 void describe_file(test::TinyRun& toml, const Case& run, const std::filesystem::path& file) {
   const test::LoadedScheduler scheduler(run.scheduler);
   test::write_file(file,
@@ -64,7 +64,7 @@ void describe_file(test::TinyRun& toml, const Case& run, const std::filesystem::
 
 std::vector<Action> with_split_backwards(const std::vector<Action>& row) {
   std::vector<Action> out;
-  std::deque<Action> weights; // gradients still to be computed
+  std::deque<Action> weights; // weight gradients still to be computed
   const auto pop = [&] {
     out.push_back(weights.front());
     weights.pop_front();
@@ -82,7 +82,7 @@ std::vector<Action> with_split_backwards(const std::vector<Action>& row) {
   return out;
 }
 
-/// Sample n is sample n mod `period`; 0: it is itself.
+/// Sample n is sample n mod `period`; with 0 it is sample n.
 class Repeating final : public executor::BatchSource {
  public:
   explicit Repeating(std::int64_t period) : period_(period) {}
@@ -149,7 +149,7 @@ std::vector<KeptRank> train(const Case& run, const Training& training, const Sch
         try {
           out[static_cast<std::size_t>(index)] = train_rank(rank, training.steps);
         } catch (const std::exception& error) {
-          abort.raise(index, error.what()); // before the rank goes: the others must hear of the cause first
+          abort.raise(index, error.what()); // before the rank ends, so that others see the cause first
           throw;
         }
       } catch (const std::exception& error) {

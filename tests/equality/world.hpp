@@ -1,9 +1,9 @@
-// Trains one case with its ranks as threads of this process, and keeps everything that may be compared.
+// Trains one case with its ranks as threads of this process, and keeps all results to compare.
 //
-// Threads: train() starts one thread a rank and joins them all. Ownership: values. Blocking: until the ranks have
-// finished; one that fails ends the others. Errors: std::runtime_error with the first failure.
-// The model is small and not trivial: dropout, an odd vocabulary (so that it is padded over tensor ranks), four heads
-// of two columns.
+// Threads: train() starts one thread per rank and joins them all. Blocking: until the ranks have finished; a rank that
+// fails ends the others. Errors: std::runtime_error with the first failure.
+// The model is small but has dropout, an odd vocabulary (so that it is padded over tensor ranks), and four heads of two
+// columns.
 #pragma once
 
 #include <map>
@@ -17,10 +17,10 @@
 
 namespace triax::equality {
 
-/// Of the model.
+/// Sizes of the model.
 inline constexpr std::int64_t kHidden = 8, kHeads = 4, kHeadDim = kHidden / kHeads, kSequence = 5, kVocab = 13;
 
-/// What is trained with, beyond the case.
+/// Settings of the training that are not part of the case.
 struct Training {
   std::string optimizer = "optim-adamw";
   double lr = 1e-2;
@@ -28,14 +28,14 @@ struct Training {
   double clip_grad = 0;
   double weight_decay = 0.1;
   std::string precision = "fp32";
-  double initial_scale = 0; // in fp16, and a hysteresis of 1; 0: neither is written
+  double initial_scale = 0; // fp16 loss scale, with a hysteresis of 1; 0: neither key is set
   std::string comm = "comm-local";
-  std::string pipeline_comm{};     // of that axis alone; empty: the same
-  bool edge_communicators = false; // a key of pipeline_comm's
+  std::string pipeline_comm{};     // of the pipeline axis; empty: the same
+  bool edge_communicators = false; // an option of pipeline_comm
   bool cuda_graph = false;
   int steps = 3;
-  /// Every step gets the samples of the first, under numbers of its own (and so with other dropout): a loss that has no
-  /// other reason to rise.
+  /// Every step gets the samples of the first, with new numbers and so with other dropout. The loss then has no other
+  /// reason to rise.
   bool same_samples = false;
 };
 
@@ -54,7 +54,7 @@ struct KeptRank {
   std::vector<std::vector<report::GroupTraffic>> traffic; // totals after each step
 };
 
-/// By rank. `rows`, where given, in place of the scheduler's.
+/// Results by rank. `rows`, if given, replace the scheduler's.
 std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows = nullptr);
 
 } // namespace triax::equality

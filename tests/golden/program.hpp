@@ -18,10 +18,8 @@ struct Outcome {
   std::string text;
 };
 
-/// In `folder`; `streams` picks what is read of its output: "2>&1 >/dev/null" reads stderr alone.
-inline Outcome run(const std::filesystem::path& folder, const std::string& arguments, const std::string& streams) {
-  const std::string command = "cd '" + folder.string() + "' && env -u TRIAX_PLUGIN_PATH '" +
-                              (installation() / "bin/triax").string() + "' " + arguments + " " + streams;
+/// A shell command, and what it prints to its standard output.
+inline Outcome run_command(const std::string& command) {
   Outcome out;
   FILE* pipe = ::popen(command.c_str(), "r");
   if (!pipe) throw std::runtime_error("popen " + command);
@@ -30,6 +28,12 @@ inline Outcome run(const std::filesystem::path& folder, const std::string& argum
   const int status = ::pclose(pipe);
   out.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return out;
+}
+
+/// In `folder`; `streams` picks what is read of its output: "2>&1 >/dev/null" reads stderr alone.
+inline Outcome run(const std::filesystem::path& folder, const std::string& arguments, const std::string& streams) {
+  return run_command("cd '" + folder.string() + "' && env -u TRIAX_PLUGIN_PATH '" +
+                     (installation() / "bin/triax").string() + "' " + arguments + " " + streams);
 }
 
 } // namespace triax::test

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "golden/program.hpp"
@@ -71,6 +72,76 @@ TEST_F(Check, TellsOfEveryRankAndHowTheyShareTheCores) {
   }
 }
 
+const char* const kManyRanks =
+    "--no-device --set model.layers=24 --set parallel.pipeline=24 --set batch.global=48 --set batch.micro=1 ";
+
+/// Twenty-four rows of a table, and as many again for the memory, are not what somebody asks first.
+TEST_F(Check, OfManyRanksTheSummaryComesFirst) {
+  const Outcome told = check(kManyRanks, "2>&1");
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_LE(std::count(told.text.begin(), told.text.end(), '\n'), 24) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("\nlayout: pipeline 24 x data 1 x tensor 1 = 24 ranks"));
+  EXPECT_THAT(told.text, HasSubstr("\nmemory: rank 23 needs most, "));
+  EXPECT_THAT(told.text, HasSubstr("\nactivations of rank 23: "));
+  EXPECT_THAT(told.text, HasSubstr(" = 48 microbatches x (1 block x "));
+  EXPECT_THAT(told.text, HasSubstr("\nstages: parameters "));
+  EXPECT_THAT(told.text, HasSubstr("\nuneven stages: a step takes "));
+  EXPECT_THAT(told.text, HasSubstr("     22      1  1, 2 ... 22  block"));
+  EXPECT_THAT(told.text,
+              HasSubstr("\n--all prints every value, the plugins, the data, and the memory of all 24 ranks\n"));
+  EXPECT_THAT(told.text, Not(HasSubstr("[model]")));
+
+  const Outcome all = check(kManyRanks + std::string("--all"), "2>&1");
+  EXPECT_THAT(all.text, HasSubstr("[model]"));
+  EXPECT_THAT(all.text, HasSubstr("    11        11     0       0  block 11\n"));
+  EXPECT_THAT(all.text, HasSubstr("\nmemory: rank 23 needs most, "));
+}
+
+TEST_F(Check, JsonHasTheSummaryOfEveryRun) {
+  const auto object =
+      nlohmann::json::parse(check(std::string(kManyRanks) + "--memory 1GiB --json", "2>/dev/null").text);
+  EXPECT_EQ(object["memory"]["largest_rank"], 23);
+  EXPECT_EQ(object["memory"]["limit_bytes"], 1 << 30);
+  EXPECT_TRUE(object["memory"]["fits"]);
+  ASSERT_EQ(object["ranks"].size(), 24u);
+  for (const auto& rank : object["ranks"]) {
+    std::size_t activations = 0;
+    for (const auto& part : rank["activations"])
+      activations += part["layers"].get<std::size_t>() * part["microbatches"].get<std::size_t>() *
+                     part["bytes"].get<std::size_t>();
+    EXPECT_EQ(activations, rank["memory_bytes"]["activations"]);
+  }
+  ASSERT_EQ(object["balance"]["stages"].size(), 24u);
+  EXPECT_GT(object["balance"]["stages"][23]["forward_flops"], object["balance"]["stages"][1]["forward_flops"]);
+  EXPECT_GT(object["balance"]["longer_than_even"], 0);
+  EXPECT_TRUE(nlohmann::json::parse(check("--json", "2>/dev/null").text)["memory"]["fits"].is_null());
+}
+
+TEST_F(Check, ARankThatDoesNotFitItsDeviceIsRefused) {
+  const std::string two = "--no-device --set parallel.data=2 --memory ";
+  const Outcome fits = check(two + "1GiB", "2>&1");
+  EXPECT_EQ(fits.status, 0) << fits.text;
+  EXPECT_THAT(fits.text, HasSubstr("; it fits in --memory 1GiB, 1.07 GB are left\n"));
+
+  const Outcome refused = check(two + "100KiB", "2>&1");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.text, testing::StartsWith("--memory 100KiB (102 kB): rank 0 needs "));
+  EXPECT_THAT(refused.text, HasSubstr(" more than its device has: activations "));
+  EXPECT_THAT(refused.text,
+              HasSubstr("; 2 ranks do not fit\n  use a smaller batch.micro, or a larger parallel.tensor"));
+  const Outcome states = check("--no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB", "2>&1");
+  EXPECT_EQ(states.status, 2);
+  EXPECT_THAT(states.text, HasSubstr(" more than its device has: optimizer state "));
+  EXPECT_THAT(states.text, HasSubstr("; 4 ranks do not fit\n  use a larger parallel.tensor or parallel.pipeline: "));
+
+  for (const char* size : {"80", "GiB", "0GiB", "-1GiB", "80gib", "nanGB", "1e30GB", "80GiBs", "''"}) {
+    const Outcome invalid = check(two + size, "2>&1");
+    EXPECT_EQ(invalid.status, 2) << size;
+    EXPECT_THAT(invalid.text, HasSubstr("--memory")) << size;
+    EXPECT_THAT(invalid.text, HasSubstr("must be a size above 0 with its unit")) << size;
+  }
+}
+
 TEST_F(Check, AllRanksTogetherHaveToFitTheMachine) {
   const std::string large = "--set model.hidden=512 --set batch.micro=1 ";
   EXPECT_EQ(check(large, "2>&1").status, 0);
@@ -91,6 +162,81 @@ TEST_F(Check, SpeaksOfThreadsOnlyWhereTheyCompute) {
   const auto object = nlohmann::json::parse(check(on_gpu + " --json", "2>/dev/null").text);
   EXPECT_EQ(object["placement"]["device"], "cuda");
   EXPECT_FALSE(object["placement"].contains("threads_per_rank"));
+}
+
+TEST_F(Check, APluginThatCrashesIsRefusedWhereItIsNamed) {
+  const std::string crashing =
+      "--set schedule.plugin=sched-crashing --set schedule.where=create --set plugins.path=[\"'" TRIAX_BINARY_DIR
+      "/tests/train/plugins'\"]";
+  const std::string refusal =
+      "--set: schedule.plugin \"sched-crashing\": its constructor crashed with SIGSEGV (Segmentation fault), "
+      "file " TRIAX_BINARY_DIR "/tests/train/plugins/sched-crashing.so\n  this is a defect of the plugin: ";
+  const Outcome told = check(crashing, "2>&1 >/dev/null");
+  EXPECT_EQ(told.status, 2);
+  EXPECT_THAT(told.text, testing::StartsWith(refusal));
+  const auto object = nlohmann::json::parse(check(crashing + " --json", "2>/dev/null").text);
+  EXPECT_FALSE(object["accepted"]);
+  EXPECT_THAT(std::string(object["refusals"][0]), testing::StartsWith(refusal));
+
+  const Outcome trained = run(work_.path(), "train run.toml --set data.path=text " + crashing, "2>&1 >/dev/null");
+  EXPECT_EQ(trained.status, 2);
+  EXPECT_THAT(trained.text, testing::StartsWith(refusal));
+  const Outcome drawn = run(work_.path(), "schedule run.toml --set data.path=text " + crashing, "2>&1 >/dev/null");
+  EXPECT_EQ(drawn.status, 2);
+  EXPECT_THAT(drawn.text, testing::StartsWith(refusal));
+}
+
+TEST_F(Check, NotesAPluginThatShadowsTheEnginesOwn) {
+  std::filesystem::create_directory(work_ / "mine");
+  const std::filesystem::path own = TRIAX_BINARY_DIR "/lib/triax/plugins/sched-gpipe.so", mine = work_ / "mine";
+  std::filesystem::copy_file(own, mine / "sched-gpipe.so");
+  const std::string set = "--set schedule.plugin=sched-gpipe --set plugins.path=['\"mine\"']";
+  const std::string note =
+      "schedule.plugin \"sched-gpipe\" is " + (mine / "sched-gpipe.so").string() + ", which shadows " + own.string();
+  EXPECT_THAT(check(set, "2>&1").text, HasSubstr("\nnote: " + note + "\n"));
+  EXPECT_EQ(nlohmann::json::parse(check(set + " --json", "2>/dev/null").text)["notes"][0], note);
+  const Outcome trained = run(work_.path(), "train run.toml --set data.path=text --set train.steps=1 " + set, "2>&1");
+  EXPECT_EQ(trained.status, 0) << trained.text;
+  EXPECT_THAT(trained.text, HasSubstr(note));
+  EXPECT_THAT(trained.text, HasSubstr(", sched-gpipe (mine/sched-gpipe.so), "));
+  const Outcome simulated =
+      run(work_.path(),
+          "simulate run.toml --set data.path=text --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 " + set,
+          "2>&1 >/dev/null");
+  EXPECT_EQ(simulated.text, "note: " + note + "\n");
+}
+
+TEST_F(Check, TellsTheThreadsOfTheKernelSet) {
+  const std::string many = "--set kernels.plugin=kernels-cpu --set kernels.threads=65";
+  EXPECT_THAT(check(many, "2>&1").text, HasSubstr("= 1 rank, 65 CPU threads"));
+  const auto object = nlohmann::json::parse(check(many + " --json", "2>/dev/null").text);
+  EXPECT_EQ(object["placement"]["threads_per_rank"], 65);
+  EXPECT_THAT(check("", "2>&1").text, HasSubstr("= 1 rank, 1 CPU thread\n")) << "kernels-reference";
+}
+
+/// A here-document is a pipe.
+TEST_F(Check, ATomlMayComeThroughAPipe) {
+  const std::string toml = "2>&1 <<'END'\n" + read_file(work_ / "run.toml") + "\nEND\n";
+  const Outcome told = run(work_.path(), "check /dev/stdin --set data.path=text", toml);
+  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("# /dev/stdin:4:10\n"));
+  EXPECT_THAT(told.text, HasSubstr("/runs/pipe\""));
+  EXPECT_THAT(told.text, HasSubstr("\n/dev/stdin: ready to train\n"));
+
+  const std::string times = " --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0";
+  EXPECT_EQ(run(work_.path(), "simulate /dev/stdin" + times, toml).status, 0);
+  const Outcome trained = run(work_.path(), "train /dev/stdin --set data.path=text --set train.steps=1", toml);
+  EXPECT_EQ(trained.status, 0) << trained.text;
+  EXPECT_THAT(trained.text, HasSubstr("train runs/pipe/resolved.toml --set train.steps=2 "));
+  const Outcome refused =
+      run(work_.path(),
+          "train /dev/stdin --set data.path=text --set parallel.data=2 --set comm.plugin=comm-lonely --set "
+          "plugins.path=[\"'" TRIAX_BINARY_DIR "/tests/train/plugins'\"]",
+          toml);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(
+      refused.text,
+      HasSubstr("/dev/stdin: is standard input or a pipe, and each of the 2 rank processes reads the TOML itself\n"));
 }
 
 TEST_F(Check, NotesARunThatEndsInItsWarmUp) {

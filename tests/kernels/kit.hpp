@@ -1,6 +1,6 @@
-// Arrays and calls for tests that use the reference set directly, and gradients by finite differences.
+// Arrays and calls for tests that use the reference set directly, and gradient checks by finite differences.
 //
-// Threads: one. Ownership: an Array owns its elements. Blocking: operations run in the call.
+// Ownership: an Array owns its elements. Operations run inside the call.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct ArrayOf {
 
   ArrayOf(const Shape& sizes, T value) : data(static_cast<std::size_t>(sizes.elements()), value), shape(sizes) {}
   ArrayOf(const Shape& sizes, std::vector<T> values) : data(std::move(values)), shape(sizes) {}
-  operator TensorView() { return {data.data(), type, shape}; } // NOLINT: arrays stand where views are asked for
+  operator TensorView() { return {data.data(), type, shape}; } // NOLINT: arrays are passed where views are expected
   T& operator[](std::int64_t i) { return data[static_cast<std::size_t>(i)]; }
   const T& operator[](std::int64_t i) const { return data[static_cast<std::size_t>(i)]; }
 };
@@ -35,7 +35,7 @@ using Longs = ArrayOf<std::int64_t, DType::i64>;
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Numbers in [low, high); another `seed` gives others.
+/// Numbers in [low, high) that depend on `seed`.
 inline Array random(const Shape& shape, std::uint32_t seed, double low = -1, double high = 1) {
   Array array(shape, 0.0);
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
@@ -44,7 +44,7 @@ inline Array random(const Shape& shape, std::uint32_t seed, double low = -1, dou
   }
   return array;
 }
-/// An output before it is written.
+/// NaN: an output before it is written.
 inline Array unwritten(const Shape& shape) {
   return {shape, kNan};
 }
@@ -54,19 +54,19 @@ inline double dot(const Array& a, const Array& b) {
   return sum;
 }
 
-/// The reference set, its device and a stream, with scratch as each call asks for.
+/// The reference set, its device and a stream; each call gets the scratch that it needs.
 class KernelsTest : public ::testing::Test {
  protected:
   template <class Args>
   void run(const Args& args) {
     const OpCall call = call_of(args);
-    scratch_.assign(set().scratch_bytes(call), std::byte{0xFF}); // NaN: what is read must have been written
+    scratch_.assign(set().scratch_bytes(call), std::byte{0xFF}); // NaN: scratch must be written before it is read
     set().issue(call, {*stream_, scratch_});
   }
   KernelSet& set() { return kernels_.set(); }
   Stream& stream() { return *stream_; }
 
-  /// Checks `gradient` of `loss` by the elements of `x`, which loss() reads, with central differences.
+  /// Compares `gradient` with central differences of loss() by the elements of `x`, which loss() reads.
   static void check_gradient(const std::string& what, Array& x, const Array& gradient,
                              const std::function<double()>& loss, double tolerance = 1e-7) {
     ASSERT_EQ(x.data.size(), gradient.data.size());
@@ -81,7 +81,7 @@ class KernelsTest : public ::testing::Test {
       x[i] = kept;
       ASSERT_NEAR((above - below) / (2 * step), gradient[i], tolerance * magnitude) << what << " by element " << i;
     }
-    loss(); // what the forward has kept belongs to x again
+    loss(); // recomputes what the forward stores for the original x
   }
 
  private:

@@ -1,4 +1,4 @@
-// A call allocates nothing: not its checks, not its counts, not the expansion of a fused operation.
+// Calls do not allocate: neither their checks, nor their counts, nor the expansion of a fused operation.
 #include "kernels/kit.hpp"
 #include "support/count_allocations.hpp"
 

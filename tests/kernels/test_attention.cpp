@@ -1,4 +1,4 @@
-// Attention's default: against the formula written out, and its gradients by central differences.
+// The default of attention: compared with the formula, and its gradients with central differences.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {
@@ -20,7 +20,7 @@ const Sizes kSizes[] = {
     {2, 7, 1, 2, 2, 5, {}},
 };
 
-/// One problem: its tensors, and the parts of the argument structs that do not change.
+/// One problem: its tensors, and the constant parts of the argument structs.
 struct Problem {
   explicit Problem(const Sizes& sizes)
       : s(sizes),
@@ -42,7 +42,7 @@ struct Problem {
   Drop drop{.p = s.p, .key = philox_key(2, RandomPurpose::dropout), .site = 20, .head0 = 1, .rows = 9, .width = 10};
 };
 
-/// o of one query, by the definition.
+/// Output of one query, by the definition.
 std::vector<double> direct(const Problem& p, std::int64_t q, std::int64_t b, std::int64_t a) {
   const Sizes& s = p.s;
   const std::int64_t a_kv = a / (s.a / s.a_kv);
@@ -109,7 +109,7 @@ TEST_F(Attention, Gradients) {
   }
 }
 
-// q, k and v as slices of one [s, b, a, 3d] tensor, which is how models hold them.
+// q, k and v as slices of one [s, b, a, 3d] tensor, as models store them.
 TEST_F(Attention, TakesSlicesOfOneTensor) {
   Problem p({5, 5, 2, 3, 3, 4, {Mask::Kind::causal, 0, 0, {}}, 0.2f});
   Array qkv = unwritten({5, 2, 3, 12}), gradients = unwritten({5, 2, 3, 12});
@@ -140,7 +140,7 @@ TEST_F(Attention, TakesSlicesOfOneTensor) {
   }
 }
 
-// A slice of the queries, of the heads or of the samples gives the rows that the whole has, dropout included.
+// A slice of the queries, heads or samples gives the same rows as the whole, including dropout.
 TEST_F(Attention, PartsAreTheWhole) {
   Problem p({6, 6, 3, 4, 2, 3, {Mask::Kind::causal, 0, 0, {}}, 0.3f});
   for (std::int64_t i = 0; i < 3; ++i) p.samples[i] = 20 + i;

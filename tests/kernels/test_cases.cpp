@@ -1,5 +1,4 @@
-// The reference against itself in f64 on the cases that other sets are tested with, and faults that the comparison
-// must find.
+// The reference compared with itself in f64 on the cases for other sets, and faults that the comparison must find.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,4 +1,4 @@
-// Cross-entropy, whole and split by columns as tensor ranks split it, with padding columns.
+// Cross-entropy, whole and split by columns as over tensor ranks, with padding columns.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {
@@ -37,7 +37,7 @@ TEST_F(CrossEntropy, FusedIsTheFormulaAndItsGradient) {
   check_gradient("cross-entropy", logits, gradient, total);
 }
 
-// Columns cut in parts of `stored`, the last ones padded; the all-reduces are done here by hand.
+// Columns are split into parts of `stored`, the last ones padded; the test computes the all-reduces itself.
 TEST_F(CrossEntropy, PartsAreTheWhole) {
   const Array logits = random({kRows, kVocab}, 1, -3, 3);
   Ints target = targets();
@@ -46,7 +46,7 @@ TEST_F(CrossEntropy, PartsAreTheWhole) {
   run(XentFused{loss, max, sum, hit, whole, target, kVocab});
   run(XentBwd{whole, max, sum, target, 0, kVocab, 1, nullptr});
 
-  for (const std::int64_t parts : {1, 2, 3, 4, 8}) { // with 8 the last ranks hold padding only
+  for (const std::int64_t parts : {1, 2, 3, 4, 8}) { // with 8 the last ranks have only padding
     const std::int64_t stored = (kVocab + parts - 1) / parts;
     std::vector<Array> part;
     Array part_max = unwritten({kRows}), part_sum = unwritten({kRows}), part_hit = unwritten({kRows});
@@ -54,7 +54,7 @@ TEST_F(CrossEntropy, PartsAreTheWhole) {
     const auto begin_of = [&](std::int64_t i) { return std::min(i * stored, kVocab); };
     const auto valid_of = [&](std::int64_t i) { return std::min(stored, kVocab - begin_of(i)); };
     for (std::int64_t i = 0; i < parts; ++i) {
-      Array& x = part.emplace_back(unwritten({kRows, stored})); // padding columns are NaN: not read
+      Array& x = part.emplace_back(unwritten({kRows, stored})); // padding columns are NaN: must not be read
       for (std::int64_t r = 0; r < kRows; ++r) {
         for (std::int64_t j = 0; j < valid_of(i); ++j) x[r * stored + j] = logits[r * kVocab + begin_of(i) + j];
       }

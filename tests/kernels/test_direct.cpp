@@ -1,4 +1,4 @@
-// Products and fused operations against loops written out here, norms of vectors, and what beta = 0 may not read.
+// Products and fused operations compared with plain loops, norms of vectors, and what beta = 0 must not read.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {
@@ -26,7 +26,7 @@ TEST_F(Direct, GemmOfEveryTranspose) {
 }
 
 TEST_F(Direct, GemmOverTwoBatchDimensionsWithStrides) {
-  // a as [s, b, h, d] heads of which the product runs over (b, h).
+  // a holds heads as [s, b, h, d]; the product is batched over (b, h).
   Array a = random({4, 2, 3, 5}, 1), b = random({2, 3, 5, 2}, 2), d = unwritten({2, 3, 4, 2});
   const TensorView heads(a.data.data(), DType::f64, {2, 3, 4, 5}, {15, 5, 30, 1});
   run(Gemm{.d = d, .a = heads, .b = b});

@@ -1,4 +1,4 @@
-// Dropout's mask: how many, how scaled, and that it belongs to the element and not to the view.
+// Dropout's mask: the share and the scale, and that the mask depends on the element and not on the view.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {
@@ -53,7 +53,7 @@ TEST_F(DropoutMask, EachSampleSiteAndKeyHasItsOwn) {
   }
 }
 
-/// A mask by the definition: the word of the element in the sample's global tensor.
+/// The mask by definition: the random word of the element in the sample's global tensor.
 bool dropped(const Drop& drop, std::int64_t head, std::int64_t row, std::int64_t column, std::int64_t sample) {
   const std::int64_t e = (head * drop.rows + row) * drop.width + column;
   return philox_at(drop.key, static_cast<std::uint64_t>(e), drop.site,

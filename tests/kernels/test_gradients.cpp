@@ -1,5 +1,5 @@
-// Every backward of the element-wise operations, norms, softmax, rotary positions and linear layers, by central
-// differences of its forward in double.
+// Every backward of the element-wise operations, norms, softmax, rotary position embedding and linear layers, compared
+// with central differences of its forward in double.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {
@@ -124,7 +124,7 @@ TEST_F(Gradients, RopeTurnsBackByItsInverse) {
 }
 
 TEST_F(Gradients, RopeAngles) {
-  // One pair at position 3 of base 100 in a head of four: angles 3 and 0.3.
+  // Position 3, base 100, a head of 4: the angles of the two pairs are 3 and 0.3.
   Array x({1, 1, 1, 4}, {1, 0, 0, 1}), y = unwritten({1, 1, 1, 4});
   run(Rope{y, x, 3, 100, false});
   expect_near(y, Array({4}, {std::cos(3.0), -std::sin(0.3), std::sin(3.0), std::cos(0.3)}), 1e-15);
@@ -183,7 +183,7 @@ TEST_F(Gradients, LinearOfAnActivation) {
 }
 
 TEST_F(Gradients, Embedding) {
-  // The table holds tokens 4..8 and one row of padding; tokens outside give zeros.
+  // The table holds tokens 4..8 and one row of padding; other tokens give zeros.
   Array table = random({6, 3}, 1), c = random({4, 2, 3}, 2), y = unwritten({4, 2, 3});
   Ints tokens({4, 2}, {4, 9, 8, 4, 0, 5, 4, 7});
   const auto loss = [&] {

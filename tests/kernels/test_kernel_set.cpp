@@ -1,4 +1,4 @@
-// The kernel set itself: names, counts, statistics, scratch, planning, and what a set that lacks something says.
+// The kernel set itself: names, counts, statistics, scratch, planning, and errors for missing operations.
 #include <gmock/gmock.h>
 
 #include "kernels/kit.hpp"
@@ -98,7 +98,7 @@ TEST_F(Statistics, WaitsForTheStream) {
   EXPECT_EQ(task.left, 0);
 }
 
-/// A set whose gemm wants scratch, refuses a K above four, and keeps what it was asked to prepare.
+/// A set whose gemm needs scratch, refuses K above 4, and records the calls of prepare().
 class Demanding final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
@@ -161,7 +161,7 @@ TEST(Planning, ListsEachRefusalOnce) {
   EXPECT_EQ(p.plan.scratch_needed(), 0u);
 }
 
-// Every case of every operation can be planned: fused defaults expand without memory.
+// Every case of every operation can be planned: the defaults of fused operations expand without memory.
 TEST(Planning, NeedsNoMemory) {
   LoadedKernels reference("kernels-reference");
   const auto device = make_plan_device(DeviceKind::host);
@@ -196,7 +196,7 @@ TEST(Defaults, NameTheSetThatLacksAnOperation) {
     set.add({f32({3}), f32({3}), f32({3})}, {*stream, {}});
     FAIL() << "not refused";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "test_kernels does not implement add"); // the library's name: a plugin's in a plugin
+    EXPECT_EQ(error.message(), "test_kernels does not implement add"); // name of the library, such as a plugin
     EXPECT_EQ(error.hint(), "override do_add in its kernel set, or choose a set that has it");
   }
 }

@@ -1,4 +1,4 @@
-// AdamW and SGD over several steps against the published formulas, one number at a time.
+// AdamW and SGD over several steps, compared with the published formulas, element by element.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kSize = 5;
 
-/// The scalars of a few steps: the rate and the clip coefficient change, and one step is skipped.
+/// Scalars of a few steps: learning rate and clip coefficient change, and one step is skipped.
 std::vector<StepScalars> some_steps() {
   std::vector<StepScalars> steps;
   for (int i = 1; i <= 6; ++i) {

@@ -1,4 +1,4 @@
-// Every refusal of an operation's check, by its text.
+// Every refusal of an operation's checks, by its text.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,7 +16,7 @@ TensorView f32(const Shape& shape) {
 TensorView of(DType type, const Shape& shape) {
   return {nullptr, type, shape};
 }
-/// Rows two elements apart.
+/// A view with two elements between rows.
 TensorView strided(const Shape& shape) {
   return f32({shape[0], shape[1] + 2}).slice(1, 0, shape[1]);
 }

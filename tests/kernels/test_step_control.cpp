@@ -1,5 +1,5 @@
-// step_control against Megatron-LM's scaler, written down once more, over random sequences of steps; and what it makes
-// of sums and losses, with every kernel set that trains on the host.
+// step_control compared with a copy of Megatron-LM's scaler over random sequences of steps, and its results for sums
+// and losses, with every kernel set that trains on the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// DynamicGradScaler.update of megatron/core/optimizer/grad_scaler.py, and the optimizer that it goes with.
+/// DynamicGradScaler.update of megatron/core/optimizer/grad_scaler.py, and the optimizer that uses it.
 struct Megatron {
   float scale, min_scale, growth_factor, backoff_factor;
   int growth_interval, hysteresis;
@@ -46,12 +46,12 @@ struct Megatron {
 class StepControls : public ::testing::TestWithParam<const char*> {
  protected:
   StepControls() {
-    options_.set("threads", std::int64_t{1}); // of kernels-cpu
+    options_.set("threads", std::int64_t{1}); // for kernels-cpu
     const plugin::Library& library = plugin::load(test::plugin_file(GetParam()), KernelSet::kKind);
     kernels_.emplace(plugin::create<KernelSet>(library, {options_, null_log(), layout_, 0, 1}));
     set().start(*device_);
   }
-  /// `squares` in their order, all of them.
+  /// Uses all `squares`, in their order.
   void decide(StepScalars& now, std::vector<double> squares, std::vector<double> losses = {2.5}, double clip_grad = 0,
               const LossScaling& scaling = {}) {
     std::vector<std::int32_t> order(squares.size());
@@ -82,7 +82,7 @@ TEST_P(StepControls, MovesTheScaleAsMegatronDoes) {
   std::mt19937 random(5);
   for (const int window : {1, 3, 10}) {
     for (const int hysteresis : {1, 2, 4}) {
-      for (const double often : {0.02, 0.2, 0.7}) { // is a gradient not finite
+      for (const double often : {0.02, 0.2, 0.7}) { // probability of a gradient that is not finite
         const LossScaling scaling{.min = 4, .window = window, .hysteresis = hysteresis};
         Megatron expected{1024, scaling.min, scaling.growth, scaling.backoff, window, hysteresis};
         StepScalars now;
@@ -90,7 +90,7 @@ TEST_P(StepControls, MovesTheScaleAsMegatronDoes) {
         now.hysteresis = hysteresis;
         for (int step = 0; step < 400; ++step) {
           const bool found_inf = std::bernoulli_distribution(often)(random);
-          if (expected.scale > 1e30f) expected.scale = now.loss_scale = 16; // a window of 1 would leave float
+          if (expected.scale > 1e30f) expected.scale = now.loss_scale = 16; // a window of 1 would overflow float
           const float used = now.loss_scale;
           const double bad = random() % 2 ? kInfinity : std::nan("");
           decide(now, {3, found_inf ? bad : 1, 5}, {2.5}, 0, scaling);
@@ -129,7 +129,7 @@ TEST_P(StepControls, AddsWhatIsInOrderInThatOrder) {
     decide(now, squares, order, losses, 0, {});
     return now.grad_norm;
   };
-  EXPECT_EQ(norm({0, 1, 3, 4}), 1); // 1e16 + 1 is 1e16
+  EXPECT_EQ(norm({0, 1, 3, 4}), 1); // 1e16 + 1 rounds to 1e16
   EXPECT_EQ(norm({0, 3, 1, 4}), std::sqrt(2.0));
 }
 

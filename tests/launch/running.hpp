@@ -20,6 +20,12 @@
 
 namespace triax::test {
 
+/// kill(2), which would signal every process of the machine if `pid` were that of one that has ended (-1).
+inline void send_signal(pid_t pid, int signal) {
+  if (pid <= 0) throw std::runtime_error("the process to be signalled has ended");
+  ::kill(pid, signal);
+}
+
 class Running {
  public:
   /// In `folder`; what it writes goes to NAME.out and NAME.err there.
@@ -48,7 +54,7 @@ class Running {
   Running(Running&& other) noexcept : out_(other.out_), err_(other.err_), pid_(std::exchange(other.pid_, -1)) {}
   Running& operator=(Running&&) = delete;
 
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return pid_; } // -1: it has ended
   bool ended() {
     if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = -1;
     return pid_ < 0;
@@ -81,6 +87,12 @@ class Running {
   pid_t pid_ = -1;
   int status_ = 0;
 };
+
+inline int threads_of(pid_t pid) {
+  std::error_code none;
+  const std::filesystem::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task", none);
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
 
 /// Whether a process is there; one that has ended and waits for its parent is not.
 inline bool alive(pid_t pid) {

@@ -26,7 +26,8 @@ FailureFacts lost() {
            {State::lost, 4211, "n7", "step 118, 1F3", 0.3, 0.42},
            {State::missing, 0, "", "", 0}},
           117,
-          1.234};
+          1.234,
+          "run/failure.json"};
 }
 
 TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
@@ -36,7 +37,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
             "  its last place: step 118, 1F3 (told 0.4 s before)\n"
             "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
             "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
-            "  rank 3: it never came\n"
+            "  rank 3: it did not join\n"
             "  all ranks stopped after 1.2 s");
 }
 
@@ -50,16 +51,90 @@ TEST(FailureReport, TheErrorOfARankThatGaveUpStandsInItsLog) {
                         "of step 1\n  its last place: it was starting\n"));
 }
 
+TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {
+  FailureFacts facts = lost();
+  facts.failure = {1, false, "step 118, 0F3: no progress for 5.0 s: in gemm() of plugin \"slow\"\n  it hangs, or ...",
+                   true};
+  EXPECT_THAT(to_text(facts), HasSubstr("; host n7, pid 4210) is stuck after step 117: step 118, 0F3: no progress for "
+                                        "5.0 s: in gemm() of plugin \"slow\"\n  its last place: step 118, 0F3"));
+  facts.is_ended = true;
+  EXPECT_THAT(to_text(facts), ::testing::EndsWith("\n  this process is ended after 1.2 s"));
+  const test::TempFolder folder;
+  facts.file = folder / "failure.json";
+  write_failure(facts, null_log());
+  EXPECT_EQ(nlohmann::json::parse(test::read_file(folder / "failure.json"))["stuck"], true);
+}
+
+/// Ranks that are threads have no process of their own.
+TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
+  FailureFacts facts = lost();
+  facts.failure = {1, false, "step 118, 0F3: no progress for 5.0 s", true};
+  facts.ranks = {{State::here, 0, "", "step 118, 0B3", 0},
+                 {State::here, 0, "", "step 118, 0F3", 0},
+                 {State::left, 0, "", "step 118, 1B2", 0},
+                 {State::here, 0, "", "", 0}};
+  EXPECT_EQ(to_text(facts),
+            "rank 1 (pipeline 0, data 0, tensor 1) is stuck after step 117: step 118, 0F3: no progress for 5.0 s\n"
+            "  its last place: step 118, 0F3\n"
+            "  rank 0: step 118, 0B3\n"
+            "  rank 2: step 118, 1B2\n"
+            "  rank 3: unknown\n"
+            "  all ranks stopped after 1.2 s");
+  facts.ranks[1].state = State::lost; // of a process that the server never heard of
+  facts.ranks[1].place.clear();
+  EXPECT_THAT(to_text(facts), HasSubstr("\n  its last place: it did not join\n"));
+}
+
+FailureFacts launcher_stopped() {
+  FailureFacts facts = lost();
+  facts.failure = {control::kNoRank, true, "the job server did not run for 3.2 s, and the ranks gave up"};
+  facts.ranks[2].state = State::left;
+  facts.rejections.add(1, "10.0.0.9", "wrong token");
+  return facts;
+}
+
+TEST(FailureReport, WhereTheLauncherFailedNoRankIsBlamed) {
+  FailureFacts facts = launcher_stopped();
+  EXPECT_EQ(to_text(facts),
+            "launcher, not a rank, failed after step 117: the job server did not run for 3.2 s, and the ranks gave up\n"
+            "  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s\n"
+            "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
+            "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
+            "  rank 2: step 118, 1F3\n"
+            "  rank 3: it did not join\n"
+            "  the job server rejected 1 connection: rank 1 from 10.0.0.9: wrong token\n"
+            "  all ranks stopped after 1.2 s");
+  facts.server = kJobServer;
+  EXPECT_THAT(to_text(facts), ::testing::StartsWith("job server, not a rank, failed after step 117: "));
+}
+
+TEST(FailureReport, WhereTheLauncherFailedTheFileNamesNoRank) {
+  const test::TempFolder folder;
+  FailureFacts facts = launcher_stopped();
+  facts.file = folder / "failure.json";
+  write_failure(facts, null_log());
+  const auto read = nlohmann::json::parse(test::read_file(folder / "failure.json"));
+  EXPECT_EQ(read["who"], "launcher");
+  EXPECT_TRUE(read["rank"].is_null());
+  EXPECT_EQ(read["rejected_connections"], 1);
+  EXPECT_EQ(read["rejections"][0]["reason"], "wrong token");
+}
+
 TEST(FailureReport, OfManyRanksTheFirstAreShown) {
   const Layout many = Layout::ptd(1, 1, 40);
-  FailureFacts facts{many, {39, true, "its connection closed"}, std::vector<RankStatus>(40), 0, 0};
-  EXPECT_THAT(to_text(facts), HasSubstr("  rank 15: it never came\n  ... and 23 more ranks: see failure.json\n"));
+  FailureFacts facts{
+      many, {39, true, "its connection closed"}, std::vector<RankStatus>(40), 0, 0, "run/failed-start.json"};
+  EXPECT_THAT(to_text(facts),
+              HasSubstr("  rank 15: it did not join\n  ... and 23 more ranks: see failed-start.json\n"));
 }
 
 TEST(FailureReport, TheFileHoldsTheSame) {
   const test::TempFolder folder;
-  write_failure(lost(), folder.path());
+  FailureFacts facts = lost();
+  facts.file = folder / "failure.json";
+  write_failure(facts, null_log());
   const auto read = nlohmann::json::parse(test::read_file(folder / "failure.json"));
+  EXPECT_EQ(read["who"], "rank");
   EXPECT_EQ(read["rank"], 2);
   EXPECT_EQ(read["lost"], true);
   EXPECT_EQ(read["why"], "killed by signal 9 (Killed)");
@@ -68,6 +143,19 @@ TEST(FailureReport, TheFileHoldsTheSame) {
   EXPECT_EQ(read["ranks"][1]["place"], "step 118, 0F3");
   EXPECT_EQ(read["ranks"][2]["pid"], 4211);
   EXPECT_EQ(read["ranks"][2]["place_age_s"], 0.42);
+}
+
+TEST(FailureReport, AFileThatCannotBeWrittenIsToldInTheLog) {
+  class Lines final : public Log {
+   public:
+    bool enabled(LogLevel) const noexcept override { return true; }
+    void write(LogLevel, std::string_view line) noexcept override { text += line; }
+    std::string text;
+  } log;
+  FailureFacts facts = lost();
+  facts.file = "/no/failure.json";
+  write_failure(facts, log);
+  EXPECT_THAT(log.text, HasSubstr("/no/failure.json: cannot be written: No such file or directory"));
 }
 
 } // namespace

@@ -35,7 +35,10 @@ TEST(Told, AStepReadsBackToTheSameBits) {
 }
 
 TEST(Told, AResultReadsBackToTheSameBits) {
-  const train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
+  train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
+  told.metrics = "/run/metrics.jsonl";
+  told.records = 12;
+  told.missing = {3, 2, 1};
   const train::LoopResult read = read_result(to_line(told));
   EXPECT_EQ(read.steps, told.steps);
   EXPECT_EQ(read.first_loss, told.first_loss);
@@ -44,6 +47,9 @@ TEST(Told, AResultReadsBackToTheSameBits) {
   EXPECT_EQ(read.tokens_per_s, told.tokens_per_s);
   EXPECT_EQ(read.signal, told.signal);
   EXPECT_EQ(read.skipped, 4);
+  EXPECT_EQ(read.metrics, "/run/metrics.jsonl");
+  EXPECT_EQ(read.records, 12);
+  EXPECT_EQ(to_text(read.missing, read.records), to_text(told.missing, told.records));
   ASSERT_EQ(read.traffic.size(), 1u);
   EXPECT_EQ(read.traffic[0].plugin, "comm-x");
   EXPECT_EQ(read.traffic[0].bytes_out, 1ULL << 60);
@@ -65,11 +71,13 @@ TEST(Told, TheResultIsThatOfRank0WithTheTrafficOfAll) {
   for (const int rank : {2, 0, 1}) {
     train::LoopResult of{1, 1.0 + rank, 2.0, {}, 0, 0, {{"data", "comm-x", 1, 10, 20}}, 0};
     if (rank > 0) of.traffic.push_back({"pipeline", "comm-y", 2, 1, 1});
+    of.missing = {rank == 0 ? 1 : 0, 10, rank};
     EXPECT_FALSE(result.take({rank, kResult, to_line(of)}));
   }
   const auto all = result.together();
   ASSERT_TRUE(all);
   EXPECT_EQ(all->first_loss, 1.0);
+  EXPECT_EQ(to_text(all->missing, 1), "1 of 1 record, 30 lines of logs, 3 timelines");
   ASSERT_EQ(all->traffic.size(), 2u);
   for (const report::GroupTraffic& group : all->traffic) {
     EXPECT_EQ(group.ops, group.group == "data" ? 3u : 4u);

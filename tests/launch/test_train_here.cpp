@@ -97,12 +97,12 @@ class TrainHere : public ::testing::Test {
     for (const Steps& of : steps_) out.push_back(of.done);
     return out;
   }
-  /// In a process of its own that may start two threads: one for signals, one for a rank (or for a sanitizer).
-  [[noreturn]] void go_with_two_threads() {
+  /// In a process of its own that may start three threads: for signals, the watchdog, one rank (or a sanitizer).
+  [[noreturn]] void go_with_three_threads() {
     const config::RunConfig config = run_.config();
-    const rlimit three{3, 3};
+    const rlimit four{4, 4};
     constexpr uid_t kNobodyElse = 54321; // the limit counts the threads of a user, and does not bind root
-    if (::setrlimit(RLIMIT_NPROC, &three) != 0 || ::setuid(kNobodyElse) != 0) ::_exit(2);
+    if (::setrlimit(RLIMIT_NPROC, &four) != 0 || ::setuid(kNobodyElse) != 0) ::_exit(2);
     const bool failed = !go(config);
     for (const std::string& error : errors()) std::fputs(error.c_str(), stderr);
     ::_exit(failed ? 1 : 0);
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
 
 TEST_F(TrainHere, AThreadThatCannotBeStartedEndsThoseThatWere) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other threads";
-  EXPECT_EXIT(go_with_two_threads(), ::testing::ExitedWithCode(1),
+  EXPECT_EXIT(go_with_three_threads(), ::testing::ExitedWithCode(1),
               "^the thread of rank [01] could not be started: Resource temporarily unavailable\n"
               "  use fewer ranks, or allow this process more threads \\(ulimit -u\\)$");
 }
@@ -233,7 +233,8 @@ TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
     if (step == 3) throw 3; // NOLINT(hicpp-exception-baseclass)
   };
   EXPECT_FALSE(go());
-  EXPECT_THAT(errors(), ElementsAre("pipeline 0, data 1, tensor 0: an exception that is no std::exception"));
+  EXPECT_THAT(errors(),
+              ElementsAre("pipeline 0, data 1, tensor 0: an exception that is not derived from std::exception"));
 }
 
 TEST_F(TrainHere, ARankThatIsAloneTellsNoCoordinates) {

@@ -2,20 +2,73 @@
 // often.
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/process_run.hpp"
 
 namespace triax::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using TrainLaunched = ProcessRun;
 
 TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
-  Running job = start({"launch.start_timeout_s=1"}, "rank-0", variables(0, 4, free_port()));
+  std::filesystem::create_directory(work_ / "run");
+  const std::string earlier = "{\"step\":1,\"loss\":5.5}\n";
+  write_file(work_ / "run/metrics.jsonl", earlier);
+  std::vector<std::string> arguments = {"train", "run.toml", "--json", "--set", "launch.start_timeout_s=3"};
+  Running job(work_.path(), "rank-0", arguments, variables(0, 4, free_port()));
   EXPECT_EQ(job.wait(), 1);
-  EXPECT_THAT(job.err(), HasSubstr("1, 2, 3"));
-  EXPECT_THAT(job.err(), HasSubstr("launch.start_timeout_s"));
+  EXPECT_THAT(job.err(), HasSubstr("starting: 1 of 4 ranks joined, waiting for 1-3\n"));
+  EXPECT_THAT(job.err(), HasSubstr("rank 0: timed out waiting for ranks 1-3\n"));
+  EXPECT_THAT(job.err(), HasSubstr("launch.start_timeout_s = 3"));
+  const auto failure = nlohmann::json::parse(read_file(work_ / "run/failed-start.json"));
+  const auto result = nlohmann::json::parse(job.out());
+  for (const auto& told : {failure, result}) {
+    EXPECT_EQ(told["rank"], 1);
+    EXPECT_THAT(told["why"].get<std::string>(), HasSubstr("ranks that did not: 1-3"));
+  }
+  EXPECT_EQ(failure["ranks"][3]["state"], "missing");
+  EXPECT_EQ(result["outcome"], "failed");
+  EXPECT_EQ(read_file(work_ / "run/metrics.jsonl"), earlier);
+}
+
+TEST_F(TrainLaunched, ARankThatCannotJoinSaysWhyAndExits) {
+  const std::string unknown_host =
+      std::string(64, 'x') + ".invalid"; // too long for a label: no query leaves the machine
+  std::vector<std::string> nobody_serves = variables(1, 2, free_port()), unresolvable = nobody_serves;
+  for (std::string& one : unresolvable)
+    if (one.starts_with("MASTER_ADDR=")) one = "MASTER_ADDR=" + unknown_host;
+  const std::vector<std::string> sets = {"parallel.tensor=1", "launch.start_timeout_s=1"};
+  Running alone = start(sets, "alone", nobody_serves), lost = start(sets, "lost", unresolvable);
+  for (Running* rank : {&alone, &lost}) {
+    EXPECT_EQ(rank->wait(), 1) << rank->err();
+    EXPECT_THAT(rank->err(), HasSubstr("rank 1: control: the server of the job at "));
+    EXPECT_THAT(rank->err(), HasSubstr("was not reached within 1 s"));
+  }
+  EXPECT_THAT(alone.err(), HasSubstr("Connection refused"));
+  EXPECT_THAT(lost.err(), HasSubstr(unknown_host));
+}
+
+TEST_F(TrainLaunched, ARankWithAnotherTokenSaysSoAndRank0NamesIt) {
+  for (const char* token : {"wrong", ""}) {
+    const int port = free_port();
+    std::vector<std::string> zero = variables(0, 2, port), one = variables(1, 2, port);
+    zero.emplace_back("TRIAX_JOB_TOKEN=the secret of this job");
+    one.emplace_back(std::string("TRIAX_JOB_TOKEN=") + token);
+    Running rank_0 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-0", zero);
+    Running rank_1 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-1", one);
+    EXPECT_EQ(rank_1.wait(), 1) << rank_1.err();
+    EXPECT_THAT(rank_1.err(), HasSubstr("refused this rank\n  every rank needs the job's own token"));
+    EXPECT_EQ(rank_0.wait(), 1) << rank_0.err();
+    const std::string reason = std::string("rank 1 from 127.0.0.1: ") + (*token ? "wrong" : "no") + " token";
+    EXPECT_THAT(rank_0.err(), HasSubstr("rank 0: the job server rejected 1 connection: " + reason + "\n"));
+    EXPECT_THAT(rank_0.err(),
+                HasSubstr("timed out waiting for rank 1; the job server rejected 1 connection: " + reason));
+    EXPECT_THAT(rank_0.err(), Not(HasSubstr("secret")));
+  }
 }
 
 TEST_F(TrainLaunched, RanksThatOthersStartTrainAndTellOfALoss) {
@@ -33,13 +86,52 @@ TEST_F(TrainLaunched, RanksThatOthersStartTrainAndTellOfALoss) {
     EXPECT_THAT(ranks[0].err(), HasSubstr("\n  pipeline  comm-ucx  "));
     EXPECT_EQ(ranks[1].out() + ranks[1].err(), "");
   }
+  {
+    std::vector<Running> ranks;
+    for (int rank = 0; rank < 4; ++rank)
+      ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank),
+                         std::vector<std::string>{"train", "run.toml", "--json", "--set", "train.steps=2"},
+                         variables(rank, 4, port));
+    for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
+    const auto result = nlohmann::json::parse(ranks[0].out());
+    EXPECT_EQ(result["outcome"], "trained");
+    EXPECT_EQ(result["steps"], 2);
+    EXPECT_EQ(ranks[1].out(), "");
+    EXPECT_THAT(ranks[0].err(), HasSubstr("files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl"));
+  }
   std::filesystem::remove(work_ / "run/metrics.jsonl");
   std::vector<Running> ranks = start_all({"train.steps=1000000"});
   while (!has_stepped() && !ranks[0].ended()) ::usleep(5000);
-  ::kill(ranks[2].pid(), SIGKILL);
+  send_signal(ranks[2].pid(), SIGKILL);
   for (const int rank : {0, 1, 3}) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].wait(), 1);
   EXPECT_THAT(ranks[0].err(), HasSubstr(" error rank 0: rank 2 (pipeline 1, data 0, tensor 0; "));
   EXPECT_THAT(ranks[0].err(), HasSubstr("was lost after step "));
+}
+
+/// Rank 0 serves the job and hangs: it is rank 0 that tells, and all end.
+TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
+  const int port = free_port();
+  std::vector<Running> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<std::string> arguments = {"train", "run.toml", "--json"};
+    for (const char* set :
+         {"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+          "optimizer.rank=0", "optimizer.where=step", "optimizer.hangs=true", "train.stall_timeout_s=3"})
+      arguments.insert(arguments.end(), {"--set", set});
+    ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank), arguments, variables(rank, 4, port));
+  }
+  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
+  EXPECT_THAT(ranks[0].err(), HasSubstr("in step() of plugin \"optim-faulty\"\n"));
+  EXPECT_THAT(ranks[0].err(), HasSubstr(") is stuck after step 1: step 2, OPT_STEP: no progress for "));
+  EXPECT_THAT(ranks[0].err(), HasSubstr("\n  this process is ended after "));
+  const auto failure = nlohmann::json::parse(read_file(work_ / "run/failure.json"));
+  EXPECT_EQ(failure["stuck"], true);
+  EXPECT_LT(failure["seconds_to_stop"], 3); // it does not count the time in which the rank was stuck
+  const auto result = nlohmann::json::parse(ranks[0].out());
+  EXPECT_EQ(result["outcome"], "failed");
+  EXPECT_EQ(result["rank"], 0);
+  EXPECT_THAT(result["why"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
+  for (const std::size_t other : {1, 2, 3}) EXPECT_EQ(ranks[other].out() + ranks[other].err(), "") << other;
 }
 
 TEST_F(TrainLaunched, WhoseServerIsLostSaySo) {
@@ -48,7 +140,7 @@ TEST_F(TrainLaunched, WhoseServerIsLostSaySo) {
   for (int rank = 0; rank < 4; ++rank)
     ranks.push_back(start({"train.steps=1000000"}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
   while (!has_stepped() && !ranks[0].ended()) ::usleep(5000);
-  ::kill(ranks[0].pid(), SIGKILL);
+  send_signal(ranks[0].pid(), SIGKILL);
   for (std::size_t rank = 1; rank < 4; ++rank) {
     EXPECT_EQ(ranks[rank].wait(), 1);
     EXPECT_THAT(ranks[rank].err(), HasSubstr("127.0.0.1:" + std::to_string(port))) << rank;
@@ -65,6 +157,38 @@ TEST_F(TrainLaunched, WhatIsRefusedIsPrintedOnceAndNoRankStarts) {
   EXPECT_THAT(ranks[0].err(), HasSubstr("model.heads = 3 (--set)"));
   for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks[rank].err(), "") << rank;
   EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl"));
+}
+
+TEST_F(TrainLaunched, ATomlThatCanBeReadOnceIsRefusedByRank0ForAll) {
+  const int port = free_port();
+  std::vector<Running> ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank),
+                       std::vector<std::string>{"train", "/dev/stdin", "--json"}, variables(rank, 2, port));
+  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  EXPECT_THAT(ranks[0].err(), HasSubstr("/dev/stdin: is standard input or a pipe, and each rank reads"));
+  EXPECT_EQ(nlohmann::json::parse(ranks[0].out())["outcome"], "refused");
+  EXPECT_EQ(ranks[1].out() + ranks[1].err(), "");
+}
+
+TEST_F(TrainLaunched, VariablesThatContradictEachOtherMakeOneResult) {
+  for (const int number : {0, 1}) {
+    std::vector<std::string> wrong = variables(number, 2, free_port());
+    std::erase_if(wrong, [](const std::string& one) { return one.starts_with("MASTER_PORT="); });
+    Running rank(work_.path(), "rank", {"train", "run.toml", "--json"}, wrong);
+    EXPECT_EQ(rank.wait(), 2) << rank.err();
+    EXPECT_THAT(rank.err(), HasSubstr("MASTER_PORT"));
+    EXPECT_EQ(rank.out().empty(), number == 1) << rank.out();
+  }
+}
+
+/// Nothing says which rank loads its plugins first, or that all machines have the same ones.
+TEST_F(TrainLaunched, EachRankProbesItsPlugins) {
+  Running rank = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-leaves", "optimizer.lr=1e-2",
+                        "launch.start_timeout_s=1"},
+                       "rank-1", variables(1, 4, free_port()));
+  EXPECT_EQ(rank.wait(), 2) << rank.err();
+  EXPECT_THAT(rank.err(), HasSubstr("optimizer.plugin \"optim-leaves\" cannot be used: "));
 }
 
 TEST_F(TrainLaunched, ARankWithAnotherRunIsRefused) {

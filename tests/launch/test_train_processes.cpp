@@ -1,12 +1,14 @@
-// triax train with its ranks as processes, over comm-ucx: what they learn, and what is told when one of them goes.
+// triax train with its ranks as processes, over comm-ucx: what they learn, how signals end
+// them, and which runs do not start.
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <sstream>
 
+#include "base/signal_name.hpp"
 #include "launch/process_run.hpp"
 
 namespace triax::test {
@@ -79,80 +81,77 @@ TEST_F(TrainProcesses, AreThreadsWhereOneAxisNeedsThat) {
   EXPECT_THAT(mixed.err(), HasSubstr("\n  pipeline  comm-ucx    "));
 }
 
-TEST_F(TrainProcesses, ARankThatIsKilledIsNamedAndNobodyStays) {
-  for (const std::size_t victim : {std::size_t{0}, std::size_t{3}}) {
-    Running job = start_for_ever();
-    const std::vector<pid_t> ranks = job.ranks();
-    ASSERT_EQ(ranks.size(), 4u) << job.err();
-    ::kill(ranks[victim], SIGKILL);
-    EXPECT_EQ(job.wait(), 1);
-    for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
-    const std::string told = job.err();
-    EXPECT_THAT(told, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
-    EXPECT_THAT(told, HasSubstr(", pid " + std::to_string(ranks[victim]) + ") was lost after step "));
-    EXPECT_THAT(
-        told,
-        ContainsRegex(
-            ": killed by signal 9 \\(Killed\\)\n  its last place: (unknown|[^\n]* \\(told [0-9.]+ s before\\))\n"));
-    EXPECT_THAT(told, ContainsRegex("\n  rank 1: (after )?step "));
-    EXPECT_THAT(told, HasSubstr("\n  all ranks stopped after "));
-    const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
-    EXPECT_EQ(failure["rank"], victim);
-    EXPECT_EQ(failure["ranks"][victim]["pid"], ranks[victim]);
-  }
-}
-
 TEST_F(TrainProcesses, GoWithTheirLauncher) {
   Running job = start_for_ever();
   const std::vector<pid_t> ranks = job.ranks();
   ASSERT_EQ(ranks.size(), 4u) << job.err();
-  ::kill(job.pid(), SIGKILL);
+  send_signal(job.pid(), SIGKILL);
   EXPECT_EQ(job.wait(), 128 + SIGKILL);
   for (const pid_t rank : ranks)
     while (alive(rank)) ::usleep(5000);
 }
 
-TEST_F(TrainProcesses, EndWithTheTerminal) {
+TEST_F(TrainProcesses, UnderNohupTheEndOfTheTerminalIsIgnored) {
+  std::signal(SIGHUP, SIG_IGN); // what it starts inherits that, as from nohup
   Running job = start_for_ever();
-  const std::vector<pid_t> ranks = job.ranks();
-  ::kill(job.pid(), SIGHUP);
-  EXPECT_EQ(job.wait(), 128 + SIGHUP);
-  for (const pid_t rank : ranks)
-    while (alive(rank)) ::usleep(5000);
+  std::signal(SIGHUP, SIG_DFL);
+  for (const pid_t rank : job.ranks()) send_signal(rank, SIGHUP);
+  send_signal(job.pid(), SIGHUP);
+  send_signal(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_THAT(job.err(), HasSubstr("stopped by SIGTERM after step "));
+  EXPECT_THAT(job.err(), Not(HasSubstr("SIGHUP")));
 }
 
-TEST_F(TrainProcesses, ARankThatIsStoppedIsToldByTheStallTimeout) {
-  Running job = start_for_ever({"train.stall_timeout_s=5"});
+TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_CORE, &before);
+  const rlimit none{0, before.rlim_max}; // it would leave a core file
+  ::setrlimit(RLIMIT_CORE, &none);
+  Running job = start_for_ever();
+  ::setrlimit(RLIMIT_CORE, &before);
   const std::vector<pid_t> ranks = job.ranks();
-  ASSERT_EQ(ranks.size(), 4u) << job.err();
-  ::kill(ranks[2], SIGSTOP);
-  EXPECT_EQ(job.wait(), 1);
-  for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
-  EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0; "));
-  EXPECT_THAT(job.err(), HasSubstr("nothing was heard from it for 5 s"));
-  EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s"));
-  // By then all others wait for it, or for one that does.
-  for (const char* rank : {"0", "1", "3"})
-    EXPECT_THAT(job.err(),
-                ContainsRegex(std::string("\n  rank ") + rank + ": [^\n]*waiting for [^\n]* through comm-ucx\n"));
+  send_signal(job.pid(), SIGQUIT);
+  EXPECT_EQ(job.wait(), 128 + SIGQUIT);
+  for (const pid_t rank : ranks)
+    while (alive(rank)) ::usleep(5000);
+  EXPECT_THAT(job.err(), HasSubstr(" info launcher: SIGQUIT: ending at once\n"));
+  EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr("SIGQUIT: ending at once\n"));
+}
+
+TEST_F(TrainProcesses, AreStoppedTogetherAndGoOn) {
+  Running job = start_for_ever({"train.stall_timeout_s=1"});
+  std::vector<pid_t> all = job.ranks();
+  ASSERT_EQ(all.size(), 4u) << job.err();
+  all.push_back(job.pid());
+  for (int turn = 0; turn < 3; ++turn) { // as Ctrl-Z and fg send it
+    for (const pid_t one : all) send_signal(one, SIGSTOP);
+    ::usleep(turn == 2 ? 2'500'000 : 1'200'000);
+    const auto before = std::filesystem::file_size(work_ / "run/metrics.jsonl");
+    for (const pid_t one : all) send_signal(one, SIGCONT);
+    while (std::filesystem::file_size(work_ / "run/metrics.jsonl") <= before && !job.ended()) ::usleep(5000);
+    ASSERT_FALSE(job.ended()) << job.err();
+  }
+  send_signal(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM) << job.err();
 }
 
 TEST_F(TrainProcesses, AnInterruptedRunEndsAfterAStepOfAllRanks) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     Running job = start_for_ever();
-    ::kill(job.pid(), signal);
+    send_signal(job.pid(), signal);
     EXPECT_EQ(job.wait(), 128 + signal);
     const std::string recorded = losses(work_ / "run/metrics.jsonl");
     const auto steps = std::to_string(std::count(recorded.begin(), recorded.end(), '\n'));
-    EXPECT_THAT(job.err(), HasSubstr(std::string("stopped by ") + (signal == SIGINT ? "SIGINT" : "SIGTERM") +
-                                     " after step " + steps + " of 1000000; metrics in run/metrics.jsonl\n"));
+    EXPECT_THAT(job.err(), HasSubstr("stopped by " + signal_name(signal) + " after step " + steps +
+                                     " of 1000000; metrics in run/metrics.jsonl\n"));
   }
 }
 
 TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
   Running job = start_for_ever(); // as a terminal's Ctrl-C sends it
-  for (const pid_t rank : job.ranks()) ::kill(rank, SIGINT);
-  ::kill(job.pid(), SIGINT);
+  for (const pid_t rank : job.ranks()) send_signal(rank, SIGINT);
+  send_signal(job.pid(), SIGINT);
   EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
   EXPECT_THAT(job.err(), HasSubstr("stopped by SIGINT after step "));
 }
@@ -162,26 +161,11 @@ TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
     Running job = start({"train.steps=1000000"});
     ::usleep(static_cast<useconds_t>(moment) * 40'000);
     const std::vector<pid_t> ranks = job.ranks();
-    for (const pid_t rank : ranks) ::kill(rank, SIGINT); // as a terminal does
-    ::kill(job.pid(), SIGINT);
+    for (const pid_t rank : ranks) send_signal(rank, SIGINT); // as a terminal does
+    send_signal(job.pid(), SIGINT);
     EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
   }
-}
-
-TEST_F(TrainProcesses, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
-  {
-    Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                         "optimizer.rank=3", "optimizer.where=prepare"});
-    EXPECT_EQ(job.wait(), 1);
-    const std::string told = job.err();
-    EXPECT_THAT(told, HasSubstr("out of luck"));
-    EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck")) << told;
-    EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
-  }
-  Running job = start({"comm.transports=nonsense"});
-  EXPECT_EQ(job.wait(), 1);
-  EXPECT_THAT(job.err(), HasSubstr("transports and devices say what it may use"));
 }
 
 TEST_F(TrainProcesses, ARunThatIsNoFileIsRefused) {
@@ -204,17 +188,68 @@ TEST_F(TrainProcesses, WhatOfLaunchCannotWorkIsRefusedBeforeAnyStarts) {
   EXPECT_EQ(run(work_.path(), "check" + sets + threads, "2>&1").status, 0);
 }
 
-TEST_F(TrainProcesses, TheErrorOfARankIsToldOnce) {
-  Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                       "optimizer.rank=3", "optimizer.where=step"});
+/// Content by name, but for the logs, which each run continues.
+std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() != ".log") out[entry.path().filename()] = read_file(entry.path());
+  return out;
+}
+
+TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
+  ASSERT_EQ(start({"train.steps=3"}).wait(), 0);
+  write_file(work_ / "run/failure.json", "of an earlier run\n");
+  const auto before = files_of(work_ / "run");
+  ASSERT_EQ(before.size(), 3u);
+  const TakenPort taken;
+  EXPECT_EQ(start({"launch.port=" + std::to_string(taken.port())}).wait(), 2);
+  EXPECT_EQ(files_of(work_ / "run"), before);
+  EXPECT_EQ(start({}, "triax", {"UCX_TLS=nothing"}).wait(), 2);
+  EXPECT_EQ(files_of(work_ / "run"), before);
+  EXPECT_EQ(start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                   "optimizer.rank=3", "optimizer.where=prepare"})
+                .wait(),
+            1);
+  auto after = files_of(work_ / "run");
+  EXPECT_EQ(after.erase("failed-start.json"), 1u);
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(start({"launch.start_timeout_s=1"}, "rank-0", variables(0, 4, free_port())).wait(), 1);
+  after = files_of(work_ / "run");
+  after.erase("failed-start.json");
+  EXPECT_EQ(after, before);
+
+  Running next = start({"train.steps=2"});
+  EXPECT_EQ(next.wait(), 0) << next.err();
+  EXPECT_THAT(next.err(), HasSubstr(" info launcher: "));
+  EXPECT_THAT(next.err(), HasSubstr("run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, "
+                                    "failure.json to failure-1.json, resolved.toml to resolved-1.toml\n"));
+  after = files_of(work_ / "run");
+  EXPECT_EQ(after.size(), 5u);
+  EXPECT_EQ(after["metrics-1.jsonl"], before.at("metrics.jsonl"));
+  EXPECT_EQ(after["resolved-1.toml"], before.at("resolved.toml"));
+}
+
+TEST_F(TrainProcesses, ADeletedFolderIsToldWhenItHappensAndAtTheEnd) {
+  Running job = start_for_ever();
+  std::filesystem::remove_all(work_ / "run");
+  while (job.err().find("metrics.jsonl: was deleted while the run writes it") == std::string::npos && !job.ended())
+    ::usleep(5000);
+  send_signal(job.pid(), SIGTERM);
+  EXPECT_EQ(job.wait(), 128 + SIGTERM);
+  EXPECT_THAT(job.err(),
+              ContainsRegex("\nstopped by SIGTERM after step ([0-9]+) of 1000000; no metrics; missing: [0-9]+ of "));
+}
+
+TEST_F(TrainProcesses, RecordsThatRank0CannotWriteMakeTheExitStatus1) {
+  Running job(work_.path(), "triax",
+              {"train", "run.toml", "--json", "--set", "train.steps=3", "--set", "log.metrics=/dev/full"});
   EXPECT_EQ(job.wait(), 1);
-  const std::string told = job.err();
-  EXPECT_THAT(told, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
-                              "rank 3:   try again\n"));
-  EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck"));
-  EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
-  EXPECT_THAT(told, HasSubstr(") gave up after step 1\n"));
-  EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr(" error rank 3: pipeline 1, data 0, tensor 1, step 2"));
+  EXPECT_THAT(job.err(), HasSubstr("rank 0: "));
+  EXPECT_THAT(job.err(), HasSubstr("/dev/full: the record of step 1 cannot be written: No space left on device\n"));
+  const Json result = Json::parse(job.out());
+  EXPECT_EQ(result["outcome"], "trained");
+  EXPECT_EQ(result["missing"]["records"], 3);
+  EXPECT_EQ(result["records"], 3);
 }
 
 TEST_F(TrainProcesses, APortInUseIsRefused) {
@@ -224,28 +259,6 @@ TEST_F(TrainProcesses, APortInUseIsRefused) {
   EXPECT_THAT(job.err(), HasSubstr(std::to_string(taken.port())));
   EXPECT_THAT(job.err(), HasSubstr("in use"));
   EXPECT_THAT(job.err(), HasSubstr("launch.port"));
-}
-
-/// TRIAX_KILLS=100 for more: ranks and launcher are killed at any moment of a job's life, and nothing stays.
-TEST_F(TrainProcesses, ComeToAnEndWheneverOneIsKilled) {
-  const char* wanted = std::getenv("TRIAX_KILLS");
-  const int kills = wanted ? std::atoi(wanted) : 8;
-  std::mt19937 random(20260101);
-  for (int kill = 0; kill < kills; ++kill) {
-    Running job = start({"train.steps=1000000"});
-    ::usleep(std::uniform_int_distribution<useconds_t>(0, 900'000)(random));
-    const std::vector<pid_t> ranks = job.ranks();
-    std::vector<pid_t> all = ranks;
-    all.push_back(job.pid());
-    const pid_t victim = all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random)];
-    ::kill(victim, SIGKILL);
-    EXPECT_EQ(job.wait(), victim == all.back() ? 128 + SIGKILL : 1) << kill << ": " << job.err();
-    for (const pid_t rank : ranks)
-      while (alive(rank)) ::usleep(5000);
-    if (victim != all.back()) {
-      EXPECT_THAT(job.err(), HasSubstr("killed by signal 9")) << kill << ": victim " << victim;
-    }
-  }
 }
 
 } // namespace

@@ -158,6 +158,46 @@ TEST_F(TrainVerb, TheRankThatFailsIsToldAndNoOther) {
   EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have been through with the step
 }
 
+/// Threads cannot be ended one by one: the process says which rank hangs where, and ends.
+TEST_F(TrainVerb, ARankThatHangsInAPluginIsNamedWithTheCall) {
+  const std::string path = "--set plugins.path=[\\\"" TEST_PLUGINS "\\\"] --set train.stall_timeout_s=2 ";
+  const Outcome hung =
+      train(path + "--set comm.tensor.plugin=comm-hang --set comm.tensor.rank=2 --set comm.tensor.where=advance");
+  EXPECT_EQ(hung.status, 1);
+  EXPECT_THAT(hung.text, testing::ContainsRegex(" error rank 2: pipeline 0, data 1, tensor 0, before step 1[^\n]*: no "
+                                                "progress for 2[.0-9]* s: in advance\\(\\) of plugin \"comm-hang\"\n"));
+  EXPECT_THAT(hung.text,
+              testing::ContainsRegex(" error rank 0: rank 2 \\(pipeline 0, data 1, tensor 0\\) is stuck before "
+                                     "the end of step 1: [^\n]*\n  its last place: [^\n]*, in advance\\(\\) of "
+                                     "plugin \"comm-hang\" for [0-9.]+ s\n  rank 0: before step 1"));
+  const Json failure = Json::parse(read_file(work_ / "run/failed-start.json"));
+  EXPECT_EQ(failure["rank"], 2);
+  EXPECT_EQ(failure["stuck"], true);
+
+  const Outcome one = train(path +
+                            "--set parallel.data=1 --set parallel.tensor=1 --set optimizer.plugin=optim-faulty "
+                            "--set optimizer.lr=1e-2 --set optimizer.rank=0 --set optimizer.where=prepare "
+                            "--set optimizer.hangs=true");
+  EXPECT_EQ(one.status, 1);
+  EXPECT_THAT(one.text,
+              testing::ContainsRegex(" error rank 0: starting: no progress for 2[.0-9]* s: in prepare\\(\\) of "
+                                     "plugin \"optim-faulty\"\n"));
+}
+
+TEST_F(TrainVerb, TheResultOfARunWithAStuckRankIsPrintedToo) {
+  const Outcome hung = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
+                             "\\\"] --set train.stall_timeout_s=2 --set optimizer.plugin=optim-faulty "
+                             "--set optimizer.lr=1e-2 --set optimizer.rank=2 --set optimizer.where=step "
+                             "--set optimizer.hangs=true",
+                             "2>err.txt");
+  EXPECT_EQ(hung.status, 1) << read_file(work_ / "err.txt");
+  const Json result = Json::parse(hung.text);
+  EXPECT_EQ(result["outcome"], "failed");
+  EXPECT_EQ(result["exit_status"], 1);
+  EXPECT_EQ(result["rank"], 2);
+  EXPECT_THAT(result["why"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
+}
+
 TEST_F(TrainVerb, FilesThatCannotBeOpenedAreRefused) {
   EXPECT_EQ(train("--set train.steps=1").status, 0);
   std::filesystem::remove(work_ / "run/rank-2.log");
@@ -167,15 +207,132 @@ TEST_F(TrainVerb, FilesThatCannotBeOpenedAreRefused) {
   EXPECT_THAT(refused.text, HasSubstr("run/rank-2.log: the log cannot be opened"));
 }
 
-TEST_F(TrainVerb, AFileThatMayNotGrowEndsTheRunInWords) {
-  const std::string command = "cd '" + work_.path().string() +
-                              "' && ulimit -f 20 && exec '" TRIAX_BINARY_DIR
-                              "/bin/triax' train run.toml --set train.steps=2000 2>err.txt";
+TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {
+  const std::string command =
+      "cd '" + work_.path().string() +
+      "' && ulimit -f 20 && exec '" TRIAX_BINARY_DIR
+      "/bin/triax' train run.toml --set train.steps=80 --set log.level=debug >out.txt 2>err.txt";
   const int status = std::system(command.c_str()); // NOLINT(cert-env33-c): ulimit is the shell's
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr("metrics.jsonl: the record of step "));
-  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr(" cannot be written: File too large\n"));
+  const std::string told = read_file(work_ / "err.txt");
+  EXPECT_THAT(told, HasSubstr("metrics.jsonl: the record of step "));
+  EXPECT_THAT(told, HasSubstr(" cannot be written: File too large\n"));
+  EXPECT_THAT(told, Not(HasSubstr("LOG ERROR")));
+  const std::size_t written = records(work_ / "run/metrics.jsonl").size(); // each line is JSON
+  EXPECT_GT(written, 0u);
+  EXPECT_LT(written, 80u);
+  EXPECT_THAT(read_file(work_ / "out.txt"),
+              MatchesRegex("trained 80 steps: [^\n]*metrics in run/metrics.jsonl; missing: " +
+                           std::to_string(80 - written) + " of 80 records[^\n]*\n"));
+}
+
+TEST_F(TrainVerb, RecordsAndLogsOnAFullDiskAreToldOnceAndMakeTheExitStatus1) {
+  std::filesystem::create_directory(work_ / "run");
+  std::filesystem::create_symlink("/dev/full", work_ / "run/rank-0.log");
+  const Outcome full = train("--set log.metrics=/dev/full --set train.steps=3");
+  EXPECT_EQ(full.status, 1);
+  const std::string on_log =
+      "log " + std::filesystem::canonical(work_.path()).string() + "/run/rank-0.log: a line cannot be written: ";
+  for (const std::string& once :
+       {std::string("/dev/full: the record of step 1 cannot be written: No space left"), on_log}) {
+    const std::size_t first = full.text.find(once);
+    ASSERT_NE(first, std::string::npos) << full.text;
+    EXPECT_EQ(full.text.find(once, first + 1), std::string::npos) << full.text;
+  }
+  EXPECT_THAT(full.text, Not(HasSubstr("LOG ERROR")));
+  EXPECT_THAT(full.text, HasSubstr("no metrics; missing: 3 of 3 records, "));
+}
+
+TEST_F(TrainVerb, ACopyOfARunsFolderTrainsInTheCopy) {
+  ASSERT_EQ(train("--set train.steps=2").status, 0);
+  std::filesystem::copy(work_ / "run", work_ / "copy", std::filesystem::copy_options::recursive);
+  const std::string original = read_file(work_ / "run/metrics.jsonl");
+  const Outcome copy = run(work_.path(), "train copy/resolved.toml", "2>&1");
+  EXPECT_EQ(copy.status, 0) << copy.text;
+  EXPECT_THAT(copy.text, HasSubstr("/copy: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, "));
+  EXPECT_EQ(read_file(work_ / "run/metrics.jsonl"), original);
+  EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics-1.jsonl"));
+  EXPECT_EQ(records(work_ / "copy/metrics.jsonl").size(), 2u);
+  EXPECT_EQ(read_file(work_ / "copy/metrics-1.jsonl"), original);
+}
+
+/// The line that is printed works in a shell, whatever the names are; none of them steers the terminal.
+TEST_F(TrainVerb, TheNextCommandTrainsAnewWhateverTheNamesAre) {
+  std::filesystem::copy(work_ / "run.toml", work_ / "-x.toml");
+  const std::string odd = "odd\x1b[2J'\n  name";
+  write_file(work_ / "set.sh", "exec '" TRIAX_BINARY_DIR
+                               "/bin/triax' train --set train.steps=1 --set eval.every=0 --set "
+                               "run.dir=\"$(cat name)\" -- -x.toml\n");
+  write_file(work_ / "name", odd);
+  const auto shell = [this](const std::string& command) {
+    const std::string whole =
+        "cd '" + work_.path().string() + "' && unset TRIAX_PLUGIN_PATH && " + command + " >all.txt 2>&1";
+    return std::system(whole.c_str()); // NOLINT(cert-env33-c): it is a shell's line that is tested
+  };
+  ASSERT_EQ(shell("bash set.sh"), 0) << read_file(work_ / "all.txt");
+  const std::string told = read_file(work_ / "all.txt");
+  EXPECT_THAT(told, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(told, HasSubstr("metrics in odd\\u001B[2J'\\u000A  name/metrics.jsonl\n"));
+  std::filesystem::copy(work_ / "run.toml", work_ / (odd + ".toml"));
+  write_file(work_ / "check.sh", "exec '" TRIAX_BINARY_DIR "/bin/triax' check \"$(cat name).toml\"\n");
+  ASSERT_EQ(shell("bash check.sh"), 0) << read_file(work_ / "all.txt");
+  EXPECT_THAT(read_file(work_ / "all.txt"), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(read_file(work_ / "all.txt"), testing::EndsWith("\nodd\\u001B[2J'\\u000A  name.toml: ready to train\n"));
+  const std::string begin = "next: to train longer, from fresh weights (weights are not saved): ";
+  const std::size_t at = told.find(begin);
+  ASSERT_NE(at, std::string::npos) << told;
+  const std::string line = told.substr(at + begin.size(), told.find('\n', at) - at - begin.size());
+  EXPECT_THAT(line,
+              testing::EndsWith(" --set train.steps=2 --set $'run.dir=odd\\033[2J\\'\\012  name-longer' -- -x.toml"));
+  write_file(work_ / "next.sh", line + "\n");
+  ASSERT_EQ(shell("bash next.sh"), 0) << read_file(work_ / "all.txt");
+  EXPECT_EQ(records(work_ / (odd + "-longer/metrics.jsonl")).size(), 2u);
+}
+
+TEST_F(TrainVerb, TellsTheResultAsOneJsonObject) {
+  const Outcome trained = train("--json --set train.steps=2", "2>/dev/null");
+  EXPECT_EQ(trained.status, 0);
+  const Json result = Json::parse(trained.text);
+  const std::vector<Json> all = records(work_ / "run/metrics.jsonl");
+  EXPECT_EQ(result["file"], "run.toml");
+  EXPECT_EQ(result["outcome"], "trained");
+  EXPECT_EQ(result["exit_status"], 0);
+  EXPECT_EQ(result["signal"], nullptr);
+  EXPECT_EQ(result["folder"], std::filesystem::canonical(work_ / "run").string());
+  EXPECT_EQ(result["metrics"], std::filesystem::canonical(work_ / "run/metrics.jsonl").string());
+  EXPECT_EQ(result["steps"], 2);
+  EXPECT_EQ(result["skipped"], 0);
+  EXPECT_EQ(result["first_loss"], all.front()["loss"]);
+  EXPECT_EQ(result["last_loss"], all.back()["loss"]);
+  EXPECT_EQ(result["eval_loss"], all.back()["eval_loss"]);
+  EXPECT_GT(result["tokens_per_s"].get<double>(), 0);
+  EXPECT_EQ(result["records"], 2);
+  EXPECT_EQ(result["missing"], Json({{"records", 0}, {"log_lines", 0}, {"timelines", 0}}));
+  EXPECT_EQ(result["traffic"]["tensor"]["plugin"], "comm-local");
+
+  const Outcome lost = train("--json --set train.steps=1 --set log.metrics=/dev/full", "2>/dev/null");
+  EXPECT_EQ(lost.status, 1);
+  EXPECT_EQ(Json::parse(lost.text)["exit_status"], 1);
+  EXPECT_EQ(Json::parse(lost.text)["missing"]["records"], 1);
+
+  const Outcome refused = train("--json --set model.heads=3 --set train.steps=0", "2>err.txt");
+  EXPECT_EQ(refused.status, 2);
+  const Json refusal = Json::parse(refused.text);
+  EXPECT_EQ(refusal["outcome"], "refused");
+  EXPECT_EQ(refusal["exit_status"], 2);
+  ASSERT_GE(refusal["refusals"].size(), 1u);
+  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr(refusal["refusals"][0].get<std::string>()));
+
+  const Outcome failed = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
+                               "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                               "--set optimizer.rank=3 --set optimizer.where=step",
+                               "2>/dev/null");
+  EXPECT_EQ(failed.status, 1);
+  const Json failure = Json::parse(failed.text);
+  EXPECT_EQ(failure["outcome"], "failed");
+  EXPECT_EQ(failure["rank"], 3);
+  EXPECT_THAT(failure["why"].get<std::string>(), HasSubstr("out of luck"));
 }
 
 TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
@@ -183,12 +340,13 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     const int out = ::open((work_ / "out.txt").c_str(), O_WRONLY | O_CREAT, 0600);
-    ::dup2(out, 1);
+    const int result = ::open((work_ / "result.json").c_str(), O_WRONLY | O_CREAT, 0600);
+    ::dup2(result, 1);
     ::dup2(out, 2);
     ::unsetenv("TRIAX_PLUGIN_PATH");
     const std::string file = work_ / "run.toml", folder = "run.dir=" + (work_ / "run").string();
-    ::execl(TRIAX_BINARY_DIR "/bin/triax", "triax", "train", file.c_str(), "--set", "train.steps=1000000", "--set",
-            folder.c_str(), nullptr);
+    ::execl(TRIAX_BINARY_DIR "/bin/triax", "triax", "train", file.c_str(), "--json", "--set", "train.steps=1000000",
+            "--set", folder.c_str(), nullptr);
     ::_exit(127);
   }
   const std::filesystem::path metrics = work_ / "run/metrics.jsonl";
@@ -203,6 +361,11 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   EXPECT_THAT(told, HasSubstr("rank 0: SIGINT: stopping after this step; once more stops at once\n"));
   EXPECT_THAT(told,
               HasSubstr("stopped by SIGINT after step " + std::to_string(records(metrics).size()) + " of 1000000"));
+  const Json result = Json::parse(read_file(work_ / "result.json"));
+  EXPECT_EQ(result["outcome"], "stopped");
+  EXPECT_EQ(result["signal"], "SIGINT");
+  EXPECT_EQ(result["exit_status"], 130);
+  EXPECT_EQ(result["steps"], records(metrics).size());
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// The tensor-parallel pieces at t = 1, 2, 3, 4: what one rank computes, any number computes.
+// The tensor-parallel parts at t = 1, 2, 3, 4: any number of ranks computes the same as one.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
     difference += (a[i] - b[i]) * (a[i] - b[i]);
     norm += b[i] * b[i];
   }
-  return std::sqrt(difference / norm); // NaN anywhere makes this NaN, which no comparison passes
+  return std::sqrt(difference / norm); // NaN in any element fails every comparison
 }
 
 struct Precision {
@@ -35,7 +35,8 @@ INSTANTIATE_TEST_SUITE_P(Tensor, Pieces, ::testing::Values(2, 3, 4),
 
 TEST_P(Pieces, GiveWhatOneRankGives) {
   for (const Precision precision : {Precision{DType::f64, 1e-12}, Precision{DType::f32, 1e-5}}) {
-    // Padded; a part stores as many as there are; not padded at t = 2; at t = 4 a rank of padding only.
+    // 13: padded; 64: a part stores as many rows as the vocabulary; 128: not padded at t = 2; 5: at t = 4 a rank has
+    // only padding.
     for (const std::int64_t vocab : {13, 64, 128, 5}) {
       const TinyResult whole = run_tiny({1, precision.dtype, vocab});
       const TinyResult split = run_tiny({GetParam(), precision.dtype, vocab});
@@ -69,7 +70,7 @@ TEST_P(Pieces, SendWhatThePaperSays) {
 TEST_P(Pieces, LossMovesThreeNumbersForEachToken) {
   const TinyResult split = run_tiny({GetParam(), DType::f64, 13});
   const std::uint64_t all_reduce = 2 * static_cast<std::uint64_t>(GetParam() - 1) * TinyCase::kSequence *
-                                   TinyCase::kMicro * sizeof(double); // by all ranks together
+                                   TinyCase::kMicro * sizeof(double); // of all ranks together
   EXPECT_EQ(split.loss_bytes, 3 * all_reduce);
 }
 
@@ -91,7 +92,7 @@ TEST(OneRank, SendsNothing) {
   for (const auto& [name, count] : run_tiny({}).all_reduces) EXPECT_EQ(count, 0u) << name;
 }
 
-/// The gradients themselves, against differences of the loss.
+/// Compares the gradients with finite differences of the loss.
 TEST(OneRank, GradientsAreThoseOfTheLoss) {
   constexpr double kStep = 1e-5;
   const TinyResult here = run_tiny({});

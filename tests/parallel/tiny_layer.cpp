@@ -54,7 +54,7 @@ class TinyRank {
  private:
   static Init weight() { return {Init::Kind::normal, 1}; }
 
-  /// Every rank has the same, bit for bit.
+  /// All ranks must have the same bits.
   template <class Values>
   static void agree(const char* name, Values& result, const Values& mine) {
     if (result.empty()) result = mine;
@@ -103,7 +103,7 @@ class TinyRank {
     return tensor ? tensor->stats().bytes_out : 0;
   }
 
-  /// Element by element of this rank's part: body(place in the part, place in the whole or -1 for padding).
+  /// Calls body(index in this rank's part, index in the whole or -1 for padding) for each element of the part.
   template <class Body>
   static void for_elements(const ParamSpec& spec, Body body) {
     const std::int64_t columns = spec.global.rank() == 2 ? spec.global[1] : 1;
@@ -141,7 +141,7 @@ class TinyRank {
     return {wide.as<double>(), wide.as<double>() + wide.elements()};
   }
 
-  /// Puts this rank's gradient into the whole. A replicated one must be the same on all ranks, bit for bit.
+  /// Copies this rank's gradient into the whole. A replicated one must have the same bits on all ranks.
   void put(std::vector<double>& whole, std::size_t index) {
     const ParamSpec& spec = parts_.params[index];
     const std::vector<double> part = numbers(grads_[index]);

@@ -1,7 +1,7 @@
-// One layer made of all tensor-parallel pieces, run forward and backward on the ranks of a tensor group, and what came
-// out of it put together again from the shards.
+// One layer made of all tensor-parallel parts, run forward and backward on the ranks of a tensor group; the results are
+// merged from the shards.
 //
-// Threads: run_tiny() runs a thread a rank. Ownership: values. Blocking: until all ranks are through.
+// Threads: run_tiny() runs one thread per rank. Blocking: until all ranks have finished.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct TinyResult {
   std::vector<double> hidden;                           // y [s, b, h]
   std::map<std::string, std::vector<double>> gradients; // whole, by parameter
   std::vector<Shape> logits;                            // by rank
-  /// All-reduces posted by each part, the same on all ranks.
+  /// All-reduces that each part posts, the same on all ranks.
   std::map<std::string, std::uint64_t> all_reduces;
   std::uint64_t loss_bytes = 0; // sent by all ranks together in the forward of the cross-entropy
 };
 
-/// Weights are drawn by element of the whole parameter; padding is filled with NaN, gradients begin as zeros.
+/// Weights depend on the element of the whole parameter; padding is NaN; gradients start as zeros.
 TinyResult run_tiny(const TinyCase& tiny);
 
 } // namespace triax::testing

@@ -1,6 +1,6 @@
-// The whole engine against PyTorch: the same weights, the same tokens, ten steps with each optimizer.
+// The complete engine compared with PyTorch: the same weights, the same tokens, ten steps with each optimizer.
 //
-// torch_reference.json is what scripts/make-torch-reference.py wrote; PyTorch is not needed here.
+// scripts/make-torch-reference.py wrote torch_reference.json; this test does not need PyTorch.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ const Json& reference() {
   return loaded;
 }
 
-/// Sample n is part n mod B of the stream, so that every step sees the whole of it.
+/// Sample n is part n mod B of the stream, so that every step uses the whole stream.
 class Samples final : public executor::BatchSource {
  public:
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
@@ -64,9 +64,9 @@ struct Case {
   const char* name;
   const char* kernels;
   const char* precision;                 // of the run
-  const char* torch;                     // the reference's
-  std::size_t run;                       // in the reference's runs
-  double first_loss, first_norms, later; // largest distances; norms and later losses are relative
+  const char* torch;                     // of the reference
+  std::size_t run;                       // index of the reference's run
+  double first_loss, first_norms, later; // largest differences; norms and later losses are relative
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -125,7 +125,7 @@ TEST_P(Torch, TenSteps) {
   }
 }
 
-// In double what is left is the learning rate and the clip coefficient, which reach the kernels as floats.
+// In double, the remaining differences come from the learning rate and the clip coefficient, which are floats.
 constexpr Case kCases[] = {
     {"reference_adamw", "kernels-reference", "fp32", "float32", 0, 1e-6, 1e-5, 1e-5},
     {"reference_sgd", "kernels-reference", "fp32", "float32", 1, 1e-6, 1e-5, 1e-5},

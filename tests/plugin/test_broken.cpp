@@ -1,6 +1,8 @@
 // Every way a plugin can be broken has its own sentence, held by golden/.
 #include <elf.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -77,7 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Broken,
                                          "noted-sanitizer", "other-sanitizer", "old-language", "unresolved-symbol",
                                          "missing-dependency", "missing-cuda", "other-core", "other-name",
                                          "unknown-kind", "wrong-interface", "no-create", "no-version",
-                                         "duplicate-option", "bad-default", "bad-stride"),
+                                         "duplicate-option", "bad-default", "bad-stride", "core-key", "throwing-load",
+                                         "missing-cublas", "missing-helper"),
                          test_name);
 
 class BrokenCreate : public testing::TestWithParam<const char*> {};
@@ -93,7 +96,7 @@ TEST(BrokenFile, AbsentFolderTextCutAndForeignAreToldApart) {
   const Scratch scratch;
   EXPECT_EQ(load_error(scratch / "absent.so"), "DIR/absent.so: no such file");
   fs::create_directory(scratch / "folder.so");
-  EXPECT_EQ(load_error(scratch / "folder.so"), "DIR/folder.so: is not a file");
+  EXPECT_EQ(load_error(scratch / "folder.so"), "DIR/folder.so: is a folder, not a library");
   std::ofstream(scratch / "text.so") << "not a library at all\n";
   EXPECT_EQ(load_error(scratch / "text.so"), "DIR/text.so: is not a shared library (no ELF header)");
   std::ofstream(scratch / "empty.so").close();
@@ -115,6 +118,28 @@ TEST(BrokenFile, AbsentFolderTextCutAndForeignAreToldApart) {
       load_error(scratch / "foreign.so").starts_with("DIR/foreign.so: is a library for another machine; this is "));
   patched("object.so", offsetof(Elf64_Ehdr, e_type), ET_REL);
   EXPECT_EQ(load_error(scratch / "object.so"), "DIR/object.so: is an ELF file, but not a shared library");
+}
+
+TEST(BrokenFile, WhatASymlinkLeadsToIsTold) {
+  const Scratch scratch;
+  fs::create_symlink("gone.so", scratch / "dangling.so");
+  EXPECT_EQ(load_error(scratch / "dangling.so"),
+            "DIR/dangling.so: is a dangling symlink to gone.so\n  remove the symlink, or build its target");
+  fs::create_symlink("loop.so", scratch / "loop.so");
+  EXPECT_EQ(load_error(scratch / "loop.so"),
+            "DIR/loop.so: is a symlink to loop.so, which cannot be followed: Too many levels of symbolic links\n"
+            "  remove the symlink, or let it point to a library");
+  ASSERT_EQ(mkfifo((scratch / "fifo.so").c_str(), 0600), 0);
+  EXPECT_EQ(load_error(scratch / "fifo.so"), "DIR/fifo.so: is not a regular file");
+}
+
+TEST(BrokenFile, OneThatMayNotBeReadIsTold) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const Scratch scratch;
+  fs::copy_file(fs::path(FIXTURES) / "honest.so", scratch / "honest.so");
+  fs::permissions(scratch / "honest.so", fs::perms::none);
+  EXPECT_EQ(load_error(scratch / "honest.so"),
+            "DIR/honest.so: cannot be read: Permission denied\n  make it readable for this user");
 }
 
 TEST(BrokenFile, ALibraryCutOffIsNotHandedToDlopen) {

@@ -1,4 +1,4 @@
-// Listing loads strangers in a process of their own; this one survives them.
+// Listing and describing load and make plugins in a process of their own; this one survives them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "plugin/describe.hpp"
-#include "plugin/helper.hpp"
 #include "scratch.hpp"
 #include "triax/error.hpp"
+#include "triax/version.h"
 
 namespace triax::plugin {
 
@@ -24,7 +24,9 @@ class List : public testing::Test {
     fs::copy_file(fs::path(FIXTURES) / file.filename(), file);
     return file;
   }
-  std::vector<Row> listed(const std::vector<SearchFolder>& folders) { return list(folders, {HELPER}); }
+  std::vector<Row> listed(const std::vector<SearchFolder>& folders) {
+    return list(folders, {std::chrono::milliseconds(500), std::chrono::seconds(10)});
+  }
   Scratch scratch_;
 };
 
@@ -42,8 +44,8 @@ TEST_F(List, ACrashIsARow) {
   EXPECT_EQ(rows[1].kind, "scheduler");
   EXPECT_EQ(rows[1].version, "1.2.3");
   EXPECT_EQ(rows[1].description, "a fixture");
-  EXPECT_EQ(rows[2].problem, "does not load: killed by signal 9 (Killed)");
-  EXPECT_EQ(rows[3].problem, "does not load: the process that tried it ended with status 0");
+  EXPECT_EQ(rows[2].problem, "its library initializer was killed by SIGKILL (Killed)");
+  EXPECT_EQ(rows[3].problem, "its library initializer called exit(0)");
 }
 
 TEST_F(List, TheFirstInPathOrderShadowsTheOthers) {
@@ -54,9 +56,42 @@ TEST_F(List, TheFirstInPathOrderShadowsTheOthers) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[0].file, first);
   EXPECT_EQ(rows[0].shadowed_by, "");
+  EXPECT_THAT(rows[0].shadows, testing::ElementsAre(second));
   EXPECT_EQ(rows[1].file, second);
   EXPECT_EQ(rows[1].shadowed_by, first);
-  EXPECT_EQ(find("honest", {{scratch_ / "b", ""}, {scratch_ / "a", ""}}), first);
+  EXPECT_THAT(rows[1].shadows, testing::IsEmpty());
+  const Found found = find("honest", {{scratch_ / "b", ""}, {scratch_ / "a", ""}, {scratch_ / "b", "once more"}});
+  EXPECT_EQ(found.file, first);
+  EXPECT_THAT(found.shadowed, testing::ElementsAre(second));
+  const std::string json = to_json(rows);
+  EXPECT_THAT(json, testing::HasSubstr("\"shadowed_by\": \"" + first.string()));
+  EXPECT_THAT(json, testing::HasSubstr("\"shadows\": [\n        \"" + second.string()));
+}
+
+TEST_F(List, APluginThatCannotBeMadeIsBroken) {
+  put("a", "crashing-create");
+  put("a", "leaving-create");
+  put("a", "looping-create");
+  put("a", "throwing-create");
+  put("a", "told");
+  const auto rows = listed({{scratch_ / "a", ""}});
+  ASSERT_EQ(rows.size(), 5U);
+  EXPECT_EQ(rows[0].problem, "its constructor crashed with SIGSEGV (Segmentation fault)");
+  EXPECT_EQ(rows[1].problem, "its constructor called exit(3); it printed: no licence found");
+  EXPECT_EQ(rows[2].problem, "its constructor did not return within 0.5 s");
+  EXPECT_EQ(rows[3].problem, "") << "to refuse is no defect";
+  EXPECT_EQ(rows[4].problem, "") << "an option of it has no default";
+}
+
+TEST_F(List, ADanglingSymlinkIsBrokenAndShadows) {
+  const fs::path second = put("a", "honest");
+  fs::create_directory(scratch_ / "b");
+  fs::create_symlink("gone.so", scratch_ / "b" / "honest.so");
+  const auto rows = listed({{scratch_ / "b", ""}, {scratch_ / "a", ""}});
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].problem, "is a dangling symlink to gone.so");
+  EXPECT_THAT(rows[0].shadows, testing::ElementsAre(second));
+  EXPECT_EQ(rows[1].shadowed_by, scratch_ / "b" / "honest.so");
 }
 
 TEST(Describe, TellsAllOfAPlugin) {
@@ -80,20 +115,15 @@ TEST(Describe, TellsWhatItCanOfABrokenOne) {
   EXPECT_THAT(told.needed, testing::Contains(testing::StartsWith("libtriax_core.so")));
 }
 
-TEST(Helper, ReadsWhatIsPrintedAndTheStatus) {
-  const auto result = run_helper({"/bin/sh", "-c", "echo one; echo two >&2; exit 3"});
-  EXPECT_EQ(result.output, "one\n");
-  EXPECT_EQ(result.status, 3);
-  EXPECT_EQ(result.failure, "");
-}
-
-TEST(Helper, EndsWhatDoesNotAnswer) {
-  const auto result = run_helper({"/bin/sh", "-c", "exec sleep 1000"}, std::chrono::seconds(1));
-  EXPECT_EQ(result.failure, "no answer after 1 s");
-}
-
-TEST(Helper, SaysWhatCouldNotBeStarted) {
-  EXPECT_THROW(run_helper({"/no/such/program"}), Error);
+TEST(Describe, SaysThatTheConstructorCrashes) {
+  const fs::path file = fs::path(FIXTURES) / "crashing-create.so";
+  const auto described = describe(file);
+  EXPECT_EQ(described.library, nullptr);
+  EXPECT_EQ(described.note.triax, TRIAX_VERSION);
+  EXPECT_THAT(described.problem,
+              testing::StartsWith(file.string() + ": its constructor crashed with SIGSEGV (Segmentation fault)\n"
+                                                  "  this is a defect of the plugin: "));
+  EXPECT_THAT(described.problem, testing::HasSubstr("--args triax plugins describe " + file.string()));
 }
 
 } // namespace

@@ -58,9 +58,11 @@ TEST_F(Search, TheBuiltInFolderLiesBesideTheCore) {
 
 TEST_F(Search, TheFirstFolderThatHasItWins) {
   const fs::path second = touch("b", "sched-a.so");
-  EXPECT_EQ(find("sched-a", {{scratch_ / "a", ""}, {scratch_ / "b", ""}}), second);
+  EXPECT_EQ(find("sched-a", {{scratch_ / "a", ""}, {scratch_ / "b", ""}}).file, second);
   const fs::path first = touch("a", "sched-a.so");
-  EXPECT_EQ(find("sched-a", {{scratch_ / "a", ""}, {scratch_ / "b", ""}}), first);
+  const Found found = find("sched-a", {{scratch_ / "a", ""}, {scratch_ / "b", ""}});
+  EXPECT_EQ(found.file, first);
+  EXPECT_THAT(found.shadowed, testing::ElementsAre(second));
 }
 
 TEST_F(Search, WhatIsNotFoundIsToldWithWhereAndWhatIsNear) {
@@ -82,7 +84,30 @@ TEST_F(Search, WhatIsNotFoundIsToldWithWhereAndWhatIsNear) {
 
 TEST_F(Search, ABrokenFileIsFoundAllTheSame) {
   const fs::path broken = touch("a", "sched-broken.so");
-  EXPECT_EQ(find("sched-broken", {{scratch_ / "a", ""}}), broken);
+  EXPECT_EQ(find("sched-broken", {{scratch_ / "a", ""}}).file, broken);
+}
+
+/// Whatever has the plugin's name was put there to be used: nothing behind it is taken in its place.
+TEST_F(Search, AnEntryThatCannotBeReadIsFoundAllTheSame) {
+  touch("b", "sched-a.so");
+  fs::create_directory(scratch_ / "a");
+  const fs::path entry = scratch_ / "a" / "sched-a.so";
+  const std::vector<SearchFolder> folders = {{scratch_ / "a", ""}, {scratch_ / "b", ""}};
+  for (const char* target : {"gone.so", "sched-a.so"}) { // dangling; a loop
+    fs::create_symlink(target, entry);
+    EXPECT_EQ(find("sched-a", folders).file, entry) << target;
+    EXPECT_THAT(candidates(scratch_ / "a"), testing::ElementsAre(entry));
+    fs::remove(entry);
+  }
+  fs::create_directory(entry);
+  EXPECT_EQ(find("sched-a", folders).file, entry);
+}
+
+TEST_F(Search, AnotherWayToTheSameFileShadowsNothing) {
+  const fs::path file = touch("a", "sched-a.so");
+  fs::create_directory(scratch_ / "b");
+  fs::create_symlink(file, scratch_ / "b" / "sched-a.so");
+  EXPECT_THAT(find("sched-a", {{scratch_ / "b", ""}, {scratch_ / "a", ""}}).shadowed, testing::IsEmpty());
 }
 
 TEST_F(Search, APathIsNoName) {

@@ -9,6 +9,7 @@
 
 #include "report/json.hpp"
 #include "report/metrics_file.hpp"
+#include "report/missing.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/error.hpp"
 
@@ -104,33 +105,36 @@ TEST(Metrics, RefusesWhatJsonCannotHold) {
   EXPECT_THROW(to_json(bad), Error);
 }
 
-TEST(MetricsFile, ReplacesTheFileAndWritesEachRecordAtOnce) {
+TEST(MetricsFile, AppendsEachRecordAtOnceAndCountsThoseThatAreMissing) {
   const TempFolder folder;
-  write_file(folder / "m", "of an old run\n");
-  MetricsFile file(folder / "m");
-  EXPECT_EQ(read_file(folder / "m"), "");
+  std::vector<std::string> problems;
+  const auto told = [&problems](const Error& problem, bool) { problems.emplace_back(problem.what()); };
+  MetricsFile file(folder / "m", told);
   file.write(record());
   EXPECT_EQ(read_file(folder / "m"), to_json(record()) + "\n");
   file.write(record());
   EXPECT_EQ(read_file(folder / "m"), to_json(record()) + "\n" + to_json(record()) + "\n");
+  EXPECT_EQ(file.records(), 2);
+  EXPECT_EQ(file.missing(), 0);
+  std::filesystem::remove(folder / "m");
+  file.write(record());
+  EXPECT_EQ(file.records(), 3);
+  EXPECT_EQ(file.missing(), 2);
+
+  MetricsFile full("/dev/full", told);
+  full.write(record());
+  EXPECT_EQ(full.missing(), 1);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_THAT(problems[1], HasSubstr("/dev/full: the record of step 3 cannot be written: No space left on device\n"));
 }
 
-TEST(MetricsFile, NamesTheFileThatCannotBeWritten) {
-  const TempFolder folder;
-  try {
-    const MetricsFile file(folder.path() / "no" / "m");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()),
-              (folder.path() / "no" / "m").string() + ": cannot be opened: No such file or directory");
-  }
-  MetricsFile full("/dev/full");
-  try {
-    full.write(record());
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "/dev/full: the record of step 3 cannot be written: No space left on device");
-  }
+TEST(Missing, IsToldInWords) {
+  EXPECT_EQ(to_text(Missing{}, 10), "");
+  EXPECT_EQ(to_text(Missing{3, 1, 2}, 10), "3 of 10 records, 1 line of logs, 2 timelines");
+  Missing sum{1, 0, 0};
+  EXPECT_TRUE(sum.any());
+  sum.add({0, 5, 0});
+  EXPECT_EQ(to_text(sum, 1), "1 of 1 record, 5 lines of logs");
 }
 
 TEST(Json, EscapesAndNests) {

@@ -110,6 +110,18 @@ TEST(RunLog, NamesTheFileThatCannotBeOpened) {
   }
 }
 
+TEST(RunLog, AFileThatTakesNothingIsToldOnceAndCounted) {
+  ::testing::internal::CaptureStderr();
+  const auto log = make_run_log(LogLevel::info, "/dev/full", 0, {LogLevel::error});
+  log->info("one");
+  log->info("two");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "log /dev/full: a line cannot be written: No space left on device\n"
+            "  free space there: the run continues, and writes later lines as soon as it can\n");
+  EXPECT_EQ(lost_lines(*log), 2);
+  EXPECT_EQ(lost_lines(null_log()), 0);
+}
+
 TEST(ParseLevel, KnowsFiveAndNamesThem) {
   EXPECT_EQ(parse_level("trace"), LogLevel::trace);
   EXPECT_EQ(parse_level("warn"), LogLevel::warn);

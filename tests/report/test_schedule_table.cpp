@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "report/schedule_table.hpp"
+#include "report/terminal.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
 #include "support/error_of.hpp"
@@ -14,12 +15,12 @@ using namespace triax;
 using test::schedule_of;
 
 std::string drawn(const PipelineShape& shape, std::vector<int> stage_rank, const std::vector<std::string>& rows,
-                  bool colour = false) {
+                  const report::TableStyle& style = {}) {
   const std::vector<schedule::Program> programs =
       schedule::lower(schedule_of(shape, std::move(stage_rank), rows), shape);
   const schedule::Costs units{{static_cast<std::size_t>(shape.stages()), {1, 1, 1}}};
   return report::schedule_table(
-      schedule::planned(programs, schedule::simulate(programs, units), shape, schedule::Timeline::Unit::pass), colour);
+      schedule::planned(programs, schedule::simulate(programs, units), shape, schedule::Timeline::Unit::pass), style);
 }
 
 TEST(ScheduleTable, ABoxIsAsLongAsItsSlots) {
@@ -54,15 +55,53 @@ std::string without_colours(std::string drawn) {
 
 TEST(ScheduleTable, ColoursAreThoseOfPicturesAndMoveNothing) {
   const std::vector<std::string> rows = {"0F0 1F0 1I0 1W0 0B0"};
-  const std::string coloured = drawn({1, 2, 1}, {0, 0}, rows, true);
+  const std::string coloured = drawn({1, 2, 1}, {0, 0}, rows, {.colour = true});
   EXPECT_EQ(without_colours(coloured), drawn({1, 2, 1}, {0, 0}, rows));
   EXPECT_THAT(coloured,
               ::testing::HasSubstr("rank 0 |\x1b[38;5;231;48;5;25m0F0\x1b[0m|"));    // dark blue: the first chunk
   EXPECT_THAT(coloured, ::testing::HasSubstr("|\x1b[38;5;16;48;5;153m1F0\x1b[0m|")); // light blue: the second
 }
 
+const PipelineShape kTwoRanks{2, 1, 2};
+const std::vector<std::string> kTwoRows = {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"};
+
+/// 35 columns as a whole: 8, and 3 for each of 9 units of time.
+TEST(ScheduleTable, FoldsIntoBlocksOfTimeThatFitTheTerminal) {
+  EXPECT_THAT(drawn(kTwoRanks, {0, 1}, kTwoRows, {.columns = 35}),
+              ::testing::HasSubstr("\nrank 0 |F0|F1|     |B0   |  |B1   |\n"));
+  EXPECT_EQ(drawn(kTwoRanks, {0, 1}, kTwoRows, {.columns = 34, .folded = "use --output"}),
+            "time    0\n"
+            "rank 0 |F0|F1|     |B0>\n"
+            "rank 1    |F0|B0   |F1|\n"
+            "time    5\n"
+            "rank 0 <  |  |B1   |\n"
+            "rank 1 |B1   |\n"
+            "idle time of 9, by rank: 3 3\n"
+            "peak of microbatches in flight, by\n"
+            "  rank: 2 1\n"
+            "use --output\n");
+}
+
+/// Ten columns: one unit of time a block, and of nine blocks the first three and the last.
+TEST(ScheduleTable, LeavesOutTheMiddleOfManyBlocks) {
+  const std::string folded = drawn(kTwoRanks, {0, 1}, kTwoRows, {.columns = 10});
+  EXPECT_THAT(folded, ::testing::StartsWith("time    0\nrank 0 |F0|\nrank 1 \ntime    1\n"));
+  EXPECT_THAT(folded, ::testing::HasSubstr("\ntime 3 to 8 is left out\ntime    8\nrank 0 <  |\nrank 1 \n"));
+}
+
+TEST(ScheduleTable, FoldedBlocksKeepTheirColours) {
+  const std::string coloured = drawn(kTwoRanks, {0, 1}, kTwoRows, {.colour = true, .columns = 34});
+  EXPECT_EQ(without_colours(coloured), drawn(kTwoRanks, {0, 1}, kTwoRows, {.columns = 34}));
+}
+
+TEST(Terminal, FoldsWordsOfLongLines) {
+  EXPECT_EQ(report::fold_words("  one two three four\nfive\n", 12), "  one two\n    three\n    four\nfive\n");
+  EXPECT_EQ(report::fold_words("a-long-word and more", 5), "a-long-word\n  and\n  more");
+  EXPECT_EQ(report::fold_words("one two", 0), "one two");
+}
+
 TEST(ScheduleTable, ATimelineOfMillisecondsHasNoSlots) {
-  EXPECT_THAT(triax::testing::error_of([] { report::schedule_table({}, false); }),
+  EXPECT_THAT(triax::testing::error_of([] { report::schedule_table({}); }),
               ::testing::HasSubstr("a table counts units of time"));
 }
 

@@ -46,6 +46,38 @@ TEST_F(TimelineFile, ReadsBackToTheSameBits) {
   }
 }
 
+TEST_F(TimelineFile, ReadsBackActionsCallsAndWaits) {
+  report::RankTimeline written{3, 2, {}, 8, {"n7", "4f1c"}, 10, 20.5};
+  written.actions = {{{Kind::send_f, 2, 5, 11, 11.25}, 0}, {{Kind::norm, -1, -1, 12, 13}, 0.5}};
+  written.calls = {{"send", "pipeline", "2SEND_F5", 7, 4096, 11, 1.0 / 3 + 12, false},
+                   {"all_gather", "data", "NORM", -1, 1, 12, 12, true}};
+  written.waits = {{11.5, 12, "2RECV_B0", 7}, {13, 20.5, "the end of the step", -1}};
+  report::write_timeline(folder_.path(), written);
+  const report::RankTimeline read = report::read_timeline(folder_.path(), 3);
+  EXPECT_EQ(read.start, 10);
+  EXPECT_EQ(read.end, 20.5);
+  ASSERT_EQ(read.actions.size(), 2u);
+  EXPECT_EQ(read.actions[0].span.kind, Kind::send_f);
+  EXPECT_EQ(read.actions[1].span.stage, -1);
+  EXPECT_EQ(read.actions[1].waited_ms, 0.5);
+  EXPECT_EQ(read.calls, written.calls);
+  EXPECT_EQ(read.waits, written.waits);
+}
+
+TEST_F(TimelineFile, PassesAloneAreATimeline) {
+  const std::string head = R"({"rank":3,"ranks":4,"host":"a","boot":"b","step":1,"passes":[])";
+  EXPECT_EQ(refusal(head + "}"), "no error");
+  EXPECT_EQ(refusal(head + R"(,"of_a_later_version":1})"), "no error");
+  const std::string call = R"({"call":"send","axis":"pipeline","action":"0SEND_F0","bytes":1,"posted_ms":)";
+  EXPECT_EQ(refusal(head + R"(,"calls":[)" + call + R"(1,"completed_ms":2,"awaited":false}]})"), "no error");
+  EXPECT_THAT(refusal(head + R"(,"calls":[)" + call + R"(3,"completed_ms":2,"awaited":false}]})"),
+              HasSubstr("completed_ms is 2, and no time from 3 on"));
+  EXPECT_THAT(refusal(head + R"(,"waits":[{"start_ms":2,"end_ms":1,"for":""}]})"), HasSubstr("end_ms is 1"));
+  EXPECT_THAT(refusal(head + R"(,"actions":[{"kind":"F","stage":0,"microbatch":0,"start_ms":0,"end_ms":1,)"
+                             R"("waited_ms":0}]})"),
+              HasSubstr("\"F\" is not a kind of action besides passes"));
+}
+
 TEST_F(TimelineFile, ARankMayHaveNoPasses) {
   report::write_timeline(folder_.path(), {3, 1, {}, 4, {}});
   EXPECT_TRUE(report::read_timeline(folder_.path(), 3).passes.empty());
@@ -109,14 +141,13 @@ TEST_F(TimelineFile, AFolderThatIsNotThereIsTold) {
               HasSubstr("none/timeline-rank-0.json: cannot be written: No such file"));
 }
 
-TEST_F(TimelineFile, ThoseOfAnEarlierRunGoAndNothingElse) {
+TEST_F(TimelineFile, AreFoundAmongOtherFiles) {
   for (const char* name : {"timeline-rank-0.json", "timeline-rank-12.json", "metrics.jsonl", "timeline-rank-0.txt"})
     test::write_file(folder_ / name, "");
-  report::remove_timelines(folder_.path());
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "timeline-rank-0.json"));
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "timeline-rank-12.json"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "metrics.jsonl"));
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "timeline-rank-0.txt"));
+  std::vector<std::string> found;
+  for (const std::filesystem::path& file : report::timelines_in(folder_.path()))
+    found.push_back(file.filename().string());
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre("timeline-rank-0.json", "timeline-rank-12.json"));
 }
 
 } // namespace

@@ -158,6 +158,25 @@ TEST(ScheduleDrawing, ATableHasColoursOnATerminalAlone) {
   EXPECT_EQ(read_file(work / "table.txt"), schedule(table).text);
 }
 
+std::size_t longest_line(const std::string& text) {
+  std::size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size() - line.ends_with('\r'));
+  return longest;
+}
+
+TEST(ScheduleDrawing, ATableFitsItsTerminalAndIsWholeElsewhere) {
+  const TempFolder work;
+  const std::string shape = "--scheduler sched-1f1b --pipeline 4 --microbatches 64 ";
+  const std::string seen = on_a_terminal(work, "TERM=xterm NO_COLOR=1", shape); // of 80 columns
+  EXPECT_LE(longest_line(seen), 80u);
+  EXPECT_THAT(seen, HasSubstr("folded to 80 columns: --output FILE writes it whole"));
+  EXPECT_GT(longest_line(schedule(shape).text), 600u);
+  EXPECT_THAT(schedule(shape).text, Not(HasSubstr("folded")));
+  on_a_terminal(work, "TERM=xterm NO_COLOR=", shape + "--output " + (work / "table.txt").string());
+  EXPECT_EQ(read_file(work / "table.txt"), schedule(shape).text);
+}
+
 TEST(ScheduleDrawing, WhatIsTooLargeToReadIsRefused) {
   const Outcome ranks = schedule("--scheduler sched-gpipe --pipeline 300 --microbatches 1 --format svg");
   EXPECT_EQ(ranks.status, 2);

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 
 #include "golden/program.hpp"
@@ -15,6 +17,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -102,7 +105,35 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
 
   const std::string svg = measured("--format svg").text;
   EXPECT_THAT(svg, AllOf(StartsWith("<svg"), HasSubstr(">measured<"), HasSubstr(">planned<"), HasSubstr("step 2")));
-  EXPECT_EQ(Json::parse(measured("--format trace").text)["traceEvents"].empty(), false);
+}
+
+/// Beside the two timelines a process for each of the four ranks, with what it communicated and waited for.
+TEST_F(MeasuredVerb, ATraceHasEveryRankWithItsCommunicationAndWaits) {
+  train();
+  const Json trace = Json::parse(measured("--format trace").text);
+  std::map<int, std::string> processes;
+  std::map<int, std::set<std::string>> tracks, categories;
+  for (const Json& event : trace["traceEvents"]) {
+    const int process = event["pid"];
+    if (event["name"] == "process_name") processes[process] = event["args"]["name"];
+    if (event["name"] == "thread_name") tracks[process].insert(event["args"]["name"].get<std::string>());
+    if (event["ph"] != "X") continue;
+    categories[process].insert(event["cat"].get<std::string>());
+    EXPECT_GE(event["dur"], 0);
+  }
+  EXPECT_EQ(processes, (std::map<int, std::string>{{0, "measured"},
+                                                   {1, "planned"},
+                                                   {2, "rank 0: pipeline 0, data 0, tensor 0"},
+                                                   {3, "rank 1: pipeline 0, data 1, tensor 0"},
+                                                   {4, "rank 2: pipeline 1, data 0, tensor 0"},
+                                                   {5, "rank 3: pipeline 1, data 1, tensor 0"}}));
+  EXPECT_THAT(tracks[2], IsSupersetOf({"compute", "waits", "pipeline: send to rank 2", "pipeline: receive from rank 2",
+                                       "data, beside computing"}));
+  EXPECT_THAT(tracks[5],
+              IsSupersetOf({"compute", "waits", "pipeline: send to rank 1", "pipeline: receive from rank 1"}));
+  for (int process = 2; process < 6; ++process)
+    EXPECT_THAT(categories[process],
+                IsSupersetOf({"step", "F", "B", "post", "NORM", "OPT_STEP", "wait", "pipeline", "data"}));
 }
 
 TEST_F(MeasuredVerb, TheTrainingSaysThatNothingWasComputed) {

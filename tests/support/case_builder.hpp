@@ -1,4 +1,4 @@
-// Short forms in which the operations' cases are written.
+// Short helpers for writing the cases of operations.
 #pragma once
 
 #include <string>
@@ -31,13 +31,13 @@ inline CaseTensor own(std::string name, Role role, DType dtype, Shape shape, std
           .dtype = dtype,
           .values = std::move(values)};
 }
-/// `count` tokens that run through [0, vocab) in no simple order.
+/// `count` tokens in [0, vocab), in an irregular order.
 inline std::vector<double> tokens(std::int64_t count, std::int64_t vocab) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>((i * i * 7 + i * 3 + 5) % vocab));
   return values;
 }
-/// Running sample numbers: of `count` samples from `first` on.
+/// Running numbers of `count` samples, from `first` on.
 inline CaseTensor samples(std::int64_t count, std::int64_t first = 3) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(first + i));

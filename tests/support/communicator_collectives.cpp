@@ -1,4 +1,4 @@
-// Collectives on 1 to 5 ranks, through the plugin's door: values, bits, bytes.
+// Collectives on 1 to 5 ranks, on a loaded plugin: values, bits, bytes.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ float sample(int member, std::int64_t element) {
   return 2 * uniform(block[static_cast<std::size_t>(element % 4)]) - 1;
 }
 
-/// The view's elements drawn for `member`; integers from -1000 to 1000.
+/// Fills the view with the values of `member`; integers are from -1000 to 1000.
 void draw(Rank& rank, const TensorView& view, int member) {
   std::vector<double> values(static_cast<std::size_t>(view.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -42,7 +42,7 @@ TensorView drawn(Rank& rank, DType dtype, std::int64_t elements, int member) {
   return view;
 }
 
-/// The reduction over the members in their order, in the type that the interface asks for: the very bits.
+/// The reduction over the members in rank order, in the type that the interface specifies: the exact bits.
 template <class T, class Sum>
 std::vector<std::byte> expected_typed(Rank& rank, DType dtype, std::int64_t elements, int members, Reduce reduce) {
   std::vector<Sum> sums(static_cast<std::size_t>(elements));
@@ -213,7 +213,7 @@ TEST_P(Collectives, APostDoesNotCompleteInsideTheCall) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = drawn(rank, DType::f32, 10, rank.index());
     HostEvent gate;
-    if (!rank.on_host()) rank.stream().wait(gate.arm()); // a GPU's stream goes on by itself
+    if (!rank.on_host()) rank.stream().wait(gate.arm()); // a GPU's stream runs without polling
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 42);
     EXPECT_FALSE(work.event.fired());
     EXPECT_EQ(work.action, 42u);
@@ -232,7 +232,7 @@ TEST_P(Collectives, StartAfterWhatTheirStreamWaitsFor) {
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream());
     for (int i = 0; i < 10; ++i) rank.device().progress();
     EXPECT_FALSE(work.event.fired());
-    rank.put(view, std::vector<float>(3, 1)); // the buffer is not the transport's before its turn
+    rank.put(view, std::vector<float>(3, 1)); // the transport must not read the buffer before the call's turn
     gate.fire();
     rank.wait(work);
     EXPECT_EQ(rank.values<float>(view), std::vector<float>(3, static_cast<float>(n)));
@@ -255,7 +255,7 @@ TEST_P(Collectives, CountOperationsAndTheBytesThatCross) {
       EXPECT_EQ(comm.stats().bytes_in, in) << name;
     };
     Stream& stream = rank.stream();
-    // 2(n-1)/n of the buffer's 60000 n bytes: large for every backend
+    // 2(n-1)/n of the buffer's 60000 n bytes; the size selects the large algorithm in every backend
     check("all_reduce", comm.all_reduce(big, big, Reduce::sum, stream), 120'000 * others, 120'000 * others);
     check("reduce_scatter", comm.reduce_scatter(big, small, Reduce::sum, stream), 60'000 * others, 60'000 * others);
     check("all_gather", comm.all_gather(small, big, stream), 60'000 * others, 60'000 * others);

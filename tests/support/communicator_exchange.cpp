@@ -1,4 +1,4 @@
-// Sends and receives: matching by edge and order, sets without order, bytes.
+// Sends and receives: matching by edge and order, unordered sets, bytes.
 #include <gmock/gmock.h>
 
 #include <vector>
@@ -86,7 +86,7 @@ TEST(Exchange, ChannelsAreIndependent) {
     Communicator& comm = rank.join("tensor");
     const bool sender = rank.index() == 0;
     const TensorView a = number(rank, sender ? 10 : -1), b = number(rank, sender ? 20 : -1);
-    // The receiver takes channel 7 first; the sender gave channel 3 first.
+    // The receiver posts channel 7 first; the sender posted channel 3 first.
     const std::unique_ptr<Stream> other = rank.device().make_stream("other");
     const Transfer on3 = sender ? send(1, a, 3) : receive(0, a, 3), on7 = sender ? send(1, b, 7) : receive(0, b, 7);
     if (sender) {
@@ -128,7 +128,7 @@ TEST(Exchange, MovesEmptyViewsAndEveryType) {
   });
 }
 
-/// A pipeline of calls that meets exchanges and collectives of one group in each step.
+/// Exchanges and collectives of one group in each step of a pipeline.
 TEST(Exchange, GoesBesideCollectives) {
   run_members(3, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");

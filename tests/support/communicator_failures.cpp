@@ -1,4 +1,4 @@
-// What goes wrong in a group is told to all its members, in words, and soon.
+// Failures in a group: every member gets an error message, and soon.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -130,7 +130,7 @@ TEST(Mismatch, OfOrderTypeReductionOrRootIsFound) {
   }
 }
 
-/// The sender may hear of it later: a backend may complete a send before it is received.
+/// The sender may get the error later, because a backend may complete a send before it is received.
 TEST(Mismatch, OfATransferIsToldToBoth) {
   if (!promises().pumped) GTEST_SKIP() << kRunsByItself;
   for (const bool other_type : {false, true}) {
@@ -153,7 +153,7 @@ TEST(Mismatch, OfATransferIsToldToBoth) {
 TEST(Leaving, IsToldToWhoeverWaits) {
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
-    if (rank.index() == 1) return; // the communicator goes with the rank
+    if (rank.index() == 1) return; // the communicator ends with the rank
     const TensorView view = rank.tensor(DType::f32, {4});
     EXPECT_THAT(error_of([&] { rank.wait(comm.all_reduce(view, view, Reduce::sum, rank.stream())); }),
                 HasSubstr("rank 1 left group tensor.0 while rank 0 waits for it"));
@@ -166,7 +166,7 @@ TEST(Leaving, WithCallsPendingIsToldToo) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor(DType::f32, {4});
     if (rank.index() == 1) {
-      comm.all_reduce(view, view, Reduce::sum, rank.stream()); // and never waited for
+      comm.all_reduce(view, view, Reduce::sum, rank.stream()); // never waited for
       rank.store().get("both have joined", Rank::deadline());
       return;
     }
@@ -191,7 +191,7 @@ TEST(Leaving, AStreamMayOutliveACommunicatorWithPendingCalls) {
     comm->all_reduce(view, view, Reduce::sum, *dropped);
     comm.reset();
     gate.fire();
-    stream->ready(); // runs into a call whose communicator has gone
+    stream->ready(); // reaches a call whose communicator is destroyed
   });
 }
 
@@ -216,7 +216,7 @@ TEST(Reduction, OfBytesIsRefused) {
   });
 }
 
-/// Ranks run as threads stop each other: the first error comes out, and nobody hangs.
+/// Ranks that are threads stop each other: run_ranks() throws the first error, and no rank hangs.
 TEST(RunRanks, TheFirstErrorComesOutAndTheOthersStop) {
   const std::string what = error_of([] {
     run_members(4, [](Rank& rank) {

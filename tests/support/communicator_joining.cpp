@@ -1,4 +1,4 @@
-// Meeting through the store.
+// Joining through the store.
 #include <gmock/gmock.h>
 
 #include "support/communicator_suite.hpp"

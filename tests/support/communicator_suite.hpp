@@ -1,8 +1,8 @@
-// What every communicator must do: communicator_*.cpp of this folder, built into the tests of each backend with
-// TRIAX_COMMUNICATOR as its name, or with a function of its own that says what ranks communicate through. What only one
-// of them promises is tested in its own folder; what a backend says of itself (its traits, its device) decides which
-// tests it is asked. A backend that carries memory of GPUs defines TRIAX_CARRIES_DEVICE_MEMORY and links
-// triax_fake_cuda: its tests then run on a fake CUDA device where TRIAX_TEST_CUDA_SEED is in the environment.
+// Tests that every communicator must pass: communicator_*.cpp of this folder, built into the tests of each backend. The
+// backend is TRIAX_COMMUNICATOR, or what a function under_test() of the backend's tests returns. Each backend's own
+// folder tests what only that backend guarantees. A backend's traits and device select the tests that apply. A backend
+// that supports GPU memory defines TRIAX_CARRIES_DEVICE_MEMORY and links triax_fake_cuda; its tests then run on a fake
+// CUDA device if the environment has TRIAX_TEST_CUDA_SEED.
 //
 // Threads, ownership, blocking: as ranks.hpp.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace triax::testing {
 
-/// Whether ranks have devices whose memory the host does not reach.
+/// True if the ranks' devices have memory that the host cannot access.
 inline bool on_fake_cuda() {
 #ifdef TRIAX_CARRIES_DEVICE_MEMORY
   return std::getenv("TRIAX_TEST_CUDA_SEED") != nullptr;
@@ -44,22 +44,22 @@ inline Communication under_test() {
 Communication under_test();
 #endif
 
-/// Ranks that communicate through the backend under test.
+/// Runs ranks that communicate through the backend under test.
 inline void run_members(const Layout& layout, const std::function<void(Rank&)>& body) {
   run_ranks(layout, body, under_test());
 }
 
-/// In one tensor group.
+/// The same with all ranks in one tensor group.
 inline void run_members(int count, const std::function<void(Rank&)>& body) {
   run_members(Layout::ptd(1, count, 1), body);
 }
 
-/// What a test may have to know of the backend before it asks for anything.
+/// Guarantees of the backend that decide which tests apply.
 struct Promises {
-  /// Transfers are told apart by channel: they may pass each other.
+  /// Transfers match by channel: they may overtake each other.
   bool channels = false;
-  /// Calls go on only when the rank's device is pumped, and compare themselves with those of the other members first.
-  /// On a GPU's stream they run as soon as they can, with nobody to compare them.
+  /// Calls advance only in the progress loop of the rank's device, and compare themselves with the other members' calls
+  /// first. On a GPU's stream they run as soon as they can, without a comparison.
   bool pumped = false;
 };
 

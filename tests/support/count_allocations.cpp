@@ -11,7 +11,7 @@ namespace {
 thread_local std::size_t calls = 0;
 std::atomic<std::size_t> all_calls{0}, live{0}, peak{0};
 
-/// Null when there is none left.
+/// Returns null if there is no memory.
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   ++calls;
   ++all_calls;
@@ -57,14 +57,14 @@ void restart_peak() noexcept {
 
 } // namespace triax::testing
 
-// Inlined under a sanitizer, gcc takes the free() above for one of memory that another operator new gave.
+// With inlining under a sanitizer, gcc takes free() for a mismatch with another operator new.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 
 constexpr std::size_t kAnyObject = alignof(std::max_align_t);
 
-// Every form that allocates single objects: a sanitizer brings its own of each, which would not call ours, and memory
-// of one must not be released by the other. The forms for arrays come down to these, or, under a sanitizer, stay apart
-// in pairs.
+// Every form that allocates single objects. A sanitizer has its own version of each form, which would not call these,
+// and memory of one version must not be released by another. The array forms call these; under a sanitizer they are
+// separate, but in matching pairs.
 void* operator new(std::size_t bytes) {
   return existing(allocate(bytes, kAnyObject));
 }

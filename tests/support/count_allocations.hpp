@@ -1,6 +1,6 @@
-// Counts what operator new gives: a program that is linked with count_allocations.cpp has all of its own counted.
+// Counts calls of operator new in every program that is linked with count_allocations.cpp.
 //
-// Threads: any. Ownership: none. Blocking: never. Tests read differences.
+// Threads: any. Tests use differences of the counts.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace triax::testing {
 
 /// Calls of operator new by this thread.
 std::size_t allocations() noexcept;
-/// And by all threads together.
+/// Calls of operator new by all threads.
 std::size_t allocations_of_all_threads() noexcept;
 
-/// Bytes that the whole program holds now, as the allocator rounds them.
+/// Bytes that the program holds now, as rounded by the allocator.
 std::size_t live_bytes() noexcept;
-/// The most since the last restart_peak().
+/// The largest value of live_bytes() since the last restart_peak().
 std::size_t peak_bytes() noexcept;
 void restart_peak() noexcept;
 

@@ -1,4 +1,4 @@
-// What a call throws, as text.
+// Returns the text of the exception that a call throws.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ FakeStream& own(Stream& stream) {
   return *fake;
 }
 
-/// What a GPU would fault at, or CUDA refuse.
+/// Throws for an access that would fault on a GPU, or that CUDA would refuse.
 void check_place(std::string_view call, const TensorView& view, bool right) {
   if (right) return;
   throw Error(text("{}: {} lies in memory that this call does not reach", call, to_text(view)), "fake CUDA device",
@@ -60,7 +60,7 @@ class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
   FakeCudaDevice(const FakeCudaDevice&) = delete;
   FakeCudaDevice& operator=(const FakeCudaDevice&) = delete;
   ~FakeCudaDevice() override {
-    for (const auto& lane : lanes_) lane->finish(); // they may wait for each other's events
+    for (const auto& lane : lanes_) lane->finish(); // lanes may wait for each other's events
     freeing_.sweep();
   }
 
@@ -136,7 +136,7 @@ class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
     FakeCudaDevice& device_;
   };
 
-  /// CUDA waits for the GPU here; that would be for ever where a gate is closed.
+  /// cudaFree waits for the GPU; here that could last forever, if a gate is closed. So memory is freed later.
   void free(std::unique_ptr<Block> block) {
     std::vector<Event> before;
     for (const auto& lane : lanes_) before.push_back(lane->record());
@@ -164,7 +164,7 @@ class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
     put(kind, to, from, on, value);
   }
 
-  /// Between host and device. Memory that is not pinned is copied by the call itself.
+  /// Copies between host and device. The call itself copies memory that is not pinned.
   static void cross(std::string_view call, const TensorView& to, const TensorView& from, const TensorView& of_device,
                     const TensorView& of_host, Stream& stream) {
     device::check_movement(call, to, from, true);
@@ -178,7 +178,7 @@ class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
 
   const std::uint64_t seed_;
   Freeing freeing_;
-  std::vector<std::unique_ptr<Lane>> lanes_; // of streams that have gone, too
+  std::vector<std::unique_ptr<Lane>> lanes_; // also of destroyed streams
   std::vector<FakeStream*> streams_;
   std::vector<ProgressSource*> sources_;
   bool first_use_ = false;

@@ -11,7 +11,7 @@ namespace triax::test::fake_cuda {
 
 namespace {
 
-constexpr std::size_t kRoom = 1024; // items, to begin with
+constexpr std::size_t kRoom = 1024; // initial capacity in items
 
 } // namespace
 
@@ -77,7 +77,7 @@ void Lane::run() {
         failed_.store(next + 1, std::memory_order_release);
       }
     }
-    item = {}; // what it holds goes before its event fires
+    item = {}; // release what it holds before its event fires
     {
       const std::lock_guard lock(mutex_);
       done_.store(next + 1, std::memory_order_release);
@@ -113,7 +113,7 @@ void Lane::wait_until_done(std::uint64_t number) {
   changed_.wait(lock, [&] { return done_ >= number; });
 }
 
-/// Half of the items begin at once, the others up to a millisecond late, more often less.
+/// Half of the items start at once, the others 1 to 1024 us late, by a power of two.
 void Lane::delay(std::uint64_t number) const {
   const PhiloxBlock drawn = philox_at(philox_key(seed_, RandomPurpose::test), number, number_, 0);
   if (drawn[0] % 2 == 0) return;

@@ -1,10 +1,10 @@
-// What stands for a native CUDA stream: a queue of items and the thread that runs them, each late by its own time.
+// The fake's native CUDA stream: a queue of items and the thread that runs them, each after its own delay.
 //
-// Threads: put() and record() by the rank's main thread, fired() and failure() by any. Ownership: the device's, for
-// longer than the stream's, and than that of all that wait for its events. Blocking: finish(), until all items have
-// run. Errors: an item that throws fails the events after it.
+// Threads: put() and record() by the rank's main thread; fired() and failure() by any. Ownership: the device, which
+// keeps it longer than the stream and the waits for its events. Blocking: finish(), until all items have run. Errors:
+// an item that throws fails the events after it.
 //
-// It is the state of all events recorded on it: an event's generation is the number of items that were put before.
+// A lane is the state of all events recorded on it: an event's generation is the number of items enqueued before it.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ namespace triax::test::fake_cuda {
 
 class Lane;
 
-/// Without an allocation but for `call`.
+/// Only a `call` allocates.
 struct Item {
   enum class Kind { copy, fill, convert, add, call, event, gate };
   Kind kind = Kind::call;
-  TensorView to, from; // as items see them
+  TensorView to, from; // as items access them
   double value = 0;
-  Lane* of = nullptr;       // of the event that is waited for
-  std::uint64_t number = 0; // its generation, or what the gate is to be opened for
+  Lane* of = nullptr;       // lane of the awaited event
+  std::uint64_t number = 0; // generation of the event, or number that opens the gate
   std::function<void()> call;
 };
 
@@ -43,11 +43,11 @@ class Lane final : public EventState {
 
   void put(Item item);
   Event record() noexcept { return {this, put_.load(std::memory_order_relaxed)}; }
-  /// Lets items pass that stand at the gate for this number, or one before.
+  /// Lets items pass that wait at the gate for this number or a lower one.
   void open(std::uint64_t number) noexcept;
-  /// The stream has gone: the gate stays open, and the thread ends with the last item.
+  /// The stream is destroyed: the gate stays open, and the thread ends after the last item.
   void close() noexcept;
-  /// Until all items have run; nothing waits for its events afterwards that has not passed.
+  /// Returns when all items have run. After that, no wait depends on an event of this lane that has not fired.
   void finish() noexcept;
 
   bool fired(std::uint64_t generation) noexcept override { return done_.load(std::memory_order_acquire) >= generation; }
@@ -68,7 +68,7 @@ class Lane final : public EventState {
   std::atomic<std::uint64_t> put_{0}, done_{0}, failed_{0};
   std::uint64_t open_ = 0;
   bool closed_ = false;
-  std::string why_; // of failed_
+  std::string why_; // reason of failed_
   std::thread thread_;
 };
 

@@ -18,14 +18,14 @@ namespace {
 
 struct Listed {
   std::uintptr_t end = 0;
-  std::byte* alias = nullptr; // of the begin
+  std::byte* alias = nullptr; // alias of the begin
   Place place = Place::plain;
 };
 
-/// Of the process, as the driver's list of addresses is.
+/// One list per process, as the driver has for addresses.
 struct List {
   std::mutex mutex;
-  std::map<std::uintptr_t, Listed> blocks; // by their begin
+  std::map<std::uintptr_t, Listed> blocks; // by begin address
 };
 List& list() {
   static List all;
@@ -36,7 +36,7 @@ std::uintptr_t number_of(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-/// The block that an address is in, and its begin.
+/// The block that contains an address, and the block's begin.
 std::pair<std::uintptr_t, Listed> find(const void* inside) {
   const std::lock_guard lock(list().mutex);
   const auto& blocks = list().blocks;
@@ -49,7 +49,7 @@ std::pair<std::uintptr_t, Listed> find(const void* inside) {
 
 std::size_t whole_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes / page + 1) * page; // a block of no bytes has an address too
+  return (bytes / page + 1) * page; // an empty block has an address too
 }
 
 } // namespace
@@ -91,7 +91,7 @@ Block::~Block() {
 }
 
 void Freeing::take(std::unique_ptr<Block> block, Done done) {
-  block->unlist(); // items put from now on do not find it
+  block->unlist(); // later items do not find it
   entries_.push_back({std::move(block), std::move(done)});
   sweep();
 }

@@ -1,7 +1,7 @@
-// Memory of the fake CUDA device, and the list of all of it in the process.
+// Memory of the fake CUDA device, and the process-wide list of it.
 //
-// Threads: any. Ownership: a Block owns its pages; what is freed goes to the Freeing, which keeps it as long as items
-// that were put before may use it. Blocking: never. Errors: Error when there is none left.
+// Threads: any. Ownership: a Block owns its pages. Freed blocks go to Freeing, which keeps them while earlier items may
+// use them. Errors: Error if there is no memory.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace triax::test::fake_cuda {
 
-/// Where an address lies.
+/// Kind of memory at an address.
 enum class Place { device, pinned, plain };
 Place place_of(const void* inside);
 
-/// The view of the same elements that items use.
+/// The view of the same elements at the address that items use.
 TensorView alias_of(const TensorView& view);
 
 /// Pages of one kind of memory.
@@ -29,11 +29,11 @@ class Block {
   Block& operator=(const Block&) = delete;
   ~Block();
   void* data() const noexcept { return data_; }
-  /// Nobody finds it any more.
+  /// Removes the block from the list.
   void unlist() noexcept;
 
  private:
-  std::byte* pages_ = nullptr; // [alias][data][a page that nobody may touch], or [data]
+  std::byte* pages_ = nullptr; // [alias][data][guard page], or [data]
   std::size_t mapped_ = 0;
   void* data_ = nullptr;
 };
@@ -41,10 +41,10 @@ class Block {
 /// Blocks that were freed while items may still use them.
 class Freeing {
  public:
-  /// Whether everything is done that was put on the streams before the call.
+  /// True if all work enqueued before the call is complete.
   using Done = std::function<bool()>;
   void take(std::unique_ptr<Block> block, Done done);
-  /// Frees those that nothing uses any more.
+  /// Frees the blocks that no item uses any more.
   void sweep();
 
  private:

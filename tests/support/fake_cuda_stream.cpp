@@ -52,7 +52,7 @@ void FakeStream::post(HostTask& task) {
   host_work().post(task, work_before());
 }
 
-/// Fires with the device work put on the stream since the last item: of what is before that, the queue's order speaks.
+/// Event of the device work since the last queue item; the queue orders anything earlier.
 Event FakeStream::work_before() {
   if (!worked_) return {};
   worked_ = false;

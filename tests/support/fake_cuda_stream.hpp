@@ -1,11 +1,11 @@
-// A stream of the fake CUDA device: as core/cuda's, a native stream and a queue of what on it is the host's business.
+// A stream of the fake CUDA device. As in core/cuda, it consists of a native stream and a queue of host work.
 //
-// Threads: the rank's main thread, but for current(). Ownership: the queue refers to tasks and events of others; the
-// lane belongs to the device. Blocking: ready(); launches too, while first uses are announced. Errors: Error.
+// Threads: the rank's main thread; current() from any. Ownership: the queue refers to tasks and events of others; the
+// device owns the lane. Blocking: ready(); launches too, while first use is announced. Errors: Error.
 //
-// An item of the queue (a wait for a host event, a host task) starts when the items before it are over and, if it is a
-// task, when the device work put on the stream before it is. Work put on the stream later waits for it at the lane's
-// gate, or is put there when it is over. When the stream goes, its gate opens.
+// An item of the queue (a wait for a host event, a host task) starts when the earlier items are complete and, for a
+// task, when the earlier device work of the stream is. Later device work waits for it at the lane's gate, or is
+// enqueued after it. The destructor opens the gate.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace triax::test::fake_cuda {
 
 class FakeStream final : public Stream, public FakeCudaStream {
  public:
-  /// Enters itself into the device's list of streams, and leaves it when it goes.
+  /// Adds itself to the device's list of streams; the destructor removes it.
   FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams, const bool& first_use);
   FakeStream(const FakeStream&) = delete;
   FakeStream& operator=(const FakeStream&) = delete;
@@ -41,13 +41,13 @@ class FakeStream final : public Stream, public FakeCudaStream {
 
   void enqueue(std::function<void()> item) override;
   void* alias(void* inside) const override { return host_alias(inside); }
-  /// Puts work after everything before.
+  /// Enqueues work after everything before.
   void launch(Item item);
-  /// Lets what a native library will put on it come after everything before.
+  /// Makes work that a native library enqueues next run after everything before.
   void admit();
-  /// What is put from now on goes on the tape; null: on the stream.
+  /// Sends later work to the tape; null: to the stream.
   void record_on(Tape* tape);
-  /// Pumps until the host's work on it is over.
+  /// Runs the progress loop until the host work on this stream is complete.
   void pass_host_work();
 
  private:
@@ -59,9 +59,9 @@ class FakeStream final : public Stream, public FakeCudaStream {
   Lane& lane_;
   std::vector<FakeStream*>& streams_;
   device::HostQueue queue_;
-  const bool& first_use_;  // the device's
-  std::uint32_t held_ = 0; // the number of the last item that work was held back for
-  bool worked_ = false;    // device work was put on the stream since the last item
+  const bool& first_use_;  // owned by the device
+  std::uint32_t held_ = 0; // number of the last queue item that device work waits for
+  bool worked_ = false;    // device work was enqueued since the last queue item
   Tape* tape_ = nullptr;
   std::atomic<ActionId> current_{kNoAction};
 };

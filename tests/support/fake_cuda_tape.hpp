@@ -1,7 +1,6 @@
-// What the fake CUDA device records in place of a graph: the items of all its streams in the order in which they were
-// put, with the events that lead from one to another.
+// The fake's CUDA graph: the items of all streams in the order of their capture, with the events between them.
 //
-// Threads: the rank's main thread. Ownership: refers to lanes, which are the device's. Blocking: never.
+// Threads: the rank's main thread. Ownership: refers to lanes, which the device owns.
 #pragma once
 
 #include <atomic>
@@ -14,7 +13,7 @@
 
 namespace triax::test::fake_cuda {
 
-/// The state of events recorded while a tape runs: streams may wait for them; nobody else, until the end.
+/// State of events recorded during a capture. Streams may wait for them; other waits see them fired after the end.
 class TapeMarks final : public EventState {
  public:
   TapeMarks() : EventState(Class::device) {}
@@ -36,14 +35,14 @@ class Tape {
     entries_.push_back({&lane, {}, mark.generation(), 0});
     return mark;
   }
-  /// Whether the event is of this tape; else its waiting would be for something that is not recorded.
+  /// True if the event belongs to this tape. Otherwise the wait would be for work outside the capture.
   bool wait(Lane& lane, const Event& event) {
     if (event.state() != marks_.get()) return false;
     entries_.push_back({&lane, {}, 0, event.generation()});
     return true;
   }
   void end() noexcept { marks_->end(); }
-  /// Puts everything again.
+  /// Enqueues all items again.
   void play() const;
 
  private:

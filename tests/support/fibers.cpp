@@ -24,11 +24,11 @@ void Fibers::run(int count, const std::function<void(int)>& body) {
   throw Error(text("{} of {} threads wait for others that do not come", count - ended_, count));
 }
 
-/// One that is ready. When none is, run() goes on.
+/// Picks a ready function. If there is none, control returns to run().
 int Fibers::next() {
   if (ready_.empty()) return kNone;
   const std::size_t of = std::min(choice_, ready_.size());
-  const std::size_t pick = ready_.size() - 1 - (std::uint64_t{random_()} * of >> 32); // a division takes longer
+  const std::size_t pick = ready_.size() - 1 - (std::uint64_t{random_()} * of >> 32); // faster than a division
   const int to = ready_[pick];
   ready_[pick] = ready_.back();
   ready_.pop_back();
@@ -61,7 +61,7 @@ void Fibers::enter(void* all) {
   fibers.work(*fibers.stack_of_[static_cast<std::size_t>(fibers.beginning_)]);
 }
 
-/// What a stack of its own runs: one function after another.
+/// Body of a stack: runs one function after another.
 void Fibers::work(Stack& mine) {
   for (;;) {
     try {
@@ -82,7 +82,7 @@ void Fibers::work(Stack& mine) {
   }
 }
 
-/// On the stacks of functions that wait lies what will never be used.
+/// After an error, the stacks of waiting functions are not used again.
 void Fibers::give_up() {
   idle_.clear();
   stacks_.clear();

@@ -1,9 +1,9 @@
-// Functions that take turns on one thread: each runs until it waits or ends, and then one that is ready goes on: any of
-// them, or in other runs of the last ones that became ready, so that a few are far ahead of the rest.
+// Functions that take turns on one thread. Each runs until it waits or ends; then a ready one continues: any of them,
+// or in other runs one of those that became ready last, so that a few functions run far ahead of the rest.
 //
-// Threads: one at a time. Ownership: owns stacks, and keeps them from run to run. Blocking: never. Errors: what a
-// function throws comes out of run(), and run() throws Error where all that have not ended wait.
-// A function that does not wait costs a call: the next one is begun on the same stack.
+// Ownership: owns stacks, and reuses them from run to run. Errors: run() rethrows what a function throws, and throws
+// Error if all functions that have not ended wait.
+// A function that does not wait costs one call: the next one starts on the same stack.
 #pragma once
 
 #include <exception>
@@ -18,15 +18,15 @@ namespace triax::test {
 
 class Fibers {
  public:
-  /// `random` decides who goes on.
+  /// `random` chooses the function that continues.
   explicit Fibers(std::mt19937& random) : random_(random) {}
   Fibers(const Fibers&) = delete;
   Fibers& operator=(const Fibers&) = delete;
 
-  /// Calls body(0), body(1)... body(count - 1), until all have ended.
+  /// Calls body(0), body(1)... body(count - 1); returns when all have ended.
   void run(int count, const std::function<void(int)>& body);
 
-  // Called by a function that runs.
+  // Called by a running function.
   void wait(int self); // until another wakes it
   void wake(int fiber) { ready_.push_back(fiber); }
 
@@ -41,14 +41,14 @@ class Fibers {
 
   std::mt19937& random_;
   const std::function<void(int)>* body_ = nullptr;
-  std::vector<int> ready_;       // those not begun among them
-  std::size_t choice_ = 1;       // of how many that became ready last
-  std::vector<Stack*> stack_of_; // of each function; null: not begun
+  std::vector<int> ready_;       // includes functions that have not started
+  std::size_t choice_ = 1;       // chooses among this many that became ready last
+  std::vector<Stack*> stack_of_; // of each function; null: not started
   std::vector<std::unique_ptr<Stack>> stacks_;
-  std::vector<Stack*> idle_; // on which nothing has begun
+  std::vector<Stack*> idle_; // without a function
   Stack main_;               // of run()
   int ended_ = 0;
-  int beginning_ = kNone; // what the stack that is changed to is to begin
+  int beginning_ = kNone; // function to start on the next stack
   std::exception_ptr error_;
 };
 

@@ -1,7 +1,6 @@
-// A store in a folder, for tests whose ranks are processes: a key is a file, set by an atomic rename.
+// A store in a folder, for tests whose ranks are processes: a key is a file, which an atomic rename sets.
 //
-// Threads: any, and any process. Ownership: refers to its folder. Blocking: get() looks every millisecond. Errors:
-// get() throws Error at its deadline.
+// Threads: any, of any process. Blocking: get() polls every millisecond. Errors: get() throws Error at its deadline.
 #pragma once
 
 #include <fcntl.h>
@@ -40,7 +39,7 @@ class FileStore final : public Store {
     TRIAX_REQUIRE(lock >= 0 && ::flock(lock, LOCK_EX) == 0, "no lock in {}", folder_.string());
     if (std::filesystem::exists(counter)) amount += std::stoll(test::read_file(counter));
     put(counter, std::to_string(amount));
-    ::close(lock); // and lets go of it
+    ::close(lock); // also unlocks
     return amount;
   }
 

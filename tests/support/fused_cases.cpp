@@ -1,4 +1,4 @@
-// Cases of the fused operations.
+// Cases for the fused operations.
 #include "support/case_builder.hpp"
 
 namespace triax::testing {
@@ -15,7 +15,7 @@ void add_linear(CaseList& list) {
   struct Act {
     Activation act;
     const char* note;
-    std::int64_t factor; // what comes before it is so many times as wide
+    std::int64_t factor; // width before the activation over width after it
   };
   for (const auto& [rows, n, k] : {Sizes{1, 2, 3}, {10, 18, 7}, {70, 130, 65}}) {
     const auto size = text("{}x{}x{}", rows, n, k);
@@ -163,7 +163,7 @@ void add_attention(CaseList& list) {
            .causal = false,
            .lengths = true},
            AttentionSizes{.name = "past a tile", .sq = 70, .sk = 70, .b = 1, .a = 2, .a_kv = 2, .d = 33, .p = 0.1f},
-           // Longer than any set's blocks of queries and keys.
+           // Longer than the blocks of queries and keys of any kernel set.
            AttentionSizes{.name = "long", .sq = 530, .sk = 530, .b = 1, .a = 2, .a_kv = 1, .d = 9, .p = 0.1f},
            AttentionSizes{.name = "late queries",
            .sq = 66,
@@ -213,8 +213,8 @@ void add_rest(CaseList& list) {
   });
 }
 
-/// More shards than go into one launch, of odd sizes, one of them empty; two kinds of factors among them, and not every
-/// shard with a working copy.
+/// More shards than fit into one launch, of odd sizes, one of them empty; with two sets of factors, and with and
+/// without a working copy.
 void add_many_shards(CaseList& list) {
   constexpr int kShards = 110;
   Tensors tensors = {scalars_tensor({.lr = 0.01f, .clip = 0.7f, .step = 5})};

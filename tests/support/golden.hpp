@@ -1,4 +1,4 @@
-// Whole texts held against committed files; UPDATE_GOLDEN=1 writes the files anew.
+// Compares texts with committed files; UPDATE_GOLDEN=1 writes the files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace triax::test {
 
-/// For what differs from run to run.
+/// For text that differs between runs.
 inline void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);

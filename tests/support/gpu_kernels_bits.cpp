@@ -1,10 +1,10 @@
-// The same call gives the same bits: again, on another stream, and elsewhere in memory.
+// The same call gives the same bits: repeated, on another stream, and elsewhere in memory.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::testing {
 namespace {
 
-/// On CUDA of the host every run has orders of its own, so that the one elsewhere is also the one again.
+/// On the CUDA host emulator every run has a different order, so the run elsewhere in memory is also the repetition.
 TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const auto& one : suite_cases(type)) {
@@ -18,7 +18,8 @@ TEST_F(OnGpu, EveryOperationGivesTheSameBitsAgain) {
   }
 }
 
-/// By f32 sums over more rows and elements than one block takes, and products that cuBLAS may split over their terms.
+/// f32 sums over more rows and elements than one block handles, and products that cuBLAS may split over the inner
+/// dimension.
 TEST_F(OnGpu, LargeSumsGiveTheSameBitsAgain) {
   const auto tensor = [](const char* name, Role role, Shape shape) {
     return CaseTensor{.name = name, .role = role, .shape = shape};

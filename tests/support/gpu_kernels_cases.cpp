@@ -1,12 +1,12 @@
-// Every operation against the reference in double.
+// Every operation compared with the reference in double.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::testing {
 namespace {
 
-/// Arithmetic is f32 throughout, so in f32 what differs is the order of sums and functions to a few units of the last
-/// place. In 16 bits each operation rounds what it writes (by 2^-9 in bf16, 2^-12 in f16); a fused operation is
-/// several, and attention, which takes exponentials of rounded scores, is many.
+/// In f32 all arithmetic is f32, so differences come from the order of sums, and from functions with an error of a few
+/// units in the last place. In 16 bits each operation rounds its outputs (by 2^-9 in bf16, 2^-12 in f16). A fused
+/// operation rounds several times, and attention, which takes exponentials of rounded scores, many times.
 double tolerance(const OperationCase& one) {
   if (one.dtype == DType::f32) return 1e-5;
   const double rounding = one.dtype == DType::bf16 ? 0x1p-8 : 0x1p-11;
@@ -26,7 +26,7 @@ TEST_P(Operations, AgreeWithTheReference) {
   }
 }
 
-/// Views that lie at multiples of their elements' size and no better.
+/// Views aligned to the size of their elements only.
 TEST_P(Operations, AgreeWhereNothingIsAligned) {
   LoadedKernels reference("kernels-reference");
   for (const OperationCase& one : suite_cases(GetParam())) {

@@ -1,5 +1,5 @@
-// Gradients as a training has them, against the reference: tokens that come again, and the mixed types of a training in
-// 16 bits: data in 16, what is added to in f32.
+// Gradients as in training, compared with the reference: repeated tokens, and mixed types of training in 16 bits, where
+// data are 16 bits and gradients are accumulated in f32.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::testing {
@@ -7,7 +7,7 @@ namespace {
 
 class Gradients : public AgainstReference {};
 
-/// One token again and again: its row is the sum of all, in order.
+/// A repeated token: its row is the sum of all its gradients, in order.
 TEST_F(Gradients, OfATokenThatComesManyTimes) {
   CaseTensor t{.name = "t", .shape = {2000}, .kind = Kind::own, .dtype = DType::i32};
   for (int i = 0; i < 2000; ++i) t.values.push_back(i % 7 == 0 ? 1 : 2);
@@ -22,7 +22,7 @@ TEST_F(Gradients, OfATokenThatComesManyTimes) {
   }
 }
 
-/// Products and sums in f32 of 16-bit data: nothing of the accumulator is lost to the data's type.
+/// f32 products and sums of 16-bit data: the accumulator is not rounded to the type of the data.
 TEST_F(Gradients, InF32OfDataIn16Bits) {
   for (const DType type : {DType::bf16, DType::f16}) {
     const auto name = [&](const char* of) { return text("{}, {}", of, name_of(type)); };

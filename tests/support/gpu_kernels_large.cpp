@@ -1,4 +1,4 @@
-// Sizes of a real model, against the reference.
+// Sizes of a real model, compared with the reference.
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::testing {

@@ -1,5 +1,4 @@
-// A kernel set on GPUs, on any machine: what it says of itself, what it refuses, and how a run that names it is refused
-// where there is no driver.
+// A GPU kernel set on any machine: its description, its refusals, and the refusal of a run without a driver.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,12 +44,12 @@ TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
   EXPECT_FALSE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16}));
 }
 
-/// Refused before anything is launched, so on any machine.
+/// Refused before any launch, so on any machine.
 TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
   const auto set = make();
   int refused = 0;
   for (const auto& one : operation_cases(DType::f64)) {
-    if (one.name.starts_with("step_control")) continue; // whose views are f64 in every set
+    if (one.name.starts_with("step_control")) continue; // its views are f64 in every set
     CaseViews views;
     for (const auto& tensor : one.tensors) {
       const DType type = tensor.kind == Kind::own ? tensor.dtype : DType::f64;
@@ -66,7 +65,7 @@ TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
   EXPECT_GT(refused, 100);
 }
 
-/// A run of one rank on this set; its data is there.
+/// A run of one rank on this kernel set, with its data.
 class NoDriver : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -102,7 +101,7 @@ TEST_F(NoDriver, CheckOfTheRunAlonePasses) {
   EXPECT_EQ(told.status, 0) << told.text;
   EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/" TRIAX_KERNELS ".so\n"));
   EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
-  EXPECT_THAT(told.text, HasSubstr("run.toml: holds together; what this machine has was not asked"));
+  EXPECT_THAT(told.text, HasSubstr("run.toml: configuration is valid; the devices and memory of this machine"));
 }
 
 TEST_F(NoDriver, TrainRefusesBeforeAnythingStarts) {

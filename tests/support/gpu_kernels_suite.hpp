@@ -1,9 +1,9 @@
-// What every kernel set on GPUs must do: gpu_kernels_*.cpp of this folder, built into the tests of each set with
-// TRIAX_KERNELS as its name. What only one of them promises is tested in its own folder. With TRIAX_ON_HOST_CUDA it is
-// the set that was compiled for CUDA of the host (support/host_cuda), in a folder of its own.
+// Tests that every GPU kernel set must pass: gpu_kernels_*.cpp of this folder, built into the tests of each set, with
+// TRIAX_KERNELS as its name. Each set's own folder tests what only that set guarantees. With TRIAX_ON_HOST_CUDA, the
+// set is the one compiled for the CUDA host emulator (support/host_cuda), in a separate folder.
 //
-// Threads: one. Ownership: owns set and device. Blocking: starting cuBLAS takes a second. Errors: none: on a machine
-// without a GPU a test skips with the reason.
+// Ownership: owns set and device. Blocking: starting cuBLAS takes a second. Without a GPU, a test is skipped with the
+// reason.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ inline constexpr bool kOnHostCuda = false;
 inline constexpr const char* kKernelsFolder = "lib/triax/plugins";
 #endif
 
-/// Of every operation. On CUDA of the host without attention over many keys: there it is made of rows, as other cases
-/// are, and takes long.
+/// Cases of every operation. The CUDA host emulator skips attention over many keys: it takes long there, and consists
+/// of the same row operations as other cases.
 inline std::vector<OperationCase> suite_cases(DType type) {
   std::vector<OperationCase> cases = operation_cases(type);
   if (kOnHostCuda)
@@ -48,7 +48,7 @@ class OnGpu : public ::testing::Test {
   std::unique_ptr<LoadedKernels> tested;
 };
 
-/// What the set gives beside the reference in double.
+/// Compares the set's results with the reference in double.
 class AgainstReference : public OnGpu {
  protected:
   static CaseTensor tensor(const char* name, Role role, Shape shape) {

@@ -1,7 +1,7 @@
-// A kernel set through its plugin's door, on a device of its own.
+// A kernel set, loaded as a plugin, on its own device.
 //
-// Threads: one. Ownership: owns the set and the device. Blocking: loading reads a file. For programs made by
-// triax_add_test: name the plugin's target under DEPENDS.
+// Ownership: owns the set and the device. Blocking: loading reads a file. For programs built with triax_add_test: name
+// the plugin's target under DEPENDS.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace triax::testing {
 
-/// A set loaded from where this program was built or installed, started on the device that it makes. `options`: all of
-/// its table. `folder`: of the installation.
+/// Loads a set from the folder in which this program was built or installed, and starts it on the device that it makes.
+/// `options`: all options of its table. `folder`: within the installation.
 class LoadedKernels {
  public:
   explicit LoadedKernels(const std::string& name, Options options = {}, const std::string& folder = "lib/triax/plugins")
@@ -29,7 +29,7 @@ class LoadedKernels {
   Device& device() { return *device_; }
 
  private:
-  std::unique_ptr<Device> device_; // goes after the set
+  std::unique_ptr<Device> device_; // destroyed after the set
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
   const plugin::Library& library_;

@@ -1,7 +1,7 @@
-// A scheduler through its plugin's door, and its rows as text.
+// A scheduler, loaded as a plugin, and its rows as text.
 //
-// Threads: one. Ownership: owns the scheduler. Blocking: loading reads a file. For programs made by triax_add_test,
-// which tells where plugins lie; name the plugin's target under DEPENDS.
+// Ownership: owns the scheduler. Blocking: loading reads a file. For programs built with triax_add_test: name the
+// plugin's target under DEPENDS.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class LoadedScheduler {
   plugin::Instance<Scheduler> scheduler_;
 };
 
-/// "0F0 0F1 0B0 0B1"
+/// Such as "0F0 0F1 0B0 0B1".
 inline std::string row_text(const Schedule& schedule, int rank) {
   std::string text;
   for (const Action& action : schedule.row(rank)) text += (text.empty() ? "" : " ") + to_text(action);

@@ -1,4 +1,4 @@
-// Running an operation's case on a set, and comparing two sets.
+// Runs a case of an operation on a kernel set, and compares two sets.
 #include "support/operation_cases.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace triax::testing {
 
 namespace {
 
-constexpr std::size_t kGuard = 256;                     // bytes around each tensor; keeps the alignment of an arena
+constexpr std::size_t kGuard = 256;                     // bytes around each tensor; keeps an arena's alignment
 constexpr int kPoison = 0xFF;                           // a NaN in every floating type
-constexpr std::size_t kPoisoned = std::size_t{8} << 20; // bytes of scratch: only a library's workspace is larger
+constexpr std::size_t kPoisoned = std::size_t{8} << 20; // bytes of scratch; only a library's workspace is larger
 
 std::uint32_t hash(const std::string& text) {
-  std::uint32_t value = 2166136261u; // FNV-1a: the same numbers on every machine
+  std::uint32_t value = 2166136261u; // FNV-1a: the same values on every machine
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 16777619u;
   return value;
 }
@@ -37,7 +37,7 @@ std::vector<double> values_of(const OperationCase& one, const CaseTensor& tensor
   return values;
 }
 
-/// A tensor's block of memory, as the host keeps it: guard, view, guard.
+/// A tensor's memory and its copy on the host: guard, view, guard.
 struct Block {
   DType dtype;
   std::vector<std::byte> bytes, expected;
@@ -45,7 +45,7 @@ struct Block {
   const CaseTensor* tensor;
   std::int64_t shift; // in elements
 
-  /// Of bytes, which are a struct's, there is no shift: they have to lie as it wants.
+  /// Tensors of bytes hold a struct, which needs its alignment, so they are not shifted.
   std::size_t before() const {
     return kGuard + (dtype == DType::u8 ? 0 : static_cast<std::size_t>(shift) * bytes_of(dtype));
   }
@@ -93,7 +93,7 @@ class Runner {
     views_.set(tensor.name, block.view(block.memory->data()));
   }
 
-  /// The values, rounded to the case's own type: the reference in f64 gets what the tested set gets.
+  /// Writes the values, rounded to the case's type: the reference in f64 gets the same inputs as the tested set.
   void write(Block& block) {
     std::vector<double> values = values_of(one_, *block.tensor);
     const DType narrow = type_of(*block.tensor, one_.dtype);
@@ -163,7 +163,7 @@ std::string compare_tensor(const std::string& name, const std::vector<double>& g
   std::size_t wrong = 0, worst = 0;
   double largest = -1;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    if (got[i] == want[i]) continue; // infinities too
+    if (got[i] == want[i]) continue; // also equal infinities
     const double difference = std::abs(got[i] - want[i]);
     if (difference <= allowed) continue;
     ++wrong;

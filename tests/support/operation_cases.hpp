@@ -4,9 +4,9 @@
 //     EXPECT_EQ(compare(tested, device, reference, one, 1e-5), "") << one.name;
 //   }
 //
-// Threads: one. Ownership: cases are values; a comparison allocates on the devices and frees again. Blocking: yes.
-// The reference gets the same (rounded) inputs in f64. Outputs begin as NaN, and every view lies in a larger block of
-// NaN that must stay as it is: a set that reads or writes beside its views is found.
+// Ownership: cases are values; a comparison allocates on the devices and frees again. Blocking: yes.
+// The reference gets the same (rounded) inputs in f64. Outputs start as NaN. Every view lies in a larger block of NaN,
+// which must not change: so reads and writes outside the views are found.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@
 namespace triax::testing {
 
 enum class Role { in, out, in_out };
-/// What the tensor is made of: the case's own type, its statistics, or a type of its own.
+/// Type of a tensor: the case's type, the type of its statistics, or its own type.
 enum class Kind { data, statistic, own };
 
 struct CaseTensor {
@@ -27,9 +27,9 @@ struct CaseTensor {
   Role role = Role::in;
   Shape shape{};
   Kind kind = Kind::data;
-  DType dtype = DType::f32;     // where kind is own
-  std::int64_t padding = 0;     // elements between rows of the last dimension: not 0 makes a strided view
-  std::vector<double> values{}; // in row order; made up from the case's seed where empty
+  DType dtype = DType::f32;     // if kind is own
+  std::int64_t padding = 0;     // elements between rows of the last dimension; nonzero: a strided view
+  std::vector<double> values{}; // in row order; if empty, drawn from the case's seed
   double low = -1.5, high = 1.5;
 };
 
@@ -42,7 +42,7 @@ class CaseViews {
   std::map<std::string, TensorView> views_;
 };
 
-/// Given to a case, which calls it with the argument struct it builds from the views.
+/// Passed to a case, which calls it with the argument struct that it builds from the views.
 class UseCall {
  public:
   explicit UseCall(std::function<void(const OpCall&)> use) : use_(std::move(use)) {}
@@ -56,30 +56,30 @@ class UseCall {
 };
 
 struct OperationCase {
-  std::string name; // "gemm/transposed b"
+  std::string name; // such as "gemm/transposed b"
   DType dtype = DType::f32;
   std::vector<CaseTensor> tensors;
   std::function<void(const CaseViews&, const UseCall&)> build;
 };
 
-/// Every operation, primitives and fused, several shapes each. f32, f64, or a narrow type.
+/// Every operation, primitive and fused, with several shapes each. f32, f64, or a 16-bit type.
 std::vector<OperationCase> operation_cases(DType dtype);
 std::vector<OperationCase> primitive_cases(DType dtype);
 std::vector<OperationCase> fused_cases(DType dtype);
 
-/// What an operation has written: out and in_out tensors by name, in row order.
+/// Results of an operation: out and in_out tensors by name, in row order.
 using CaseResults = std::map<std::string, std::vector<double>>;
 
-/// Runs `one` on a set in the given type. Throws Error if the set refuses it, or if it wrote beside its views. Views
-/// begin `shift` elements past a multiple of 256 bytes.
+/// Runs `one` on a set in the given type. Throws Error if the set refuses it, or if it wrote outside its views. Views
+/// start `shift` elements after a multiple of 256 bytes.
 CaseResults run_case(KernelSet& set, Device& device, const OperationCase& one, DType dtype, std::int64_t shift = 0);
 
-/// Empty if every result of `tested` is within `tolerance` times the largest magnitude of the tensor of the
-/// reference's in f64, else what differs and how much.
+/// Empty if every result of `tested` is within `tolerance` times the largest magnitude of the reference's tensor in
+/// f64; otherwise a description of the differences.
 std::string compare(KernelSet& tested, Device& device, KernelSet& reference, const OperationCase& one, double tolerance,
                     std::int64_t shift = 0);
 
-/// The step's scalars as a tensor of bytes, for cases of optimizers and of the loss gradient.
+/// The step scalars as a tensor of bytes, for cases of optimizers and of the loss gradient.
 CaseTensor scalars_tensor(const StepScalars& scalars);
 inline const StepScalars* scalars_of(const CaseViews& views) {
   return views["scalars"].as<const StepScalars>();

@@ -1,7 +1,7 @@
-// Where a test finds what was built with it: a build folder has the shape of an installation, and programs of both look
-// around themselves. So a test program goes on working when its installation is moved.
+// Finds files that were built with a test. A build folder has the layout of an installation, and programs of both
+// search relative to themselves. So a test program still works when its installation is moved.
 //
-// Threads: any. Ownership: values. Blocking: reads a link. Errors: std::filesystem's.
+// Threads: any. Blocking: reads a link. Errors: those of std::filesystem.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace triax::test {
 
-/// The folder with bin, lib and share that this program is in.
+/// The folder with bin, lib and share that contains this program.
 inline std::filesystem::path installation() {
   return std::filesystem::canonical("/proc/self/exe").parent_path().parent_path();
 }
 
-/// `folder`: of the installation.
+/// `folder`: within the installation.
 inline std::filesystem::path plugin_file(const std::string& name, const std::string& folder = "lib/triax/plugins") {
   return installation() / folder / (name + ".so");
 }

@@ -1,4 +1,4 @@
-// Cases of the primitives: sizes that are odd, small, and past a vector or a tile; strides where they are allowed.
+// Cases for the primitives: sizes that are odd, small, and larger than a vector or a tile; strides where allowed.
 #include "support/case_builder.hpp"
 
 namespace triax::testing {
@@ -256,13 +256,13 @@ void add_vocabulary(CaseList& list) {
   });
 }
 
-/// Optimizers have a master type of their own: f32, or f64 where all is f64.
+/// The master type of optimizers differs from the case's type: f32, or f64 if everything is f64.
 void add_updates(CaseList& list) {
   const auto tensor = [](const char* name, Role role, double low = -1.5) {
     return CaseTensor{.name = name, .role = role, .shape = {131}, .kind = Kind::statistic, .low = low};
   };
   for (const float skip : {0.0f, 1.0f}) {
-    // The very first may be skipped, before any was counted.
+    // The very first step may be skipped, before any step was counted.
     const StepScalars scalars{.lr = 0.01f, .clip = 0.5f, .skip = skip, .step = skip != 0 ? 0 : 3};
     const Tensors tensors = {tensor("p", Role::in_out),    tensor("g", Role::in),    tensor("m", Role::in_out),
                              tensor("v", Role::in_out, 0), in_out("working", {131}), scalars_tensor(scalars)};
@@ -309,7 +309,7 @@ void add_step_control(CaseList& list) {
       use(StepControl{v["squares"], v["order"], v["losses"], v["scalars"].as<StepScalars>(), clip, kScaling});
     });
   }
-  // More tensors than a block has threads, added from the last to the first.
+  // More tensors than a block has threads, added in descending order.
   std::vector<double> squares, order;
   for (int i = 0; i < 700; ++i) {
     squares.push_back(1.0 / (1 + i * i % 97));

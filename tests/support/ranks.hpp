@@ -1,11 +1,11 @@
-// Ranks as threads: runs a function on every rank of a layout, each with a device, a stream, communicators through
-// comm-local or another backend, kernel sets through their doors, and memory that outlives the transports that read it.
-// A device may be another than the host: then memory is filled and read through it, with put(), values() and the like.
+// Ranks as threads: runs a function on every rank of a layout. Each rank has a device, a stream, communicators through
+// comm-local or another backend, loaded kernel sets, and memory that outlives the transports that read it. The device
+// need not be the host; then put(), values() and similar functions access its memory.
 //
-// Threads: run_ranks() starts one thread a rank and joins them all; a Rank is used by its own thread. Ownership: a Rank
-// owns what it hands out until its function has returned. Blocking: run_ranks() blocks; a rank that throws aborts its
-// groups and interrupts the others, so nobody waits for it, and the first error is thrown again. For programs made by
-// triax_add_test; name the plugins' targets under DEPENDS.
+// Threads: run_ranks() starts one thread per rank and joins them all; a Rank is used by its own thread. Ownership: a
+// Rank owns what it hands out until its function has returned. Blocking: run_ranks() blocks. A rank that throws aborts
+// its groups and interrupts the others, so no rank waits for it; run_ranks() rethrows the first error. For programs
+// built with triax_add_test; name the plugins' targets under DEPENDS.
 #pragma once
 
 #include <cstring>
@@ -33,16 +33,16 @@
 
 namespace triax::testing {
 
-/// Which backend ranks communicate through; its defaults stand where `options` says nothing.
+/// The backend of the ranks' communicators; options that are not in `options` have their defaults.
 struct Communication {
-  std::string plugin = "comm-local"; // or its file
+  std::string plugin = "comm-local"; // name, or file
   Options options;
-  /// What makes a rank's device and its backend, where that is not the host, or not a plugin that can be loaded. On the
-  /// rank's thread.
+  /// Create a rank's device and backend, if these are not the host device and a loaded plugin. Called on the rank's
+  /// thread.
   std::function<std::unique_ptr<Device>(int rank)> device = {};
   std::function<std::unique_ptr<CommBackend>(const PluginContext& context)> backend = {};
   Log* log = &null_log(); // of all plugins
-  /// When all ranks have gone.
+  /// Called when all ranks have ended.
   std::function<void()> after = {};
 };
 
@@ -62,11 +62,11 @@ class Rank final : public control::AbortFlag::Listener {
   Store& store() { return store_; }
   Device& device() { return *device_; }
   Stream& stream() { return *stream_; }
-  /// Long enough for a loaded machine; a test that gets there has failed.
+  /// Long enough for a loaded machine; a test that reaches it has failed.
   static Deadline deadline() { return deadline_in(60); }
   void wait(const Work& work) { device().wait(work, deadline()); }
 
-  /// Zero-filled memory that lives until the communicators have gone.
+  /// Zero-filled memory that lives until the communicators are destroyed.
   TensorView tensor(DType dtype, const Shape& shape) {
     const TensorView sized(nullptr, dtype, shape);
     memory_.push_back(device().allocate(sized.bytes() + 1, MemoryKind::device)); // + 1: never null
@@ -89,7 +89,7 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
   bool on_host() const { return device_->kind() == DeviceKind::host; }
-  /// Gives the elements of a contiguous view values at once, whatever the main stream waits for.
+  /// Writes the elements of a contiguous view at once, whatever the main stream waits for.
   void write(const TensorView& view, const void* values) {
     if (view.bytes() == 0) return;
     if (on_host()) {
@@ -106,7 +106,7 @@ class Rank final : public control::AbortFlag::Listener {
     TRIAX_REQUIRE(view.bytes() == values.size() * sizeof(T), "{} values for {}", values.size(), to_text(view));
     write(view, values.data());
   }
-  /// The elements of a contiguous view, once the main stream is through.
+  /// The elements of a contiguous view, after the main stream has completed.
   template <class T>
   std::vector<T> values(const TensorView& view) {
     std::vector<T> out(view.bytes() / sizeof(T));
@@ -123,13 +123,13 @@ class Rank final : public control::AbortFlag::Listener {
     return out;
   }
   std::vector<std::byte> bytes(const TensorView& view) { return values<std::byte>(view); }
-  /// What has been put on the main stream is over. On the host it is when the call returns.
+  /// Waits for the work on the main stream. On the host, work is complete when its call returns.
   void finish() {
     if (!on_host()) device().wait(stream().record(), deadline());
   }
 
-  /// Joins a group through the backend, and goes on when all members have: who leaves at once is not to be met by one
-  /// that still joins.
+  /// Joins a group through the backend, and returns when all members have joined, so that a member that leaves at once
+  /// does not disturb one that is still joining.
   Communicator& join(const Group& group) {
     std::unique_ptr<Communicator> joined = backend().join(group, store_, deadline());
     const std::string key = text("have joined {}, {}", group.id, ++joined_[group.id]);
@@ -168,14 +168,14 @@ class Rank final : public control::AbortFlag::Listener {
     }
     return **backend_;
   }
-  /// A kernel set on this rank's device: "kernels-reference".
+  /// A kernel set on this rank's device, such as "kernels-reference".
   KernelSet& kernels(const std::string& name) {
     kernels_.push_back(make<KernelSet>(name));
     kernels_.back()->start(device());
     return *kernels_.back();
   }
 
-  /// Any thread: ends this rank's waits, and its groups.
+  /// Any thread. Ends this rank's waits and its groups.
   void abort(std::string_view why) noexcept override {
     device().interrupt().raise(why);
     const std::lock_guard lock(mutex_);
@@ -183,7 +183,7 @@ class Rank final : public control::AbortFlag::Listener {
   }
 
  private:
-  /// Waits also when the rank has been interrupted.
+  /// Waits even if the rank has been interrupted.
   void set_up() {
     const Event done = setup_->record();
     const Deadline give_up = deadline();
@@ -211,26 +211,26 @@ class Rank final : public control::AbortFlag::Listener {
   Store& store_;
   const Communication communication_;
   std::vector<std::unique_ptr<Options>> options_; // of the plugins
-  std::map<std::string, int> joined_;             // how often, by group
-  // Destroyed from the last to the first: transports, streams, then what they refer to.
+  std::map<std::string, int> joined_;             // number of joins, by group
+  // Destroyed in reverse order: transports, streams, then what they refer to.
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<Memory>> memory_;
   std::vector<plugin::Instance<KernelSet>> kernels_;
-  std::unique_ptr<Stream> setup_, stream_; // setup_: waits for nothing of a test's
+  std::unique_ptr<Stream> setup_, stream_; // setup_ does not wait for a test's work
   std::optional<plugin::Instance<CommBackend>> backend_;
   std::unique_ptr<CommBackend> own_backend_;
-  std::mutex mutex_; // of communicators_, which abort() reads
+  std::mutex mutex_; // guards communicators_, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators_;
 };
 
-/// The running ranks of one world, and the first error among them.
+/// The running ranks of one world, and the first error.
 class World {
  public:
   World(const Layout& layout, Communication communication)
       : layout_(layout), communication_(std::move(communication)) {}
 
   void run(int index, const std::function<void(Rank&)>& body) noexcept {
-    std::optional<Rank> rank; // goes after its failure has been told: the others must hear of that first
+    std::optional<Rank> rank; // destroyed after its failure is reported: others see that first
     std::optional<control::AbortFlag::Listening> listening;
     try {
       rank.emplace(index, layout_, store_, communication_);
@@ -253,10 +253,10 @@ class World {
   control::AbortFlag abort_;
   control::LocalStore store_;
   const control::AbortFlag::Listening store_listens_{abort_, store_};
-  std::exception_ptr first_; // written by the one rank that raised the flag
+  std::exception_ptr first_; // written by the rank that raised the flag
 };
 
-/// Runs `body` on every rank of the layout; throws the first error again.
+/// Runs `body` on every rank of the layout; rethrows the first error.
 inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& body,
                       const Communication& communication = {}) {
   World world(layout, communication);
@@ -269,7 +269,7 @@ inline void run_ranks(const Layout& layout, const std::function<void(Rank&)>& bo
   world.rethrow();
 }
 
-/// A world of `count` ranks in one tensor group.
+/// The same for `count` ranks in one tensor group.
 inline void run_ranks(int count, const std::function<void(Rank&)>& body, const Communication& communication = {}) {
   run_ranks(Layout::ptd(1, count, 1), body, communication);
 }

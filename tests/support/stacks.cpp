@@ -23,8 +23,8 @@ extern "C" {
 void triax_test_change_stack(void** left, void* to);
 void triax_test_begin_stack();
 }
-// Saves what a call must keep on the old stack and takes it from the new one. A stack that begins finds begin() and its
-// argument among these.
+// Saves the callee-saved registers on the old stack and restores them from the new one. A new stack finds begin() and
+// its argument among them.
 asm(R"(
   .text
   .type triax_test_change_stack, @function
@@ -64,10 +64,10 @@ Stack::Stack(Entry entry, void* argument, std::size_t number)
 #if defined(__x86_64__)
   std::byte* end = memory_.get() + size_;
   end -= reinterpret_cast<std::uintptr_t>(end) % 16;
-  auto** top = reinterpret_cast<void**>(end) - 9; // a call of begin() finds its stack aligned
+  auto** top = reinterpret_cast<void**>(end) - 9; // aligned as for a call of begin()
   const auto address = [](auto* function) { return reinterpret_cast<void*>(function); };
   void* const first[] = {nullptr, nullptr, address(&Stack::begin),          this,
-                         nullptr, nullptr, address(&triax_test_begin_stack)}; // r15, r14, r13, r12, rbx, rbp, where to
+                         nullptr, nullptr, address(&triax_test_begin_stack)}; // r15, r14, r13, r12, rbx, rbp, return
   for (std::size_t i = 0; i < std::size(first); ++i) top[i] = first[i];
   top_ = top;
 #else
@@ -99,7 +99,7 @@ void Stack::begin(void* stack) {
   self.entry_(self.argument_);
 }
 
-/// Where the stack lies that a thread began with is learnt on leaving it.
+/// The address of a thread's original stack becomes known when it is left.
 void Stack::arrived() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(fake_stack_, &came_from_->bottom_, &came_from_->size_);

@@ -1,9 +1,8 @@
-// A stack to run on, and the change from one to another.
+// A stack to run on, and the switch between stacks.
 //
-// Threads: one at a time; from when something begins on it until that ends, a stack stays with its thread. Ownership:
-// owns the memory. Blocking: never. Errors: none: no exception may leave what runs on a stack of its own. On x86-64 a
-// change is a dozen instructions; elsewhere it is ucontext's, which asks the kernel each time. The sanitizers are told
-// of each.
+// Threads: one at a time; while a function is on a stack, the stack stays with its thread. Ownership: owns the memory.
+// Errors: no exception may leave a function on its own stack. On x86-64 a switch takes a dozen instructions; elsewhere
+// it uses ucontext, with a system call each time. The sanitizers are informed of each switch.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +17,16 @@ class Stack {
  public:
   using Entry = void (*)(void* argument);
 
-  /// That of the thread which calls.
+  /// Stands for the calling thread's original stack.
   Stack() = default;
-  /// One that begins with entry(argument), which must not return. `number`: stacks of other numbers begin at other
-  /// places of a page, so that a cache keeps the ends of many.
+  /// A stack that starts with entry(argument), which must not return. `number`: stacks with different numbers start at
+  /// different offsets in a page, so that the tops of many fit in a cache.
   Stack(Entry entry, void* argument, std::size_t number);
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
   ~Stack();
 
-  /// Goes on where `to` was left, or begins it; comes back when something changes to `from`.
+  /// Continues `to` where it was left, or starts it; returns when something switches to `from`.
   static void change(Stack& from, Stack& to);
 
  private:
@@ -38,15 +37,15 @@ class Stack {
   Entry entry_ = nullptr;
   void* argument_ = nullptr;
 #if defined(__x86_64__)
-  void* top_ = nullptr; // where it was left
+  void* top_ = nullptr; // stack pointer when it was left
 #else
   static void begin_halves(unsigned high, unsigned low);
   ucontext_t context_{};
 #endif
-  const void* bottom_ = nullptr; // as the address sanitizer knows it
+  const void* bottom_ = nullptr; // for the address sanitizer
   std::size_t size_ = 0;
   void* fake_stack_ = nullptr;
-  void* thread_ = nullptr; // as the thread sanitizer knows it
+  void* thread_ = nullptr; // for the thread sanitizer
   Stack* came_from_ = nullptr;
 };
 

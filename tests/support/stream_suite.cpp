@@ -1,5 +1,5 @@
-// What streams of every device with streams of its own must do (stream_suite.hpp). Nothing here depends on how fast the
-// machine is.
+// Tests for the streams of every device that has streams (stream_suite.hpp). They do not depend on the speed of the
+// machine.
 #include "support/stream_suite.hpp"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Writes its number where it is told to, once it is called for the `calls`-th time.
+/// Appends its number to a list when it is called for the `calls`-th time.
 class Writing final : public HostTask {
  public:
   Writing(std::vector<int>& done, int number, int calls = 1) : done_(done), number_(number), calls_(calls) {}
@@ -97,14 +97,14 @@ TEST_P(StreamSuite, AWaitForAHostEventHoldsWhatFollows) {
   Firing firing(gate, 20);
   stream->wait(gate.arm());
   device->add_source(firing);
-  device->fill(value, 3, *stream); // pumps here where streams cannot wait for the host
+  device->fill(value, 3, *stream); // polls here if streams cannot wait for the host
   finish();
   EXPECT_TRUE(gate.idle()) << "the fill did not wait";
   device->remove_source(firing);
   EXPECT_EQ(values<float>(value), (std::vector<float>{3}));
 }
 
-/// Loading a kernel may wait for all that runs: nothing may then wait for this thread.
+/// Loading a kernel may wait for all running work, so that work must not wait for this thread.
 TEST_P(StreamSuite, WorkThatMayBeNewWaitsOnTheHost) {
   dynamic_cast<FirstUse&>(*device).first_use(true);
   std::vector<int> done;
@@ -170,7 +170,7 @@ TEST_P(StreamSuite, DeviceWorkWaitsForTheHostTaskBeforeIt) {
   Setting task(staged.as<int>());
   stream->post(task);
   device->upload(value, staged, *stream);
-  EXPECT_EQ(values<int>(value), (std::vector<int>{42})); // into memory that is not pinned: must not stop the pump
+  EXPECT_EQ(values<int>(value), (std::vector<int>{42})); // not to pinned memory: must not stop the progress loop
 }
 
 TEST_P(StreamSuite, HostTasksAndDeviceWorkTakeTurns) {
@@ -180,7 +180,7 @@ TEST_P(StreamSuite, HostTasksAndDeviceWorkTakeTurns) {
   device->fill(sum, 0, *stream);
   device->fill(one, 1, *stream);
   std::vector<int> expected;
-  for (int i = 1; i <= 1500; ++i) { // more than the stream has room for to begin with
+  for (int i = 1; i <= 1500; ++i) { // more than the stream's initial capacity
     tasks.push_back(std::make_unique<Writing>(done, i, i % 3 + 1));
     stream->post(*tasks.back());
     device->add(sum, one, *stream);
@@ -217,14 +217,14 @@ TEST_P(StreamSuite, AFailedEventInterruptsTheRankAndHoldsTheQueue) {
   }
   EXPECT_TRUE(device->interrupt().raised());
   EXPECT_TRUE(done.empty()) << "a task ran on data that never came";
-  stream.reset(); // before its task; opens what the GPU waits for
+  stream.reset(); // before its task; opens the gate that the GPU waits for
   EXPECT_THAT(done, ElementsAre(-1));
 }
 
 TEST_P(StreamSuite, EventsAreUsedAgainAndFireInOrder) {
   std::vector<Event> events;
   hold(*stream);
-  for (int i = 0; i < 200; ++i) events.push_back(stream->record()); // the native stream has room for these
+  for (int i = 0; i < 200; ++i) events.push_back(stream->record()); // the native stream has capacity for these
   EXPECT_FALSE(events.front().fired());
   let_end();
   device->wait(events.back(), deadline_in(60));

@@ -1,8 +1,8 @@
-// The tests of streams, events and host work on them, for devices of kind cuda: a GPU's and the fake one. A program
-// that runs them compiles stream_suite.cpp and says which devices there are.
+// Tests of streams, events and host work for devices of kind cuda: GPUs and the fake one. A program that runs them
+// compiles stream_suite.cpp and defines streams_to_test() and make_streams().
 //
-// Threads: the test's. Ownership: the fixture owns the device; memory goes after the streams. Blocking: finish() and
-// values() wait for the stream. Errors: a device that is not there is skipped with its reason.
+// Ownership: the fixture owns the device; memory is freed after the streams. Blocking: finish() and values() wait for
+// the stream. A missing device is skipped with the reason.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,17 +15,17 @@
 
 namespace triax::test {
 
-/// A device, and work for its streams that runs until it is let end.
+/// A device, and work for its streams that runs until let_end().
 class StreamsUnderTest {
  public:
   virtual ~StreamsUnderTest() = default;
   virtual Device& device() = 0;
   virtual void hold(Stream& stream) = 0;
-  /// All that was put by hold(). More than once, too.
+  /// Ends all work of hold(). Can be called repeatedly.
   virtual void let_end() = 0;
 };
 
-// Of the program: names for the devices, and one of them, or null with the reason why it is not there.
+// Defined by the program: names of the devices, and one of them; null with the reason if it is missing.
 std::vector<std::string> streams_to_test();
 std::unique_ptr<StreamsUnderTest> make_streams(const std::string& name, std::string& reason);
 
@@ -38,7 +38,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
     device = &of_->device();
     device->set_patience(60);
     stream = device->make_stream("test");
-    // What is loaded when it is used first may wait for work that is held: not in the tests.
+    // Loading at first use may wait for held work; load everything before the tests.
     const TensorView warm = place(DType::f32, {1}), integer = place(DType::i32, {1});
     device->fill(warm, 1, *stream);
     device->fill(integer, 1, *stream);
@@ -48,7 +48,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
   }
   void TearDown() override {
     if (!of_) return;
-    let_end(); // also where a test failed before it came to that
+    let_end(); // also if a test failed earlier
     if (stream && !device->interrupt().raised()) finish();
   }
 
@@ -56,7 +56,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
   void let_end() { of_->let_end(); }
   void finish() { device->wait(stream->record(), deadline_in(60)); }
 
-  /// Memory that goes with the test.
+  /// Memory that lives as long as the test.
   TensorView place(DType dtype, const Shape& shape, MemoryKind kind = MemoryKind::device) {
     memory_.push_back(device->allocate(TensorView(nullptr, dtype, shape).bytes(), kind));
     return {memory_.back()->data(), dtype, shape};

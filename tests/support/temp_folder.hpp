@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with it; and reading and writing whole files.
+// A temporary folder of a test, removed at its end; functions that read and write whole files.
 #pragma once
 
 #include <stdlib.h>

@@ -134,6 +134,16 @@ TEST(SteadyState, AllocatesNothingOnAnyRankOfThreeAxes) {
   }
 }
 
+TEST(SteadyState, AllocatesNothingInAStepWhoseTimelineIsRecorded) {
+  test::TinyRun run;
+  for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";
+  run.keys["batch.global"] = "8";
+  run.keys["log.timeline"] = "4";
+  std::filesystem::create_directories(run.folder() / "run");
+  expect_steady(run);
+  EXPECT_TRUE(std::filesystem::exists(run.folder() / "run/timeline-rank-7.json"));
+}
+
 TEST(SteadyState, AllocatesNothingWhereBoundariesAreScattered) {
   test::TinyRun run;
   run.keys["schedule.plugin"] = "\"sched-1f1b\"";

@@ -1,4 +1,4 @@
-// The loop: the run's folder, which steps are recorded and evaluated, stopping by a signal.
+// The loop: which steps are recorded and evaluated, files that cannot be written, stopping by a signal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 using test::TinyRun;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 /// Calls something before the first microbatch of a step.
 class Prompted final : public executor::BatchSource {
@@ -36,14 +37,14 @@ class LoopTest : public ::testing::Test {
  protected:
   train::LoopResult go() {
     config_ = run_.config();
-    train::open_run_folder(config_, "# resolved\n");
     const train::StopSignals signals(null_log());
     test::TinyRank rank(config_, {.training = &source_});
     return loop(*rank, signals);
   }
-  train::LoopResult loop(train::Rank& rank, const train::StopSignals& signals) const {
-    report::MetricsFile metrics(config_.log.metrics);
-    return train::run_loop(config_, rank, signals, {&metrics});
+  train::LoopResult loop(train::Rank& rank, const train::StopSignals& signals) {
+    const train::RunFolder folder(config_, "# resolved\n");
+    train::RunRecords records(config_, "# resolved\n", log_);
+    return train::run_loop(config_, rank, signals, {&records, {}, [this](const std::string& line) { note_ = line; }});
   }
   std::vector<Json> records() const {
     std::vector<Json> out;
@@ -51,9 +52,18 @@ class LoopTest : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) out.push_back(Json::parse(line));
     return out;
   }
+  class Errors final : public Log {
+   public:
+    bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::warn; }
+    void write(LogLevel, std::string_view line) noexcept override { lines.emplace_back(line); }
+    std::vector<std::string> lines;
+  };
+
   TinyRun run_;
   config::RunConfig config_;
   Prompted source_;
+  Errors log_;
+  std::string note_;
 };
 
 TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
@@ -120,11 +130,63 @@ TEST_F(LoopTest, EvaluatesAtItsStepsAndAtTheLast) {
   EXPECT_EQ(result.eval_loss, records().back()["eval_loss"].get<double>());
 }
 
-TEST_F(LoopTest, AFreshRunReplacesTheMetrics) {
+TEST_F(LoopTest, AFreshRunMovesTheMetricsOfAnEarlierOneAside) {
   go();
+  EXPECT_EQ(note_, "");
+  const std::string earlier = test::read_file(config_.log.metrics);
   run_.keys["train.steps"] = "2";
   go();
   EXPECT_EQ(records().size(), 2u);
+  EXPECT_EQ(test::read_file(config_.folder / "metrics-1.jsonl"), earlier);
+  EXPECT_THAT(note_, HasSubstr("metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml"));
+}
+
+TEST_F(LoopTest, ARunThatStopsBeforeItsFirstStepChangesNoEarlierFile) {
+  go();
+  const std::string earlier = test::read_file(config_.log.metrics);
+  train::StopSignals signals(null_log());
+  signals.ask(SIGTERM);
+  test::TinyRank rank(config_, {.training = &source_});
+  EXPECT_EQ(loop(*rank, signals).steps, 0);
+  EXPECT_EQ(test::read_file(config_.log.metrics), earlier);
+  EXPECT_FALSE(std::filesystem::exists(config_.folder / "metrics-1.jsonl"));
+}
+
+TEST_F(LoopTest, AFolderThatIsDeletedIsToldAtTheStepAndTheTrainingGoesOn) {
+  run_.keys["log.every"] = "100";
+  std::size_t told_before_the_end = 0;
+  source_.prompt = [&](std::int64_t sample) {
+    if (sample == 8) std::filesystem::remove_all(config_.folder); // the third step's first
+    if (sample == 12) told_before_the_end = log_.lines.size();    // and the fourth's
+  };
+  const train::LoopResult result = go();
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_EQ(told_before_the_end, 1u);
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_THAT(log_.lines[0], HasSubstr("metrics.jsonl: was deleted while the run writes it"));
+  EXPECT_EQ(result.records, 1);
+  EXPECT_EQ(result.missing.records, 1);
+}
+
+TEST_F(LoopTest, RecordsThatAreNotWrittenDoNotEndTheTraining) {
+  run_.keys["log.metrics"] = "\"/dev/full\"";
+  const train::LoopResult result = go();
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_EQ(result.records, 6);
+  EXPECT_EQ(result.missing.records, 6);
+  ASSERT_EQ(log_.lines.size(), 1u);
+  EXPECT_THAT(log_.lines[0], HasSubstr("the record of step 1 cannot be written: No space left on device"));
+}
+
+TEST_F(LoopTest, ATimelineThatIsNotWrittenDoesNotEndTheTraining) {
+  run_.keys["log.timeline"] = "2";
+  source_.prompt = [&](std::int64_t sample) {
+    if (sample == 4) std::filesystem::create_directories(config_.folder / "timeline-rank-0.json.tmp");
+  };
+  const train::LoopResult result = go();
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_EQ(result.missing.timelines, 1);
+  EXPECT_EQ(result.missing.records, 0);
 }
 
 TEST_F(LoopTest, ASignalStopsAfterTheStep) {
@@ -139,7 +201,6 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
     std::atomic<bool> written = false;
   } log;
   config_ = run_.config();
-  train::open_run_folder(config_, "");
   {
     const train::StopSignals signals(log);
     source_.prompt = [&](std::int64_t sample) {
@@ -161,7 +222,6 @@ TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
   run_.keys["eval.batches"] = "100";
   run_.keys["data.validation"] = "\"text\"";
   config_ = run_.config();
-  train::open_run_folder(config_, "");
   const train::StopSignals signals(null_log());
   Prompted held_out;
   std::int64_t latest = 0;
@@ -187,7 +247,6 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   run_.keys["data.validation"] = "\"text\"";
   run_.keys["log.every"] = "100";
   config_ = run_.config();
-  train::open_run_folder(config_, "");
   const train::StopSignals signals(null_log());
   source_.prompt = [&](std::int64_t sample) {
     if (sample != 8) return; // the third step's first
@@ -240,33 +299,5 @@ TEST_F(LoopTest, ARankWithNobodyToTellTrainsAlike) {
   EXPECT_EQ(train::run_loop(config_, *rank, signals, {}).last_loss, told.last_loss);
 }
 
-TEST_F(LoopTest, AFolderThatCannotBeMadeIsNamed) {
-  config_ = run_.config();
-  test::write_file(run_.folder() / "file", "");
-  config_.folder = run_.folder() / "file/run";
-  try {
-    train::open_run_folder(config_, "");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.where(), config_.folder.string());
-    EXPECT_EQ(error.hint(), "choose another with run.dir");
-  }
-}
-
 } // namespace
-TEST_F(LoopTest, ASecondRunInTheSameFolderIsRefused) {
-  config_ = run_.config();
-  {
-    const auto first = train::open_run_folder(config_, "");
-    try {
-      train::open_run_folder(config_, "");
-      FAIL();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.message(), "another run is writing into this folder");
-      EXPECT_EQ(error.where(), config_.folder.string());
-    }
-  }
-  EXPECT_NO_THROW(train::open_run_folder(config_, "")); // the first has ended
-}
-
 } // namespace triax

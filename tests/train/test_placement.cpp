@@ -18,18 +18,26 @@ TEST(Placement, CoresAreSharedAndEachRankHasOneThreadAtLeast) {
 
 TEST(Placement, ReadsAsASentence) {
   const DeviceKind host = DeviceKind::host;
-  EXPECT_EQ(to_text(Placement{1, 2}, host), "1 rank, 2 CPU threads");
-  EXPECT_EQ(to_text(Placement{1, 1}, host), "1 rank, 1 CPU thread");
-  EXPECT_EQ(to_text(Placement{8, 2}, host), "8 ranks as threads of this process, 1 CPU thread each on 2 cores");
-  EXPECT_EQ(to_text(Placement{4, 1}, host), "4 ranks as threads of this process, 1 CPU thread each on 1 core");
-  EXPECT_EQ(to_text(Placement{2, 8, false}, host), "2 ranks as processes, 4 CPU threads each on 8 cores");
+  EXPECT_EQ(to_text(Placement{1, 2}, host, 2), "1 rank, 2 CPU threads");
+  EXPECT_EQ(to_text(Placement{1, 1}, host, 1), "1 rank, 1 CPU thread");
+  EXPECT_EQ(to_text(Placement{8, 2}, host, 1), "8 ranks as threads of this process, 1 CPU thread each on 2 cores");
+  EXPECT_EQ(to_text(Placement{4, 1}, host, 1), "4 ranks as threads of this process, 1 CPU thread each on 1 core");
+  EXPECT_EQ(to_text(Placement{2, 8, false}, host, 4), "2 ranks as processes, 4 CPU threads each on 8 cores");
+}
+
+/// A kernel set may use more or fewer threads than a rank's part of the cores.
+TEST(Placement, TellsTheThreadsThatAreUsed) {
+  const DeviceKind host = DeviceKind::host;
+  EXPECT_EQ(to_text(Placement{1, 2}, host, 65), "1 rank, 65 CPU threads on 2 cores");
+  EXPECT_EQ(to_text(Placement{2, 8}, host, 1), "2 ranks as threads of this process, 1 CPU thread each on 8 cores");
+  EXPECT_EQ(to_text(Placement{2, 8, false}, {}, 1), "2 ranks as processes");
 }
 
 TEST(Placement, SpeaksOfThreadsWhereTheyCompute) {
-  EXPECT_EQ(to_text(Placement{1, 2}, DeviceKind::cuda), "1 rank, computing on a GPU");
-  EXPECT_EQ(to_text(Placement{2, 8, false}, DeviceKind::cuda), "2 ranks as processes, computing on GPUs");
-  EXPECT_EQ(to_text(Placement{1, 2}, DeviceKind::sim), "1 rank, its time modelled");
-  EXPECT_EQ(to_text(Placement{8, 2}, DeviceKind::sim), "8 ranks as threads of this process, their time modelled");
+  EXPECT_EQ(to_text(Placement{1, 2}, DeviceKind::cuda, 1), "1 rank, computing on a GPU");
+  EXPECT_EQ(to_text(Placement{2, 8, false}, DeviceKind::cuda, 1), "2 ranks as processes, computing on GPUs");
+  EXPECT_EQ(to_text(Placement{1, 2}, DeviceKind::sim, 1), "1 rank, its time modelled");
+  EXPECT_EQ(to_text(Placement{8, 2}, DeviceKind::sim, 1), "8 ranks as threads of this process, their time modelled");
 }
 
 TEST(Placement, HereAreAllRanksAlsoWhenTheyAreBeyondMeasure) {

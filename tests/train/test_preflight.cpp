@@ -103,6 +103,57 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
     for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
 }
 
+/// Of whole and of split backwards, and where pieces of boundaries are kept.
+TEST_F(PreflightTest, TellsWhatTheActivationsAreMadeOf) {
+  run_.keys["parallel.pipeline"] = "2";
+  const auto plans = [this] {
+    const config::RunConfig config = run_.config();
+    return train::preflight(config, train::place_here(config), null_log()).plans;
+  };
+  for (const char* scheduler : {"\"sched-gpipe\"", "\"sched-zb-h1\""}) {
+    run_.keys["schedule.plugin"] = scheduler;
+    for (const train::RankPlan& plan : plans()) {
+      std::size_t together = 0;
+      for (const executor::ActivationPart& part : plan.activations) together += part.total();
+      const auto row = std::ranges::find(plan.memory, "activations", &train::MemoryRow::what);
+      ASSERT_NE(row, plan.memory.end());
+      EXPECT_EQ(together, row->bytes) << scheduler << ", pipeline rank " << plan.pipeline;
+    }
+  }
+  run_.keys["model.layers"] = "4";
+  run_.keys["schedule.plugin"] = "\"sched-gpipe\"";
+  const std::vector<train::RankPlan> gpipe = plans();
+  const auto block = std::ranges::find(gpipe.at(0).activations, "block", &executor::ActivationPart::what);
+  ASSERT_NE(block, gpipe[0].activations.end());
+  EXPECT_EQ(block->layers, 2);
+  EXPECT_EQ(block->microbatches, 4); // GPipe keeps them all
+}
+
+TEST_F(PreflightTest, TellsWhatUnevenStagesCost) {
+  run_.keys["parallel.pipeline"] = "2";
+  const config::RunConfig config = run_.config();
+  const train::Balance balance = train::preflight(config, train::place_here(config), null_log()).balance;
+  ASSERT_EQ(balance.stages.size(), 2u);
+  EXPECT_EQ(balance.stages[0].layers, 2); // embedding, block
+  EXPECT_EQ(balance.stages[1].pipeline, 1);
+  ASSERT_TRUE(balance.step.has_value());
+  // GPipe of two stages, the second slower: all its passes, before them a forward of the first and after them a
+  // backward.
+  const auto backward = [](const Cost& of) { return of.backward_input + of.backward_weight; };
+  const Cost &first = balance.stages[0].flops, &second = balance.stages[1].flops;
+  const double all = balance.stages[0].all_flops() + balance.stages[1].all_flops();
+  const double own = first.forward + 4 * second.forward + 4 * backward(second) + backward(first);
+  const double even = (4 + 1) * all / 2;
+  EXPECT_GT(own, even);
+  EXPECT_NEAR(balance.step->longer, own / even - 1, 1e-9);
+  EXPECT_NEAR(balance.step->idle, 1 - 4 * all / 2 / own, 1e-9);
+  EXPECT_NEAR(balance.step->even_idle, 1.0 / 5, 1e-9);
+
+  run_.keys["parallel.pipeline"] = "1";
+  const config::RunConfig alone = run_.config();
+  EXPECT_FALSE(train::preflight(alone, train::place_here(alone), null_log()).balance.step.has_value());
+}
+
 // Tied parameters of two pipeline ranks are one, and so are the parts of tensor ranks and the copies of data ranks.
 TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
   const auto parameters = [this] {
@@ -217,6 +268,21 @@ TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsToldAsTheSets) {
   run_.keys["model.heads"] = "4";
   EXPECT_THAT(refusals(),
               ElementsAre("kernels.plugin \"kernels-elsewhere\": attention of more than two heads\n  use fewer"));
+}
+
+TEST_F(PreflightTest, AnOptimizerIsToldOnWhichDeviceTheWeightsAre) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["optimizer.plugin"] = "\"optim-host\"";
+  EXPECT_THAT(refusals(), ElementsAre());
+  run_.keys["optimizer.weight_decay"] = "0";
+  const std::vector<double> on_host = test::train(run_, 3).losses;
+  run_.keys["optimizer.plugin"] = "\"optim-sgd\"";
+  EXPECT_THAT(on_host, ::testing::Pointwise(::testing::DoubleNear(1e-6), test::train(run_, 3).losses));
+
+  run_.keys["optimizer.plugin"] = "\"optim-host\"";
+  run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
+  EXPECT_THAT(refusals(), ElementsAre("optim-host updates weights in host memory; they are on a cuda device\n  use an "
+                                      "optimizer that computes through the kernel set, or a kernel set on the host"));
 }
 
 TEST_F(PreflightTest, TimesOfPassesAreKnownOnTheHostAlone) {

@@ -169,6 +169,20 @@ TEST(Training, AWeightThatIsNotANumberStopsTheStepBeforeItWrites) {
   EXPECT_EQ(rank->steps_done(), 1);
 }
 
+TEST(Training, AnOverflowByWeightDecayIsToldWithItsKey) {
+  TinyRun run;
+  run.keys["optimizer.weight_decay"] = "1e30";
+  TinyRank rank(run);
+  try {
+    for (int step = 0; step < 5; ++step) rank->step();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.hint(),
+                HasSubstr("use a smaller optimizer.weight_decay (1e+30; multiplied by the learning rate it "
+                          "is 1e+28, above 2), a smaller optimizer.lr (this step's is 0.01)"));
+  }
+}
+
 // The loss is finite, and one gradient is too large for a float: activations of the MLP that go nowhere (down is zero)
 // times a gradient that the last norm makes large.
 TEST(Training, AGradientThatIsInfiniteIsNamed) {

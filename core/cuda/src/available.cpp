@@ -1,4 +1,4 @@
-// Whether this machine has a GPU for a rank, without touching it.
+// Checks whether this machine has a GPU for a rank, without creating a CUDA context.
 #include <cuda_runtime_api.h>
 
 #include "triax/cuda/check.hpp"
@@ -8,7 +8,7 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr int kLeastMajor = 8; // compute capability 8.0: bf16, and what the kernels are built for
+constexpr int kLeastMajor = 8; // compute capability 8.0: has bf16, and is the lowest that the kernels are compiled for
 
 std::string version_text(int version) {
   return text("{}.{}", version / 1000, version % 1000 / 10);

@@ -31,7 +31,7 @@ std::string hint_for(cudaError_t error) {
 }
 
 void fail(cudaError_t error, const char* call, const char* file, int line) {
-  cudaGetLastError(); // one that does not stay is not to show again at the next launch
+  cudaGetLastError(); // clears the error, so that the next launch check does not report it again
   throw Error(text("{}: {}", call, text_of(error)),
               text("{}:{}", std::filesystem::path(file).filename().string(), line), hint_for(error));
 }

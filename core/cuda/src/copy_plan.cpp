@@ -8,7 +8,7 @@ struct Dim {
   std::int64_t size, to, from; // strides in elements
 };
 
-/// Sizes of 1 left out, and dimensions that lie behind one another in both views joined. Innermost first.
+/// Leaves out dimensions of size 1 and joins dimensions that are adjacent in both views. Innermost first.
 std::vector<Dim> joined_dims(const TensorView& to, const TensorView& from) {
   std::vector<Dim> dims;
   for (int dim = to.rank() - 1; dim >= 0; --dim) {
@@ -34,8 +34,8 @@ std::vector<CopyPiece> copy_pieces(const TensorView& to, const TensorView& from)
   if (dims.empty() || dims.front().to != 1 || dims.front().from != 1) dims.insert(dims.begin(), Dim{1, 1, 1});
   const Dim row = dims[0];
   Dim rows{1, row.size, row.size};
-  std::size_t walked = 1; // dimensions from here on have a piece for each index
-  if (dims.size() > 1 && dims[1].to >= row.size && dims[1].from >= row.size) { // rows that overlap go one by one
+  std::size_t walked = 1; // the other dimensions: one piece per index
+  if (dims.size() > 1 && dims[1].to >= row.size && dims[1].from >= row.size) { // overlapping rows: one piece each
     rows = dims[1];
     walked = 2;
   }

@@ -1,7 +1,4 @@
-// A copy between host and device memory as pieces that one cudaMemcpy2DAsync does each: rows of bytes at even
-// distances.
-//
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: none.
+// Splits a copy between host and device memory into pieces for cudaMemcpy2DAsync: rows of bytes with a constant pitch.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +9,15 @@
 
 namespace triax::cuda {
 
-/// All in bytes, from the views' data on.
+/// All values are in bytes; offsets are from the start of each view.
 struct CopyPiece {
-  std::int64_t to = 0, from = 0;            // where the first row begins
-  std::size_t width = 0, rows = 0;          // of a row; and how many
-  std::size_t to_pitch = 0, from_pitch = 0; // from row to row: the width at least
+  std::int64_t to = 0, from = 0;            // offset of the first row
+  std::size_t width = 0, rows = 0;          // bytes of a row, number of rows
+  std::size_t to_pitch = 0, from_pitch = 0; // distance between rows, at least the width
   bool operator==(const CopyPiece&) const = default;
 };
 
-/// The views have the same sizes and type.
+/// The views must have the same sizes and type.
 std::vector<CopyPiece> copy_pieces(const TensorView& to, const TensorView& from);
 
 } // namespace triax::cuda

@@ -1,4 +1,4 @@
-// A GPU as a rank's device.
+// The CUDA device: a GPU as a rank's device.
 #include "triax/cuda/device.hpp"
 
 #include <algorithm>
@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "copy_plan.hpp"
-#include "device/movement.hpp" // of the core: what views must be, and how a number becomes an element
+#include "device/movement.hpp" // of the core: checks of views, and rounding of fill values
 #include "memory.hpp"
 #include "movement.hpp"
 #include "recording.hpp"
 #include "stream.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/first_use.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::cuda {
 
@@ -24,7 +25,7 @@ CudaStream& own(Stream& stream) {
   return *of_cuda;
 }
 
-/// Memory that CUDA knows nothing of is copied by the call itself, which then waits for what is on the stream.
+/// For pageable memory (not allocated by CUDA), cudaMemcpyAsync may block until earlier work of the stream is done.
 bool pageable(const void* data) {
   cudaPointerAttributes attributes{};
   TRIAX_CUDA(cudaPointerGetAttributes(&attributes, data));
@@ -80,7 +81,7 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
   void fill(const TensorView& to, double value, Stream& stream) override {
     if (to.elements() == 0) return;
     std::uint64_t element = 0;
-    device::fill_elements({&element, to.dtype(), {1}}, value); // rounded as on the host, because by the host
+    device::fill_elements({&element, to.dtype(), {1}}, value); // the host rounds it, as the host device does
     const auto first = static_cast<unsigned char>(element & 0xFF);
     unsigned char bytes[sizeof element];
     std::memcpy(bytes, &element, sizeof bytes);
@@ -110,7 +111,7 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
     TRIAX_REQUIRE(!recorded_, "a recording has begun already, on stream \"{}\"", recorded_->name());
     for (CudaStream* each : streams_) each->start_recording();
     recorded_ = &own(stream);
-    // Relaxed: while it records, this thread still asks about events of steps before, and other threads go on.
+    // Relaxed mode: during capture, this thread still queries events of earlier steps, and other threads call CUDA.
     const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeRelaxed);
     if (begun != cudaSuccess) stop_recording();
     TRIAX_CUDA(begun);
@@ -128,7 +129,10 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
 
   bool progress() noexcept override {
     bool moved = false;
-    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->progress();
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const ActivityScope call(ActivityScope::Kind::plugin_call, "progress", typeid(*sources_[i]));
+      sources_[i]->progress();
+    }
     for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
     return moved;
   }
@@ -155,11 +159,11 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
     }
   }
 
-  /// Between host and device.
+  /// Copies between host and device.
   static void cross(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind way,
                     CudaStream& stream) {
     if (to.elements() == 0) return;
-    if (pageable(host)) stream.pass_host_work(); // a gate that only this thread opens must not stop the call
+    if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can open the stream's gate
     const cudaStream_t native = stream.admitted();
     if (to.contiguous() && from.contiguous()) {
       TRIAX_CUDA(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), way, native));
@@ -174,7 +178,7 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
   Gates gates_;
   std::vector<CudaStream*> streams_;
   std::vector<ProgressSource*> sources_;
-  CudaStream* recorded_ = nullptr; // while it records
+  CudaStream* recorded_ = nullptr; // not null during capture
 };
 
 } // namespace

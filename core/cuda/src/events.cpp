@@ -7,7 +7,7 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr std::size_t kSlots = 32; // to begin with
+constexpr std::size_t kSlots = 32; // initially
 
 } // namespace
 
@@ -16,7 +16,7 @@ DeviceEvent::DeviceEvent(std::string_view stream) : EventState(Class::device), s
 }
 
 DeviceEvent::~DeviceEvent() {
-  cudaEventDestroy(event_); // also while it is pending; what it says is of no use here
+  cudaEventDestroy(event_); // also valid if it is pending; an error does not matter here
 }
 
 Event DeviceEvent::record(cudaStream_t stream, const char* label) {
@@ -26,7 +26,7 @@ Event DeviceEvent::record(cudaStream_t stream, const char* label) {
 }
 
 Event DeviceEvent::capture(cudaStream_t stream) {
-  captured_.store(true, std::memory_order_release); // before: another thread must not ask CUDA about it
+  captured_.store(true, std::memory_order_release); // set first: no other thread may query CUDA about it
   TRIAX_CUDA(cudaEventRecord(event_, stream));
   return {this, ++armed_};
 }
@@ -37,7 +37,7 @@ void DeviceEvent::release() noexcept {
   captured_.store(false, std::memory_order_release);
 }
 
-/// Of the generation that was asked for, and none after it: the event may have been recorded again meanwhile.
+/// Marks only the queried generation as fired: the event may have been recorded again in the meantime.
 void DeviceEvent::fires(std::uint64_t generation) noexcept {
   std::uint64_t before = fired_.load(std::memory_order_relaxed);
   while (before < generation && !fired_.compare_exchange_weak(before, generation, std::memory_order_release)) {
@@ -49,7 +49,7 @@ bool DeviceEvent::fired(std::uint64_t generation) noexcept {
   if (captured_.load(std::memory_order_acquire)) return false;
   const cudaError_t state = cudaEventQuery(event_);
   if (state == cudaErrorNotReady) {
-    cudaGetLastError(); // not an error, and not one of the next launch
+    cudaGetLastError(); // clears cudaErrorNotReady, which the next launch check would report
     return false;
   }
   if (state != cudaSuccess) failed(state, generation);
@@ -57,14 +57,14 @@ bool DeviceEvent::fired(std::uint64_t generation) noexcept {
   return true;
 }
 
-/// The first words stay: after a failure the GPU is lost to this process.
+/// Keeps the first error text: after a failure this process can no longer use the GPU.
 void DeviceEvent::failed(cudaError_t error, std::uint64_t generation) noexcept {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed) != 0) return;
   try {
     why_ = text("the GPU failed at or before {} on stream \"{}\": {}; {}", label_ ? label_ : "the first action",
                 stream_, text_of(error), hint_for(error));
-  } catch (...) { // out of memory: failed without its text is better than not failed
+  } catch (...) { // out of memory: a failure without text is better than no failure
     why_.clear();
   }
   failed_.store(generation, std::memory_order_release);
@@ -88,7 +88,7 @@ void EventRing::release() noexcept {
 }
 
 DeviceEvent& EventRing::next() {
-  if (!slots_[next_]->idle()) // the new one comes before the oldest, which stays the next
+  if (!slots_[next_]->idle()) // insert the new slot before the oldest, which stays the next one
     slots_.insert(slots_.begin() + static_cast<std::ptrdiff_t>(next_), std::make_unique<DeviceEvent>(stream_));
   DeviceEvent& slot = *slots_[next_];
   next_ = (next_ + 1) % slots_.size();

@@ -13,10 +13,10 @@ namespace triax::cuda {
 namespace {
 
 constexpr std::size_t kPage = 64 * 1024;
-constexpr std::size_t kApart = 64;     // bytes: each gate has a cache line of its own
-constexpr unsigned kDriverApi = 12000; // the form of cuStreamWaitValue32 that this is written to
+constexpr std::size_t kApart = 64;     // bytes between gates: one cache line each
+constexpr unsigned kDriverApi = 12000; // the CUDA version whose signature of cuStreamWaitValue32 this code uses
 
-/// Launches that return when the kernel has finished would wait for ever behind a closed gate.
+/// With blocking launches, a launch behind a closed gate would never return.
 bool launches_block() {
   const char* set = std::getenv("CUDA_LAUNCH_BLOCKING");
   return set && std::strcmp(set, "0") != 0;
@@ -42,15 +42,15 @@ Gates::Gates(bool wanted) {
   if (works(wait)) wait_ = wait;
 }
 
-/// Some virtual machines and older drivers have the function and refuse it.
+/// Tries the function: some virtual machines and older drivers have it but reject the call.
 bool Gates::works(WaitValue wait) {
   const Gate gate = take();
   cudaStream_t stream = nullptr;
   TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const bool taken = wait(stream, gate.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // open as it is
+  const bool taken = wait(stream, gate.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // already open
   const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
   cudaStreamDestroy(stream);
-  if (!passed) cudaGetLastError(); // not one of the next launch
+  if (!passed) cudaGetLastError(); // clears the error, so that the next launch check does not report it
   return passed;
 }
 

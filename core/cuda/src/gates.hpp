@@ -1,7 +1,7 @@
-// Gates: numbers in pinned memory that streams wait for and the host writes.
+// Gates: numbers in pinned memory that streams wait for (cuStreamWaitValue32) and the host writes.
 //
-// Threads: the rank's main thread. Ownership: the device owns all gates until it goes, whatever became of their
-// streams: work that is still on the GPU may look at them. Blocking: never. Errors: Error from taking one.
+// Ownership: Gates owns the memory of all gates as long as the device lives, even if their streams are destroyed,
+// because work on the GPU may still read it. Errors: take() and close() throw Error.
 #pragma once
 
 #include <cuda.h>
@@ -15,7 +15,7 @@
 
 namespace triax::cuda {
 
-/// One stream's gate. Numbers given to the stream rise, and it waits for one at a time.
+/// The gate of one stream. The stream waits for increasing numbers, one at a time.
 class Gate {
  public:
   Gate() = default;
@@ -31,14 +31,14 @@ class Gate {
 
 class Gates {
  public:
-  /// Finds out whether streams can wait in this way. `wanted` false: as if they could not.
+  /// Checks whether streams can wait in this way. With `wanted` false, they are treated as if they could not.
   explicit Gates(bool wanted);
   bool usable() const noexcept { return wait_ != nullptr; }
-  /// While they rest no stream is to wait for the host.
+  /// While `now` is true, no stream may wait for the host (triax/first_use.hpp).
   void rest(bool now) noexcept { resting_ = now; }
   bool resting() const noexcept { return resting_; }
   Gate take();
-  /// Work put on the stream later runs after the gate has been opened for `number`, or a later one.
+  /// Work that is enqueued later runs after the gate was opened for `number` or a later number.
   void close(const Gate& gate, std::uint32_t number, cudaStream_t stream);
 
  private:
@@ -47,7 +47,7 @@ class Gates {
 
   WaitValue wait_ = nullptr;
   std::vector<std::unique_ptr<Memory>> pages_;
-  std::size_t used_ = 0; // bytes of the last page
+  std::size_t used_ = 0; // bytes used of the last page
   bool resting_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::align_val_t kAlign{Arena::kAlignment};
 
-/// A block of no bytes has an address too: an arena takes null for a plan.
+/// Size 0 also gets an address, because an arena takes null for a plan without memory.
 std::size_t at_least_one(std::size_t bytes) {
   return std::max<std::size_t>(bytes, 1);
 }
@@ -50,7 +50,7 @@ void* take_plain(std::size_t bytes) {
 
 DeviceMemory::DeviceMemory(std::size_t bytes) : Memory(take_device(bytes), bytes) {}
 DeviceMemory::~DeviceMemory() {
-  cudaFree(data()); // an error here is one of a kernel before: told where it is waited for
+  cudaFree(data()); // an error here comes from an earlier kernel; the wait for that kernel reports it
 }
 
 PinnedMemory::PinnedMemory(std::size_t bytes, unsigned flags) : Memory(take_pinned(bytes, flags), bytes) {}

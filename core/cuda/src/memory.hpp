@@ -1,7 +1,7 @@
-// Blocks of memory: of the GPU, pinned on the host, and plain.
+// Blocks of GPU memory, pinned host memory and plain host memory.
 //
-// Threads: the rank's main thread. Ownership: a block frees what it holds. Blocking: taking and freeing memory of the
-// GPU, or pinned memory, waits for the GPU. Errors: Error naming the bytes asked for and those left.
+// Blocking: allocating and freeing GPU memory or pinned memory waits for the GPU. Errors: Error with the requested
+// bytes (and, for GPU memory, the free bytes).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -9,14 +9,14 @@ namespace triax::cuda {
 
 namespace {
 
-/// Four elements in one load.
+/// Four elements, loaded at once.
 template <class T>
 struct alignas(4 * sizeof(T)) Pack {
   T of[4];
 };
 constexpr std::int64_t kPack = 4;
 
-/// to[i] = body(to[i], from[i]); the views have `count` elements each.
+/// to[i] = body(to[i], from[i]) for views of `count` elements each.
 template <class To, class From, class Body>
 __global__ void walk_strided(To* to, Strided to_at, const From* from, Strided from_at, std::int64_t count, Body body) {
   const Share share = my_share();
@@ -26,7 +26,7 @@ __global__ void walk_strided(To* to, Strided to_at, const From* from, Strided fr
   }
 }
 
-/// The same for contiguous and aligned views, in packs and a rest.
+/// The same for contiguous, aligned views: in packs of four, then the remaining elements.
 template <class To, class From, class Body>
 __global__ void walk_flat(To* to, const From* from, std::int64_t count, Body body) {
   const Share share = my_share();
@@ -38,7 +38,7 @@ __global__ void walk_flat(To* to, const From* from, std::int64_t count, Body bod
     reinterpret_cast<Pack<To>*>(to)[i] = out;
   }
   const std::int64_t rest = packs * kPack + share.first;
-  if (rest < count) to[rest] = body(to[rest], from[rest]); // of fewer elements than the grid has threads
+  if (rest < count) to[rest] = body(to[rest], from[rest]); // fewer elements than threads of the grid
 }
 
 template <class T>
@@ -78,7 +78,7 @@ struct Added {
   __device__ To operator()(To to, From from) const { return sum_of(to, converted<To>(from)); }
 };
 
-/// body(T{}) with the type that stands for `dtype`.
+/// Calls body(T{}), where T is the C++ type of `dtype`.
 template <class Body>
 void with_type(DType dtype, Body body) {
   switch (dtype) {
@@ -99,7 +99,7 @@ void with_type(DType dtype, Body body) {
   }
 }
 
-/// body(T{}) with an unsigned type of as many bytes.
+/// Calls body(T{}), where T is an unsigned type of the same size.
 template <class Body>
 void with_width(DType dtype, Body body) {
   switch (bytes_of(dtype)) {
@@ -143,7 +143,7 @@ void launch_add(const TensorView& to, const TensorView& from, cudaStream_t strea
   with_type(from.dtype(), [&]<class From>(From) {
     if (to.dtype() == from.dtype()) {
       check_launch("add", walk<From, From>(to, from, stream, Added<From, From>{}));
-    } else { // check_add lets f32 alone take another type
+    } else { // check_add() allows different types only for f32
       check_launch("add", walk<float, From>(to, from, stream, Added<float, From>{}));
     }
   });

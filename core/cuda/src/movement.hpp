@@ -1,7 +1,6 @@
-// Copies, fills, conversions and sums on the GPU: the launchers of movement.cu.
+// Copy, fill, convert and add on the GPU: functions that launch the kernels of movement.cu.
 //
-// Threads: the rank's main thread. Ownership: the caller's views, of device memory. Blocking: never; they launch.
-// Errors: Error from a launch. Views were checked (device/movement.hpp) and are not empty.
+// Views are in device memory, were checked (device/movement.hpp) and are not empty. Errors: Error for a failed launch.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,9 +11,9 @@
 
 namespace triax::cuda {
 
-/// Strided views of one type.
+/// For strided views of equal types.
 void launch_copy(const TensorView& to, const TensorView& from, cudaStream_t stream);
-/// `element`: the bits of one element, lowest bytes first.
+/// `element`: the bits of one element in its lowest bytes.
 void launch_fill(const TensorView& to, std::uint64_t element, cudaStream_t stream);
 void launch_convert(const TensorView& to, const TensorView& from, cudaStream_t stream);
 void launch_add(const TensorView& to, const TensorView& from, cudaStream_t stream);

@@ -12,7 +12,7 @@ CudaRecording::CudaRecording(cudaGraph_t captured) {
 }
 
 CudaRecording::~CudaRecording() {
-  cudaGraphExecDestroy(graph_); // what was launched still runs
+  cudaGraphExecDestroy(graph_); // graphs that were launched still run
 }
 
 void CudaRecording::launch(Stream& stream) {

@@ -1,6 +1,4 @@
-// A CUDA graph of what was captured on a stream.
-//
-// Threads: the rank's main thread. Ownership: owns the executable graph. Blocking: never. Errors: Error.
+// A captured step as an executable CUDA graph.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +9,7 @@ namespace triax::cuda {
 
 class CudaRecording final : public Recording {
  public:
-  /// Makes `captured` executable, and takes it.
+  /// Instantiates `captured` and destroys it.
   explicit CudaRecording(cudaGraph_t captured);
   CudaRecording(const CudaRecording&) = delete;
   CudaRecording& operator=(const CudaRecording&) = delete;

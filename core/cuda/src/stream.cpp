@@ -12,11 +12,11 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr int kMostBehind = 128; // a gate; each call may take several of the native stream's entries
+constexpr int kMostBehind = 128; // per gate; each call may take several entries of the native stream
 
 cudaStream_t make_native() {
   cudaStream_t native = nullptr;
-  TRIAX_CUDA(cudaStreamCreateWithFlags(&native, cudaStreamNonBlocking)); // the default stream is never waited for
+  TRIAX_CUDA(cudaStreamCreateWithFlags(&native, cudaStreamNonBlocking)); // does not synchronise with the default stream
   return native;
 }
 
@@ -38,7 +38,7 @@ CudaStream::~CudaStream() {
   std::erase(streams_, this);
   queue_.drop();
   if (gate_) gate_.open(queue_.last());
-  cudaStreamDestroy(native_); // what is on it still runs
+  cudaStreamDestroy(native_); // work on it continues
 }
 
 void CudaStream::wait(const Event& event) {
@@ -74,7 +74,8 @@ void CudaStream::post(HostTask& task) {
   host_work().post(task, work_before());
 }
 
-/// Fires with the device work put on the stream since the last item: of what is before that, the queue's order speaks.
+/// Fires when the device work that was enqueued since the last item is done. Work before that item needs no event,
+/// because queue items start in order.
 Event CudaStream::work_before() {
   if (!worked_) return {};
   worked_ = false;
@@ -87,7 +88,7 @@ void CudaStream::hold_back() {
   gates_.close(gate_, held_, native_);
 }
 
-/// The queue, to put something into it.
+/// The queue, before an item is added to it. Throws Error during capture.
 device::HostQueue& CudaStream::host_work() {
   if (recording_)
     throw Error("work that the host moves on cannot be recorded", "stream " + name_,

@@ -1,15 +1,16 @@
-// A stream of the CUDA device: a native stream, and a queue of what on it is the host's business.
+// A stream of the CUDA device: a native stream, and a host-side queue.
 //
-// Threads: the rank's main thread, but for current(). Ownership: the queue refers to tasks and events of others.
-// Blocking: ready(), and admitted() where streams cannot wait for the host. Errors: Error.
+// Threads: the rank's main thread; current() any. Blocking: ready() and pass_host_work(); admitted() if it calls
+// pass_host_work().
 //
-// Device work and events of this device go to the native stream and nowhere else. An item of the queue (a wait for a
-// host event, a host task) starts when the items before it are over and, if it is a task, when the device work put on
-// the stream before it is. Work put on the stream later waits for it at a gate (gates.hpp), which is closed once for
-// all items before the work. Not much may stand there: a native stream takes about a thousand entries, and the call for
-// one more would not come back, with nobody left to open the gate. So admitted() pumps when there are many, and always
-// where there are no gates, or none may be closed (triax/first_use.hpp). When the stream goes, its gate opens: what is
-// on the GPU must come to an end.
+// Device work and events of this device are enqueued directly on the native stream. An item of the host-side queue (a
+// wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
+// that was enqueued before it is done. Device work that is enqueued after an item must wait for the item. It waits at a
+// gate (gates.hpp), a number that the GPU waits for; the gate is closed once for all items that precede the work.
+// The amount of work behind a closed gate is limited: a native stream holds about a thousand entries. A call for one
+// more entry would block this thread, which is the only one that opens the gate. So admitted() runs the progress loop
+// if there is much work behind the gate, and always if gates are not supported or may not be closed
+// (triax/first_use.hpp). The destructor opens the gate, so that work on the GPU can finish.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,7 +28,7 @@ namespace triax::cuda {
 
 class CudaStream final : public Stream {
  public:
-  /// Enters itself into the device's list of streams, and leaves it when it goes.
+  /// Adds itself to the device's list of streams; the destructor removes it.
   CudaStream(std::string name, Device& device, Gates& gates, std::vector<CudaStream*>& streams);
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -44,17 +45,17 @@ class CudaStream final : public Stream {
   ActionId current() const noexcept override { return current_.load(std::memory_order_relaxed); }
   void* native() noexcept override { return native_; }
 
-  /// The native stream, once work may be put on it.
+  /// Returns the native stream when work may be enqueued on it: after closing the gate, or after the host work is done.
   cudaStream_t admitted();
-  /// From now on its events are those of a capture; until stop_recording().
+  /// Between these calls, record() returns captured events.
   void start_recording();
   void stop_recording() noexcept;
-  /// Nothing on it waits for the host: a call that blocks on the native stream comes back.
+  /// Waits until no work of the stream waits for the host, so that a call that blocks on the native stream returns.
   void pass_host_work();
   Device& device() noexcept { return device_; }
 
  private:
-  /// Whether work may be put on the stream before the host's work that it comes after.
+  /// Whether work may be enqueued before preceding host work is done.
   bool gated() const noexcept { return gate_ && !gates_.resting(); }
   device::HostQueue& host_work();
   Event work_before();
@@ -68,11 +69,11 @@ class CudaStream final : public Stream {
   EventRing events_;
   device::HostQueue queue_;
   Gate gate_;
-  std::uint32_t held_ = 0; // the number of the last item that work was held back for
-  int behind_ = 0;         // calls whose work stands at the gate
-  bool worked_ = false;    // device work was put on the stream since the last item
+  std::uint32_t held_ = 0; // number of the last item for which the gate was closed
+  int behind_ = 0;         // calls whose work is behind the gate
+  bool worked_ = false;    // device work was enqueued since the last item
   bool recording_ = false;
-  const char* label_ = nullptr; // of the action begun last
+  const char* label_ = nullptr; // label of the action begun last
   std::atomic<ActionId> current_{kNoAction};
 };
 

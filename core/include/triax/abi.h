@@ -1,4 +1,4 @@
-/* The door: the one C function that a plugin exports, and what it returns.
+/* The plugin ABI: the one C function that a plugin exports, and what it returns.
  *
  * Threads: entry function, create and destroy: the rank's main thread; ranks that are threads of one process may create
  * at once. Ownership: the descriptor and all it points to are static storage of the plugin, which is never unloaded.
@@ -6,7 +6,7 @@
  *
  * Version rules. This header is append-only. A new field goes to the end of its struct and raises the minor version;
  * the core reads a field only if struct_size says that the plugin has it. Anything else raises the major version and
- * gives the entry function a new name. TRIAX_ABI_CHANGES lists every minor.
+ * gives the entry function a new name. The list below has every minor version.
  *   1.0  first release
  */
 #ifndef TRIAX_ABI_H
@@ -45,7 +45,7 @@ typedef struct triax_option {
   double min, max;           /* INT and FLOAT (each element of a list); min > max = no limits */
 } triax_option;
 
-/* Where create reports a failure: text is a buffer of the core's, of capacity bytes, to be ended by a NUL. */
+/* Where create reports a failure: text is a buffer of the core, of capacity bytes; the text ends with a NUL. */
 typedef struct triax_error {
   char* text;
   size_t capacity;

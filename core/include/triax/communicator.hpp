@@ -1,14 +1,13 @@
 // Communicators: a CommBackend is a plugin's object, one per rank; it joins one Communicator per process group.
 //
-// Threads: a backend and its communicators are used by the rank's main thread only, but for abort(), which may come
-// from any thread. Ownership: a backend must outlive its communicators; buffers belong to the transport from the post
-// until the Work has fired. Blocking: only join(), barrier() and wait(Work, Deadline) block, and they keep their
-// deadline.
+// Threads: the rank's main thread uses a backend and its communicators; abort() and pending() may be called by any
+// thread. Ownership: a backend must outlive its communicators; buffers belong to the transport from the post until the
+// Work has fired. Blocking: only join(), barrier() and Device::wait() block, until their deadline. Errors: Error.
 //
-// Calls are posts: they never block and never complete inside the call. Posts to one (group, channel) are FIFO; members
-// of a group post the same collectives in the same order; an edge is (peer, channel), and on a directed edge the k-th
-// send meets the k-th receive. exchange() posts a set without order among its members. All views are contiguous.
-// all_reduce gives the same bits on every rank and in every run.
+// Calls are posts: they never block and never complete inside the call. Posts to one (group, channel) are FIFO. All
+// members of a group post the same collectives in the same order. An edge is (peer, channel): on a directed edge the
+// k-th send matches the k-th receive. The transfers of one exchange() have no order among themselves. All views are
+// contiguous. all_reduce gives the same bits on every rank; CommTraits::Reduction says whether also in every run.
 #pragma once
 
 #include <atomic>
@@ -26,16 +25,16 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kCommunicatorInterface = 3;
+inline constexpr std::uint32_t kCommunicatorInterface = 4;
 
-/// The control plane's key-value store, as communicators see it. Values are bytes.
+/// The key-value store of the control plane, as communicators use it. Values are bytes. get() blocks.
 class TRIAX_API Store {
  public:
   virtual ~Store();
   virtual void set(std::string_view key, std::string_view value) = 0;
-  /// Waits until the key is there; throws Error naming the key at the deadline.
+  /// Waits until the key exists. Throws Error with the key at the deadline.
   virtual std::string get(std::string_view key, Deadline deadline) = 0;
-  /// Adds to a counter (0 when new) and returns the new value.
+  /// Adds to a counter (0 if new) and returns the new value.
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
 };
 
@@ -50,14 +49,14 @@ struct Transfer {
   TensorView view;
 };
 
-/// Totals since the communicator was joined. Bytes are payload that crossed to or from another rank.
+/// Totals since join(). Bytes are payload sent to or received from other ranks.
 struct CommStats {
   std::uint64_t ops = 0;
   std::uint64_t bytes_out = 0;
   std::uint64_t bytes_in = 0;
 };
 
-/// The call posted last, where it is still under way.
+/// The last posted call, if it has not completed.
 struct PendingCall {
   const char* name = nullptr; // "all_reduce"; null: it has completed
   ActionId action = kNoAction;
@@ -72,10 +71,10 @@ class TRIAX_API Communicator : public ProgressSource {
   int size() const noexcept { return group_.size(); }
   int index() const noexcept { return group_.index; }
 
-  /// out = reduction over the group of in; equal shapes; in place allowed.
+  /// out = reduction of `in` over the group. Equal shapes; in place allowed.
   Work all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                   ActionId action = kNoAction);
-  /// in: n*size elements; out: this member's n, the reduction of everybody's index-th part.
+  /// in: n*size elements; out: n elements, the reduction of the members' parts number index().
   Work reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                       ActionId action = kNoAction);
   /// in: n elements; out: n*size, in the order of the group. In place: in is this member's part of out.
@@ -85,21 +84,21 @@ class TRIAX_API Communicator : public ProgressSource {
   Work broadcast(const TensorView& view, int root, Stream& stream, ActionId action = kNoAction);
   Work exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action = kNoAction);
 
-  /// Later items of `stream` start after the work. Does not block.
+  /// Items that are added to `stream` later start after the work. Does not block.
   void wait(const Work& work, Stream& stream) { stream.wait(work.event); }
 
   virtual void barrier(Deadline deadline) = 0;
-  /// Makes every pending and later call of this member fail with `why`, soon. Any thread.
+  /// Makes all pending and later calls of this member fail with `why`, soon. Any thread.
   virtual void abort(std::string_view why) noexcept = 0;
   const CommStats& stats() const noexcept { return stats_; }
-  /// What a report of a hang asks. Any thread.
+  /// For hang reports. Any thread.
   PendingCall pending() const noexcept;
-  /// A power that this interface does not have, by name; null where the backend lacks it.
+  /// An optional interface, looked up by name; null if the backend does not have it.
   virtual void* extension(std::string_view id);
 
  protected:
-  /// The arguments have been checked. A group of one still gets its calls: they copy. The states of the events returned
-  /// live as long as the communicator, or as the stream of the call where that is shorter.
+  /// Called with checked arguments, also in a group of one member, where they copy. The states of the returned events
+  /// live as long as the communicator, or as the call's stream if that is destroyed earlier.
   virtual Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                              ActionId action) = 0;
   virtual Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
@@ -108,7 +107,7 @@ class TRIAX_API Communicator : public ProgressSource {
   virtual Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) = 0;
   virtual Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) = 0;
   virtual Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) = 0;
-  /// Backends count the bytes they move; the public calls count operations.
+  /// Backends count bytes; the public functions count operations.
   CommStats stats_;
 
  private:
@@ -121,28 +120,31 @@ class TRIAX_API Communicator : public ProgressSource {
   std::atomic<ActionId> last_action_{kNoAction};
 };
 
-/// What the proof of a program may assume of a backend.
+/// What the verifier may assume of a backend: its guarantees.
 struct CommTraits {
-  enum class Order { serial, channel, tagged }; // one order per device | per channel | by tag
-  enum class Send { rendezvous, buffered };     // a send completes with its receive | into a buffer
+  enum class Order { serial, channel, tagged }; // one order for the device | per channel of an edge | no order
+  enum class Send { rendezvous, buffered };     // a send completes with its receive | when it is buffered
   enum class Post { nonblocking, blocking };
-  enum class Reduction { rank_order, fixed, unspecified }; // how a sum's bits come about
+  enum class Reduction { rank_order, fixed, unspecified }; // summation order: by rank | same in every run | any
   enum class Ranks { one_per_process, many_per_process, same_process };
   Order order = Order::tagged;
   Send send = Send::rendezvous;
-  std::size_t buffered_bytes = 0; // of a buffered send
+  std::size_t buffered_bytes = 0; // largest message of a buffered send
   Post post = Post::nonblocking;
   Reduction reduction = Reduction::unspecified;
   Ranks ranks = Ranks::one_per_process;
-  bool stream_ordered = false; // on CUDA, calls run on the native stream alone: a graph can hold them
+  bool stream_ordered = false; // on CUDA, all work is on the native stream, so a CUDA graph can capture it
 };
 
-/// What a run asks of a backend.
+/// What a run needs from a backend.
 struct CommRequest {
   DeviceKind device = DeviceKind::host;
   std::vector<DType> dtypes;
-  std::vector<std::string> axes; // the axes it is to serve
+  std::vector<std::string> axes; // the axes that it serves
   bool ranks_are_threads = false;
+  /// Whether to check what this machine has: its network devices, transports and environment. Without, the run is only
+  /// planned here and may be started elsewhere.
+  bool on_this_machine = true;
 };
 
 class TRIAX_API CommBackend {
@@ -154,9 +156,10 @@ class TRIAX_API CommBackend {
   virtual ~CommBackend();
   virtual CommTraits traits() const = 0;
   virtual Support supports(const CommRequest& request) const = 0;
-  /// Before the first join. The device outlives the backend.
+  /// Called before the first join(). The device outlives the backend.
   virtual void start(Device& device) = 0;
-  /// Collective over the group; throws Error naming who is missing at the deadline. The store outlives what is joined.
+  /// Joins a group; all members must call it. Throws Error with the missing members at the deadline. The store outlives
+  /// the communicator.
   virtual std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) = 0;
 };
 

@@ -1,11 +1,12 @@
-// The rank's device: memory, streams, events, and the few data movements that are not a kernel set's business.
+// The device of a rank: memory, streams, events, and the data movements that a kernel set does not provide.
 //
-// Threads: one device belongs to one rank and is used by that rank's main thread; Interrupt alone may be touched by any
-// thread. Ownership: the core has the kernel set make the rank's device before the plugins start, owns it, and hands it
-// to the kernel set and the communicators alike; streams and memory must go before their device.
-// Blocking: only functions named wait() or ready() block; they pump progress() while they do.
+// Threads: a device belongs to one rank and is used by that rank's main thread. Other threads may use Interrupt, and
+// functions marked "any thread". Ownership: the kernel set creates the device before the plugins start; the core owns
+// it and passes it to the kernel set and the communicators. Destroy streams and memory before their device.
+// Blocking: only Device::wait() and Stream::ready() block, and what calls ready(); they run the progress loop
+// meanwhile. Errors: Error.
 //
-// A Stream is a FIFO: an item starts when the one before has finished and every Event it was told to wait for has
+// A Stream is a FIFO: an item starts when the item before it has finished and all events that the stream waits for have
 // fired. On the host, operations of a kernel set run inside the call (after Stream::ready()), and transports append
 // resumable state machines (HostTask). On CUDA, operations are enqueued on the native stream.
 #pragma once
@@ -31,14 +32,14 @@ using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
 TRIAX_API Deadline deadline_in(double seconds);
 
-/// Number of an action in the rank's program; joins plan, trace, log and hang report.
+/// Number of an action in the rank's program: the same in plan, trace, log and hang report.
 using ActionId = std::uint32_t;
 inline constexpr ActionId kNoAction = 0xFFFFFFFFu;
 
-/// The rank's abort flag. Every wait reads it.
+/// The rank's abort flag. Every wait checks it.
 class TRIAX_API Interrupt {
  public:
-  /// The first reason stays. Any thread.
+  /// Sets the flag. Only the first reason is kept. Any thread.
   void raise(std::string_view reason) noexcept;
   bool raised() const noexcept { return raised_.load(std::memory_order_acquire); }
   std::string reason() const;
@@ -51,8 +52,8 @@ class TRIAX_API Interrupt {
   std::string reason_;
 };
 
-/// What an Event points to: a slot of some pool, used again for one generation after another. A generation that has
-/// fired stays fired, so a slot may go back to its pool as soon as its event has fired.
+/// State of an Event: a slot of a pool, reused for one generation after another. A generation that has fired stays
+/// fired, so a slot can return to its pool as soon as its event has fired.
 class TRIAX_API EventState {
  public:
   enum class Class { host, device };
@@ -61,16 +62,16 @@ class TRIAX_API EventState {
   EventState& operator=(const EventState&) = delete;
   virtual ~EventState();
   Class event_class() const noexcept { return class_; }
-  /// Whether generation `generation` has fired; polls, never blocks.
+  /// Whether generation `generation` has fired. Polls, does not block.
   virtual bool fired(std::uint64_t generation) noexcept = 0;
-  /// Why that generation failed, or nullptr; asked after it has fired.
+  /// Why that generation failed, or nullptr. Call it only after the generation has fired.
   virtual const char* failure(std::uint64_t generation) const noexcept = 0;
 
  private:
   Class class_;
 };
 
-/// A value: copy freely. A default Event is born fired.
+/// Handle of an event; copy it freely. A default-constructed Event is already complete.
 class Event {
  public:
   Event() = default;
@@ -85,14 +86,15 @@ class Event {
   std::uint64_t generation_ = 0;
 };
 
-/// A host event: an atomic counter of generations. One user arms and fires it; any thread may ask.
+/// An event of the host: an atomic counter of generations. One thread arms and fires it; fired() may be called by any
+/// thread.
 class TRIAX_API HostEvent final : public EventState {
  public:
   HostEvent() : EventState(Class::host) {}
-  /// The event of the next generation. The one before must have fired.
+  /// Returns the event of the next generation. The previous generation must have fired.
   Event arm();
   void fire() noexcept;
-  /// Fires it as failed; waiting for it throws this text.
+  /// Fires the event as failed. A wait for it throws Error with this text.
   void fail(std::string_view why) noexcept;
   bool idle() const noexcept { return fired_.load(std::memory_order_acquire) == armed_; }
 
@@ -108,21 +110,21 @@ class TRIAX_API HostEvent final : public EventState {
   std::string why_;
 };
 
-/// What a communicator call returns: its completion, and the action it was posted for.
+/// The result of a communicator call: its completion event, and the action for which it was posted.
 struct Work {
   Event event;
   ActionId action = kNoAction;
 };
 
-/// A resumable state machine on a stream's host queue. Its owner keeps it alive until it has finished or
-/// been dropped.
+/// A resumable state machine in the host-side queue of a stream. Its owner keeps it alive until it has finished or was
+/// dropped.
 class TRIAX_API HostTask {
  public:
   virtual ~HostTask();
-  /// Goes on as far as it can without blocking; true when finished. Called again and again by the pump, on the rank's
-  /// main thread. Must not throw: a failing task fails its Work's event and returns true.
+  /// Does as much as possible without blocking; returns true when finished. The progress loop calls it repeatedly, on
+  /// the rank's main thread. Must not throw: a task that fails makes its Work's event fail and returns true.
   virtual bool advance() noexcept = 0;
-  /// Its stream goes while it is queued: it will not be called again.
+  /// The stream was destroyed while the task was queued: advance() will not be called again.
   virtual void dropped() noexcept {}
 };
 
@@ -130,21 +132,23 @@ class TRIAX_API Stream {
  public:
   virtual ~Stream();
   virtual std::string_view name() const noexcept = 0;
-  /// Later items start after `event` has fired. Does not block.
+  /// Items that are added later start after `event` has fired. Does not block.
   virtual void wait(const Event& event) = 0;
-  /// An event that fires when everything put on the stream so far has finished.
+  /// Returns an event that fires when all work added to the stream so far has finished.
   virtual Event record() = 0;
   /// Appends a host task. Does not block, and does not run it.
   virtual void post(HostTask& task) = 0;
-  /// Moves the host queue on; true if anything moved. The pump calls it.
+  /// Advances the host-side queue; returns true if an item finished. Called by the progress loop.
   virtual bool advance() noexcept = 0;
-  /// For operations that run inside the call: pumps until everything before has finished. Throws Error if an event
-  /// waited for has failed, on the rank's interrupt, and after the device's patience.
+  /// Runs the progress loop until all earlier items of the stream have finished; for operations that run inside the
+  /// call. Throws Error if an event that the stream waits for has failed, when the rank is aborted, or when the
+  /// device's default timeout expires.
   virtual void ready() = 0;
-  /// Bracket the work of one action, for trace and hang report. Labels must live for ever (they are the program's).
+  /// begin() and end() enclose the work of one action, for traces and hang reports. The program owns the labels; they
+  /// must outlive the stream.
   virtual void begin(ActionId action, const char* label) noexcept = 0;
   virtual void end(ActionId action) noexcept = 0;
-  /// The action begun last and not ended, or kNoAction. Any thread.
+  /// The action that was begun last and has not ended, or kNoAction. Any thread.
   virtual ActionId current() const noexcept = 0;
   /// cudaStream_t on CUDA; null on the host.
   virtual void* native() noexcept = 0;
@@ -152,7 +156,7 @@ class TRIAX_API Stream {
 
 enum class MemoryKind { device, host, pinned };
 
-/// A block of memory, aligned to 256 bytes at least, freed with the object.
+/// A block of memory, aligned to at least 256 bytes, freed by the destructor.
 class TRIAX_API Memory {
  public:
   virtual ~Memory();
@@ -167,22 +171,22 @@ class TRIAX_API Memory {
   std::size_t bytes_;
 };
 
-/// Hands out views of one block, one after another, each aligned to 256 bytes. Without a block it only counts: its
-/// views have sizes and no data, which is how memory is planned. Never grows.
+/// Hands out consecutive views of one block, each aligned to 256 bytes. An arena without a block only counts: its views
+/// have sizes and no data, which is how memory is planned. An arena never grows.
 class TRIAX_API Arena {
  public:
   static constexpr std::size_t kAlignment = 256;
   static std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-  /// A counting arena.
+  /// An arena without a block, which only counts.
   explicit Arena(std::string name);
   Arena(std::string name, std::unique_ptr<Memory> memory);
 
-  /// Throws Error, naming the arena and the sizes, when the block is full.
+  /// Throws Error with the arena's name and the sizes if the block is full.
   TensorView tensor(DType dtype, const Shape& shape);
   std::size_t used() const noexcept { return used_; }
   std::size_t capacity() const noexcept { return memory_ ? memory_->bytes() : 0; }
-  /// The bytes of the block; null for a counting arena.
+  /// Start of the block; null without a block.
   void* data() const noexcept { return memory_ ? memory_->data() : nullptr; }
 
  private:
@@ -191,7 +195,7 @@ class TRIAX_API Arena {
   std::size_t used_ = 0;
 };
 
-/// Something that moves on when polled: a transport.
+/// Something that the progress loop polls: a transport.
 class TRIAX_API ProgressSource {
  public:
   virtual ~ProgressSource();
@@ -207,30 +211,31 @@ class TRIAX_API Device {
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) = 0;
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;
 
-  /// Data movements, in stream order. Sizes must be equal; views may be strided. copy keeps the type; `host` views are
-  /// host memory and, where the device is not the host, should be pinned.
+  /// Data movements, in stream order. Sizes must be equal; views may be strided. copy() requires equal types. `host_`
+  /// views are host memory; on a GPU they should be pinned.
   virtual void copy(const TensorView& to, const TensorView& from, Stream& stream) = 0;
   virtual void upload(const TensorView& to, const TensorView& host_from, Stream& stream) = 0;
   virtual void download(const TensorView& host_to, const TensorView& from, Stream& stream) = 0;
   virtual void fill(const TensorView& to, double value, Stream& stream) = 0;
-  /// Rounds to nearest even when narrowing.
+  /// Narrowing rounds to nearest, ties to even.
   virtual void convert(const TensorView& to, const TensorView& from, Stream& stream) = 0;
-  /// to += from, in the type of `to`; the types must be equal, or f32 and a 16-bit floating type.
+  /// to += from, in the type of `to`. The types must be equal, or `to` f32 and `from` bf16 or f16.
   virtual void add(const TensorView& to, const TensorView& from, Stream& stream) = 0;
 
-  /// The pump: moves every stream's host queue and every progress source on; true if anything moved. Transports are
-  /// entered by this thread only.
+  /// One round of the progress loop: advances all host-side queues and polls all progress sources. Returns true if an
+  /// item of a queue finished. Transports run only on the thread that calls it.
   virtual bool progress() noexcept = 0;
   virtual void add_source(ProgressSource& source) = 0;
   virtual void remove_source(ProgressSource& source) noexcept = 0;
 
-  /// Pumps until the event has fired. Throws Error on its failure, on the rank's interrupt, and at the deadline.
+  /// Runs the progress loop until the event has fired. Throws Error if the event failed, when the rank is aborted, or
+  /// at the deadline.
   void wait(const Event& event, Deadline deadline);
   void wait(const Work& work, Deadline deadline);
 
   Interrupt& interrupt() noexcept { return interrupt_; }
 
-  /// How long waits that are given no deadline (Stream::ready) may last, in seconds; for ever where nobody says.
+  /// The default timeout, in seconds, of waits without a deadline (Stream::ready). Default: no timeout.
   void set_patience(double seconds) noexcept { patience_s_ = seconds; }
   double patience() const noexcept { return patience_s_; }
 
@@ -239,17 +244,18 @@ class TRIAX_API Device {
   double patience_s_ = 1e9;
 };
 
-/// Which device a rank is to get. New fields go to the end.
+/// The device that a rank needs. New fields are added at the end.
 struct DeviceRequest {
-  int local_rank = 0;  // of the rank among those of its machine
+  int local_rank = 0;  // number of the rank among the ranks of its machine
   int local_ranks = 1; // ranks of this run on the machine
-  double bytes = 0;    // of device memory that the rank will take; 0: not known yet
+  double bytes = 0;    // device memory that the rank will allocate; 0: not known yet
 };
 
-/// The host as a device. Streams run host tasks when pumped; operations run in their caller.
+/// The host device. The progress loop runs the host tasks of its streams; operations run in the calling thread.
 TRIAX_API std::unique_ptr<Device> make_host_device();
 
-/// A device without memory, for planning: allocations give null blocks, data movements and waits do nothing.
+/// The planning device, which has no memory: allocations return null blocks; data movements are only checked, and waits
+/// return at once.
 TRIAX_API std::unique_ptr<Device> make_plan_device(DeviceKind kind);
 
 } // namespace triax

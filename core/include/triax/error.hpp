@@ -1,9 +1,9 @@
-// Errors and refusals.
+// Errors, and answers to capability queries.
 //
-// Threads: values, any thread. Ownership: they own their text. Blocking: never.
-// An Error says what went wrong, where, and the next step. It may be thrown anywhere in the core or in a plugin; it is
-// caught in one place per rank (the rank's main function) and logged once, there.
-// A Support is the answer to "can you do this?", asked before any work starts: yes, or a sentence saying why not.
+// Threads: values, any thread. Ownership: values own their text. Blocking: never.
+// An Error says what went wrong, where, and what to do next. The core and plugins may throw it anywhere. Each rank
+// catches it in one place, its main function, and logs it once.
+// A Support answers whether something is supported, before any work starts: yes, or no with a reason.
 #pragma once
 
 #include <stdexcept>
@@ -15,14 +15,15 @@
 
 namespace triax {
 
-/// what() is "where: message" and, on a line of its own indented by two spaces, the hint; empty parts are left out.
+/// what() is "where: message", and the hint on a separate line that is indented by two spaces. Empty parts are left
+/// out.
 class TRIAX_API Error : public std::runtime_error {
  public:
-  /// `where`: file:line:column, "rank 2, step 118, 0F3", a path... `hint`: the next step for whoever reads it.
+  /// `where`: file:line:column, "rank 2, step 118, 0F3", a path... `hint`: the next step for the reader.
   explicit Error(std::string message, std::string where = {}, std::string hint = {});
   Error(const Error&) = default;
   Error& operator=(const Error&) = default;
-  ~Error() override; // out of line: one type_info, in libtriax_core
+  ~Error() override; // out of line, so that its type_info exists once, in libtriax_core
 
   const std::string& message() const { return message_; }
   const std::string& where() const { return where_; }
@@ -34,9 +35,8 @@ class TRIAX_API Error : public std::runtime_error {
   std::string hint_;
 };
 
-/// yes(), or no() with the reason. In a reason, configuration keys are written in full ("model.heads = 5 does not
-/// divide by parallel.tensor = 2: each tensor rank takes whole heads"): the core adds the file and line of every key it
-/// finds.
+/// yes(), or no() with the reason. Write configuration keys in full in a reason ("model.heads = 5 is not divisible by
+/// parallel.tensor = 2"): the core adds the file and line of every key it finds.
 class Support {
  public:
   static Support yes() { return {}; }
@@ -44,7 +44,7 @@ class Support {
   static Support no(std::string_view pattern, const Args&... arguments) {
     Support support;
     support.reason_ = text(pattern, arguments...);
-    if (support.reason_.empty()) support.reason_ = "refused, without a reason"; // an empty one would read as yes
+    if (support.reason_.empty()) support.reason_ = "refused, without a reason"; // an empty reason would mean yes
     return support;
   }
 
@@ -64,7 +64,7 @@ class Support {
   std::string hint_;
 };
 
-/// Throws Error(text(pattern, ...)) unless `condition`: for what the caller of a function must keep.
+/// Throws Error(text(pattern, ...)) unless `condition` holds: for preconditions of a function.
 #define TRIAX_REQUIRE(condition, ...)                                                                        \
   do {                                                                                                       \
     if (!(condition)) ::triax::fail_requirement(#condition, ::triax::text(__VA_ARGS__), __FILE__, __LINE__); \

@@ -1,10 +1,11 @@
-// A power that a device may have: to be told when what comes on its streams may be there for the first time.
+// Optional device interface: announces work that may load kernels for the first time.
 //
-// Loading a kernel, which happens when it is launched first, may wait for all that runs on the GPU (CUDA C++
-// programming guide, "Lazy loading"). What runs may be waiting for the host, which is launching: neither would go on. A
-// device that hears of it lets no stream wait for the host meanwhile, and pumps instead.
+// CUDA loads a kernel when it is first launched, and loading may wait for all work that runs on the GPU (CUDA C++
+// programming guide, "Lazy loading"). If a stream is waiting for the host at that time, the launching host waits for
+// the GPU and the GPU waits for the host: a deadlock. While the flag is set, the device lets no stream wait for the
+// host: before it enqueues work behind host work, it runs the progress loop until the host work is done.
 //
-//   if (auto* told = dynamic_cast<FirstUse*>(&device)) told->first_use(true);
+//   if (auto* loads = dynamic_cast<FirstUse*>(&device)) loads->first_use(true);
 //
 // Threads: the rank's main thread. Ownership: none. Blocking: never. Errors: none.
 #pragma once
@@ -16,7 +17,7 @@ namespace triax {
 class TRIAX_API FirstUse {
  public:
   virtual ~FirstUse();
-  /// From now on, until it is told otherwise. At the start: false.
+  /// Applies until the next call. Initially false.
   virtual void first_use(bool may_be) noexcept = 0;
 };
 

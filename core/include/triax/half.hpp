@@ -1,19 +1,22 @@
-// The two 16-bit floating types as storage: bfloat16 and IEEE half. Arithmetic is done in float.
+// The 16-bit floating types bfloat16 and IEEE half (f16), for storage. Arithmetic is done in float.
 //
-// Threads: values, any thread. Ownership, blocking: none. Narrowing rounds to nearest, ties to even, also from double
-// (by rounding to odd in between, so that nothing is rounded twice). Overflow gives infinity; NaN stays NaN.
+// Threads: values, any thread. Ownership, blocking, errors: none. Narrowing rounds once to nearest, ties to even, also
+// from double. (A double is rounded to odd in float first, so that rounding twice gives the same result.)
+// Overflow gives infinity; NaN stays NaN.
 #pragma once
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
+#include "triax/export.hpp"
+
 namespace triax {
 
 namespace half_detail {
 
-/// Nearest even where float is exact; else the neighbour with an odd last bit, which a second rounding cannot mistake
-/// for a tie.
+/// `value` if a float can hold it, else the neighbouring float whose last bit is 1. A second rounding cannot mistake
+/// that one for a tie.
 inline float round_to_odd(double value) noexcept {
   const float nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
@@ -34,7 +37,7 @@ constexpr std::uint16_t f16_bits(float value) noexcept {
   const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return static_cast<std::uint16_t>(sign | 0x7E00u);  // NaN
   if (magnitude >= 0x477FF000u) return static_cast<std::uint16_t>(sign | 0x7C00u); // rounds past 65504
-  if (magnitude < 0x38800000u) { // subnormal in half: the float's addition does the rounding
+  if (magnitude < 0x38800000u) { // subnormal in half: the float addition rounds
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000u));
   }

@@ -1,14 +1,15 @@
-// The operations of a transformer, as argument structs: each says what its views hold.
+// The operations of a transformer, as argument structs. The comment of each says what its views hold.
 //
-// Threads, ownership: values; the views stay valid until the operation has finished on its stream. Blocking: never.
-// Errors: none here; call_of() and KernelSet (kernels.hpp) refuse views that do not fit together.
-// Conventions. [rows, n] stands for any contiguous view whose last dimension is n, the rest joined. Tensors of the
-// residual stream are [s, b, h]: row r belongs to sample r % b. "+=" adds to what is there; everything else overwrites.
-// Types: all floating views of one operation have one dtype, except where a comment says otherwise; statistics (mean,
-// rstd, lse, max, sum_exp, target_logit) are f32, or f64 when the data is f64; what a "+=" adds to (d of a gemm too)
-// may be f32 where the data is bf16 or f16. "[rows]": any contiguous view of that many elements. Accumulation: fp32 at
-// least (fp64 in the reference). "May be empty": a default TensorView will do. New fields go to the end of a struct.
-// (With {} a designated initialiser may leave the field out without a warning.)
+// Threads, ownership: values; the memory of the views must stay valid until the operation has finished on its stream.
+// Blocking: never. Errors: none here; call_of() and KernelSet (kernels.hpp) reject views that do not match.
+// Shapes: [rows, n] is any contiguous view whose last dimension is n, with the other dimensions joined. [rows] is any
+// contiguous view of that many elements. Tensors of the residual stream are [s, b, h], so row r belongs to
+// sample r % b. "+=" adds to the existing values; all other outputs are overwritten.
+// Types: all floating views of one operation have one dtype, except where a comment says otherwise. Statistics (mean,
+// rstd, lse, max, sum_exp, target_logit) are f32, or f64 if the data is f64. The target of a "+=" (also d of a gemm)
+// may be f32 if the data is bf16 or f16. Accumulation: at least fp32 (fp64 in the reference kernel set).
+// "May be empty": a default TensorView is allowed. New fields are added at the end of a struct. (Default member
+// initialisers of {} let designated initialisers leave a field out without a warning.)
 #pragma once
 
 #include <cstdint>
@@ -19,34 +20,34 @@
 
 namespace triax {
 
-/// Values that change from step to step and live in the device's memory, so that a captured step can be replayed.
-/// One block per rank; kernels read it on the device. The host writes lr alone; the rest is step_control's, which is
-/// how a step can be clipped or skipped without the host.
+/// Values that change from step to step. They are in device memory, so that a captured step can be replayed. One block
+/// per rank; kernels read it on the device. In a step, the host writes only lr. The operation step_control writes the
+/// rest, so that a step can be clipped or skipped without the host.
 struct StepScalars {
   float lr = 0;                // learning rate of this step
   float clip = 1;              // gradients are multiplied by this in the optimizer's step
-  float loss_scale = 1;        // the loss gradient is multiplied by this, clip divides it out again
-  float skip = 0;              // not 0: the optimizer leaves everything as it is
-  std::int64_t step = 0;       // the optimizer's, from 1: skipped steps are not counted
-  double grad_norm = 0;        // of the whole gradient, loss_scale divided out, before clipping
-  std::int32_t good_steps = 0; // taken since the last that was skipped, or since loss_scale grew
-  std::int32_t hysteresis = 1; // skipped steps until loss_scale falls, see LossScaling
+  float loss_scale = 1;        // the loss gradient is multiplied by this, and clip divides by it again
+  float skip = 0;              // not 0: the optimizer changes nothing
+  std::int64_t step = 0;       // the optimizer's step count, from 1: skipped steps are not counted
+  double grad_norm = 0;        // norm of the whole gradient, divided by loss_scale, before clipping
+  std::int32_t good_steps = 0; // steps not skipped since the last skipped step, or since loss_scale grew
+  std::int32_t hysteresis = 1; // skipped steps until loss_scale decreases, see LossScaling
 };
 
-/// How loss_scale follows the gradients: the rules of Megatron-LM's DynamicGradScaler
-/// (megatron/core/optimizer/grad_scaler.py). As it is here, the scale never changes where it is `min` from the start.
+/// How loss_scale is adjusted: the rules of Megatron-LM's DynamicGradScaler (megatron/core/optimizer/grad_scaler.py).
+/// With the default values, a scale that starts at `min` never changes.
 struct LossScaling {
   float min = 1;
   float growth = 2, backoff = 0.5f;
-  std::int32_t window = 0;     // steps taken in a row after which it grows and hysteresis is restored; 0: never
-  std::int32_t hysteresis = 1; // since it grew, the skipped step of this number and each later one let it fall
+  std::int32_t window = 0;     // consecutive unskipped steps until it grows and hysteresis is reset; 0: never
+  std::int32_t hysteresis = 1; // skipped steps since it grew: this one and all later ones decrease it
 };
 
 enum class Activation : std::uint8_t { none, gelu_tanh, silu_mul };
 enum class NormKind : std::uint8_t { layer, rms };
 
-/// Dropout: element e of a sample is dropped when its Philox word is below drop_threshold(p), else scaled by 1/(1-p).
-/// e = (head*rows + row)*width + column in the sample's global tensor; site is layer*16 + site.
+/// Dropout: element e of a sample is dropped if its Philox word is below drop_threshold(p); otherwise it is multiplied
+/// by 1/(1-p). e = (head*rows + row)*width + column in the sample's global tensor; site is layer*16 + site.
 /// For [rows, n] views, row r of the view is (position r / b, sample r % b), head is 0, and row = row0 + r / b,
 /// column = column0 + j. For [b, a, sq, sk] scores, head = head0 + a, row = row0 + q, column = column0 + k; for
 /// attention the same with q0 and k0 of the Mask in place of row0 and column0.
@@ -59,7 +60,7 @@ struct Drop {
   std::int64_t rows = 0, width = 0; // of the global tensor of one sample
 };
 
-/// Which keys a query sees: causal: k0 + k <= q0 + q. lengths (i32 [b], may be empty): keys with k0 + k at or past it
+/// Which keys a query can see. causal: k0 + k <= q0 + q. lengths (i32 [b], may be empty): keys with k0 + k >= length
 /// are hidden.
 struct Mask {
   enum class Kind : std::uint8_t { none, causal };
@@ -107,26 +108,26 @@ struct ActBwd {
   Activation act = Activation::none;
   TensorView dx{}, dy{}, x{};
 };
-/// layer: y = (x - mean) * rstd * weight + bias; rms: y = x * rstd * weight, without bias; its mean may be empty and is
+/// layer: y = (x - mean) * rstd * weight + bias. rms: y = x * rstd * weight, without bias; its mean may be empty and is
 /// neither read nor written. mean, rstd [rows] are written.
 struct NormFwd {
   NormKind kind = NormKind::layer;
   TensorView y{}, x{}, weight{}, bias{}, mean{}, rstd{};
   double eps = 1e-5;
 };
-/// dx = d(norm)/dx applied to dy, plus `residual` where given (the gradient that goes around the norm).
-/// dx may be dy or residual.
+/// dx = d(norm)/dx applied to dy, plus `residual` if given (the gradient of the residual connection). dx may be dy or
+/// residual.
 struct NormBwdInput {
   NormKind kind = NormKind::layer;
   TensorView dx{}, dy{}, x{}, weight{}, mean{}, rstd{}, residual{};
 };
-/// dweight, dbias += ; dbias may be empty, and is for rms.
+/// dweight, dbias += ; dbias may be empty, and is empty for rms.
 struct NormBwdWeight {
   NormKind kind = NormKind::layer;
   TensorView dweight{}, dbias{}, dy{}, x{}, mean{}, rstd{};
 };
-/// y = softmax(scale * x) under the mask, over the last dimension; x [b, a, sq, sk]. y may be x. A row that sees no key
-/// becomes zeros. lse [b, a, sq], the log of the sum of exponentials, may be empty.
+/// y = softmax(scale * x) under the mask, over the last dimension; x [b, a, sq, sk]. y may be x. A row without visible
+/// keys becomes zeros. lse [b, a, sq], the log of the sum of exponentials, may be empty.
 struct SoftmaxFwd {
   TensorView y{}, x{};
   double scale = 1;
@@ -139,7 +140,7 @@ struct SoftmaxBwd {
   double scale = 1;
 };
 /// Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * base^(-2i/d);
-/// `inverse` turns the other way, which is the backward. y may be x. Views may be strided, last stride 1.
+/// `inverse` rotates by the negative angle, which is the backward. y may be x. Views may be strided, last stride 1.
 struct Rope {
   TensorView y{}, x{};
   std::int64_t position0 = 0;
@@ -158,16 +159,16 @@ struct EmbedBwd {
   std::int64_t begin = 0, valid = 0;
 };
 
-// Cross-entropy over a vocabulary that may be split by columns. logits [rows, v]; columns at or past `valid` are
-// padding and count as -infinity; column j is token begin + j; targets i32 [rows]. With the maxima, sums and target
-// logits all-reduced between the steps this is the published vocabulary-parallel loss (Shoeybi et al. 2019).
+// Cross-entropy over a vocabulary that may be split by columns. logits [rows, v]; columns from `valid` on are padding
+// and count as -infinity; column j is token begin + j; targets i32 [rows]. If the maxima, sums and target logits are
+// all-reduced between the operations, this is the published vocabulary-parallel loss (Shoeybi et al. 2019).
 
 /// max [rows] = largest valid logit.
 struct XentMax {
   TensorView max{}, logits{};
   std::int64_t valid = 0;
 };
-/// sum_exp [rows] = sum of exp(logit - max); target_logit [rows] = logit of the target less max, 0 where not in range.
+/// sum_exp [rows] = sum of exp(logit - max); target_logit [rows] = logit of the target minus max, 0 if not in range.
 struct XentSums {
   TensorView sum_exp{}, target_logit{}, logits{}, max{}, targets{};
   std::int64_t begin = 0, valid = 0;
@@ -196,27 +197,27 @@ struct Scale {
 struct Nonfinite {
   TensorView count{}, x{};
 };
-/// Decides about the optimizer's step, by the rules of step_control.hpp: from the sum of squares of the whole gradient
-/// it finds grad_norm and clip, or that the step is skipped, counts it, and moves the loss scale for the next one.
+/// Decides about the optimizer's step, by the rules of step_control.hpp. From the sum of squares of the whole gradient
+/// it computes grad_norm and clip, or skips the step; it updates the step count and the loss scale of the next step.
 struct StepControl {
-  TensorView squares{};           // f64, contiguous: of parts of the gradient, from all ranks
-  TensorView order{};             // i32 [k]: the places in `squares` that count, added in this order in double
-  TensorView losses{};            // f64, contiguous: one that is not finite has the step skipped too
+  TensorView squares{};           // f64, contiguous: sums of squares of parts of the gradient, from all ranks
+  TensorView order{};             // i32 [k]: indices in `squares` of the sums to add, in this order, in double
+  TensorView losses{};            // f64, contiguous: the step is also skipped if one is not finite
   StepScalars* scalars = nullptr; // device memory
-  double clip_grad = 0;           // largest norm; 0: any
+  double clip_grad = 0;           // largest norm; 0: no limit
   LossScaling scaling{};
 };
 
 /// AdamW (Loshchilov & Hutter, ICLR'19) on one flat shard: g = gradient * clip; m = b1 m + (1-b1) g;
-/// v = b2 v + (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p). Not where skip is
-/// set. master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
+/// v = b2 v + (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p). Does nothing if
+/// `skip` is set. master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
 struct AdamW {
   TensorView master{}, gradient{}, m{}, v{}, working{};
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, decay = 0;
   const StepScalars* scalars = nullptr;
 };
-/// SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u; else p -=
-/// lr * g. Not where skip is set.
+/// SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u; otherwise
+/// p -= lr * g. Does nothing if `skip` is set.
 struct Sgd {
   TensorView master{}, gradient{}, velocity{}, working{}; // velocity may be empty when momentum is 0
   double momentum = 0, decay = 0;
@@ -226,14 +227,14 @@ struct Sgd {
 // --- fused operations: each has a default made of the primitives
 // --------------------------------------------------------
 
-/// z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). Without an activation z is empty.
-/// With one, z [rows, n] is kept for the backward.
+/// z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). With an activation, z [rows, n] is
+/// kept for the backward; otherwise z is empty.
 struct LinearFwd {
   TensorView y{}, z{}, x{}, w{}, bias{};
   Activation act = Activation::none;
 };
-/// dx = dy w, where dy is the gradient of z. With an activation x was act(before), and dx is the gradient of `before`:
-/// act'(before) * (dy w), [rows, k], of silu_mul [rows, 2k] (of w [n, k]). dx may not be `before`.
+/// dx = dy w, where dy is the gradient of z. With an activation, x was act(before), and dx is the gradient of `before`:
+/// act'(before) * (dy w), [rows, k], for silu_mul [rows, 2k] (with w [n, k]). dx may not be `before`.
 struct LinearBwdInput {
   TensorView dx{}, dy{}, w{}, before{};
   Activation act = Activation::none;
@@ -247,7 +248,7 @@ struct BiasDropoutAdd {
   TensorView y{}, x{}, bias{}, residual{};
   Drop drop{};
 };
-/// The same, and normed = norm(y).
+/// BiasDropoutAdd, followed by normed = norm(y).
 struct BiasDropoutAddNorm {
   TensorView y{}, normed{}, mean{}, rstd{}, x{}, bias{}, residual{};
   Drop drop{};
@@ -270,7 +271,7 @@ struct AttentionBwd {
   Mask mask{};
   Drop drop{};
 };
-/// XentMax, XentSums and XentLoss in one, for a vocabulary that is not split.
+/// XentMax, XentSums and XentLoss in one operation, for a vocabulary that is not split.
 struct XentFused {
   TensorView loss{}, max{}, sum_exp{}, target_logit{}, logits{}, targets{};
   std::int64_t valid = 0;

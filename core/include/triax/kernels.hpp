@@ -1,13 +1,13 @@
-// Kernel sets: the operations of kernel_ops.hpp on one device.
+// Kernel sets: implementations of the operations of kernel_ops.hpp for one kind of device.
 //
-// Threads: one object per rank, used by the rank's main thread; a set may use threads of its own inside a call.
-// Ownership: the core owns the set; memory comes in as views. Blocking: on the host an operation runs inside the call,
-// after Stream::ready(); on CUDA it is enqueued.
+// Threads: one object per rank, used by the rank's main thread; a set may use its own threads inside a call. Ownership:
+// the core owns the set; memory is passed in as views. Blocking: on the host an operation runs inside the call, after
+// Stream::ready(); on CUDA it is enqueued. Errors: Error.
 //
-// The public calls check shapes and count; authors override do_*. Before the first step the core runs every layer once
-// against a planning set: each call's supports() is asked, its scratch_bytes() added to the plan, its prepare() called.
-// An operation never allocates; scratch comes in by OpContext. The same set gives the same bits whatever the schedule,
-// the number of threads or the position of a buffer (arenas are aligned to 256 bytes).
+// The public functions check shapes, count FLOPs and bytes, and call do_*, which a set overrides. Before the first step
+// the core runs every layer once with a planning set: for each call, this calls supports() and prepare(), and adds
+// scratch_bytes() to the memory plan. Operations never allocate; scratch memory is in OpContext. A set must give the
+// same bits for every schedule, number of threads and buffer address (arenas are aligned to 256 bytes).
 #pragma once
 
 #include <array>
@@ -24,15 +24,15 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kKernelsInterface = 3;
+inline constexpr std::uint32_t kKernelsInterface = 4;
 
 TRIAX_API std::string_view name_of(Op op) noexcept;
 
-/// One call, seen as data: for planning, tracing, counting, simulating.
+/// One call of an operation as data: for planning, tracing, counting and simulation.
 struct OpCall {
   Op op;
   const void* args; // the argument struct of `op`
-  double flops = 0; // of its GEMM-like work, multiply-add counts two; attention backward: five products
+  double flops = 0; // of matrix products, a multiply-add counts two; attention backward: five products
   double bytes = 0; // read and written, each view once
 
   template <class Args>
@@ -41,13 +41,13 @@ struct OpCall {
   }
 };
 
-/// The call for an argument struct, with its counts. Throws Error naming operation, view and sizes if shapes or types
-/// do not fit together.
+/// The call for an argument struct, with its counts. Throws Error with the operation, view and sizes if shapes or types
+/// do not match.
 #define TRIAX_OP(Args, name) TRIAX_API OpCall call_of(const Args& args);
 TRIAX_OPERATIONS(TRIAX_OP)
 #undef TRIAX_OP
 
-/// Where an operation runs, and the memory it may use until it returns (host) or its stream goes on (CUDA).
+/// The stream of an operation, and scratch memory that it may use until it has finished on the stream.
 struct OpContext {
   Stream& stream;
   std::span<std::byte> scratch;
@@ -58,7 +58,7 @@ struct OpStats {
   double flops = 0, bytes = 0;
 };
 
-/// What a run asks of a kernel set as a whole; single operations are asked by supports(OpCall).
+/// The types that a run needs from a kernel set; supports(OpCall) checks single operations.
 struct KernelRequest {
   DType compute = DType::f32; // of activations and working weights
   DType master = DType::f32;  // of master weights, gradients, optimizer state
@@ -74,21 +74,24 @@ class TRIAX_API KernelSet {
 
   virtual DeviceKind device_kind() const noexcept = 0;
   virtual Support supports(const KernelRequest& request) const = 0;
-  /// Whether this machine has the device that make_device() would make; asked before any rank starts. Must not take
-  /// memory or make a context: ranks may be started as processes afterwards.
+  /// Whether this machine has the device that make_device() would create. Called before any rank starts. Must not
+  /// allocate device memory or create a context, because ranks may be started as processes afterwards.
   virtual Support device_available(const DeviceRequest& request) const;
-  /// The rank's device, on the rank's main thread. The default makes the host's, and throws Error for another kind: the
-  /// core itself knows no other.
+  /// Creates the rank's device, on the rank's main thread. The default creates the host device, and throws Error if
+  /// device_kind() is another kind.
   virtual std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
-  /// Before the first operation. The device outlives the set.
+  /// Called before the first operation. The device outlives the set.
   virtual void start(Device& device) = 0;
 
   virtual Support supports(const OpCall& call) const;
-  /// Scratch the call needs. The default covers the default of each fused operation, and in it what this function says
-  /// of its primitives; a set that overrides one, or whose primitives need scratch, overrides this too.
+  /// Bytes of scratch memory that the call needs. The default covers the default of each fused operation, including
+  /// what this function returns for its primitives. A set that overrides a fused operation, or whose primitives need
+  /// scratch, overrides this function too.
   virtual std::size_t scratch_bytes(const OpCall& call) const;
-  /// Whatever is worth doing once per shape (choosing an algorithm, making a primitive). Never by timing.
+  /// Per-shape setup, such as algorithm selection or primitive creation. Must not autotune by timing.
   virtual void prepare(const OpCall& call);
+  /// CPU threads that compute an operation on the host, for reports. The default is 1: the rank's main thread.
+  virtual int threads() const noexcept;
 
 #define TRIAX_OP(Args, name)                              \
   void name(const Args& args, const OpContext& context) { \
@@ -97,7 +100,7 @@ class TRIAX_API KernelSet {
   TRIAX_OPERATIONS(TRIAX_OP)
 #undef TRIAX_OP
 
-  /// A call as data; what the named calls come down to.
+  /// Runs a call that is given as data; the named functions above use it.
   void issue(const OpCall& call, const OpContext& context);
 
   const OpStats& stats(Op op) const noexcept {
@@ -105,26 +108,26 @@ class TRIAX_API KernelSet {
   }
 
  protected:
-  /// Runs the do_* of the call. A set that models time instead of computing overrides this alone.
+  /// Calls the do_* of the call. A set that models time instead of computing overrides only this function.
   virtual void run(const OpCall& call, const OpContext& context);
 
-  /// Primitives: the default throws Error("... does not implement ...").
+  /// Primitives. The default throws Error("... does not implement ...").
 #define TRIAX_OP(Args, name) virtual void do_##name(const Args& args, const OpContext& context);
   TRIAX_PRIMITIVES(TRIAX_OP)
-  /// Fused operations: the default is made of do_* of primitives.
+  /// Fused operations. The default calls do_* of primitives.
   TRIAX_FUSED(TRIAX_OP)
 #undef TRIAX_OP
 
  private:
-  /// Calls the do_* of the call: no count, no check of the scratch.
+  /// Calls the do_* of the call; does not count, and does not check the scratch size.
   void dispatch(const OpCall& call, const OpContext& context);
 
   static constexpr std::size_t kOps = static_cast<std::size_t>(Op::multi_adamw) + 1;
   std::array<OpStats, kOps> stats_{};
 };
 
-/// A set that runs nothing: it asks `real` whether it supports each call, has it prepare, and keeps the largest
-/// scratch. The refusals are listed, each once.
+/// The planning set: runs nothing. For each call it asks `real` for supports() and scratch_bytes(), calls its
+/// prepare(), and keeps the largest scratch size. Unsupported calls are listed, each reason once.
 class TRIAX_API PlanKernels final : public KernelSet {
  public:
   explicit PlanKernels(KernelSet& real) : real_(real) {}
@@ -135,6 +138,7 @@ class TRIAX_API PlanKernels final : public KernelSet {
   }
   Support supports(const KernelRequest& request) const override { return real_.supports(request); }
   void start(Device&) override {}
+  int threads() const noexcept override { return real_.threads(); }
   using KernelSet::supports;
 
   std::size_t scratch_needed() const noexcept { return scratch_; }

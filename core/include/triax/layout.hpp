@@ -1,8 +1,10 @@
-// Which rank has which coordinates, and which ranks form a group.
+// The layout: coordinates of each rank, and the process groups.
 //
-// Threads: values, any thread. Ownership: they own their lists. Blocking: never.
-// A layout is an ordered list of named axes, the first varying fastest. Triax uses tensor, data, pipeline in this
-// order, so that tensor groups stay inside a node; the list leaves room for further axes (context, expert).
+// Threads: values, any thread. Ownership: values own their lists. Blocking: never. Errors: Error for a rank or
+// coordinate outside the layout.
+// A layout is an ordered list of named axes; the first varies fastest. Triax uses tensor, data, pipeline in this order,
+// so that the ranks of a tensor group are on one node where possible. More axes (context, expert) can be added to the
+// list.
 #pragma once
 
 #include <span>
@@ -19,21 +21,21 @@ struct Axis {
   int size = 1;
 };
 
-/// The ranks that differ in one axis only, in the order of their coordinate on it.
+/// The ranks that differ in the coordinate of one axis only, in the order of that coordinate.
 struct Group {
   std::string axis;       // the name of the axis, or "world"
   std::string id;         // unique in the run and equal on all members: "tensor.3"
   std::vector<int> ranks; // in the world
-  int index = 0;          // this rank's place in `ranks`
+  int index = 0;          // index of this rank in `ranks`
   int size() const { return static_cast<int>(ranks.size()); }
 };
 
 class TRIAX_API Layout {
  public:
   Layout() = default;
-  /// Throws Error on an empty name, a name given twice, or a size below 1.
+  /// Throws Error if a name is empty or repeated, or a size is below 1.
   explicit Layout(std::vector<Axis> axes);
-  /// The three axes in Triax's order.
+  /// The axes tensor, data and pipeline, in this order.
   static Layout ptd(int pipeline, int tensor, int data);
 
   std::span<const Axis> axes() const { return axes_; }
@@ -42,7 +44,7 @@ class TRIAX_API Layout {
   int size(std::string_view axis) const;
   /// Coordinate of `rank` on an axis; 0 for an axis that the layout does not have.
   int coordinate(int rank, std::string_view axis) const;
-  /// Coordinates in the order of axes(). Throws Error outside the world.
+  /// Coordinates in the order of axes(). Throws Error if the rank is outside the world.
   std::vector<int> coordinates(int rank) const;
   int rank_of(std::span<const int> coordinates) const;
   Group group(int rank, std::string_view axis) const;

@@ -1,7 +1,7 @@
-// The log a plugin writes to. The core hands one to each plugin; what it prints where is the core's business.
+// The log that a plugin writes to. The core passes one to each plugin and decides what is printed where.
 //
 // Threads: write() may be called from any thread. Ownership: the core owns the log; it outlives every plugin object.
-// Blocking: write() may do I/O, so it is not for the steady state of a step (use LogLevel::trace behind enabled()).
+// Blocking: write() may do I/O. In the steady state of a step, use only LogLevel::trace, after enabled(). Errors: none.
 #pragma once
 
 #include <string>
@@ -38,7 +38,7 @@ class TRIAX_API Log {
   }
 };
 
-/// Drops everything; for tests and for objects made outside a run.
+/// A log that drops every line; for tests and for objects created outside a run.
 TRIAX_API Log& null_log();
 
 } // namespace triax

@@ -1,11 +1,13 @@
-// Models: a Model is a plugin's object, one per rank; it makes Layers. Layers describe and compute; they own no memory.
+// Models: a Model is a plugin's object, one per rank, which creates Layers. Layers describe tensors and compute; they
+// do not own memory.
 //
-// Threads: the rank's main thread. Ownership: the executor owns all memory and hands in views; descriptions belong to
-// the layer and stay as they are. Blocking: a layer only posts work on the streams it gets.
+// Threads: the rank's main thread. Ownership: the executor owns all memory and passes views; a layer owns its
+// descriptions, which never change. Blocking: a layer only enqueues work on the stream that it is given. Errors: Error.
 //
-// A layer's calls go through LayerCall alone: kernel set, device, communicators. So one code serves training, planning
-// (a planning kernel set and device, views without data) and simulation. Forward always writes its stash with the same
-// kernels; recomputation only decides where the stash lands. backward(m) is backward_input(m) then backward_weight(m).
+// A layer uses only the kernel set, device and communicators of LayerCall. So the same code serves training, planning
+// (planning kernel set and device, views without data) and simulation. The forward always writes its stash with the
+// same kernels; recomputation only changes where the stash is. A whole backward is backward_input, then
+// backward_weight.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,8 @@ namespace triax {
 
 inline constexpr std::uint32_t kModelInterface = 1;
 
-/// How a parameter begins. Values are drawn by element of the global tensor, on the host.
+/// Initial values of a parameter. They depend on the element's index in the global tensor, and are computed on the
+/// host.
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, normal };
   Kind kind = Kind::zeros;
@@ -33,16 +36,16 @@ struct Init {
 struct ParamSpec {
   std::string name;                // unique within the layer: "attention.qkv.weight"
   Shape global;                    // of the whole parameter, without padding
-  int dim = -1;                    // the dimension that is split over the tensor axis or padded, or -1: replicated
-  std::int64_t begin = 0, end = 0; // this rank's range of `dim` in `global`; equal where it holds padding only
-  Shape local; // as stored here; local[dim] may exceed end - begin: padding, never initialised, updated or saved
+  int dim = -1;                    // dimension that is split over the tensor axis or padded; -1: replicated
+  std::int64_t begin = 0, end = 0; // this rank's range of `dim` in `global`; empty if the rank has only padding
+  Shape local;                     // shape as stored; rows of `dim` past end - begin are padding: zeros, never updated
   Init init;
   bool decay = false;                // weight decay applies
   std::uint32_t site = 0;            // random site of its initial values, unique in the model: layer*16 + n
-  std::vector<std::string> sum_axes; // axes over which its gradient is summed besides data
+  std::vector<std::string> sum_axes; // axes besides data over which its gradient is summed
 };
 
-/// How long a tensor is kept, within one microbatch: from forward, or from the input gradient, to the last reader.
+/// How long a tensor is kept within one microbatch: from the forward or the input gradient to its last reader.
 enum class Life : std::uint8_t { forward_only, forward_to_input, forward_to_weight, input_to_weight };
 
 struct StashSpec {
@@ -53,48 +56,49 @@ struct StashSpec {
   bool recomputable = false;
 };
 
-/// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data, "loss" (f64 [b], summed over the sample's
-/// tokens) goes to the loop; any other name joins the output of one layer to the input of the next. All ranks of a
-/// tensor group hold the same bits of it, and of its gradient: what crosses between stages may go in parts.
+/// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data; "loss" (f64 [b], summed over the sample's
+/// tokens) goes to the training loop. Any other name connects the output of one layer to the input of the next. All
+/// ranks of a tensor group hold the same bits of it and of its gradient, so that transfers between stages can be
+/// scattered.
 struct TensorSpec {
   std::string name;
   Shape shape;
   DType dtype = DType::f32;
-  Life life = Life::forward_only; // of an input: how long the layer reads it
+  Life life = Life::forward_only; // for an input: how long the layer reads it
 };
 
-/// What a layer is made for.
+/// The run for which a layer is created.
 struct LayerContext {
   const Layout& layout;
   int rank = 0;
   std::int64_t micro = 1;     // samples of a microbatch, b
   std::int64_t vocab = 0;     // without padding
-  DType compute = DType::f32; // of activations and working weights; the residual stream crosses stages in it
+  DType compute = DType::f32; // of activations, working weights, and the boundaries between stages
   std::uint64_t seed = 0;
 
   int tensor() const { return layout.tensor(); }
   int tensor_index() const { return layout.coordinate(rank, "tensor"); }
 };
 
-/// The communicators of a rank by axis. An axis of size 1 has none.
+/// The communicators of a rank, by axis. An axis of size 1 has none.
 class TRIAX_API Groups {
  public:
   void set(std::string axis, Communicator* communicator);
-  /// Null where the axis has size 1.
+  /// Null if the axis has size 1.
   Communicator* find(std::string_view axis) const noexcept;
 
  private:
   std::vector<std::pair<std::string, Communicator*>> entries_;
 };
 
-/// What a layer's functions get at each call.
+/// Arguments that all functions of a layer get.
 struct LayerCall {
   Device& device;
   KernelSet& kernels;
   Stream& stream;
   std::span<std::byte> scratch;
   const Groups& groups;
-  TensorView samples;       // i64 [b], running sample numbers
+  TensorView samples;       // i64 [b], running number of each sample
   bool dropout = true;      // false in evaluation
   double loss_gradient = 1; // 1 / tokens of the global batch
   const StepScalars* scalars = nullptr;
@@ -120,16 +124,16 @@ class TRIAX_API Layer {
   virtual std::span<const TensorSpec> outputs() const = 0;
   virtual Cost cost() const = 0;
 
-  // Views come in the order of the descriptions. Gradients are of the master dtype and accumulate (+=).
+  // Views are in the order of the descriptions. Gradients have the master type and accumulate (+=).
   virtual void forward(const LayerCall& call, Views params, Views in, Views out, Views stash) = 0;
-  /// dout, din: gradients of outputs and inputs (empty views for tokens, targets and loss). May accumulate parameter
-  /// gradients that fall out on the way.
+  /// dout, din: gradients of outputs and inputs (empty views for tokens, targets and loss). It may also accumulate
+  /// gradients of parameters that it computes on the way.
   virtual void backward_input(const LayerCall& call, Views params, Views in, Views dout, Views din, Views stash,
                               Views grads) = 0;
   virtual void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) = 0;
 };
 
-/// Two parameters that are one: same initial value, gradients added once, one update.
+/// Two parameters that share one value: same initial value, sum of both gradients, one update.
 struct Tie {
   int layer_a = 0;
   std::string param_a;
@@ -137,13 +141,13 @@ struct Tie {
   std::string param_b;
 };
 
-/// Sizes of a model, for layout, reports and FLOPs.
+/// Sizes of a model, for layouts, reports and FLOP counts.
 struct ModelInfo {
-  int blocks = 0; // l, what `parallel.split` counts
+  int blocks = 0; // transformer layers (l), which `parallel.split` distributes
   std::int64_t hidden = 0, heads = 0, sequence = 0;
 };
 
-/// What a run asks of a model.
+/// What a run needs from a model.
 struct ModelRequest {
   std::int64_t vocab = 0;
   std::int64_t micro = 1;
@@ -159,7 +163,7 @@ class TRIAX_API Model {
   virtual ~Model();
   virtual ModelInfo info() const = 0;
   virtual Support supports(const ModelRequest& request, const Layout& layout) const = 0;
-  /// Number of layers: embedding, blocks, head.
+  /// Number of layers, with embedding and head.
   virtual int count() const = 0;
   virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;
   virtual std::span<const Tie> ties() const = 0;

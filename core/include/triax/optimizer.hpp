@@ -1,7 +1,7 @@
-// Optimizers: they step over master weights, gradients and named state that the engine owns, shards and checkpoints.
+// Optimizers: they update master weights and named state from gradients. The engine owns and shards all three.
 //
-// Threads: the rank's main thread. Ownership: the engine's memory comes in as views. Blocking: work is put on the
-// stream.
+// Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
+// enqueued on the stream. Errors: Error.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +15,36 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kOptimizerInterface = 1;
+inline constexpr std::uint32_t kOptimizerInterface = 2;
 
-/// One parameter, or the part of it that this rank updates. All views but `working` have the master dtype; flat.
+/// One parameter, or the part of it that this rank updates. All views are flat, and all but `working` have the master
+/// type.
 struct ParameterShard {
   std::string name; // "block 3/attention.qkv.weight"
   TensorView master, gradient;
-  TensorView working;                // what the layers read; empty where the master itself is read
+  TensorView working;                // the weights that layers read; empty if they read the master weights
   std::span<const TensorView> state; // in the order of OptimizerTraits::state
   bool decay = false;                // weight decay applies
 };
 
 struct OptimizerTraits {
-  std::vector<std::string> state; // names of the state tensors of a parameter: "m", "v"; they begin as zeros
-  bool elementwise = true;        // may be given any part of a parameter
+  std::vector<std::string> state; // names of the state tensors of a parameter ("m", "v"), which start as zeros
+  bool elementwise = true;        // a shard may be any part of a parameter
 };
 
 struct StepArgs {
   const StepScalars* scalars = nullptr; // device memory: lr, clip, step...
-  double weight_decay = 0;              // for shards with `decay`
+  double weight_decay = 0;              // applied to shards with `decay`
   OpContext op;
 };
 
-/// What a run asks of an optimizer.
+/// What a run needs from an optimizer, before a device is opened.
 struct OptimizerRequest {
-  DType master = DType::f32;
+  DType master = DType::f32; // of master weights, gradients and state
+  /// Where the memory of the shards and of StepScalars is. On DeviceKind::host, step() may compute on the views itself,
+  /// after Stream::ready() and unless they have no data (the planning call). On any other device all work must go
+  /// through the KernelSet: an optimizer with code of its own answers no there.
+  DeviceKind device = DeviceKind::host;
 };
 
 class TRIAX_API Optimizer {
@@ -51,7 +56,7 @@ class TRIAX_API Optimizer {
   virtual ~Optimizer();
   virtual Support supports(const OptimizerRequest& request) const = 0;
   virtual OptimizerTraits traits() const = 0;
-  /// Before the first step, with the shards that every step will get: room for whatever a step needs is made here.
+  /// Called before the first step with the shards of every later step. Allocate everything that step() needs here.
   virtual void prepare(std::span<const ParameterShard> shards) = 0;
   virtual void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) = 0;
 };

@@ -1,9 +1,9 @@
-// The values of one plugin's TOML table, as its constructor gets them: every option of its table is there, of its type,
-// in its range, a default where the user wrote none.
+// Values of one plugin's TOML table, as its constructor gets them. Every option of the option table has a value of its
+// type and in its range; options that the user did not set have their default.
 //
 // Threads: read-only after the core has filled it; any thread. Ownership: the core's; valid as long as the plugin's
-// object. Blocking: never. Errors: asking for a name or type that the option table does not declare throws Error; that
-// is a slip of the plugin's author.
+// object. Blocking: never. Errors: a name or type that the option table does not declare throws Error; this is a bug in
+// the plugin.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,14 @@
-// What a plugin's author writes: a class, and one macro.
+// Helpers for plugin authors: option rows, and the macro that exports a class as a plugin.
 //
 //   constexpr triax_option kOptions[] = {triax::option_float("beta1", "0.9", 0, 1, "decay of the first moment")};
 //   TRIAX_PLUGIN(triax::Optimizer, MyOptimizer, "optim-mine", "0.1.0", "my own update rule", kOptions)
 //
-// The class is made by MyOptimizer(const triax::PluginContext&), or by MyOptimizer() if it needs nothing.
-// Threads: the constructor runs on the rank's main thread; ranks that are threads of one process may run it at the same
-// time, so a plugin has no mutable globals. Ownership: what PluginContext refers to outlives the object. Blocking: the
-// constructor only stores values: no device, no network; start() or join() do the work. Errors: it may throw Error.
+// TRIAX_PLUGIN creates the class with MyOptimizer(const triax::PluginContext&), or with MyOptimizer() if there is no
+// such constructor.
+// Threads: the constructor runs on the rank's main thread. Ranks that are threads of one process may run it at the same
+// time, so a plugin must not have mutable globals. Ownership: the objects that PluginContext refers to outlive the
+// plugin's object. Blocking: the constructor only stores values; start() and join() use the device and the network.
+// Errors: the constructor may throw Error.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@ struct PluginContext {
   int threads = 1; // CPU threads this rank may use
 };
 
-// Rows of an option table. Defaults are text; nullptr makes the key required.
+// Rows of an option table. Defaults are TOML text; with nullptr the key is required.
 constexpr triax_option option_bool(const char* name, const char* fallback, const char* doc) {
   return {TRIAX_OPTION_BOOL, 0, name, fallback, nullptr, doc, 1, 0};
 }
@@ -43,14 +45,14 @@ constexpr triax_option option_int(const char* name, const char* fallback, double
 constexpr triax_option option_float(const char* name, const char* fallback, double min, double max, const char* doc) {
   return {TRIAX_OPTION_FLOAT, 0, name, fallback, nullptr, doc, min, max};
 }
-/// choices: "auto|ring", or nullptr for any text.
+/// `choices`: "auto|ring", or nullptr for any text.
 constexpr triax_option option_string(const char* name, const char* fallback, const char* choices, const char* doc) {
   return {TRIAX_OPTION_STRING, 0, name, fallback, choices, doc, 1, 0};
 }
 constexpr triax_option option_path(const char* name, const char* fallback, const char* doc) {
   return {TRIAX_OPTION_PATH, 0, name, fallback, nullptr, doc, 1, 0};
 }
-/// The row for a list of what `element` is a row for; its default is TOML text: "[1, 2]".
+/// Row of an option that is a list of `element`; its default is TOML text: "[1, 2]".
 constexpr triax_option option_list(triax_option element) {
   element.type |= TRIAX_OPTION_LIST;
   return element;
@@ -70,7 +72,7 @@ void* create(const triax_create_args* args, triax_error* error) noexcept {
   try {
     const PluginContext context{*static_cast<const Options*>(args->options), *static_cast<Log*>(args->log),
                                 *static_cast<const Layout*>(args->layout), args->rank, args->threads};
-    // A pointer to the interface first: a derived pointer may differ from it.
+    // Convert to the interface pointer before void*: the address of a base class may differ.
     Interface* made = nullptr;
     if constexpr (std::is_constructible_v<Class, const PluginContext&>) {
       made = new Class(context);
@@ -101,8 +103,8 @@ constexpr std::size_t count(std::nullptr_t) {
 
 } // namespace plugin_detail
 
-/// An ELF note that can be read without loading the library: engine version, ABI, toolchain.
-/// The layout is ELF's: sizes of name and text, type, name padded to four bytes, text.
+/// An ELF note with engine version, ABI version and toolchain, readable without loading the library. Its format is
+/// ELF's: size of name, size of text, type, name padded to a multiple of four bytes, text.
 template <std::size_t N>
 struct PluginNote {
   std::uint32_t name_size = 6, text_size = N, type = 1;
@@ -113,7 +115,7 @@ struct PluginNote {
   }
 };
 
-/// Pass nullptr as OptionTable for a plugin without options.
+/// Exports `Class` as a plugin. Pass nullptr as OptionTable for a plugin without options.
 #define TRIAX_PLUGIN(Interface, Class, Name, Version, Description, OptionTable)                                        \
   __attribute__((section(".note.triax"), used, aligned(4))) static const auto triax_plugin_note = ::triax::PluginNote( \
       "triax=" TRIAX_VERSION                                                                                           \

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstdint>
 
+#include "triax/export.hpp"
+
 namespace triax {
 
 enum class RandomPurpose : std::uint32_t { weights = 1, dropout = 2, data = 3, test = 4 };

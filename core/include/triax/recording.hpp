@@ -1,18 +1,19 @@
-// A power that a device may have: what is put on its streams is recorded once, and launched again and again at the cost
-// of one call. On CUDA: graphs.
+// Optional device interface: captures the work of streams once, to launch it repeatedly with a single call. On CUDA, a
+// recording is a CUDA graph.
 //
 //   auto* recorder = dynamic_cast<Recorder*>(&device);
 //   recorder->begin_recording(stream);
-//   ...                                     // puts work on `stream`, and on streams that wait for it
+//   ...                                     // enqueues work on `stream`, and on streams that wait for it
 //   const auto step = recorder->end_recording();
-//   step->launch(stream);                   // as if all of it had been put there again
+//   step->launch(stream);                   // runs all of that work again
 //
-// While it records nothing runs. Streams wait for events that were recorded meanwhile, and every stream that was led
-// away from `stream` is waited for by it before the end. Such an event is not asked; after the end it counts as fired.
-// Work that the host moves on (host tasks, host events) cannot be recorded.
+// Captured work does not run. During capture, streams may wait only for events that were recorded during the same
+// capture. Every stream that started to wait for `stream` must be joined again: before the end, `stream` waits for it.
+// The state of an event of the capture cannot be queried before the end; after the end it counts as fired. Work that
+// the host advances (host tasks, host events) cannot be captured.
 //
-// Threads: the rank's main thread. Ownership: a recording refers to streams and memory, and goes before them. Blocking:
-// never. Errors: Error.
+// Threads: the rank's main thread. Ownership: a recording refers to streams and memory; destroy it before them.
+// Blocking: never. Errors: Error.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,7 @@ namespace triax {
 class TRIAX_API Recording {
  public:
   virtual ~Recording();
-  /// Puts what was recorded on `stream`, the one it was begun on.
+  /// Enqueues the captured work on `stream`, which must be the stream of begin_recording().
   virtual void launch(Stream& stream) = 0;
 };
 

@@ -1,6 +1,7 @@
-// A power that some communicators have (Communicator::extension): to be told of a rank's memory before it is moved.
+// Optional communicator interface (Communicator::extension): registers device memory with the transport before first
+// use.
 //
-// Threads: the rank's main thread. Ownership: the memory outlives the communicator. Blocking: add() may ask a driver.
+// Threads: the rank's main thread. Ownership: the memory outlives the communicator. Blocking: add() may call a driver.
 // Errors: add() throws Error.
 #pragma once
 
@@ -11,12 +12,12 @@
 
 namespace triax {
 
-/// extension(kRegistration) gives a Registration*, or null where the backend has no use for it.
+/// Communicator::extension(kRegistration) returns a Registration*, or null if the backend does not register memory.
 inline constexpr std::string_view kRegistration = "triax.registration";
 
 class TRIAX_API Registration {
  public:
-  /// A block of device memory that views of later calls lie in.
+  /// Registers a block of device memory that later calls will use.
   virtual void add(void* data, std::size_t bytes) = 0;
 
  protected:

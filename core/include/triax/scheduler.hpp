@@ -1,8 +1,8 @@
 // Schedulers: pure functions from a shape to rows of compute actions.
 //
-// Threads: any; a scheduler touches no device and no network, and the same shape gives the same bytes. Ownership:
-// values. Blocking: never. The core lowers the rows (transfers, gradient reduction, optimizer step, frees), proves
-// them, draws and runs them.
+// Threads: any; a scheduler uses no device and no network. Ownership: values. Blocking: never. Errors: Error. Equal
+// shapes must give equal schedules. The core lowers the rows (adds transfers, gradient reductions and the optimizer
+// step), verifies, draws and runs them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ enum class ComputeKind : std::uint16_t { forward, backward, backward_input, back
 
 struct Action {
   ComputeKind kind = ComputeKind::forward;
-  std::int16_t replica = 0; // which pipeline of a bidirectional schedule
+  std::int16_t replica = 0; // pipeline of a bidirectional schedule
   std::int32_t stage = 0;   // 0 .. pipeline*chunks - 1
   std::int32_t microbatch = 0;
   std::int32_t slice = 0; // of the sequence
@@ -51,7 +51,7 @@ struct PipelineShape {
   int stages() const { return pipeline * chunks; }
 };
 
-/// One row of actions per pipeline rank, and which rank has which stage.
+/// One row of actions per pipeline rank, and the stage map: the rank of each stage.
 class TRIAX_API Schedule {
  public:
   Schedule() = default;
@@ -64,7 +64,7 @@ class TRIAX_API Schedule {
   /// stage_rank()[replica][stage]
   const std::vector<std::vector<int>>& stage_rank() const { return stage_rank_; }
 
-  /// Steps by which weights lag behind; 0 = synchronous.
+  /// Number of steps by which weights lag behind; 0: synchronous.
   int delay = 0;
 
  private:
@@ -72,7 +72,7 @@ class TRIAX_API Schedule {
   std::vector<std::vector<int>> stage_rank_;
 };
 
-/// Stage s on rank s; for schedules of one chunk per rank.
+/// The stage map with stage s on rank s, for schedules with one chunk per rank.
 TRIAX_API std::vector<int> one_stage_per_rank(const PipelineShape& shape);
 
 class TRIAX_API Scheduler {
@@ -83,7 +83,7 @@ class TRIAX_API Scheduler {
 
   virtual ~Scheduler();
   virtual Support supports(const PipelineShape& shape) const = 0;
-  /// Called only for a shape that supports() said yes to.
+  /// Called only for a shape that supports() accepts.
   virtual Schedule rows(const PipelineShape& shape) const = 0;
 };
 

@@ -1,16 +1,17 @@
-// The rules of step_control: one function, so that all kernel sets decide alike, and every rank as all others.
+// The rules of the operation step_control, in one function, so that all kernel sets and all ranks decide the same.
 //
-// Threads: pure. Ownership, blocking: none. Errors: none. Plain arithmetic without calls: kernel sets for any device
-// may use it (nvcc: --expt-relaxed-constexpr).
+// Threads: pure function. Ownership, blocking, errors: none. Plain arithmetic without calls, so that kernel sets for
+// any device may use it (nvcc: --expt-relaxed-constexpr).
 #pragma once
 
 #include "triax/kernel_ops.hpp"
 
 namespace triax {
 
-/// `scaled_norm`: of the gradient as it lies in memory, multiplied by loss_scale; `finite`: the step's losses are.
-/// A gradient that is not finite has the step skipped: the optimizer will leave weights, state and `step` as they are.
-/// Else clip becomes what clips and divides loss_scale out, at once. loss_scale becomes the next step's.
+/// `scaled_norm`: norm of the gradient as stored, that is, multiplied by loss_scale. `finite`: all losses of the step
+/// are finite. If `scaled_norm` or a loss is not finite, the step is skipped: the optimizer leaves weights, state and
+/// `step` unchanged. Otherwise `clip` becomes the factor that clips the gradient and divides it by loss_scale.
+/// loss_scale becomes the scale of the next step.
 constexpr void decide_step(StepScalars& now, double scaled_norm, bool finite, double clip_grad,
                            const LossScaling& scaling) noexcept {
   constexpr float kLargest = 3.402823466e+38f;
@@ -33,7 +34,7 @@ constexpr void decide_step(StepScalars& now, double scaled_norm, bool finite, do
   now.good_steps = 0;
   now.hysteresis = scaling.hysteresis;
   const float more = now.loss_scale * scaling.growth;
-  if (more <= kLargest) now.loss_scale = more; // as torch does: infinity would never come back
+  if (more <= kLargest) now.loss_scale = more; // as torch does: a scale of infinity could never decrease
 }
 
 } // namespace triax

@@ -1,8 +1,9 @@
-// Views of memory: element type, sizes, strides. No view owns anything.
+// Tensor views: element type, sizes, strides. A view does not own memory.
 //
-// Threads: values, any thread. Ownership: the memory belongs to an arena (device.hpp) or to whoever made the view.
-// Blocking: never. A view says nothing about which device its memory is on; the kernel set and the communicator that
-// get it work on the rank's one device.
+// Threads: values, any thread. Ownership: the memory belongs to an arena (device.hpp) or to the code that created the
+// view. Blocking: never. Errors: Error.
+// A view does not record its device: all tensors of a rank are on the rank's device, unless a function asks for host
+// memory.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ class TRIAX_API Shape {
   int rank() const noexcept { return rank_; }
   std::int64_t operator[](int dim) const noexcept { return sizes_[dim < 0 ? rank_ + dim : dim]; }
   std::int64_t& operator[](int dim) noexcept { return sizes_[dim < 0 ? rank_ + dim : dim]; }
-  std::int64_t elements() const noexcept; // 1 for rank 0
+  std::int64_t elements() const noexcept; // 1 if there are no dimensions
   bool operator==(const Shape&) const = default;
 
  private:
@@ -43,7 +44,7 @@ class TRIAX_API Shape {
 
 TRIAX_API std::string to_text(const Shape& shape); // "[256, 1, 384]"
 
-/// A strided view of at most four dimensions. Strides are in elements. A default view has no data and rank 0.
+/// A strided view of at most four dimensions. Strides are in elements. A default view has no data and no dimensions.
 class TRIAX_API TensorView {
  public:
   TensorView() = default;
@@ -56,7 +57,7 @@ class TRIAX_API TensorView {
   T* as() const noexcept {
     return static_cast<T*>(data_);
   }
-  bool empty() const noexcept { return data_ == nullptr && shape_.rank() == 0; } // "not given"
+  bool empty() const noexcept { return data_ == nullptr && shape_.rank() == 0; } // an argument that was not given
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
   int rank() const noexcept { return shape_.rank(); }
@@ -66,15 +67,16 @@ class TRIAX_API TensorView {
   std::size_t bytes() const noexcept { return static_cast<std::size_t>(elements()) * bytes_of(dtype_); }
   bool contiguous() const noexcept;
 
-  /// [begin, end) of dimension `dim`; throws Error outside its size.
+  /// Elements [begin, end) of dimension `dim`. Throws Error if the range is outside the dimension.
   TensorView slice(int dim, std::int64_t begin, std::int64_t end) const;
-  /// One index of the outermost dimension, which is dropped.
+  /// The part at `index` of the outermost dimension; the result has one dimension less.
   TensorView at(std::int64_t index) const;
-  /// The same elements under other sizes; throws Error unless contiguous and of equal number.
+  /// The same elements with another shape. Throws Error if the view is not contiguous or the number of elements
+  /// differs.
   TensorView reshape(const Shape& shape) const;
-  /// Contiguous view seen as [rows, last]: every dimension but the last joined. Throws Error unless contiguous.
+  /// [rows, last]: all dimensions but the last are joined. Throws Error if the view is not contiguous.
   TensorView as_rows() const;
-  /// Contiguous view seen as one dimension. Throws Error unless contiguous.
+  /// One dimension with all elements. Throws Error if the view is not contiguous.
   TensorView flat() const;
 
  private:

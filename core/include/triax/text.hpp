@@ -1,8 +1,8 @@
 // Text for errors and logs: text("m = {} is not a multiple of p = {}", m, p).
 //
-// Threads: any. Ownership: returns values. Blocking: never.
-// Each {} takes the next argument; an argument too many is appended and a {} too many stays as it is, so that a slip in
-// an error message still tells its values. gcc 12 has no std::format, and public headers carry no third-party type.
+// Threads: any. Ownership: returns values. Blocking: never. Errors: none.
+// Each {} takes the next argument. Additional arguments are appended, and additional {} stay as they are, so that an
+// incorrect pattern still reports its values. gcc 12 has no std::format, and public headers have no third-party types.
 #pragma once
 
 #include <concepts>
@@ -42,7 +42,7 @@ std::string to_text(Int value) {
   return std::to_string(value);
 }
 
-/// Puts `arguments` into the {} of `pattern`, in order.
+/// Replaces each {} of `pattern` by the next of `arguments`.
 TRIAX_API std::string fill_in(std::string_view pattern, std::initializer_list<std::string> arguments);
 
 template <class... Args>

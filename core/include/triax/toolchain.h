@@ -1,9 +1,9 @@
-/* TRIAX_TOOLCHAIN: what two C++ libraries must agree on to share classes, as text.
+/* TRIAX_TOOLCHAIN: the properties in which two C++ libraries must agree to share classes, as text.
  *
- * Compared by equality: the library family, its string ABI, _GLIBCXX_DEBUG, the sanitizer. Compared as "at least": the
- * language. Told but not compared: the release of the library (a symbol that is too new is caught when the plugin is
- * loaded, and equality would refuse every author with a newer compiler). The compiler's name is not in it on purpose:
- * g++ and clang++ plugins work in each other's core.
+ * Must be equal: the library family, its string ABI, _GLIBCXX_DEBUG, the sanitizer. Must be at least C++20: the
+ * language version. Reported but not compared: the release of the library. (A symbol that is too new is detected when
+ * the plugin is loaded, and requiring equality would reject every plugin built with a newer compiler.) The compiler's
+ * name is left out intentionally: plugins built with g++ and clang++ work in each other's core.
  */
 #ifndef TRIAX_TOOLCHAIN_H
 #define TRIAX_TOOLCHAIN_H

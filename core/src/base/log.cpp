@@ -15,7 +15,7 @@ class NullLog final : public Log {
 } // namespace
 
 Log& null_log() {
-  static NullLog log; // holds nothing: not state, but the absence of a log
+  static NullLog log; // stateless
   return log;
 }
 

@@ -1,7 +1,6 @@
-// Text from elsewhere (a TOML, a file's name, a plugin) made fit for a terminal, and told apart from what is no text.
+// Makes text from outside (a TOML file, a file name, a plugin) safe to print on a terminal, and checks UTF-8.
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: none. Header only: it serves the engine and is no part of
-// the core's door.
+// Header only, and not part of the plugin ABI: the engine and the core each compile it.
 #pragma once
 
 #include <array>
@@ -11,11 +10,11 @@
 
 namespace triax {
 
-/// The length of the UTF-8 character that `text` begins with; 0 where it begins with none (Unicode 15, table 3-7).
+/// Length of the UTF-8 character at the start of `text`; 0 if there is none (Unicode 15, table 3-7).
 inline std::size_t utf8_length(std::string_view text) {
   struct Row {
-    unsigned char first, last; // of the first byte
-    unsigned char low, high;   // of the second
+    unsigned char first, last; // range of the first byte
+    unsigned char low, high;   // range of the second byte
     std::size_t length;
   };
   constexpr std::array<Row, 9> kRows = {{{0x00, 0x7F, 0, 0, 1},
@@ -47,8 +46,8 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
-/// With control characters as \u001B, and bytes that are no UTF-8 as \xFF: a name must not colour, move or overwrite
-/// what is printed. A line break stays only where the next line is indented, as hints are.
+/// Replaces control characters by \u001B and invalid UTF-8 by \xFF, so that a name cannot change colours, move the
+/// cursor or overwrite output. Keeps tabs, and line breaks before an indented line, as hints have.
 inline std::string printable(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string out;

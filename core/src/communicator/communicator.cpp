@@ -1,13 +1,15 @@
-// The public calls of a communicator: they check their arguments, count, and hand on to the backend.
+// The public calls of a communicator: they check arguments, count calls, and call the backend.
 #include "triax/communicator.hpp"
 
 #include <functional>
+
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 
 namespace {
 
-/// One call being checked: names itself, the group and the views in its errors.
+/// Checks one call; its errors have the call, the group and the views.
 class Check {
  public:
   Check(std::string_view call, const Group& group) : call_(call), group_(group) {}
@@ -18,14 +20,13 @@ class Check {
   void same_type(const TensorView& in, const TensorView& out) const {
     if (in.dtype() != out.dtype()) fail(text("in {} and out {} differ in type", to_text(in), to_text(out)));
   }
-  /// larger = count * smaller, in elements.
   void elements(std::string_view role, const TensorView& view, std::int64_t expected) const {
     if (view.elements() == expected) return;
     fail(text("{} {} has {} elements; {} are needed in a group of {}", role, to_text(view), view.elements(), expected,
               group_.size()));
   }
-  /// The views may be apart, or the second may begin `offset` bytes into the first (in place); anything else would read
-  /// what it has written.
+  /// The views may not overlap, except in place: the second then begins exactly `offset` bytes into the first. With any
+  /// other overlap, the call would read elements that it has overwritten.
   void apart_or_at(const TensorView& in, const TensorView& out, std::size_t offset) const {
     const auto* from = in.as<const std::byte>();
     const auto* to = out.as<const std::byte>();
@@ -71,7 +72,7 @@ void* Communicator::extension(std::string_view) {
 }
 
 Work Communicator::posted(const char* name, const Work& work) noexcept {
-  last_name_.store(nullptr, std::memory_order_relaxed); // whoever reads between these lines is told of nothing
+  last_name_.store(nullptr, std::memory_order_relaxed); // a thread that reads between these lines sees no call
   last_state_.store(work.event.state(), std::memory_order_release);
   last_generation_.store(work.event.generation(), std::memory_order_relaxed);
   last_action_.store(work.action, std::memory_order_relaxed);
@@ -92,6 +93,7 @@ Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduc
   check.elements("out", out, in.elements());
   check.apart_or_at(in, out, 0);
   ++stats_.ops;
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "all_reduce", typeid(*this));
   return posted("all_reduce", do_all_reduce(in, out, reduce, stream, action));
 }
 
@@ -101,6 +103,7 @@ Work Communicator::reduce_scatter(const TensorView& in, const TensorView& out, R
   check.elements("in", in, out.elements() * size());
   check.apart_or_at(in, out, static_cast<std::size_t>(index()) * out.bytes());
   ++stats_.ops;
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "reduce_scatter", typeid(*this));
   return posted("reduce_scatter", do_reduce_scatter(in, out, reduce, stream, action));
 }
 
@@ -109,6 +112,7 @@ Work Communicator::all_gather(const TensorView& in, const TensorView& out, Strea
   check.elements("out", out, in.elements() * size());
   check.apart_or_at(out, in, static_cast<std::size_t>(index()) * in.bytes());
   ++stats_.ops;
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "all_gather", typeid(*this));
   return posted("all_gather", do_all_gather(in, out, stream, action));
 }
 
@@ -118,6 +122,7 @@ Work Communicator::all_to_all(const TensorView& in, const TensorView& out, Strea
   check.elements("out", out, in.elements());
   check.apart(in, out);
   ++stats_.ops;
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "all_to_all", typeid(*this));
   return posted("all_to_all", do_all_to_all(in, out, stream, action));
 }
 
@@ -126,6 +131,7 @@ Work Communicator::broadcast(const TensorView& view, int root, Stream& stream, A
   check.contiguous("view", view);
   check.member("root", root);
   ++stats_.ops;
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "broadcast", typeid(*this));
   return posted("broadcast", do_broadcast(view, root, stream, action));
 }
 
@@ -138,6 +144,7 @@ Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream,
     check.not_self(transfer.peer);
   }
   ++stats_.ops;
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "exchange", typeid(*this));
   return posted("exchange", do_exchange(transfers, stream, action));
 }
 

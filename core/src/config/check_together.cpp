@@ -10,6 +10,7 @@
 #include "config/derive.hpp"
 #include "data/dataset.hpp"
 #include "data/folder_access.hpp"
+#include "data/input_file.hpp"
 #include "data/tokenizer.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
@@ -23,7 +24,8 @@ using Int = std::int64_t;
 
 class Checks {
  public:
-  Checks(const Values& values, Refusals& refusals) : values_(values), refusals_(refusals) {}
+  Checks(const Values& values, Purpose purpose, Refusals& refusals)
+      : values_(values), purpose_(purpose), refusals_(refusals) {}
 
   void batch() {
     const Int *global = integer("batch.global"), *micro = integer("batch.micro"), *data = integer("parallel.data");
@@ -179,7 +181,7 @@ class Checks {
       writable("log.metrics", *metrics, metrics->parent_path());
     }
     if (holds_something_else(*metrics)) {
-      refuse(Support::no("log.metrics = \"{}\" is there and holds no step records: it would be lost", *metrics)
+      refuse(Support::no("log.metrics = \"{}\" exists and is not a file of step records", *metrics)
                  .hint("name another file"));
     }
   }
@@ -228,12 +230,13 @@ class Checks {
 
   void token_files(const char* key, const Path& prefix) {
     if (prefix.empty()) return refuse(Support::no("{} has an empty name", key));
+    if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix)) return; // listed as not checked
     for (const char* ending : {".bin", ".idx"}) {
       const Path file = data::beside(prefix, ending);
-      std::error_code unreadable;
-      if (std::filesystem::is_regular_file(file, unreadable)) continue;
+      const std::string problem = data::why_not_a_file(file);
+      if (problem.empty()) continue;
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
-      refuse(Support::no("{}: {} is not there", key, file)
+      refuse(Support::no("{}: {} {}", key, file, problem)
                  .hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
                                                 prefix.extension().string())
                                          : data::how_to_prepare(prefix)));
@@ -259,21 +262,24 @@ class Checks {
   }
 
   const Values& values_;
+  const Purpose purpose_;
   Refusals& refusals_;
 };
 
 } // namespace
 
-void check_together(const Values& values, Refusals& refusals) {
-  Checks checks(values, refusals);
+void check_together(const Values& values, Purpose purpose, Refusals& refusals) {
+  Checks checks(values, purpose, refusals);
   checks.batch();
   checks.split();
   checks.learning_rate();
   checks.loss_scale();
-  checks.evaluation();
   checks.timeline();
-  checks.data_files();
-  checks.tokenizers();
+  if (purpose != Purpose::schedule) {
+    checks.evaluation();
+    checks.data_files();
+    checks.tokenizers();
+  }
   checks.plugin_folders();
   checks.run_folder();
   checks.encoding();

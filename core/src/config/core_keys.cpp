@@ -14,11 +14,12 @@ constexpr double kMaxBatch = 16777216; // products with sizes of axes stay far i
 constexpr double kMaxSeconds = 1e8;    // three years; clocks count nanoseconds
 constexpr double kMaxVocab = 2147483647;
 constexpr double kMaxCount = 2147483647;                      // of what a device counts
+constexpr double kMaxRate = 1e30;                             // what fp32 weights are multiplied by, far inside fp32
 constexpr double kSmallestScale = 1e-9, kLargestScale = 1e30; // with what it is multiplied by, far inside fp32
 
 constexpr CoreKey kRun[] = {
     {option_path("dir", nullptr, "folder of metrics, resolved.toml and logs"),
-     "runs/ and the name of the TOML without .toml, in the working folder"},
+     "runs/ and the name of the TOML without .toml, in the working folder; runs/pipe for a TOML from a pipe"},
 };
 
 constexpr CoreKey kModel[] = {
@@ -43,14 +44,14 @@ constexpr CoreKey kBatch[] = {
 };
 
 constexpr CoreKey kOptimizer[] = {
-    {option_float("lr", nullptr, 0, kMany, "learning rate after the warm-up")},
-    {option_float("weight_decay", "0.1", 0, kMany, "on parameters of two or more dimensions only")},
+    {option_float("lr", nullptr, 0, kMaxRate, "learning rate after the warm-up")},
+    {option_float("weight_decay", "0.1", 0, kMaxRate, "on parameters of two or more dimensions only")},
 };
 
 constexpr CoreKey kLr[] = {
     {option_string("decay", "constant", "constant|cosine|linear", "how the learning rate falls after the warm-up")},
     {option_int("warmup_steps", "0", 0, kMany, "steps in which it rises from 0 to optimizer.lr")},
-    {option_float("min", "0", 0, kMany, "where it ends at the last step")},
+    {option_float("min", "0", 0, kMaxRate, "where it ends at the last step")},
 };
 
 constexpr CoreKey kTrain[] = {
@@ -62,7 +63,8 @@ constexpr CoreKey kTrain[] = {
                    "optimizer and its weights stay in fp32")},
     {option_bool("cuda_graph", "false",
                  "record the third step on the GPU, and launch it again for each later one: less work for the host")},
-    {option_float("stall_timeout_s", "600", 1, kMaxSeconds, "seconds without progress before the run is stopped")},
+    {option_float("stall_timeout_s", "600", 1, kMaxSeconds,
+                  "seconds without progress before the run is stopped; has to exceed the longest single operation")},
 };
 
 // No value but in fp16, where derive() gives it.
@@ -102,7 +104,8 @@ constexpr CoreKey kLog[] = {
     {option_int("every", "1", 1, kMany, "steps between two step records")},
     {option_string("level", "info", "trace|debug|info|warn|error", "what the log tells")},
     {option_int("timeline", "0", 0, kMany,
-                "a step whose passes every rank times, into timeline-rank-N.json in run.dir; 0: none")},
+                "a step that every rank records, with passes, communication and waits, in timeline-rank-N.json in "
+                "run.dir; 0: none")},
 };
 
 constexpr CoreKey kLaunch[] = {

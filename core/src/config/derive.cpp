@@ -1,5 +1,6 @@
 #include "config/derive.hpp"
 
+#include "config/text_file.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer.hpp"
 
@@ -10,8 +11,10 @@ namespace {
 using Path = std::filesystem::path;
 
 void derive_files(Values& values, const Path& file) {
-  // In the working folder, not beside the TOML: whoever runs an installed example has no right to write there.
-  if (!values.has("run.dir")) values.set("run.dir", std::filesystem::absolute(Path("runs") / file.stem()), "default");
+  // In the working folder, not beside the TOML: whoever runs an installed example has no right to write there. The name
+  // of a pipe (/dev/fd/63) says nothing.
+  const Path name = is_piped(file) ? "pipe" : file.stem();
+  if (!values.has("run.dir")) values.set("run.dir", std::filesystem::absolute("runs" / name), "default");
   if (!values.has("log.metrics")) values.set("log.metrics", values.get<Path>("run.dir") / "metrics.jsonl", "default");
 }
 
@@ -64,12 +67,14 @@ void derive_loss_scale(Values& values) {
 }
 
 /// The core's own keys are optional alone; one of these is needed.
-void refuse_no_data(const Values& values, const Path& file, Refusals& refusals) {
+void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Refusals& refusals) {
+  if (purpose == Purpose::schedule || (purpose == Purpose::plan && values.has("model.vocab"))) return;
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
   const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "", which is told in its line
   if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
   refusals.add_text({}, text("{}: [data] lacks path (token files to train on), or paths (several of them)\n  {}", file,
-                             data::how_to_prepare("data/mine")));
+                             data::how_to_prepare("data/mine") +
+                                 (purpose == Purpose::plan ? "\n  or give model.vocab, to plan without data" : "")));
 }
 
 } // namespace
@@ -89,12 +94,21 @@ data::Corpora corpora_of(const Values& values, const CorporaKeys& keys) {
   return out;
 }
 
-void derive(Values& values, const Path& file, std::optional<int> world, Refusals& refusals) {
+bool is_absent(const std::filesystem::path& prefix) {
+  const auto absent = [&prefix](const char* ending) {
+    std::error_code unreadable;
+    return std::filesystem::symlink_status(data::beside(prefix, ending), unreadable).type() ==
+           std::filesystem::file_type::not_found;
+  };
+  return absent(".bin") && absent(".idx");
+}
+
+void derive(Values& values, const Path& file, const Intent& intent, Refusals& refusals) {
   derive_files(values, file);
-  derive_data_size(values, world, refusals);
-  derive_vocab(values, refusals);
+  derive_data_size(values, intent.world, refusals);
+  if (intent.purpose != Purpose::schedule) derive_vocab(values, refusals);
   derive_loss_scale(values);
-  refuse_no_data(values, file, refusals);
+  refuse_no_data(values, file, intent.purpose, refusals);
 }
 
 } // namespace triax::config

@@ -25,10 +25,16 @@ inline constexpr const char* kScaledPrecision = "fp16";
 /// None if no key names one.
 data::Corpora corpora_of(const Values& values, const CorporaKeys& keys);
 
-/// `world`: the number of ranks, where a launcher has decided it; without one it is what the layout asks for.
-void derive(Values& values, const std::filesystem::path& file, std::optional<int> world, Refusals& refusals);
+/// Whether a corpus has neither of its token files; one that has one of the two is broken.
+bool is_absent(const std::filesystem::path& prefix);
+
+struct Intent {
+  std::optional<int> world; // the number of ranks, where a launcher has decided it; else what the layout asks for
+  Purpose purpose = Purpose::train;
+};
+void derive(Values& values, const std::filesystem::path& file, const Intent& intent, Refusals& refusals);
 
 /// What concerns several of the core's keys. Keys without a value are left out: they have been refused.
-void check_together(const Values& values, Refusals& refusals);
+void check_together(const Values& values, Purpose purpose, Refusals& refusals);
 
 } // namespace triax::config

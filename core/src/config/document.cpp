@@ -4,16 +4,14 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <sstream>
 #include <tuple>
 
+#include "config/text_file.hpp"
 #include "config/toml_fault.hpp"
-#include "plugin/nearest.hpp"
 #include "plugin/option_text.hpp"
+#include "plugin/toml_nesting.hpp"
 #include "triax/error.hpp"
 #include "triax/text.hpp"
 
@@ -79,27 +77,20 @@ void flatten(const toml::table& table, const std::string& name, const Source& so
   }
 }
 
-/// "did you mean base.toml?", where the folder has a TOML of that name or nearly. The ending is not compared: all have
-/// it, and so would be near.
-std::string near_file(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.parent_path();
-  const std::string name = file.stem().string();
-  std::vector<std::string> names;
-  std::error_code unreadable;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, unreadable)) {
-    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
-  }
-  const bool ending = std::find(names.begin(), names.end(), name) != names.end(); // alone differs
-  const std::vector<std::string> near = ending ? std::vector{name} : plugin::nearest(name, names);
-  return near.empty() ? std::string() : text("did you mean {}?", (folder / (near.front() + ".toml")).string());
-}
-
 [[noreturn]] void not_toml(const toml::parse_error& error, const std::string& bytes, const Source& source) {
   Position at = source.at(error.source());
   const TomlFault fault = toml_fault(bytes, at.line, at.column, error.description());
   at.line = fault.line;
   at.column = fault.column;
   throw Error(fault.message, to_text(at), fault.hint);
+}
+
+void refuse_deep_nesting(const std::string& bytes, const std::string& shown, int layer) {
+  const std::optional<plugin::DeepNesting> deep = plugin::find_deep_nesting(bytes);
+  if (!deep) return;
+  throw Error(text("nested {} levels deep; the limit is {}", deep->levels, plugin::kMaxTomlNesting),
+              to_text({shown, layer, deep->line, deep->column}),
+              "each part of a dotted name, each list and each inline table is a level: use fewer");
 }
 
 } // namespace
@@ -118,19 +109,8 @@ std::string to_toml(const Written& value) {
 }
 
 Document read_document(const std::filesystem::path& file, const std::string& shown, int layer) {
-  // A folder opens as a file and fails in the stream's buffer.
-  std::error_code unreadable; // told below, with the stream's reason
-  const std::filesystem::file_status status = std::filesystem::status(file, unreadable);
-  if (std::filesystem::is_directory(status)) throw Error("is a folder, not a TOML file", shown);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-    throw Error("is not a file that can be read to its end", shown);
-  errno = 0;
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    const int why = errno;
-    throw Error(text("cannot be read: {}", std::strerror(why)), shown, why == ENOENT ? near_file(file) : "");
-  }
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const std::string bytes = read_text(file, shown);
+  refuse_deep_nesting(bytes, shown, layer);
   const Source source{shown, layer};
   Document out;
   try {

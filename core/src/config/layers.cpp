@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "config/core_keys.hpp"
+#include "config/text_file.hpp"
 #include "triax/text.hpp"
 
 namespace triax::config {
 
 namespace {
+
+constexpr std::size_t kMaxIncludeDepth = 100; // they are read recursively
 
 struct Layer {
   Document document;
@@ -23,6 +26,11 @@ std::filesystem::path identity(const std::filesystem::path& file) {
   const std::filesystem::path folder =
       std::filesystem::weakly_canonical(std::filesystem::absolute(file).parent_path(), unreadable);
   return folder / file.filename();
+}
+
+/// Where relative paths in a file begin; empty: the working folder.
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return is_piped(file) ? std::filesystem::path() : file.parent_path();
 }
 
 /// Reads a file and the files that it includes, each once, however often it is included.
@@ -70,7 +78,7 @@ class Reader {
     const std::filesystem::path name = identity(file);
     const auto known = files_.find(name);
     if (known != files_.end()) return known->second;
-    File read{{read_document(file, shown, 0), file.parent_path()}, {}};
+    File read{{read_document(file, shown, 0), folder_of(file)}, {}};
     std::vector<Entry>& entries = read.layer.document.entries;
     std::error_code unreadable; // it has just been read
     open_.push_back({std::filesystem::weakly_canonical(file, unreadable), shown});
@@ -103,8 +111,14 @@ class Reader {
       refusals_.add(name.at, "include has an empty name", "name a file, or leave it out");
       return nullptr;
     }
-    const std::filesystem::path file = from.parent_path() / name.text;
-    const std::string shown = (std::filesystem::path(from_shown).parent_path() / name.text).lexically_normal().string();
+    if (open_.size() > kMaxIncludeDepth) {
+      refusals_.add(name.at, text("includes are nested more than {} files deep", kMaxIncludeDepth),
+                    "include the file from one that is nearer to the run's own");
+      return nullptr;
+    }
+    const std::filesystem::path file = folder_of(from) / name.text;
+    const std::filesystem::path shown_folder = is_piped(from) ? "" : std::filesystem::path(from_shown).parent_path();
+    const std::string shown = (shown_folder / name.text).lexically_normal().string();
     std::error_code unreadable; // said when it is read
     const std::filesystem::path canonical = std::filesystem::weakly_canonical(file, unreadable);
     const auto again =

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "config/derive.hpp"
 #include "config/layers.hpp"
 #include "config/loaded.hpp"
@@ -86,7 +88,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
                number("train.stall_timeout_s"),
                loss_scale(values)};
   run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
-  run.vocab = integer("model.vocab");
+  if (const Int* vocab = values.find<Int>("model.vocab")) run.vocab = *vocab; // Purpose::schedule needs none
   run.eval = {integer("eval.every"), integer("eval.batches")};
   run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level"),
              integer("log.timeline")};
@@ -94,20 +96,34 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   return run;
 }
 
+/// A run may be planned without its data: corpora that are not on this machine are left out.
+void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) {
+  if (run.data.training.paths.empty()) unchecked.emplace_back("data: data.path is not given");
+  for (data::Corpora* corpora : {&run.data.training, &run.data.validation}) {
+    const auto absent = std::ranges::find_if(corpora->paths, is_absent);
+    if (absent == corpora->paths.end()) continue;
+    unchecked.push_back(text("data: {} names {}, and {}.bin and .idx do not exist", corpora->key, *absent, *absent));
+    *corpora = {{}, {}, corpora->key};
+  }
+}
+
 } // namespace
 
-Loaded load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world) {
+Loaded load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
+            plugin::FirstLoad first_load) {
   Loaded out;
   Refusals refusals;
   Layers layers = read_layers(file, overrides, refusals);
   if (refusals.empty()) {
-    Resolved resolved = Resolver(layers, refusals).resolve();
-    derive(resolved.values, file, world, refusals);
-    check_together(resolved.values, refusals);
+    Resolved resolved = Resolver(layers, refusals, purpose, first_load).resolve();
+    derive(resolved.values, file, {world, purpose}, refusals);
+    check_together(resolved.values, purpose, refusals);
     out.values = resolved.values.list();
     out.launch = launch_keys(resolved.values);
     out.dropped = std::move(layers.dropped);
+    out.unchecked = std::move(resolved.unchecked);
     if (refusals.empty()) out.run = run_config(file, resolved);
+    if (out.run && purpose == Purpose::plan) leave_out_absent_data(*out.run, out.unchecked);
   }
   out.refusals = refusals.sorted();
   return out;

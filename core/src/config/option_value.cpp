@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -81,9 +83,26 @@ std::string text_hint(const triax_option& option, const Written& value) {
   return value.type == Written::Type::list ? std::string() : text("write \"{}\"", to_toml(value));
 }
 
-std::string flag_hint(const triax_option& option, const std::string& value) {
-  const std::string listed = "[" + value + "]";
-  const bool brackets = is_list(option) && !value.empty() && readable(option, listed);
+std::string trimmed(std::string_view text, std::string_view characters) {
+  const std::size_t begin = std::min(text.find_first_not_of(characters), text.size());
+  return std::string(text.substr(begin, text.find_last_not_of(characters) + 1 - begin));
+}
+
+/// Of a list of texts without quotes, which a shell may have removed: with them, in quotes that the shell removes.
+std::string quoted_list_hint(const Entry& entry) {
+  const std::string& flag = entry.value.text;
+  if (flag.find('\'') != std::string::npos) return text("write the list as TOML: [\"...\", \"...\"]");
+  std::string list;
+  std::istringstream items(trimmed(flag, " []"));
+  for (std::string item; std::getline(items, item, ',');)
+    list.append(list.empty() ? "" : ", ").append(plugin::to_toml(OptionValue(trimmed(item, " \""))));
+  return text("write --set '{}.{}=[{}]'", entry.table, entry.key, list.empty() ? "\"...\"" : list);
+}
+
+std::string flag_hint(const triax_option& option, const Entry& entry) {
+  if (is_list(option) && is_text(option)) return quoted_list_hint(entry);
+  const std::string listed = "[" + entry.value.text + "]";
+  const bool brackets = is_list(option) && !entry.value.text.empty() && readable(option, listed);
   return brackets ? text("write {}", listed) : std::string();
 }
 
@@ -138,7 +157,7 @@ Reading read_setting(const triax_option& option, const Setting& setting) {
   try {
     return checked(option, plugin::parse_option(option, toml), setting.base);
   } catch (const Error& error) {
-    return {{}, error.message(), setting.flag ? flag_hint(option, value.text) : hint_for(option, value)};
+    return {{}, error.message(), setting.flag ? flag_hint(option, setting.entry) : hint_for(option, value)};
   }
 }
 

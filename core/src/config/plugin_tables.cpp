@@ -1,5 +1,7 @@
 #include "config/plugin_tables.hpp"
 
+#include <sstream>
+
 #include "triax/error.hpp"
 
 namespace triax::config {
@@ -24,13 +26,58 @@ const KindWords& words(std::string_view kind) {
   throw Error(text("unknown kind of plugin: {}", kind));
 }
 
+/// Also of those that this build has left out.
+bool is_engine_plugin(const std::string& name) {
+  std::istringstream names(TRIAX_ENGINE_PLUGINS);
+  for (std::string one; names >> one;)
+    if (one == name) return true;
+  return false;
+}
+
 } // namespace
+
+void PluginFinder::probe(const std::vector<std::string>& names) {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : names) {
+    try {
+      files.push_back(plugin::find(name, folders_).file);
+    } catch (const Error&) { // find() refuses it, at its position
+      continue;
+    }
+  }
+  try {
+    probe_files(files);
+  } catch (const Error&) { // no child process can be started: load() tries again, and says so
+    return;
+  }
+}
+
+void PluginFinder::probe_files(const std::vector<std::filesystem::path>& files) {
+  if (first_load_ == plugin::FirstLoad::direct) return;
+  std::vector<std::filesystem::path> unknown;
+  for (const std::filesystem::path& file : files)
+    if (!probed_.contains(file)) unknown.push_back(file);
+  failures_.merge(plugin::probe_loading(unknown));
+  probed_.insert(unknown.begin(), unknown.end());
+}
+
+const plugin::Library& PluginFinder::load(const std::filesystem::path& file) {
+  probe_files({file});
+  if (const auto failed = failures_.find(file); failed != failures_.end())
+    throw Error(failed->second.reason(), file.string(), plugin::probe_hint(file));
+  return plugin::load(file, "");
+}
+
+std::vector<std::filesystem::path> PluginFinder::shadowed(const plugin::Library& library) const {
+  const auto found = shadowed_.find(&library);
+  return found == shadowed_.end() ? std::vector<std::filesystem::path>() : found->second;
+}
 
 const plugin::Library* PluginFinder::find(const CoreTable& table, const std::string& name, const Position& at) {
   const std::string key = text("{}.plugin \"{}\"", table.name, name);
-  std::filesystem::path file;
+  plugin::Found found;
   try {
-    file = plugin::find(name, folders_);
+    found = plugin::find(name, folders_);
   } catch (const Error& error) {
     const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
     const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
@@ -39,7 +86,8 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
     return nullptr;
   }
   try {
-    const plugin::Library& library = plugin::load(file, "");
+    const plugin::Library& library = load(found.file);
+    shadowed_[&library] = found.shadowed;
     const std::string_view kind = library.descriptor->kind;
     if (kind == table.kind) return &library;
     refusals_.add(at, text("{} is {}, not {}", key, words(kind).one, words(table.kind).one), installed(table.kind));
@@ -47,6 +95,28 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
     refusals_.add(at, text("{} cannot be used: {}", key, error.what()));
   }
   return nullptr;
+}
+
+std::string PluginFinder::why_absent(const CoreTable& table, const std::string& name) {
+  if (!is_engine_plugin(name) || !name.starts_with(words(table.kind).prefix)) return {};
+  std::filesystem::path file;
+  try {
+    file = plugin::find(name, folders_).file;
+  } catch (const Error&) {
+    return text("\"{}\" is not installed here", name);
+  }
+  try {
+    probe_files({file});
+  } catch (const Error&) { // no child process can be started: find() says so
+    return {};
+  }
+  if (failures_.contains(file)) return {}; // it crashes: find() refuses it
+  try {
+    plugin::load(file, "");
+    return {};
+  } catch (const Error& error) {
+    return text("\"{}\" cannot be loaded here ({})", name, error.message());
+  }
 }
 
 std::set<std::string> PluginFinder::names(std::string_view kind) const {

@@ -44,12 +44,22 @@ bool is_core_key(const std::string& table, const std::string& key) {
 } // namespace
 
 Resolved Resolver::resolve() {
-  PluginFinder finder(plugin::search_folders(plugin_folders()), refusals_);
+  PluginFinder finder(plugin::search_folders(plugin_folders()), refusals_, first_load_);
+  finder.probe(plugin_names());
   for (const CoreTable& table : core_tables()) {
     if (!table.inherits || layers_.settings.count(table.name) != 0) resolve_table(table, finder);
   }
   refuse_unknown_tables();
   return std::move(out_);
+}
+
+std::vector<std::string> Resolver::plugin_names() const {
+  std::vector<std::string> out;
+  for (const CoreTable& table : core_tables()) {
+    const Setting* setting = table.kind ? layers_.find(table.name, "plugin") : nullptr;
+    if (setting && setting->entry.value.type == Written::Type::string) out.push_back(setting->entry.value.text);
+  }
+  return out;
 }
 
 std::vector<plugin::SearchFolder> Resolver::plugin_folders() {
@@ -92,8 +102,8 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
   refuse_missing(table, missing);
   if (library || !table.kind) refuse_unknown_keys(table, core, library);
   if (library)
-    out_.plugins[table.name] = {table.name, library->descriptor->name, library, std::move(options),
-                                inherits ? "comm" : table.name};
+    out_.plugins[table.name] = {table.name,         library->descriptor->name,      library,
+                                std::move(options), inherits ? "comm" : table.name, finder.shadowed(*library)};
 }
 
 const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder& finder) {
@@ -109,13 +119,30 @@ const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder&
                   finder.installed(table.kind));
     return nullptr;
   }
-  const plugin::Library* library = finder.find(table, value.text, value.at);
-  if (library) {
+  const std::string absent = may_be_absent(table) ? finder.why_absent(table, value.text) : std::string();
+  const plugin::Library* library = absent.empty() ? finder.find(table, value.text, value.at) : nullptr;
+  if (!absent.empty()) leave_out(table, value.text, absent);
+  if (library || !absent.empty()) {
     const std::string key = full_key(table, "plugin");
     out_.values.declare(key);
     out_.values.set(key, value.text, {}, value.at);
   }
   return library;
+}
+
+bool Resolver::may_be_absent(const CoreTable& table) const {
+  const std::string_view kind = table.kind;
+  if (purpose_ == Purpose::plan) return kind == "communicator" || kind == "kernels";
+  return purpose_ == Purpose::schedule && kind != "scheduler";
+}
+
+void Resolver::leave_out(const CoreTable& table, const std::string& name, const std::string& reason) {
+  out_.plugins[table.name] = {table.name, name, nullptr, {}, table.name, {}};
+  const bool kernels = std::string_view(table.kind) == "kernels";
+  out_.unchecked.push_back(text("{}.plugin {}: its keys and what it supports{}", table.name, reason,
+                                kernels ? ", and what communicators support on its device; its scratch memory is not "
+                                          "counted"
+                                        : "; the schedule is verified for the weakest guarantees of a communicator"));
 }
 
 void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing) {

@@ -19,11 +19,14 @@ namespace triax::config {
 struct Resolved {
   Values values;
   std::map<std::string, PluginChoice> plugins; // by table; [comm.tensor] and its like only where they are written
+  std::vector<std::string> unchecked;          // see Loaded
 };
 
 class Resolver {
  public:
-  Resolver(const Layers& layers, Refusals& refusals) : layers_(layers), refusals_(refusals) {}
+  Resolver(const Layers& layers, Refusals& refusals, Purpose purpose = Purpose::train,
+           plugin::FirstLoad first_load = plugin::FirstLoad::probed)
+      : layers_(layers), refusals_(refusals), purpose_(purpose), first_load_(first_load) {}
   Resolved resolve();
 
  private:
@@ -36,6 +39,9 @@ class Resolver {
   void resolve_table(const CoreTable& table, PluginFinder& finder);
   void resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing);
   const plugin::Library* plugin_of(const CoreTable& table, PluginFinder& finder);
+  /// Whether the run is looked at without the plugin of this table where it is not installed.
+  bool may_be_absent(const CoreTable& table) const;
+  void leave_out(const CoreTable& table, const std::string& name, const std::string& reason);
   void refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing);
   void refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows, const plugin::Library* library);
   void refuse_unknown_tables();
@@ -44,9 +50,12 @@ class Resolver {
   /// The table's line, or the file where it is not written.
   Position table_at(const CoreTable& table) const;
   std::vector<plugin::SearchFolder> plugin_folders();
+  std::vector<std::string> plugin_names() const;
 
   const Layers& layers_;
   Refusals& refusals_;
+  const Purpose purpose_;
+  const plugin::FirstLoad first_load_;
   Resolved out_;
 };
 

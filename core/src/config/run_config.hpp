@@ -25,6 +25,7 @@ struct PluginChoice {
   const plugin::Library* library = nullptr;
   Options options;
   std::string named_in; // the table whose `plugin` it is: "comm" also for a [comm.tensor] that inherits
+  std::vector<std::filesystem::path> shadowed; // files of the same name in later folders, which are not used
 };
 
 /// [launch]

@@ -17,12 +17,15 @@ std::string comment(const std::string& origin) {
 } // namespace
 
 std::string to_toml(const Loaded& loaded) {
-  std::string out = "# A run with all its values, and where each came from. It loads to the same run.\n";
+  std::string out =
+      "# A run with all its values, and where each came from. Paths within this folder are relative to it: a copy of "
+      "the\n"
+      "# folder trains in the copy.\n";
   std::string open; // the table whose keys are being written
   std::size_t width = 0;
   for (const ResolvedValue& value : loaded.values) {
     const std::size_t key = value.key.size() - value.key.rfind('.') - 1;
-    width = std::max(width, std::min<std::size_t>(key + 3 + value.value.size(), 60));
+    width = std::max(width, std::min<std::size_t>(key + 3 + value.portable.size(), 60));
   }
   for (const ResolvedValue& value : loaded.values) {
     if (value.key == "log.metrics" && value.origin == "default") continue; // follows from run.dir, also from another
@@ -30,7 +33,7 @@ std::string to_toml(const Loaded& loaded) {
     const std::string table = value.key.substr(0, dot);
     if (table != open) out.append("\n[").append(table).append("]\n");
     open = table;
-    std::string line = value.key.substr(dot + 1) + " = " + value.value;
+    std::string line = value.key.substr(dot + 1) + " = " + value.portable;
     line.resize(std::max(line.size(), width), ' ');
     out.append(line).append("  # ").append(comment(value.origin)).append("\n");
   }

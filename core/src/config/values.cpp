@@ -25,6 +25,24 @@ bool valid(const std::vector<Element>& list) {
   return std::all_of(list.begin(), list.end(), [](const Element& element) { return valid(element); });
 }
 
+using Path = std::filesystem::path;
+
+/// "." for the folder itself; a path outside stays absolute.
+Path within(const Path& folder, const Path& path) {
+  if (folder.empty() || path.empty()) return path;
+  const Path relative = path.lexically_relative(folder);
+  return relative.empty() || *relative.begin() == ".." ? path : relative;
+}
+
+/// For a file in `folder`.
+OptionValue portable(OptionValue value, const Path& folder) {
+  if (auto* path = std::get_if<Path>(&value)) *path = within(folder, *path);
+  if (auto* paths = std::get_if<std::vector<Path>>(&value)) {
+    for (Path& path : *paths) path = within(folder, path);
+  }
+  return value;
+}
+
 } // namespace
 
 void Values::set(const std::string& key, OptionValue value, std::string_view origin, const Position& at) {
@@ -38,9 +56,13 @@ Position Values::at(const std::string& key) const {
 
 std::vector<ResolvedValue> Values::list() const {
   std::vector<ResolvedValue> out;
+  const auto* dir = find<Path>("run.dir");
+  const Path folder = dir ? *dir : Path();
   for (const std::string& key : order_) {
     const auto item = items_.find(key);
-    if (item != items_.end()) out.push_back({key, plugin::to_toml(item->second.value), item->second.origin});
+    if (item == items_.end()) continue;
+    const OptionValue& value = item->second.value;
+    out.push_back({key, plugin::to_toml(value), item->second.origin, plugin::to_toml(portable(value, folder))});
   }
   return out;
 }

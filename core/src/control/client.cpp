@@ -88,7 +88,9 @@ void Client::barrier(std::string_view name, Deadline deadline) {
   const std::string where = text("barrier \"{}\"", name);
   const Message answer = impl_->serving.call(make(Kind::barrier, name), deadline, where);
   if (answer.kind == Kind::done) return;
-  throw Error(text("these ranks did not come before the deadline: {}", answer.value), where, "they are late or lost");
+  const bool many = answer.value.find_first_of(",-") != std::string::npos;
+  throw Error(text("timed out waiting for rank{} {}", many ? "s" : "", answer.value), where,
+              "a rank may be slow, or its process or host may have ended");
 }
 
 void Client::tell(std::string_view topic, std::string_view text) {

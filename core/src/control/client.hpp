@@ -8,7 +8,8 @@
 //
 // Both ways: the flag raised here by this rank goes to the server with its error, and from there to all; a failure that
 // the server tells of, and the loss of the server itself, raise the flag here. After that the process has grace_s to
-// leave(); then this object's thread ends it with status 1, whatever it hangs in. The flag is this rank's alone.
+// leave(), or a second if its rank is stuck; then this object's thread ends it with status 1, whatever it hangs in. The
+// flag is this rank's alone.
 #pragma once
 
 #include <functional>
@@ -23,6 +24,13 @@
 
 namespace triax::control {
 
+/// What a rank tells of its progress with each heartbeat.
+struct RankProgress {
+  double stalled_s = 0;       // without progress in one call, but for calls that wait for others
+  bool is_stuck = false;      // so long that the run has to end
+  bool has_timed_out = false; // a wait for others ended at its deadline
+};
+
 struct ClientRequest {
   Address server;
   JobToken token;
@@ -34,6 +42,9 @@ struct ClientRequest {
   /// Where the rank is: "step 118, 0RECV_B3 from rank 2 through comm-ucx". Goes with each beat.
   std::function<std::string()> place;
   std::function<void(int signal)> on_stop;
+  std::function<RankProgress()> progress = {};
+  /// Before it ends a process that does not leave: the time for a report.
+  std::function<void()> before_end = {};
 };
 
 class Client final : public Store, public AbortFlag::Listener {

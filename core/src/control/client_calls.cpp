@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/wait_deadline.hpp"
 #include "control/client_thread.hpp"
 #include "triax/error.hpp"
 
@@ -38,11 +39,8 @@ bool ClientThread::mark_aborted(std::string_view why) noexcept {
 template <class Done>
 void ClientThread::await(Lock& lock, Deadline deadline, Done done) {
   // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
-  while (!done()) {
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) return;
-    changed_.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::seconds(1)));
-  }
+  WaitDeadline until(deadline);
+  while (!done() && !until.passed()) changed_.wait_for(lock, until.slice());
 }
 
 Message ClientThread::call(Message request, Deadline deadline, const std::string& where) {

@@ -21,16 +21,11 @@ using Kind = Message::Kind;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRound{200};     // the longest wait
+constexpr double kGraceOfStuck = 1;     // seconds: time to hear what the others were at
 constexpr std::size_t kMaxPlace = 1024; // bytes; what is longer is cut
 
 Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-/// Often, so that of a rank that is lost it is known where it was; more often to a server that may be silent for little
-/// time.
-Clock::duration beat_every(const ClientRequest& request) {
-  return duration(std::min(0.25, request.silence_s / 4));
 }
 
 std::string reason_of(const Message& failure) {
@@ -84,7 +79,8 @@ void ClientThread::read() {
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
-    if (now - round_ > 10 * kRound) heard_ += now - round_; // a process that was stopped has not listened
+    // Time beyond the longest wait: the process was stopped, and has not listened.
+    if (now - round_ > 2 * kRound) heard_ += now - round_ - kRound;
     round_ = now;
     connection_.flush();
     if (connection_.receive()) heard_ = now;
@@ -143,8 +139,8 @@ void ClientThread::relay(int rank, std::string reason) {
 }
 
 void ClientThread::beat(bool knows) {
-  next_beat_ = Clock::now() + beat_every(request_);
-  const Message message = make_message(Kind::beat, knows ? 1 : 0, place());
+  next_beat_ = Clock::now() + duration(beat_interval_s(request_.world, request_.silence_s));
+  const Message message = make_message(Kind::beat, encode_beat(knows, progress().stalled_s), place());
   const std::lock_guard lock(mutex_);
   // A server that reads nothing need not be sent more of them.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
@@ -155,14 +151,23 @@ void ClientThread::tell_failure() {
     const std::lock_guard lock(mutex_);
     if (!untold_) return;
   }
-  Message message = make_message(Kind::gave_up);
-  message.key = place();
+  Message message = given_up();
   const std::lock_guard lock(mutex_);
   untold_ = false;
   message.value = why_;
   const std::string ours = text("rank {} failed: ", request_.rank);
   if (message.value.starts_with(ours)) message.value.erase(0, ours.size()); // the server says that itself
   send(message);
+}
+
+/// Where the rank is, and how long it has not heard the server: the server may be why it gives up.
+Message ClientThread::given_up() const {
+  const RankProgress now = progress();
+  const GaveUp why = now.is_stuck ? GaveUp::stuck : now.has_timed_out ? GaveUp::waiting : GaveUp::error;
+  const std::chrono::duration<double> unheard = Clock::now() - heard_;
+  Message message = make_message(Kind::gave_up, encode_gave_up(why, unheard.count()));
+  message.key = place();
+  return message;
 }
 
 void ClientThread::say_goodbye() {
@@ -173,12 +178,20 @@ void ClientThread::say_goodbye() {
 }
 
 void ClientThread::check_silence() {
+  const bool silent = Clock::now() - heard_ > duration(request_.silence_s);
+  Message last = silent ? given_up() : Message(); // a server that was stopped reads it later
   std::string why;
   {
     const std::lock_guard lock(mutex_);
     if (leaving_ == Leaving::done || lost_) return;
-    if (Clock::now() - heard_ > duration(request_.silence_s))
+    if (silent && !connection_.ended()) {
+      last.value = text("nothing was heard from the job server for {} s", request_.silence_s);
+      if (!aborted_) {
+        send(last);
+        send(make_message(Kind::goodbye));
+      }
       connection_.end(text("nothing was heard from it for {} s", request_.silence_s));
+    }
     if (!connection_.ended()) return;
     why = text("the server of the job at {} was lost: {}", request_.server, connection_.why());
     lost_ = true;
@@ -189,12 +202,16 @@ void ClientThread::check_silence() {
 }
 
 void ClientThread::end_if_late() {
+  const bool is_stuck = progress().is_stuck;
+  const double grace_s = is_stuck ? std::min(request_.grace_s, kGraceOfStuck) : request_.grace_s;
   std::string why;
   {
     const std::lock_guard lock(mutex_);
-    if (!aborted_ || leaving_ != Leaving::no || Clock::now() - aborted_at_ < duration(request_.grace_s)) return;
+    if (!aborted_ || leaving_ != Leaving::no || Clock::now() - aborted_at_ < duration(grace_s)) return;
     why = why_;
   }
+  if (request_.before_end) request_.before_end();
+  if (is_stuck) std::_Exit(1); // the error has said it
   const std::string last = text("rank {} has not ended within {} s of an abort, and is ended: {}\n  it was at: {}\n",
                                 request_.rank, request_.grace_s, why, place());
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, last.data(), last.size());
@@ -205,6 +222,10 @@ std::string ClientThread::place() const {
   std::string place = request_.place ? request_.place() : std::string();
   if (place.size() > kMaxPlace) place.resize(kMaxPlace);
   return place;
+}
+
+RankProgress ClientThread::progress() const {
+  return request_.progress ? request_.progress() : RankProgress{};
 }
 
 void ClientThread::quit() {

@@ -55,6 +55,8 @@ class ClientThread {
   void check_silence();
   void end_if_late();
   std::string place() const;
+  Message given_up() const;
+  RankProgress progress() const;
 
   // With the mutex held.
   void send(const Message& message);

@@ -1,7 +1,6 @@
 #include "control/local_store.hpp"
 
-#include <algorithm>
-
+#include "base/wait_deadline.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
@@ -18,15 +17,14 @@ std::string LocalStore::get(std::string_view key, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto there = [&] { return values_.find(key) != values_.end(); };
   // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
-  while (!there()) {
+  for (WaitDeadline until(deadline); !there();) {
     if (aborted_) throw Error(why_, text("store, waiting for the key \"{}\"", key));
-    const Deadline now = Clock::now();
-    if (now >= deadline) {
+    if (until.passed()) {
       throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
                   "the rank that sets it is late or lost");
     }
     ++waiting_;
-    changed_.wait_for(lock, std::min<Clock::duration>(deadline - now, std::chrono::seconds(1)));
+    changed_.wait_for(lock, until.slice());
     --waiting_;
   }
   return values_.find(key)->second;

@@ -50,8 +50,28 @@ std::optional<Failure> Server::failure() const {
   return impl_->serving.failure();
 }
 
+std::optional<Clock::time_point> Server::failed_at() const {
+  return impl_->serving.failed_at();
+}
+
 std::vector<RankStatus> Server::ranks() const {
   return impl_->serving.ranks();
+}
+
+int Server::joined() const {
+  return impl_->serving.joined();
+}
+
+std::vector<int> Server::missing() const {
+  return impl_->serving.missing();
+}
+
+std::int64_t Server::counter(std::string_view key) const {
+  return impl_->serving.counter(key);
+}
+
+Rejections Server::rejections() const {
+  return impl_->serving.rejections();
 }
 
 std::vector<Told> Server::take_told() {

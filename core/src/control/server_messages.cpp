@@ -1,5 +1,4 @@
 // What a server does with what it hears.
-#include <algorithm>
 #include <utility>
 
 #include "control/server_thread.hpp"
@@ -17,34 +16,47 @@ Message told(const Failure& failure) {
 
 } // namespace
 
-void ServerThread::serve(Peer& peer, Clock::time_point now) {
+/// True: it had something to read.
+bool ServerThread::serve(Peer& peer, Clock::time_point now) {
   Connection& connection = peer.connection;
   connection.flush();
-  if (peer.leaving) return connection.skip();
-  if (connection.pending() < kPauseBytes && connection.receive() && peer.rank != kStranger)
-    roster_.heard(peer.rank, now);
-  while (!peer.leaving && (connection.ended() || connection.pending() < kPauseBytes)) {
+  if (peer.leaving) {
+    connection.skip();
+    settle(peer);
+    return false;
+  }
+  const bool received = connection.pending() < kPauseBytes && connection.receive();
+  if (received && peer.rank != kNoRank) roster_.heard(peer.rank, now);
+  peer.suspect |= received;
+  const auto may_take = [&] { return connection.ended() || connection.pending() < kPauseBytes; };
+  while (!peer.leaving && may_take()) {
     const std::optional<std::string> frame = connection.take();
     if (!frame) break;
-    if (peer.rank == kStranger) {
+    if (peer.rank == kNoRank) {
       hello(peer, *frame, now);
     } else {
       message(peer, *frame, now);
     }
   }
+  peer.paused = !may_take();
+  settle(peer);
+  return received;
 }
 
 void ServerThread::hello(Peer& peer, const std::string& frame, Clock::time_point now) {
   const std::optional<Hello> hello = decode_hello(frame);
   if (!hello) return peer.connection.end("no hello");
   if (hello->version != kProtocolVersion)
-    return refuse(peer,
+    return reject(peer, kNoRank, text("protocol version {} instead of {}", hello->version, kProtocolVersion),
                   text("it speaks version {} of the protocol, and this rank {}: all ranks need the same triax",
                        kProtocolVersion, hello->version),
                   now);
-  if (!request_.token.matches(hello->token)) return refuse(peer, "", now);
-  if (const std::string why = roster_.refusal(*hello); !why.empty()) return refuse(peer, why, now);
+  if (!request_.token.matches(hello->token))
+    return reject(peer, hello->rank, hello->token.empty() ? "no token" : "wrong token", "", now);
+  if (const std::string why = roster_.refusal(*hello); !why.empty()) return reject(peer, hello->rank, why, why, now);
   peer.rank = hello->rank;
+  by_rank_[static_cast<std::size_t>(peer.rank)] = &peer;
+  members_.splice(members_.end(), strangers_, peer.self);
   peer.connection.set_limit(kMaxFrameBytes);
   roster_.came(*hello, now);
   send(peer.rank, make_message(Kind::welcome));
@@ -58,12 +70,11 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
   const int rank = peer.rank;
   switch (message->kind) {
     case Kind::beat:
-      roster_.is_at(rank, std::move(message->value), now);
-      if (message->number != 0) roster_.knows(rank);
+      roster_.is_at(rank, std::move(message->value), now, stalled_s(*message));
+      if (knows_of_failure(*message)) roster_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::gave_up:
-      roster_.is_at(rank, std::move(message->key), now);
-      return note({rank, false, std::move(message->value)}, now);
+      return give_up(peer, std::move(*message), now);
     case Kind::goodbye:
       return leave(peer, now);
     default:
@@ -90,41 +101,56 @@ void ServerThread::request(Peer& peer, Message request) {
   }
 }
 
-void ServerThread::refuse(Peer& peer, const std::string& why, Clock::time_point now) {
-  peer.connection.send(encode(make_message(Kind::refused, 0, why)));
+void ServerThread::give_up(Peer& peer, Message message, Clock::time_point now) {
+  const GaveUp why = gave_up_why(message);
+  roster_.is_at(peer.rank, std::move(message.key), now);
+  roster_.knows(peer.rank);
+  if (why == GaveUp::waiting) roster_.timed_out(peer.rank);
+  Failure failure{peer.rank, false, std::move(message.value), why == GaveUp::stuck};
+  note(roster_.cause_of(std::move(failure), unheard_s(message), request_.silence_s, now), now);
+}
+
+/// `answer`: what the other end is told; nothing of the job to one without its token.
+void ServerThread::reject(Peer& peer, int rank, const std::string& reason, const std::string& answer,
+                          Clock::time_point now) {
+  rejections_.add(rank, peer.from, reason);
+  peer.connection.send(encode(make_message(Kind::refused, 0, answer)));
   peer.connection.finish();
   peer.leaving = true;
   peer.since = now;
 }
 
 void ServerThread::leave(Peer& peer, Clock::time_point now) {
-  send(peer.rank, make_message(Kind::goodbye));
+  send(peer, encode(make_message(Kind::goodbye)));
   roster_.left(peer.rank);
   store_.drop(peer.rank);
+  by_rank_[static_cast<std::size_t>(peer.rank)] = nullptr;
   peer.leaving = true;
   peer.since = now;
 }
 
 void ServerThread::note(const Failure& failure, Clock::time_point now) {
-  if (roster_.note(failure, now)) send_to_all(told(failure));
+  if (roster_.note(failure, now)) send_to_all(told(*roster_.failure()));
 }
 
 void ServerThread::send(int rank, const Message& message) {
-  if (Peer* peer = peer_of(rank)) peer->connection.send(encode(message));
+  if (Peer* peer = peer_of(rank)) send(*peer, encode(message));
 }
 
 void ServerThread::send_to_all(const Message& message) {
   const std::string frame = encode(message);
-  for (const std::unique_ptr<Peer>& peer : peers_) {
-    if (peer->rank != kStranger && !peer->leaving) peer->connection.send(frame);
-  }
+  for (Peer* peer : by_rank_)
+    if (peer) send(*peer, frame);
+}
+
+void ServerThread::send(Peer& peer, std::string_view frame) {
+  peer.connection.send(frame);
+  settle(peer);
 }
 
 ServerThread::Peer* ServerThread::peer_of(int rank) {
-  const auto found = std::find_if(peers_.begin(), peers_.end(), [rank](const std::unique_ptr<Peer>& peer) {
-    return peer->rank == rank && !peer->leaving;
-  });
-  return found == peers_.end() ? nullptr : found->get();
+  const auto at = static_cast<std::size_t>(rank);
+  return rank >= 0 && at < by_rank_.size() ? by_rank_[at] : nullptr;
 }
 
 } // namespace triax::control

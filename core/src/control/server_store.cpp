@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "control/rank_ranges.hpp"
 #include "triax/text.hpp"
 
 namespace triax::control {
@@ -31,7 +32,7 @@ void ServerStore::handle(int rank, Message request) {
     case Kind::get:
       if (const auto found = values_.find(request.key); found != values_.end())
         return answer(rank, request.id, Kind::value, found->second);
-      for_key_[request.key].emplace_back(rank, request.id);
+      for_key_[request.key].emplace(rank, request.id);
       waits.emplace(request.id, Waiting{false, request.key});
       return;
     case Kind::add: {
@@ -63,15 +64,19 @@ void ServerStore::set(int rank, Message& request) {
 }
 
 void ServerStore::barrier(int rank, const Message& request) {
-  std::map<int, Id>& there = in_barrier_[request.key];
-  if (!there.emplace(rank, request.id).second)
+  Barrier& barrier = barriers_[request.key];
+  barrier.ids.resize(waiting_.size());
+  std::optional<Id>& own = barrier.ids[static_cast<std::size_t>(rank)];
+  if (own)
     return answer(rank, request.id, Kind::refused, text("rank {} is in the barrier \"{}\" already", rank, request.key));
+  own = request.id;
   waiting_[static_cast<std::size_t>(rank)].emplace(request.id, Waiting{true, request.key});
-  if (there.size() < waiting_.size()) return;
-  const auto all = in_barrier_.extract(request.key);
-  for (const auto& [other, id] : all.mapped()) {
-    waiting_[static_cast<std::size_t>(other)].erase(id);
-    answer(other, id, Kind::done);
+  if (++barrier.count < waiting_.size()) return;
+  const auto all = barriers_.extract(request.key);
+  for (std::size_t other = 0; other < waiting_.size(); ++other) {
+    const Id id = *all.mapped().ids[other];
+    waiting_[other].erase(id);
+    answer(static_cast<int>(other), id, Kind::done);
   }
 }
 
@@ -87,11 +92,16 @@ void ServerStore::forget(int rank, Id id) {
 }
 
 std::string ServerStore::missing(const std::string& barrier) const {
-  const std::map<int, Id>& there = in_barrier_.at(barrier);
-  std::string ranks;
-  for (int rank = 0; rank < static_cast<int>(waiting_.size()); ++rank)
-    if (!there.contains(rank)) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
-  return ranks;
+  const Barrier& of = barriers_.at(barrier);
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < of.ids.size(); ++rank)
+    if (!of.ids[rank]) ranks.push_back(static_cast<int>(rank));
+  return rank_ranges(ranks);
+}
+
+std::int64_t ServerStore::counter(std::string_view key) const {
+  const auto found = counters_.find(key);
+  return found == counters_.end() ? 0 : found->second;
 }
 
 void ServerStore::drop(int rank) {
@@ -101,13 +111,13 @@ void ServerStore::drop(int rank) {
 
 void ServerStore::stop_waiting(int rank, const Waiting& waits, Id id) {
   if (waits.in_barrier) {
-    const auto there = in_barrier_.find(waits.key);
-    there->second.erase(rank);
-    if (there->second.empty()) in_barrier_.erase(there);
+    const auto barrier = barriers_.find(waits.key);
+    barrier->second.ids[static_cast<std::size_t>(rank)].reset();
+    if (--barrier->second.count == 0) barriers_.erase(barrier);
     return;
   }
   const auto waiters = for_key_.find(waits.key);
-  std::erase(waiters->second, std::pair(rank, id));
+  waiters->second.erase(std::pair(rank, id));
   if (waiters->second.empty()) for_key_.erase(waiters);
 }
 

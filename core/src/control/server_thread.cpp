@@ -1,27 +1,29 @@
 #include "control/server_thread.hpp"
 
-#include <poll.h>
-#include <sys/resource.h>
+#include <sys/epoll.h>
 
-#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
+#include "base/open_files.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
 
 namespace {
 
-using Kind = Message::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kRound{200}; // the longest wait
 constexpr seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
-constexpr int kAcceptsPerRound = 16; // then those that are there get their turn
-constexpr rlim_t kOtherFiles = 64;   // that this process may want to open
+constexpr std::size_t kMaxEvents = 256; // of a round
+constexpr int kAcceptsPerRound = 64;    // then those that are there get their turn
+constexpr rlim_t kOtherFiles = 64;      // that this process may want to open
 
 Descriptor listen(const ServerRequest& request, Address& address) {
   TRIAX_REQUIRE(request.world > 0, "a job of {} ranks", request.world);
@@ -32,13 +34,18 @@ Descriptor listen(const ServerRequest& request, Address& address) {
         "control", "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   if (request.token.secret().size() > JobToken::kMaxBytes)
     throw Error(text("the token of the job is longer than {} bytes", JobToken::kMaxBytes), "control");
-  rlimit files{};
   const rlim_t wanted = static_cast<rlim_t>(request.world) + kMaxStrangers + kOtherFiles;
-  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < wanted)
+  if (const rlim_t allowed = raise_open_files(wanted); allowed < wanted)
     throw Error(text("the server of {} ranks opens up to {} files, and this process may open {}", request.world, wanted,
-                     files.rlim_cur),
-                "control", "allow it more (ulimit -n)");
+                     allowed),
+                "control", "raise the hard limit of open files (ulimit -Hn)");
   return listen_on(address);
+}
+
+Descriptor make_epoll() {
+  Descriptor out(::epoll_create1(EPOLL_CLOEXEC));
+  if (!out) throw Error(text("no epoll descriptor: {}", std::generic_category().message(errno)), "control");
+  return out;
 }
 
 } // namespace
@@ -46,83 +53,138 @@ Descriptor listen(const ServerRequest& request, Address& address) {
 ServerThread::ServerThread(const ServerRequest& request)
     : request_(request),
       listening_(listen(request_, address_)),
+      epoll_(make_epoll()),
+      by_rank_(static_cast<std::size_t>(request.world)),
       store_(request.world, [this](int rank, const Message& answer) { send(rank, answer); }),
       roster_(request.world) {
   address_.port = port_of(listening_);
+  wait_for(wake_.number(), &wake_, EPOLLIN, EPOLL_CTL_ADD);
+  wait_for(listening_.number(), this, EPOLLIN, EPOLL_CTL_ADD);
+}
+
+void ServerThread::wait_for(int descriptor, void* what, std::uint32_t events, int operation) {
+  epoll_event wanted{};
+  wanted.events = events;
+  wanted.data.ptr = what;
+  ::epoll_ctl(epoll_.number(), operation, descriptor, &wanted);
 }
 
 void ServerThread::run() {
-  std::vector<pollfd> waiting;
-  Clock::time_point round = Clock::now();
-  for (;;) {
-    waiting.clear();
-    {
-      const std::lock_guard lock(mutex_);
-      if (quit_) return;
-      waiting.push_back({wake_.number(), POLLIN, 0});
-      waiting.push_back({full_ ? -1 : listening_.number(), POLLIN, 0});
-      for (const std::unique_ptr<Peer>& peer : peers_) {
-        const std::size_t unsent = peer->connection.pending();
-        const int events = (unsent > 0 ? POLLOUT : 0) | (unsent < kPauseBytes ? POLLIN : 0);
-        waiting.push_back({peer->connection.socket().number(), static_cast<short>(events), 0});
+  std::array<epoll_event, kMaxEvents> events{};
+  {
+    const std::lock_guard lock(mutex_);
+    round_ = Clock::now(); // ranks may have waited since the constructor; none has joined
+  }
+  for (bool accepting = true;;) {
+    const int ready = ::epoll_wait(epoll_.number(), events.data(), kMaxEvents, static_cast<int>(kRound.count()));
+    const std::lock_guard lock(mutex_);
+    if (quit_) return;
+    const Clock::time_point now = Clock::now();
+    check_absence(now);
+    bool connections = full_; // tried again after a round
+    for (int i = 0; i < ready; ++i) {
+      void* const what = events[static_cast<std::size_t>(i)].data.ptr;
+      if (what == &wake_) {
+        wake_.clear();
+      } else if (what == this) {
+        connections = true;
+      } else {
+        serve(*static_cast<Peer*>(what), now);
       }
     }
-    ::poll(waiting.data(), waiting.size(), static_cast<int>(kRound.count()));
-    if (waiting[0].revents != 0) wake_.clear();
-
-    const std::lock_guard lock(mutex_);
-    const Clock::time_point now = Clock::now();
-    // A process that was stopped has not listened.
-    if (now - round > 10 * kRound) roster_.excuse(now - round);
-    round = now;
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if (waiting[i + 2].revents != 0) serve(*peers_[i], now);
-    }
-    for (const std::unique_ptr<Peer>& peer : peers_) judge(*peer, now);
+    if (now - judged_ >= kRound) judge_all(now);
     remove_ended(now);
-    accept_some(now);
+    if (connections) accept_some(now);
+    remove_ended(now);
+    // While no file can be opened, the sockets that wait in the queue must not wake this thread all the time.
+    if (accepting == full_) wait_for(listening_.number(), this, full_ ? 0U : EPOLLIN, EPOLL_CTL_MOD);
+    accepting = !full_;
   }
+}
+
+/// Time beyond the longest wait: the process was stopped, or its machine suspended or overloaded.
+void ServerThread::check_absence(Clock::time_point now) {
+  const Clock::duration since = now - std::exchange(round_, now);
+  if (since > 2 * kRound) roster_.excuse(since - kRound, now);
 }
 
 void ServerThread::accept_some(Clock::time_point now) {
   full_ = false;
   for (int i = 0; i < kAcceptsPerRound && !full_; ++i) {
-    Descriptor socket = accept_from(listening_, full_);
+    std::string from;
+    Descriptor socket = accept_from(listening_, full_, from);
     if (full_) drop_oldest_stranger();
     if (!socket) return;
-    const auto strangers = std::count_if(peers_.begin(), peers_.end(),
-                                         [](const std::unique_ptr<Peer>& peer) { return peer->rank == kStranger; });
-    if (static_cast<std::size_t>(strangers) >= kMaxStrangers) drop_oldest_stranger();
-    peers_.push_back(std::make_unique<Peer>(Peer{Connection(std::move(socket), kMaxHelloBytes), now}));
+    if (strangers_.size() >= kMaxStrangers) drop_oldest_stranger();
+    Peer& peer = strangers_.emplace_back(Peer{Connection(std::move(socket), kMaxHelloBytes), now, std::move(from)});
+    peer.self = std::prev(strangers_.end());
+    peer.events = EPOLLIN;
+    wait_for(peer.connection.socket().number(), &peer, EPOLLIN, EPOLL_CTL_ADD);
+    serve(peer, now); // most have said hello by now: a crowd of ranks is no crowd of strangers
   }
 }
 
-/// They stand in the order in which they came.
 void ServerThread::drop_oldest_stranger() {
-  const auto oldest = std::find_if(peers_.begin(), peers_.end(),
-                                   [](const std::unique_ptr<Peer>& peer) { return peer->rank == kStranger; });
-  if (oldest != peers_.end()) peers_.erase(oldest);
+  for (Peer& peer : strangers_) {
+    if (peer.ending) continue;
+    return end(peer, "it had to make room for others");
+  }
+}
+
+void ServerThread::judge_all(Clock::time_point now) {
+  judged_ = now;
+  for (Peer& peer : strangers_) judge(peer, now);
+  for (Peer& peer : members_) judge(peer, now);
 }
 
 void ServerThread::judge(Peer& peer, Clock::time_point now) {
-  const bool expected = peer.rank == kStranger || peer.leaving;
-  if (expected && now - peer.since > kHelloTime) peer.connection.end("it did not come to its point");
-  if (expected) return;
+  const bool is_stranger = peer.rank == kNoRank;
+  if (is_stranger || peer.leaving) {
+    if (now - peer.since <= kHelloTime) return;
+    peer.suspect = true;
+    return end(peer, "no handshake received in time");
+  }
   if (roster_.silent(peer.rank, request_.silence_s, now))
-    peer.connection.end(text(
-        "nothing was heard from it for {} s (train.stall_timeout_s): it is stopped, or its host or network is gone",
-        request_.silence_s));
+    end(peer,
+        text(
+            "nothing was heard from it for {} s (train.stall_timeout_s): it is stopped, or its host or network is gone",
+            request_.silence_s));
+}
+
+void ServerThread::end(Peer& peer, std::string why) {
+  peer.connection.end(std::move(why));
+  settle(peer);
+}
+
+/// After everything that a connection has sent or received: waits for what it needs next, or for its removal.
+void ServerThread::settle(Peer& peer) {
+  if (peer.connection.ended()) {
+    if (!std::exchange(peer.ending, true)) ended_.push_back(&peer);
+    return;
+  }
+  const std::size_t unsent = peer.connection.pending();
+  const std::uint32_t events =
+      (unsent > 0 || peer.paused ? std::uint32_t{EPOLLOUT} : 0U) | (unsent < kPauseBytes ? std::uint32_t{EPOLLIN} : 0U);
+  if (std::exchange(peer.events, events) != events)
+    wait_for(peer.connection.socket().number(), &peer, events, EPOLL_CTL_MOD);
 }
 
 void ServerThread::remove_ended(Clock::time_point now) {
-  // One by one: a loss is told to the others.
-  const auto ended = [](const std::unique_ptr<Peer>& peer) { return peer->connection.ended(); };
-  for (auto gone = peers_.end(); (gone = std::find_if(peers_.begin(), peers_.end(), ended)) != peers_.end();) {
-    const std::unique_ptr<Peer> peer = std::move(*gone);
-    peers_.erase(gone);
-    if (peer->rank == kStranger || peer->leaving) continue;
-    store_.drop(peer->rank);
-    note({peer->rank, true, peer->connection.why()}, now);
+  // One by one: a loss is told to the others, which may end them.
+  while (!ended_.empty()) {
+    Peer& peer = *ended_.back();
+    ended_.pop_back();
+    const int rank = peer.rank;
+    const bool is_lost = rank != kNoRank && !peer.leaving;
+    const std::string why = peer.connection.why();
+    if (is_lost) by_rank_[static_cast<std::size_t>(rank)] = nullptr;
+    if (rank == kNoRank && peer.suspect && !peer.leaving) rejections_.add(kNoRank, peer.from, "no valid handshake");
+    // A child between clone and exec holds a copy of the socket, and the close alone would leave it in the epoll set.
+    wait_for(peer.connection.socket().number(), nullptr, 0, EPOLL_CTL_DEL);
+    (rank == kNoRank ? strangers_ : members_).erase(peer.self);
+    if (!is_lost) continue;
+    store_.drop(rank);
+    note({rank, true, why}, now);
   }
 }
 
@@ -138,7 +200,7 @@ void ServerThread::stop(int signal) {
   {
     const std::lock_guard lock(mutex_);
     stop_ = signal;
-    send_to_all(make_message(Kind::stop, signal));
+    send_to_all(make_message(Message::Kind::stop, signal));
   }
   wake_.wake(); // what could not be sent now is waited for
 }
@@ -146,7 +208,12 @@ void ServerThread::stop(int signal) {
 void ServerThread::fail(const Failure& failure) {
   {
     const std::lock_guard lock(mutex_);
-    note(failure, Clock::now());
+    const Clock::time_point now = Clock::now();
+    check_absence(now);
+    if (Peer* peer = peer_of(failure.rank))
+      while (serve(*peer, now)) {
+      }
+    note(failure, now);
   }
   wake_.wake();
 }
@@ -156,9 +223,34 @@ std::optional<Failure> ServerThread::failure() const {
   return roster_.failure();
 }
 
+std::optional<Clock::time_point> ServerThread::failed_at() const {
+  const std::lock_guard lock(mutex_);
+  return roster_.failed_at();
+}
+
 std::vector<RankStatus> ServerThread::ranks() const {
   const std::lock_guard lock(mutex_);
   return roster_.statuses(Clock::now());
+}
+
+int ServerThread::joined() const {
+  const std::lock_guard lock(mutex_);
+  return roster_.joined();
+}
+
+std::vector<int> ServerThread::missing() const {
+  const std::lock_guard lock(mutex_);
+  return roster_.missing();
+}
+
+std::int64_t ServerThread::counter(std::string_view key) const {
+  const std::lock_guard lock(mutex_);
+  return store_.counter(key);
+}
+
+Rejections ServerThread::rejections() const {
+  const std::lock_guard lock(mutex_);
+  return rejections_;
 }
 
 std::vector<Told> ServerThread::take_told() {

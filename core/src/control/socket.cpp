@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -123,8 +124,15 @@ int port_of(const Descriptor& listening) {
                                          : reinterpret_cast<const sockaddr_in6&>(here).sin6_port);
 }
 
-Descriptor accept_from(const Descriptor& listening, bool& full) {
-  Descriptor socket(::accept4(listening.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+Descriptor accept_from(const Descriptor& listening, bool& full, std::string& from) {
+  sockaddr_storage there{};
+  socklen_t size = sizeof there;
+  Descriptor socket(
+      ::accept4(listening.number(), reinterpret_cast<sockaddr*>(&there), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  std::array<char, NI_MAXHOST> number{};
+  const bool known = socket && ::getnameinfo(reinterpret_cast<const sockaddr*>(&there), size, number.data(),
+                                             number.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+  from = known ? number.data() : "an unknown address";
   full = !socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
   if (socket) without_delay(socket);
   return socket;

@@ -31,8 +31,9 @@ class Wake {
 Descriptor listen_on(const Address& address);
 /// The port it listens on.
 int port_of(const Descriptor& listening);
-/// The next connection, if there is one; `full`: this process may open no more files.
-Descriptor accept_from(const Descriptor& listening, bool& full);
+/// The next connection, if there is one, and the number of its other end ("10.0.0.7"); `full`: this process may open no
+/// more files.
+Descriptor accept_from(const Descriptor& listening, bool& full, std::string& from);
 /// One attempt at each number of the address. None: `why` says what became of the last.
 std::optional<Descriptor> connect_to(const Address& address, Deadline deadline, std::string& why);
 /// Until the descriptor can be read or is at its end, at most until the deadline; false: the deadline was first.

@@ -1,5 +1,6 @@
 #include "control/wire.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <limits>
 #include <type_traits>
@@ -79,6 +80,48 @@ Message make_message(Message::Kind kind, std::int64_t number, std::string value)
   message.number = number;
   message.value = std::move(value);
   return message;
+}
+
+namespace {
+
+std::int64_t milliseconds_of(double seconds) {
+  constexpr double kMaxSeconds = 1e9;
+  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMaxSeconds) * 1e3);
+}
+
+} // namespace
+
+// The lowest bit, and milliseconds above it.
+std::int64_t encode_beat(bool knows, double stalled_s) {
+  return milliseconds_of(stalled_s) * 2 + (knows ? 1 : 0);
+}
+
+bool knows_of_failure(const Message& beat) {
+  return (beat.number & 1) != 0;
+}
+
+double stalled_s(const Message& beat) {
+  const std::int64_t milliseconds = beat.number / 2;
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+// The two lowest bits, and milliseconds above them.
+std::int64_t encode_gave_up(GaveUp why, double unheard_s) {
+  return milliseconds_of(unheard_s) * 4 + static_cast<std::int64_t>(why);
+}
+
+GaveUp gave_up_why(const Message& gave_up) {
+  const std::int64_t bits = gave_up.number & 3;
+  return bits <= static_cast<std::int64_t>(GaveUp::waiting) ? static_cast<GaveUp>(bits) : GaveUp::error;
+}
+
+double unheard_s(const Message& gave_up) {
+  const std::int64_t milliseconds = gave_up.number / 4;
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+double beat_interval_s(int world, double silence_s) {
+  return std::min(std::max(0.25, world / 4096.0), silence_s / 4);
 }
 
 std::string encode(const Hello& hello) {

@@ -15,7 +15,7 @@
 
 namespace triax::control {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr std::size_t kMaxHelloBytes = 1024;     // of a stranger
 inline constexpr std::size_t kMaxFrameBytes = 16 << 20; // of a rank or the server
 
@@ -36,9 +36,9 @@ struct Message {
     tell,    // key: topic, value: text: done
     forget,  // the get or barrier of that id: missing, unless it has been answered
     // From a rank, without id:
-    gave_up, // key: place, value: error
+    gave_up, // key: place, value: error, number: encode_gave_up()
     // From both:
-    beat,    // of a rank: value: place; number 1: it knows of the failure. Answered with a beat
+    beat,    // of a rank: value: place; number: encode_beat(). Answered with a beat
     goodbye, // answered with goodbye, after all that came before
     // From the server:
     welcome, // answers a hello
@@ -56,6 +56,25 @@ struct Message {
   std::int64_t number = 0;
   std::string key, value;
 };
+
+enum class GaveUp : std::uint8_t {
+  error,
+  stuck,   // the rank's main thread does not return from a call
+  waiting, // a wait for other ranks timed out
+};
+/// The number of a rank's gave_up: why, and for how long it has not heard the server.
+std::int64_t encode_gave_up(GaveUp why, double unheard_s);
+GaveUp gave_up_why(const Message& gave_up);
+double unheard_s(const Message& gave_up);
+
+/// The number of a rank's beat: whether it knows of the failure, and for how long it has made no progress.
+std::int64_t encode_beat(bool knows, double stalled_s);
+bool knows_of_failure(const Message& beat);
+double stalled_s(const Message& beat);
+
+/// Seconds between two beats of a rank: often, so that the place of a rank that is lost is known; more often to a
+/// server that may be silent for little time; and no more than 4096 a second from all ranks together.
+double beat_interval_s(int world, double silence_s);
 
 Message make_message(Message::Kind kind, std::int64_t number = 0, std::string value = {});
 

@@ -16,7 +16,7 @@ constexpr double kUnits = 1ull << 40;
 
 Blend::Blend(const std::vector<double>& weights) {
   TRIAX_REQUIRE(!weights.empty(), "a blend of nothing");
-  // Of the largest first: the sum of many large weights is not finite.
+  // Relative to the largest weight, because the sum of large weights can overflow to infinity.
   const double largest = *std::ranges::max_element(weights);
   double sum = 0;
   for (const double weight : weights) {

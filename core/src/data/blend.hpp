@@ -1,13 +1,13 @@
-// Which of several corpora a sample is from, and which of that corpus' samples it is: a function of its running number
-// alone, computed without a table, and exact at any place of a run.
+// Blends several corpora: maps the running number of a sample to a corpus and to a sample number in that corpus. The
+// map is a pure function, needs no table, and is exact at every position of a run.
 //
-// Threads: a value; pure. Ownership: values. Blocking: never. Time: logarithmic in the number of corpora. Errors:
-// Error of what a caller may not ask: a weight that is not above 0, a number below 0.
+// Threads: immutable value. Time: logarithmic in the number of corpora. Errors: Error for invalid arguments, such as a
+// weight that is not above 0 or a negative number.
 //
-// The corpora are halved, and halved again. Of the first n samples that reach a group, the nearest whole number to
-// n * (weight of its left half) / (its weight) go to the left: so of the first n samples of a run, every corpus has its
-// share to within half a sample for each halving: two for up to 16 corpora, five for 1024. Weights count as whole
-// multiples of a 2^40th of their sum.
+// The corpora are halved recursively. Of the first n samples that reach a group, round(n * (weight of its left half) /
+// (its weight)) go to the left half. So among the first n samples of a run, each corpus has its share to within half a
+// sample per halving: 2 samples for up to 16 corpora, 5 for 1024. Weights are rounded to multiples of 2^-40 of their
+// sum.
 #pragma once
 
 #include <cstddef>
@@ -18,25 +18,25 @@ namespace triax::data {
 
 class Blend {
  public:
-  /// Weights are finite and above 0; they need not add up to 1.
+  /// Weights must be finite and above 0; their sum need not be 1.
   explicit Blend(const std::vector<double>& weights);
 
   struct Place {
     std::size_t corpus = 0;
-    std::int64_t sample = 0; // of that corpus
+    std::int64_t sample = 0; // number in that corpus
   };
   Place place_of(std::int64_t sample) const;
-  /// How many of the first `samples` of the run are of this corpus.
+  /// Number of samples of this corpus among the first `samples` of the run.
   std::int64_t count(std::size_t corpus, std::int64_t samples) const;
-  /// Of all samples, in the long run.
+  /// Limit of the corpus' part of all samples, in [0, 1].
   double share(std::size_t corpus) const;
   std::size_t corpora() const { return sums_.size() - 1; }
 
  private:
-  /// Of the first `samples` of corpora [first, last), those of [first, middle).
+  /// Of the first `samples` of corpora [first, last), the number in [first, middle).
   std::int64_t left_of(std::size_t first, std::size_t middle, std::size_t last, std::int64_t samples) const;
 
-  std::vector<std::uint64_t> sums_; // of the weights before each corpus, and of all
+  std::vector<std::uint64_t> sums_; // sum of the weights before each corpus; last entry: of all weights
 };
 
 } // namespace triax::data

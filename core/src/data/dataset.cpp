@@ -1,4 +1,4 @@
-// Dataset: which window of the token stream a sample is.
+// Dataset: computes the window of the token stream for each sample.
 #include "data/dataset.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace triax::data {
 
 namespace {
 
-/// One window fewer than would fit, unless only one does, leaves every epoch room to start anywhere in the first
+/// Windows per epoch: one fewer than would fit, but at least one, so that an epoch can start at any of the first
 /// `sequence` tokens.
 std::int64_t windows(std::int64_t tokens, std::int64_t sequence) {
   return std::max<std::int64_t>(1, tokens / sequence - 1);

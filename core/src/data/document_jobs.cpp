@@ -10,7 +10,7 @@ namespace triax::data {
 namespace {
 
 constexpr std::size_t kJobBytes = 1 << 16;
-constexpr std::size_t kMostPieces = 1 << 12; // of a job: documents may be one byte long
+constexpr std::size_t kMostPieces = 1 << 12; // per job: documents may be one byte long
 
 } // namespace
 
@@ -25,7 +25,7 @@ void DocumentJob::encode(Encoder& encoder, std::int32_t end) {
   for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
     try {
       encoder.encode(part(piece), ids);
-    } catch (const Error& error) { // of a long word, which has the job for itself
+    } catch (const Error& error) { // for a long word, which is the only text of its job
       throw Error(triax::text("{}, before byte {}", error.message(), file_end), file.string(), error.hint());
     }
     if (!pieces[piece].ends_document) continue;
@@ -60,7 +60,7 @@ void JobFiller::end_document() {
 }
 
 void JobFiller::full() {
-  if (start_ > 0) return hand_over(start_); // the documents before go; the open one begins the next job
+  if (start_ > 0) return hand_over(start_); // submits the earlier documents; the open one begins the next job
   const std::string_view text = job_->text;
   const TextPart open{text.substr(0, any_bytes_ ? text.size() : whole_characters(text)), begins_, false};
   const PartCut cut = cutter_->cut(open);

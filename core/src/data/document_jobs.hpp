@@ -1,8 +1,8 @@
-// Documents as jobs for many threads: short ones together, a long one in parts that are encoded as the whole would be.
+// Cuts documents into jobs for several threads. Short documents share a job; a long one is split into parts that are
+// encoded as the whole document would be.
 //
-// Threads: the filler belongs to the thread that reads. Ownership: borrows the work that it fills. Blocking: as
-// OrderedWork::next(). Memory: a job holds about kJobBytes; a word that is longer, up to kLongestWord, makes it longer.
-// Errors: Error of a word that is longer still, naming the file.
+// Threads: the filler is used by the reading thread. Blocking: as OrderedWork::next(). Memory: a job holds about
+// kJobBytes, or more if a word is longer, up to kLongestWord. Errors: Error with the file for a word that is longer.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ namespace triax::data {
 
 struct DocumentJob {
   struct Piece {
-    std::uint32_t end = 0; // in `text`; it begins where the one before it ends
+    std::uint32_t end = 0; // end offset in `text`; a piece begins where the previous one ends
     bool begins = true, closed = true, ends_document = true;
   };
   std::string text;
   std::vector<Piece> pieces;
   std::vector<std::int32_t> ids;            // of all pieces
-  std::vector<std::uint32_t> document_ends; // in `ids`
-  std::filesystem::path file;               // for errors: of its last document, up to that byte
+  std::vector<std::uint32_t> document_ends; // offsets in `ids`
+  std::filesystem::path file;               // for errors: file and end byte of its last document
   std::uint64_t file_end = 0;
 
   TextPart part(std::size_t piece) const;
-  /// Fills `ids` and `document_ends`; `end` is appended to each document, unless it is negative.
+  /// Fills `ids` and `document_ends`. Appends `end` to each document, unless it is negative.
   void encode(Encoder& encoder, std::int32_t end);
 };
 
@@ -39,16 +39,16 @@ class JobFiller final : public DocumentSink {
  public:
   JobFiller(OrderedWork<DocumentJob>& work, std::unique_ptr<Encoder> cutter, bool any_bytes);
 
-  /// For errors: what comes next is from this file, up to that byte.
+  /// Sets the source of the text that follows, for errors: this file, up to byte `end`.
   void set_place(const std::filesystem::path& file, std::uint64_t end);
   void text(std::string_view piece) override;
   void end_document() override;
-  /// Hands over what is left.
+  /// Submits the remaining text.
   void finish();
 
  private:
   void full();
-  /// The job without what lies from `keep` on, which begins the next one.
+  /// Submits the job without the text from `keep` on, which becomes the start of the next job.
   void hand_over(std::size_t keep);
 
   OrderedWork<DocumentJob>* work_;
@@ -56,9 +56,9 @@ class JobFiller final : public DocumentSink {
   bool any_bytes_;
   DocumentJob* job_;
   std::string carry_;
-  std::size_t start_ = 0; // of the open document
-  bool begins_ = true;    // nothing of it was handed over, or an added token was the last
-  std::size_t limit_;     // of the text of a job
+  std::size_t start_ = 0; // start of the open document
+  bool begins_ = true;    // no part of it was submitted, or the last token was an added token
+  std::size_t limit_;     // maximum bytes of a job's text
   std::filesystem::path file_;
   std::uint64_t file_end_ = 0;
 };

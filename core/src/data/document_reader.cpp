@@ -22,7 +22,7 @@ constexpr std::size_t kPiece = 1 << 16; // bytes read at a time
 constexpr int kMostThreads = 1024;
 
 using FileId = std::pair<dev_t, ino_t>;
-/// Empty where there is no such file.
+/// Empty if the file does not exist.
 std::optional<FileId> id_of(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return std::nullopt;
@@ -61,14 +61,14 @@ void check_input(const fs::path& input, std::vector<Support>& out) {
 std::uint64_t size_of(const std::vector<fs::path>& inputs) {
   std::uint64_t total = 0;
   for (const fs::path& input : inputs) {
-    std::error_code failure; // said when it is opened
+    std::error_code failure; // opening the file reports the error
     const std::uint64_t bytes = fs::file_size(input, failure);
     if (!failure) total += bytes;
   }
   return total;
 }
 
-/// Feeds all of one input, which is checked to be UTF-8 if it has to be.
+/// Passes on one input, and checks that it is UTF-8 if required.
 void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter, JobFiller& filler,
                 const std::function<void(std::size_t)>& read) {
   const InputFile input(file);

@@ -1,6 +1,6 @@
-// Inputs, one after another, cut into documents and handed to a filler.
+// Reads input files one after another, cuts them into documents and passes these to a filler.
 //
-// Threads: one. Ownership: values. Blocking: reads. Memory: constant. Errors: Error naming file and byte.
+// Blocking: reads. Memory: constant. Errors: Error with file and byte.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 
 namespace triax::data {
 
-/// Bytes read so far, of all inputs together. It may throw: then what calls it takes back what it has done.
+/// Called with the bytes read so far and the total of all inputs. If it throws, the calling function undoes its work.
 using ReadProgress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-/// What speaks against reading these, for each of them.
+/// Adds an error for each input that cannot be read.
 void check_inputs(const std::vector<std::filesystem::path>& inputs, std::vector<Support>& out);
-/// What speaks against making files beside this one; its folder need not be there yet.
+/// Adds an error if files cannot be created in the folder of `file`; the folder need not exist yet.
 void check_output_folder(const std::filesystem::path& file, std::vector<Support>& out);
-/// What speaks against writing this file: it is one of the inputs, no file, or there and `force` is not given.
+/// Adds an error if the file cannot be written: it is an input or not a regular file, or it exists and `force` is
+/// false.
 void check_output_file(const std::filesystem::path& file, const std::vector<std::filesystem::path>& inputs, bool force,
                        std::vector<Support>& out);
 void check_separator(const std::string& separator, std::vector<Support>& out);
 void check_threads(int threads, std::vector<Support>& out);
 
-/// Unless any bytes will do, they are checked to be UTF-8. An empty separator cuts nothing. Returns the inputs' size.
+/// Checks that the text is UTF-8, unless `any_bytes`. An empty separator does not split. Returns the inputs' size.
 std::uint64_t read_documents(const std::vector<std::filesystem::path>& inputs, const std::string& separator,
                              bool any_bytes, JobFiller& filler, const ReadProgress& progress);
 

@@ -26,7 +26,7 @@ void DocumentSplitter::feed(std::string_view text) {
 }
 
 void DocumentSplitter::separator_byte(char byte) {
-  const bool whole = matched_ + 1 >= separator_.size(); // all but the CR, at least
+  const bool whole = matched_ + 1 >= separator_.size(); // the separator, with or without CR
   if (byte == '\n' && whole) {
     matched_ = 0;
     cut();

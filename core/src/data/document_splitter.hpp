@@ -1,7 +1,6 @@
-// Cuts a stream of text into documents: at the end of each input, and at each line that is the separator.
+// Splits text into documents: at the end of each input, and at each line that equals the separator.
 //
-// Threads: one. Ownership: borrows its sink. Blocking: as the sink does. Memory: constant, however long a line is.
-// Errors: what the sink throws.
+// Memory: constant, also for long lines. Errors: those of the sink.
 #pragma once
 
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace triax::data {
 
-/// Gets the text of documents in pieces. A document without text is not reported.
+/// Receives the text of documents in pieces. Empty documents are not reported.
 class DocumentSink {
  public:
   virtual ~DocumentSink() = default;
@@ -19,10 +18,10 @@ class DocumentSink {
 
 class DocumentSplitter {
  public:
-  /// An empty separator splits nothing. The separator's line belongs to no document; it may end in CR LF.
+  /// An empty separator does not split. The separator's line is not part of a document; it may end in CR LF.
   DocumentSplitter(std::string separator, DocumentSink& sink);
   void feed(std::string_view text);
-  /// The end of one input: also the end of its last document.
+  /// Ends the input and its last document.
   void end_input();
 
  private:
@@ -31,9 +30,9 @@ class DocumentSplitter {
   void pass(std::string_view piece);
   void cut();
 
-  std::string separator_; // with a CR at its end, which may be absent
+  std::string separator_; // followed by a CR, which is optional in the text
   DocumentSink* sink_;
-  bool maybe_separator_ = true; // everything of this line so far is the separator's beginning
+  bool maybe_separator_ = true; // the line so far is a prefix of the separator
   std::size_t matched_ = 0;
   bool has_text_ = false;
 };

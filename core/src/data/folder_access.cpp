@@ -15,10 +15,11 @@ namespace triax::data {
 
 namespace {
 
-/// Of file systems through which the kernel shows itself: the superuser may write to them, and still makes no file.
+/// Whether the folder is on a virtual file system of the kernel: the superuser has write permission there, but cannot
+/// create files.
 bool takes_no_files(const std::filesystem::path& folder) {
   struct statfs status {};
-  if (::statfs(folder.c_str(), &status) != 0) return false; // its rights are asked next
+  if (::statfs(folder.c_str(), &status) != 0) return false; // the access check below reports the error
   switch (static_cast<unsigned long>(status.f_type)) {
     case PROC_SUPER_MAGIC:
     case SYSFS_MAGIC:
@@ -37,7 +38,7 @@ bool takes_no_files(const std::filesystem::path& folder) {
 } // namespace
 
 std::string why_not_writable(const std::filesystem::path& folder) {
-  std::filesystem::path nearest = folder; // that is there
+  std::filesystem::path nearest = folder; // the deepest folder of the path that exists
   struct stat status {};
   while (::stat(nearest.c_str(), &status) != 0) {
     const int why = errno;

@@ -1,7 +1,6 @@
-// Whether somebody could write into a folder, found out without making anything.
+// Checks whether files can be created in a folder, without creating any.
 //
-// Threads: any. Ownership: values. Blocking: looks at the file system. Errors: none; what is wrong
-// is the answer.
+// Blocking: queries the file system. Errors: none; the result is a reason.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +8,8 @@
 
 namespace triax::data {
 
-/// Why no file can be made in `folder`, which need not be there yet: "/x is a file, not a folder", "/x: Permission
-/// denied". Empty where nothing speaks against it.
+/// The reason why no file can be created in `folder`, which need not exist yet: "/x is a file, not a folder", "/x:
+/// Permission denied". Empty if files can be created.
 std::string why_not_writable(const std::filesystem::path& folder);
 
 } // namespace triax::data

@@ -14,19 +14,30 @@ namespace triax::data {
 
 namespace {
 
-std::string reason() {
-  return std::generic_category().message(errno);
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+/// Of what is not a regular file.
+std::string kind_text(mode_t mode) {
+  const char* kind = S_ISDIR(mode)    ? "folder"
+                     : S_ISFIFO(mode) ? "FIFO"
+                     : S_ISSOCK(mode) ? "socket"
+                     : S_ISCHR(mode)  ? "character device"
+                                      : "block device";
+  return text("is a {}, not a regular file", kind);
 }
 
 } // namespace
 
-// Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+// Without O_NONBLOCK, opening a pipe without a writer would block indefinitely.
 InputFile::InputFile(const std::filesystem::path& file, const std::string& hint)
     : file_(file), descriptor_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (descriptor_ < 0) {
-    const bool missing = errno == ENOENT;
-    throw Error(missing ? "there is no such file" : "cannot be opened: " + reason(), file.string(),
-                missing ? hint : std::string());
+    const int error = errno;
+    const std::string problem = why_not_a_file(file);
+    throw Error(problem.empty() ? "cannot be opened: " + reason(error) : problem, file.string(),
+                error == ENOENT ? hint : std::string());
   }
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
@@ -34,9 +45,19 @@ InputFile::InputFile(const std::filesystem::path& file, const std::string& hint)
     bytes_ = static_cast<std::uint64_t>(status.st_size);
     return;
   }
-  const std::string problem = known ? "is not a regular file" : "cannot be examined: " + reason();
-  ::close(descriptor_); // the destructor of a half-made object does not run
+  const std::string problem = known ? kind_text(status.st_mode) : "cannot be examined: " + reason(errno);
+  ::close(descriptor_); // the destructor does not run if the constructor throws
   throw Error(problem, file.string(), known ? hint : std::string());
+}
+
+std::string why_not_a_file(const std::filesystem::path& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) == 0) return S_ISREG(status.st_mode) ? std::string() : kind_text(status.st_mode);
+  const int error = errno;
+  std::error_code not_a_link;
+  const std::filesystem::path target = std::filesystem::read_symlink(file, not_a_link);
+  if (error == ENOENT && !not_a_link) return text("is a symbolic link to {}, which does not exist", target);
+  return error == ENOENT ? "does not exist" : "cannot be opened: " + reason(error);
 }
 
 InputFile::InputFile(InputFile&& other) noexcept
@@ -52,7 +73,7 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out)
     got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
   } while (got < 0 && errno == EINTR);
   if (got >= 0) return static_cast<std::size_t>(got);
-  throw Error(text("its bytes from {} on cannot be read: {}", offset, reason()), file_.string());
+  throw Error(text("its bytes from {} on cannot be read: {}", offset, reason(errno)), file_.string());
 }
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {

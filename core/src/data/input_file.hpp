@@ -1,8 +1,8 @@
-// A file that is read at any place. It is read by calls, not mapped: what another process does to a file in use becomes
-// an Error, where touching a mapping past the file's new end would end the process.
+// A file with random access. It uses read calls, not a mapping: if another process truncates the file, this causes an
+// Error, whereas access to a mapping past the new end would kill the process.
 //
-// Threads: any, after opening. Ownership: owns its descriptor. Blocking: reads. Errors: Error naming the file and the
-// bytes. Reading does not allocate.
+// Threads: any, after construction. Ownership: owns its descriptor. Blocking: reads. Errors: Error with the file and
+// the bytes. Reading does not allocate.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ namespace triax::data {
 
 class InputFile {
  public:
-  /// `hint`: the next step for whoever has no such file. Only regular files are opened.
+  /// Opens a regular file. `hint`: what the user can do if the file does not exist.
   explicit InputFile(const std::filesystem::path& file, const std::string& hint = {});
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
 
-  /// When it was opened.
+  /// Size when the file was opened.
   std::uint64_t bytes() const { return bytes_; }
-  /// Fills `out` with what stands from `offset` on; throws Error where the file ends before that.
+  /// Fills `out` with the bytes from `offset` on. Throws Error if the file ends before that.
   void read_at(std::uint64_t offset, std::span<std::byte> out) const;
-  /// The number of bytes read, which is 0 only at the end of the file.
+  /// Returns the number of bytes read; it is 0 only at the end of the file.
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
@@ -33,5 +33,9 @@ class InputFile {
   int descriptor_;
   std::uint64_t bytes_ = 0;
 };
+
+/// Why `file` cannot be read as a regular file: "does not exist", "is a folder, not a regular file"... Empty if nothing
+/// is known against it. Does not open it, and so does not block on a FIFO.
+std::string why_not_a_file(const std::filesystem::path& file);
 
 } // namespace triax::data

@@ -1,8 +1,9 @@
-// Work on many threads whose results are taken in order: the results do not depend on how many threads there are.
+// Runs jobs on several threads and delivers their results in order, so that results do not depend on the number of
+// threads.
 //
-// Threads: one fills and takes, `threads` others work. Ownership: owns its threads, which end with it. Blocking: next()
-// and finish() wait for the oldest job. Memory: a fixed number of jobs, used again and again. Errors: what a worker
-// throws is thrown when its job's turn has come.
+// Threads: one thread fills and takes jobs, `threads` others work. Ownership: owns its threads; the destructor joins
+// them. Blocking: next() and finish() wait for the oldest job. Memory: a fixed number of jobs, which are reused.
+// Errors: an exception of a worker is rethrown when its job is taken.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +20,8 @@ namespace triax::data {
 template <class Job>
 class OrderedWork {
  public:
-  /// `work(job, thread)` is called by one of the threads, 0 to threads-1; then `take(job)` by the caller's.
+  /// A worker thread calls `work(job, thread)`, with thread in [0, threads); the caller's thread then calls
+  /// `take(job)`.
   OrderedWork(int threads, std::function<void(Job&, int)> work, std::function<void(Job&)> take)
       : work_(std::move(work)), take_(std::move(take)), places_(2 * static_cast<std::size_t>(threads) + 1) {
     threads_.reserve(static_cast<std::size_t>(threads));
@@ -34,13 +36,13 @@ class OrderedWork {
   OrderedWork& operator=(const OrderedWork&) = delete;
   ~OrderedWork() { end(); }
 
-  /// A job to be filled, as it was left after it was last taken.
+  /// A job to fill. It has the contents that it had when it was last taken.
   Job& next() {
     if (filled_ - taken_ == places_.size()) take_oldest();
     return place(filled_).job;
   }
 
-  /// Hands over what next() gave.
+  /// Submits the job that next() returned.
   void hand_over() {
     {
       const std::lock_guard lock(mutex_);
@@ -50,7 +52,7 @@ class OrderedWork {
     work_there_.notify_one();
   }
 
-  /// Takes everything that was handed over.
+  /// Takes all submitted jobs.
   void finish() {
     while (taken_ < filled_) take_oldest();
   }
@@ -106,9 +108,9 @@ class OrderedWork {
   std::function<void(Job&, int)> work_;
   std::function<void(Job&)> take_;
   std::vector<Place> places_;
-  std::size_t filled_ = 0, started_ = 0, taken_ = 0; // numbers of jobs since the beginning; taken_ is the caller's own
+  std::size_t filled_ = 0, started_ = 0, taken_ = 0; // job counts; only the caller's thread uses taken_
   bool ended_ = false;
-  std::mutex mutex_; // of filled_, started_, ended_ and Place::done
+  std::mutex mutex_; // protects filled_, started_, ended_ and Place::done
   std::condition_variable work_there_, result_there_;
   std::vector<std::thread> threads_;
 };

@@ -15,7 +15,7 @@ namespace triax::data {
 
 OutputFile::OutputFile(std::filesystem::path file, Lasting lasting)
     : file_(std::move(file)), buffer_(std::make_unique<char[]>(kBuffer)) {
-  if (lasting == Lasting::anonymous) ::unlink(file_.c_str()); // of a process that was stopped before it did so
+  if (lasting == Lasting::anonymous) ::unlink(file_.c_str()); // left by a process that was killed before its own unlink
   descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot be made");
   if (lasting == Lasting::anonymous) ::unlink(file_.c_str());
@@ -54,7 +54,8 @@ void OutputFile::read_at(std::uint64_t offset, void* data, std::size_t bytes) {
 
 void OutputFile::close() {
   flush();
-  // A full disk may show only now, and a name must not be given to a file that a power cut could take back.
+  // Errors of a full disk may be reported only here. Without fsync(), the file could be lost in a power failure after
+  // it was renamed.
   if (::fsync(descriptor_) != 0) fail("cannot be written");
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot be written");
 }
@@ -79,7 +80,7 @@ void replace_file(const std::filesystem::path& file, std::string_view bytes) {
   const fs::path found = fs::weakly_canonical(file, failure), place = failure ? file : found;
   const fs::path partial = fs::path(place) += ".partial";
   const fs::file_status there = fs::status(place, failure);
-  fs::remove(partial, failure); // of a process that was killed
+  fs::remove(partial, failure); // left by a process that was killed
   try {
     OutputFile out(partial, OutputFile::Lasting::named);
     out.write(bytes.data(), bytes.size());

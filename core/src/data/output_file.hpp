@@ -1,7 +1,6 @@
-// A file being written, buffered; and a whole one, written beside its place and put there when it is on the disk.
+// A buffered output file, and atomic replacement of a whole file.
 //
-// Threads: one. Ownership: owns its descriptor, not its name. Blocking: writes. Errors: Error naming the file and the
-// system's reason, from the call that meets it.
+// Ownership: owns its descriptor. Blocking: writes. Errors: Error with the file and the system's reason.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +13,16 @@ namespace triax::data {
 
 class OutputFile {
  public:
-  enum class Lasting { named, anonymous }; // an anonymous file is gone when it is closed, however the process ends
+  enum class Lasting { named, anonymous }; // an anonymous file is removed even if the process is killed
 
   OutputFile(std::filesystem::path file, Lasting lasting);
   ~OutputFile();
   void write(const void* data, std::size_t bytes);
   void write_at(std::uint64_t offset, const void* data, std::size_t bytes);
-  /// Reads back what was written.
+  /// Reads back bytes that were written.
   void read_at(std::uint64_t offset, void* data, std::size_t bytes);
   std::uint64_t bytes() const { return bytes_; }
-  /// Everything on the disk; nothing may be written afterwards.
+  /// Writes all data to disk. Nothing may be written afterwards.
   void close();
 
  private:
@@ -38,8 +37,9 @@ class OutputFile {
   std::uint64_t bytes_ = 0;
 };
 
-/// Makes the file, or replaces it: whoever opens it finds what was there before, or all of `bytes`. A link stays, and
-/// what it names is replaced; permissions stay. What fails leaves what was there, and nothing beside it.
+/// Creates the file or replaces it atomically: other processes see the previous contents or all of `bytes`. Follows a
+/// symbolic link and replaces its target; keeps permissions. On failure, the previous file stays and no other file is
+/// left.
 void replace_file(const std::filesystem::path& file, std::string_view bytes);
 
 } // namespace triax::data

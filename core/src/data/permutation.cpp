@@ -8,7 +8,7 @@ namespace triax::data {
 
 namespace {
 
-/// Four rounds are what theory asks of large domains; small ones mix well with a few more.
+/// In theory, four rounds are enough for large domains; small domains need a few more.
 constexpr std::uint32_t kRounds = 8;
 
 PhiloxBlock block_of(PhiloxKey key, std::uint64_t number, std::uint32_t value, std::uint32_t site) {
@@ -45,7 +45,7 @@ std::uint64_t Permutation::once(std::uint64_t value) const {
 }
 
 std::uint64_t random_below(std::uint64_t size, PhiloxKey key, std::uint64_t number) {
-  const PhiloxBlock block = block_of(key, number, 0, kRounds); // the site after the rounds'
+  const PhiloxBlock block = block_of(key, number, 0, kRounds); // the first site that the rounds do not use
   const std::uint64_t random = std::uint64_t{block[1]} << 32 | block[0];
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>(static_cast<Wide>(random) * size >> 64);

@@ -1,10 +1,10 @@
-// A random order of 0 .. size-1 without a table: any element of it is computed alone, in constant memory.
+// A random permutation of 0 .. size-1 without a table: each element is computed on its own, in constant memory.
 //
-// Threads: a value; pure. Ownership, blocking: none. Errors: Error of a size or an index outside of its range.
-// A Feistel network permutes the numbers of an even number of bits, at most four times as many as wanted; a result
-// outside the range is put in again until it falls inside, which keeps it a permutation ("cycle walking": Black and
-// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The round function is Philox, as for every other
-// random number of the engine.
+// Threads: immutable value. Errors: Error for a size or an index that is out of range.
+// A Feistel network permutes the numbers of an even number of bits, at most 4 * size of them. A result outside the
+// range is permuted again until it is inside, which keeps the map a permutation ("cycle walking": Black and Rogaway,
+// "Ciphers with arbitrary finite domains", CT-RSA 2002). The round function is Philox, as for all random numbers of the
+// engine.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace triax::data {
 
 class Permutation {
  public:
-  /// `number` tells permutations of one key apart. 1 <= size <= 2^62.
+  /// `number` selects one of the permutations of a key. 1 <= size <= 2^62.
   Permutation(std::uint64_t size, PhiloxKey key, std::uint64_t number);
-  /// Where the order has `index` < size.
+  /// Element `index` of the permutation; index < size.
   std::uint64_t operator()(std::uint64_t index) const;
 
  private:
@@ -29,7 +29,7 @@ class Permutation {
   unsigned half_bits_ = 1;
 };
 
-/// Uniform in [0, size), for `number` of this key; shares no random number with Permutation.
+/// Uniform in [0, size), for `number` of this key; does not share random numbers with Permutation.
 std::uint64_t random_below(std::uint64_t size, PhiloxKey key, std::uint64_t number);
 
 } // namespace triax::data

@@ -13,14 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostForU16 = 65500; // as Megatron: larger vocabularies take 32 bits
+constexpr std::int64_t kMostForU16 = 65500; // as in Megatron: a larger vocabulary needs 32 bits
 
 TokenFormat format_of(const Tokenizer& tokenizer, std::optional<std::int32_t> end) {
   return {tokenizer.vocab() < kMostForU16 ? TokenType::u16 : TokenType::i32, dataset_info(tokenizer, end),
           tokenizer.json()};
 }
 
-/// Puts each encoded document into one of the datasets.
+/// Writes each encoded document to one of the datasets.
 class DocumentWriter {
  public:
   DocumentWriter(const PrepareRequest& request, const TokenFormat& format)
@@ -37,10 +37,10 @@ class DocumentWriter {
       ++documents_;
       begin = end;
     }
-    writer().add(ids.subspan(begin)); // of a document that goes on
+    writer().add(ids.subspan(begin)); // start of a document that is not complete
   }
 
-  /// Throws Error if a dataset would be empty.
+  /// Throws Error if a dataset is empty.
   void check() const {
     if (documents_ == 0) throw Error("the inputs hold no text", {}, "give --input files with text in them");
     if (validation_ && (validation_->documents() == 0 || train_.documents() == 0)) {
@@ -54,7 +54,7 @@ class DocumentWriter {
   std::optional<TokenWriter>& validation() { return validation_; }
 
  private:
-  /// Of n documents, floor(n * fraction) are for validation: the next one is if it makes that number grow.
+  /// Of the first n documents, floor(n * fraction) are for validation: the next one is, if it increases this number.
   TokenWriter& writer() {
     const auto before = static_cast<double>(documents_);
     const bool grows = std::floor((before + 1) * fraction_) > std::floor(before * fraction_);

@@ -1,9 +1,8 @@
-// From text files to a dataset: PREFIX.bin, PREFIX.idx, PREFIX.json, and PREFIX-validation.* if asked.
+// Converts text files to a dataset: PREFIX.bin, PREFIX.idx, PREFIX.json, and PREFIX-validation.* if requested.
 //
-// Threads: the caller's reads and writes, others encode; what is written does not depend on their number. Ownership:
-// values. Blocking: reads and writes files; memory is constant, whatever their size and that of their documents.
-// Errors: what was asked wrongly becomes a refusal before anything is written; what fails later is an Error, and leaves
-// nothing.
+// Threads: the calling thread reads and writes, others encode; the output does not depend on their number. Blocking:
+// reads and writes files. Memory: constant, whatever the size of the files and documents. Errors: refusals() reports an
+// invalid request before anything is written; a later failure throws Error and leaves no files behind.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +19,15 @@
 namespace triax::data {
 
 struct PrepareRequest {
-  std::vector<std::filesystem::path> inputs; // in this order
-  std::filesystem::path output;              // the prefix; its folder is made if it is missing
+  std::vector<std::filesystem::path> inputs; // read in this order
+  std::filesystem::path output;              // prefix; its folder is created if it is missing
   TokenizerChoice tokenizer;
-  bool append_eod = false;              // byte: documents always end so
+  bool append_eod = false;              // kind "byte" appends its end of document
   std::string eod_token = kEndOfText;   // an added token of the tokenizer
-  std::optional<std::string> separator; // a line that ends a document; an input's end always does
+  std::optional<std::string> separator; // a line that ends a document; the end of an input always does
   double validation_fraction = 0;       // of the documents, spread evenly; 0: no validation dataset
-  bool force = false;                   // replace files that are there
-  int threads = 1;                      // that encode
+  bool force = false;                   // replace existing files
+  int threads = 1;                      // encoder threads
 };
 
 struct PreparedPart {
@@ -44,14 +43,14 @@ struct Prepared {
   std::optional<PreparedPart> validation;
 };
 
-/// Everything that speaks against the request; empty: prepare() may start.
+/// The reasons why the request is invalid; empty: prepare() may be called.
 std::vector<Support> refusals(const PrepareRequest& request);
 
-/// The token that ends each document, if there is one. Throws Error if the tokenizer lacks the one asked for.
+/// Id of the token that ends each document, if any. Throws Error if the tokenizer does not have the requested token.
 std::optional<std::int32_t> end_of_document(const PrepareRequest& request, const Tokenizer& tokenizer);
 
-/// `progress` is called for the last time when all but the names are written. If it throws, nothing is left, and what
-/// was there before stays.
+/// The last call of `progress` is made when all files are complete but not yet renamed. If it throws, no new file is
+/// left and existing files stay.
 Prepared prepare(const PrepareRequest& request, const ReadProgress& progress);
 
 } // namespace triax::data

@@ -1,4 +1,4 @@
-// TokenFile: PREFIX.bin, read piece by piece, checked against PREFIX.idx.
+// TokenFile: reads PREFIX.bin in blocks, and checks it against PREFIX.idx.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -20,9 +20,9 @@ struct TokenFile::Impl {
 
 namespace {
 
-/// Tokens: large enough for the compiler to vectorise the search for the extremes, small enough to stay in the cache.
+/// Tokens per block: enough to vectorise the search for minimum and maximum, and few enough for the cache.
 constexpr std::int64_t kBlock = 1 << 14;
-/// Bytes read at a time into a sample: they lie on the stack, since reading samples does not allocate.
+/// Bytes per read of a sample. The buffer is on the stack, because reading samples must not allocate.
 constexpr std::size_t kPiece = 1 << 14;
 
 struct Extremes {
@@ -40,13 +40,13 @@ Extremes extremes(const Token* begin, const Token* end) {
   return {static_cast<std::int64_t>(smallest), static_cast<std::int64_t>(largest)};
 }
 
-/// Tokens [offset, offset + out.size()) as the file has them.
+/// Reads tokens [offset, offset + out.size()) in the type of the file.
 template <class Token>
 void read_tokens(const InputFile& bin, std::int64_t offset, std::span<Token> out) {
   bin.read_at(static_cast<std::uint64_t>(offset) * sizeof(Token), std::as_writable_bytes(out));
 }
 
-/// Calls use(first token of the block, its extremes, begin, end) for one block after another until it returns false.
+/// Calls use(first token of the block, minimum and maximum, begin, end) for each block until it returns false.
 template <class Token, class Use>
 void each_block(const InputFile& bin, std::int64_t count, Use&& use) {
   std::vector<Token> block(static_cast<std::size_t>(std::min(count, kBlock)));

@@ -1,8 +1,8 @@
-// Megatron's indexed dataset, version 1: what stands where in PREFIX.idx, and the types tokens may have in PREFIX.bin.
+// Megatron's indexed dataset, version 1: the layout of PREFIX.idx, and the token types of PREFIX.bin.
 //
-// Threads: constant data. Ownership: static. Blocking: never. Errors: none; who reads it checks it (token_index.hpp).
+// Only definitions; token_index.hpp reads and checks an index.
 //
-// PREFIX.bin is the tokens of all sequences, one after another. PREFIX.idx, little-endian and without padding:
+// PREFIX.bin has the tokens of all sequences, one after another. PREFIX.idx, little-endian and without padding:
 //   char magic[9]; u64 version; u8 type; u64 sequences; u64 documents;
 //   i32 size[sequences]        in tokens
 //   i64 pointer[sequences]     in bytes of PREFIX.bin
@@ -23,10 +23,10 @@ inline constexpr std::string_view kIndexMagic{"MMIDIDX\0\0", 9};
 inline constexpr std::uint64_t kIndexVersion = 1;
 inline constexpr std::size_t kIndexHeaderBytes = 34;
 
-/// The values are the format's codes. 6 and 7 are floating-point types, which hold no tokens.
+/// The values are the codes of the format. f64 and f32 cannot hold tokens.
 enum class TokenType : std::uint8_t { u8 = 1, i8 = 2, i16 = 3, i32 = 4, i64 = 5, f64 = 6, f32 = 7, u16 = 8 };
 
-/// Calls `use` with a value of the C++ type that holds tokens of `type`, which must be a whole-number type.
+/// Calls `use` with a value of the C++ type for tokens of `type`, which must be an integer type.
 template <class Use>
 decltype(auto) with_token_type(TokenType type, Use&& use) {
   switch (type) {

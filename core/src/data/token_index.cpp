@@ -24,7 +24,7 @@ T load(const Header& bytes, std::size_t offset) {
   return value;
 }
 
-/// One array of the index, read in blocks from its front to its end.
+/// One array of the index, read in blocks from beginning to end.
 template <class T>
 class Column {
  public:
@@ -43,7 +43,7 @@ class Column {
  private:
   static constexpr std::uint64_t kBlock = 1 << 14;
   const ReadAt& read_;
-  std::uint64_t begin_, count_, taken_ = 0; // taken_: of the file, up to the end of the block
+  std::uint64_t begin_, count_, taken_ = 0; // taken_: bytes of the file up to the end of the current block
   std::vector<T> block_;
   std::size_t at_ = 0;
 };
@@ -83,7 +83,7 @@ class Reader {
     return out;
   }
 
-  /// Sum of the sizes, at most one sequence above `limit`; each pointer must be where the sequences before it end.
+  /// Adds up the sizes, until the sum exceeds `limit`. Each pointer must be the end of the previous sequences.
   std::int64_t tokens(TokenType type, std::int64_t limit) const {
     const auto width = static_cast<std::int64_t>(bytes_of(type));
     Column<std::int32_t> sizes(read_, kIndexHeaderBytes, sequences_);
@@ -98,7 +98,7 @@ class Reader {
                   total * width));
       }
       total += size;
-      if (total > limit) break; // refused by the caller; adding on might overflow
+      if (total > limit) break; // the caller reports this; further additions could overflow
     }
     return total;
   }
@@ -135,7 +135,7 @@ class Reader {
 
   void check_length() const {
     const std::uint64_t room = bytes_ - kIndexHeaderBytes;
-    // Bounded first, so that a count of any size cannot overflow the sum.
+    // Check the counts first, so that computing the size cannot overflow.
     const bool fits = sequences_ <= room / 12 && documents_ <= room / 8;
     if (fits && 12 * sequences_ + 8 * documents_ == room) return;
     const bool multimodal = fits && 13 * sequences_ + 8 * documents_ == room && sequences_ > 0;

@@ -14,7 +14,7 @@ namespace triax::data {
 
 namespace {
 
-/// Sizes are 32-bit: a longer document becomes several sequences, as the format allows.
+/// Sizes are 32-bit. A longer document becomes several sequences, which the format allows.
 constexpr std::int64_t kLongestSequence = std::int64_t{1} << 30;
 constexpr std::int64_t kBlock = 1 << 14; // numbers copied at a time
 
@@ -43,10 +43,10 @@ TokenWriter::TokenWriter(const std::filesystem::path& prefix, TokenFormat format
     if (!format_.tokenizer.empty()) tokenizer_ = open(tokenizer_file(prefix));
     document_ends_ =
         std::make_unique<OutputFile>(partial(beside(prefix, ".documents")), OutputFile::Lasting::anonymous);
-    const std::array<char, kIndexHeaderBytes> room{}; // the counts are known at the end
+    const std::array<char, kIndexHeaderBytes> room{}; // the counts are written at the end
     index_->write(room.data(), room.size());
     end_document();
-  } catch (...) { // the destructor of a half-made object does not run
+  } catch (...) { // the destructor does not run if the constructor throws
     std::error_code ignored;
     for (const std::filesystem::path& file : made) std::filesystem::remove(file, ignored);
     throw;
@@ -92,7 +92,7 @@ void TokenWriter::end_sequence() {
 void TokenWriter::end_document() {
   if (sequence_tokens_ > 0) end_sequence();
   document_ends_->write(&sequences_, sizeof sequences_);
-  documents_ = static_cast<std::int64_t>(document_ends_->bytes() / sizeof sequences_) - 1; // the first is the 0
+  documents_ = static_cast<std::int64_t>(document_ends_->bytes() / sizeof sequences_) - 1; // the first entry is 0
 }
 
 void TokenWriter::finish() {
@@ -142,10 +142,10 @@ void TokenWriter::write_documents() {
 void TokenWriter::commit() {
   std::error_code failure;
   const auto files = dataset_files(prefix_);
-  // The old index goes first: at no time is there an index beside tokens that are not its own.
+  // Remove the old index first, so that an index never exists next to tokens of another dataset.
   std::filesystem::remove(files.back(), failure);
   for (const auto& file : files) {
-    if (!tokenizer_ && file == tokenizer_file(prefix_)) { // of a dataset that was there before
+    if (!tokenizer_ && file == tokenizer_file(prefix_)) { // may be left from an earlier dataset
       std::filesystem::remove(file, failure);
       continue;
     }

@@ -1,8 +1,8 @@
-// Writes one dataset (PREFIX.bin, .idx, .json, and -tokenizer.json if its tokenizer has one) under temporary names,
-// which end in ".partial", and renames them when all is written.
+// Writes a dataset (PREFIX.bin, .idx, .json, and -tokenizer.json if its tokenizer has one) to temporary files ending in
+// ".partial", and renames them when all are complete.
 //
-// Threads: one. Ownership: owns its files; a writer that goes without commit() removes what it wrote. Blocking: writes.
-// Memory: constant. Errors: Error naming the file and the system's reason.
+// Ownership: owns its files; without commit(), the destructor removes them. Blocking: writes. Memory: constant. Errors:
+// Error with the file and the system's reason.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,16 @@
 
 namespace triax::data {
 
-/// The files of a dataset, in the order they take their names: the index last, since without it there is no dataset.
+/// The files of a dataset in the order in which they are renamed: the index last, because a dataset without it is not
+/// valid.
 std::vector<std::filesystem::path> dataset_files(const std::filesystem::path& prefix);
 std::filesystem::path partial(const std::filesystem::path& file);
 
-/// What is the same for all tokens of a dataset.
+/// Properties that all tokens of a dataset share.
 struct TokenFormat {
   TokenType type = TokenType::u16; // u16 or i32
-  std::string info;                // the whole of PREFIX.json
-  std::string tokenizer;           // the whole of PREFIX-tokenizer.json; empty: there is none
+  std::string info;                // contents of PREFIX.json
+  std::string tokenizer;           // contents of PREFIX-tokenizer.json; empty: no such file
 };
 
 class TokenWriter {
@@ -33,12 +34,12 @@ class TokenWriter {
   TokenWriter(const std::filesystem::path& prefix, TokenFormat format);
   ~TokenWriter();
 
-  /// Ids that the type holds.
+  /// The ids must be in the range of the type.
   void add(std::span<const std::int32_t> tokens);
   void end_document();
-  /// Completes the files under their temporary names.
+  /// Completes the temporary files.
   void finish();
-  /// Gives the finished files their names, in place of files that have them already. Then the writer has nothing left.
+  /// Renames the finished files and replaces existing ones. The writer cannot be used afterwards.
   void commit();
 
   std::int64_t documents() const { return documents_; }
@@ -56,7 +57,7 @@ class TokenWriter {
   TokenFormat format_;
   bool committed_ = false;
   std::unique_ptr<OutputFile> bin_, index_, json_, tokenizer_;
-  std::unique_ptr<OutputFile> document_ends_; // spooled: the format has them after all sizes and pointers
+  std::unique_ptr<OutputFile> document_ends_; // buffered in a file: the format has them after all sizes and pointers
   std::int64_t sequence_tokens_ = 0, tokens_ = 0, sequences_ = 0, documents_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "data/dataset.hpp"
+#include "data/input_file.hpp"
 #include "data/tokenizer/json_place.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "triax/error.hpp"
@@ -15,10 +16,8 @@ namespace {
 using nlohmann::json;
 
 json parse(const std::filesystem::path& file, const std::string& hint) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) {
-    throw Error("there is no such file; it names the tokenizer and the size of its vocabulary", file.string(), hint);
-  }
+  if (const std::string problem = why_not_a_file(file); !problem.empty())
+    throw Error(problem + "; it names the tokenizer and the size of its vocabulary", file.string(), hint);
   return parse_json(file, read_whole(file, hint), hint);
 }
 
@@ -65,7 +64,7 @@ std::string how_to_prepare(const std::filesystem::path& prefix) {
     std::error_code ignored;
     return std::filesystem::exists(beside(prefix, ending), ignored);
   };
-  if (is_there(".bin") || is_there(".idx") || is_there(".json")) { // what is left may be sound, and of any tokenizer
+  if (is_there(".bin") || is_there(".idx") || is_there(".json")) { // these files may be valid, for any tokenizer
     return text(
         "make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output {} "
         "--tokenizer NAME --force",
@@ -108,7 +107,7 @@ TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
     fail("vocab", "a whole number from 1 to 2147483647");
   }
   out.vocab = info["vocab"].get<std::int64_t>();
-  out.digest = out.kind; // of one that its name says everything of
+  out.digest = out.kind; // its name identifies it completely
   if (info.contains("digest")) {
     if (!info["digest"].is_string()) fail("digest", "a text");
     out.digest = info["digest"].get<std::string>();

@@ -1,7 +1,7 @@
-// Tokenizers by name, and where the files of a dataset lie.
+// Opens tokenizers by name, and names the files of a dataset.
 //
-// Threads: any; pure. Ownership: values. Blocking: opening a tokenizer and read_tokenizer_info (dataset.hpp) do I/O.
-// Errors: Error naming the file or the flag, and what is wrong with it.
+// Blocking: opening a tokenizer and read_tokenizer_info() (dataset.hpp) do I/O. Errors: Error with the file or the
+// flag, and the problem.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,33 @@
 
 namespace triax::data {
 
-/// Each byte of the text is a token; one more ends a document.
+/// Each byte of the text is a token; another token ends a document.
 struct ByteTokenizer {
   static constexpr std::string_view kName = "byte";
   static constexpr std::int64_t kVocab = 257;
   static constexpr std::uint16_t kEndOfDocument = 256;
 };
 
-/// Which tokenizer, as flags name it.
+/// The tokenizer that the flags select.
 struct TokenizerChoice {
   std::string name;                    // "byte", "gpt2", or a tokenizer.json
-  std::filesystem::path vocab, merges; // of gpt2
+  std::filesystem::path vocab, merges; // only for gpt2
 };
 
-/// Throws Error if there is no such tokenizer, or naming what is wrong with its files.
+/// Throws Error if the tokenizer does not exist or its files are invalid.
 std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerChoice& choice);
-/// The one that a dataset was made with, from the files beside it; throws Error if they do not belong together.
+/// The tokenizer of a dataset, from the files next to it. Throws Error if these do not match.
 std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix);
 
-/// PREFIX and an ending; a dot in the prefix itself is kept.
+/// PREFIX plus an ending; a dot in the prefix is kept.
 std::filesystem::path beside(const std::filesystem::path& prefix, std::string_view ending);
-/// "make it with: triax data prepare ...", for errors about files that are not there, or are no corpus.
+/// "make it with: triax data prepare ...", for errors about missing or invalid datasets.
 std::string how_to_prepare(const std::filesystem::path& prefix);
 
 /// PREFIX-tokenizer.json, the copy of a dataset's tokenizer.
 std::filesystem::path tokenizer_file(const std::filesystem::path& prefix);
 
-/// What PREFIX.json holds of a dataset whose documents end in `end`, if they do.
+/// Contents of PREFIX.json for a dataset; `end`: the token that ends its documents, if any.
 std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t> end);
 
 } // namespace triax::data

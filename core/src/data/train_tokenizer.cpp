@@ -23,7 +23,7 @@ WordRules gpt2_rules() {
   return {{}, std::move(steps)};
 }
 
-/// Counts words where others encode them.
+/// An encoder that counts words instead of encoding them.
 class WordCounter final : public Encoder, private WordSink {
  public:
   explicit WordCounter(const WordRules& rules) : splitter_(rules) {}

@@ -1,8 +1,8 @@
-// From text files to a tokenizer.json.
+// Trains a tokenizer.json on text files.
 //
-// Threads: the caller's reads and merges, others count words; the result does not depend on their number. Ownership:
-// values. Blocking: reads and writes files. Memory: grows with the number of different words. Errors: what was asked
-// wrongly becomes a refusal before anything is read; what fails later is an Error, and leaves what was there.
+// Threads: the calling thread reads and merges, others count words; the result does not depend on their number.
+// Blocking: reads and writes files. Memory: grows with the number of distinct words. Errors: refusals() reports an
+// invalid request before anything is read; a later failure throws Error and keeps an existing file.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace triax::data {
 
 struct TrainTokenizerRequest {
   std::vector<std::filesystem::path> inputs;
-  std::optional<std::string> separator; // as of prepare()
-  std::filesystem::path output;         // the tokenizer.json
+  std::optional<std::string> separator; // as in PrepareRequest
+  std::filesystem::path output;         // path of the tokenizer.json
   std::int64_t vocab = 0;
   std::int64_t min_count = 2;
   std::vector<std::string> special_tokens = {kEndOfText};
@@ -29,9 +29,9 @@ struct TrainTokenizerRequest {
 };
 
 struct TrainedTokenizer {
-  std::int64_t tokens = 0, merges = 0; // tokens: fewer than asked for if the text gives no more
-  std::int64_t words = 0;              // different ones
-  std::uint64_t bytes = 0;             // of the inputs
+  std::int64_t tokens = 0, merges = 0; // tokens: fewer than requested if the text has no more pairs
+  std::int64_t words = 0;              // distinct words
+  std::uint64_t bytes = 0;             // size of the inputs
 };
 
 struct TrainProgress {

@@ -1,4 +1,4 @@
-// Arenas: views handed out of one block, or only counted.
+// Arenas: views of one block of memory, or only their sizes.
 #include <utility>
 
 #include "triax/device.hpp"

@@ -1,10 +1,12 @@
-// What all devices share: names, deadlines, the wait that pumps.
+// The parts that all devices share: names, deadlines, and the wait that runs the progress loop.
 #include "triax/device.hpp"
 
 #include <sched.h>
 
+#include "base/wait_deadline.hpp"
 #include "device/late.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 
@@ -43,14 +45,22 @@ void Device::wait(const Event& event, Deadline deadline) {
 }
 
 void Device::wait(const Work& work, Deadline deadline) {
-  while (true) {
+  const auto is_over = [&] {
     const bool fired = work.event.fired();
     if (fired && work.event.failure()) throw Error(work.event.failure(), place_of(work.action));
     if (interrupt_.raised()) throw Error(interrupt_.reason(), place_of(work.action));
-    if (fired) return;
-    if (progress()) continue;
-    if (Clock::now() >= deadline) throw_late(place_of(work.action));
-    sched_yield();
+    return fired;
+  };
+  if (is_over()) return;
+  RankActivity* const activity = RankActivity::current();
+  WaitDeadline until(deadline);
+  while (true) {
+    if (activity) activity->make_progress();
+    if (!progress()) {
+      if (until.passed()) throw_late(place_of(work.action));
+      sched_yield();
+    }
+    if (is_over()) return;
   }
 }
 

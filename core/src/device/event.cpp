@@ -11,7 +11,7 @@ void Interrupt::raise(std::string_view reason) noexcept {
   if (raised_.load(std::memory_order_relaxed)) return;
   try {
     reason_ = reason;
-  } catch (...) { // out of memory: raised without its text is better than not raised
+  } catch (...) { // out of memory: setting the flag without a reason is better than not setting it
     reason_.clear();
   }
   raised_.store(true, std::memory_order_release);
@@ -41,7 +41,7 @@ void HostEvent::fire() noexcept {
 void HostEvent::fail(std::string_view why) noexcept {
   try {
     why_ = why;
-  } catch (...) { // out of memory: failed without its text is better than not failed
+  } catch (...) { // out of memory: a failure without text is better than no failure
     why_.clear();
   }
   failed_ = armed_;

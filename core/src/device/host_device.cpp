@@ -1,4 +1,4 @@
-// The host as a device: memory from the heap, streams that the pump moves on, data movements inside the call.
+// The host device: memory from the heap, streams that the progress loop advances, data movements inside the call.
 #include <new>
 #include <string>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "device/movement.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 
@@ -65,7 +66,10 @@ class HostDevice final : public Device {
 
   bool progress() noexcept override {
     bool moved = false;
-    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->progress();
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const ActivityScope call(ActivityScope::Kind::plugin_call, "progress", typeid(*sources_[i]));
+      sources_[i]->progress();
+    }
     for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
     return moved;
   }

@@ -4,14 +4,21 @@
 
 #include <utility>
 
+#include "base/wait_deadline.hpp"
 #include "device/late.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::device {
 
 namespace {
 
-constexpr std::size_t kRoom = 1024; // items: a gradient reduction of 500 layers, two each
+constexpr std::size_t kRoom = 1024; // items: the gradient reductions of 500 layers, two items each
+
+bool advanced(HostTask& task) noexcept {
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "advance", typeid(task));
+  return task.advance();
+}
 
 } // namespace
 
@@ -42,7 +49,7 @@ bool HostQueue::finished(const Item& item) noexcept {
     device_.interrupt().raise(why);
     return false;
   }
-  if (item.task && !item.task->advance()) return false;
+  if (item.task && !advanced(*item.task)) return false;
   if (item.kind == Item::Kind::mark) marks_.fire();
   return true;
 }
@@ -58,10 +65,12 @@ template <class Done>
 void HostQueue::pump(Done done) {
   device_.interrupt().check();
   if (done()) return;
-  const Deadline deadline = deadline_in(device_.patience());
+  RankActivity* const activity = RankActivity::current();
+  WaitDeadline until(deadline_in(device_.patience()));
   while (!done()) {
+    if (activity) activity->make_progress();
     if (!device_.progress()) {
-      if (Clock::now() >= deadline) throw_late(place_);
+      if (until.passed()) throw_late(place_);
       sched_yield();
     }
     device_.interrupt().check();

@@ -1,12 +1,11 @@
-// What on a stream is the host's business: waits for events, host tasks and marks, in their order, moved on by the
-// pump.
+// Host-side queue of a stream: waits for events, host tasks and marks, in order, advanced by the progress loop.
 //
-// Threads: the rank's main thread; marks fire for any. Ownership: refers to tasks and events of others. Blocking:
-// pump_until() and run_dry(). Errors: Error at the device's patience, and where the rank's interrupt is raised.
+// Threads: the rank's main thread; any thread may query the events of marks. Blocking: pump_until() and run_dry().
+// Errors: Error when the device's default timeout expires, or when the rank is aborted.
 //
-// An item is over when the event it waits for has fired and, if it is a task, the task says so; the next one starts
-// then. A wait whose event failed raises the rank's interrupt and stops the queue: what follows would work on data that
-// never came. Compiled into each library that has streams (libtriax_core keeps its symbols hidden).
+// An item is done when its event has fired and, if it is a task, the task has finished; then the next item starts. If
+// the event of an item failed, the queue sets the rank's abort flag and stops, because later items would use data that
+// never arrived. The source is compiled into each library that has streams, because libtriax_core does not export it.
 #pragma once
 
 #include <atomic>
@@ -28,23 +27,23 @@ class HostQueue {
   ~HostQueue() { drop(); }
 
   void wait(const Event& event) { push({Item::Kind::wait, event}); }
-  /// `before`: the task starts no earlier than it fires.
+  /// The task starts after `before` has fired.
   void post(HostTask& task, const Event& before = {}) { push({Item::Kind::task, before, &task}); }
-  /// Fires when all before it is over.
+  /// Returns an event that fires when all earlier items are done.
   Event mark(const Event& before = {});
 
   bool empty() const noexcept { return count_ == 0; }
-  /// Of the item put last; numbers rise by one.
+  /// Number of the item that was added last; numbers increase by one.
   std::uint32_t last() const noexcept { return last_; }
 
-  /// Takes items that are over; over(number) for each. Whether there were any.
+  /// Removes finished items and calls over(number) for each. Returns true if there were any.
   template <class Over>
   bool advance(Over over) noexcept {
-    if (advancing_ || failed_) return false; // a task that pumps must not meet itself
+    if (advancing_ || failed_) return false; // a task may run the progress loop: no recursion
     advancing_ = true;
     bool moved = false;
     while (count_ > 0) {
-      const Item item = ring_[head_]; // by value: a task may post, and the ring may grow
+      const Item item = ring_[head_]; // a copy: a task may post, and the ring may grow
       if (!finished(item)) break;
       over(item.number);
       head_ = (head_ + 1) % ring_.size();
@@ -54,15 +53,15 @@ class HostQueue {
     advancing_ = false;
     return moved;
   }
-  /// Tells the tasks that have not run that they never will.
+  /// Calls dropped() of the tasks that have not finished, and empties the queue.
   void drop() noexcept;
 
-  // These pump the device.
-  void pump_until(const Event& event); // a failed one is an Error as well
+  // These run the progress loop.
+  void pump_until(const Event& event); // also throws Error if the event failed
   void run_dry();
 
  private:
-  /// Marks fire in the order of the queue, so one counter serves them all.
+  /// Marks fire in queue order, so one counter is enough for all of them.
   class Marks final : public EventState {
    public:
     Marks() : EventState(Class::host) {}
@@ -80,7 +79,7 @@ class HostQueue {
 
   struct Item {
     enum class Kind { wait, task, mark } kind = Kind::mark;
-    Event event; // that has to fire first
+    Event event; // must fire first
     HostTask* task = nullptr;
     std::uint32_t number = 0;
   };
@@ -93,7 +92,7 @@ class HostQueue {
   const std::string place_;
   Device& device_;
   Marks marks_;
-  std::vector<Item> ring_; // grows when full; begins larger than what a step leaves waiting
+  std::vector<Item> ring_; // grows when full; its initial size is more than a step adds
   std::size_t head_ = 0, count_ = 0;
   std::uint32_t last_ = 0;
   bool advancing_ = false, failed_ = false;

@@ -1,7 +1,6 @@
-// A stream of the host device: a queue of waits, host tasks and marks that the pump moves on.
+// A stream of the host device: a queue of waits, host tasks and marks that the progress loop advances.
 //
-// Threads: the rank's main thread, but for current(). Ownership: the queue refers to tasks and events of others.
-// Blocking: ready() only. Errors: Error, as host_queue.hpp says.
+// Threads: the rank's main thread; current() any. Blocking: ready().
 #pragma once
 
 #include <atomic>
@@ -14,7 +13,7 @@ namespace triax::device {
 
 class HostStream final : public Stream {
  public:
-  /// Enters itself into the device's list of streams, and leaves it when it goes.
+  /// Adds itself to the device's list of streams; the destructor removes it.
   HostStream(std::string name, Device& device, std::vector<HostStream*>& streams);
   ~HostStream() override;
 

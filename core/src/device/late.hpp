@@ -1,15 +1,15 @@
-// What a wait throws at its deadline.
-//
-// Threads: any. Ownership: none. Blocking: never. Errors: it is one.
+// Error of a wait that times out.
 #pragma once
 
 #include <string>
 
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 
 [[noreturn]] inline void throw_late(const std::string& place) {
+  if (RankActivity* const activity = RankActivity::current()) activity->time_out();
   throw Error("not finished at its deadline", place,
               "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
 }

@@ -13,7 +13,7 @@ namespace triax::device {
 
 namespace {
 
-/// Calls body(T{}) with the type that stands for `dtype`.
+/// Calls body(T{}), where T is the C++ type of `dtype`.
 template <class Body>
 void with_type(DType dtype, Body body) {
   switch (dtype) {
@@ -34,12 +34,12 @@ void with_type(DType dtype, Body body) {
   }
 }
 
-/// One innermost run of elements: where it starts in each view, and its steps.
+/// One innermost run of elements: its offset in each view, and its strides.
 struct Run {
   std::int64_t to, from, length, to_step, from_step;
 };
 
-/// Walks two views of equal sizes; one run where both are contiguous.
+/// Calls `body` for each run of two views of equal sizes; one run if both are contiguous.
 template <class Body>
 void for_runs(const TensorView& to, const TensorView& from, Body body) {
   if (to.elements() == 0) return;
@@ -64,7 +64,7 @@ void for_runs(const TensorView& to, const TensorView& from, Body body) {
 template <class T>
 constexpr bool kHalf = std::is_same_v<T, Bf16> || std::is_same_v<T, F16>;
 
-/// Past 2^53 a double cannot hold the last bits; folding them into one keeps a later rounding right.
+/// Past 2^53 a double cannot hold the last bits. Setting one bit for all lost bits keeps a later rounding correct.
 double sticky_double(std::int64_t value) {
   constexpr std::int64_t kExact = std::int64_t{1} << 53, kLost = (1 << 10) - 1;
   if (value > -kExact && value < kExact) return static_cast<double>(value);
@@ -80,7 +80,7 @@ To converted(From value) {
     if constexpr (std::is_integral_v<From>) return To(sticky_double(value));
   } else if constexpr (std::is_floating_point_v<To>) {
     return static_cast<To>(value);
-  } else if constexpr (std::is_floating_point_v<From>) { // to an integer: nearest even, held to its range
+  } else if constexpr (std::is_floating_point_v<From>) { // to an integer: nearest, ties to even, saturated
     if (std::isnan(value)) return 0;
     const From nearest = std::nearbyint(value);
     if (nearest <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();

@@ -1,6 +1,6 @@
-// Copy, fill, convert and add on host memory, for strided views of every dtype.
+// Copy, fill, convert and add on host memory, for strided views of all dtypes.
 //
-// Threads: any, on memory that no other thread touches. Ownership: the caller's. Blocking: runs inside the call.
+// Threads: any, on memory that no other thread uses.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@
 
 namespace triax::device {
 
-/// Throws Error naming the movement and both views unless their sizes, and where `same_type` their types, are equal.
+/// Throws Error with the movement and both views unless their sizes, and with `same_type` also their types, are equal.
 void check_movement(std::string_view name, const TensorView& to, const TensorView& from, bool same_type);
 
-/// The same for `to += from`, where f32 takes the 16-bit floating types too.
+/// The same check for `to += from`: f32 also accepts 16-bit floating types.
 void check_add(const TensorView& to, const TensorView& from);
 
 void copy_elements(const TensorView& to, const TensorView& from);

@@ -1,4 +1,4 @@
-// A device that has no memory and runs nothing: layers are run against it once to count what they will need.
+// The planning device, which has no memory and runs nothing: layers are run on it once to count what they need.
 #include <string>
 #include <utility>
 
@@ -36,7 +36,7 @@ class PlanStream final : public Stream {
   std::string name_;
 };
 
-/// Data movements are checked as on a real device, so that a plan finds what a run would.
+/// Checks data movements as a real device does, so that a plan reports the same errors as a run.
 class PlanDevice final : public Device {
  public:
   explicit PlanDevice(DeviceKind kind) : kind_(kind) {}

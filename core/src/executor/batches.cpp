@@ -1,6 +1,8 @@
 // Staging a step's data.
 #include "executor/batches.hpp"
 
+#include "triax/rank_activity.hpp"
+
 namespace triax::executor {
 
 Batches::All Batches::place(Arena& arena, const BatchShape& shape) {
@@ -22,6 +24,7 @@ void Batches::place(RankMemory& memory) {
 void Batches::stage(BatchSource& source, std::int64_t first, Device& device, Stream& stream, Deadline deadline) {
   device.wait(uploaded_, deadline);
   for (std::int64_t k = 0; k < shape_.microbatches; ++k) {
+    const ActivityScope phase(ActivityScope::Kind::engine, "reading samples");
     const MicrobatchViews& views = host_.each[static_cast<std::size_t>(k)];
     const std::int64_t global = k * shape_.data_size + shape_.data_index;
     auto* numbers = views.samples.as<std::int64_t>();

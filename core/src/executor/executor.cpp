@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 
@@ -25,7 +26,10 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     recorder_ = dynamic_cast<Recorder*>(&parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
   }
-  parts_.optimizer.prepare(shards_);
+  {
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(parts_.optimizer));
+    parts_.optimizer.prepare(shards_);
+  }
   list_tied();
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
@@ -98,9 +102,9 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
     if (!out.skipped.empty() && !settings_.loss_scale) throw Error(out.skipped);
   } catch (const Error& error) {
     throw Error(error.message(), place(walk, walk.norm, error.where()),
-                text("the weights are still those of step {}; use a smaller optimizer.lr (this step's is {}), "
+                text("the weights are still those of step {}; use {}a smaller optimizer.lr (this step's is {}), "
                      "a longer lr.warmup_steps, or train.clip_grad",
-                     walk.step - 1, static_cast<float>(lr)));
+                     walk.step - 1, smaller_decay(lr), static_cast<float>(lr)));
   }
   out.grad_norm = values.decided().grad_norm;
   out.loss_scale = std::exchange(loss_scale_, static_cast<double>(values.decided().loss_scale));
@@ -108,21 +112,29 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const Clock::duration elapsed = walk.last_ended - walk.first_began;
   if (elapsed.count() > 0)
     out.bubble_rate = static_cast<double>(walk.idle.count()) / static_cast<double>(elapsed.count());
-  count_skipped(walk, out);
+  count_skipped(walk, out, lr);
   return out;
 }
 
 /// A run that can only skip has to end.
-void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome) {
+void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, double lr) {
   const bool at_min = outcome.loss_scale <= static_cast<double>(rules().min);
   skipped_at_min_ = at_min && !outcome.skipped.empty() ? skipped_at_min_ + 1 : 0;
   if (skipped_at_min_ < kMostSkipped) return;
   throw Error(text("{}, in {} steps one after another at the smallest loss scale, {}", outcome.skipped, kMostSkipped,
                    rules().min),
               place(walk, walk.norm, {}),
-              text("the weights are still those of step {}; use train.precision bf16 or fp32, a smaller optimizer.lr, "
-                   "or a smaller loss_scale.{}",
-                   walk.step - 1, rules().window > 0 ? "min" : "initial"));
+              text("the weights are still those of step {}; use {}train.precision bf16 or fp32, a smaller "
+                   "optimizer.lr, or a smaller loss_scale.{}",
+                   walk.step - 1, smaller_decay(lr), rules().window > 0 ? "min" : "initial"));
+}
+
+/// Decay multiplies a weight by 1 - lr x weight_decay in each step: below -1 it grows until it overflows.
+std::string Executor::smaller_decay(double lr) const {
+  const double product = lr * settings_.weight_decay;
+  if (product <= 2) return {};
+  return text("a smaller optimizer.weight_decay ({}; multiplied by the learning rate it is {}, above 2), ",
+              settings_.weight_decay, static_cast<float>(product));
 }
 
 const LossScaling& Executor::rules() const {
@@ -186,7 +198,12 @@ std::string Executor::place(const Walk& walk, ActionId id, const std::string& in
 
 void Executor::run(Walk& walk, ActionId id) {
   const ProgramAction& action = walk.program.actions()[id];
-  if (schedule::is_transfer(action.kind)) return post(action, id);
+  if (schedule::is_transfer(action.kind)) {
+    const Clock::time_point began = walk.observer ? Clock::now() : Clock::time_point{};
+    post(action, id);
+    if (walk.observer) walk.observer->ran(id, {began, Clock::now()});
+    return;
+  }
   const bool computes = schedule::runs_layers(action.kind);
   for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
   const Clock::duration waited = wait_for_posted(action);
@@ -220,9 +237,10 @@ void Executor::run(Walk& walk, ActionId id) {
       throw Error("no such action of the compute list");
   }
   parts_.stream.end(id);
-  if (!computes) return;
-  walk.last_ended = Clock::now();
-  if (walk.observer) walk.observer->ran(id, {began, walk.last_ended, waited});
+  if (!computes && !walk.observer) return;
+  const Clock::time_point ended = Clock::now();
+  if (computes) walk.last_ended = ended;
+  if (walk.observer) walk.observer->ran(id, {began, ended, waited});
 }
 
 void Executor::post(const ProgramAction& action, ActionId id) {
@@ -327,6 +345,7 @@ void Executor::find_norm(Walk& walk, ActionId id) {
 }
 
 void Executor::step_optimizer() {
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", typeid(parts_.optimizer));
   parts_.optimizer.step(
       shards_, {parts_.state.values().on_device(), settings_.weight_decay, {parts_.stream, parts_.state.scratch()}},
       parts_.kernels);

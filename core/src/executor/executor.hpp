@@ -100,7 +100,8 @@ class Executor {
   void find_norm(Walk& walk, ActionId id);
   void step_optimizer();
   StepOutcome outcome(const Walk& walk, double lr);
-  void count_skipped(const Walk& walk, const StepOutcome& outcome);
+  void count_skipped(const Walk& walk, const StepOutcome& outcome, double lr);
+  std::string smaller_decay(double lr) const; // for a hint: empty, or "a smaller optimizer.weight_decay (...), "
   const LossScaling& rules() const;
   ValueContext value_context(ActionId id) const;
   Deadline deadline() const { return deadline_in(settings_.stall_timeout_s); }

@@ -9,6 +9,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "triax/device.hpp"
@@ -28,6 +29,16 @@ class Overlay {
  private:
   std::byte* base_ = nullptr; // null: counts
   std::size_t used_ = 0, most_ = 0;
+};
+
+/// Part of a rank's activations: `layers` layers keep `bytes` each, of each of `microbatches` microbatches.
+struct ActivationPart {
+  std::string what; // of layers their kind: "block"; "transfers", and "workspace", which is used again by every layer
+  int layers = 1, microbatches = 1;
+  std::size_t bytes = 0;
+  std::size_t total() const {
+    return bytes * static_cast<std::size_t>(layers) * static_cast<std::size_t>(microbatches);
+  }
 };
 
 class RankMemory {
@@ -51,11 +62,11 @@ class RankMemory {
   };
   /// What is used of each, for reports; `scratch_bytes` where nothing is allocated yet.
   std::vector<Row> rows(std::size_t scratch_bytes) const;
+  std::size_t workspace() const;
   /// The device's blocks, whole.
   std::vector<std::span<std::byte>> blocks() const;
 
  private:
-  std::size_t workspace() const;
   std::unique_ptr<Memory> workspace_, scratch_;
 };
 

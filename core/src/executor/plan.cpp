@@ -2,6 +2,7 @@
 #include <set>
 
 #include "executor/rank_state.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 
@@ -27,6 +28,7 @@ Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
   const ValueContext values{*device, notes, *stream, nobody, {}, Deadline::max()};
   values_->add_squares(values);
   values_->decide(0, {}, values);
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer));
   optimizer.prepare(shards);
   optimizer.step(shards, {&scalars, 0, {*stream, {}}}, notes);
   return {notes.scratch_needed(), notes.refusals()};

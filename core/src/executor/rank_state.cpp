@@ -2,9 +2,11 @@
 #include "executor/rank_state.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "executor/init.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 
@@ -14,6 +16,7 @@ std::vector<std::unique_ptr<Layer>> make_layers(const RankRequest& request, int 
   const StageLayers of = request.split.at(static_cast<std::size_t>(stage));
   std::vector<std::unique_ptr<Layer>> layers;
   layers.reserve(static_cast<std::size_t>(of.count));
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "layer", typeid(request.model));
   for (int i = 0; i < of.count; ++i) layers.push_back(request.model.layer(of.first + i, request.context));
   return layers;
 }
@@ -79,14 +82,18 @@ void RankState::place(RankMemory& memory) {
 }
 
 void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads) {
-  RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
-  place(memory);
-  memory_ = std::move(memory);
+  {
+    const ActivityScope phase(ActivityScope::Kind::engine, "allocating memory");
+    RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
+    place(memory);
+    memory_ = std::move(memory);
+  }
 
   std::size_t largest = 0;
   for (const Parameter& parameter : parameters_->all()) largest = std::max(largest, parameter.master.bytes());
   const std::unique_ptr<Memory> host = device.allocate(largest, MemoryKind::pinned);
   for (const Parameter& parameter : parameters_->all()) {
+    const ActivityScope phase(ActivityScope::Kind::engine, "drawing the weights");
     const TensorView drawn(host->data(), master_, parameter.spec->local);
     draw_weights(drawn, *parameter.spec, seed, threads);
     device.upload(parameter.master, drawn, stream);
@@ -115,6 +122,25 @@ std::vector<std::string> RankState::layer_names() const {
   std::vector<std::string> out;
   for (const std::unique_ptr<Stage>& stage : stages_)
     stage->for_each_layer([&out](int, const Layer& layer) { out.emplace_back(layer.name()); });
+  return out;
+}
+
+std::vector<ActivationPart> RankState::activation_parts() const {
+  std::vector<ActivationPart> out;
+  const auto alike = [](const ActivationPart& a, const ActivationPart& b) {
+    return a.what == b.what && a.microbatches == b.microbatches && a.bytes == b.bytes;
+  };
+  for (const std::unique_ptr<Stage>& stage : stages_)
+    for (const ActivationPart& part : stage->activation_parts()) {
+      const auto same = std::ranges::find_if(out, [&](const ActivationPart& of) { return alike(of, part); });
+      if (same == out.end()) {
+        out.push_back(part);
+      } else {
+        ++same->layers;
+      }
+    }
+  if (const std::size_t bytes = memory_.workspace(); bytes > 0) out.push_back({"workspace", 1, 1, bytes});
+  std::ranges::stable_sort(out, std::ranges::greater{}, &ActivationPart::total);
   return out;
 }
 

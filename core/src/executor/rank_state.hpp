@@ -57,6 +57,8 @@ class RankState {
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(std::size_t scratch_bytes) const { return memory_.rows(scratch_bytes); }
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }
+  /// What the activations are made of, the largest part first; together they are the row of memory().
+  std::vector<ActivationPart> activation_parts() const;
   /// Views of one layer's accumulators as one piece: a bucket of the gradient reduction.
   TensorView bucket(int layer_number) const;
 

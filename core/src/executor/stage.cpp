@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 
@@ -83,6 +84,8 @@ void Stage::collect(std::size_t at, const ProgramAction& action, const Microbatc
 
 void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
   Held& held = layers_[at];
+  const char* const name = kind == Kind::forward ? "forward" : "backward";
+  const ActivityScope scope(ActivityScope::Kind::plugin_call, name, typeid(*held.layer));
   if (kind == Kind::forward) held.layer->forward(call, held.working, handed_.in, handed_.out, handed_.stash);
   if (kind == Kind::backward || kind == Kind::backward_input)
     held.layer->backward_input(call, held.working, handed_.in, handed_.dout, handed_.din, handed_.stash,

@@ -49,6 +49,9 @@ class Stage {
   /// `slots`: how many of each pool. The parameters must have been placed.
   void place(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
 
+  /// What its layers and its boundaries keep, after place(); sizes are those of the arena.
+  std::vector<ActivationPart> activation_parts() const;
+
   /// Runs the layers of an F, B, I or W. `call` has everything that does not depend on the layer.
   void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch);
   /// What a SEND or RECV moves and a GATHER makes whole: a tensor for each output of the layer before the boundary, in

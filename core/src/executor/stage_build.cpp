@@ -1,5 +1,6 @@
 // Building a stage: joining layers by the names of their boundary tensors, and giving every tensor its place.
 #include <algorithm>
+#include <map>
 
 #include "executor/stage.hpp"
 #include "triax/error.hpp"
@@ -19,6 +20,17 @@ std::vector<TensorView> tensors(RankMemory& memory, int count, DType dtype, cons
   out.reserve(static_cast<std::size_t>(count));
   for (int slot = 0; slot < count; ++slot) out.push_back(memory.activations.tensor(dtype, shape));
   return out;
+}
+
+/// "block" of "block 12"
+std::string kind_of(std::string_view layer) {
+  const std::size_t end = layer.find_last_not_of("0123456789 ");
+  return std::string(layer.substr(0, end == std::string_view::npos ? layer.size() : end + 1));
+}
+
+/// Adds a slot of `views`, all of one size, to what is kept of as many microbatches.
+void add_slots(std::map<int, std::size_t>& bytes_by_slots, const std::vector<TensorView>& views) {
+  if (!views.empty()) bytes_by_slots[static_cast<int>(views.size())] += Arena::aligned(views.front().bytes());
 }
 
 int count_of(const schedule::Slots& slots, Pool pool) {
@@ -147,6 +159,24 @@ void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slo
   between.restart(); // gradients come when no forward is under way
   for (const TensorSpec& spec : inputs)
     held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
+}
+
+std::vector<ActivationPart> Stage::activation_parts() const {
+  std::vector<ActivationPart> out;
+  const auto add = [&out](const std::string& what, const std::map<int, std::size_t>& bytes_by_slots) {
+    for (const auto& [slots, bytes] : bytes_by_slots) out.push_back({what, 1, slots, bytes});
+  };
+  for (const Held& held : layers_) {
+    std::map<int, std::size_t> kept;
+    for (const std::vector<Home>* homes : {&held.in, &held.stash})
+      for (const Home& home : *homes) add_slots(kept, home.slots);
+    add(kind_of(held.layer->name()), kept);
+  }
+  std::map<int, std::size_t> moved;
+  for (const Slotted* of : {&output_gradients_, &sent_outputs_, &sent_gradients_})
+    for (const std::vector<TensorView>& slots : *of) add_slots(moved, slots);
+  add("transfers", moved);
+  return out;
 }
 
 void Stage::place_stash(Held& held, RankMemory& memory, const schedule::Slots& slots) {

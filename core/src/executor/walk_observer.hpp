@@ -1,5 +1,5 @@
-// Whoever wants to know when the walk of a training program begins and ends, and when its passes run: a count of
-// allocations, a trace.
+// Observer of a training step: its start, its end, and when each action of the program ran. For counts of allocations
+// and for timelines.
 //
 // Threads: called by the rank's main thread. Ownership: the caller's. Blocking: must not. Errors: what it throws ends
 // the step.
@@ -11,9 +11,10 @@
 
 namespace triax::executor {
 
-struct PassTime {
+/// Of a transfer: when it was posted.
+struct ActionTime {
   Clock::time_point began, ended;
-  Clock::duration waited{}; // before it, for what the rank had posted
+  Clock::duration waited{}; // until it began, for what the rank had posted
 };
 
 class WalkObserver {
@@ -21,8 +22,8 @@ class WalkObserver {
   virtual ~WalkObserver() = default;
   /// The step's data is in place; the first action comes next.
   virtual void walk_begins(std::int64_t step) = 0;
-  /// An F, B, I or W has been run, or enqueued.
-  virtual void ran(ActionId, const PassTime&) {}
+  /// An action has been run, enqueued or posted. In the order of the program.
+  virtual void ran(ActionId, const ActionTime&) {}
   /// The last action has finished.
   virtual void walk_ends(std::int64_t step) = 0;
 };

@@ -1,7 +1,7 @@
-// A call as data: the operation's shapes checked, its work counted.
+// Operation calls as data: checks shapes, and counts FLOPs and bytes.
 //
-// FLOPs are those of a model: products of matrices only, a multiply-add as two, a causal mask not subtracted. The
-// backward of attention counts five products, as it makes the scores again. Bytes are each view's, once.
+// FLOPs are model FLOPs: matrix products only, a multiply-add counts two, a causal mask is not subtracted. The backward
+// of attention counts five products, because it recomputes the scores. Bytes count each view once.
 #include "kernels/check.hpp"
 #include "triax/kernels.hpp"
 
@@ -53,7 +53,7 @@ double bytes(const SoftmaxBwd& x) {
 double bytes(const Rope& x) {
   return bytes_of_all(x.y, x.x);
 }
-// Of a table, only the rows that are looked up.
+// Only the rows of the table that are looked up count: as many bytes as y (or dy).
 double bytes(const EmbedFwd& x) {
   return bytes_of_all(x.y, x.y, x.tokens);
 }
@@ -82,7 +82,7 @@ double bytes(const Nonfinite& x) {
   return bytes_of_all(x.count, x.x);
 }
 double bytes(const StepControl& x) {
-  return bytes_of_all(x.order, x.order, x.order, x.losses); // of the squares, the eight bytes at each place
+  return bytes_of_all(x.order, x.order, x.order, x.losses); // each index reads 8 bytes of `squares`, twice its own size
 }
 double bytes(const AdamW& x) {
   return bytes_of_all(x.master, x.gradient, x.m, x.v, x.working);
@@ -120,7 +120,7 @@ double bytes(const MultiAdamW& x) {
   return sum;
 }
 
-/// One product of the sizes of a score matrix over all heads: 2 * b * a * sq * sk * d.
+/// FLOPs of one matrix product over the scores of all heads: 2 * b * a * sq * sk * d.
 double attention_product(const TensorView& q, const TensorView& k) {
   return 2.0 * static_cast<double>(q.elements()) * static_cast<double>(k.size(0));
 }

@@ -1,4 +1,4 @@
-// The demands that the operations' checks are made of, and their wording.
+// The single checks of operation arguments, and their error messages.
 #include "kernels/check.hpp"
 
 #include "triax/kernels.hpp"

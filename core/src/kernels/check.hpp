@@ -1,7 +1,7 @@
-// The vocabulary of the operations' checks: each function holds one demand and words its refusal.
+// Single checks of operation arguments: each function checks one condition and throws an Error that names it.
 //
-// Threads: any. Ownership: refers to its caller's views. Blocking: never. Errors: Error "operation: view sizes ...".
-// A check that passes makes no text and allocates nothing: the checks run at every call of every step.
+// Threads: any. Errors: Error "operation: view sizes ...".
+// A check that passes creates no text and does not allocate: checks run for every call of every step.
 #pragma once
 
 #include <string>
@@ -43,7 +43,7 @@ class Check {
   void given(const Named& a) const;
   void type(const Named& a, DType type) const;
   void same_type(const Named& a, const Named& b) const;
-  /// The type of `data`, or f32 where that is narrower.
+  /// The type of `data`; f32 is also allowed if `data` is bf16 or f16.
   void accumulator_type(const Named& a, const Named& data) const;
   void rank(const Named& a, int rank) const;
   /// The last stride is 1.
@@ -55,16 +55,16 @@ class Check {
   void data(const Named& a) const;
   /// Floating data with the type, rows and last dimension of `like`.
   void match(const Named& a, const Named& like) const;
-  /// A contiguous view of `count` elements; `of` says what they are the count of: "rows of x f32[4, 8]".
+  /// A contiguous view of `count` elements; `of` says what is counted: "rows" of x f32[4, 8].
   void count(const Named& a, std::int64_t count, const char* of, const Named& like) const;
   /// A statistic: one number of statistic_type for each row of `like`.
   void statistic(const Named& a, const Named& like) const;
   /// A vector along the last dimension of `like`, of its type.
   void vector(const Named& a, const Named& like) const;
-  /// A vector along the last dimension of `like` that is added to.
+  /// A vector along the last dimension of `like` that is the target of a "+=".
   void gradient_vector(const Named& a, const Named& like) const;
 
-  /// The part of the global tensor that a view covers, as an extent in each direction.
+  /// The range of the global tensor that a view covers: its number of samples, rows and columns.
   void drop(const Drop& drop, std::int64_t samples, std::int64_t rows, std::int64_t columns) const;
   void mask(const Mask& mask, std::int64_t samples) const;
 

@@ -1,4 +1,4 @@
-// Shapes and types of the element-wise operations, norms and reductions.
+// Checks of element-wise operations, norms and reductions: shapes and types.
 #include <algorithm>
 
 #include "kernels/check.hpp"

@@ -1,4 +1,4 @@
-// Shapes and types of matrix products, softmax, rotary positions and attention.
+// Checks of matrix products, softmax, rotary positions and attention: shapes and types.
 #include <algorithm>
 #include <tuple>
 
@@ -15,7 +15,7 @@ void check_matrix(const Check& check, const Named& a) {
   check.dense(a);
 }
 
-/// A weight matrix [n, k] against data x [rows, k * factor] and y [rows, n].
+/// A weight matrix [n, k] with data x [rows, k * factor] and y [rows, n].
 void check_weight(const Check& check, const Named& w, const Named& x, const Named& y, std::int64_t factor = 1) {
   check.contiguous(w);
   check.rank(w, 2);

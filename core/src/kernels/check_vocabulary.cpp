@@ -1,4 +1,4 @@
-// Shapes and types of what runs over a vocabulary (embedding, cross-entropy), and of the optimizers' updates.
+// Checks of operations over a vocabulary (embedding, cross-entropy) and of the optimizer operations: shapes and types.
 #include "kernels/check.hpp"
 
 namespace triax::kernels {
@@ -18,7 +18,7 @@ void check_embedding(const Check& check, const Named& table, const Named& rows, 
                 begin, begin + valid, table.view.size(0), table);
 }
 
-/// Floating logits [rows, v] of which `valid` columns count.
+/// Floating logits [rows, v] with `valid` valid columns.
 void check_logits(const Check& check, const Named& logits, std::int64_t valid) {
   check.data(logits);
   check.require(valid >= 0 && valid <= logits.view.size(-1), "valid = {} is not within the {} columns of {}", valid,

@@ -1,8 +1,9 @@
-// Fused operations as lists of primitives: one list serves running, planning scratch, preparing and asking for support.
+// Fused operations as lists of primitives. The same list is used to run, to plan scratch, to prepare and to query
+// support.
 //
-// Threads: pure functions. Ownership: views into the caller's memory and scratch. Blocking: never. Nothing allocates.
-// `emit(primitive, rest)` is called for each primitive in order; `rest` is the scratch that the list itself does not
-// use. While planning, views made of the scratch have sizes only, and what is the same for every sample comes once.
+// Threads: pure functions. Ownership: views refer to the caller's memory and scratch; nothing allocates.
+// Calls `emit(primitive)` for each primitive in order. While planning, views of the scratch have sizes only, and
+// primitives that are equal for all samples are emitted once.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,11 @@
 
 namespace triax::kernels {
 
-/// A fused operation's own buffers, cut from the front of the call's scratch.
+/// Allocates a fused operation's own buffers from the front of the call's scratch.
 class Scratch {
  public:
   explicit Scratch(std::span<std::byte> bytes) : data_(bytes.data()), left_(bytes.size()) {}
-  /// For planning: there is no memory, and any number of bytes may be "taken".
+  /// For planning: without memory; take() accepts any size.
   static Scratch planning() {
     Scratch out({});
     out.plans_ = true;
@@ -57,7 +58,7 @@ void expand(const LinearFwd& args, Scratch&, Emit&& emit) {
 template <class Emit>
 void expand(const LinearBwdInput& args, Scratch& scratch, Emit&& emit) {
   const TensorView dy = args.dy.as_rows(), dx = args.dx.as_rows();
-  const bool narrower = args.act == Activation::silu_mul; // than dx is the product
+  const bool narrower = args.act == Activation::silu_mul; // the product is narrower than dx
   const TensorView product = narrower ? scratch.take(args.dx.dtype(), {dy.size(0), args.w.size(1)}) : dx;
   emit(Gemm{.d = product, .a = dy, .b = args.w});
   if (args.act != Activation::none) emit(ActBwd{args.act, dx, product, args.before.as_rows()});
@@ -74,7 +75,7 @@ void expand(const BiasDropoutAdd& args, Scratch& scratch, Emit&& emit) {
   const Shape shape = args.x.shape();
   const auto shaped = [&](const TensorView& view) { return view.reshape(shape); };
   TensorView branch = args.x;
-  // y may be residual, so what is added to it needs a place of its own.
+  // y may be residual, so the other addend needs its own buffer.
   if (!args.bias.empty() || args.drop.p > 0) branch = scratch.take(args.x.dtype(), shape);
   if (!args.bias.empty()) emit(BiasAdd{branch, args.x, args.bias});
   if (args.drop.p > 0) emit(Dropout{branch, args.bias.empty() ? args.x : branch, args.drop});

@@ -1,9 +1,8 @@
-// Attention as a list of primitives, one sample after another, all heads of a sample together.
+// Attention as a list of primitives: one sample after another, all heads of a sample together.
 //
-// Threads, ownership, blocking: as expand.hpp. Scratch: the scores of one sample, a * sq * sk elements, once for the
-// forward and twice for the backward.
-// With grouped queries, query head i reads key head i / group; the products of the group's j-th heads run as one
-// batched gemm over the key heads, for j = 0, 1..., so that dk and dv are summed in the order of the query heads.
+// Scratch: the scores of one sample, a * sq * sk elements, once for the forward and twice for the backward.
+// With grouped queries, query head i reads key head i / group. The products of the j-th head of every group run as one
+// batched gemm over the key heads, for j = 0, 1, ..., so that dk and dv are summed in the order of the query heads.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +29,7 @@ inline TensorView score_matrices(const TensorView& scores, std::int64_t group, s
           {scores.stride(1) * group, scores.stride(2), scores.stride(3)}};
 }
 
-/// What forward and backward share: scores and probabilities of one sample.
+/// The shared part of forward and backward: scores and probabilities of one sample.
 template <class Args>
 struct SampleAttention {
   const Args& args;
@@ -66,7 +65,7 @@ inline Shape score_shape(const TensorView& q, const TensorView& k) {
   return {1, q.size(2), q.size(0), k.size(0)};
 }
 
-/// That are to be expanded: the primitives of all have the same shapes.
+/// Samples to expand: one while planning, because the primitives of all samples have the same shapes.
 inline std::int64_t samples_of(const TensorView& q, const Scratch& scratch) {
   return scratch.plans() ? std::min<std::int64_t>(q.size(1), 1) : q.size(1);
 }
@@ -86,12 +85,12 @@ void expand(const AttentionFwd& args, Scratch& scratch, Emit&& emit) {
   }
 }
 
-/// With P the probabilities and D their dropout: dv = D(P)^T do; dS = softmax_bwd(D(do v^T)); dq = dS k; dk = dS^T q.
+/// P: probabilities, D: dropout. dv = D(P)^T do; dS = softmax_bwd(D(do v^T)); dq = dS k; dk = dS^T q.
 template <class Emit>
 void expand(const AttentionBwd& args, Scratch& scratch, Emit&& emit) {
   const Shape shape = score_shape(args.q, args.k);
   const TensorView p = scratch.take(args.q.dtype(), shape);
-  const TensorView other = scratch.take(args.q.dtype(), shape); // dropped probabilities, then gradients
+  const TensorView other = scratch.take(args.q.dtype(), shape); // probabilities after dropout, later gradients
   const bool drops = args.drop.p > 0;
   const std::int64_t samples = samples_of(args.q, scratch);
   for (std::int64_t sample = 0; sample < samples; ++sample) {

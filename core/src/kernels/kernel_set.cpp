@@ -1,30 +1,22 @@
-// The public face of a kernel set: counting, dispatch, and the defaults that make fused operations of primitives.
-#include <dlfcn.h>
-
+// The public functions of a kernel set: counting, dispatch, and defaults that build fused operations from primitives.
 #include <algorithm>
-#include <filesystem>
 #include <typeinfo>
 
+#include "base/library_of.hpp"
 #include "kernels/expand_attention.hpp"
 #include "triax/kernels.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 
 namespace {
 
-/// The library that a set comes from; a plugin's file has the plugin's name.
-std::string library_of(const KernelSet& set) {
-  Dl_info info{};
-  if (dladdr(&typeid(set), &info) == 0 || !info.dli_fname) return typeid(set).name();
-  return std::filesystem::path(info.dli_fname).stem().string();
-}
-
 [[noreturn]] void not_implemented(const KernelSet& set, Op op) {
-  throw Error(text("{} does not implement {}", library_of(set), name_of(op)), {},
+  throw Error(text("{} does not implement {}", library_of(typeid(set)), name_of(op)), {},
               text("override do_{} in its kernel set, or choose a set that has it", name_of(op)));
 }
 
-/// Hands each primitive of a fused call to visit(OpCall); a primitive has none. `scratch` is one for planning.
+/// Calls visit(OpCall) for each primitive of a fused call; does nothing for a primitive. `scratch` is for planning.
 template <class Visit>
 void visit_primitives(const OpCall& call, kernels::Scratch& scratch, Visit&& visit) {
   const auto emit = [&](const auto& primitive) { visit(call_of(primitive)); };
@@ -50,8 +42,13 @@ Support KernelSet::device_available(const DeviceRequest&) const {
 
 std::unique_ptr<Device> KernelSet::make_device(const DeviceRequest&) const {
   if (device_kind() == DeviceKind::host) return make_host_device();
-  throw Error(text("{} computes on a {} device and does not make one", library_of(*this), name_of(device_kind())), {},
-              "override make_device() in its kernel set");
+  throw Error(
+      text("{} computes on a {} device and does not make one", library_of(typeid(*this)), name_of(device_kind())), {},
+      "override make_device() in its kernel set");
+}
+
+int KernelSet::threads() const noexcept {
+  return 1;
 }
 
 Support KernelSet::supports(const OpCall& call) const {
@@ -77,9 +74,12 @@ void KernelSet::prepare(const OpCall& call) {
 }
 
 void KernelSet::issue(const OpCall& call, const OpContext& context) {
-  // Operations of the host run here and now, so what the stream waits for must be over.
+  // Host operations run inside this call, so everything that the stream waits for must have finished.
   if (device_kind() == DeviceKind::host) context.stream.ready();
-  run(call, context);
+  {
+    const ActivityScope scope(ActivityScope::Kind::plugin_call, name_of(call.op).data(), typeid(*this));
+    run(call, context);
+  }
   OpStats& stats = stats_[static_cast<std::size_t>(call.op)];
   ++stats.calls;
   stats.flops += call.flops;
@@ -113,7 +113,7 @@ void KernelSet::dispatch(const OpCall& call, const OpContext& context) {
 TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
 
-// Straight to do_* of the primitives: the fused call alone is counted.
+// Calls do_* of the primitives directly, so that only the fused call is counted.
 #define TRIAX_OP(Args, name)                                              \
   void KernelSet::do_##name(const Args& args, const OpContext& context) { \
     kernels::Scratch scratch(context.scratch);                            \
@@ -125,6 +125,7 @@ TRIAX_FUSED(TRIAX_OP)
 #undef TRIAX_OP
 
 void PlanKernels::run(const OpCall& call, const OpContext&) {
+  const ActivityScope scope(ActivityScope::Kind::plugin_call, "prepare", typeid(real_));
   if (Support answer = real_.supports(call); !answer) {
     const auto same = [&](const Support& known) { return known.reason() == answer.reason(); };
     if (std::none_of(refusals_.begin(), refusals_.end(), same)) refusals_.push_back(std::move(answer));

@@ -45,7 +45,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// What posix_spawn is told: no input, output into the pipe, SIGINT and SIGTERM blocked.
+/// Arguments of posix_spawn: no input, output into the pipe, the stop signals blocked.
 class SpawnPlan {
  public:
   explicit SpawnPlan(int output) {
@@ -58,6 +58,7 @@ class SpawnPlan {
     sigemptyset(&stops);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGHUP);
     posix_spawnattr_setsigmask(&attributes_, &stops);
     posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
   }

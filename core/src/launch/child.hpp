@@ -21,7 +21,7 @@ struct Variable {
 class Child {
  public:
   /// `arguments` go after the program's name; `variables` go over those of this process. The child's input is empty;
-  /// it starts with SIGINT and SIGTERM blocked, and no other signal.
+  /// it starts with SIGINT, SIGTERM and SIGHUP blocked, and no other signal.
   Child(const std::vector<std::string>& arguments, const std::vector<Variable>& variables);
   ~Child();
   Child(Child&& other) noexcept;

@@ -1,9 +1,11 @@
 #include "launch/failure_report.hpp"
 
 #include <array>
-#include <fstream>
+#include <exception>
 
+#include "control/rank_ranges.hpp"
 #include "report/json.hpp"
+#include "report/replace_file.hpp"
 #include "report/units.hpp"
 #include "triax/text.hpp"
 
@@ -21,6 +23,10 @@ std::string_view state_name(RankStatus::State state) {
   return kNames.at(static_cast<std::size_t>(state));
 }
 
+bool is_rank(const FailureFacts& facts) {
+  return facts.failure.rank != control::kNoRank;
+}
+
 std::string who(const FailureFacts& facts, int rank) {
   const auto at = [&](std::string_view axis) { return facts.layout.coordinate(rank, axis); };
   std::string out = text("rank {} (pipeline {}, data {}, tensor {}", rank, at("pipeline"), at("data"), at("tensor"));
@@ -32,38 +38,18 @@ std::string who(const FailureFacts& facts, int rank) {
 /// Where a rank stood when it was last heard of.
 std::string where(const FailureFacts& facts, int rank) {
   const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
-  if (status.state == RankStatus::State::missing) return "it never came";
+  using State = RankStatus::State;
+  if (status.state == State::missing || (status.state == State::lost && status.pid == 0)) return "it did not join";
   std::string out = !status.place.empty() ? status.place : facts.last_step > 0 ? "unknown" : "it was starting";
-  if (status.state == RankStatus::State::here && status.silent_s > kBeatsLate)
+  if (status.state == State::here && status.silent_s > kBeatsLate)
     out += text("; not heard of for {} s: its process is stopped, or its host is gone",
                 report::decimals_text(status.silent_s, 1));
-  if (status.state == RankStatus::State::lost && !status.place.empty()) // it may have been elsewhere since
+  if (status.state == State::lost && !status.place.empty()) // it may have been elsewhere since
     out += text(" (told {} s before)", report::decimals_text(status.place_age_s, 1));
   return out;
 }
 
-} // namespace
-
-std::string to_text(const FailureFacts& facts) {
-  const control::Failure& failure = facts.failure;
-  std::string out = who(facts, failure.rank) + (failure.lost ? " was lost" : " gave up");
-  out += facts.last_step > 0 ? text(" after step {}", facts.last_step) : std::string(" before the end of step 1");
-  if (failure.lost) out += ": " + failure.why;
-  out += "\n  its last place: " + where(facts, failure.rank);
-  int shown = 0, hidden = 0;
-  for (int rank = 0; rank < facts.layout.world(); ++rank) {
-    if (rank == failure.rank) continue;
-    if (shown++ < kShown) {
-      out += text("\n  rank {}: {}", rank, where(facts, rank));
-    } else {
-      ++hidden;
-    }
-  }
-  if (hidden > 0) out += text("\n  ... and {} more ranks: see failure.json", hidden);
-  return out + text("\n  all ranks stopped after {} s", report::decimals_text(facts.seconds, 1));
-}
-
-void write_failure(const FailureFacts& facts, const std::filesystem::path& folder) {
+std::string to_json(const FailureFacts& facts) {
   std::vector<report::JsonObject> ranks;
   for (std::size_t rank = 0; rank < facts.ranks.size(); ++rank) {
     const RankStatus& status = facts.ranks[rank];
@@ -74,10 +60,68 @@ void write_failure(const FailureFacts& facts, const std::filesystem::path& folde
     ranks.push_back(std::move(row));
   }
   report::JsonObject out;
-  out.set("rank", facts.failure.rank).set("lost", facts.failure.lost).set("why", facts.failure.why);
+  if (is_rank(facts)) {
+    out.set("who", "rank").set("rank", facts.failure.rank);
+  } else {
+    out.set("who", facts.server).set_null("rank");
+  }
+  out.set("lost", facts.failure.lost).set("stuck", facts.failure.stuck).set("why", facts.failure.why);
   out.set("last_step", facts.last_step);
   out.set("seconds_to_stop", facts.seconds).set("ranks", std::move(ranks));
-  std::ofstream(folder / "failure.json") << out.line() << '\n';
+  std::vector<report::JsonObject> rejections;
+  for (const control::Rejection& kind : facts.rejections.kinds) {
+    report::JsonObject row;
+    row.set("rank", kind.rank).set("address", kind.address).set("reason", kind.reason).set("count", kind.count);
+    rejections.push_back(std::move(row));
+  }
+  out.set("rejected_connections", facts.rejections.total).set("rejections", std::move(rejections));
+  return out.line();
+}
+
+} // namespace
+
+std::string to_text(const FailureFacts& facts) {
+  const control::Failure& failure = facts.failure;
+  std::string out;
+  if (is_rank(facts)) {
+    out = who(facts, failure.rank) + (failure.lost ? " was lost" : failure.stuck ? " is stuck" : " gave up");
+  } else {
+    out = text("{}, not a rank, failed", facts.server);
+  }
+  out += facts.last_step > 0 ? text(" after step {}", facts.last_step) : std::string(" before the end of step 1");
+  if (failure.lost || failure.stuck || !is_rank(facts)) out += ": " + failure.why.substr(0, failure.why.find('\n'));
+  if (is_rank(facts)) {
+    out += "\n  its last place: " + where(facts, failure.rank);
+  } else {
+    out += "\n  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s";
+  }
+  int shown = 0, hidden = 0;
+  for (int rank = 0; rank < facts.layout.world(); ++rank) {
+    if (rank == failure.rank) continue;
+    if (shown++ < kShown) {
+      out += text("\n  rank {}: {}", rank, where(facts, rank));
+    } else {
+      ++hidden;
+    }
+  }
+  if (hidden > 0) out += text("\n  ... and {} more ranks: see {}", hidden, facts.file.filename().string());
+  if (facts.rejections.total > 0) out += "\n  the job server " + control::to_text(facts.rejections);
+  return out + text("\n  {} after {} s", facts.is_ended ? "this process is ended" : "all ranks stopped",
+                    report::decimals_text(facts.seconds, 1));
+}
+
+control::Failure not_joined(const std::vector<int>& missing, double limit_s) {
+  return {missing.front(), true,
+          text("it did not join within {} s (launch.start_timeout_s); ranks that did not: {}", limit_s,
+               control::rank_ranges(missing))};
+}
+
+void write_failure(const FailureFacts& facts, Log& log) noexcept {
+  try {
+    report::replace_file(facts.file, to_json(facts) + "\n");
+  } catch (const std::exception& error) {
+    log.error("{}", error.what());
+  }
 }
 
 } // namespace triax::launch

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "launch/failure_report.hpp"
 
 namespace triax::launch {
 
@@ -14,10 +18,11 @@ constexpr const char* kRefusals = "launch/refusals"; // those of rank 0
 constexpr const char* kKeys = "launch/keys";         // those of rank 0
 constexpr const char* kRefused = "launch/refused";   // how many ranks refuse
 constexpr const char* kFailures = "launch/failures"; // how many ranks have failed
-constexpr double kPatience = 10;                     // seconds more than rank 0's, so that it is rank 0 that gives up
-constexpr auto kGrace = std::chrono::seconds(5);     // for other ranks to end, after a failure or a refusal
-constexpr auto kVerdict = std::chrono::seconds(1);   // for who failed first to say so
+constexpr double kPatience = 10; // seconds more than the process that serves waits: it reports who is missing
+constexpr auto kGrace = std::chrono::seconds(5);   // for other ranks to end, after a failure or a refusal
+constexpr auto kVerdict = std::chrono::seconds(1); // for who failed first to say so
 constexpr auto kMoment = std::chrono::milliseconds(20);
+constexpr auto kAfterStart = std::chrono::milliseconds(200); // between looks at the server's rejections
 
 control::JobToken token_for(const config::LaunchKeys& launch) {
   if (const char* secret = std::getenv("TRIAX_JOB_TOKEN"); secret && *secret) return control::JobToken(secret);
@@ -63,6 +68,7 @@ void Job::enter() {
   if (server_) {
     server_->start();
     client.server = server_->address();
+    track_start();
   }
   client.token = token_;
   client.rank = environment.rank;
@@ -70,29 +76,60 @@ void Job::enter() {
   client.start_timeout_s = request_.launch.start_timeout_s;
   client.silence_s = request_.stall_timeout_s;
   client.place = [this] { return place(); };
+  client.progress = [this] { return progress(); };
+  client.before_end = [this] { report_before_end(); };
   client.on_stop = [this](int signal) { signals_.ask(signal); };
-  client_ = std::make_unique<control::Client>(client, abort_);
+  try {
+    client_ = std::make_unique<control::Client>(client, abort_);
+  } catch (const Error& error) {
+    // The ranks that have joined must hear the cause. Otherwise they only see that the server closed.
+    if (server_) server_->fail({environment.rank, false, error.what()});
+    throw;
+  }
+}
+
+void Job::track_start() {
+  const auto track = [this](const std::stop_token& stop) {
+    StartTracker tracker(*server_, request_.environment.world, request_.start);
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) { // also after the start: the server may reject connections at any time
+      tracker.look();
+      stopped.wait_for(lock, stop, tracker.over() ? kAfterStart : kMoment, [] { return false; });
+    }
+    tracker.finish();
+  };
+  try {
+    tracking_ = std::jthread(track);
+  } catch (const std::system_error&) { // no thread: ranks start without progress
+  }
+}
+
+control::Client& Job::client() const {
+  TRIAX_REQUIRE(client_, "rank {} has not joined its job", request_.environment.rank);
+  return *client_;
 }
 
 std::optional<std::string> Job::refusal(const Candidate& candidate) {
   const bool is_rank_0 = request_.environment.rank == 0;
   if (is_rank_0) {
-    client_->set(kRefusals, candidate.refused);
-    client_->set(kKeys, to_lines(candidate.keys));
+    client().set(kRefusals, candidate.refused);
+    client().set(kKeys, to_lines(candidate.keys));
   }
   std::string refused = candidate.refused;
   if (refused.empty() && !is_rank_0) refused = difference(candidate);
-  if (!refused.empty()) client_->add(kRefused, 1);
+  if (!refused.empty()) client().add(kRefused, 1);
   meet();
-  if (client_->add(kRefused, 0) == 0) return std::nullopt;
-  const std::string told = client_->get(kRefusals, deadline_in(request_.launch.start_timeout_s));
+  if (client().add(kRefused, 0) == 0) return std::nullopt;
+  const std::string told = client().get(kRefusals, deadline_in(request_.launch.start_timeout_s));
   return is_rank_0 || refused != told ? refused : std::string();
 }
 
 /// In what this rank's run is another than rank 0's, if that one has one.
 std::string Job::difference(const Candidate& candidate) {
   const double timeout_s = request_.launch.start_timeout_s + kPatience;
-  const auto theirs = from_lines(client_->get(kKeys, deadline_in(timeout_s)));
+  const auto theirs = from_lines(client().get(kKeys, deadline_in(timeout_s)));
   if (theirs.empty() || theirs == candidate.keys) return {};
   std::string out = text("rank {} has another run than rank 0:", request_.environment.rank);
   const auto value = [](const std::map<std::string, std::string>& keys, const std::string& key) {
@@ -108,21 +145,30 @@ std::string Job::difference(const Candidate& candidate) {
 }
 
 void Job::meet() {
-  const bool is_rank_0 = request_.environment.rank == 0;
   try {
-    client_->barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (is_rank_0 ? 0 : kPatience)));
+    client().barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (server_ ? 0 : kPatience)));
   } catch (const Error& error) {
+    tracking_ = {};             // its line must not stand between what follows
     if (abort_.raised()) throw; // why has been told
-    const Error missing(error.message(), {}, "launch.start_timeout_s is how long ranks may take to come");
+    std::string message = error.message();
+    if (const control::Rejections rejections = server_ ? server_->rejections() : control::Rejections();
+        rejections.total > 0)
+      message += "; the job server " + control::to_text(rejections);
+    const Error missing(message, {},
+                        text("ranks have launch.start_timeout_s = {} s to join", request_.launch.start_timeout_s));
     abort_.raise(request_.environment.rank, missing.what());
+    if (const std::vector<int> absent = server_ ? server_->missing() : std::vector<int>(); !absent.empty())
+      server_->fail(not_joined(absent, request_.launch.start_timeout_s)); // the cause, for the report
     throw missing;
   }
 }
 
-void Job::watch(const train::Rank* rank) {
+void Job::observe(const ObservedRank* rank) {
   const std::lock_guard lock(mutex_);
-  if (rank) signals_.end_at_once(false);
-  if (!rank && rank_) last_place_ = rank_->place();
+  if (!rank && rank_) {
+    last_place_ = rank_->place();
+    last_progress_ = rank_->progress();
+  }
   rank_ = rank;
 }
 
@@ -131,10 +177,27 @@ std::string Job::place() const {
   return rank_ ? rank_->place() : last_place_;
 }
 
+control::RankProgress Job::progress() const {
+  const std::lock_guard lock(mutex_);
+  return rank_ ? rank_->progress() : last_progress_;
+}
+
+void Job::set_before_end(std::function<void()> report) {
+  const std::lock_guard lock(mutex_);
+  before_end_ = std::move(report);
+}
+
+/// With the mutex held, so that whom it reports for cannot go meanwhile.
+void Job::report_before_end() {
+  const std::lock_guard lock(mutex_);
+  if (before_end_) before_end_();
+}
+
 bool Job::fails_first() {
+  tracking_ = {};
   bool answered = false;
   try {
-    if (client_->add(kFailures, 1, deadline_in(std::chrono::duration<double>(kGrace).count())) == 1) return true;
+    if (client().add(kFailures, 1, deadline_in(std::chrono::duration<double>(kGrace).count())) == 1) return true;
     answered = true;
   } catch (const Error&) { // it has been told already, or nobody is there to ask
     answered = false;
@@ -146,7 +209,8 @@ bool Job::fails_first() {
 }
 
 void Job::leave() {
-  client_->leave();
+  tracking_ = {};
+  if (client_) client_->leave(); // else enter() failed: there is no connection to close
   if (!server_) return;
   const auto began = Clock::now();
   const auto somebody_is_here = [this] {
@@ -158,7 +222,7 @@ void Job::leave() {
 }
 
 void Job::finish(double timeout_s) {
-  client_->barrier("launch/end", deadline_in(timeout_s));
+  client().barrier("launch/end", deadline_in(timeout_s));
 }
 
 } // namespace triax::launch

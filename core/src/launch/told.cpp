@@ -65,8 +65,11 @@ std::string to_line(const train::LoopResult& result) {
               {"tokens_per_s", result.tokens_per_s},
               {"signal", result.signal},
               {"traffic", traffic},
-              {"skipped", result.skipped}}
-      .dump();
+              {"skipped", result.skipped},
+              {"metrics", result.metrics},
+              {"records", result.records},
+              {"missing", {result.missing.records, result.missing.log_lines, result.missing.timelines}}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace); // a path may have bytes that are not UTF-8
 }
 
 train::LoopResult read_result(std::string_view line) {
@@ -79,6 +82,11 @@ train::LoopResult read_result(std::string_view line) {
     out.tokens_per_s = told.at("tokens_per_s").get<double>();
     out.signal = told.at("signal").get<int>();
     out.skipped = told.at("skipped").get<std::int64_t>();
+    out.metrics = told.at("metrics").get<std::string>();
+    out.records = told.at("records").get<std::int64_t>();
+    const Json& missing = told.at("missing");
+    out.missing = {missing.at(0).get<std::int64_t>(), missing.at(1).get<std::int64_t>(),
+                   missing.at(2).get<std::int64_t>()};
     for (const Json& group : told.at("traffic"))
       out.traffic.push_back({group.at(0).get<std::string>(), group.at(1).get<std::string>(),
                              group.at(2).get<std::uint64_t>(), group.at(3).get<std::uint64_t>(),
@@ -96,6 +104,7 @@ std::optional<report::StepRecord> JobResult::take(const control::Told& told) {
   if (told.topic != kResult) throw Error(text("rank {} told of \"{}\", which is unknown here", told.rank, told.topic));
   const train::LoopResult result = read_result(told.text);
   report::add_traffic(traffic_, result.traffic);
+  missing_.add(result.missing);
   if (told.rank == 0) first_ = result;
   return std::nullopt;
 }
@@ -103,6 +112,7 @@ std::optional<report::StepRecord> JobResult::take(const control::Told& told) {
 std::optional<train::LoopResult> JobResult::together() const {
   std::optional<train::LoopResult> out = first_;
   if (out) out->traffic = traffic_;
+  if (out) out->missing = missing_;
   return out;
 }
 

@@ -17,6 +17,7 @@ namespace triax::launch {
 // Topics.
 inline constexpr const char* kStep = "step";
 inline constexpr const char* kResult = "result";
+inline constexpr const char* kNote = "note"; // a line for the user
 
 std::string to_line(const report::StepRecord& record); // without its traffic
 report::StepRecord read_step(std::string_view line);
@@ -24,12 +25,12 @@ report::StepRecord read_step(std::string_view line);
 std::string to_line(const train::LoopResult& result); // with its traffic
 train::LoopResult read_result(std::string_view line);
 
-/// Puts together what all ranks told.
+/// Puts together the messages of all ranks.
 class JobResult {
  public:
-  /// A step that rank 0 told of, for who draws the progress; results are kept.
+  /// A step of rank 0, for the progress bar; results are kept. Not for notes.
   std::optional<report::StepRecord> take(const control::Told& told);
-  /// The result of rank 0 with the traffic of all ranks; nothing if rank 0 told none.
+  /// The result of rank 0, with the traffic and the missing files of all ranks; nothing if rank 0 sent none.
   std::optional<train::LoopResult> together() const;
   std::int64_t last_step() const { return last_step_; }
 
@@ -37,6 +38,7 @@ class JobResult {
   std::int64_t last_step_ = 0;
   std::optional<train::LoopResult> first_;
   std::vector<report::GroupTraffic> traffic_;
+  report::Missing missing_;
 };
 
 } // namespace triax::launch

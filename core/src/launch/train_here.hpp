@@ -12,6 +12,8 @@
 #include <span>
 
 #include "control/local_store.hpp"
+#include "launch/failure_report.hpp"
+#include "report/start_progress.hpp"
 #include "train/loop.hpp"
 #include "train/placement.hpp"
 
@@ -26,6 +28,9 @@ struct LocalTraining {
   /// What differs from the run's TOML; threads and abort flag are set here. Called on the rank's thread.
   std::function<train::RankOptions(int rank)> options = {};
   control::LocalStore* store = nullptr; // that the ranks meet in; null: one of their own
+  OnFailure failed = {};
+  const train::RunFolder* folder = nullptr;                     // that failures are reported in; null: none is
+  std::function<void(const report::StartState&)> starting = {}; // ten times a second until all ranks are ready
 };
 
 /// The result of rank 0 with the traffic of all ranks, or nothing if a rank failed.

@@ -1,17 +1,28 @@
 #include "launch/train_process.hpp"
 
+#include <atomic>
 #include <chrono>
 
 #include "launch/failure_report.hpp"
+#include "launch/start_tracker.hpp"
 #include "launch/told.hpp"
 #include "launch/train_rank.hpp"
+#include "report/run_log.hpp"
 #include "train/plugins.hpp"
 
 namespace triax::launch {
 
 namespace {
 
-using std::chrono::steady_clock;
+FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
+                      const train::RunFolder& folder) {
+  FailureFacts facts{layout, failure, server.ranks()};
+  facts.seconds = std::chrono::duration<double>(Clock::now() - server.failed_at().value_or(Clock::now())).count();
+  facts.file = folder.failure_file();
+  facts.server = kJobServer;
+  facts.rejections = server.rejections();
+  return facts;
+}
 
 class OneRank {
  public:
@@ -22,12 +33,29 @@ class OneRank {
     options.threads = of_.threads;
     options.local_rank = of_.environment.local_rank;
     options.local_ranks = of_.environment.local_world;
-    std::optional<train::LoopResult> result = train_rank(
-        {of_.run, layout_, of_.environment.rank, of_.job.store(), of_.job.abort(), of_.log, of_.signals, reports(),
-         options, [this](const train::LoopResult& own) { return finish(own); },
-         [this](const train::Rank* rank) { of_.job.watch(rank); }, [this] { return of_.job.fails_first(); }});
+    Watchdog watchdog({of_.run.train.stall_timeout_s, of_.signals});
+    of_.job.set_before_end([this] { report_failure(true); });
+    std::optional<train::LoopResult> result = train_rank({of_.run,
+                                                          layout_,
+                                                          of_.environment.rank,
+                                                          of_.job.store(),
+                                                          of_.job.abort(),
+                                                          of_.log,
+                                                          of_.signals,
+                                                          reports(),
+                                                          options,
+                                                          [this](const train::LoopResult& own) { return finish(own); },
+                                                          watchdog,
+                                                          [this](const ObservedRank* rank) { of_.job.observe(rank); },
+                                                          [this] { made(); },
+                                                          {},
+                                                          [this] { return of_.job.fails_first(); }});
+    of_.job.set_before_end({});
     leave(!result);
-    if (!result) report_failure();
+    if (!result) {
+      report_lost_server();
+      report_failure(false);
+    }
     return result;
   }
 
@@ -40,10 +68,20 @@ class OneRank {
       if (of_.reports.step) of_.reports.step(record);
       if (!of_.job.server()) of_.job.tell(kStep, to_line(record));
     };
+    out.note = [this](const std::string& line) {
+      of_.log.info("{}", line);
+      if (!of_.job.server()) of_.job.tell(kNote, line);
+    };
     return out;
   }
 
-  std::optional<train::LoopResult> finish(const train::LoopResult& own) {
+  void made() {
+    of_.job.start_steps();
+    of_.job.store().add(kReady, 1);
+  }
+
+  std::optional<train::LoopResult> finish(train::LoopResult own) {
+    own.missing.log_lines = report::lost_lines(of_.log);
     of_.job.tell(kResult, to_line(own));
     of_.job.finish(of_.run.train.stall_timeout_s);
     if (!of_.job.server()) return own;
@@ -53,7 +91,6 @@ class OneRank {
   }
 
   void leave(bool failed) {
-    began_ = steady_clock::now();
     try {
       of_.job.leave();
     } catch (const Error& error) { // the server has gone: nobody is left to be told
@@ -62,29 +99,49 @@ class OneRank {
     }
   }
 
-  /// Where others have started the ranks, rank 0 tells what became of them.
-  void report_failure() {
-    const control::AbortFlag& flag = of_.job.abort();
-    if (flag.raised() && flag.rank() < 0) of_.log.error("{}", flag.reason()); // the server itself is lost
+  /// Where others have started the ranks, rank 0 reports what became of them. Also before a process is ended whose rank
+  /// is stuck: so it does not ask the flag, which may be held by a listener that hangs.
+  void report_failure(bool is_ended) {
     const control::Server* server = of_.job.server();
     const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
-    if (!failure) return;
-    const double seconds = std::chrono::duration<double>(steady_clock::now() - began_).count();
-    const FailureFacts facts{layout_, *failure, server->ranks(), last_step_, seconds};
+    if (of_.failed && failure) of_.failed(failure->rank, failure->why);
+    if (!failure || !of_.folder) return;
+    FailureFacts facts = facts_of(*failure, *server, layout_, *of_.folder);
+    facts.last_step = last_step_;
+    facts.is_ended = is_ended;
     of_.log.error("{}", to_text(facts));
-    write_failure(facts, of_.run.folder);
+    write_failure(facts, of_.log);
+  }
+
+  /// Under our launcher, which holds the server, either that one reports it for all ranks or nobody reads it.
+  void report_lost_server() {
+    const control::AbortFlag& flag = of_.job.abort();
+    const control::Server* server = of_.job.server();
+    if (of_.failed && !(server && server->failure())) of_.failed(flag.rank(), flag.reason());
+    if (!flag.raised() || flag.rank() >= 0 || (server && server->failure())) return;
+    if (of_.environment.launcher == Launcher::triax) {
+      of_.log.info("{}", flag.reason());
+    } else {
+      of_.log.error("{}", flag.reason());
+    }
   }
 
   const ProcessRank& of_;
   const Layout layout_;
-  std::int64_t last_step_ = 0;
-  steady_clock::time_point began_; // when this rank had stopped
+  std::atomic<std::int64_t> last_step_{0};
 };
 
 } // namespace
 
 std::optional<train::LoopResult> train_process(const ProcessRank& rank) {
   return OneRank(rank).train();
+}
+
+std::optional<control::Failure> write_failed_start(const config::RunConfig& run, const control::Server& server,
+                                                   const train::RunFolder& folder, Log& log) {
+  std::optional<control::Failure> failure = server.failure();
+  if (failure) write_failure(facts_of(*failure, server, train::layout_of(run), folder), log);
+  return failure;
 }
 
 } // namespace triax::launch

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "launch/failure_report.hpp"
 #include "launch/job.hpp"
 #include "train/loop.hpp"
 
@@ -18,11 +19,18 @@ struct ProcessRank {
   int threads = 1;
   Log& log;
   const train::StopSignals& signals;
-  train::Reports reports; // of rank 0; under a launcher of ours steps are told to it besides
+  train::Reports reports;                   // of rank 0; under our launcher, steps and notes are sent to it besides
+  const train::RunFolder* folder = nullptr; // in rank 0 where it serves; else null
+  OnFailure failed = {};
 };
 
 /// This rank's result, or nothing if a rank failed. In the rank that serves the job's store: with the traffic of all
 /// ranks, and what is told of a failure is in the log, and failure.json in the run's folder.
 std::optional<train::LoopResult> train_process(const ProcessRank& rank);
+
+/// In rank 0 where it serves: a failure before train_process(), for programs, in the run's folder. Returns it; nothing
+/// if the server knows of none.
+std::optional<control::Failure> write_failed_start(const config::RunConfig& run, const control::Server& server,
+                                                   const train::RunFolder& folder, Log& log);
 
 } // namespace triax::launch

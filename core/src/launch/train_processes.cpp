@@ -8,8 +8,10 @@
 #include <csignal>
 #include <thread>
 
+#include "base/open_files.hpp"
 #include "launch/child.hpp"
 #include "launch/failure_report.hpp"
+#include "launch/start_tracker.hpp"
 #include "launch/told.hpp"
 #include "train/plugins.hpp"
 
@@ -22,6 +24,7 @@ constexpr std::chrono::steady_clock::duration kGrace =
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
+constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe for each rank
 
 class LocalProcesses {
  public:
@@ -30,13 +33,21 @@ class LocalProcesses {
         layout_(train::layout_of(training.run)),
         token_(control::JobToken::make()),
         server_({training.run.launch.interface, training.run.launch.port, layout_.world(), token_,
-                 training.run.train.stall_timeout_s}) {}
+                 training.run.train.stall_timeout_s}),
+        tracker_(server_, layout_.world(),
+                 {training.starting, [this](const std::string& line) { training_.log.warn("{}", line); }}) {}
 
   std::optional<train::LoopResult> train() {
-    for (int rank = 0; rank < layout_.world(); ++rank) children_.emplace_back(training_.arguments, variables(rank));
+    raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // what is missing, Child says
+    began_ = std::chrono::steady_clock::now();
     server_.start();
+    for (int rank = 0; rank < layout_.world(); ++rank) {
+      children_.emplace_back(training_.arguments, variables(rank));
+      tracker_.look();
+    }
     while (!all_ended() && !given_up()) pump(kPollMs);
     pump(0); // what came with the last one's end
+    tracker_.finish();
     if (stopped_at_start_) return stopped();
     if (failed()) {
       report();
@@ -83,15 +94,31 @@ class LocalProcesses {
     for (std::size_t rank = 0; rank < children_.size(); ++rank)
       for (const std::string& line : children_[rank].lines())
         if (training_.output) training_.output(static_cast<int>(rank), line);
-    for (const control::Told& told : server_.take_told())
-      if (const auto record = result_.take(told); record && training_.step) training_.step(*record);
+    for (const control::Told& told : server_.take_told()) {
+      if (told.topic == kNote) {
+        training_.log.info("{}", told.text);
+      } else if (const auto record = result_.take(told); record && training_.step) {
+        training_.step(*record);
+      }
+    }
+    tracker_.look();
+    check_start();
     pass_signal();
     end_late_ones();
   }
 
+  /// The ranks have the same deadline, but only the server knows all that are missing.
+  void check_start() {
+    const double limit_s = training_.run.launch.start_timeout_s;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+    if (tracker_.over() || failed() || passed.count() < limit_s) return;
+    const std::vector<int> missing = server_.missing();
+    if (!missing.empty()) server_.fail(not_joined(missing, limit_s));
+  }
+
   void pass_signal() {
     const int signal = training_.signals.caught();
-    if (signal == 0 || signal_passed_) return;
+    if (signal == 0 || signal_passed_ || failed()) return; // ranks of a failed job end anyway
     signal_passed_ = true;
     stopped_at_start_ = result_.last_step() == 0; // there is no step to stop after
     if (!stopped_at_start_) return server_.stop(signal);
@@ -126,19 +153,26 @@ class LocalProcesses {
   }
 
   void report() {
-    FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step(), 0};
+    FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step()};
+    facts.rejections = server_.rejections();
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
-    const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
-    if (facts.failure.lost && WIFSIGNALED(status) && !killed_the_lost_) facts.failure.why = how_it_ended(status);
+    if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) {
+      const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
+      if (WIFSIGNALED(status)) facts.failure.why = how_it_ended(status);
+    }
+    facts.file = training_.folder.failure_file();
     training_.log.error("{}", to_text(facts));
-    write_failure(facts, training_.run.folder);
+    write_failure(facts, training_.log);
+    if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why);
   }
 
   const ProcessTraining& training_;
   const Layout layout_;
   const control::JobToken token_;
   control::Server server_;
+  StartTracker tracker_;
+  std::chrono::steady_clock::time_point began_;
   std::vector<Child> children_;
   JobResult result_;
   bool signal_passed_ = false, stopped_at_start_ = false;

@@ -1,5 +1,9 @@
 #include "launch/train_rank.hpp"
 
+#include <atomic>
+
+#include "triax/rank_activity.hpp"
+
 namespace triax::launch {
 
 namespace {
@@ -12,11 +16,42 @@ std::string place(const Layout& layout, int number, const std::string& where) {
   return where.empty() ? rank : rank + ", " + where;
 }
 
+/// A store whose calls are marked as waits for others.
+class MarkedStore final : public Store {
+ public:
+  explicit MarkedStore(Store& store) : store_(store) {}
+  void set(std::string_view key, std::string_view value) override {
+    const ActivityScope wait(ActivityScope::Kind::wait, "writing to the job's store");
+    store_.set(key, value);
+  }
+  std::string get(std::string_view key, Deadline deadline) override {
+    const WaitScope wait("waiting for a key of the job's store", deadline);
+    return store_.get(key, deadline);
+  }
+  std::int64_t add(std::string_view key, std::int64_t amount) override {
+    const ActivityScope wait(ActivityScope::Kind::wait, "writing to the job's store");
+    return store_.add(key, amount);
+  }
+
+ private:
+  Store& store_;
+};
+
 class OneTraining {
  public:
-  explicit OneTraining(const RankTraining& of) : of_(of) {}
+  explicit OneTraining(const RankTraining& of)
+      : of_(of), store_(of.store), observed_(of.number), bound_(observed_.activity()) {}
 
   std::optional<train::LoopResult> train() {
+    if (of_.observe) of_.observe(&observed_);
+    const Watchdog::Watching watching(of_.watchdog, observed_, [this](const Error& stuck) { is_stuck(stuck); });
+    std::optional<train::LoopResult> result = trained();
+    if (of_.observe) of_.observe(nullptr);
+    return result;
+  }
+
+ private:
+  std::optional<train::LoopResult> trained() {
     std::optional<train::Rank> rank; // goes after its failure has been told: the others must hear of that first
     std::optional<train::LoopResult> result;
     try {
@@ -26,26 +61,37 @@ class OneTraining {
     } catch (const std::exception& error) {
       failed(Error(error.what()));
     } catch (...) {
-      failed(Error("an exception that is no std::exception"));
+      failed(Error("an exception that is not derived from std::exception"));
     }
-    if (of_.made) of_.made(nullptr);
+    observed_.set_rank(nullptr);
+    const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");
+    rank.reset();
     return result;
   }
 
- private:
   std::optional<train::LoopResult> trained(std::optional<train::Rank>& rank) {
     train::RankOptions options = of_.options;
     options.abort = &of_.abort;
     options.failing = [this](const Error& error) { failed(error); };
-    rank.emplace(of_.run, of_.layout, of_.number, of_.store, of_.log, options);
-    if (of_.made) of_.made(&*rank);
-    return of_.finish(train::run_loop(of_.run, *rank, of_.signals, of_.reports));
+    rank.emplace(of_.run, of_.layout, of_.number, store_, of_.log, options);
+    observed_.set_rank(&*rank);
+    if (of_.made) {
+      const ActivityScope wait(ActivityScope::Kind::wait, "reporting to the job that the rank is ready");
+      of_.made();
+    }
+    const train::LoopResult own = train::run_loop(of_.run, *rank, of_.signals, of_.reports);
+    const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
+    return of_.finish(own);
   }
+
+  void is_stuck(const Error& error) { failed(Error(error.message(), observed_.position(), error.hint())); }
 
   /// Once: a rank that fails while it is made has told before its groups go.
   void failed(const Error& error) {
-    if (told_) return;
-    told_ = true;
+    if (told_.exchange(true)) return;
+    of_.watchdog.expect_end();
+    const control::RankProgress progress = observed_.progress();
+    if (of_.failed) of_.failed({of_.number, false, error.what(), progress.is_stuck});
     const Error placed(error.message(), place(of_.layout, of_.number, error.where()), error.hint());
     const bool first = !of_.fails_first || of_.fails_first();
     if (of_.abort.raise(of_.number, error.what()) && first) {
@@ -56,7 +102,10 @@ class OneTraining {
   }
 
   const RankTraining& of_;
-  bool told_ = false;
+  MarkedStore store_;
+  ObservedRank observed_;
+  const RankActivity::Binding bound_;
+  std::atomic<bool> told_{false};
 };
 
 } // namespace

@@ -8,6 +8,8 @@
 #include <functional>
 #include <optional>
 
+#include "control/server.hpp"
+#include "launch/watchdog.hpp"
 #include "train/loop.hpp"
 
 namespace triax::launch {
@@ -25,8 +27,13 @@ struct RankTraining {
   /// Given this rank's result, with the rank still there: returns once all have trained, with what train_rank() is to
   /// return. A rank that went sooner would close connections that others still wait on, and be lost to them.
   std::function<std::optional<train::LoopResult>(const train::LoopResult&)> finish;
-  /// Told of the rank once it is made, and with null before it goes. May be empty.
-  std::function<void(const train::Rank*)> made = {};
+  Watchdog& watchdog;
+  /// Told of the rank before it is made, and with null before it goes. May be empty.
+  std::function<void(const ObservedRank*)> observe = {};
+  /// Told once it is made. May be empty.
+  std::function<void()> made = {};
+  /// Told of its failure, before the others are. The rank's thread or the watchdog's. May be empty.
+  std::function<void(const control::Failure&)> failed = {};
   /// Asked of a failure before the flag is raised: whether no rank of another process has failed before. Empty: yes.
   std::function<bool()> fails_first = {};
 };

@@ -83,7 +83,7 @@ Group Layout::group(int rank, std::string_view axis) const {
       group.ranks.push_back(rank_of(at));
     }
   }
-  group.id = text("{}.{}", axis, group.ranks.front()); // its lowest rank tells it from its parallels
+  group.id = text("{}.{}", axis, group.ranks.front()); // the lowest rank distinguishes groups of one axis
   return group;
 }
 

@@ -1,5 +1,4 @@
-// The parts of the model interface that live in libtriax_core: one vtable per class, and a rank's communicators by
-// axis.
+// Model interface, the part in libtriax_core: destructors (one vtable per class) and the communicators by axis.
 #include "triax/model.hpp"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The part of the optimizer interface that lives in libtriax_core: its vtable.
+// Optimizer interface, the part in libtriax_core: the destructor (one vtable).
 #include "triax/optimizer.hpp"
 
 namespace triax {

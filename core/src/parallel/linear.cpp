@@ -1,4 +1,4 @@
-// Linear layers split over the tensor ranks: by columns of the output, and by columns of the input.
+// Linear layers split over the tensor ranks: ColumnLinear by columns of its output, RowLinear by columns of its input.
 #include "parallel/piece.hpp"
 
 namespace triax {

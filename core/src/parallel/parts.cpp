@@ -1,4 +1,4 @@
-// Descriptions of parameters: whole, split, split by vocabulary; and the one transfer that all pieces share.
+// Descriptions of parameters (replicated, split, split by vocabulary), and the all-reduce of the tensor axis.
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,4 @@
-// Small helpers of the tensor-parallel pieces.
-//
-// Threads: any. Ownership: values. Blocking: never.
+// Helpers of the tensor-parallel layers.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Embedding and cross-entropy split over the tensor ranks by vocabulary. Rows and columns of padding are left out of
-// every product: what lies in them is never read.
+// Embedding and cross-entropy split over the tensor ranks by vocabulary. Matrix products leave out the rows and columns
+// of padding, so their values are never read.
 #include "parallel/piece.hpp"
 
 namespace triax {
@@ -23,7 +23,7 @@ VocabEmbedding::VocabEmbedding(LayerParts& parts, const LayerContext& context, s
 
 void VocabEmbedding::forward(const LayerCall& call, Views params, const TensorView& tokens, const TensorView& y) const {
   call.kernels.embed_fwd({y, view(params, table_), tokens, range_.begin, range_.valid}, call.op());
-  tensor_all_reduce(call, y); // each token is a row of one rank and zeros of the others
+  tensor_all_reduce(call, y); // a token is a row of the table on one rank; the other ranks add zeros
 }
 
 void VocabEmbedding::backward_weight(const LayerCall& call, const TensorView& tokens, const TensorView& dy,
@@ -81,7 +81,7 @@ void VocabCrossEntropy::backward_input(const LayerCall& call, Views params, cons
   } else {
     call.device.fill(dx, 0, call.stream);
   }
-  tensor_all_reduce(call, dx); // each rank's part of the vocabulary gives a part of dx
+  tensor_all_reduce(call, dx); // sum of the parts of dx from each rank's part of the vocabulary
 }
 
 void VocabCrossEntropy::backward_weight(const LayerCall& call, const TensorView& x, Views stash, Views grads) const {

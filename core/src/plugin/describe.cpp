@@ -4,8 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "plugin/helper.hpp"
 #include "plugin/option_text.hpp"
+#include "plugin/plugin_call.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plugin {
@@ -21,6 +21,12 @@ std::string dumped(const Json& json) {
 
 Json limit(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json paths_json(const std::vector<std::filesystem::path>& paths) {
+  Json list = Json::array();
+  for (const std::filesystem::path& path : paths) list.push_back(path.string());
+  return list;
 }
 
 Json option_json(const triax_option& option) {
@@ -43,25 +49,19 @@ std::string first_line(const std::string& problem, const std::filesystem::path& 
   return problem.substr(begin, problem.find('\n') - begin);
 }
 
-void fill(Row& row, const HelperResult& result) {
-  if (!result.failure.empty()) {
-    row.problem = "does not load: " + result.failure;
+void fill(Row& row, const ProbeResult& result) {
+  if (result.failure) {
+    row.problem = result.failure->reason();
     return;
   }
-  const Json json = Json::parse(result.output, nullptr, false);
-  if (!json.is_object()) {
-    row.problem = text("does not load: the process that tried it ended with status {}", result.status);
-    return;
-  }
+  const Json json = Json::parse(result.output);
   row.kind = json.value("kind", "");
   row.version = json.value("version", "");
   row.description = json.value("description", "");
   row.problem = first_line(json.value("problem", ""), row.file);
 }
 
-} // namespace
-
-Description describe(const std::filesystem::path& file) {
+Description inspect(const std::filesystem::path& file) {
   Description out;
   out.file = std::filesystem::absolute(file).lexically_normal();
   try {
@@ -72,6 +72,46 @@ Description describe(const std::filesystem::path& file) {
   } catch (const Error& error) {
     out.problem = error.what();
   }
+  return out;
+}
+
+/// Makes an object and destroys it. What it throws is no defect: options without a default were not given.
+void try_object(const Library& library) {
+  Options options;
+  for (const triax_option& option : library.options)
+    if (option.default_value) options.set(option.name, parse_option(option, option.default_value));
+  const Layout layout = Layout::ptd(1, 1, 1);
+  try {
+    void* const object = create_object(library, PluginContext{options, null_log(), layout});
+    const CallScope call(library.descriptor->name, "its destructor", library.file);
+    library.descriptor->destroy(object);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+/// In a child: whether the plugin can be loaded and made, and what it says of itself.
+ProbeResult probe(const std::filesystem::path& file, const CallLimits& limits) {
+  const auto body = [&file] {
+    const Description found = inspect(file);
+    if (found.library) try_object(*found.library);
+    return to_json(found);
+  };
+  return run_probe(body, ProbeOutput::captured, limits);
+}
+
+} // namespace
+
+Description describe(const std::filesystem::path& file, const CallLimits& limits) {
+  const std::filesystem::path whole = std::filesystem::absolute(file).lexically_normal();
+  const ProbeResult probed = probe(whole, limits);
+  if (!probed.failure) return inspect(whole);
+  Description out;
+  out.file = whole;
+  ElfFile elf = read_elf(whole); // it was read before it was loaded
+  out.note = std::move(elf.note);
+  out.needed = std::move(elf.needed);
+  out.problem = Error(probed.failure->reason(), whole.string(), probe_hint(whole)).what();
   return out;
 }
 
@@ -92,6 +132,7 @@ std::string to_json(const Description& description) {
   json["file"] = description.file.string();
   json["note"] = description.note.text.empty() ? Json(nullptr) : Json(description.note.text);
   json["needed"] = description.needed;
+  if (!description.shadows.empty()) json["shadows"] = paths_json(description.shadows);
   if (!description.problem.empty()) json["problem"] = description.problem;
   return dumped(json);
 }
@@ -108,25 +149,28 @@ std::string to_json(const std::vector<Row>& rows) {
       json["problem"] = row.problem;
     }
     if (!row.shadowed_by.empty()) json["shadowed_by"] = row.shadowed_by.string();
+    if (!row.shadows.empty()) json["shadows"] = paths_json(row.shadows);
     list.push_back(json);
   }
   return dumped({{"plugins", list}});
 }
 
-std::vector<Row> list(const std::vector<SearchFolder>& folders, const std::vector<std::string>& program) {
+std::vector<Row> list(const std::vector<SearchFolder>& folders, const CallLimits& limits) {
   std::vector<Row> rows;
-  std::map<std::string, std::filesystem::path> first;
+  std::map<std::string, std::size_t> first; // by name, its row
   for (const auto& searched : folders) {
     for (const auto& candidate : candidates(searched.folder)) {
       Row row;
       row.file = std::filesystem::absolute(candidate).lexically_normal();
       row.name = candidate.stem().string();
-      const auto [winner, is_first] = first.emplace(row.name, row.file);
-      if (!is_first && winner->second == row.file) continue; // its folder is named twice
-      if (!is_first) row.shadowed_by = winner->second;
-      std::vector<std::string> command = program;
-      command.push_back(row.file.string());
-      fill(row, run_helper(command));
+      const auto [winner, is_first] = first.emplace(row.name, rows.size());
+      if (!is_first) {
+        Row& used = rows[winner->second];
+        if (is_same_file(used.file, row.file)) continue; // its folder is named twice
+        row.shadowed_by = used.file;
+        used.shadows.push_back(row.file);
+      }
+      fill(row, probe(row.file, limits));
       rows.push_back(std::move(row));
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "plugin/option_text.hpp"
@@ -24,15 +25,28 @@ constexpr std::size_t kMostOptions = 1000;               // more is a wild numbe
 struct Kind {
   std::string_view name;
   std::uint32_t interface_version;
+  const char* table;                             // of the TOML
+  std::span<const std::string_view> core_keys{}; // of that table, besides `plugin`
 };
 
+// A test compares them with the tables of the config module.
+constexpr std::string_view kCommKeys[] = {"tensor", "pipeline", "data"}; // tables in it
+constexpr std::string_view kModelKeys[] = {"vocab"};
+constexpr std::string_view kOptimizerKeys[] = {"lr", "weight_decay"};
+
 template <class Interface>
-constexpr Kind kind_of() {
-  return {Interface::kKind, Interface::kInterfaceVersion};
+constexpr Kind kind_of(const char* table, std::span<const std::string_view> core_keys = {}) {
+  return {Interface::kKind, Interface::kInterfaceVersion, table, core_keys};
 }
 
-constexpr Kind kKinds[] = {kind_of<CommBackend>(), kind_of<Scheduler>(), kind_of<KernelSet>(), kind_of<Model>(),
-                           kind_of<Optimizer>()};
+constexpr Kind kKinds[] = {kind_of<CommBackend>("comm", kCommKeys), kind_of<Scheduler>("schedule"),
+                           kind_of<KernelSet>("kernels"), kind_of<Model>("model", kModelKeys),
+                           kind_of<Optimizer>("optimizer", kOptimizerKeys)};
+
+const Kind* find_kind(std::string_view name) {
+  const auto* known = std::ranges::find(kKinds, name, &Kind::name);
+  return known == std::end(kKinds) ? nullptr : known;
+}
 
 [[noreturn]] void refuse(const std::filesystem::path& file, std::string message, std::string hint = {}) {
   throw Error(std::move(message), file.string(), std::move(hint));
@@ -68,8 +82,8 @@ void check_toolchain(const triax_plugin& descriptor, const std::filesystem::path
 
 void check_interface(const triax_plugin& descriptor, const std::filesystem::path& file) {
   const std::string_view kind = descriptor.kind ? descriptor.kind : "";
-  const auto* known = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& k) { return k.name == kind; });
-  if (known == std::end(kKinds)) {
+  const Kind* const known = find_kind(kind);
+  if (!known) {
     refuse(file, text("its kind \"{}\" is unknown", kind), "kinds: communicator, scheduler, kernels, model, optimizer");
   }
   if (descriptor.interface_version != known->interface_version) {
@@ -109,6 +123,22 @@ std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std
   return options;
 }
 
+/// The value of such a key goes to the core: the plugin's own range, default and text would never be used.
+void check_core_keys(const triax_plugin& descriptor, const std::vector<triax_option>& options,
+                     const std::filesystem::path& file) {
+  const std::string_view kind = descriptor.kind, plugin = descriptor.name;
+  const std::span<const std::string_view> keys = core_keys(kind);
+  for (const triax_option& option : options) {
+    if (std::ranges::find(keys, option.name) == keys.end()) continue;
+    std::string all;
+    for (const std::string_view key : keys) all.append(all.empty() ? "" : ", ").append(key);
+    refuse(file,
+           text("{} has an option \"{}\", which is a key of the core in [{}]", plugin, option.name,
+                find_kind(kind)->table),
+           text("rename the option; keys of the core in [{}]: {}", find_kind(kind)->table, all));
+  }
+}
+
 void check_options(const std::vector<triax_option>& options, const std::filesystem::path& file) {
   for (auto option = options.begin(); option != options.end(); ++option) {
     if (const auto answer = check_row(*option); !answer) refuse(file, "its option table: " + answer.reason());
@@ -121,6 +151,11 @@ void check_options(const std::vector<triax_option>& options, const std::filesyst
 
 } // namespace
 
+std::span<const std::string_view> core_keys(std::string_view kind) {
+  const Kind* const known = find_kind(kind);
+  return known ? known->core_keys : std::span<const std::string_view>();
+}
+
 std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const std::filesystem::path& file) {
   check_door(descriptor, file);
   check_toolchain(*descriptor, file);
@@ -128,6 +163,7 @@ std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const
   check_texts(*descriptor, file);
   auto options = copy_options(*descriptor, file);
   check_options(options, file);
+  check_core_keys(*descriptor, options, file);
   return options;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +19,8 @@ std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const
 
 /// Throws unless the plugin is of `kind` and can make objects of it.
 void check_kind(const triax_plugin& descriptor, std::string_view kind, const std::filesystem::path& file);
+
+/// Keys of the core in the table of a kind, which no option may be named like: "lr" for an optimizer. Without `plugin`.
+std::span<const std::string_view> core_keys(std::string_view kind);
 
 } // namespace triax::plugin

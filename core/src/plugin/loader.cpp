@@ -2,19 +2,20 @@
 // others drop dlerror's text, and rtld_now, because a symbol missing at the first call would end the process.
 #include "plugin/loader.hpp"
 
-#include <cxxabi.h>
-
 #include <algorithm>
+#include <array>
 #include <boost/dll/shared_library.hpp>
-#include <cctype>
-#include <cstdlib>
+#include <csignal>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "plugin/descriptor.hpp"
+#include "plugin/missing_symbol.hpp"
 #include "plugin/note.hpp"
+#include "plugin/plugin_call.hpp"
 #include "plugin/toolchain.hpp"
 #include "triax/error.hpp"
 #include "triax/toolchain.h"
@@ -41,45 +42,47 @@ Registry& registry() {
   return *leaked;
 }
 
-std::string demangled(const std::string& symbol) {
-  int status = 0;
-  char* const name = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  std::string out = status == 0 ? name : symbol;
-  std::free(name); // NOLINT: the ABI's contract
-  return out;
-}
-
-/// dlerror's words out of Boost's sentence, without the path in front, symbols demangled.
-std::string readable(std::string what, const fs::path& file) {
+/// dlerror's text out of Boost's, without the path in front.
+std::string dlerror_text(std::string what, const fs::path& file) {
   const std::string before = "(dlerror system message: ", after = "): Bad file descriptor";
   if (const auto at = what.find(before); at != std::string::npos) what.erase(0, at + before.size());
   if (what.ends_with(after)) what.resize(what.size() - after.size());
   if (const std::string path = file.string() + ": "; what.starts_with(path)) what.erase(0, path.size());
-  if (const std::string colon = "undefined symbol: "; what.starts_with(colon))
-    what.replace(0, colon.size(), "undefined symbol ");
-  if (const auto at = what.find("_Z"); at != std::string::npos) {
-    const auto end = std::find_if_not(what.begin() + static_cast<std::ptrdiff_t>(at), what.end(),
-                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    const auto size = static_cast<std::size_t>(end - what.begin()) - at;
-    what.replace(at, size, demangled(what.substr(at, size)));
-  }
   return what;
 }
 
-std::string rebuild_hint(const Note& note, const fs::path& file) {
-  const std::string more = text("More: triax plugins describe {}", file);
-  if (note.text.empty()) return "it has no note of the triax it was built for; this is " TRIAX_VERSION ". " + more;
-  if (note.triax == TRIAX_VERSION) return "its note says triax " TRIAX_VERSION ", which this is. " + more;
-  return text("its note says triax {}; this is {}: rebuild it. {}", note.triax, TRIAX_VERSION, more);
+/// "its note says triax 0.0.9; this is 0.1.0: rebuild it"; empty for a plugin that was built for this triax.
+std::string rebuild_hint(const Note& note) {
+  if (note.text.empty())
+    return "the file does not say which triax it was built for; this is " TRIAX_VERSION ": rebuild it";
+  if (note.triax == TRIAX_VERSION) return {};
+  return text("its note says triax {}; this is {}: rebuild it", note.triax, TRIAX_VERSION);
 }
 
-/// Libraries that no package of ours brings: a machine has them, or somebody says where.
-std::optional<std::string> missing_hint(const std::string& what) {
+/// Libraries of GPUs are not part of any package of Triax: the machine has them, or the user says where they are.
+std::string missing_library_hint(const std::string& library) {
   constexpr const char* kOfGpus[] = {"libcudart.so", "libcublas.so", "libcublasLt.so", "libnccl.so"};
-  const bool of_gpus = std::ranges::any_of(kOfGpus, [&what](const char* name) { return what.starts_with(name); });
-  if (!of_gpus || what.find("cannot open shared object file") == std::string::npos) return std::nullopt;
-  return "put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them "
-         "(docs/bundle.md)";
+  if (std::ranges::any_of(kOfGpus, [&library](const char* name) { return library.starts_with(name); })) {
+    return "put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them "
+           "(docs/bundle.md)";
+  }
+  return text("install {}, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it", library);
+}
+
+/// dlopen's failure with its next step.
+Error load_error(const std::string& what, const ElfFile& elf, const fs::path& file) {
+  const std::string found = "found, but does not load: ";
+  constexpr std::string_view kUndefined = "undefined symbol: ", kMissing = ": cannot open shared object file";
+  if (what.starts_with(kUndefined)) {
+    const std::string rest = what.substr(kUndefined.size()), symbol = rest.substr(0, rest.find_first_of(", \t"));
+    const std::string name = demangled(symbol), rebuild = rebuild_hint(elf.note);
+    const bool other_engine = name.starts_with("triax::") && !elf.note.text.empty() && !rebuild.empty();
+    return Error(text("{}undefined symbol {}", found, name), file.string(),
+                 other_engine ? rebuild : link_hint(symbol, file.stem().string()));
+  }
+  const auto at = what.find(kMissing);
+  return Error(found + what, file.string(),
+               at == std::string::npos ? rebuild_hint(elf.note) : missing_library_hint(what.substr(0, at)));
 }
 
 /// The soname of the core in this process, "libtriax_core.so.0.1". A plugin linked with another would bring a second
@@ -89,8 +92,7 @@ void check_core(const ElfFile& elf, const fs::path& file) {
   const std::string ours = prefix + "." + version.substr(0, version.rfind('.'));
   for (const std::string& needed : elf.needed) {
     if (!needed.starts_with(prefix) || needed == ours) continue;
-    throw Error(text("it is linked with {}; this triax is {}", needed, ours), file.string(),
-                rebuild_hint(elf.note, file));
+    throw Error(text("it is linked with {}; this triax is {}", needed, ours), file.string(), rebuild_hint(elf.note));
   }
 }
 
@@ -105,14 +107,44 @@ ElfFile read_before_loading(const fs::path& file) {
   return elf;
 }
 
-boost::dll::shared_library open_library(const fs::path& file, const Note& note) {
+/// Exceptions that leave a library while it is loaded or asked for its descriptor.
+[[noreturn]] void throw_foreign(const fs::path& file, std::string_view what, const std::exception* error) {
+  throw Error(
+      text("{} threw {}", what,
+           error ? text("an exception: {}", error->what()) : "an exception that is not derived from std::exception"),
+      file.string(), "this is a defect of the plugin: nothing may throw before its constructor");
+}
+
+/// A library may install signal handlers when it is loaded, as UCX does for SIGHUP. The engine alone decides how a run
+/// stops, so the dispositions of these signals are restored.
+class KeptStopSignals {
+ public:
+  KeptStopSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
+  }
+  ~KeptStopSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  KeptStopSignals(const KeptStopSignals&) = delete;
+  KeptStopSignals& operator=(const KeptStopSignals&) = delete;
+
+ private:
+  static constexpr std::array<int, 4> kSignals = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+boost::dll::shared_library open_library(const fs::path& file, const ElfFile& elf) {
+  const KeptStopSignals kept;
+  const CallScope call(file.stem().native(), "its library initializer", file);
   try {
     using namespace boost::dll;
     return shared_library(fs::absolute(file), load_mode::rtld_now | load_mode::rtld_local);
   } catch (const boost::dll::fs::system_error& error) {
-    const std::string what = readable(error.what(), file);
-    throw Error("found, but does not load: " + what, file.string(),
-                missing_hint(what).value_or(rebuild_hint(note, file)));
+    throw load_error(dlerror_text(error.what(), file), elf, file);
+  } catch (const std::exception& error) {
+    throw_foreign(file, "its library initializer", &error);
+  } catch (...) {
+    throw_foreign(file, "its library initializer", nullptr);
   }
 }
 
@@ -121,7 +153,14 @@ const triax_plugin* ask(const boost::dll::shared_library& library, const fs::pat
     throw Error("is a library, but no triax plugin: it exports no " TRIAX_ENTRY_NAME, file.string(),
                 "end its source with TRIAX_PLUGIN(...) and build it with triax_add_plugin()");
   }
-  return library.get<const triax_plugin*()>(TRIAX_ENTRY_NAME)();
+  const CallScope call(file.stem().native(), "its entry function", file);
+  try {
+    return library.get<const triax_plugin*()>(TRIAX_ENTRY_NAME)();
+  } catch (const std::exception& error) {
+    throw_foreign(file, TRIAX_ENTRY_NAME "()", &error);
+  } catch (...) {
+    throw_foreign(file, TRIAX_ENTRY_NAME "()", nullptr);
+  }
 }
 
 } // namespace
@@ -133,7 +172,7 @@ const Library& load(const fs::path& file, std::string_view kind) {
   auto found = loaded.opened.find(key);
   if (found == loaded.opened.end()) {
     const ElfFile elf = read_before_loading(file);
-    found = loaded.opened.emplace(key, Opened{open_library(file, elf.note), std::nullopt}).first;
+    found = loaded.opened.emplace(key, Opened{open_library(file, elf), std::nullopt}).first;
   }
   auto& [library, checked] = found->second;
   if (!checked) {
@@ -143,6 +182,12 @@ const Library& load(const fs::path& file, std::string_view kind) {
   }
   if (!kind.empty()) check_kind(*checked->descriptor, kind, file);
   return *checked;
+}
+
+bool is_loaded(const fs::path& file) {
+  Registry& loaded = registry();
+  const std::lock_guard lock(loaded.mutex);
+  return loaded.opened.contains(fs::absolute(file).lexically_normal());
 }
 
 void* create_object(const Library& library, const PluginContext& context) {
@@ -156,8 +201,15 @@ void* create_object(const Library& library, const PluginContext& context) {
                                &context.layout,
                                static_cast<std::int32_t>(context.rank),
                                static_cast<std::int32_t>(context.threads)};
-  void* const object = library.descriptor->create(&args, &error);
-  if (object) return object;
+  const CallScope call(library.descriptor->name, "its constructor", library.file);
+  try {
+    void* const object = library.descriptor->create(&args, &error);
+    if (object) return object;
+  } catch (const std::exception& failure) { // `create` must not throw, but not every author uses TRIAX_PLUGIN
+    plugin_detail::report(&error, failure.what());
+  } catch (...) {
+    plugin_detail::report(&error, "an exception that is not derived from std::exception");
+  }
   throw Error(text("{} could not be created: {}", library.descriptor->name, *reason ? reason : "it does not say why"),
               library.file.string());
 }

@@ -38,12 +38,28 @@ Support check_environment();
 /// The .so files of a folder by name; none for a folder that cannot be read.
 std::vector<std::filesystem::path> candidates(const std::filesystem::path& folder);
 
-/// The file of `name` in the first folder that has one. Throws Error saying what was looked for, where, and what is
-/// near; its message begins with `plugin "name"`, so that a caller can put the table in front: `schedule.plugin "...`.
-std::filesystem::path find(std::string_view name, const std::vector<SearchFolder>& folders);
+/// The folder of libtriax_core.so.
+std::filesystem::path core_folder();
+
+/// Whether two paths lead to one file, through another folder or a symlink.
+bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
+/// The file of a plugin, and the files of the same name in later folders, which are not used.
+struct Found {
+  std::filesystem::path file;
+  std::vector<std::filesystem::path> shadowed;
+};
+
+/// The entry of `name` in the first folder that has one: a dangling symlink too, which load() refuses. Throws Error
+/// saying what was looked for, where, and what is near; its message begins with `plugin "name"`, so that a caller can
+/// put the table in front: `schedule.plugin "...`.
+Found find(std::string_view name, const std::vector<SearchFolder>& folders);
 
 /// Loads `file` for ever; a second call returns the first's result. `kind` may be empty (any).
 const Library& load(const std::filesystem::path& file, std::string_view kind);
+
+/// Whether load() has handed `file` to the dynamic linker before, so that its initializers have run in this process.
+bool is_loaded(const std::filesystem::path& file);
 
 /// A plugin's object, destroyed by the plugin.
 template <class Interface>

@@ -2,7 +2,9 @@
 #include "plugin/note.hpp"
 
 #include <elf.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -134,6 +136,29 @@ std::vector<std::string> read_needed(Reader& reader, const std::vector<Elf64_Phd
   return needed;
 }
 
+/// Throws Error unless `file` is, or leads to, a file that this process may read.
+void check_readable(const std::filesystem::path& file) {
+  std::error_code failed;
+  const auto status = std::filesystem::status(file, failed);
+  if (status.type() == std::filesystem::file_type::regular) {
+    if (access(file.c_str(), R_OK) == 0) return;
+    throw Error(text("cannot be read: {}", std::strerror(errno)), file.string(), "make it readable for this user");
+  }
+  if (status.type() == std::filesystem::file_type::directory) throw Error("is a folder, not a library", file.string());
+  std::error_code no_link;
+  const auto target = std::filesystem::read_symlink(file, no_link);
+  if (!no_link && status.type() == std::filesystem::file_type::not_found) {
+    throw Error(text("is a dangling symlink to {}", target), file.string(), "remove the symlink, or build its target");
+  }
+  if (status.type() == std::filesystem::file_type::not_found) throw Error("no such file", file.string());
+  if (!no_link && failed) {
+    throw Error(text("is a symlink to {}, which cannot be followed: {}", target, failed.message()), file.string(),
+                "remove the symlink, or let it point to a library");
+  }
+  if (failed) throw Error(text("cannot be read: {}", failed.message()), file.string());
+  throw Error("is not a regular file", file.string());
+}
+
 } // namespace
 
 Note parse_note(std::string_view text) {
@@ -152,9 +177,7 @@ Note parse_note(std::string_view text) {
 }
 
 ElfFile read_elf(const std::filesystem::path& file) {
-  std::error_code unreadable;
-  if (!std::filesystem::exists(file, unreadable)) throw Error("no such file", file.string());
-  if (!std::filesystem::is_regular_file(file, unreadable)) throw Error("is not a file", file.string());
+  check_readable(file);
   Reader reader(file);
   const auto segments = read_segments(reader, read_header(reader, file), file);
   ElfFile out;

@@ -11,6 +11,8 @@
 #include <sstream>
 #include <type_traits>
 
+#include "plugin/toml_nesting.hpp"
+
 namespace triax::plugin {
 
 namespace {
@@ -182,8 +184,12 @@ OptionValue parse_option(const triax_option& option, std::string_view text) {
     return std::string(text);
   }
   toml::table table;
+  const std::string assignment = "value = " + one_line(text);
+  if (const auto deep = find_deep_nesting(assignment))
+    throw Error(
+        triax::text("{} is nested {} levels deep; the limit is {}", option.name, deep->levels, kMaxTomlNesting));
   try {
-    table = toml::parse("value = " + one_line(text));
+    table = toml::parse(assignment);
   } catch (const toml::parse_error&) {
     refuse(option, text);
   }

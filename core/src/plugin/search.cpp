@@ -18,16 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVariable = "TRIAX_PLUGIN_PATH";
 
-/// The folder of libtriax_core.so. The null log is an object of the library, so its address lies in it; the address of
-/// a function might be that of the program's own jump table.
-fs::path core_folder() {
-  Dl_info info;
-  if (dladdr(&null_log(), &info) == 0 || !info.dli_fname) {
-    throw Error("the system does not tell where libtriax_core.so lies");
-  }
-  return fs::canonical(info.dli_fname).parent_path();
-}
-
 bool is_folder(const fs::path& path) {
   std::error_code unreadable;
   return fs::is_directory(path, unreadable);
@@ -51,7 +41,28 @@ std::vector<fs::path> folders_of_environment() {
   return out;
 }
 
+/// Whether the folder has an entry of that name, whatever it is: a dangling symlink, a folder and a file that cannot be
+/// read were all put there to be used. Throws Error for a folder that cannot be searched.
+bool has_entry(const SearchFolder& searched, const fs::path& file) {
+  std::error_code failed;
+  const fs::file_status status = fs::symlink_status(file, failed);
+  if (status.type() == fs::file_type::not_found) return false;
+  if (!failed || status.type() != fs::file_type::none) return true;
+  throw Error(text("cannot look for {} in {}: {}", file.filename(), described(searched), failed.message()), {},
+              "make the folder readable, or take it out of the search path");
+}
+
 } // namespace
+
+/// The null log is an object of the library, so its address lies in it; the address of a function might be that of the
+/// program's own jump table.
+fs::path core_folder() {
+  Dl_info info;
+  if (dladdr(&null_log(), &info) == 0 || !info.dli_fname) {
+    throw Error("the system does not tell where libtriax_core.so lies");
+  }
+  return fs::canonical(info.dli_fname).parent_path();
+}
 
 Support check_environment() {
   for (const fs::path& folder : folders_of_environment()) {
@@ -69,6 +80,11 @@ std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_c
   return folders;
 }
 
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code unreadable;
+  return a.lexically_normal() == b.lexically_normal() || fs::equivalent(a, b, unreadable);
+}
+
 std::vector<fs::path> candidates(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code unreadable;
@@ -79,20 +95,29 @@ std::vector<fs::path> candidates(const fs::path& folder) {
   return files;
 }
 
-fs::path find(std::string_view name, const std::vector<SearchFolder>& folders) {
+Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
   if (name.empty() || name.find('/') != std::string_view::npos || name.ends_with(".so")) {
     throw Error(text("plugin \"{}\" is not a plugin's name", name), {},
                 "write the name alone, as in sched-gpipe; folders to look in go to plugins.path");
   }
+  Found found;
   std::vector<std::string> names;
   std::string looked_in;
   for (const auto& searched : folders) {
     fs::path file = searched.folder / (std::string(name) + ".so");
-    std::error_code unreadable;
-    if (fs::exists(file, unreadable)) return file;
+    if (has_entry(searched, file)) {
+      if (found.file.empty()) {
+        found.file = std::move(file);
+      } else if (!is_same_file(found.file, file)) {
+        found.shadowed.push_back(std::move(file));
+      }
+      continue;
+    }
+    if (!found.file.empty()) continue;
     for (const auto& candidate : candidates(searched.folder)) names.push_back(candidate.stem().string());
     looked_in += (looked_in.empty() ? "" : ", ") + described(searched);
   }
+  if (!found.file.empty()) return found;
   std::string near;
   for (const auto& candidate : nearest(name, names)) near += (near.empty() ? "" : ", ") + candidate;
   throw Error(text("plugin \"{}\" was not found{}", name, near.empty() ? "" : "; nearest: " + near), {},

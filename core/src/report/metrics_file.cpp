@@ -1,7 +1,6 @@
 #include "report/metrics_file.hpp"
 
-#include <cerrno>
-#include <system_error>
+#include <utility>
 
 #include "report/json.hpp"
 #include "triax/error.hpp"
@@ -42,18 +41,12 @@ std::string to_json(const StepRecord& record) {
   return out.line();
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& file) : path_(file), out_(file) {
-  if (!out_) throw Error("cannot be opened: " + std::generic_category().message(errno), path_.string());
-}
+MetricsFile::MetricsFile(const std::filesystem::path& file, AppendFile::Observer observer)
+    : file_(file, std::move(observer)) {}
 
 void MetricsFile::write(const StepRecord& record) {
-  errno = 0;
-  out_ << to_json(record) << '\n' << std::flush;
-  if (!out_) {
-    throw Error(
-        text("the record of step {} cannot be written: {}", record.step, std::generic_category().message(errno)),
-        path_.string());
-  }
+  ++records_;
+  file_.append(to_json(record), text("the record of step {}", record.step));
 }
 
 } // namespace triax::report

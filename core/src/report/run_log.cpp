@@ -2,15 +2,17 @@
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ansicolor_sink.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 
 #include <array>
-#include <cerrno>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/printable.hpp"
+#include "report/append_file.hpp"
 #include "report/terminal.hpp"
 #include "triax/error.hpp"
 
@@ -42,21 +44,57 @@ std::string pattern(int rank) {
 
 constexpr const char* kPlainPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$: %v";
 
+/// On stderr alone: what went wrong is the log.
+void print_log_problem(const std::string& problem) {
+  const std::string line = (stderr_terminal().terminal ? kClearLine : "") + printable(problem) + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
+/// Each line goes to the file at once: a run may be killed at any time, and the last lines tell why.
+class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit FileSink(const std::filesystem::path& file)
+      : file_(file, [this](const Error& problem, bool lost) {
+          if (lost) print_log_problem(Error(problem.message(), "log " + problem.where(), problem.hint()).what());
+        }) {}
+
+  /// Any thread.
+  std::int64_t lost_lines() const noexcept { return lost_lines_.load(); }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string_view written(line.data(), line.size());
+    if (written.ends_with('\n')) written.remove_suffix(1); // of the formatter
+    file_.append(written, "a line");
+    lost_lines_.store(file_.lost_lines());
+  }
+  void flush_() override {}
+
+ private:
+  AppendFile file_;
+  std::atomic<std::int64_t> lost_lines_{0};
+};
+
 class RunLog final : public Log {
  public:
-  RunLog(LogLevel level, std::vector<spdlog::sink_ptr> sinks) : logger_("", sinks.begin(), sinks.end()) {
+  RunLog(LogLevel level, const std::vector<spdlog::sink_ptr>& sinks, std::shared_ptr<const FileSink> file)
+      : logger_("", sinks.begin(), sinks.end()), file_(std::move(file)) {
     logger_.set_level(theirs(level));
-    // A run may be killed at any time, and the last lines are the ones that tell why.
     logger_.flush_on(spdlog::level::trace);
+    logger_.set_error_handler([](const std::string& why) { print_log_problem("a line of the log is lost: " + why); });
   }
 
   bool enabled(LogLevel level) const noexcept override { return logger_.should_log(theirs(level)); }
   void write(LogLevel level, std::string_view line) noexcept override {
     logger_.log(spdlog::source_loc{}, theirs(level), printable(line));
   }
+  std::int64_t lost_lines() const noexcept { return file_ ? file_->lost_lines() : 0; }
 
  private:
   spdlog::logger logger_;
+  std::shared_ptr<const FileSink> file_; // may be null
 };
 
 spdlog::sink_ptr stderr_sink(int rank, const OnStderr& wanted) {
@@ -74,17 +112,22 @@ spdlog::sink_ptr stderr_sink(int rank, const OnStderr& wanted) {
 std::unique_ptr<Log> make_run_log(LogLevel level, const std::filesystem::path& file, int rank,
                                   const OnStderr& on_stderr) {
   std::vector<spdlog::sink_ptr> sinks = {stderr_sink(rank, on_stderr)};
+  std::shared_ptr<FileSink> in_file;
   if (!file.empty()) {
-    errno = 0;
     try {
-      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string()));
-    } catch (const spdlog::spdlog_ex&) { // its text names the library's function
-      throw Error("the log cannot be opened: " + std::generic_category().message(errno), file.string(),
-                  "choose another folder with run.dir");
+      in_file = std::make_shared<FileSink>(file);
+    } catch (const Error& error) {
+      throw Error("the log " + error.message(), error.where(), "choose another folder with run.dir");
     }
-    sinks.back()->set_pattern(pattern(rank));
+    in_file->set_pattern(pattern(rank));
+    sinks.push_back(in_file);
   }
-  return std::make_unique<RunLog>(level, std::move(sinks));
+  return std::make_unique<RunLog>(level, sinks, in_file);
+}
+
+std::int64_t lost_lines(const Log& log) noexcept {
+  const auto* made_here = dynamic_cast<const RunLog*>(&log);
+  return made_here ? made_here->lost_lines() : 0;
 }
 
 LogLevel parse_level(std::string_view level) {

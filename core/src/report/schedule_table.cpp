@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "report/schedule_shades.hpp"
+#include "report/terminal.hpp"
 #include "triax/error.hpp"
 
 namespace triax::report {
@@ -15,6 +16,13 @@ using schedule::Timeline;
 using Row = std::vector<Span>;
 
 constexpr std::int64_t kRulerUnits = 5; // between two numbers above the drawing
+
+constexpr std::int64_t kMaxBlocks = 4; // of a folded drawing; the last one is the step's end
+
+/// Units of time that a block shows.
+struct Window {
+  std::int64_t from = 0, to = 0;
+};
 
 /// Of time: what F, I and W take.
 std::int64_t units(double time) {
@@ -58,33 +66,50 @@ class Drawing {
     }
   }
 
-  std::string ruler(std::int64_t length) const {
+  std::string block(const Timeline& timeline, Window window) const {
+    std::string out = ruler(window);
+    for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) out += row(rank, timeline.rows[rank], window);
+    return out;
+  }
+
+  /// How many units of time fit `columns`, in steps of the ruler where that leaves any.
+  std::int64_t units_within(std::size_t columns) const {
+    const std::size_t used = label_width_ + 1;
+    const auto fit = static_cast<std::int64_t>(columns > used ? (columns - used) / unit_width_ : 0);
+    return fit < kRulerUnits ? std::max<std::int64_t>(fit, 1) : fit / kRulerUnits * kRulerUnits;
+  }
+  bool fits(std::int64_t length, std::size_t columns) const { return column(length) <= columns; }
+
+ private:
+  std::string ruler(Window window) const {
     std::string out = "time";
-    for (std::int64_t at = 0; at < length; at += kRulerUnits) {
-      out.resize(column(at), ' ');
+    for (std::int64_t at = window.from; at < window.to; at += kRulerUnits) {
+      out.resize(column(at - window.from), ' ');
       out += std::to_string(at);
     }
     return out + '\n';
   }
 
   /// A box begins behind the bar of the one before it, or behind one of its own.
-  std::string row(std::size_t rank, const Row& spans) const {
+  std::string row(std::size_t rank, const Row& spans, Window window) const {
     Line out(label(rank));
     std::int64_t reached = -1;
     for (const Span& span : spans) {
-      out.pad_to(column(units(span.start)));
-      if (units(span.start) != reached) out.replace_last('|');
+      const std::int64_t start = std::max(units(span.start), window.from), end = std::min(units(span.end), window.to);
+      if (start >= end) continue;
+      const bool begins = start == units(span.start), ends = end == units(span.end);
+      out.pad_to(column(start - window.from));
+      if (start != reached) out.replace_last(begins ? '|' : '<');
       if (colour_) out.add_control(colours(span));
-      out.add(box(span));
-      out.pad_to(column(units(span.end)) - 1);
+      if (begins) out.add(box(span));
+      out.pad_to(column(end - window.from) - 1);
       if (colour_) out.add_control("\x1b[0m");
-      out.add("|");
-      reached = units(span.end);
+      out.add(ends ? "|" : ">");
+      reached = end;
     }
     return out.text() + '\n';
   }
 
- private:
   static std::string label(std::size_t rank) { return text("rank {} ", rank); }
   std::string box(const Span& span) const {
     return schedule::action_text(span.kind, with_stage_ ? span.stage : 0, span.microbatch).substr(with_stage_ ? 0 : 1);
@@ -107,22 +132,40 @@ std::int64_t busy_units(const Row& row) {
   return units(busy);
 }
 
+/// The blocks of a folded drawing.
+std::string folded(const Timeline& timeline, const Drawing& drawing, std::int64_t length, std::int64_t per_block) {
+  const std::int64_t blocks = (length + per_block - 1) / per_block;
+  std::string out;
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    if (block == kMaxBlocks - 1 && blocks > kMaxBlocks) {
+      out += text("time {} to {} is left out\n", block * per_block, (blocks - 1) * per_block);
+      block = blocks - 1;
+    }
+    out += drawing.block(timeline, {block * per_block, std::min((block + 1) * per_block, length)});
+  }
+  return out;
+}
+
 } // namespace
 
-std::string schedule_table(const Timeline& timeline, bool colour) {
+std::string schedule_table(const Timeline& timeline, const TableStyle& style) {
   TRIAX_REQUIRE(timeline.unit == Timeline::Unit::pass, "a table counts units of time");
   const std::int64_t length = units(schedule::extent(timeline).last);
-  const Drawing drawing(timeline, colour);
-  std::string out = drawing.ruler(length), idle, in_flight;
-  for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
-    const Row& row = timeline.rows[rank];
-    out += drawing.row(rank, row);
+  const auto columns = static_cast<std::size_t>(style.columns);
+  const Drawing drawing(timeline, style.colour);
+  const bool whole = columns == 0 || drawing.fits(length, columns);
+  std::string out =
+      whole ? drawing.block(timeline, {0, length}) : folded(timeline, drawing, length, drawing.units_within(columns));
+  std::string idle, in_flight;
+  for (const Row& row : timeline.rows) {
     idle += text(" {}", length - busy_units(row));
     in_flight += text(" {}", schedule::peak_of(schedule::in_flight(row)));
   }
   const bool chunks = timeline.stage_map.stages() > static_cast<int>(timeline.rows.size());
-  out += text("idle time of {}, by rank:{}\n", length, idle);
-  return out + text("peak of {} in flight, by rank:{}\n", chunks ? "microbatch chunks" : "microbatches", in_flight);
+  out += fold_words(text("idle time of {}, by rank:{}\n", length, idle), columns);
+  out += fold_words(
+      text("peak of {} in flight, by rank:{}\n", chunks ? "microbatch chunks" : "microbatches", in_flight), columns);
+  return whole || style.folded.empty() ? out : out + fold_words(style.folded, columns) + '\n';
 }
 
 } // namespace triax::report

@@ -2,35 +2,26 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
+
+#include "report/rank_trace.hpp"
+#include "report/trace_events.hpp"
 
 namespace triax::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = TraceEvents::Json;
 using schedule::Kind;
 using schedule::Span;
 
-constexpr double kMicroseconds = 1000; // of a millisecond
-constexpr double kNanosecond = 0.001;
-
-class Events {
- public:
-  void add(const Json& event) {
-    out_ += (out_.empty() ? "\n" : ",\n") + event.dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-  std::string file() const { return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" + out_ + "\n]}\n"; }
-
- private:
-  std::string out_;
-};
+constexpr double kMicroseconds = kTraceMicroseconds;
+constexpr double kNanosecond = 0.001; // of a microsecond
 
 /// The panel's number is its process, the rank its thread.
 class Process {
  public:
-  Process(const Panel& panel, int number, Events& events) : of_(panel.timeline), number_(number), events_(events) {
+  Process(const Panel& panel, int number, TraceEvents& events) : of_(panel.timeline), number_(number), events_(events) {
     schedule::extent(of_); // throws at what cannot be drawn
   }
 
@@ -88,12 +79,10 @@ class Process {
   }
 
   Json placed(const char* phase, const std::string& name, std::size_t rank, double time) const {
-    return {{"ph", phase}, {"name", name}, {"pid", number_}, {"tid", rank}, {"ts", time * kMicroseconds}};
+    return TraceEvents::at(phase, name, number_, rank, time);
   }
 
-  void named(const char* what, std::size_t rank, const Json& args) {
-    events_.add({{"ph", "M"}, {"name", what}, {"pid", number_}, {"tid", rank}, {"args", args}});
-  }
+  void named(const char* what, std::size_t rank, const Json& args) { events_.add_name(what, number_, rank, args); }
 
   void arrow(int id, const Span& from, std::size_t from_rank, const Span& to, std::size_t to_rank) {
     Json begin = placed("s", "transfer", from_rank, from.end);
@@ -110,13 +99,13 @@ class Process {
 
   const schedule::Timeline& of_;
   int number_;
-  Events& events_;
+  TraceEvents& events_;
 };
 
 } // namespace
 
-std::string schedule_trace(const Picture& picture) {
-  Events events;
+std::string schedule_trace(const Picture& picture, std::span<const RankTrace> ranks) {
+  TraceEvents events;
   int number = 0, arrow = 0;
   for (const Panel& panel : picture.panels) {
     Process process(panel, number++, events);
@@ -124,6 +113,7 @@ std::string schedule_trace(const Picture& picture) {
     process.passes();
     arrow = process.arrows(arrow);
   }
+  for (const RankTrace& rank : ranks) add_rank(rank, number++, events);
   return events.file();
 }
 

@@ -3,6 +3,7 @@
 // Threads: any. Ownership: values. Blocking: asks the system, does not wait. Errors: none.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace triax::report {
@@ -25,6 +26,10 @@ struct Paint {
     return wanted ? std::string("\x1b[").append(attribute) + 'm' + text + "\x1b[0m" : text;
   }
 };
+
+/// Folds lines that are longer than `columns` at their spaces; what is folded is indented by two more spaces than its
+/// line. Words stay whole. 0 columns: nothing is folded. Without escape sequences.
+std::string fold_words(const std::string& text, std::size_t columns);
 
 /// A terminal that cannot move its cursor (TERM=dumb) counts as none; NO_COLOR, set and not empty, means no colour.
 Terminal stderr_terminal();

@@ -9,9 +9,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "report/json.hpp"
+#include "report/replace_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::report {
@@ -27,16 +29,6 @@ fs::path file_of(const fs::path& folder, int rank) {
   return folder / text("{}{}{}", kPrefix, rank, kSuffix);
 }
 
-std::vector<fs::path> timelines_in(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code none;
-  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) out.push_back(entry->path());
-  }
-  return out;
-}
-
 JsonObject to_json(const schedule::MeasuredPass& pass) {
   JsonObject out;
   out.set("kind", rule(pass.span.kind).name)
@@ -48,9 +40,40 @@ JsonObject to_json(const schedule::MeasuredPass& pass) {
   return out;
 }
 
-Kind kind_of_pass(const std::string& name) {
+JsonObject to_json(const MeasuredCall& call) {
+  JsonObject out;
+  out.set("call", call.call).set("axis", call.axis).set("action", call.action);
+  if (call.peer >= 0) out.set("peer", call.peer);
+  out.set("bytes", call.bytes)
+      .set("posted_ms", call.posted)
+      .set("completed_ms", call.completed)
+      .set("awaited", call.awaited);
+  return out;
+}
+
+JsonObject to_json(const MeasuredWait& wait) {
+  JsonObject out;
+  out.set("start_ms", wait.start).set("end_ms", wait.end).set("for", wait.reason);
+  if (wait.peer >= 0) out.set("peer", wait.peer);
+  return out;
+}
+
+/// ,"key":[ and a line to an entry
+template <class Entry>
+void write_list(std::ostream& out, const char* key, const std::vector<Entry>& entries) {
+  out << ",\"" << key << "\":[";
+  const char* separator = "\n";
+  for (const Entry& entry : entries) {
+    out << separator << to_json(entry).line();
+    separator = ",\n";
+  }
+  out << "\n]";
+}
+
+Kind kind_of(const std::string& name, bool pass) {
   const std::optional<Kind> kind = schedule::kind_named(name);
-  if (!kind || !runs_layers(*kind)) throw Error(text("\"{}\" is no kind of pass", name));
+  if (!kind || runs_layers(*kind) != pass)
+    throw Error(text("\"{}\" is not a kind of {}", name, pass ? "pass" : "action besides passes"));
   return *kind;
 }
 
@@ -69,17 +92,56 @@ double time(const nlohmann::json& of, const char* key, double least) {
   throw Error(text("{} is {}, and no time from {} on", key, of.at(key).dump(), least));
 }
 
-/// `free`: when the pass before has ended.
-schedule::MeasuredPass to_pass(const nlohmann::json& of, double free) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+
+/// Passes, or the other actions, which may be of no one stage or microbatch. `free`: when the one before has ended.
+schedule::MeasuredPass to_action(const nlohmann::json& of, bool pass, double free) {
+  const std::int64_t least = pass ? 0 : -1;
   schedule::MeasuredPass out;
-  out.span.kind = kind_of_pass(of.at("kind").get<std::string>());
-  out.span.stage = static_cast<std::int32_t>(whole(of, "stage", 0, kMost));
-  out.span.microbatch = static_cast<std::int32_t>(whole(of, "microbatch", 0, kMost));
+  out.span.kind = kind_of(of.at("kind").get<std::string>(), pass);
+  out.span.stage = static_cast<std::int32_t>(whole(of, "stage", least, kMaxIndex));
+  out.span.microbatch = static_cast<std::int32_t>(whole(of, "microbatch", least, kMaxIndex));
   out.span.start = time(of, "start_ms", free);
   out.span.end = time(of, "end_ms", out.span.start);
   out.waited_ms = time(of, "waited_ms", 0);
   return out;
+}
+
+std::vector<schedule::MeasuredPass> to_actions(const nlohmann::json& list, bool pass) {
+  std::vector<schedule::MeasuredPass> out;
+  for (const nlohmann::json& of : list) out.push_back(to_action(of, pass, out.empty() ? 0 : out.back().span.end));
+  return out;
+}
+
+int to_peer(const nlohmann::json& of) {
+  return of.contains("peer") ? static_cast<int>(whole(of, "peer", 0, kMaxIndex)) : -1;
+}
+
+MeasuredCall to_call(const nlohmann::json& of) {
+  MeasuredCall out;
+  out.call = of.at("call").get<std::string>();
+  out.axis = of.at("axis").get<std::string>();
+  out.action = of.at("action").get<std::string>();
+  out.peer = to_peer(of);
+  out.bytes = static_cast<std::uint64_t>(whole(of, "bytes", 0, std::numeric_limits<std::int64_t>::max()));
+  out.posted = time(of, "posted_ms", 0);
+  out.completed = time(of, "completed_ms", out.posted);
+  out.awaited = of.at("awaited").get<bool>();
+  return out;
+}
+
+MeasuredWait to_wait(const nlohmann::json& of, double free) {
+  MeasuredWait out;
+  out.start = time(of, "start_ms", free);
+  out.end = time(of, "end_ms", out.start);
+  out.reason = of.at("for").get<std::string>();
+  out.peer = to_peer(of);
+  return out;
+}
+
+/// An empty one where there is none: a file may have the passes alone.
+nlohmann::json list(const nlohmann::json& of, const char* key) {
+  return of.contains(key) ? of.at(key) : nlohmann::json::array();
 }
 
 } // namespace
@@ -93,24 +155,23 @@ Machine this_machine() {
 }
 
 void write_timeline(const fs::path& folder, const RankTimeline& timeline) {
-  const fs::path file = file_of(folder, timeline.rank);
-  std::ofstream out(file);
   JsonObject head;
   head.set("rank", timeline.rank)
       .set("ranks", timeline.ranks)
       .set("host", timeline.machine.host)
       .set("boot", timeline.machine.boot)
-      .set("step", timeline.step);
+      .set("step", timeline.step)
+      .set("start_ms", timeline.start)
+      .set("end_ms", timeline.end);
+  std::ostringstream out;
   std::string opened = head.line();
   opened.pop_back();
-  out << opened << ",\"passes\":[";
-  const char* separator = "\n";
-  for (const schedule::MeasuredPass& pass : timeline.passes) {
-    out << separator << to_json(pass).line();
-    separator = ",\n";
-  }
-  out << "\n]}\n" << std::flush;
-  if (!out) throw Error(text("cannot be written: {}", std::strerror(errno)), file.string());
+  out << opened;
+  write_list(out, "passes", timeline.passes);
+  write_list(out, "actions", timeline.actions);
+  write_list(out, "calls", timeline.calls);
+  write_list(out, "waits", timeline.waits);
+  replace_file(file_of(folder, timeline.rank), out.str() + "}\n");
 }
 
 RankTimeline read_timeline(const fs::path& folder, int rank) {
@@ -133,11 +194,15 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
                      {},
                      static_cast<int>(whole(read, "ranks", rank + 1, std::numeric_limits<int>::max())),
                      {read.at("host").get<std::string>(), read.at("boot").get<std::string>()}};
-    double free = 0;
-    for (const nlohmann::json& pass : read.at("passes")) {
-      out.passes.push_back(to_pass(pass, free));
-      free = out.passes.back().span.end;
+    out.passes = to_actions(read.at("passes"), true);
+    if (read.contains("start_ms")) {
+      out.start = time(read, "start_ms", 0);
+      out.end = time(read, "end_ms", out.start);
     }
+    out.actions = to_actions(list(read, "actions"), false);
+    for (const nlohmann::json& call : list(read, "calls")) out.calls.push_back(to_call(call));
+    for (const nlohmann::json& wait : list(read, "waits"))
+      out.waits.push_back(to_wait(wait, out.waits.empty() ? 0 : out.waits.back().end));
     return out;
   } catch (const nlohmann::json::parse_error& error) {
     throw Error(text("is no timeline of a rank: byte {} is where its JSON goes wrong", error.byte), file.string(),
@@ -150,11 +215,14 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
   }
 }
 
-void remove_timelines(const fs::path& folder) {
-  for (const fs::path& file : timelines_in(folder)) {
-    std::error_code kept;
-    fs::remove(file, kept);
+std::vector<fs::path> timelines_in(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code none;
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end; entry.increment(none)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) out.push_back(entry->path());
   }
+  return out;
 }
 
 } // namespace triax::report

@@ -1,6 +1,4 @@
-// What the proof may assume of those who carry what the ranks send.
-//
-// Threads: values and pure functions. Ownership: values. Blocking: never. Errors: none.
+// The guarantees of communicators that the verifier may rely on.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +8,7 @@
 
 namespace triax::schedule {
 
-/// Of one backend.
+/// Guarantees of one backend.
 struct Promise {
   CommTraits::Order order = CommTraits::Order::tagged;
   CommTraits::Send send = CommTraits::Send::buffered;
@@ -19,28 +17,28 @@ struct Promise {
 inline constexpr Promise kLeastPromise{CommTraits::Order::serial, CommTraits::Send::rendezvous,
                                        CommTraits::Post::blocking};
 
-/// What a backend promises for transfers of up to `largest` bytes.
+/// The guarantees of a backend for transfers of up to `largest` bytes.
 Promise promise_of(const CommTraits& traits, std::size_t largest);
-/// What both promise.
+/// The guarantees that hold for both.
 Promise both(const Promise& one, const Promise& other);
 
-/// Each axis may have a backend of its own. Those that keep one order for all calls (`serial`) share one queue: NCCL's
-/// is that of the device, whatever the communicator.
+/// Guarantees per class of actions, because each axis may have its own backend. All `serial` backends share one queue:
+/// the order of NCCL, for example, applies to all communicators of a device.
 struct Assumptions {
-  Promise edges;      // of sends and receives
-  Promise reductions; // of gradients
-  Promise layers;     // what F, B, I and W send inside, and gathers
+  Promise edges;      // for sends and receives
+  Promise reductions; // for gradient reductions
+  Promise layers;     // for communication inside F, B, I and W, and for gathers
   const Promise& of(Kind kind) const noexcept {
     if (sends(kind) || receives(kind)) return edges;
     return kind == Kind::reduce_grad ? reductions : layers;
   }
-  /// Whether an action of the kind stands in the queue of those that are serial. What ends a step waits for all that is
-  /// in it, and needs no place there.
+  /// Whether actions of this kind are in the queue of the serial backends. Actions at the end of a step need no entry,
+  /// because they wait for all earlier transfers.
   bool queues(Kind kind) const noexcept {
     return (is_transfer(kind) || runs_layers(kind) || gathers(kind)) && of(kind).order == CommTraits::Order::serial;
   }
 };
-/// One backend for all of it.
+/// The same guarantees for all actions.
 constexpr Assumptions everywhere(const Promise& promise) {
   return {promise, promise, promise};
 }

@@ -1,7 +1,5 @@
-// One value for each kind, stage and microbatch, in one block: what proof and simulation look things up in, millions of
-// times.
-//
-// Threads: one. Ownership: owns the block. Blocking: never. Indexes must be within the sizes.
+// Dense table with one value per kind, stage and microbatch. The verifier and the simulator access it millions of
+// times, so it does not check its indices.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Bounds from needs, tightened over all clocks.
+// Computes the bounds between clocks from dependencies, and tightens them over all clocks.
 #include "schedule/clocks.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace triax::schedule {
 
 namespace {
 
-/// by(a, b): the least that has to be added to what clock a shows, beyond what is added to b's.
+/// by(a, b): lower bound of the shift of clock a, minus the shift of clock b.
 class Bounds {
  public:
   explicit Bounds(int clocks)
@@ -25,8 +25,8 @@ class Bounds {
   }
   int clocks() const { return static_cast<int>(clocks_); }
 
-  /// Over any third (Floyd and Warshall). A clock is not beyond itself, also where bounds contradict each other: going
-  /// round such a circle would make them worse each time.
+  /// Tightens bounds through third clocks (Floyd-Warshall). Leaves by(a, a) at 0: if bounds contradict each other, such
+  /// a cycle would make them worse each time.
   void tighten() {
     for (int over = 0; over < clocks(); ++over)
       for (int of = 0; of < clocks(); ++of)
@@ -47,7 +47,7 @@ void each(const Timeline& timeline, Visit visit) {
 
 Bounds bounds_of(const Timeline& timeline, const std::vector<int>& clock_of) {
   Bounds out(1 + *std::ranges::max_element(clock_of));
-  std::map<std::tuple<Kind, int, int>, std::pair<int, double>> made; // clock and end; a whole backward is both halves
+  std::map<std::tuple<Kind, int, int>, std::pair<int, double>> made; // clock and end; B counts as I
   each(timeline, [&](std::size_t rank, const Span& span) {
     const Kind kind = span.kind == Kind::backward ? Kind::backward_input : span.kind;
     made[{kind, span.stage, span.microbatch}] = {clock_of[rank], span.end};

@@ -1,9 +1,8 @@
-// Times of several machines on one clock. Their steady clocks begin where each was started; but a pass has not begun
-// before what it needs from another rank had ended, and forwards and backwards say so in both directions. What is left
-// between the two bounds is halved, as NTP does with a question and its answer.
+// Clock alignment: converts the times of several machines to one clock. Steady clocks of machines start at different
+// times. But a pass starts only after the passes it needs on other ranks have ended; forwards give this bound in one
+// direction, and backwards in the other. The shift is the middle of the two bounds, as in NTP.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error if nothing that one clock timed needs what
-// another did, in either direction.
+// Threads: pure functions. Errors: Error if no such dependency links two clocks in both directions.
 #pragma once
 
 #include <vector>
@@ -13,13 +12,13 @@
 namespace triax::schedule {
 
 struct Alignment {
-  std::vector<double> shift; // by rank, to be added to its times
-  /// The most by which a rank may still be too early or too late beside the first's clock; where clocks ran at
-  /// different rates, so that no shift fits all transfers, the most by which one is contradicted.
+  std::vector<double> shift; // by rank, in the unit of the timeline; to be added to its times
+  /// Largest possible error of a rank's shift relative to the first clock. If clocks ran at different rates, so that no
+  /// shift satisfies all dependencies, the largest amount by which one is violated.
   double within = 0;
 };
 
-/// `clock_of`: by rank, which of the clocks its times are of, from 0.
+/// `clock_of`: by rank, the number of its clock, from 0.
 Alignment align(const Timeline& timeline, const std::vector<int>& clock_of);
 
 } // namespace triax::schedule

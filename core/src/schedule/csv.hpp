@@ -1,10 +1,10 @@
-// Schedules as CSV, in PyTorch's form: one row per pipeline rank, one action per cell, no heading. read_csv.hpp reads
-// it.
+// Writes schedules as CSV, in PyTorch's format: one row per pipeline rank, one action per cell, no header line.
+// read_csv.hpp reads them.
 //
 //   0F0,0F1,0B0,0B1
 //   1F0,1B0,1F1,1B1
 //
-// Threads: pure functions. Ownership: values. Blocking: never.
+// Threads: pure functions.
 #pragma once
 
 #include <span>
@@ -15,11 +15,11 @@
 
 namespace triax::schedule {
 
-/// The compute actions that a scheduler returned; every row ends with a newline.
+/// The compute actions of a schedule; every row ends with a newline.
 std::string to_csv(const Schedule& schedule);
 
-/// Every action of the programs of all ranks, transfers and what ends a step among them. Slots and waits are not in it:
-/// they follow from the order.
+/// All actions of the programs of all ranks, including transfers and the end of the step. Slots and waits are left out,
+/// because they follow from the order.
 std::string to_csv(std::span<const Program> programs);
 
 } // namespace triax::schedule

@@ -1,7 +1,4 @@
-// From when to when ranks are there and how much of that they compute, and what it comes to: cost, work and bubble of a
-// step, planned or measured.
-//
-// Threads: values. Ownership: values. Blocking: never. Errors: none.
+// Active interval and work of ranks, and from them cost, work and bubble of a step, simulated or measured.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +6,7 @@
 
 namespace triax::schedule {
 
-/// The passes of one rank.
+/// Of one rank: from the start of its first pass to the end of its last.
 struct RankExtent {
   double first = std::numeric_limits<double>::max(), last = std::numeric_limits<double>::lowest();
   double work = 0;
@@ -23,11 +20,11 @@ struct RankExtent {
   double idle() const { return length() - work; }
 };
 
-/// All ranks.
+/// Of all ranks.
 struct Extent {
-  double first = 0, last = 0; // the first start and the last end
-  double cost = 0;            // the longest that a rank is there, from the first start of its passes to their last end
-  double work = 0;            // the most that a rank computes in its passes
+  double first = 0, last = 0; // first start and last end
+  double cost = 0;            // longest active interval of a rank
+  double work = 0;            // largest total pass time of a rank
 
   void covers(double start, double end) {
     first = empty_ ? start : std::min(first, start);
@@ -37,7 +34,7 @@ struct Extent {
   void add(const RankExtent& rank) {
     if (rank.empty()) return;
     covers(rank.first, rank.last);
-    cost = std::max({cost, rank.length(), rank.work}); // no rank is there for less than its work; sums round
+    cost = std::max({cost, rank.length(), rank.work}); // an interval can be shorter than the work only by rounding
     work = std::max(work, rank.work);
   }
   double length() const { return last - first; }

@@ -1,4 +1,4 @@
-// The words of the proof.
+// Messages of verification violations.
 #include "schedule/fault.hpp"
 
 #include "triax/scheduler.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using Rule = Fault::Rule;
 
-/// Of a pass, what it makes.
+/// The result of a pass.
 const char* made_by(Kind kind) {
   switch (kind) {
     case Kind::forward:
@@ -57,7 +57,7 @@ class Words {
       case Rule::one_stage_map:
       case Rule::one_boundary:
       case Rule::present:
-      case Rule::known_kind: // has no text
+      case Rule::known_kind: // has no action text
         return led({}, of_list());
       case Rule::slot_left_free:
         return led(text("stage {}", of_.at.stage),
@@ -132,7 +132,7 @@ class Words {
   }
 
   std::string needs() const {
-    const bool all = other().stage < 0 && rule(other().kind).scope == Scope::stage; // of all stages of the rank
+    const bool all = other().stage < 0 && rule(other().kind).scope == Scope::stage; // all stages of the rank
     const std::string what = all ? rule(other().kind).name : action_text(other());
     if (!other().position) return text("it needs {}, which is not in the program", what);
     return text("it needs {}, which comes later, at {}", what, find_.here(other()));

@@ -1,4 +1,4 @@
-// Edges, the search for a circle, and longest paths.
+// Creates the edges of the graph, finds cycles, and computes longest paths.
 #include "schedule/graph.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostNodes = std::size_t{1} << 31;
 
-/// One more than the last microbatch of any action.
+/// The largest microbatch number plus one.
 template <class Lists>
 int microbatches_of(const Lists& lists) {
   int out = 0;
@@ -24,7 +24,7 @@ int microbatches_of(const Lists& lists) {
   return out;
 }
 
-/// Of a program that posts in sets: whether the action belongs to one.
+/// Whether the action belongs to a set.
 bool in_set(const Program& program, const ProgramAction& action) {
   return program.posts() == Program::Posts::sets && (sends(action.kind) || receives(action.kind));
 }
@@ -58,7 +58,7 @@ Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) 
   index_edges();
 }
 
-/// Through a node of its own: the pairs would be too many.
+/// Uses one extra node per meeting, because edges between all pairs would be too many.
 void Graph::add_meetings(const Meetings& meetings) {
   for (const auto& [kind, places] : meetings) {
     const auto meeting = static_cast<Node>(nodes());
@@ -84,9 +84,9 @@ Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage
 
 void Graph::add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings) {
   const int rank = program.rank();
-  Node reached = 0; // what the rank's host has finished; start() of the first action has nothing before it
+  Node reached = 0; // last action that the host has finished, if `any`
   bool any = false;
-  std::vector<Node> set; // ends that the host waits for where posts block
+  std::vector<Node> set; // if posts block: ends of the set that the host waits for
   const std::span<const ProgramAction> actions = program.actions();
   for (std::size_t at = 0; at < actions.size(); ++at) {
     after(end(rank, at), start(rank, at));
@@ -119,11 +119,11 @@ void Graph::add_queues(const Program& program, const Assumptions& assumptions) {
   add_one_queue(program, assumptions);
 }
 
-/// In it a set takes one place: its last member stands for all of it.
+/// The queue of serial backends. A set has one place in it, represented by its last member.
 void Graph::add_one_queue(const Program& program, const Assumptions& assumptions) {
   const std::span<const ProgramAction> actions = program.actions();
   const int rank = program.rank();
-  std::optional<std::size_t> before; // what stands in the queue before this set
+  std::optional<std::size_t> before; // the item before this set
   std::vector<std::size_t> set;
   for (std::size_t at = 0; at < actions.size(); ++at) {
     if (!assumptions.queues(actions[at].kind)) continue;
@@ -226,11 +226,11 @@ std::vector<Graph::Place> Graph::circle() const {
   const auto stuck = std::ranges::find_if(open, [](std::uint32_t count) { return count > 0; });
   if (stuck == open.end()) return {};
   constexpr Node kNone = std::numeric_limits<Node>::max();
-  std::vector<Node> before(open.size(), kNone); // of what is left, one that is left too
+  std::vector<Node> before(open.size(), kNone); // for nodes on or behind a cycle: a predecessor of the same sort
   for (const Edge& edge : edges_)
     if (open[edge.earlier] > 0 && open[edge.later] > 0 && before[edge.later] == kNone)
       before[edge.later] = edge.earlier;
-  // From any node that is left, going back leads round a circle.
+  // Going back from any remaining node leads into a cycle.
   std::vector<bool> met(open.size());
   Node node = static_cast<Node>(stuck - open.begin());
   for (; !met[node]; node = before[node]) met[node] = true;
@@ -248,7 +248,7 @@ std::vector<Graph::Place> Graph::circle() const {
 std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const double> of_action, double link) const {
   std::vector<double> at(nodes(), 0.0);
   const std::vector<std::uint32_t> open = walk([&](Node node, const Next& next) {
-    const bool runs = next.node == node + 1 && node % 2 == 0 && node < 2 * actions(); // from start to end
+    const bool runs = next.node == node + 1 && node % 2 == 0 && node < 2 * actions(); // from start to end of an action
     const double arrives = at[node] + (runs ? of_action[node / 2] : 0) + (next.crosses ? link : 0);
     at[next.node] = std::max(at[next.node], arrives);
   });

@@ -1,20 +1,20 @@
-// What waits for what: one graph for the proof that nothing waits in a circle and for the simulation, whose times are
-// the longest paths through it.
+// Dependency graph of a step. The verifier searches it for cycles (deadlocks); the simulator computes times as longest
+// paths.
 //
-// Threads: values, read-only once made. Ownership: owns its edges; refers to nothing. Blocking: never.
+// Threads: read-only after construction.
 //
-// Every action has two nodes, its start and its end, and every meeting one. Of the programs of all pipeline ranks,
-// edges come from
-//   the lists   a compute action starts after the one before has ended; a transfer is posted after them too;
-//   waits       as the program names them;
-//   matches     a receive ends after its send has started, and under rendezvous a send after its receive has;
-//   queues      what `serial` backends carry follows one another on a rank, transfers and passes alike; of other
-//               transfers, those of one directed edge do;
-//   posts       where they block, the next action starts after the transfer has ended;
-//   sets        where a program posts sends and receives in sets, those of one start together, and what comes after a
-//               transfer comes after all of its set; on each edge they keep their order;
+// Each action has two nodes, its start and its end; each meeting (an action that all pipeline ranks must start before
+// any completes it) has one more node. For programs of all pipeline ranks, the edges are:
+//   lists       a compute action starts after the previous one has ended; a transfer is posted after it too;
+//   waits       the waits of the program;
+//   matches     a receive ends after its send has started; under rendezvous, a send ends after its receive has started;
+//   queues      everything that `serial` backends carry runs in order on a rank, transfers and passes alike; other
+//               transfers run in order on each directed edge;
+//   posts       if posts block, the next action starts after the transfer has ended;
+//   sets        if a program posts sends and receives in sets, those of a set start together, and what comes after a
+//               transfer comes after its whole set; the order on each edge is kept;
 //   meetings    REDUCE_TIED and NORM end on no rank before they have started on all.
-// Of rows, which have no transfers yet, they come from the lists and from what the rule table says an action needs.
+// For rows, which have no transfers yet, the edges are the lists and the needs of the rule table.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ namespace triax::schedule {
 
 class Graph {
  public:
-  /// The programs' edges must have been found in order.
+  /// The order on the edges of the programs must already be verified.
   Graph(std::span<const Program> programs, const Assumptions& assumptions);
-  /// Error if an action needs one that is not in the rows.
+  /// Throws Error if a needed action is not in the rows.
   Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
 
   struct Place {
@@ -39,15 +39,14 @@ class Graph {
     ActionId action = 0;
     bool operator==(const Place&) const = default;
   };
-  /// Actions that wait for one another, each for the one after it and the last for the first; empty: there are none.
+  /// Actions of a cycle: each waits for the next one, and the last for the first. Empty: there is no cycle.
   std::vector<Place> circle() const;
 
   struct Time {
     double start = 0, end = 0;
   };
-  /// When each action starts and ends if all start as early as they can, by rank and position: each takes
-  /// `duration(rank, position)`, and what crosses from one rank to another takes `link` more. Error if there is a
-  /// circle.
+  /// Start and end of each action, by rank and position, if all start as early as possible. An action takes
+  /// `duration(rank, position)`; an edge to another rank takes `link`. Throws Error if there is a cycle.
   template <class Duration>
   std::vector<std::vector<Time>> times(Duration duration, double link) const {
     std::vector<double> of_action(actions());
@@ -57,10 +56,10 @@ class Graph {
   }
 
  private:
-  using Node = std::uint32_t; // twice the number of the action, over all ranks, one more for its end; then meetings
+  using Node = std::uint32_t; // start: twice the number of the action over all ranks; end: one more; then the meetings
   struct Edge {
     Node earlier = 0, later = 0;
-    bool crosses = false; // to another rank: through a link
+    bool crosses = false; // to another rank, through a link
   };
   struct Next {
     Node node : 31;
@@ -86,17 +85,17 @@ class Graph {
   void add_needs(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
   void index_edges();
 
-  /// Visits what waits for nothing that has not been visited; returns how many edges are left into each node.
+  /// Visits the edges in topological order; returns for each node the number of incoming edges that were not visited.
   template <class Visit>
   std::vector<std::uint32_t> walk(Visit visit) const;
   std::vector<std::vector<Time>> longest_paths(std::span<const double> of_action, double link) const;
   Place place(Node node) const;
 
-  std::vector<std::size_t> base_; // number of a rank's first action, and of all at the end
+  std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions
   std::size_t meetings_ = 0;
-  std::vector<Edge> edges_;                            // as they were found
+  std::vector<Edge> edges_;                            // in order of insertion
   std::vector<std::uint32_t> first_next_, edges_into_; // by node
-  std::vector<Next> next_;                             // the edges, by the node that they leave
+  std::vector<Next> next_;                             // outgoing edges, by node
 };
 
 } // namespace triax::schedule

@@ -1,4 +1,4 @@
-// Times the rows, sorts the transfers, and merges each rank's into its row.
+// Computes times for the rows, sorts the transfers, and merges each rank's transfers into its row.
 #include "schedule/lower.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Rows = std::vector<std::vector<Action>>;
 
-/// What one stage makes for a neighbour on another rank.
+/// A tensor that a stage produces for a neighbour on another rank.
 struct Transfer {
   std::int64_t time = 0; // end of its producer
   int from_stage = 0, to_stage = 0, microbatch = 0;
@@ -72,7 +72,7 @@ class Lowering {
     const std::vector<Transfer>& transfers = of_rank_[static_cast<std::size_t>(rank)];
     RankLowering program(stage_map_, rank, forward_only_, boundaries_, row.size() + 2 * transfers.size());
     auto transfer = transfers.begin();
-    const auto post_until = [&](std::int64_t time) { // what is produced before `time`
+    const auto post_until = [&](std::int64_t time) { // transfers that are produced before `time`
       for (; transfer != transfers.end() && transfer->time < time; ++transfer) post(program, *transfer, rank);
     };
     std::map<int, int> backwards; // by stage
@@ -82,7 +82,7 @@ class Lowering {
       gather(program, action);
       program.add(kind_of(action.kind), action.stage, action.microbatch);
       if (!ends_backward(kind_of(action.kind)) || ++backwards[action.stage] < shape_.microbatches) continue;
-      post_until(ends[at] + 1); // its own gradient leaves first: somebody waits for it
+      post_until(ends[at] + 1); // sends its own gradient first, because another rank waits for it
       program.add_ending(Kind::reduce_grad, action.stage);
     }
     for (; transfer != transfers.end(); ++transfer) post(program, *transfer, rank);
@@ -91,7 +91,7 @@ class Lowering {
     return program.finish();
   }
 
-  /// What the action reads, if it came in parts.
+  /// Adds the gathers for the scattered tensors that the action reads.
   void gather(RankLowering& program, const Action& action) const {
     for (const Need& need : needs(kind_of(action.kind), boundaries_))
       if (gathers(need.kind) && stage_map_.holds(need.condition, action.stage))
@@ -110,7 +110,7 @@ class Lowering {
   std::vector<std::vector<std::int64_t>> ends_;
   bool forward_only_;
   Boundaries boundaries_;
-  std::vector<std::vector<Transfer>> of_rank_; // what each rank sends and receives, in the global order
+  std::vector<std::vector<Transfer>> of_rank_; // sends and receives of each rank, in the global order
 };
 
 Rows rows_of(const Schedule& schedule, bool forward_only) {

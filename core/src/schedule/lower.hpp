@@ -1,16 +1,16 @@
-// From a schedule's rows to one program per pipeline rank: transfers between stages of different ranks, slots, waits,
-// and the actions that end a step.
+// Lowers a schedule's rows to one program per pipeline rank: adds transfers between stages of different ranks, slots,
+// waits and the actions at the end of a step.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error if the rows have not passed verify().
+// Threads: pure functions. Errors: Error if the rows have not passed verify().
 //
-// One global order of transfers: the rows are timed in unit passes (F and each half of a backward take one), and all
-// transfers are sorted by when their producers end. A rank posts its own in that order, each before its first compute
-// action that ends later. Every wait then leads to something earlier in this time, so no backend's ordering makes a
-// deadlock; verify() proves it again from the programs alone.
+// Transfers have one global order: the rows are timed in unit passes (F and each half of a backward take one), and all
+// transfers are sorted by the end time of their producers. A rank posts its transfers in this order, each before its
+// first compute action that ends later. So every wait is for something with an earlier time, and no order of a backend
+// can cause a deadlock. verify() checks this again, from the programs alone.
 //
-// Where boundaries are scattered, each pass that reads what came from another rank has a gather right before it. It
-// waits for nothing that the pass does not wait for, and all ranks of a tensor group run the same program, so that they
-// meet in it in one order; a circle through several of them would be one through each.
+// With scattered boundaries, a gather is directly before each pass that reads a tensor from another rank. It waits for
+// nothing that the pass does not wait for. All ranks of a tensor group run the same program, so they post the gathers
+// in the same order: a cycle through several of these ranks would be a cycle on each of them.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,16 @@
 
 namespace triax::schedule {
 
-/// Of each kind in a step, over all ranks: more is a slip, and would take minutes to prove.
+/// Limit per kind and step, over all ranks: larger numbers are mistakes, and would take minutes to verify.
 inline constexpr std::int64_t kMostActions = 1 << 18;
-/// Of a pipeline: every program carries the whole stage map.
+/// Limit of pipeline ranks: every program has a copy of the stage map.
 inline constexpr int kMostRanks = 4096;
 
-/// One step of training: REDUCE_GRAD right after a stage's last backward; REDUCE_TIED, NORM and OPT_STEP at the end.
+/// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and OPT_STEP at the end.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,
                            Boundaries boundaries = Boundaries::whole);
 
-/// The forwards alone, in the order of the rows: evaluation.
+/// Evaluation: only the forwards, in the order of the rows.
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape,
                                         Boundaries boundaries = Boundaries::whole);
 

@@ -11,9 +11,9 @@ namespace triax::schedule {
 namespace {
 
 constexpr const char* kAnotherRun = "give the TOML that the run was trained with, and its --set; or train again";
-constexpr std::size_t kPasses = 4; // F, B, I, W, as they stand in Kind
+constexpr std::size_t kPasses = 4; // F, B, I, W, in the order of Kind
 
-/// Of no passes: 0.
+/// 0 if there are no passes.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -21,7 +21,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// A stage that runs whole backwards only has them as input gradients.
+/// For a stage with whole backwards only, the input gradient gets the time of the backward.
 std::vector<PassTimes> usual_times(const MeasuredRows& rows, int stages) {
   std::vector<std::array<std::vector<double>, kPasses>> lengths(static_cast<std::size_t>(stages));
   for (const auto& row : rows)
@@ -76,7 +76,7 @@ void shift(std::vector<Span>& row, double by) {
 Shortfall shortfall(std::span<const MeasuredPass> passes, const RankExtent& measured, const RankExtent& planned,
                     const RankExtent& even) {
   double waited = 0;
-  for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not for its first
+  for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not before the first
   return {
       measured.length(),       even.length(),           planned.length() - even.length(), measured.work - planned.work,
       waited - planned.idle(), measured.idle() - waited};
@@ -105,7 +105,7 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
     for (std::size_t rank = 0; rank < rows.size(); ++rank) shift(out.measured.rows[rank], aligned.shift[rank]);
     out.clocks_within = aligned.within;
   }
-  const double first = extent(out.measured).first; // a machine's clock begins where it likes
+  const double first = extent(out.measured).first; // clocks of machines start at arbitrary times
   for (std::vector<Span>& row : out.measured.rows) shift(row, -first);
   const Timeline even = plan(all_alike(out.times));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)

@@ -1,4 +1,4 @@
-// Labels and look-ups of a program.
+// Labels and lookups of a program.
 #include "schedule/program.hpp"
 
 #include "triax/error.hpp"

@@ -1,4 +1,4 @@
-// Giving out slots and waits, both from the rule table.
+// Assigns slots and waits according to the rule table.
 #include "schedule/rank_lowering.hpp"
 
 #include <algorithm>
@@ -116,7 +116,7 @@ void RankLowering::use(ProgramAction& action, SlotPool& pool, std::int32_t slot)
   if (is_transfer(action.kind)) last = next();
 }
 
-/// What joins the ranks comes after everything that was posted.
+/// An action that joins all ranks waits for all earlier transfers.
 void RankLowering::wait_for_all(ProgramAction& action) {
   for (ActionId id = waited_for_; id < open_.size(); ++id)
     if (open_[id]) action.waits.push_back(id);

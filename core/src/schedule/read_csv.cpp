@@ -1,4 +1,4 @@
-// Kinds, which the rule table knows, on top of what all files of this form have in common.
+// Reads CSV files of all kinds of the rule table, based on the shared reader (scheduler/csv_actions.hpp).
 #include "schedule/read_csv.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string known_kinds() {
   return out;
 }
 
-/// Whether the action names what one of its kind is about.
+/// Whether the action has the numbers that its kind requires; otherwise adds problems.
 bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems) {
   switch (rule(kind).scope) {
     case Scope::microbatch:
@@ -35,7 +35,7 @@ bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems)
   return false;
 }
 
-/// Kinds, and what this version can run.
+/// Checks the kind, and whether this version can run the action.
 void check(const csv::CellAction& action, csv::Problems& problems) {
   const std::optional<Kind> kind = kind_named(action.kind);
   if (!kind) return csv::refuse_kind(action, known_kinds(), problems);
@@ -48,7 +48,7 @@ CsvFile::PlacedAction placed(const csv::CellAction& action) {
   return {kind_named(action.kind).value(), action.stage, action.microbatch, action.cell.at.line, action.cell.at.cell};
 }
 
-/// The other rank of a transfer; -1: there is no such stage.
+/// The other rank of a transfer; -1: the stage does not exist.
 int peer_of(const CsvFile::PlacedAction& action, const StageMap& stage_map) {
   const int neighbour = action.stage + peer_offset(action.kind);
   return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);

@@ -1,7 +1,7 @@
-// A schedule's CSV file, as csv.hpp writes it or PyTorch does: compute actions alone, or a lowered program.
+// Reads a schedule's CSV file, from csv.hpp or PyTorch: compute actions only, or a lowered program.
 //
-// Threads: any. Ownership: values. Blocking: read_csv_file() reads. Errors: what is wrong is told as problems.
-// Whether the actions are those of a step, and come to their ends, is not asked here: that is verify()'s to say.
+// Threads: any. Blocking: read_csv_file() reads a file. Errors: returned as problems.
+// Does not check whether the actions are complete and can finish; verify() does.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +16,29 @@
 namespace triax::schedule {
 
 struct CsvFile {
-  /// An action, and where it stands, both from 1.
+  /// An action and its position in the file; both numbers start at 1.
   struct PlacedAction {
     Kind kind = Kind::forward;
     int stage = -1, microbatch = -1;
     int line = 0, cell = 0;
   };
 
-  std::string name; // what messages call it
+  std::string name; // name in messages
   PipelineShape shape;
-  Schedule schedule;                              // its compute actions
-  bool lowered = false;                           // it has other actions too
-  std::vector<std::vector<PlacedAction>> actions; // all of them, by rank
-  std::vector<std::string> problems; // if any, the rest says nothing; the first of them, each with its place
+  Schedule schedule;                              // the compute actions
+  bool lowered = false;                           // the file also has other actions
+  std::vector<std::vector<PlacedAction>> actions; // all actions, by rank
+  std::vector<std::string> problems;              // the first ones, with positions; if any, other fields are not valid
   std::size_t problem_count = 0;
 };
 
 CsvFile read_csv(std::string_view csv, const std::string& name);
-/// Of a file; its path is the name.
+/// Reads a file; its path is the name in messages.
 CsvFile read_csv_file(const std::filesystem::path& file);
 
-/// Of a lowered file: its actions in its order, with slots and waits that follow from them. A maximal run of sends and
-/// receives is one set. Where it gathers, boundaries are scattered. Whatever the file holds, the programs can be given
-/// to verify().
+/// Programs of a lowered file: its actions in their order, with slots and waits derived from it. A maximal run of sends
+/// and receives is one set. If the file has gathers, boundaries are scattered. The programs can be passed to verify()
+/// whatever the file contains.
 std::vector<Program> programs_of(const CsvFile& file);
 
 } // namespace triax::schedule

@@ -22,7 +22,7 @@ constexpr Pool kForwardReads[] = {input_f, input_i, input_w};
 constexpr Pool kForwardFrees[] = {input_f};
 constexpr Pool kForwardOnlyFrees[] = {input_f, input_i, input_w, stash_i, stash_w};
 
-// I may write gradients of parameters that fall out on the way, so it is not only W that accumulates.
+// I may also compute gradients of parameters, so both I and W accumulate.
 constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, If::after_here}, {Kind::recv_b, here, If::after_elsewhere}};
 constexpr Use  kInputFills[] = {{stash_iw}, {gradient, -1, If::before_here}, {input_gradient, 0, If::before_elsewhere}};
 constexpr Pool kInputReads[] = {input_i, input_w, stash_i, stash_w, gradient};
@@ -32,12 +32,12 @@ constexpr Need kWeightNeeds[] = {{Kind::backward_input, here}};
 constexpr Pool kWeightReads[] = {input_w, stash_w, stash_iw};
 constexpr Pool kWeightFrees[] = {input_w, stash_w, stash_iw};
 
-// B is I then W layer by layer: what would live in stash_iw is gone before the next layer and needs no slot.
+// B runs I, then W for each layer: the tensors of stash_iw are used before the next layer runs and need no slot.
 constexpr Use  kWholeFills[] = {{gradient, -1, If::before_here}, {input_gradient, 0, If::before_elsewhere}};
 constexpr Pool kWholeReads[] = {input_i, input_w, stash_i, stash_w, gradient};
 constexpr Pool kWholeFrees[] = {input_i, input_w, stash_i, stash_w, gradient};
 
-// A receive needs its send to have begun; on one edge both ends keep the same order.
+// A receive needs its send to have started. Both ends of an edge have the same order.
 constexpr Need kSendFNeeds[] = {{Kind::forward, here}};
 constexpr Pool kSendFReads[] = {output};
 constexpr Need kRecvFNeeds[] = {{Kind::send_f, stage_before}};
@@ -47,7 +47,7 @@ constexpr Pool kSendBReads[] = {input_gradient};
 constexpr Need kRecvBNeeds[] = {{Kind::send_b, stage_after}};
 constexpr Use  kRecvBFills[] = {{gradient}};
 
-// In place: the parts of the others go around the own one, which has arrived.
+// In place: the parts of the other ranks are added around this rank's part, which was received.
 constexpr Need kGatherFNeeds[] = {{Kind::recv_f, here}};
 constexpr Pool kGatherFReads[] = {input_f, input_i, input_w};
 constexpr Need kGatherBNeeds[] = {{Kind::recv_b, here}};

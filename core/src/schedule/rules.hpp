@@ -1,11 +1,11 @@
-// The rule table: one row per kind of action of the lowered form. What a kind is called, what it needs before it, which
-// pools of slots it reads, fills and frees, and where it runs stands here and nowhere else; verification, lowering,
-// execution and trace read it.
+// The rule table: one row per kind of action of the lowered form, with its name, the actions it needs, the pools that
+// it reads, fills and frees, and where it runs. It is the only source of these rules: verification, lowering, execution
+// and traces use it.
 //
-// Threads: constants, any thread. Ownership: none. Blocking: never.
+// Threads: constants, any thread.
 //
-// Stages keep tensors in pools of slots, one slot per microbatch in flight. A pool is named by how long a slot of it
-// lives: from the action that fills it to the action that frees it.
+// A stage keeps tensors in pools of slots, one slot per microbatch in flight. The tensors of a pool have the same
+// lifetime: from the action that fills the slot to the action that frees it.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@
 
 namespace triax::schedule {
 
-/// F B I W come from schedulers, in the order of triax::ComputeKind; lowering adds the rest.
+/// F, B, I and W come from schedulers, in the order of triax::ComputeKind; lowering adds the other kinds.
 enum class Kind : std::uint8_t {
   forward,
   backward,
   backward_input,
   backward_weight,
-  send_f, // of the stage whose forward it was, to the rank of the stage after
-  recv_f, // of the stage whose forward it will be
-  send_b, // of the stage whose input gradient it was, to the rank of the stage before
+  send_f, // the stage is the producer; to the rank of the next stage
+  recv_f, // the stage is the consumer
+  send_b, // the stage is the producer; to the rank of the previous stage
   recv_b,
-  gather_f, // of the stage whose forward it will be: from parts, see Boundaries
+  gather_f, // the stage is the consumer; gathers a scattered boundary, see Boundaries
   gather_b,
   reduce_grad,
   reduce_tied,
@@ -39,15 +39,15 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr int kKinds = 14;
 
-/// How the tensors between two stages go from one rank to another. All ranks of a tensor group hold the same: each
-/// sends the whole to its like in the next group, or, scattered, its part of it (one of t), and those who receive
-/// gather the parts inside their group before a pass reads them (Narayanan et al., "Efficient Large-Scale Language
-/// Model Training", SC'21, section 4.1).
+/// How the tensors between two stages are sent. All ranks of a tensor group hold the same tensors. whole: each rank
+/// sends the whole tensor to the same tensor rank of the next stage. scattered: each rank sends its part, one of t, and
+/// the receivers gather the parts in their tensor group before a pass reads them (Narayanan et al., "Efficient
+/// Large-Scale Language Model Training", SC'21, section 4.1).
 enum class Boundaries : std::uint8_t { whole, scattered };
 
-/// Pools of a stage. input_*: what arrives from the stage before, by its last reader; stash_*: what the stage's layers
-/// keep; gradient: of the stage's outputs, arriving from the stage after. output and input_gradient: what leaves for a
-/// neighbour stage on another rank.
+/// Pools of a stage. input_*: inputs from the previous stage, by their last reader (F, I, W). stash_*: tensors that
+/// layers keep, by the passes that use them. gradient: gradients of the stage's outputs, from the next stage. output
+/// and input_gradient: tensors to send to a neighbour stage on another rank.
 enum class Pool : std::uint8_t {
   input_f,
   input_i,
@@ -62,26 +62,26 @@ enum class Pool : std::uint8_t {
 inline constexpr int kPools = 9;
 const char* name_of(Pool pool) noexcept;
 
-/// What one action of a kind is about, and so what its text names: "3F1", "3REDUCE_GRAD", "NORM".
+/// What an action of a kind applies to, and so the numbers in its text: "3F1", "3REDUCE_GRAD", "NORM".
 enum class Scope : std::uint8_t { microbatch, stage, rank };
 
-/// The list an action belongs to. The compute list runs one after another; a transfer is posted at its place among
-/// them, and is complete only where an action waits for it.
+/// Whether an action computes or transfers. Compute actions of a rank run one after another. A transfer is posted at
+/// its position among them, and is complete only when an action waits for it.
 enum class StreamClass : std::uint8_t { compute, transfer };
 
-/// Where a neighbour stage has to be for a need or a use to count. At the pipeline's ends there is none, and only
-/// `always` holds.
+/// Condition on a neighbour stage: it exists, and is on this rank (here) or another rank (elsewhere). At the ends of
+/// the pipeline a neighbour is missing, and only `always` holds.
 enum class If : std::uint8_t { always, before_here, before_elsewhere, after_here, after_elsewhere };
 
-/// Other actions that must have finished before an action may start.
+/// Actions that must have finished before an action may start.
 struct Need {
   enum class Where : std::uint8_t { here, stage_before, stage_after, everywhere };
-  Kind kind;                 // a whole backward answers for both of its halves
-  Where where = Where::here; // of the same microbatch on that stage; everywhere: all of them on the rank
+  Kind kind;                 // a whole backward satisfies needs for both halves
+  Where where = Where::here; // same microbatch, on that stage; everywhere: all such actions of the rank
   If condition = If::always;
 };
 
-/// A pool of the action's own stage, or of a neighbour's on the same rank.
+/// A pool that an action fills: of its own stage, or of a neighbour stage on the same rank.
 struct Use {
   Pool pool;
   int stage_offset = 0;
@@ -90,12 +90,12 @@ struct Use {
 
 struct Rule {
   Kind kind;
-  const char* name; // as text and CSV write it
+  const char* name; // name in texts and CSV files
   Scope scope;
   StreamClass stream;
-  bool joins; // a meeting of all pipeline ranks: none has finished before all have begun
+  bool joins; // completes on no pipeline rank before it has started on all of them
   std::span<const Need> needs;
-  std::span<const Use> fills; // a slot is taken when the action starts, or is posted
+  std::span<const Use> fills; // the slot is taken when the action starts or is posted
   std::span<const Pool> reads;
   std::span<const Pool> frees; // when the action has finished
 };
@@ -103,7 +103,7 @@ struct Rule {
 const Rule& rule(Kind kind) noexcept;
 std::span<const Rule> rules() noexcept;
 
-/// As text and CSV write it; empty: no kind has that name.
+/// The kind with this name in texts and CSV files; empty if there is none.
 std::optional<Kind> kind_named(std::string_view name) noexcept;
 
 inline Kind kind_of(ComputeKind kind) noexcept {
@@ -126,23 +126,23 @@ inline bool receives(Kind kind) noexcept {
   return kind == Kind::recv_f || kind == Kind::recv_b;
 }
 
-/// From the stage of a send or receive to that of its other end.
+/// Stage at the other end of a transfer, minus the stage of the transfer.
 inline int peer_offset(Kind transfer) noexcept {
   return transfer == Kind::send_f || transfer == Kind::recv_b ? 1 : -1;
 }
 
-/// Which rank has which stage. Copies share what they know: every program of a pipeline has the whole map.
+/// The stage map: the rank of each stage. Copies share the data, because every program of a pipeline has a copy.
 class StageMap {
  public:
   StageMap() = default;
-  /// Error at a negative rank.
+  /// Throws Error if a rank is negative.
   explicit StageMap(std::vector<int> stage_rank);
 
   int stages() const noexcept { return shared_ ? static_cast<int>(shared_->rank.size()) : 0; }
   int rank_of(int stage) const { return at(stage).rank.at(static_cast<std::size_t>(stage)); }
   /// Ascending.
   std::span<const int> stages_of(int rank) const noexcept;
-  /// Which of its rank's stages it is, from 0.
+  /// Number of the stage among the stages of its rank, from 0.
   int number_on_rank(int stage) const { return at(stage).number.at(static_cast<std::size_t>(stage)); }
   bool holds(If condition, int stage) const;
   bool operator==(const StageMap& other) const;
@@ -158,28 +158,28 @@ class StageMap {
   std::shared_ptr<const Shared> shared_; // null: no stages
 };
 
-/// The stage that a need of an action on `stage` is about; it may lie beyond the pipeline's ends.
+/// The stage of the needed action, for an action on `stage`; it may be outside the pipeline.
 inline int stage_of(const Need& need, int stage) noexcept {
   return stage + (need.where == Need::Where::stage_after ? 1 : 0) - (need.where == Need::Where::stage_before ? 1 : 0);
 }
 
-/// What a kind needs in programs; the table has what it needs where boundaries are whole.
+/// Needs of a kind in a program. Rule::needs has them for whole boundaries.
 std::span<const Need> needs(Kind kind, Boundaries boundaries) noexcept;
 
-/// What a need leads to through transfers, which rows do not have: computing, and its stage.
+/// A pass and its stage: what a need leads to when transfers are skipped, because rows have no transfers.
 struct Computing {
   Kind kind;
   int stage;
 };
 Computing computing_of(Need need, int stage) noexcept;
 
-/// A forward without a backward keeps nothing: it frees what backwards would.
+/// The pools that an action frees. In an evaluation (`forward_only`), a forward also frees what backwards would free.
 std::span<const Pool> frees(Kind kind, bool forward_only) noexcept;
 
-/// Whether the action has the pool's slot at hand: it reads or fills it, on its own stage.
+/// Whether an action reads or fills the pool on its own stage.
 bool touches(Kind kind, Pool pool) noexcept;
 
-/// "3F1", "3REDUCE_GRAD", "NORM"; without a microbatch (-1) "3F".
+/// "3F1", "3REDUCE_GRAD", "NORM"; with microbatch -1 "3F".
 std::string action_text(Kind kind, int stage, int microbatch);
 
 } // namespace triax::schedule

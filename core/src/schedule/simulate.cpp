@@ -1,4 +1,4 @@
-// Times from the graph, then what follows from them rank by rank.
+// Computes times from the graph, and the results of each rank.
 #include "schedule/simulate.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::int64_t change(const ProgramAction& action, const PassBytes& of) {
   }
 }
 
-/// The passes of a rank: when it is there, what it computes and keeps.
+/// Active interval, work, microbatches in flight and memory of one rank.
 class RankTally {
  public:
   RankTally(const Program& program, const Costs& costs)
@@ -55,7 +55,7 @@ class RankTally {
       const PassTimes& of = costs_.times[static_cast<std::size_t>(stage)];
       const Passes& passes = passes_of(stage);
       extent.work += passes.forward * of.forward_ms + passes.input * of.input_ms +
-                     passes.weight * of.weight_ms; // products: sums would round more
+                     passes.weight * of.weight_ms; // products, because summing single times would round more
     }
   }
 
@@ -104,7 +104,7 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
   TRIAX_REQUIRE(costs.times.size() == stages, "{} stages, times of {}", stages, costs.times.size());
   TRIAX_REQUIRE(costs.bytes.empty() || costs.bytes.size() == stages, "{} stages, bytes of {}", stages,
                 costs.bytes.size());
-  // A transfer waits for nobody but its producer, and nobody waits until it has been taken.
+  // Transfers wait only for their producers, and no action waits for a transfer to be received.
   const Assumptions free =
       everywhere({CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
   Simulation out;

@@ -1,4 +1,4 @@
-// Longest paths through the graph of the rows.
+// Computes end times as longest paths in the graph of the rows.
 #include "schedule/timing.hpp"
 
 #include "schedule/graph.hpp"
@@ -15,7 +15,7 @@ std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<A
   for (const std::vector<Graph::Time>& row : Graph(rows, stage_map).times(passes, 0)) {
     std::vector<std::int64_t>& ends = out.emplace_back();
     ends.reserve(row.size());
-    for (const Graph::Time& time : row) ends.push_back(static_cast<std::int64_t>(time.end)); // whole numbers
+    for (const Graph::Time& time : row) ends.push_back(static_cast<std::int64_t>(time.end)); // times are integers
   }
   return out;
 }

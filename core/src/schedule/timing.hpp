@@ -1,6 +1,6 @@
-// When the actions of rows end if every rank goes on as soon as it can and transfers take no time.
+// End times of the actions in rows, if every rank runs as early as possible and transfers take no time.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error if the rows never get to their ends.
+// Threads: pure functions. Errors: Error if the rows cannot be completed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace triax::schedule {
 
-/// The end of each action, by rank and position, in unit passes: F, I and W take one, B two.
+/// End of each action, by rank and position, in unit passes: F, I and W take one, B two.
 std::vector<std::vector<std::int64_t>> end_times(const std::vector<std::vector<Action>>& rows,
                                                  const StageMap& stage_map);
 

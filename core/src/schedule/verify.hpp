@@ -1,8 +1,7 @@
-// Proof that a schedule, and then the programs made from it, do what a step is.
+// Verifier: checks that a schedule, and then the programs lowered from it, are a complete and correct training step.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: what does not hold is returned, never thrown.
-// All faults of a kind that can be told apart are listed; checks that only make sense on what passed the earlier ones
-// are left out until those pass.
+// Threads: pure functions. Errors: violations are returned, not thrown. All violations that can be distinguished are
+// listed. A check that is only meaningful after another check has passed is skipped until then.
 #pragma once
 
 #include <optional>
@@ -14,25 +13,27 @@
 
 namespace triax::schedule {
 
-/// Over all rows: known stages and microbatches, each stage on one rank and its actions in that rank's row, nothing
-/// twice, nothing missing, F before B or I and I before W, I's and W's of a stage in ascending order of microbatches,
-/// and an order in which all ranks get to their ends. Empty: proved.
+/// Checks all rows: stages and microbatches exist; each stage is on one rank and its actions are in that rank's row; no
+/// action is missing or repeated; F is before B or I, and I before W; I and W of a stage are in ascending order of
+/// microbatches; all ranks can reach the end of their row. Returns the violations; empty: verified.
 std::vector<Fault> verify(const Schedule& schedule, const PipelineShape& shape);
 
-/// What the programs are to do.
+/// What the programs must do.
 struct Purpose {
   PipelineShape shape;
   bool forward_only = false;
-  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may have in flight, counted per stage
+  std::optional<int> cap = std::nullopt; // maximum microbatches in flight on a rank, counted per stage
 };
 
-/// Over the programs of all pipeline ranks: nothing missing and nothing twice; what each action needs comes before it;
-/// gradients in ascending order of microbatches; a slot is free when it is filled, full when it is read, and no
-/// transfer touches it still; both ends of an edge in one order; nothing waits in a circle (graph.hpp). Empty: proved.
+/// Checks the programs of all pipeline ranks: no action is missing or repeated; what an action needs is before it;
+/// gradients are in ascending order of microbatches; a slot is free when it is filled, filled when it is read, and no
+/// pending transfer uses it; both ends of an edge have the same order; nothing deadlocks (graph.hpp). Returns the
+/// violations; empty: verified.
 ///
-/// Some that would go well are refused. Gradients in another order give other bits. An edge's ends in two orders need
-/// tags, and the executor sends none. And what slots and meetings rely on is waited for by name: that a post blocks, or
-/// that other transfers and ranks leave none under way, does not count.
+/// Some programs that would run correctly are rejected. Gradients in another order would give other bits. Different
+/// orders at the ends of an edge would need message tags, which the executor does not send. An action must name the
+/// transfers that it waits for: the verifier does not infer from blocking posts, or from other transfers and ranks,
+/// that a transfer is complete.
 std::vector<Fault> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
 
 } // namespace triax::schedule

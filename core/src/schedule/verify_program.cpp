@@ -1,5 +1,4 @@
-// Verification of the programs of all ranks: what each does alone, what they do on their edges, and that nothing waits
-// in a circle; all from the rule table.
+// Verification of the programs of all ranks: each program alone, the order on the edges, and deadlocks.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -13,7 +12,7 @@ namespace {
 
 using Rule = Fault::Rule;
 
-constexpr std::size_t kMostNamed = 12; // places of a circle
+constexpr std::size_t kMostNamed = 12; // actions of a cycle that a message lists
 
 class ProgramsCheck {
  public:
@@ -51,7 +50,7 @@ class ProgramsCheck {
         faults_.push_back({.rule = Rule::one_boundary, .at = {.rank = program.rank()}});
   }
 
-  /// What is sent and received on a directed edge, in the order of its ends.
+  /// Sends and receives of a directed edge, each in program order.
   struct Edge {
     std::vector<ActionId> sent, received;
   };
@@ -116,7 +115,7 @@ Promise promise_of(const CommTraits& traits, std::size_t largest) {
   return {traits.order, buffers ? CommTraits::Send::buffered : CommTraits::Send::rendezvous, traits.post};
 }
 
-Promise both(const Promise& one, const Promise& other) { // each from the strictest to the loosest, but for posts
+Promise both(const Promise& one, const Promise& other) { // enumerators go from strict to loose, but those of Post
   return {std::min(one.order, other.order), std::min(one.send, other.send), std::max(one.post, other.post)};
 }
 

@@ -1,4 +1,4 @@
-// One rank's program: its actions, then its slots.
+// Verification of one rank's program: its actions, then its slots.
 #include "schedule/verify_rank.hpp"
 
 #include <algorithm>
@@ -14,21 +14,21 @@ namespace {
 
 using Rule = Fault::Rule;
 
-/// How many actions of a kind there are and where the last one is: of one microbatch, of a stage, of the rank.
+/// Number of actions of a kind and position of the last one: for one microbatch, a stage, or the rank.
 struct Tally {
   std::size_t last = 0;
   int count = 0;
 };
 
-/// Of a pool of a stage: the first of its slots among those of all pools of the rank, and how many there are.
+/// Slots of one pool of a stage: index of the first one in the list of all slots of the rank, and their number.
 struct SlotRange {
   std::size_t first = 0;
   int count = 0;
 };
 
 struct SlotState {
-  int holds = -1;                    // microbatch; -1: none
-  std::optional<ActionId> touched{}; // by the transfer that was there last
+  int holds = -1;                    // microbatch in the slot; -1: none
+  std::optional<ActionId> touched{}; // the last transfer that used the slot
 };
 
 bool serves_forward(Kind kind) {
@@ -77,12 +77,12 @@ class RankCheck {
     int index;
   };
 
-  /// Of the rank's stages; -1: it is not one of them.
+  /// Number among the rank's stages; -1: not on this rank.
   int local(int stage) const {
     const bool here = stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == program_.rank();
     return here ? stage_map_.number_on_rank(stage) : -1;
   }
-  /// -1: of all stages, of all microbatches. The stage must be the rank's.
+  /// Stage -1: all stages; microbatch -1: all microbatches. The stage must be on the rank.
   Tally& tally(Kind kind, int stage, int microbatch) {
     return tallies_.at(static_cast<int>(kind), stage < 0 ? 0 : 1 + local(stage), 1 + microbatch);
   }
@@ -101,7 +101,7 @@ class RankCheck {
     faults_.push_back({.rule = rule, .at = standing(at), .has = has, .pool = slot.pool, .slot = slot.index});
   }
 
-  /// Whether stage and microbatch are the rank's and the step's.
+  /// Whether the rank has the stage and the step has the microbatch.
   bool is_known(const ProgramAction& action) const {
     const Scope scope = rule(action.kind).scope;
     return (scope == Scope::rank || local(action.stage) >= 0) &&
@@ -127,7 +127,7 @@ class RankCheck {
     if (is_transfer(action.kind) && action.microbatch >= 0) check_peer(at, action);
   }
 
-  /// Whether there was nothing to tell.
+  /// Counts the action; returns false if it added a violation.
   bool note_as(Kind kind, std::size_t at, const ProgramAction& action) {
     const std::size_t first = tally(kind, action.stage, action.microbatch).last;
     if (count_one(kind, action.stage, action.microbatch, at) > 1) {
@@ -161,7 +161,7 @@ class RankCheck {
     if (peer != action.peer) refuse(Rule::to_the_right_rank, at, action.peer, peer);
   }
 
-  /// Every forward has a whole backward, and what a neighbour on another rank waits for is sent.
+  /// Every forward needs a complete backward, and the tensors for a neighbour on another rank must be sent.
   void check_complete() {
     for (const int stage : program_.stages()) {
       for (int microbatch = 0; microbatch < purpose_.shape.microbatches; ++microbatch) {
@@ -190,19 +190,19 @@ class RankCheck {
                        .at = {.rank = program_.rank(), .kind = kind, .stage = stage, .microbatch = microbatch}});
   }
 
-  /// So that what is missing is called by the name that the program has for it.
+  /// Whether a missing backward is reported as B, and not as I and W.
   bool has_whole_backwards(int stage) {
     const bool any = tally(Kind::backward_input, stage, -1).count + tally(Kind::backward_weight, stage, -1).count > 0;
     return whole_[static_cast<std::size_t>(local(stage))] || !any;
   }
 
   void check_needs(std::size_t at, const ProgramAction& action) {
-    std::optional<Standing> told; // a whole backward answers for two needs
+    std::optional<Standing> told; // the last reported need: a whole backward satisfies two needs
     for (const Need& need : needs(action.kind, program_.boundaries())) {
       const bool everywhere = need.where == Need::Where::everywhere;
       if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
       const int stage = everywhere ? -1 : stage_of(need, action.stage);
-      if (is_transfer(action.kind) && stage != action.stage) continue; // of the other end: verify(programs)
+      if (is_transfer(action.kind) && stage != action.stage) continue; // need of the other end: see verify(programs)
       const Tally& found = tally(need.kind, stage, everywhere ? -1 : action.microbatch);
       if (found.count > 0 && found.last < at) continue;
       const Standing needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
@@ -219,7 +219,7 @@ class RankCheck {
             .microbatch = microbatch};
   }
 
-  /// The executor makes compute actions wait, for transfers posted before.
+  /// Only compute actions may wait, and only for earlier transfers.
   void check_waits(std::size_t at, const ProgramAction& action) {
     if (is_transfer(action.kind) && !action.waits.empty()) refuse(Rule::post_waits_for_none, at);
     for (const ActionId waited : action.waits) {
@@ -235,7 +235,7 @@ class RankCheck {
     }
   }
 
-  /// Whether something fills the pool of this stage; the pipeline's ends lack a neighbour.
+  /// Whether an action fills the pool on this stage; the ends of the pipeline have only one neighbour.
   bool there(Pool pool, int stage) const {
     switch (pool) {
       case Pool::input_f:
@@ -269,7 +269,7 @@ class RankCheck {
     check_joined(at, action);
   }
 
-  /// Null if there is no such slot.
+  /// Null if the slot does not exist.
   SlotState* state_of(const SlotKey& slot) {
     const int stage = local(slot.stage);
     if (stage < 0) return nullptr;
@@ -278,7 +278,7 @@ class RankCheck {
     return &slots_[range.first + static_cast<std::size_t>(slot.index)];
   }
 
-  /// No transfer may touch the slot still.
+  /// A pending transfer must not use the slot.
   void touch(std::size_t at, const SlotKey& slot, SlotState& state, const ProgramAction& action) {
     if (state.touched && pending_[*state.touched])
       faults_.push_back({.rule = Rule::slot_settled,
@@ -334,10 +334,10 @@ class RankCheck {
   const StageMap& stage_map_;
   const Purpose& purpose_;
   int in_flight_ = 0;
-  Cells<Tally> tallies_;                          // by kind, stage and microbatch, each counted from 1; 0: all
-  std::vector<std::array<int, 2>> last_gradient_; // by stage: the last microbatch of I, of W
-  std::vector<bool> whole_;                       // by stage: whether it has a B
-  std::vector<bool> pending_;                     // by action: a transfer not waited for
+  Cells<Tally> tallies_;                          // by kind, stage and microbatch, both numbered from 1; 0: all
+  std::vector<std::array<int, 2>> last_gradient_; // by stage: last microbatch of I and of W
+  std::vector<bool> whole_;                       // by stage: whether it has whole backwards
+  std::vector<bool> pending_;                     // by action: a transfer that no action has waited for
   std::size_t count_pending_ = 0;
   std::vector<std::array<SlotRange, kPools>> slots_of_; // by stage
   std::vector<SlotState> slots_;

@@ -1,6 +1,6 @@
-// The part of the proof that one rank's program can be given alone.
+// The checks of the verifier that need the program of one rank only.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: what does not hold is returned, never thrown.
+// Threads: pure. Errors: violations are returned, not thrown.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace triax::schedule {
 
-/// Nothing twice, nothing missing, needs met, gradients ascending, slots and waits right, within the cap. Empty:
-/// proved.
+/// Checks completeness, repetition, needs, ascending gradients, slots, waits and the cap of microbatches in flight.
+/// Empty: verified.
 std::vector<Fault> verify_rank(const Program& program, const Purpose& purpose);
 
 } // namespace triax::schedule

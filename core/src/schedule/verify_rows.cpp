@@ -1,4 +1,4 @@
-// Verification of a scheduler's rows, over all ranks.
+// Verification of a scheduler's rows over all ranks.
 #include <array>
 #include <functional>
 #include <limits>
@@ -22,7 +22,7 @@ struct Place {
   std::size_t position = kNowhere;
 };
 
-/// F, and the two halves of a backward; B is both halves.
+/// F and the two halves of a backward; B is both halves.
 enum class Part { forward, input, weight };
 
 std::span<const Part> parts(ComputeKind kind) {
@@ -45,13 +45,14 @@ Part part_of(Kind kind) {
   return kind == Kind::forward ? Part::forward : kind == Kind::backward_weight ? Part::weight : Part::input;
 }
 
-/// What is missing where nothing of a part is there.
+/// The kind that is reported missing if a part is not found.
 Kind kind_making(Part part) {
   static constexpr Kind kKinds[] = {Kind::forward, Kind::backward_input, Kind::backward_weight};
   return kKinds[static_cast<int>(part)];
 }
 
-/// How far ranks have got, and who waits for whom: each is looked at again only when what it waits for is done.
+/// Progress of all ranks, and which rank waits for which. A rank is visited again only when the action it waits for is
+/// done.
 class Progress {
  public:
   explicit Progress(int ranks)
@@ -71,7 +72,7 @@ class Progress {
   void waits(int rank, const Place& place) {
     waiting_[static_cast<std::size_t>(place.rank)].push({place.position, rank});
   }
-  /// Whoever waited for what the rank has done is ready.
+  /// Makes the ranks ready that waited for an action that `rank` has now finished.
   void advanced(int rank) {
     Waiting& waiting = waiting_[static_cast<std::size_t>(rank)];
     for (; !waiting.empty() && waiting.top().first < reached(rank); waiting.pop())
@@ -79,7 +80,7 @@ class Progress {
   }
 
  private:
-  using Waiter = std::pair<std::size_t, int>; // for a position of the rank, and who
+  using Waiter = std::pair<std::size_t, int>; // position that is waited for, and the waiting rank
   using Waiting = std::priority_queue<Waiter, std::vector<Waiter>, std::greater<>>;
 
   std::vector<std::size_t> reached_;
@@ -207,7 +208,7 @@ class RowsCheck {
       }
   }
 
-  /// A stage without any has those of the others.
+  /// A stage without backwards is treated like the other stages.
   bool has_whole_backwards(int stage) const {
     if (whole_.has(stage)) return true;
     return !split_.has(stage) && (whole_.any() || !split_.any());
@@ -241,7 +242,7 @@ class RowsCheck {
     }
   }
 
-  /// Lets every rank go on as far as what it needs is there. Whom nobody sets going again waits for ever.
+  /// Advances each rank as far as its needs are met. Ranks that cannot advance are deadlocked.
   void check_progress() {
     Progress progress(schedule_.ranks());
     while (const std::optional<int> rank = progress.next()) {
@@ -262,7 +263,7 @@ class RowsCheck {
     }
   }
 
-  /// Null: all that it needs is done.
+  /// The first need that is not done; null if all are done.
   const Place* waits_for(const Action& action, const Progress& progress) const {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
       if (!counts(need, action)) continue;
@@ -276,7 +277,7 @@ class RowsCheck {
   const PipelineShape& shape_;
   StageMap stage_map_;
   Cells<Place> found_;   // by Part
-  Stages whole_, split_; // that have a B; an I or a W
+  Stages whole_, split_; // stages with a B; with an I or a W
   std::vector<Fault> faults_;
 };
 

@@ -1,4 +1,4 @@
-// Cells, and what is written in them.
+// Reads the cells of a schedule's CSV file.
 #include "scheduler/csv_actions.hpp"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace triax::csv {
 
 namespace {
 
-constexpr std::size_t kKept = 20;     // a slip of what made the file is often the same in every cell
-constexpr int kMostNumber = 16777215; // stages and microbatches, from 0
+constexpr std::size_t kKept = 20;     // the program that wrote the file often makes the same mistake in every cell
+constexpr int kMostNumber = 16777215; // of stages and microbatches, numbered from 0
 constexpr int kMostLines = 1 << 16, kMostActions = 1 << 21; // more than the largest step has
-constexpr std::size_t kLongestCell = 32;                    // of a cell's text in a message
+constexpr std::size_t kLongestCell = 32;                    // characters of a cell that a message shows
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf", kBlanks = " \t\r";
 
 const char* const kForm =
@@ -35,14 +35,14 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
 }
 
-/// Spreadsheets put quotes around a cell; no action has one within.
+/// Removes the quotes that spreadsheets put around a cell; actions contain no quotes.
 std::string_view without_quotes(std::string_view text) {
   text = trimmed(text);
   return text.size() >= 2 && text.front() == '"' && text.back() == '"' ? trimmed(text.substr(1, text.size() - 2))
                                                                        : text;
 }
 
-/// Takes what `belongs` from the front of the text.
+/// Removes and returns the characters at the front of the text for which `belongs` is true.
 template <class Belongs>
 std::string_view take(std::string_view& text, Belongs belongs) {
   const auto end = std::ranges::find_if_not(text, belongs);
@@ -80,7 +80,7 @@ class CellReader {
   }
 
  private:
-  /// Leaves `value` as it is where no number stands.
+  /// Leaves `value` unchanged if there is no number. False: there is none.
   bool number(const char* what, int& value) {
     const std::string_view digits = take(rest_, is_digit);
     if (digits.empty()) return false;
@@ -99,7 +99,7 @@ class CellReader {
   bool too_large_ = false;
 };
 
-/// Tells of the first byte that no text has.
+/// Reports the first byte that cannot occur in a text file.
 bool is_text(std::string_view bytes, Problems& problems) {
   int line = 1;
   for (const char c : bytes) {
@@ -164,7 +164,7 @@ bool is_whole(const CellAction& action, Problems& problems) {
 }
 
 Action compute_action(const CellAction& action) {
-  const std::size_t kind = std::string_view("FBIW").find(action.kind.front()); // the order of ComputeKind
+  const std::size_t kind = std::string_view("FBIW").find(action.kind.front()); // in the order of ComputeKind
   return {static_cast<ComputeKind>(kind), static_cast<std::int16_t>(action.replica), action.stage, action.microbatch,
           action.slice};
 }

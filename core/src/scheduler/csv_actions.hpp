@@ -1,10 +1,10 @@
-// The cells of a schedule's CSV file as actions that are not yet told apart by kind, and the placement that they give:
-// what compute-only and lowered files have in common.
+// Reads the cells of a schedule's CSV file as actions of any kind, and derives the stage map. Shared by the readers of
+// compute-only and lowered files.
 //
-// Threads: any. Ownership: actions hold views into the text they were read from. Blocking: read_file() reads. Errors:
-// told as problems, of which the first are kept.
+// Ownership: actions hold views of the text from which they were read. Blocking: read_file() reads a file. Errors:
+// collected as Problems, which keeps the first ones.
 //
-// Compiled into libtriax_core, for plugins, and into the engine, which reads lowered files too; exported by neither.
+// Compiled into libtriax_core, for plugins, and into the engine, which also reads lowered files; exported by neither.
 #pragma once
 
 #include <filesystem>
@@ -17,17 +17,17 @@
 
 namespace triax::csv {
 
-/// Where something stands in the file, both from 1.
+/// A position in the file; both numbers start at 1.
 struct Location {
   int line = 0, cell = 0;
 };
 
 struct Cell {
   Location at;
-  std::string_view text; // without the blanks and quotes around it
+  std::string_view text; // without surrounding blanks and quotes
 };
 
-/// "3SEND_F1"; what is not written is -1, of slice and replica 0.
+/// For example "3SEND_F1". A stage or microbatch that is not written is -1; slice and replica are then 0.
 struct CellAction {
   Cell cell;
   std::string_view kind;
@@ -35,7 +35,7 @@ struct CellAction {
 };
 using Rows = std::vector<std::vector<CellAction>>; // by line
 
-/// What is wrong with a file.
+/// The errors found in a file.
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
@@ -50,7 +50,7 @@ class Problems {
   void add(const Cell& cell, std::string_view message, std::string_view hint = {});
 
   bool empty() const { return count_ == 0; }
-  /// How many there are; texts() has the first of them.
+  /// Number of all problems; texts() has only the first ones.
   std::size_t count() const { return count_; }
   const std::vector<std::string>& texts() const { return texts_; }
   const std::string& file() const { return file_; }
@@ -61,14 +61,14 @@ class Problems {
   std::string file_;
   std::size_t count_ = 0;
   std::vector<std::string> texts_;
-  std::string last_hint_; // said once where it is the same again
+  std::string last_hint_; // a repeated hint is not printed again
 };
 
-/// What a file holds; empty with a problem if it cannot be read, or is larger than a schedule can be.
+/// Contents of a file. Empty, with a problem added, if the file cannot be read or is larger than any schedule.
 std::string read_file(const std::filesystem::path& file, Problems& problems);
 
-/// Empty cells are left out; lines that are empty at the end are none. Of a file that is no text the first byte that
-/// shows it is the only problem. `check` may have more against an action.
+/// Leaves out empty cells and empty lines at the end. If the file is not text, the first invalid byte is the only
+/// problem. `check` may add problems for an action.
 using Check = std::function<void(const CellAction& action, Problems& problems)>;
 Rows read_actions(std::string_view csv, Problems& problems, const Check& check);
 
@@ -77,18 +77,18 @@ struct Placement {
   std::vector<int> stage_rank;
 };
 
-/// Of rows without problems.
+/// Stage map and shape; adds problems if ranks or numbers are inconsistent. Call it only for rows without problems.
 Placement place(const Rows& rows, Problems& problems);
 
 inline bool is_compute(std::string_view kind) {
   return kind == "F" || kind == "B" || kind == "I" || kind == "W";
 }
-/// Of a compute action: whether it names a stage and a microbatch.
+/// Whether an action has a stage and a microbatch; otherwise adds problems.
 bool is_whole(const CellAction& action, Problems& problems);
-/// As schedulers make it, of one that is whole.
+/// Converts an action for which is_whole() is true.
 Action compute_action(const CellAction& action);
 
-/// Tells why a kind cannot be read; `known`: those that can.
+/// Adds the problem that the kind of an action is not allowed; `known` lists the allowed kinds.
 void refuse_kind(const CellAction& action, std::string_view known, Problems& problems);
 
 } // namespace triax::csv

@@ -1,4 +1,4 @@
-// The bytes of a file.
+// Reads a CSV file.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -10,7 +10,7 @@ namespace triax::csv {
 
 namespace {
 
-constexpr std::size_t kMostMiB = 64; // the largest step there can be, lowered, is about 40
+constexpr std::size_t kMostMiB = 64; // the lowered form of the largest possible step has about 40
 
 } // namespace
 

@@ -1,4 +1,4 @@
-// Which rank has which stage, and how many of each there are: all from what the cells name.
+// Derives the stage map and the numbers of stages and microbatches from the cells of a CSV file.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,7 +29,7 @@ class Placing {
   }
 
  private:
-  using First = std::map<int, Cell>; // the first cell that names a number
+  using First = std::map<int, Cell>; // the first cell with each number
 
   void note_row(int rank) {
     bool any = false;
@@ -84,7 +84,7 @@ class Placing {
   const Rows& rows_;
   Problems& problems_;
   First stages_, microbatches_;
-  std::set<std::pair<int, int>> told_; // of a stage on a second rank
+  std::set<std::pair<int, int>> told_; // stages on a second rank that were reported
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// The compute-only form, as plugins read it.
+// Reads a CSV file of compute actions, for plugins.
 #include "triax/schedule_csv.hpp"
 
 #include "scheduler/csv_actions.hpp"
@@ -8,7 +8,7 @@ namespace triax {
 
 namespace {
 
-/// The first problem, and how many more there are.
+/// Throws the first problem, with the number of further problems.
 void throw_if_any(const csv::Problems& problems) {
   if (problems.empty()) return;
   const std::string& first = problems.texts().front();

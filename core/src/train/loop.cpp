@@ -1,27 +1,14 @@
 // The training loop.
 #include "train/loop.hpp"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <memory>
 #include <utility>
-
-#include "report/timeline_file.hpp"
 
 namespace triax::train {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-void make_folder(const fs::path& folder, const char* key) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    throw Error("the folder cannot be made: " + failed.message(), folder.string(), text("choose another with {}", key));
-}
 
 class Loop {
  public:
@@ -34,8 +21,11 @@ class Loop {
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
-    stopped();
+    // All ranks have joined once they agree here. None ends its first step, and writes a file of it, before rank 0 has
+    // begun that step: the norm sums over all ranks.
+    if (!stopped()) begin_records();
     while (rank_.steps_done() < run_.train.steps && result_.signal == 0) placed_step();
+    end_records();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
     result_.traffic = rank_.traffic();
     return result_;
@@ -46,6 +36,21 @@ class Loop {
   bool stopped() {
     result_.signal = rank_.agree(signals_.caught());
     return result_.signal != 0;
+  }
+
+  void begin_records() {
+    if (!reports_.records) return;
+    const std::string moved = reports_.records->begin();
+    if (!moved.empty() && reports_.note) reports_.note(moved);
+  }
+
+  void end_records() {
+    result_.missing.timelines = rank_.missing_timelines();
+    if (!reports_.records || result_.steps == 0) return;
+    reports_.records->check();
+    result_.metrics = reports_.records->metrics().string();
+    result_.records = reports_.records->records();
+    result_.missing.records = reports_.records->missing();
   }
 
   void placed_step() {
@@ -70,7 +75,10 @@ class Loop {
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     if (due && result_.signal == 0) evaluate(record);
-    if (reports_.metrics && (done.step % run_.log.every == 0 || due || ends)) reports_.metrics->write(record);
+    if (reports_.records) {
+      reports_.records->check(); // a deleted file is told when it happens, also where records are rare
+      if (done.step % run_.log.every == 0 || due || ends) reports_.records->write(record);
+    }
     if (reports_.step) reports_.step(record);
   }
 
@@ -116,23 +124,6 @@ class Loop {
 };
 
 } // namespace
-
-std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const std::string& resolved_toml) {
-  make_folder(run.folder, "run.dir");
-  auto lock = std::make_unique<FolderLock>(run.folder);
-  make_folder(run.log.metrics.parent_path(), "log.metrics");
-  std::error_code none;
-  fs::remove(run.folder / "failure.json", none); // of an earlier run
-  report::remove_timelines(run.folder);
-  const fs::path file = run.folder / "resolved.toml";
-  errno = 0;
-  std::ofstream out(file);
-  out << resolved_toml << std::flush;
-  if (!out)
-    throw Error(text("cannot be written: {}", std::strerror(errno)), file.string(),
-                "choose another folder with run.dir");
-  return lock;
-}
 
 fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / text("rank-{}.log", rank);

@@ -1,7 +1,8 @@
-// The training loop as each rank runs it: steps, evaluation, metrics, stopping; and the run's folder.
+// The training loop as each rank runs it: steps, evaluation, metrics, stopping.
 //
 // Threads: the rank's main thread. Ownership: borrows its arguments. Blocking: for the length of the training.
-// Errors: Error of a step, of the data or of a file; those of the loop name the step.
+// Errors: Error of a step or of the data; those of the loop name the step. Files that cannot be written do not end the
+// training: LoopResult::missing counts what they lack.
 #pragma once
 
 #include <functional>
@@ -11,16 +12,12 @@
 #include <vector>
 
 #include "config/run_config.hpp"
-#include "report/metrics_file.hpp"
-#include "train/folder_lock.hpp"
+#include "report/missing.hpp"
 #include "train/rank.hpp"
+#include "train/run_folder.hpp"
 #include "train/stop_signals.hpp"
 
 namespace triax::train {
-
-/// Makes the run's folder and writes resolved.toml into it. The folder is this run's as long as the result lives.
-/// Throws Error naming the file that cannot be written, or the folder if another run has it.
-std::unique_ptr<FolderLock> open_run_folder(const config::RunConfig& run, const std::string& resolved_toml);
 
 /// Where the log of a rank goes.
 std::filesystem::path log_file(const config::RunConfig& run, int rank);
@@ -33,18 +30,22 @@ struct LoopResult {
   int signal = 0;                            // that ended it early, or 0
   std::vector<report::GroupTraffic> traffic; // of this rank, one entry per group
   std::int64_t skipped = 0;                  // of the steps
+  std::string metrics = {};                  // of rank 0: where they are; empty if the run did not begin a step
+  std::int64_t records = 0;                  // of metrics, that were to be written
+  report::Missing missing = {};              // what the run's folder did not take
 };
 
 /// Who is told of the steps. Rank 0's losses and times are the run's, so it alone has somebody to tell.
 struct Reports {
-  report::MetricsFile* metrics = nullptr;                   // may be null
+  RunRecords* records = nullptr;                            // may be null
   std::function<void(const report::StepRecord&)> step = {}; // of every step, also those without a line of metrics
+  std::function<void(const std::string&)> note = {};        // of a line for the user, before the first step
 };
 
-/// Trains to train.steps, or until a signal has come to one of the ranks. Writes a record each log.every steps, on
-/// steps that evaluate, and on the last; evaluates each eval.every steps and on the last. When it is to stop, no
-/// evaluation is begun, and one under way ends after its batch: the step is recorded without. All ranks of a run do the
-/// same at the same places.
+/// Once all ranks have joined, begins the records. Trains to train.steps, or until a signal has come to one of the
+/// ranks. Writes a record each log.every steps, on steps that evaluate, and on the last; evaluates each eval.every
+/// steps and on the last. When it is to stop, no evaluation is begun, and one under way ends after its batch: the step
+/// is recorded without. All ranks of a run do the same at the same places.
 LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& signals, const Reports& reports);
 
 } // namespace triax::train

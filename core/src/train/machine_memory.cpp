@@ -40,9 +40,7 @@ Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
   if (preflight.device != DeviceKind::host) return Support::yes(); // its own memory was asked for with it
   std::vector<std::uint64_t> needs;                                // of each rank
   for (const RankPlan& plan : preflight.plans) {
-    std::uint64_t one = 0;
-    for (const MemoryRow& row : plan.memory) one += row.bytes;
-    needs.insert(needs.end(), plan.ranks.size(), one);
+    needs.insert(needs.end(), plan.ranks.size(), plan.bytes());
   }
   std::ranges::sort(needs);
   const std::size_t ranks = std::min(needs.size(), static_cast<std::size_t>(placement.ranks));

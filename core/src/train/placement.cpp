@@ -38,16 +38,17 @@ Placement place_here(const config::RunConfig& run) {
   return {static_cast<int>(std::min(ranks, most)), available_cores(), in_one_process(run, ranks)};
 }
 
-std::string to_text(const Placement& placement, DeviceKind device) {
+std::string to_text(const Placement& placement, std::optional<DeviceKind> device, int threads) {
   const bool one = placement.ranks == 1;
   const std::string as = placement.ranks_are_threads ? "threads of this process" : "processes";
-  const std::string ranks = one ? "1 rank" : text("{} ranks as {}", placement.ranks, as);
+  std::string ranks = one ? "1 rank" : text("{} ranks as {}", placement.ranks, as);
+  if (!device) return ranks;
   if (device == DeviceKind::cuda) return ranks + (one ? ", computing on a GPU" : ", computing on GPUs");
   if (device == DeviceKind::sim) return ranks + (one ? ", its time modelled" : ", their time modelled");
-  const int threads = placement.threads_per_rank();
   const std::string each = text("{} CPU thread{}", threads, threads == 1 ? "" : "s");
   const std::string on = placement.cores == 1 ? "1 core" : text("{} cores", placement.cores);
-  return one ? text("{}, {}", ranks, each) : text("{}, {} each on {}", ranks, each, on);
+  if (!one) return text("{}, {} each on {}", ranks, each, on);
+  return threads > placement.cores ? text("{}, {} on {}", ranks, each, on) : text("{}, {}", ranks, each);
 }
 
 } // namespace triax::train

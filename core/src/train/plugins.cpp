@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "plugin/asking.hpp"
+#include "train/uninstalled.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::train {
 
@@ -13,6 +15,7 @@ template <class Interface>
 plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layout& layout, int rank, int threads,
                                  Log& log) {
   TRIAX_REQUIRE(choice.library, "{}.plugin \"{}\" is not loaded", choice.table, choice.name);
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "create", choice.name.c_str());
   return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
 }
 
@@ -94,11 +97,13 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
     : run_(run),
       model_(make<Model>(run.model, layout, rank, threads, log)),
       scheduler_(make<Scheduler>(run.schedule, layout, rank, threads, log)),
-      kernels_(make<KernelSet>(run.kernels, layout, rank, threads, log)),
+      kernels_(run.kernels.library ? make<KernelSet>(run.kernels, layout, rank, threads, log)
+                                   : make_uninstalled_kernels()),
       optimizer_(make<Optimizer>(run.optimizer, layout, rank, threads, log)) {
   for (const auto& [axis, choice] : run.comm)
     if (!backends_.contains(choice.table))
-      backends_.emplace(choice.table, make<CommBackend>(choice, layout, rank, threads, log));
+      backends_.emplace(choice.table, choice.library ? make<CommBackend>(choice, layout, rank, threads, log)
+                                                     : make_uninstalled_communicator());
 }
 
 std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const Layout& layout) const {
@@ -109,8 +114,9 @@ std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const L
 }
 
 /// What needs no communicator asks none: a table all of whose axes have one rank will join nobody.
-void RankPlugins::ask_communicators(const Layout& layout, const Placement& placement,
+void RankPlugins::ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
                                     std::vector<Support>& refusals) const {
+  if (!run_.kernels.library) return; // on which device it computes is not known
   std::vector<CommRefusal> refused;
   for (const auto& [table, axes] : axes_served(layout)) {
     const config::PluginChoice& choice = run_.comm.at(axes.front());
@@ -118,7 +124,8 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
     const CommRequest request{kernels_->device_kind(),
                               {run_.train.compute, run_.train.master, DType::f64, DType::i32},
                               axes,
-                              placement.ranks_are_threads};
+                              placement.ranks_are_threads,
+                              on_this_machine};
     const Support answer = plugin::asking(choice.name, "supports", [&] {
       const Support reached = reaches(backend.traits().ranks, layout, placement);
       return reached ? backend.supports(request) : reached;
@@ -130,10 +137,12 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
 }
 
 Schedule RankPlugins::rows() const {
-  return plugin::asking(run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); });
+  return plugin::asking(
+      run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); }, plugin::CallKind::plan);
 }
 
-std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement& placement) const {
+std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement& placement,
+                                           bool on_this_machine) const {
   std::vector<Support> out;
   const auto ask = [&out](Support answer) {
     if (!answer) out.push_back(std::move(answer));
@@ -143,9 +152,11 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
     return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout);
   });
   supports(run_.kernels.name, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
-  supports(run_.optimizer.name, [&] { return optimizer_->supports({run_.train.master}); });
+  if (run_.kernels.library) // else its device is not known
+    supports(run_.optimizer.name, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
   supports(run_.schedule.name, [&] { return scheduler_->supports(pipeline_shape(run_)); });
-  ask_communicators(layout, placement, out);
+  ask_communicators(layout, placement, on_this_machine, out);
+  if (!run_.kernels.library) return out;
   if (run_.train.cuda_graph) ask_for_graph(layout, out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     ask(Support::no("log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
@@ -167,7 +178,8 @@ void RankPlugins::ask_for_graph(const Layout& layout, std::vector<Support>& refu
           .hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams");
   std::vector<CommRefusal> by_host;
   for (const auto& [table, axes] : axes_served(layout))
-    if (!backends_.at(table)->traits().stream_ordered) add(by_host, moved, run_.comm.at(axes.front()), axes);
+    if (run_.comm.at(axes.front()).library && !backends_.at(table)->traits().stream_ordered)
+      add(by_host, moved, run_.comm.at(axes.front()), axes);
   for (const CommRefusal& refusal : by_host)
     refusals.push_back(
         Support::no("train.cuda_graph: {}: {}", asked_text(refusal), refusal.reason).hint("{}", refusal.hint));

@@ -34,7 +34,8 @@ class RankPlugins {
   CommBackend& comm(const std::string& axis) const { return *backends_.at(run_.comm.at(axis).table); }
 
   /// Every supports() of every kind, with what this run asks.
-  std::vector<Support> refusals(const Layout& layout, const Placement& placement) const;
+  /// `on_this_machine`: also what depends on it.
+  std::vector<Support> refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
   /// Whether this machine has the device that the kernel set needs, in its words.
   Support device_available(const DeviceRequest& request) const;
   /// Throws Error with what device_available() says against it.
@@ -42,7 +43,8 @@ class RankPlugins {
 
  private:
   void ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const;
-  void ask_communicators(const Layout& layout, const Placement& placement, std::vector<Support>& refusals) const;
+  void ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
+                         std::vector<Support>& refusals) const;
   /// By table, the axes of more than one rank; tables without any are left out.
   std::map<std::string, std::vector<std::string>> axes_served(const Layout& layout) const;
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "data/blended_dataset.hpp"
+#include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
 #include "train/preparation.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::int64_t kMaxWorld = 1 << 20;
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 62; // counted for the report
-constexpr std::size_t kShownFaults = 20;                     // a slip of a scheduler is often the same on every rank
 
 class Check {
  public:
@@ -42,14 +42,18 @@ class Check {
     } catch (const Error& error) {
       const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
       refuse(Support::no("{}{}{}", of, where, error.message()).hint("{}", error.hint()));
+    } catch (const std::exception& error) { // such as no memory
+      refuse(Support::no("{}{}", key.empty() ? "" : key + ": ", error.what()));
     }
   }
   void refuse(Support refusal) { out_.refusals.push_back(std::move(refusal)); }
 
   void ask_plugins() {
     plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
-    out_.device = plugins_->kernels().device_kind();
-    for (Support& refusal : plugins_->refusals(layout_, placement_)) refuse(std::move(refusal));
+    if (run_.kernels.library) out_.device = plugins_->kernels().device_kind();
+    out_.threads = plugins_->kernels().threads();
+    const bool on_this_machine = devices_.count > 0;
+    for (Support& refusal : plugins_->refusals(layout_, placement_, on_this_machine)) refuse(std::move(refusal));
   }
 
   void check_data() {
@@ -61,6 +65,7 @@ class Check {
   }
 
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {
+    if (corpora.paths.empty()) return; // of a run that is planned without them
     const data::BlendedDataset readable(corpora, plugins_->model().info().sequence, run_.vocab, run_.train.seed);
     for (std::size_t i = 0; i < corpora.paths.size(); ++i) {
       out_.corpora.push_back({corpora.paths[i], validation, readable.blend().share(i), readable.corpus(i).tokens(),
@@ -70,6 +75,7 @@ class Check {
 
   /// Of the whole model by global shape, whoever holds which part; of tied ones the first.
   void count_parameters() {
+    const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
     const Model& model = plugins_->model();
     std::set<std::pair<int, std::string>> tied;
     for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
@@ -94,12 +100,11 @@ class Check {
       return refuse(Support::no("parallel.pipeline = {} is more than {}", layout_.pipeline(), schedule::kMostRanks)
                         .hint("use more parallel.tensor or parallel.data"));
     const Schedule schedule = plugins_->rows();
-    const std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
-    for (std::size_t at = 0; at < std::min(wrong.size(), kShownFaults); ++at) refuse(wrong[at]);
-    if (wrong.size() > kShownFaults)
-      refuse(Support::no("{}: ... and {} more", run_.schedule.name, wrong.size() - kShownFaults));
+    std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
+    for (Support& refusal : wrong) refuse(std::move(refusal));
     if (!wrong.empty()) return;
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
+    out_.balance = balance_of(run_, plugins_->model(), programs.training);
     for (int pipeline = 0; pipeline < layout_.pipeline(); ++pipeline)
       for (int tensor = 0; tensor < layout_.tensor(); ++tensor) plan_alike(pipeline, tensor, programs);
   }
@@ -114,6 +119,8 @@ class Check {
       row.ranks.push_back(layout_.rank_of(coordinates));
     }
     const int rank = row.ranks.front();
+    const plugin::CallScope call(text("{}, {} or {}", run_.model.name, run_.kernels.name, run_.optimizer.name),
+                                 text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, programs);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
@@ -123,6 +130,7 @@ class Check {
     row.layers = prepared.state->layer_names();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
+    row.activations = prepared.state->activation_parts();
     out_.plans.push_back(std::move(row));
   }
 
@@ -141,7 +149,7 @@ class Check {
     double bytes = 0;
     for (const RankPlan& plan : out_.plans) {
       if (std::ranges::find(plan.ranks, rank) == plan.ranks.end()) continue;
-      for (const MemoryRow& row : plan.memory) bytes += static_cast<double>(row.bytes);
+      bytes += static_cast<double>(plan.bytes());
     }
     return bytes;
   }
@@ -157,6 +165,12 @@ class Check {
 };
 
 } // namespace
+
+std::uint64_t RankPlan::bytes() const {
+  std::uint64_t out = 0;
+  for (const MemoryRow& row : memory) out += row.bytes;
+  return out;
+}
 
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const AskedDevices& devices) {
   const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;

@@ -8,10 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "executor/memory.hpp"
+#include "train/balance.hpp"
 #include "train/placement.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
@@ -28,8 +31,10 @@ struct MemoryRow {
 struct RankPlan {
   std::vector<int> ranks; // by data coordinate
   int pipeline = 0, tensor = 0;
-  std::vector<std::string> layers; // names of the layers that each of them holds
-  std::vector<MemoryRow> memory;   // of each of them
+  std::vector<std::string> layers;                     // names of the layers that each of them holds
+  std::vector<MemoryRow> memory;                       // of each of them
+  std::vector<executor::ActivationPart> activations{}; // what that row of `memory` is made of, the largest first
+  std::uint64_t bytes() const;                         // of all rows of `memory`
 };
 
 /// What the run will take of a corpus.
@@ -45,8 +50,10 @@ struct Preflight {
   std::vector<Support> refusals; // reasons name keys in full ("parallel.tensor"); config::refusal adds positions
   std::vector<RankPlan> plans;   // by pipeline, then tensor coordinate
   std::vector<CorpusPlan> corpora;
-  std::int64_t parameters = 0; // of the whole model, tied ones once
-  DeviceKind device = DeviceKind::host;
+  std::int64_t parameters = 0;      // of the whole model, tied ones once
+  std::optional<DeviceKind> device; // of the kernel set; none: it is not installed here
+  int threads = 1;                  // with which it computes on the host, in each rank
+  Balance balance{};                // of the stages
 };
 
 /// `devices`: the ranks of this machine whose devices are asked for; none where the run is only looked at.

@@ -8,10 +8,6 @@ namespace triax::train {
 
 namespace {
 
-LayerContext context_of(const config::RunConfig& run, const Layout& layout, int rank) {
-  return {layout, rank, run.batch.micro, run.vocab, run.train.compute, run.train.seed};
-}
-
 std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const Model& model) {
   return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
 }
@@ -19,7 +15,7 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
 /// Of an axis of one rank nothing is sent.
 schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
   std::size_t largest =
-      executor::largest_boundary(plugins.model(), context_of(run, layout, 0), split_of(run, plugins.model()));
+      executor::largest_boundary(plugins.model(), layer_context(run, layout, 0), split_of(run, plugins.model()));
   if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
   const auto promise = [&](const char* axis) {
     return layout.size(axis) > 1 ? schedule::promise_of(plugins.comm(axis).traits(), largest) : schedule::Promise{};
@@ -28,7 +24,23 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
   return {promise("pipeline"), schedule::both(promise("data"), tensor), tensor}; // a gradient may be of a tensor group
 }
 
+/// One refusal for all violations: a scheduler's mistake is often the same on every rank. `of`: what was verified.
+Support refuse_schedule(const config::RunConfig& run, const char* of, const std::vector<schedule::Fault>& faults) {
+  const std::size_t all = faults.size();
+  const std::string shown =
+      all > schedule::kMaxShownFaults ? text("the first {}", schedule::kMaxShownFaults) : text("all {}", all);
+  const std::string command = "\"triax schedule RUN.toml\", with the same --set,";
+  return Support::no("schedule.plugin = \"{}\": {}{}", run.schedule.name, of, faults.front().reason())
+      .hint("{}", all == 1
+                      ? text("{} repeats this check without devices and data", command)
+                      : text("and {} more violation{}: {} lists {}", all - 1, all == 2 ? "" : "s", command, shown));
+}
+
 } // namespace
+
+LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank) {
+  return {layout, rank, run.batch.micro, run.vocab, run.train.compute, run.train.seed};
+}
 
 std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
@@ -36,11 +48,11 @@ std::vector<Support> check_schedule(const config::RunConfig& run, const Model& m
   std::vector<Support> out;
   if (boundaries(run) == schedule::Boundaries::scattered) {
     const Layout layout = layout_of(run);
-    if (Support answer = executor::check_scatter(model, context_of(run, layout, 0), split_of(run, model)); !answer)
+    if (Support answer = executor::check_scatter(model, layer_context(run, layout, 0), split_of(run, model)); !answer)
       out.push_back(std::move(answer));
   }
-  for (const schedule::Fault& fault : schedule::verify(schedule, shape))
-    out.push_back(Support::no("{}", fault.reason()));
+  const std::vector<schedule::Fault> faults = schedule::verify(schedule, shape);
+  if (!faults.empty()) out.push_back(refuse_schedule(run, "", faults));
   return out;
 }
 
@@ -50,10 +62,13 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
   const schedule::Boundaries crossing = boundaries(run);
   Programs out{schedule::lower(schedule, shape, crossing), schedule::lower_forward_only(schedule, shape, crossing),
                assumptions_of(run, layout, plugins)};
-  for (const bool forward_only : {false, true})
-    for (const schedule::Fault& wrong :
-         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions))
-      throw Error(text("the lowered program does not hold: {}", wrong.reason()), run.schedule.name);
+  for (const bool forward_only : {false, true}) {
+    const std::vector<schedule::Fault> faults =
+        schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);
+    if (faults.empty()) continue;
+    const Support refused = refuse_schedule(run, "the lowered program is invalid: ", faults);
+    throw Error(refused.reason(), {}, refused.hint());
+  }
   return out;
 }
 
@@ -66,7 +81,8 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, layout.data(),
                                    layout.coordinate(rank, "data")};
   const executor::RankRequest request{
-      model, traits, context_of(run, layout, rank), {run.train.compute, run.train.master}, split_of(run, model), batch};
+      model, traits, layer_context(run, layout, rank), {run.train.compute, run.train.master}, split_of(run, model),
+      batch};
   state = std::make_unique<executor::RankState>(request, training, evaluation);
 }
 

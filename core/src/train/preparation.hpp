@@ -15,7 +15,11 @@
 
 namespace triax::train {
 
-/// All that is wrong with the split and with the rows a scheduler made for this run.
+/// What the layers of a rank are made for. `layout` must outlive it.
+LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank);
+
+/// What is wrong with the split, and with the rows that a scheduler made for this run: of their violations the first,
+/// and how many more there are.
 std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
 
 /// The programs of all pipeline ranks, proved for the run's communicators.
@@ -23,7 +27,7 @@ struct Programs {
   std::vector<schedule::Program> training, evaluation;
   schedule::Assumptions assumptions; // with which they were
 };
-/// The schedule must have passed check_schedule. Throws Error with what the proof refuses.
+/// The schedule must have passed check_schedule. Throws Error with the first violation, and how many more there are.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule);
 

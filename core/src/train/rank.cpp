@@ -13,14 +13,19 @@
 #include "train/agreement.hpp"
 #include "train/cores.hpp"
 #include "train/lr.hpp"
-#include "train/pass_clock.hpp"
 #include "train/preparation.hpp"
+#include "train/program_digest.hpp"
 #include "train/recorded_traffic.hpp"
+#include "train/step_trace.hpp"
+#include "train/traced_communicator.hpp"
+#include "triax/rank_activity.hpp"
 #include "triax/registration.hpp"
 
 namespace triax::train {
 
 namespace {
+
+constexpr double kWaitMargin = 2; // seconds
 
 class DatasetSource final : public executor::BatchSource {
  public:
@@ -37,7 +42,7 @@ class DatasetSource final : public executor::BatchSource {
 Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, const RankOptions& options) {
   Schedule schedule = options.schedule ? *options.schedule : plugins.rows();
   for (const Support& wrong : check_schedule(run, plugins.model(), schedule))
-    throw Error(wrong.reason(), run.schedule.name, wrong.hint());
+    throw Error(wrong.reason(), {}, wrong.hint());
   return schedule;
 }
 
@@ -51,22 +56,6 @@ std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
   out.rules.window = static_cast<std::int32_t>(keys.window_steps);
   out.rules.hysteresis = static_cast<std::int32_t>(keys.hysteresis);
   return out;
-}
-
-/// Of all that the ranks run, in that order: FNV-1a (Fowler, Noll, Vo).
-std::string digest(std::span<const schedule::Program> programs) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&hash](std::int64_t value) {
-    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((value >> (8 * byte)) & 0xff)) * 0x100000001b3;
-  };
-  for (const schedule::Program& program : programs) {
-    for (int stage = 0; stage < program.stage_map().stages(); ++stage) add(program.stage_map().rank_of(stage));
-    for (const schedule::ProgramAction& action : program.actions())
-      for (const std::int64_t part :
-           {std::int64_t{static_cast<int>(action.kind)}, std::int64_t{action.stage}, std::int64_t{action.microbatch}})
-        add(part);
-  }
-  return text("{}", hash);
 }
 
 } // namespace
@@ -85,8 +74,12 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
     device = plugins.make_device({options.local_rank, options.local_ranks});
-    device->set_patience(run.train.stall_timeout_s);
+    device->set_patience(wait_timeout_s());
     stream = device->make_stream("compute");
+    if (run.log.timeline > 0) {
+      trace.emplace(prepared.training, run.log.timeline, device->kind() != DeviceKind::host, options.observer);
+      trace->set_compute(*stream);
+    }
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
       start(store);
@@ -99,6 +92,10 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     }
   }
 
+  /// Of waits for other ranks. A little more than train.stall_timeout_s, so that of two ranks, one of which is stuck
+  /// and the other waits for it, the watchdog names the first.
+  double wait_timeout_s() const { return run.train.stall_timeout_s + kWaitMargin; }
+
   /// Before the groups go: the others must hear of the cause first, not of a rank that left.
   void failed(const Error& error) {
     if (options.failing) {
@@ -109,8 +106,12 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   }
 
   void start(Store& store) {
-    plugins.kernels().start(*device);
-    compare_programs(store);
+    {
+      const ActivityScope call(ActivityScope::Kind::plugin_call, "start", run.kernels.name.c_str());
+      plugins.kernels().start(*device);
+    }
+    if (layout.world() > 1)
+      compare_programs(programs.training, number, run.schedule.name, store, deadline_in(wait_timeout_s()));
     join_groups(store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
@@ -119,9 +120,8 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups, *prepared.state,
                                 prepared.training, prepared.evaluation, programs.assumptions},
-        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, run.train.stall_timeout_s,
+        executor::ExecutorSettings{run.optimizer_core.weight_decay, run.train.clip_grad, wait_timeout_s(),
                                    loss_scale_of(run), run.train.cuda_graph});
-    if (run.log.timeline > 0) clock.emplace(prepared.training, run.log.timeline, options.observer);
     std::vector<Communicator*> all;
     for (const std::unique_ptr<Communicator>& communicator : communicators) all.push_back(communicator.get());
     agreement.emplace(*device, *stream, std::move(all));
@@ -129,28 +129,26 @@ struct Rank::Impl final : control::AbortFlag::Listener {
       parameters.push_back({of.name, of.spec, of.master, of.gradient});
   }
 
-  /// Each rank has asked its own scheduler, which may have read a file that another machine has otherwise.
-  void compare_programs(Store& store) {
-    if (layout.world() == 1) return;
-    const std::string key = "train/programs", own = digest(programs.training);
-    if (number == 0) store.set(key, own);
-    if (store.get(key, deadline_in(run.train.stall_timeout_s)) == own) return;
-    throw Error(text("rank {} has another schedule than rank 0", number), run.schedule.name,
-                "all ranks need the same plugin and the same files, and none may change while they start");
-  }
-
   void join_groups(Store& store) {
     std::set<std::string> started; // by table: axes may share a backend
     for (const Axis& axis : layout.axes()) {
       if (axis.size == 1) continue;
       CommBackend& backend = plugins.comm(axis.name);
-      if (started.insert(run.comm.at(axis.name).table).second) backend.start(*device);
+      const config::PluginChoice& choice = run.comm.at(axis.name);
+      if (started.insert(choice.table).second) {
+        const ActivityScope call(ActivityScope::Kind::plugin_call, "start", choice.name.c_str());
+        backend.start(*device);
+      }
+      const Deadline deadline = deadline_in(wait_timeout_s());
+      const WaitScope join("join", deadline, choice.name.c_str());
+      Communicator& joined = add(backend.join(layout.group(number, axis.name), store, deadline));
       groups.set(axis.name,
-                 &add(backend.join(layout.group(number, axis.name), store, deadline_in(run.train.stall_timeout_s))));
+                 trace ? traced.emplace_back(std::make_unique<TracedCommunicator>(joined, *trace)).get() : &joined);
     }
   }
 
   void register_memory() {
+    const ActivityScope phase(ActivityScope::Kind::engine, "registering memory");
     for (const std::unique_ptr<Communicator>& communicator : communicators)
       if (auto* registration = static_cast<Registration*>(communicator->extension(kRegistration)))
         for (const std::span<std::byte> block : prepared.state->blocks()) registration->add(block.data(), block.size());
@@ -204,6 +202,20 @@ struct Rank::Impl final : control::AbortFlag::Listener {
       log.debug("the loss scale grows to {} after step {}", outcome.next_loss_scale, result.step);
   }
 
+  /// A file that cannot be written does not end the training.
+  void write_timeline() {
+    try {
+      report::RankTimeline timeline = trace->timeline();
+      timeline.rank = number;
+      timeline.ranks = layout.world();
+      timeline.machine = report::this_machine();
+      report::write_timeline(run.folder, timeline);
+    } catch (const Error& error) {
+      ++missing_timelines;
+      log.error("{}", error.what());
+    }
+  }
+
   executor::BatchSource& source(const data::Corpora& corpora, executor::BatchSource* given,
                                 std::unique_ptr<DatasetSource>& own) {
     if (given) return *given;
@@ -222,17 +234,18 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   RankPlugins plugins;
   const Programs programs;
   Preparation prepared;
+  std::optional<StepTrace> trace; // of the step that log.timeline names; streams refer to it
   std::unique_ptr<Stream> stream;
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
+  std::vector<std::unique_ptr<TracedCommunicator>> traced; // where there is a trace, in front of `communicators`
   Groups groups;
   std::optional<Agreement> agreement;
   std::unique_ptr<executor::Executor> walker;
-  std::optional<PassClock> clock;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
-  std::int64_t steps = 0;
+  std::int64_t steps = 0, missing_timelines = 0;
   std::optional<control::AbortFlag::Listening> listening; // ends first
 };
 
@@ -247,16 +260,14 @@ StepResult Rank::step() {
   const Clock::time_point began = Clock::now();
   const std::int64_t number = rank.steps + 1;
   const double lr = learning_rate(rank.run, number);
-  executor::WalkObserver* observer = rank.clock ? &*rank.clock : rank.options.observer;
+  executor::WalkObserver* observer = rank.trace ? &*rank.trace : rank.options.observer;
   const std::vector<CommStats> before = rank.run.train.cuda_graph ? rank.counted() : std::vector<CommStats>{};
   const executor::StepOutcome outcome = rank.walker->step(
       number, lr, rank.source(rank.run.data.training, rank.options.training, rank.training), observer);
   if (rank.run.train.cuda_graph) rank.recorded.add(outcome.ran, before, rank.counted());
   rank.steps = number;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-  if (rank.clock && number == rank.clock->step())
-    report::write_timeline(rank.run.folder,
-                           {rank.number, number, rank.clock->passes(), rank.layout.world(), report::this_machine()});
+  if (rank.trace && number == rank.trace->step()) rank.write_timeline();
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
   if (rank.run.train.loss_scale) rank.tell_scale(outcome, result);
   return result;
@@ -305,7 +316,7 @@ void Rank::abort(std::string_view why) noexcept {
 }
 
 std::int32_t Rank::agree(std::int32_t value) {
-  return impl_->agreement->largest(value, deadline_in(impl_->run.train.stall_timeout_s));
+  return impl_->agreement->largest(value, deadline_in(impl_->wait_timeout_s()));
 }
 
 std::string Rank::place() const {
@@ -360,6 +371,10 @@ std::vector<MemoryRow> Rank::memory() const {
 
 double Rank::flops_per_step() const {
   return impl_->plugins.model().flops_per_sample(impl_->run.vocab) * static_cast<double>(impl_->run.batch.global);
+}
+
+std::int64_t Rank::missing_timelines() const {
+  return impl_->missing_timelines;
 }
 
 } // namespace triax::train

@@ -109,7 +109,8 @@ class Rank {
   std::vector<report::GroupTraffic> traffic() const;
   /// What its arenas hold.
   std::vector<MemoryRow> memory() const;
-  double flops_per_step() const; // of the whole global batch, over all ranks
+  double flops_per_step() const;          // of the whole global batch, over all ranks
+  std::int64_t missing_timelines() const; // files of log.timeline that could not be written
 
  private:
   struct Impl;

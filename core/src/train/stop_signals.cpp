@@ -2,18 +2,32 @@
 #include "train/stop_signals.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 #include <system_error>
 
+#include "base/signal_name.hpp"
 #include "triax/error.hpp"
 
 namespace triax::train {
 
-StopSignals::StopSignals(Log& log, From from) : log_(log), from_(from) {
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+} // namespace
+
+StopSignals::StopSignals(From from) : from_(from) {
   sigemptyset(&signals_);
-  sigaddset(&signals_, SIGINT);
-  sigaddset(&signals_, SIGTERM);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    const bool is_default = signal == SIGQUIT && from == From::launcher;
+    if (!is_default && !is_ignored(signal)) sigaddset(&signals_, signal);
+  }
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   try {
     thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
@@ -30,16 +44,45 @@ StopSignals::~StopSignals() {
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
+void StopSignals::set_log(Log* log) {
+  const std::lock_guard lock(mutex_);
+  log_ = log;
+}
+
 void StopSignals::watch(const std::stop_token& stop) {
   constexpr timespec kTenth{0, 100'000'000};
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
     if (signal < 0) continue;
+    if (signal == SIGQUIT) quit();
     const bool again = caught_.exchange(signal) != 0;
     if (from_ == From::launcher) continue;
-    if (again || at_once_.load()) std::_Exit(128 + signal);
-    log_.info("{}: stopping after this step; once more stops at once", signal == SIGINT ? "SIGINT" : "SIGTERM");
+    const bool at_once = again || at_once_.load();
+    report(signal, at_once ? "ending at once" : "stopping after this step; once more stops at once");
+    if (at_once) std::_Exit(128 + signal);
   }
+}
+
+void StopSignals::report(int signal, std::string_view what) {
+  const std::string line = text("{}: {}", signal_name(signal), what);
+  const std::lock_guard lock(mutex_);
+  if (log_) {
+    log_->info("{}", line);
+  } else if (signal == SIGQUIT) {
+    const std::string with_end = line + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, with_end.data(), with_end.size());
+  }
+}
+
+/// The default action, from the thread that may be interrupted by it.
+void StopSignals::quit() {
+  report(SIGQUIT, "ending at once");
+  sigset_t quit;
+  sigemptyset(&quit);
+  sigaddset(&quit, SIGQUIT);
+  pthread_sigmask(SIG_UNBLOCK, &quit, nullptr);
+  ::raise(SIGQUIT);
+  std::_Exit(128 + SIGQUIT); // somebody has installed a handler
 }
 
 } // namespace triax::train

@@ -1,7 +1,7 @@
-// One posted call of one member: a host task that fires its event when the call is complete, or fails it after an
+// One posted call of one member, as a host task. It fires its event when the call is complete, and fails it after an
 // abort.
 //
-// Threads: the member's main thread. Ownership: the member's pool; used again after it has finished. Blocking: never.
+// Ownership: the communicator's pool, which reuses the call when it has finished.
 #pragma once
 
 #include <memory>
@@ -16,25 +16,28 @@ class Call : public HostTask {
   Call(Hub& hub, int member) : hub_(hub), member_(member) {}
 
   bool advance() noexcept final;
-  /// Its stream goes before it is complete: the group ends, and nobody reads this member's buffers when this returns.
+  /// The stream is destroyed before the call is complete: aborts the group. After it returns, no member reads this
+  /// member's buffers.
   void dropped() noexcept final;
-  /// Fails the event once no member touches another's memory; true when it has fired. After an abort only.
+  /// Call it after an abort only. Fails the event as soon as no member accesses another's memory; true if it has
+  /// failed.
   bool fail_when_quiet() noexcept;
   bool queued() const noexcept { return queued_; }
   bool reusable() const noexcept { return !queued_ && !failed_; }
-  /// For a member that goes while the call is still queued: the pool lives until the stream has let go of it.
+  /// For a communicator that is destroyed while the call is queued: keeps the pool alive until the stream drops the
+  /// call.
   void keep_alive(std::shared_ptr<void> pool) { pool_ = std::move(pool); }
 
  protected:
   Event begin();
-  /// Goes on; true when complete. After an abort it may return false, and is not called again.
+  /// Advances the call; true when complete. After an abort it may return false, and is not called again.
   virtual bool run() noexcept = 0;
-  /// condition(), which the member `peer` is to make true; aborts the group if that one has left without.
+  /// Evaluates condition(), which `peer` has to make true. Aborts the group if `peer` has left without doing so.
   template <class Condition>
   bool met(int peer, Condition condition) noexcept {
     if (condition()) return true;
     if (!hub_.left(peer)) return false;
-    if (condition()) return true; // it may have been its last act
+    if (condition()) return true; // the peer may have made it true just before it left
     hub_.abort(
         text("rank {} left group {} while rank {} waits for it", hub_.rank(peer), hub_.id(), hub_.rank(member_)));
     return false;
@@ -44,7 +47,7 @@ class Call : public HostTask {
   const int member_;
 
  private:
-  /// May end this object's life.
+  /// May destroy this object.
   void forget_queue() noexcept;
 
   HostEvent event_;

@@ -32,7 +32,7 @@ Event Collective::start(const Signature& signature, const TensorView& in, const 
 bool Collective::run() noexcept {
   switch (state_) {
     case State::publish:
-      // The entry was used kInFlight calls ago; nobody may be reading it still.
+      // The entry was last used kInFlight calls ago; wait until every member has completed that call.
       if (sequence_ > kInFlight && !all_reached(sequence_ - kInFlight, Phase::done)) return false;
       {
         Entry& entry = hub_.entry(member_, sequence_);
@@ -54,7 +54,7 @@ bool Collective::run() noexcept {
       state_ = State::finish;
       [[fallthrough]];
     case State::finish:
-      // Nobody reads what a broadcast's receivers gave.
+      // No member reads from a non-root member of a broadcast.
       if (signature_.kind == Kind::broadcast && signature_.root != member_) return true;
       return all_reached(sequence_, Phase::done);
   }
@@ -125,7 +125,8 @@ void Collective::reduce(std::int64_t begin, std::int64_t end, std::byte* out) no
   reduce_members(signature_.dtype, signature_.reduce, sources_, out, end - begin);
 }
 
-/// In place, another's slice of `out` is its slice of `in` too: that member has moved, so it has read it.
+/// Copies the other members' reduced slices. In place, a peer's slice of `out` is also its slice of `in`; the peer has
+/// reached `moved`, so it no longer reads it.
 bool Collective::gather() noexcept {
   if (!all_reached(sequence_, Phase::moved) || !hub_.begin_access(member_)) return false;
   for (int peer = 0; peer < hub_.size(); ++peer) {

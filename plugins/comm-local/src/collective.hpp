@@ -1,9 +1,8 @@
-// A collective as a state machine: publish the buffers, wait for the others', move the data, tell them, wait until they
-// need the buffers no more.
+// A collective as a state machine: publish the buffers, wait for the other members' buffers, move the data, announce
+// it, and wait until no member needs the buffers any more.
 //
-// Threads, ownership, blocking: as for calls. The k-th collective of a member meets the k-th of the others, whatever
-// streams they are on. A reduction is done by owners: member i reduces the i-th slice over all members, in the order of
-// the group; in an all_reduce everybody then copies the slices of the others.
+// The k-th collective of a member matches the k-th of the other members, on whatever streams they are. In a reduction,
+// member i reduces slice i over all members, in the order of the group. An all_reduce then copies the other slices.
 #pragma once
 
 #include <vector>
@@ -16,14 +15,14 @@ class Collective final : public Call {
  public:
   Collective(Hub& hub, int member);
 
-  /// For `sequence`, counted from 1.
+  /// `sequence` is the number of the collective, counted from 1.
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence);
 
  private:
   enum class State { publish, meet, gather, finish };
 
   bool run() noexcept override;
-  /// Whether every member has reached `phase` of the call `sequence`, asking each until it has.
+  /// True if every member has reached `phase` of call `sequence`. Starts where the last check stopped (cursor_).
   bool all_reached(std::uint64_t sequence, Phase phase) noexcept;
   bool all_agree() noexcept;
   bool agrees(int peer) noexcept;
@@ -40,7 +39,7 @@ class Collective final : public Call {
   std::uint64_t sequence_ = 0;
   std::int64_t width_ = 0; // bytes of an element
   State state_ = State::publish;
-  int cursor_ = 0; // members before it have reached what is waited for
+  int cursor_ = 0; // members below it have passed the current check
   std::vector<const std::byte*> sources_;
 };
 

@@ -10,7 +10,7 @@ namespace comm_local {
 
 namespace {
 
-/// Calls of each kind at the start. More are in flight only where a rank reduces the buckets of as many layers at once.
+/// Calls of each kind at the start. A rank needs more only if it reduces the buckets of more layers at once.
 constexpr std::size_t kCalls = 64;
 
 } // namespace
@@ -29,7 +29,7 @@ void LocalCommunicator::add_calls(std::vector<std::unique_ptr<Some>>& calls, std
   make_room(0);
 }
 
-/// Any exchange of the pool may be the next one to get as many transfers as one of them got.
+/// Gives every pooled exchange the capacity of the largest one so far: any of them may be used for the next.
 void LocalCommunicator::make_room(std::size_t transfers) {
   most_transfers_ = std::max(most_transfers_, transfers);
   for (const auto& call : pool_->exchanges) call->transfers().reserve(most_transfers_);
@@ -60,7 +60,7 @@ Some& LocalCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls) {
   for (const auto& call : calls)
     if (call->reusable()) return *call;
   const std::size_t first = calls.size();
-  add_calls(calls, first); // how many are in flight depends on when other ranks get there: so not one by one
+  add_calls(calls, first); // double the pool: other ranks' timing decides how many calls are in flight
   return *calls[first];
 }
 
@@ -74,7 +74,7 @@ void LocalCommunicator::abort(std::string_view why) noexcept {
 }
 
 Work LocalCommunicator::refused(ActionId action) {
-  --stats_.ops; // counted as the call came in; it moves nothing
+  --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
   if (!dead_event_.state()) {
     dead_event_ = dead_.arm();
     dead_.fail(hub_.reason());
@@ -108,7 +108,7 @@ Work LocalCommunicator::post_reduction(Kind kind, const TensorView& in, const Te
 
 Work LocalCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                                       ActionId action) {
-  // The others' slices of `in` go out, then this member's slice of the result to each of them; in the same way round.
+  // Out: the peers' slices of `in`, and this member's reduced slice to each peer. In: as many bytes.
   const std::int64_t n = size(), all = in.elements();
   const std::int64_t own = all * (index() + 1) / n - all * index() / n;
   const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());

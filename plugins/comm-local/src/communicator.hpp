@@ -1,7 +1,7 @@
 // One member of a group: posts calls, and counts the bytes that they move.
 //
-// Threads: the rank's main thread, but for abort(). Ownership: holds its reference of the hub and the pool of its
-// calls. Blocking: barrier() only, until its deadline.
+// Threads: the rank's main thread; abort() from any thread. Ownership: holds one reference to the hub, and the pool of
+// its calls. Blocking: only barrier(), until its deadline.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class LocalCommunicator final : public Communicator {
 
   void barrier(Deadline deadline) override;
   void abort(std::string_view why) noexcept override;
-  /// Calls go on as host tasks of their streams; here those that an abort has met before their turn are failed.
+  /// Calls advance as host tasks of their streams. After an abort, this fails calls that are not yet at the front.
   void progress() noexcept override;
 
  protected:
@@ -34,8 +34,8 @@ class LocalCommunicator final : public Communicator {
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
-  /// Calls are used again; they live as long as a stream may still know them. There are enough from the start, so that
-  /// a run whose ranks meet in another order does not allocate in the middle of a step.
+  /// Calls are reused, and live until no stream refers to them. The pool is large from the start, so that differences
+  /// in timing between ranks cause no allocation during a step.
   struct Pool {
     HubRef hub;
     std::vector<std::unique_ptr<Collective>> collectives;
@@ -46,7 +46,7 @@ class LocalCommunicator final : public Communicator {
     Direction direction;
     int peer, channel;
     Edge* edge;
-    std::uint64_t next; // number of the next transfer
+    std::uint64_t next; // number of the next transfer, from 0
   };
 
   template <class Some>
@@ -56,7 +56,7 @@ class LocalCommunicator final : public Communicator {
   Some& idle(std::vector<std::unique_ptr<Some>>& calls);
   template <class Body>
   void for_queued(Body body);
-  /// What a call moves out of and into this rank.
+  /// Bytes that a call sends from this rank and receives on it.
   struct Bytes {
     std::uint64_t out, in;
   };
@@ -72,9 +72,9 @@ class LocalCommunicator final : public Communicator {
   Device& device_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;
-  std::size_t most_transfers_ = 4; // of one exchange, so far
-  std::uint64_t posted_ = 0;       // collectives
-  HostEvent dead_;                 // fails what is posted after an abort
+  std::size_t most_transfers_ = 4; // largest exchange so far
+  std::uint64_t posted_ = 0;       // number of collectives posted
+  HostEvent dead_;                 // its failed event is returned for calls posted after an abort
   Event dead_event_;
 };
 

@@ -27,7 +27,7 @@ void Exchange::send(Placed& placed) noexcept {
   Edge& edge = *placed.edge;
   const std::uint64_t number = placed.number;
   if (!placed.published) {
-    if (edge.sent.load(std::memory_order_relaxed) != number) return; // an earlier send has not got here yet
+    if (edge.sent.load(std::memory_order_relaxed) != number) return; // an earlier send is not yet published
     if (number - edge.taken.load(std::memory_order_acquire) >= kInFlight) return;
     const TensorView& view = placed.transfer.view;
     edge.sends[number % kInFlight] = {view.as<const std::byte>(), view.elements(), view.dtype()};
@@ -40,7 +40,7 @@ void Exchange::send(Placed& placed) noexcept {
 void Exchange::receive(Placed& placed) noexcept {
   Edge& edge = *placed.edge;
   const std::uint64_t number = placed.number;
-  if (edge.taken.load(std::memory_order_relaxed) != number) return; // an earlier receive has not got here yet
+  if (edge.taken.load(std::memory_order_relaxed) != number) return; // an earlier receive is not yet complete
   if (!met(placed.transfer.peer, [&] { return edge.sent.load(std::memory_order_acquire) > number; })) return;
   const Edge::Send& send = edge.sends[number % kInFlight];
   if (!fits(placed, send) || !hub_.begin_access(member_)) return;

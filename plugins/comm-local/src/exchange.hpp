@@ -1,7 +1,7 @@
 // A set of sends and receives as a state machine. A send publishes its buffer on the edge and completes when the
-// receiver has copied it; nothing is buffered. The members of the set go on in any order.
+// receiver has copied it; there is no buffering. The transfers of a set complete in any order.
 //
-// Threads, ownership, blocking: as for calls. A send and a receive that differ in size or type abort the group.
+// Errors: a send and a receive that differ in size or type abort the group.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace comm_local {
 
-/// A transfer and its place on its edge: the k-th send meets the k-th receive, counted when they are posted.
+/// A transfer and its number on its edge: the k-th send matches the k-th receive, in the order of posting.
 struct Placed {
   Transfer transfer;
   Edge* edge = nullptr;
@@ -22,7 +22,7 @@ class Exchange final : public Call {
  public:
   using Call::Call;
 
-  /// The list to fill before start(); it keeps its room.
+  /// The list to fill before start(). It keeps its capacity between calls.
   std::vector<Placed>& transfers() noexcept { return transfers_; }
   Event start();
 

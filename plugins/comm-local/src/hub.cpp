@@ -34,7 +34,7 @@ void Hub::abort(std::string_view why) noexcept {
   if (aborted()) return;
   try {
     reason_ = why;
-  } catch (...) { // out of memory: aborted without its text is better than not aborted
+  } catch (...) { // out of memory: abort without a reason
     reason_.clear();
   }
   aborted_.store(true, std::memory_order_seq_cst);
@@ -42,7 +42,7 @@ void Hub::abort(std::string_view why) noexcept {
 
 void Hub::leave_early(int member) noexcept {
   abort(text("rank {} left group {} before its calls were complete", rank(member), id_));
-  while (!quiet()) sched_yield(); // a peer in the middle of a copy; it starts no other
+  while (!quiet()) sched_yield(); // a peer may be in the middle of a copy; it starts no new one
 }
 
 bool Hub::quiet() const noexcept {

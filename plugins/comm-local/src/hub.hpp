@@ -1,10 +1,10 @@
-// What the members of one group share: one entry per member for each call in flight, one edge per (from, to, channel),
-// the group's abort, and a count of who is still there.
+// Shared state of one group: one entry per member for each call in flight, one edge per (from, to, channel), the abort,
+// and which members have arrived and left.
 //
-// Threads: made for many; every member writes its own entries only and publishes them by a release store. Ownership:
-// each member holds one reference, the last one to go deletes. Blocking: never. Abort: the first reason stays; a member
-// touches another's memory only between begin_access() and end_access(), so that after an abort, once quiet(), nobody
-// reads a buffer that its owner takes back.
+// Threads: any. Each member writes only its own entries, and publishes them with a release store. Ownership: each
+// member holds one reference; the last release deletes the object. Abort: the first reason is kept. A member accesses
+// another's memory only between begin_access() and end_access(). So once quiet() is true after an abort, no member
+// reads a buffer that its owner may free.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ using namespace triax;
 
 enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 
-/// What must be equal on all members of a collective.
+/// Must be equal on all members of a collective.
 struct Signature {
   Kind kind = Kind::all_reduce;
   DType dtype = DType::f32;
@@ -38,13 +38,13 @@ struct Signature {
 };
 std::string to_text(const Signature& signature);
 
-/// How far a member is with a collective: each step tells the others that a part of its memory may be touched, or that
-/// it needs theirs no more.
+/// A member's progress in a collective: it has published its buffers, has read the peers' `in`, or needs no peer's
+/// buffers any more.
 enum class Phase : std::uint64_t { posted = 1, moved = 2, done = 3 };
 
-/// A member's side of one collective. An entry serves every kInFlight-th call.
+/// A member's side of one collective. Calls `sequence` and `sequence + kInFlight` use the same entry.
 struct Entry {
-  std::atomic<std::uint64_t> progress{0}; // 4 * sequence + phase, only ever growing
+  std::atomic<std::uint64_t> progress{0}; // 4 * sequence + phase; only increases
   Signature signature;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
@@ -81,15 +81,15 @@ class Hub {
     return entry(member, sequence).progress.load(std::memory_order_acquire) >=
            4 * sequence + static_cast<std::uint64_t>(phase);
   }
-  /// Made at first use.
+  /// Created on first use.
   Edge& edge(int from, int to, int channel);
 
   void abort(std::string_view why) noexcept;
   bool aborted() const noexcept { return aborted_.load(std::memory_order_seq_cst); }
-  /// After aborted().
+  /// Valid once aborted() is true.
   const std::string& reason() const noexcept { return reason_; }
 
-  /// False, and no access, after an abort.
+  /// After an abort it returns false, and the caller must not access other members' memory.
   bool begin_access(int member) noexcept {
     at(member).busy.store(true, std::memory_order_seq_cst);
     if (!aborted()) return true;
@@ -101,14 +101,14 @@ class Hub {
 
   void arrive(int member) noexcept { at(member).present.store(true, std::memory_order_release); }
   bool arrived(int member) noexcept { return at(member).present.load(std::memory_order_acquire); }
-  /// A member that leaves posts no more: whoever still waits for it is told so.
+  /// The member posts no more calls. A peer that waits for it gets an error.
   void leave(int member) noexcept { at(member).left.store(true, std::memory_order_release); }
-  /// With calls that are not complete: aborts, and waits until no member touches another's memory.
+  /// For a member with incomplete calls: aborts, then waits until no member accesses another's memory.
   void leave_early(int member) noexcept;
   bool left(int member) noexcept { return at(member).left.load(std::memory_order_acquire); }
   std::atomic<std::uint64_t>& barriers(int member) noexcept { return at(member).barriers; }
 
-  /// Gives back `count` references.
+  /// Releases `count` references.
   void release(int count) noexcept;
 
  private:
@@ -124,7 +124,7 @@ class Hub {
   std::unique_ptr<Member[]> members_;
   std::atomic<int> references_;
   std::atomic<bool> aborted_{false};
-  std::mutex mutex_; // of reason_ until aborted, and of edges_
+  std::mutex mutex_; // guards edges_, and writes of reason_
   std::string reason_;
   std::map<std::tuple<int, int, int>, std::unique_ptr<Edge>> edges_;
 };

@@ -1,4 +1,4 @@
-// comm-local: a communicator for ranks that are threads of one process. Its backend joins groups through the store.
+// comm-local: a communicator for ranks that are threads of one process. The backend joins groups through the store.
 #include <sched.h>
 #include <unistd.h>
 
@@ -15,10 +15,10 @@ namespace comm_local {
 namespace {
 
 constexpr std::string_view kOneProcess = "comm-local joins ranks that are threads of one process";
-constexpr std::int64_t kGaveUp = std::int64_t{1} << 40; // taken from the count of those who joined
+constexpr std::int64_t kGaveUp = std::int64_t{1} << 40; // subtracted from the count of joined members when one gives up
 
-/// Tells this process from all others: an address must never be used in another one, and process numbers repeat from
-/// container to container.
+/// Identifies this process. The address of a hub is valid in one process only, and process ids repeat across
+/// containers; hence the random token.
 std::string process_text() {
   static const std::uint64_t token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   return text("{}/{}", getpid(), token);
@@ -73,11 +73,11 @@ class LocalBackend final : public CommBackend {
     if (group.index == 0) {
       auto made = std::make_unique<Hub>(group);
       store.set(key, publish_text(made.get()));
-      shared = made.release(); // deleted by whoever gives back the last reference
+      shared = made.release(); // the last release deletes it
     } else {
       shared = hub_of(published(group, store, key, deadline), group);
     }
-    // Who counts himself here has a reference; who finds that the others gave up must not touch the hub.
+    // A positive count gives this member a reference. Otherwise the others gave up, and the hub may be gone.
     const std::string joined = key + "/joined";
     if (store.add(joined, 1) <= 0) {
       throw Error("the others gave up waiting for this rank", text("group {}", group.id), "start the ranks together");
@@ -128,7 +128,8 @@ class LocalBackend final : public CommBackend {
     return list;
   }
 
-  /// The first to give up gives back the references of those who have not come: they will be turned away.
+  /// The first member that gives up also releases the references of the members that have not joined; their join()
+  /// fails.
   static void close(Hub& hub, Store& store, const std::string& joined, const Group& group, std::string_view why) {
     hub.abort(text("rank {} could not join: {}", hub.rank(group.index), why));
     const std::int64_t came = store.add(joined, -kGaveUp) + kGaveUp;
@@ -136,7 +137,7 @@ class LocalBackend final : public CommBackend {
   }
 
   Device* device_ = nullptr;
-  std::map<std::string, int> joins_; // so that a group may be joined again
+  std::map<std::string, int> joins_; // joins per group id; a group can be joined again
 };
 
 } // namespace

@@ -11,9 +11,9 @@ namespace {
 
 using namespace triax;
 
-constexpr std::int64_t kBlock = 512; // accumulators stay in the first-level cache
+constexpr std::int64_t kBlock = 512; // elements; the accumulators fit in the L1 cache
 
-/// T as stored, Sum as added.
+/// T is the stored type, Sum the type of the accumulator.
 template <class T, class Sum>
 void reduce_typed(Reduce reduce, std::span<const std::byte* const> sources, std::byte* out, std::int64_t elements) {
   Sum sums[kBlock];
@@ -34,7 +34,7 @@ void reduce_typed(Reduce reduce, std::span<const std::byte* const> sources, std:
   }
 }
 
-/// Integers are added as unsigned, which wraps where signed would be undefined, and compared as signed.
+/// Integers are added as unsigned, because signed overflow is undefined, and compared as signed.
 template <class T>
 void reduce_integer(Reduce reduce, std::span<const std::byte* const> sources, std::byte* out, std::int64_t elements) {
   if (reduce == Reduce::sum) {
@@ -66,7 +66,7 @@ void reduce_members(DType dtype, Reduce reduce, std::span<const std::byte* const
     case DType::i64:
       return reduce_integer<std::int64_t>(reduce, sources, out, elements);
     case DType::u8:
-      return; // refused when posted
+      return; // can_reduce() refuses it when the call is posted
   }
 }
 

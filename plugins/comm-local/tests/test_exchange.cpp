@@ -1,4 +1,4 @@
-// Sends and receives as only comm-local has them: nothing is buffered, and an edge is a queue.
+// Properties of sends and receives that only comm-local has: no buffering, and edges are queues.
 #include <gmock/gmock.h>
 
 #include "support/ranks.hpp"

@@ -1,4 +1,5 @@
-// Leaving, as only comm-local can see it: by its entries, and by what has been published.
+// Leaving a group, where comm-local differs from other communicators: a limited number of entries, and published
+// buffers.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -15,7 +16,7 @@ using triax::testing::error_of;
 using triax::testing::Rank;
 using triax::testing::run_ranks;
 
-/// A receiver of broadcasts runs ahead of the others, as far as there are entries; the root is busy elsewhere.
+/// Rank 1 receives broadcasts until it needs an entry again. Rank 0 has posted nothing, so the entry is never free.
 TEST(Leaving, IsToldToWhoeverWaitsForAnEntryToBeFree) {
   constexpr int kCalls = 17; // one more than there are entries
   run_ranks(3, [](Rank& rank) {
@@ -41,7 +42,8 @@ TEST(Leaving, IsToldToWhoeverWaitsForAnEntryToBeFree) {
   });
 }
 
-// Streams may go before communicators, and memory after both: a peer must not take what has been published from it.
+// A stream may be destroyed before its communicator, and memory after both. A peer must not read a published buffer
+// after that.
 TEST(Leaving, AStreamThatGoesWithAPublishedSendEndsTheGroup) {
   run_ranks(2, [](Rank& rank) {
     const std::unique_ptr<Communicator> comm =

@@ -1,4 +1,4 @@
-// Meeting through the store, and what the backend says of itself.
+// Joining through the store, and what the backend supports.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -33,7 +33,7 @@ TEST(Backend, RefusesProcessesAndOtherDevices) {
     request.ranks_are_threads = false;
     EXPECT_THAT(rank.backend().supports(request).reason(),
                 HasSubstr("comm-local joins ranks that are threads of one process"));
-    request.axes.clear(); // a run of one rank has nothing to join
+    request.axes.clear(); // a run of one rank joins no group
     EXPECT_TRUE(rank.backend().supports(request));
     request.device = DeviceKind::cuda;
     EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is cuda"));
@@ -77,7 +77,7 @@ TEST(Join, AnotherProcessIsRefusedInWords) {
   run_ranks(2, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 0) {
-      rank.store().set("comm-local/tensor.0/0", "999999/1234 4096"); // as another process would write it
+      rank.store().set("comm-local/tensor.0/0", "999999/1234 4096"); // written as another process would
       rank.store().set("written", "");
       return;
     }

@@ -1,10 +1,9 @@
-// Every NCCL call that this plugin makes, and the little of CUDA that neither Device nor Stream offers, as a table of
-// function pointers: the plugin has the one bound to the NCCL it is linked with, tests have one that executes NCCL's
-// rules on the host.
+// Table of function pointers for every NCCL call of this plugin, and for the CUDA calls that Device and Stream lack.
+// The plugin uses a table bound to the linked NCCL; tests use one that implements NCCL's rules on the host.
 //
-// Threads: as NCCL's: a communicator is entered by one thread at a time (handle.hpp sees to that). Ownership: tables
-// are constants. Blocking: as NCCL's, whose communicators are all made nonblocking here; launch_stream() pumps where
-// streams cannot wait for the host. Errors: results; launch_stream() and gpu() throw Error.
+// Threads: one thread at a time per communicator, as NCCL requires; handle.hpp ensures it. Ownership: tables are
+// constants. Blocking: as NCCL's nonblocking communicators; launch_stream() runs the progress loop if the stream cannot
+// wait for the host. Errors: NCCL results; launch_stream() and gpu() throw Error.
 #pragma once
 
 #include <nccl.h>
@@ -47,20 +46,20 @@ struct NcclApi {
   ncclResult_t (*recv)(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                        cudaStream_t stream);
 
-  /// The native stream of a stream of the rank's device, once work may be put on it.
+  /// The native stream of a stream of the rank's device, once work may be enqueued on it.
   cudaStream_t (*launch_stream)(Stream& stream);
-  /// The calling thread's GPU, by a name that no other GPU of the machine has.
+  /// Name of the calling thread's GPU, unique on the machine.
   std::string (*gpu)();
-  /// A point in native streams that can be asked about when they are gone; a mark is used again and again.
+  /// A mark is a reusable position in native streams. It can be queried even after the streams are destroyed.
   void* (*make_mark)();
   void (*put_mark)(void* mark, cudaStream_t stream);
   bool (*passed)(void* mark);
   void (*free_mark)(void* mark);
-  /// Sets a variable of this process's environment, for NCCL to read.
+  /// Sets an environment variable of this process, which NCCL reads.
   void (*set_variable)(const char* name, const char* value);
 };
 
-/// The NCCL that this library is linked with.
+/// The table of the NCCL that this library is linked with.
 const NcclApi& linked_api();
 
 } // namespace comm_nccl

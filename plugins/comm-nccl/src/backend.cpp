@@ -15,11 +15,11 @@ namespace comm_nccl {
 NcclBackend::NcclBackend(const PluginContext& context, const NcclApi& api)
     : api_(api), log_(context.log), rank_(context.rank), settings_(read_settings(context.options)) {}
 
-// NCCL does not promise that kernels of two communicators run at the same time: all have one order for a device, that
-// of the host, which start() asks NCCL to keep. Unless the edges of a pipeline have communicators and small kernels of
-// their own, which all fit beside each other; then an edge waits for itself alone. Sends wait for their receives. Sums:
-// in an order that NCCL chooses by sizes and machines, the same in every run. A process has one rank, as NCCL reads its
-// environment once, and finds a rank's GPU by its thread.
+// NCCL does not guarantee that kernels of two communicators run at the same time. So all calls have one order per
+// device, the host's order, which start() asks NCCL to keep. With edge_communicators each edge has its own communicator
+// and small kernels that fit on the GPU together; then only calls of one edge are ordered. A send waits for its
+// receive. Sums: NCCL chooses the order by size and machine, the same in every run. One rank per process: NCCL reads
+// the environment once, and finds a rank's GPU through the calling thread.
 CommTraits NcclBackend::traits() const {
   CommTraits traits;
   traits.order = settings_.edge_communicators ? CommTraits::Order::channel : CommTraits::Order::serial;
@@ -39,7 +39,7 @@ Support NcclBackend::supports(const CommRequest& request) const {
   if (!settings_.support) return settings_.support;
   if (version() >= kOrderVersion && !settings_.ordered) return settings_.ordered;
   const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != "pipeline"; });
-  if (settings_.edge_communicators && other != request.axes.end()) // whose calls need the one order
+  if (settings_.edge_communicators && other != request.axes.end()) // the calls of other axes need the single order
     return Support::no(
                "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves the {} "
                "axis",
@@ -60,16 +60,16 @@ void NcclBackend::start(Device& device) {
   if (Support answer = supports(request); !answer) throw Error(answer.reason(), {}, answer.hint());
   device_ = &device;
   for (const std::string& note : settings_.notes) log_.info("{}", note);
-  // Before the first call that makes NCCL read its environment.
-  if (!std::getenv("NCCL_RUNTIME_CONNECT")) set({"NCCL_RUNTIME_CONNECT", "0"}); // connect when made, not in a step
+  // Must precede the first call that makes NCCL read its environment.
+  if (!std::getenv("NCCL_RUNTIME_CONNECT")) set({"NCCL_RUNTIME_CONNECT", "0"}); // connect when joining, not in a step
   keep_the_hosts_order();
   if (!settings_.several_ranks_per_gpu) return;
   log_.warn("comm-nccl: several_ranks_per_gpu = true: for correctness alone, each call takes milliseconds");
   for (const Variable& variable : variables_for_shared_gpu(rank_)) set(variable);
 }
 
-/// The executor launches in one order, but on several streams, and calls on several communicators. Also where only
-/// edges have communicators: NCCL reads the variable once, and other axes may follow.
+/// The executor launches in one order, but on several streams and communicators. Also set if only edges have
+/// communicators: NCCL reads the variable once, and other axes may join later.
 void NcclBackend::keep_the_hosts_order() {
   if (version() >= kOrderVersion) {
     if (!std::getenv(kOrder)) set({kOrder, "1"});

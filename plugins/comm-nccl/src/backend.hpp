@@ -1,7 +1,5 @@
-// The plugin's object, over any table of NCCL's calls.
-//
-// Threads, ownership, blocking: as triax/communicator.hpp. Errors: Error; what this machine or the environment does not
-// permit is a refusal before that.
+// The plugin's backend, over any table of NCCL calls. supports() refuses what the machine or the environment does not
+// permit.
 #pragma once
 
 #include <memory>

@@ -12,10 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLook = 5ms;     // between questions to NCCL
-constexpr auto kQuiet = 200ms;  // without a post, after which a rank asks for news of the others
-constexpr auto kMostQuiet = 2s; // between such questions
-constexpr double kFarewell = 2; // seconds for the other members to begin to end the group too
+constexpr auto kLook = 5ms;     // between polls of NCCL's errors
+constexpr auto kQuiet = 200ms;  // without a post, after which a rank polls the group status
+constexpr auto kMostQuiet = 2s; // longest time between these polls
+constexpr double kFarewell = 2; // seconds for the other members to end the group too
 
 ncclDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -67,7 +67,7 @@ NcclCommunicator::~NcclCommunicator() {
     if (!ended() && busy())
       end(text("{} left group {} before its calls were complete", rank_text(index()), group().id), true);
     if (!ended()) news_.tell_left(posted_);
-  } catch (const std::exception&) { // the store has gone: nobody is there to be told
+  } catch (const std::exception&) { // the store is gone, so no member needs the message
   }
   tell_what_is_due();
   const Deadline deadline = device_.interrupt().raised() ? Clock::now() : deadline_in(kFarewell);
@@ -126,7 +126,7 @@ Work NcclCommunicator::posted(Bytes bytes, Stream& stream, ActionId action) {
 }
 
 Work NcclCommunicator::refused(ActionId action) {
-  --stats_.ops; // counted as the call came in; it moves nothing
+  --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
   tell_what_is_due();
   if (!dead_event_.state()) {
     dead_event_ = dead_.arm();
@@ -135,7 +135,7 @@ Work NcclCommunicator::refused(ActionId action) {
   return {dead_event_, action};
 }
 
-/// `moves`: there is anything to move; all members agree on that.
+/// `moves`: the call moves data; all members have the same value.
 template <class Call>
 Work NcclCommunicator::post(const char* name, Bytes bytes, bool moves, Stream& stream, ActionId action, Call call) {
   if (ended()) return refused(action);
@@ -163,7 +163,7 @@ void check_reducible(const TensorView& view, const Group& group) {
 Work NcclCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                                      ActionId action) {
   check_reducible(in, group());
-  // As a ring counts it: the others' slices go out, then this member's slice of the result; in the same way round.
+  // As in a ring. Out: the peers' slices of `in`, and this member's reduced slice. In: as many bytes.
   const std::int64_t n = size(), all = in.elements();
   const std::int64_t own = all * (index() + 1) / n - all * index() / n;
   const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());
@@ -198,7 +198,7 @@ Work NcclCommunicator::do_broadcast(const TensorView& view, int root, Stream& st
   });
 }
 
-/// A set of transfers, its own part among them: NCCL's own all-to-all is newer than the oldest NCCL that is taken.
+/// One set of sends and receives, including one to itself: NCCL's own all-to-all is newer than the oldest NCCL allowed.
 Work NcclCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
   if (ended()) return refused(action);
   ++posted_.collectives;
@@ -220,7 +220,7 @@ Work NcclCommunicator::do_all_to_all(const TensorView& in, const TensorView& out
 
 ncclResult_t NcclCommunicator::transfer(const Transfer& one, int peer, ncclComm_t comm, cudaStream_t native) {
   const TensorView& view = one.view;
-  if (view.elements() == 0) return ncclSuccess; // on both sides
+  if (view.elements() == 0) return ncclSuccess; // empty on both sides
   return one.direction == Direction::send
              ? api_.send(view.data(), count_of(view), type_of(view.dtype()), peer, comm, native)
              : api_.recv(view.data(), count_of(view), type_of(view.dtype()), peer, comm, native);
@@ -282,7 +282,7 @@ void NcclCommunicator::barrier(Deadline deadline) {
   news_.barrier(++barriers_, deadline, check);
 }
 
-// The end, and what is told of it.
+// The end of the group, and its message to the other members.
 
 void NcclCommunicator::abort(std::string_view why) noexcept {
   end(text("{} aborted group {}: {}", rank_text(index()), group().id, why), true);
@@ -296,8 +296,8 @@ void NcclCommunicator::end(const std::string& reason, bool tell) noexcept {
     untold_ = tell;
     ended_.store(true, std::memory_order_release);
   }
-  device_.interrupt().raise(reason); // before what an aborted kernel leaves behind can be taken for a result
-  for_handles([](Handle& handle) { handle.abort(); }); // all begin: one may wait for another, see handle.hpp
+  device_.interrupt().raise(reason); // before the output of an aborted kernel can be taken for a result
+  for_handles([](Handle& handle) { handle.abort(); }); // start all before any wait (handle.hpp)
 }
 
 std::string NcclCommunicator::reason() const {
@@ -305,12 +305,12 @@ std::string NcclCommunicator::reason() const {
   return reason_;
 }
 
-/// By the main thread: abort() may come from one that must not wait for the store.
+/// Called by the main thread only, because abort() may run on a thread that must not wait for the store.
 void NcclCommunicator::tell_what_is_due() noexcept {
   if (!untold_.exchange(false)) return;
   try {
     news_.tell_abort(reason());
-  } catch (const std::exception&) { // the store has gone: nobody is there to be told
+  } catch (const std::exception&) { // the store is gone, so no member needs the message
     return;
   }
 }
@@ -329,7 +329,7 @@ void NcclCommunicator::progress() noexcept {
       next_news_ = now + news_pause_;
       news_pause_ = std::min<Clock::duration>(2 * news_pause_, kMostQuiet);
     }
-  } catch (const std::exception&) { // of the store, which the run itself watches
+  } catch (const std::exception&) { // of the store; the run itself detects a lost store
     next_news_ = now + kMostQuiet;
   }
 }

@@ -1,17 +1,17 @@
-// One member of a group: posts are calls of NCCL on the native stream of the caller's, and their Work is what the
-// stream records behind them.
+// One member of a group. A post is an NCCL call on the native stream of the caller's stream; its Work is an event
+// recorded after it.
 //
-// Threads: the rank's main thread, but for abort(). Ownership: owns its NCCL communicators; refers to the store, which
-// outlives it. Blocking: barrier(), until its deadline; the destructor: two seconds at most until the other members end
-// the group too, then as long as NCCL takes to destroy or abort what is left, for which it knows no deadline. abort()
-// begins the aborts of all its NCCL communicators and does not wait for them. A post does not block: but the first
-// transfer to a member that is no neighbour connects the two, and waits for the other's post; and where CUDA's queue of
-// launches is full, a launch waits for the GPU. Errors: Error from a post that NCCL refuses. What NCCL finds later, and
-// what another member tells, ends the group and raises the rank's interrupt: an aborted kernel leaves garbage behind it
-// on its stream.
+// Threads: the rank's main thread; abort() from any thread. Ownership: owns its NCCL communicators; refers to the
+// store, which outlives it. Blocking: barrier(), until its deadline. The destructor waits at most two seconds for the
+// other members to end the group too, and then as long as NCCL takes to destroy or abort, which has no timeout. abort()
+// starts the aborts of all NCCL communicators and does not wait for them. A post does not block, with two exceptions:
+// the first transfer between members that are not neighbours connects them and waits for the peer's post, and a launch
+// waits for the GPU if CUDA's launch queue is full. Errors: Error from a post that NCCL refuses. An asynchronous NCCL
+// error, or a failure reported by another member, ends the group and sets the rank's abort flag, because an aborted
+// kernel leaves undefined data on its stream.
 //
-// NCCL keeps the calls of one communicator in the order in which they were made, whatever streams they are on;
-// transfers between two members meet in that order too, as NCCL knows no channels.
+// NCCL executes the calls of one communicator in posting order, on whatever streams they are. Transfers between two
+// members match in that order too, because NCCL has no channels.
 #pragma once
 
 #include <atomic>
@@ -28,12 +28,12 @@
 
 namespace comm_nccl {
 
-/// Throws Error for bytes.
+/// Throws Error for u8.
 void check_reducible(const TensorView& view, const Group& group);
 
 class NcclCommunicator final : public Communicator, private Registration {
  public:
-  /// `registers`: memory that it is told of is registered with NCCL.
+  /// `registers`: register memory blocks with NCCL when the device announces them.
   NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, Meeting meeting,
                    bool registers);
   NcclCommunicator(const NcclCommunicator&) = delete;
@@ -42,7 +42,7 @@ class NcclCommunicator final : public Communicator, private Registration {
 
   void barrier(Deadline deadline) override;
   void abort(std::string_view why) noexcept override;
-  /// Asks NCCL for errors, and the store for news where nothing has been posted for a while: not at each call.
+  /// Polls NCCL for errors, and the store for aborts and departures if nothing was posted recently; both rate-limited.
   void progress() noexcept override;
   void* extension(std::string_view id) override;
 
@@ -59,7 +59,7 @@ class NcclCommunicator final : public Communicator, private Registration {
  private:
   void add(void* data, std::size_t bytes) override;
 
-  /// What a call moves out of and into this rank.
+  /// Bytes that a call sends from this rank and receives on it.
   struct Bytes {
     std::uint64_t out = 0, in = 0;
   };
@@ -70,10 +70,10 @@ class NcclCommunicator final : public Communicator, private Registration {
   Work post_set(Handle& handle, Bytes bytes, Stream& stream, ActionId action, Calls calls);
   Work posted(Bytes bytes, Stream& stream, ActionId action);
   Work refused(ActionId action);
-  /// Gives up a post that NCCL is not through with; pumps.
+  /// Progress function for a post that is not complete in NCCL; throws at the device's default timeout.
   auto patience(const char* call);
   ncclResult_t transfer(const Transfer& one, int peer, ncclComm_t comm, cudaStream_t native);
-  /// The communicator of the one edge that all transfers are along, or null.
+  /// The edge communicator, if all transfers are along one edge that has one; else null.
   const Meeting::EdgeHandle* edge_of_all(std::span<const Transfer> transfers) const;
   Handle& group_handle() { return *meeting_.group; }
   template <class Body>
@@ -99,11 +99,11 @@ class NcclCommunicator final : public Communicator, private Registration {
   std::uint64_t barriers_ = 0;
   Clock::time_point last_post_, next_look_, next_news_;
   Clock::duration news_pause_{};
-  mutable std::mutex mutex_; // of reason_
+  mutable std::mutex mutex_; // guards reason_
   std::string reason_;
   std::atomic<bool> ended_{false};
-  std::atomic<bool> untold_{false}; // the others do not know yet that it has ended
-  HostEvent dead_;                  // fails what is posted after the end
+  std::atomic<bool> untold_{false}; // the abort is not yet written to the store
+  HostEvent dead_;                  // its failed event is returned for calls posted after the end
   Event dead_event_;
 };
 

@@ -1,11 +1,10 @@
-// The directed edges of a pipeline group that have a communicator of their own, and the rounds in which those are made.
+// The directed edges of a pipeline group that have their own communicator, and the rounds in which these are created.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: none.
+// Threads: any; pure functions.
 //
-// An edge leads from a member to its neighbour on the ring of the group, in either direction. They are made by splits
-// of the group's communicator, which all members call: in a round each member belongs to one edge at most, so that a
-// round is one split; the list of rounds depends on the group's size alone, so all members make the same in the same
-// order.
+// An edge leads from a member to a neighbour on the ring of the group, in either direction. Splits of the group's
+// communicator create the edge communicators, and all members call each split. In one round each member belongs to at
+// most one edge, so one split creates a round. The rounds depend on the group size only, so all members agree.
 #pragma once
 
 #include <vector>
@@ -17,10 +16,10 @@ struct Edge {
   bool operator==(const Edge&) const = default;
 };
 
-/// The ends of an edge in its communicator.
+/// Ranks of the two ends in an edge's communicator.
 inline constexpr int kSender = 0, kReceiver = 1;
 
-/// No member is in two edges of a round; each edge is in one round.
+/// No member is in two edges of a round, and each edge is in exactly one round.
 inline std::vector<std::vector<Edge>> rounds_of_edges(int members) {
   std::vector<std::vector<Edge>> rounds;
   const int edges = members == 2 ? 1 : members; // the ring of two has one edge in each direction
@@ -32,7 +31,7 @@ inline std::vector<std::vector<Edge>> rounds_of_edges(int members) {
     }
     if (!round.empty()) rounds.push_back(round);
   };
-  const int paired = edges - edges % 2; // of an odd ring the last edge meets both sorts of round
+  const int paired = edges - edges % 2; // the last edge of an odd ring conflicts with both kinds of round
   for (const bool forward : {true, false}) {
     if (members < 2) break;
     if (members == 2) {
@@ -46,14 +45,14 @@ inline std::vector<std::vector<Edge>> rounds_of_edges(int members) {
   return rounds;
 }
 
-/// Where `member` stands in a round: the edge's place, or -1.
+/// Index of the edge of a round that `member` belongs to, or -1.
 inline int edge_of(const std::vector<Edge>& round, int member) {
   for (std::size_t i = 0; i < round.size(); ++i)
     if (round[i].from == member || round[i].to == member) return static_cast<int>(i);
   return -1;
 }
 
-/// Members next to it on the ring, each once.
+/// The member's neighbours on the ring, each once.
 inline std::vector<int> neighbours(int members, int member) {
   std::vector<int> out;
   if (members < 2) return out;

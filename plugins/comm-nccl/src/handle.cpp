@@ -97,9 +97,9 @@ ncclComm_t Handle::taken() noexcept {
   return std::exchange(comm_, nullptr);
 }
 
-/// The main thread may be inside NCCL with it. A post comes out soon, but where CUDA's queue of launches is full: there
-/// it stays until the GPU goes on. The thread waits for it; if it never comes out, the process is ended by whoever
-/// watches the run.
+/// The main thread may hold the lock inside an NCCL call. A post returns soon, unless CUDA's launch queue is full: then
+/// it returns when the GPU advances. The abort thread waits for the lock. If the call never returns, the process must
+/// be ended from outside.
 void Handle::abort() noexcept {
   const std::lock_guard once(ending_);
   if (aborting_) return;
@@ -121,7 +121,7 @@ void Handle::abort() noexcept {
   };
   try {
     ender_ = std::thread(all);
-  } catch (const std::system_error&) { // no thread is to be had: here, then
+  } catch (const std::system_error&) { // no thread could be started: abort in this thread
     all();
   }
 }

@@ -1,18 +1,18 @@
-// One NCCL communicator of this rank, from its making to its end.
+// One NCCL communicator of this rank, from creation to its end.
 //
-// Threads: the rank's main thread, but for abort(), which any thread may call: a lock keeps the two from being inside
-// NCCL with the same communicator at a time. An abort has a thread of its own. Ownership: owns the communicator, its
-// mark and that thread. Blocking: settle(), in turns of its caller's; finish(), until its deadline, and as long as
-// ncclCommDestroy takes; the destructor, until an abort is through. abort() does not block. Errors: Error with NCCL's
-// words.
+// Threads: the rank's main thread; abort() from any thread. A lock keeps two threads out of NCCL with the same
+// communicator. An abort runs on its own thread. Ownership: owns the communicator, its mark and that thread. Blocking:
+// settle() calls turn() until NCCL is done; finish(), until its deadline and as long as ncclCommDestroy takes; the
+// destructor, until a started abort has completed. abort() does not block. Errors: Error with NCCL's error text.
 //
-// ncclCommAbort waits until the communicator's kernels have left their streams: behind a kernel of another communicator
-// that hangs, until that one is aborted too; of a recorded CUDA graph, until the graph goes. So whoever aborts several
-// begins all before it waits for one, and graphs go before the communicators that they refer to.
+// ncclCommAbort waits until the communicator's kernels have left their streams. A kernel behind a hanging kernel of
+// another communicator leaves only when that one is aborted too; a kernel of a captured CUDA graph, when the graph is
+// destroyed. So start the aborts of several communicators before you wait for one, and destroy graphs before the
+// communicators that they use.
 //
-// Communicators are nonblocking: a call that cannot be through at once answers ncclInProgress, and nothing else may be
-// asked of the communicator until ncclCommGetAsyncError says otherwise. That is so while it is being made or split, and
-// when peers meet for the first time; joining has them meet.
+// Communicators are nonblocking: a call that is not complete returns ncclInProgress, and the communicator must not be
+// used until ncclCommGetAsyncError returns another result. This happens during creation and split, and when peers
+// connect, which the join does in advance.
 #pragma once
 
 #include <memory>
@@ -28,27 +28,27 @@ namespace comm_nccl {
 
 class Handle {
  public:
-  /// `name`: "group tensor.0", for errors.
+  /// `name`: for errors, such as "group tensor.0".
   Handle(const NcclApi& api, std::string name);
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
-  /// Aborts what has not been finished, and waits for that.
+  /// Aborts the communicator if finish() was not called, and waits for the abort.
   ~Handle();
 
-  /// Begins to make the communicator; settle() sees it made.
+  /// Starts the creation of the communicator; settle() completes it.
   void begin(const ncclUniqueId& id, int size, int index, ncclConfig_t config);
-  /// Begins to make `part` of those members that give the same color; all members of this one call it. settle() of this
-  /// one, then of the part, sees it made. A negative color: not of any part. NCCL writes to the part from a thread of
-  /// its own until this one is settled, or gone: the part outlives that.
+  /// Starts the creation of `part`, from the members that pass the same color; all members of this communicator call
+  /// it. settle() of this communicator, and then of the part, completes it. A negative color joins no part. NCCL writes
+  /// to the part from its own thread until this communicator is settled or destroyed, so the part must live until then.
   void begin_split(Handle& part, int color, int key, ncclConfig_t config);
-  /// Calls turn() until NCCL is through with the call before; turn() throws to give up.
+  /// Calls turn() until NCCL has completed the previous call; turn() throws to give up.
   template <class Turn>
   void settle(const char* call, Turn turn) {
     if (!see_through(call, turn)) throw Error("it was aborted while a call was under way", text("{}, {}", name_, call));
   }
 
-  /// call(comm) puts work on a native stream, which the mark then follows; false: it was aborted. A call that NCCL is
-  /// not through with is seen to its end in turns.
+  /// call(comm) enqueues work on a native stream, followed by the mark. Returns false if the communicator was aborted.
+  /// If NCCL has not completed the call, turn() runs until it has.
   template <class Launch, class Turn>
   bool launch(const char* name, cudaStream_t stream, Launch call, Turn turn) {
     {
@@ -68,7 +68,7 @@ class Handle {
     return true;
   }
 
-  /// The same with what calls(comm) begins as one NCCL group: its transfers go side by side.
+  /// As launch(), with the calls of calls(comm) in one NCCL group, so that its transfers run concurrently.
   template <class Calls, class Turn>
   bool launch_set(cudaStream_t stream, Calls calls, Turn turn) {
     const auto set = [&](ncclComm_t comm) {
@@ -81,16 +81,17 @@ class Handle {
     return launch("ncclGroupEnd", stream, set, turn);
   }
 
-  /// What NCCL says of it: ncclSuccess, ncclInProgress, or what went wrong, which `why` then tells.
+  /// NCCL's asynchronous state: ncclSuccess, ncclInProgress, or an error, whose text goes to `why`.
   ncclResult_t state(std::string& why);
-  /// Something launched has not come to its end. What a recorded step launches again is not seen: the mark was put in
-  /// its recording, which reads as passed; whoever launches it knows when it is through.
+  /// True while launched work has not completed. Replays of a captured step are not seen: the mark was captured in the
+  /// graph and reads as passed. The code that launches the graph knows when it completes.
   bool busy();
   void register_block(void* data, std::size_t bytes);
 
-  /// Ends it in order, with the other members, until the deadline; after that, alone.
+  /// Finalizes it together with the other members until the deadline; after that, aborts it alone.
   void finish(Deadline deadline) noexcept;
-  /// Begins to end it alone, and what of it runs on the GPU, and comes back. Any thread; again and again.
+  /// Starts the abort of the communicator and its kernels on the GPU, and returns. Any thread; repeated calls are
+  /// allowed.
   void abort() noexcept;
 
   const std::string& name() const noexcept { return name_; }
@@ -98,7 +99,7 @@ class Handle {
  private:
   enum class Call { under_way, through, aborted };
   Call look_at(const char* call);
-  /// False: it was aborted.
+  /// False if the communicator was aborted.
   template <class Turn>
   bool see_through(const char* call, Turn turn) {
     Call state = look_at(call);
@@ -106,17 +107,17 @@ class Handle {
     return state == Call::through;
   }
   void deregister() noexcept;
-  /// The communicator, which nobody else finds here any more.
+  /// Takes comm_ out of this object, so that no other call uses it.
   ncclComm_t taken() noexcept;
 
   const NcclApi& api_;
   const std::string name_;
-  std::mutex mutex_; // of comm_ and all calls with it
+  std::mutex mutex_; // guards comm_ and all calls with it
   ncclComm_t comm_ = nullptr;
   void* mark_ = nullptr;
-  std::vector<void*> blocks_; // registered
-  std::mutex ending_;         // of ender_ and aborting_
-  std::thread ender_;         // inside ncclCommAbort, or on its way there
+  std::vector<void*> blocks_; // registration handles
+  std::mutex ending_;         // guards ender_ and aborting_
+  std::thread ender_;         // runs ncclCommAbort
   bool aborting_ = false;
 };
 

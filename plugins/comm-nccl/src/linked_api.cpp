@@ -1,12 +1,11 @@
-// The table bound to libnccl and CUDA.
+// The table bound to the linked NCCL and CUDA.
 #include <cstdlib>
 
 #include "api.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 
-// What the oldest NCCL of the interface lacks is null here, and the version is refused in words: as a plain reference
-// it would keep the library from loading.
+// Functions that an older NCCL lacks are null here, so that the library loads and the version check reports the error.
 #pragma weak ncclCommRegister
 #pragma weak ncclCommDeregister
 #pragma weak ncclCommSplit
@@ -35,7 +34,7 @@ void put_mark(void* mark, cudaStream_t stream) {
   TRIAX_CUDA(cudaEventRecord(static_cast<cudaEvent_t>(mark), stream));
 }
 
-/// Of a GPU that has failed nothing is to be waited for.
+/// A GPU error counts as passed: no work on a failed GPU can complete.
 bool passed(void* mark) {
   return cudaEventQuery(static_cast<cudaEvent_t>(mark)) != cudaErrorNotReady;
 }
@@ -44,9 +43,9 @@ void free_mark(void* mark) {
   cudaEventDestroy(static_cast<cudaEvent_t>(mark));
 }
 
-/// In start(), by the main thread, while the control thread runs. That one reads no environment: its connection, for
-/// which names are looked up, was made before it began. Nor is a thread of CUDA's known to, once the device is made;
-/// and NCCL has none yet.
+/// Called in start(), by the main thread, while the control thread runs. setenv is safe then: the control thread reads
+/// no environment, because its connection and the name lookup for it were made before it started. CUDA's threads are
+/// not known to read it after the device is created, and NCCL has no threads yet.
 void set_variable(const char* name, const char* value) {
   ::setenv(name, value, 1);
 }

@@ -17,10 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSlice = 50ms;                    // between looks at the store
-constexpr const char* kProtocol = "comm-nccl 2"; // what members must share: keys of the store, edges
-constexpr std::size_t kGreeting = 3;             // bytes: one out, and one in from each neighbour
-constexpr int kEdgeCtas = 8;                     // blocks of an edge's kernel at most: those of all edges have to fit
+constexpr auto kSlice = 50ms;                    // between polls of the store
+constexpr const char* kProtocol = "comm-nccl 2"; // equal on all members: version of the store keys and of the edges
+constexpr std::size_t kGreeting = 3;             // slots of a byte: one out, and one in from each neighbour
+constexpr int kEdgeCtas = 8;                     // most blocks of an edge's kernel: the kernels of all edges must fit
 
 std::string ranks_text(const Group& group) {
   std::string list;
@@ -34,7 +34,7 @@ std::string machine_text() {
   return boot;
 }
 
-/// As NCCL tells machines apart: by a name of NCCL_HOSTID, or the machine itself.
+/// Identifies the machine as NCCL does: by NCCL_HOSTID, else by the boot id.
 std::string host_text() {
   const char* const given = std::getenv("NCCL_HOSTID");
   return given ? given : machine_text();
@@ -64,7 +64,7 @@ std::string Joining::rank_text(int member) const {
 }
 
 Meeting Joining::join() {
-  // The k-th time that a member joins the group meets the others' k-th, whichever of its backends does.
+  // A member's k-th join of the group matches the k-th join of the others, on any of its backends.
   const std::string group_key = text("comm-nccl/{}", group_.id);
   key_ = text("{}/{}", group_key, store_.add(text("{}/joins/{}", group_key, group_.index), 1));
   try {
@@ -100,14 +100,14 @@ Joining::Card Joining::own_card() const {
           api_.gpu()};
 }
 
-/// False when the slice is over and the key not there; throws what the store throws for another reason.
+/// Returns false if the key is not there within kSlice; rethrows other errors of the store.
 bool Joining::fetch(const std::string& key, std::string& value) {
   const Deadline slice = std::min(deadline_, Clock::now() + kSlice);
   try {
     value = store_.get(key, slice);
     return true;
   } catch (const Error&) {
-    if (Clock::now() < slice) throw; // not its deadline: nobody may come any more
+    if (Clock::now() < slice) throw; // not a timeout: the store has failed
     return false;
   }
 }
@@ -165,7 +165,7 @@ void Joining::agree_on_gpus(const std::vector<Card>& cards) const {
       const Card& b = cards[static_cast<std::size_t>(other)];
       if (a.gpu != b.gpu) continue;
       const bool one_gpu = a.machine == b.machine, one_for_nccl = a.host == b.host;
-      if (one_gpu && !settings_.several_ranks_per_gpu) // whatever NCCL is told by NCCL_HOSTID
+      if (one_gpu && !settings_.several_ranks_per_gpu) // regardless of NCCL_HOSTID
         throw Error(text("{} and {} are on one GPU ({}), and NCCL takes one rank for each", rank_text(one),
                          rank_text(other), a.gpu),
                     place(),
@@ -219,7 +219,7 @@ void Joining::make_edges(Meeting& meeting) {
       meeting.group->settle("ncclCommSplit", go_on);
       if (own < 0) continue;
       part->settle("ncclCommSplit", go_on);
-    } catch (...) { // NCCL may write to the part as long as the group is there
+    } catch (...) { // NCCL may write to the part until the group's communicator is destroyed
       meeting.abandon();
       throw;
     }
@@ -227,7 +227,7 @@ void Joining::make_edges(Meeting& meeting) {
   }
 }
 
-/// The first transfer between two members connects them, which takes both at a time: now, and not in a step.
+/// The first transfer between two members connects them, and needs both at the same time: do it now, not in a step.
 void Joining::greet(Meeting& meeting) {
   if (group_.axis != "pipeline") return;
   const std::unique_ptr<Memory> bytes = device_.allocate(kGreeting * Arena::kAlignment, MemoryKind::device);
@@ -239,7 +239,7 @@ void Joining::greet(Meeting& meeting) {
     const Event all = stream->record();
     while (!all.fired()) turn("greeting the neighbours");
     if (const char* why = all.failure()) throw Error(why, place());
-  } catch (...) { // memory that a kernel may still write to must not go before the kernel
+  } catch (...) { // kernels that may write to the memory must end before it is freed
     meeting.abandon();
     throw;
   }
@@ -292,7 +292,7 @@ void Joining::turn(const char* what) {
   if (!device_.progress()) sched_yield();
 }
 
-/// Members that compared cards and did not come to NCCL.
+/// Members that have compared cards but have not reached the NCCL call.
 std::string Joining::missing() {
   std::string list;
   for (int member = 0; member < group_.size(); ++member)
@@ -312,7 +312,7 @@ void Joining::give_up(std::string_view why) noexcept {
   try {
     store_.set(key_ + "/why", text("{} could not join: {}", rank_text(group_.index), why));
     store_.add(key_ + "/given up", 1);
-  } catch (const std::exception&) { // the store has gone: then nobody waits there
+  } catch (const std::exception&) { // the store is gone, so no member waits there
     return;
   }
 }

@@ -1,14 +1,14 @@
-// How the members of a group meet: each publishes its card in the store, all compare them, the first gives out NCCL's
-// unique id, and all make the communicator together, then those of the edges, then move a byte between neighbours, so
-// that nothing is connected later, in the middle of a step.
+// How the members of a group join: each publishes its card in the store, and all compare the cards. The first member
+// distributes NCCL's unique id, and all create the communicator together, and then those of the edges. Pipeline
+// neighbours then exchange a byte, so that no connection is made during a step.
 //
-// Threads: the rank's main thread. Ownership: the caller's. Blocking: until the deadline; pumps, and reads the device's
-// interrupt. Errors: throws, naming who is missing; those who come later are told that the others gave up.
+// Threads: the rank's main thread. Blocking: until the deadline; runs the progress loop, and checks the rank's abort
+// flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others gave up.
 //
-// A communicator for each group, by an id of its own, and not ncclCommSplit of one for the world: a split is called by
-// all ranks of what is split, and a group may be joined alone, by its members only. Groups are joined in the order of
-// the layout's axes by all ranks, so no two wait for each other in different groups. Edges are parts of their group,
-// whose members are all there: they are splits.
+// Each group has a communicator with its own id, and not an ncclCommSplit of a world communicator: all ranks of the
+// parent must call a split, but a group may be joined by its members only. All ranks join groups in the order of the
+// layout's axes, so two ranks cannot wait for each other in different groups. Edge communicators are splits, because
+// all members of their group take part.
 #pragma once
 
 #include <array>
@@ -22,17 +22,17 @@
 
 namespace comm_nccl {
 
-/// What a communicator is made of.
+/// The result of joining: the communicators.
 struct Meeting {
   struct EdgeHandle {
     Edge edge;
     std::unique_ptr<Handle> handle;
   };
-  std::string key; // of this meeting in the store
+  std::string key; // prefix of the store's keys for this join
   std::unique_ptr<Handle> group;
-  std::vector<EdgeHandle> edges; // that this member belongs to
+  std::vector<EdgeHandle> edges; // the edges of this member
 
-  /// Aborts all at once, and waits until all are through.
+  /// Starts all aborts, and waits until all have completed.
   void abandon() noexcept;
 };
 
@@ -43,15 +43,15 @@ class Joining {
   Meeting join();
 
  private:
-  /// What a member publishes.
+  /// What a member publishes, for comparison.
   struct Card {
     std::string protocol, ranks, version, keys, permission;
-    std::string machine; // by its boot
-    std::string host;    // the machine's name as NCCL takes it
+    std::string machine; // boot id
+    std::string host;    // name of the machine for NCCL
     std::string gpu;
   };
 
-  /// A card's lines in the store.
+  /// Order of a card's lines in the store.
   static constexpr std::array kLines = {&Card::protocol,   &Card::ranks,   &Card::version, &Card::keys,
                                         &Card::permission, &Card::machine, &Card::host,    &Card::gpu};
 
@@ -66,7 +66,7 @@ class Joining {
   void greet(Meeting& meeting);
   void greet_neighbours(Handle& group, std::byte* data, Stream& stream);
   void greet_along(const Meeting::EdgeHandle& one, std::byte* data, Stream& stream);
-  /// Once in a while that NCCL takes: looks at the deadline, the interrupt, and whether the others have given up.
+  /// Called repeatedly while NCCL is busy: checks the deadline, the abort flag, and whether the others gave up.
   void turn(const char* what);
   std::string missing();
   void check_given_up();

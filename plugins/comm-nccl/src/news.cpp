@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSlice = 20ms;     // between looks while the store waits
-constexpr double kAnswerTime = 5; // seconds for a value whose counter has been seen
+constexpr auto kSlice = 20ms;     // between polls while the store waits
+constexpr double kAnswerTime = 5; // seconds to wait for a value whose counter was seen
 
 } // namespace
 
@@ -72,7 +72,7 @@ void News::barrier(std::uint64_t turn, Deadline deadline, const std::function<vo
       store_.get(open, slice);
       return;
     } catch (const Error&) {
-      if (Clock::now() < slice) throw; // not its deadline: nobody may come any more
+      if (Clock::now() < slice) throw; // not a timeout: the store has failed
     }
     check();
     if (Clock::now() < deadline) continue;

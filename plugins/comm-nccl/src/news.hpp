@@ -1,8 +1,8 @@
-// What members of a group tell each other through the store, as NCCL has no words for it: that one aborts and why, that
-// one leaves and what it had posted by then, that one has come to a barrier.
+// Group status in the store, which NCCL does not provide: a member's abort and its reason, a member's departure and the
+// number of its posts, and barriers.
 //
-// Threads: the rank's main thread. Ownership: refers to store and group. Blocking: a call is a question to the store,
-// and barrier() waits. Errors: barrier() throws Error; the others throw what the store throws.
+// Threads: the rank's main thread. Blocking: each call queries the store; barrier() waits. Errors: barrier() throws
+// Error; the other calls throw the store's errors.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace comm_nccl {
 
 using namespace triax;
 
-/// How many calls a member has posted, by what they need of whom.
+/// Numbers of calls that a member has posted: collectives, and sends and receives per peer.
 struct Posted {
   explicit Posted(int members) : sends(static_cast<std::size_t>(members)), receives(sends.size()) {}
   std::uint64_t collectives = 0;
@@ -27,20 +27,20 @@ struct Posted {
 
 class News {
  public:
-  /// `key`: of this meeting of the group, and of no other.
+  /// `key`: prefix of the store's keys for this join of the group.
   News(Store& store, std::string key, const Group& group);
 
   void tell_abort(std::string_view why);
   void tell_left(const Posted& posted);
 
-  /// Looks whether something was told since; true: then ask.
+  /// True if the status has changed since the last call; then query it.
   bool changed();
   /// The first reason.
   std::optional<std::string> aborted();
-  /// What members that have left had posted; none for the others.
+  /// For each member that has left, its posts; empty for the others.
   const std::vector<std::optional<Posted>>& left() const { return left_; }
 
-  /// Until all members are in their `turn`-th barrier. check() throws to give up.
+  /// Returns when all members are in their `turn`-th barrier. check() throws to give up.
   void barrier(std::uint64_t turn, Deadline deadline, const std::function<void()>& check);
 
  private:

@@ -1,4 +1,4 @@
-// comm-nccl: a communicator over NCCL, for ranks that are processes with a GPU each.
+// comm-nccl: a communicator over NCCL, for ranks that are processes with one GPU each.
 #include "backend.hpp"
 
 namespace comm_nccl {

@@ -30,7 +30,7 @@ const char* name_of(ncclResult_t result) {
 } // namespace
 
 std::string version_text(int version) {
-  const int major = version >= 10000 ? version / 10000 : version / 1000; // until 2.8 the code had a digit less
+  const int major = version >= 10000 ? version / 10000 : version / 1000; // before 2.9 the code had one digit less
   const int minor = version >= 10000 ? version % 10000 / 100 : version % 1000 / 100;
   return text("{}.{}.{}", major, minor, version % 100);
 }

@@ -1,6 +1,6 @@
-// What NCCL answers, in words: the result's own text and name, NCCL's account of its last error, and the next step.
+// Error messages from NCCL results: the result's text and name, NCCL's last error, and the next step.
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: check() throws Error.
+// Threads: any. Errors: check() throws Error.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace comm_nccl {
 
 inline constexpr int kLeastVersion = NCCL_VERSION(2, 19, 0);
 
-/// A nonblocking communicator may answer that it is not through: what follows in a group may be called still.
+/// A call on a nonblocking communicator may return ncclInProgress; the other calls of an NCCL group may still follow.
 inline bool goes_on(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
 }
 
-/// "2.28.9"
+/// Such as "2.28.9".
 std::string version_text(int version);
-/// "unhandled cuda error (ncclUnhandledCudaError): CUDA driver version is insufficient"; `comm` may be null.
+/// Such as "unhandled cuda error (ncclUnhandledCudaError): CUDA driver version is insufficient"; `comm` may be null.
 std::string text_of(const NcclApi& api, ncclResult_t result, ncclComm_t comm);
 std::string hint_for(ncclResult_t result);
-/// Whether the NCCL that is loaded is new enough.
+/// Checks that the loaded NCCL is new enough.
 Support check_version(const NcclApi& api);
 
 [[noreturn]] void fail(const NcclApi& api, ncclResult_t result, const char* call, const std::string& where,

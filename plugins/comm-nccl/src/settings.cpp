@@ -6,13 +6,13 @@ namespace comm_nccl {
 
 namespace {
 
-/// A variable that is set to something.
+/// Value of the variable; null if it is unset or empty.
 const char* given(const char* name) {
   const char* value = std::getenv(name);
   return value && *value ? value : nullptr;
 }
 
-/// As NCCL reads its numbers: 1, 01 and 0x1 are one.
+/// Parses numbers as NCCL does: 1, 01 and 0x1 are equal.
 bool is(const char* name, long long value) {
   const char* found = given(name);
   if (!found) return false;
@@ -25,7 +25,7 @@ class Reader {
  public:
   explicit Reader(Settings& settings) : settings_(settings) {}
 
-  /// Where NCCL takes the variable's word over that of the call.
+  /// NCCL_COMM_BLOCKING overrides the configuration of a communicator.
   void calls_must_not_block() {
     if (is("NCCL_COMM_BLOCKING", 1))
       refuse("NCCL_COMM_BLOCKING = 1 in the environment: NCCL's calls would block, and no deadline would end them",
@@ -41,7 +41,7 @@ class Reader {
   void edges_need_queues() {
     const char* connections = given("CUDA_DEVICE_MAX_CONNECTIONS");
     if (!connections) return;
-    constexpr int kQueues = 8; // CUDA's own default: compute, reductions, and four edges of a stage have one each
+    constexpr int kQueues = 8; // CUDA's default: a stage uses one for compute, one for reductions, four for edges
     const auto number = std::strtoll(connections, nullptr, 0);
     if (settings_.edge_communicators && number < kQueues)
       return refuse(
@@ -124,8 +124,8 @@ Settings read_settings(const Options& options) {
 }
 
 std::vector<Variable> variables_for_shared_gpu(int rank) {
-  // By NCCL_HOSTID each rank looks like a machine of its own: NCCL refuses two ranks on one GPU of one machine. What
-  // else would reach for the GPU as a whole is off, and kernels are kept small: all ranks' have to fit.
+  // NCCL_HOSTID makes each rank look like a separate machine, because NCCL refuses two ranks on one GPU of one machine.
+  // Features that use the GPU as a whole are off, and kernels are small, so that the kernels of all ranks fit.
   const std::vector<Variable> all = {{"NCCL_HOSTID", text("triax-rank-{}", rank)},
                                      {"NCCL_MNNVL_ENABLE", "0"},
                                      {"NCCL_NVLS_ENABLE", "0"},

@@ -6,7 +6,7 @@ namespace comm_nccl {
 
 Work SoloCommunicator::copy(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
   if (ended_.load(std::memory_order_acquire)) {
-    --stats_.ops; // counted as the call came in; it moves nothing
+    --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
     if (!dead_event_.state()) {
       const std::lock_guard lock(mutex_);
       dead_event_ = dead_.arm();
@@ -42,7 +42,7 @@ Work SoloCommunicator::do_broadcast(const TensorView& view, int, Stream& stream,
   return copy(view, view, stream, action);
 }
 
-/// There is nobody to exchange with: the set is empty.
+/// The group has no peers, so the set is empty.
 Work SoloCommunicator::do_exchange(std::span<const Transfer>, Stream& stream, ActionId action) {
   return copy({}, {}, stream, action);
 }

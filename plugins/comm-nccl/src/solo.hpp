@@ -1,7 +1,7 @@
-// A group of one: its calls copy, or do nothing, and NCCL has no part in them.
+// Communicator of a group of one: calls copy, or do nothing, and do not use NCCL.
 //
-// Threads: the rank's main thread, but for abort(). Ownership: refers to the device. Blocking: never. Errors: after an
-// abort calls fail with its reason, and the rank's interrupt is raised, as in larger groups.
+// Threads: the rank's main thread; abort() from any thread. Errors: after an abort, calls fail with its reason, and the
+// rank's abort flag is set, as in larger groups.
 #pragma once
 
 #include <atomic>
@@ -36,10 +36,10 @@ class SoloCommunicator final : public Communicator {
   Work copy(const TensorView& in, const TensorView& out, Stream& stream, ActionId action);
 
   Device& device_;
-  std::mutex mutex_; // of reason_
+  std::mutex mutex_; // guards reason_
   std::string reason_;
   std::atomic<bool> ended_{false};
-  HostEvent dead_; // fails what is posted after an abort
+  HostEvent dead_; // its failed event is returned for calls posted after an abort
   Event dead_event_;
 };
 

@@ -21,7 +21,7 @@ Comm* make_comm() {
   return comm;
 }
 
-/// All members have called the split: those of a color are a clique.
+/// Call it when all members have called the split: members of one color become a clique.
 void make_parts(Clique& clique, int number) {
   const auto& given = clique.splits[number];
   std::map<int, std::vector<std::pair<int, int>>> members; // by color: key, member
@@ -33,7 +33,7 @@ void make_parts(Clique& clique, int number) {
     Clique& part = *clique.parts[{number, color}];
     std::vector<Comm*> ordered;
     for (const auto& [key, member] : list) {
-      Comm* comm = part.members[static_cast<std::size_t>(member)]; // until now by the member of the whole
+      Comm* comm = part.members[static_cast<std::size_t>(member)]; // until now by the member of the parent
       comm->member = static_cast<int>(ordered.size());
       ordered.push_back(comm);
     }
@@ -46,7 +46,7 @@ bool split_done(const Comm& comm) {
   return std::ranges::find(list, kNotYet) == list.end();
 }
 
-/// As NCCL's own thread does at the end of a split, which is written to the memory that the caller named.
+/// Runs at the end of a split, as NCCL's own thread does: writes the child to the memory that the caller passed.
 void hand_out(Comm& comm) {
   comm.splitting = false;
   if (comm.promised) *comm.promised = comm.child;
@@ -67,7 +67,7 @@ void end(Comm& comm) {
 
 } // namespace
 
-/// Null where the call must not be.
+/// Returns null, with the result, if the call is not allowed.
 Comm* usable(ncclComm_t given, const char* call, ncclResult_t& result) {
   FakeWorld& world = FakeWorld::get();
   Comm* comm = of(given);
@@ -166,7 +166,7 @@ ncclResult_t comm_get_async_error(ncclComm_t given, ncclResult_t* state) {
   if (comm->waiting && connected(*comm->waiting)) launch(std::exchange(comm->waiting, nullptr));
   const bool leaving = comm->finalized && !(is_over(comm->last) && all_leave(*comm->clique));
   if (!comm->made || comm->splitting || comm->waiting || leaving) *state = ncclInProgress;
-  if (comm->error != ncclSuccess) *state = comm->error; // of a kernel that was launched just now
+  if (comm->error != ncclSuccess) *state = comm->error; // of a kernel that was just launched
   return ncclSuccess;
 }
 
@@ -194,7 +194,7 @@ ncclResult_t comm_destroy(ncclComm_t given) {
   return ncclSuccess;
 }
 
-/// Comes back when its kernels have left their streams: not before what stands there in front of them.
+/// Returns when the communicator's kernels have left their streams, and so after earlier work of these streams.
 ncclResult_t comm_abort(ncclComm_t given) {
   using namespace std::chrono_literals;
   FakeWorld& world = FakeWorld::get();
@@ -212,7 +212,7 @@ ncclResult_t comm_abort(ncclComm_t given) {
   }
   if (comm->splitting) hand_out(*comm);
   end(*comm);
-  while (!std::ranges::all_of(comm->under, is_over)) world.changed.wait_for(lock, 10ms); // a stream may go without it
+  while (!std::ranges::all_of(comm->under, is_over)) world.changed.wait_for(lock, 10ms); // streams may end unnotified
   return ncclSuccess;
 }
 

@@ -1,15 +1,13 @@
-// The calls that make and end communicators, and what all calls of the fake are asked first.
-//
-// Threads, ownership, blocking, errors: as fake_nccl.hpp.
+// The fake's calls that create and end communicators, and the checks that all calls of the fake share.
 #pragma once
 
 #include "fake_world.hpp"
 
 namespace triax::test::fake {
 
-/// Null where the call must not be. With the lock.
+/// Returns null if the call is not allowed. Call it with the lock held.
 Comm* usable(ncclComm_t given, const char* call, ncclResult_t& result);
-/// Whether the call was to fail. With the lock.
+/// True if a test has requested that the call fails. Call it with the lock held.
 bool injected(const char* call, Comm* comm, ncclResult_t& result);
 
 ncclResult_t comm_init_rank_config(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config);

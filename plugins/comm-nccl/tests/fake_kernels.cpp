@@ -1,4 +1,4 @@
-// What calls move, in NCCL's terms.
+// Data movement of the fake's calls, with NCCL's meaning of counts.
 #include "fake_kernels.hpp"
 
 #include <algorithm>
@@ -60,8 +60,7 @@ void write(void* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(host_alias(to), from, bytes);
 }
 
-/// In the order of the members, 16-bit types in fp32: sums that tests can tell beforehand. Real ones have another
-/// order.
+/// Adds in the order of the members, 16-bit types in fp32, so that tests can compute the sums. NCCL's order differs.
 template <class T, class Sum>
 Bytes reduced(const std::vector<Bytes>& inputs, ncclRedOp_t reduce) {
   Bytes out(inputs.front().size());
@@ -126,7 +125,7 @@ std::string text_of(const Call& call) {
 void run_collective(const std::vector<std::shared_ptr<Call>>& calls) {
   const Call& first = *calls.front();
   const std::size_t members = calls.size(), part = first.count * width_of(first.type);
-  std::vector<Bytes> inputs; // before anything is written: calls may be in place
+  std::vector<Bytes> inputs; // read all first: calls may be in place
   for (const auto& call : calls)
     inputs.push_back(read(call->in, first.kind == Call::Kind::reduce_scatter ? part * members : part));
   switch (first.kind) {

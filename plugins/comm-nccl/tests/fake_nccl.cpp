@@ -1,4 +1,4 @@
-// The fake's table: NCCL's calls.
+// The function table of the fake NCCL.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -152,7 +152,7 @@ void put_mark(void* mark, cudaStream_t stream) {
   auto* of_mark = static_cast<Mark*>(mark);
   reinterpret_cast<FakeCudaStream*>(stream)->enqueue([passed = of_mark->passed, number = ++of_mark->put] {
     std::uint64_t before = passed->load();
-    while (before < number && !passed->compare_exchange_weak(before, number)) { // streams pass it in any order
+    while (before < number && !passed->compare_exchange_weak(before, number)) { // streams may pass a mark in any order
     }
   });
 }

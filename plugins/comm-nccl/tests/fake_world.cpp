@@ -1,4 +1,4 @@
-// How kernels meet, wait and run.
+// How kernels of the fake match, wait and run.
 #include "fake_world.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ namespace {
 
 // Kernels, on their streams' threads.
 
-/// Nothing moves to or from a member that has stopped: its memory may have gone. Nor where something was done wrong:
-/// what would hang, hangs until it is aborted.
+/// No data moves to or from a member that has stopped, because its memory may be freed. Nor after a violation: a call
+/// that would hang in NCCL hangs until it is aborted.
 bool all_begun(const std::vector<std::shared_ptr<Call>>& calls) {
   return std::ranges::all_of(calls, [](const std::shared_ptr<Call>& call) {
     const std::shared_ptr<Kernel> kernel = call ? call->kernel.lock() : nullptr;
@@ -75,7 +75,7 @@ void run(const std::shared_ptr<Kernel>& kernel) {
   world.changed.notify_all();
 }
 
-// Calls, on the ranks' threads, under the lock.
+// Calls, on the ranks' threads, with the lock held.
 
 std::vector<std::shared_ptr<Kernel>> met_by(const Kernel& kernel) {
   std::vector<std::shared_ptr<Kernel>> out;
@@ -90,7 +90,7 @@ std::vector<std::shared_ptr<Kernel>> met_by(const Kernel& kernel) {
   return out;
 }
 
-/// What must have ended before this can end: what is before it, and before those that it meets.
+/// The kernels that must end before this one can: those before it, and those before the kernels that it matches.
 std::vector<std::shared_ptr<Kernel>> awaited_by(const Kernel& kernel) {
   std::vector<std::shared_ptr<Kernel>> out;
   const auto add_before = [&out](const Kernel& one) {
@@ -102,7 +102,7 @@ std::vector<std::shared_ptr<Kernel>> awaited_by(const Kernel& kernel) {
   return out;
 }
 
-/// Whether one on the way here is waited for again.
+/// True if the graph of waits has a cycle that can be reached from `kernel`; `way` then ends in it.
 bool goes_round(const Kernel& kernel, std::set<const Kernel*>& way, std::set<const Kernel*>& through) {
   if (!way.insert(&kernel).second) return true;
   for (const auto& other : awaited_by(kernel))

@@ -1,7 +1,6 @@
-// The fake's state: one world for all ranks of the process, under one lock.
+// State of the fake: one world for all ranks of the process, under one lock.
 //
-// Threads: any, with the lock, but for `here`, which is a thread's own. Ownership: owns all communicators until
-// reset(). Blocking: for the lock. Errors: none.
+// Threads: any, with the lock held; `here` is thread-local. Ownership: owns all communicators until reset().
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +16,7 @@
 
 namespace triax::test::fake {
 
-inline constexpr std::pair<int, int> kNotYet{-2, 0}; // of a split
+inline constexpr std::pair<int, int> kNotYet{-2, 0}; // member of a split that has not called yet
 
 struct Injection {
   ncclResult_t result = ncclSuccess;
@@ -26,14 +25,14 @@ struct Injection {
 
 class FakeWorld {
  public:
-  std::mutex mutex; // of everything
+  std::mutex mutex; // guards everything
   std::condition_variable changed;
   FakeRules rules;
   std::vector<std::string> wrong;
   FakeCounts count;
-  std::vector<std::unique_ptr<Comm>> comms;               // also those that have ended: who uses them is found
+  std::vector<std::unique_ptr<Comm>> comms;               // also ended ones, to detect their use
   std::map<std::string, std::shared_ptr<Clique>> cliques; // by unique id
-  std::map<int, std::weak_ptr<Kernel>> on_gpu;            // the last of each process
+  std::map<int, std::weak_ptr<Kernel>> on_gpu;            // last kernel of each process
   std::map<void*, std::weak_ptr<Kernel>> on_stream;
   std::map<std::pair<int, std::string>, Injection> next;
   std::map<int, std::string> gpus;
@@ -44,12 +43,12 @@ class FakeWorld {
   static FakeWorld& get();
 
   void violated(std::string what) { wrong.push_back(std::move(what)); }
-  /// An asynchronous error of all members: their kernels hang until they are aborted.
+  /// Sets an asynchronous error on all members: their kernels hang until they are aborted.
   void violated(Clique& clique, const std::string& what);
   static void fail(Comm* comm, ncclResult_t result, const std::string& why);
 };
 
-struct Waiting { // in a group that has been started
+struct Waiting { // a call in an open NCCL group
   Comm* comm;
   std::shared_ptr<Call> call;
   cudaStream_t stream;
@@ -70,10 +69,10 @@ inline bool stopped(const Comm& comm) {
   return comm.aborted || comm.dead || comm.ended;
 }
 
-/// Puts it on its stream; its peers are connected.
+/// Enqueues the kernel on its stream. Its peers must be connected.
 void launch(const std::shared_ptr<Kernel>& kernel);
 bool connected(const Kernel& kernel);
-/// What a group, or a call by itself, asks for: a kernel for each communicator.
+/// Submits the calls of one group, or one single call: one kernel per communicator.
 ncclResult_t submit(const std::vector<Waiting>& group);
 
 } // namespace triax::test::fake

@@ -1,7 +1,6 @@
-// Ranks that are threads, each with a fake CUDA device, through this plugin's backend over the fake NCCL.
+// Ranks that are threads, each with a fake CUDA device, on this plugin's backend over the fake NCCL.
 //
-// Threads, ownership, blocking: as support/ranks.hpp. When the ranks have gone, nothing may have been done wrong, and
-// no communicator may be left.
+// Threads and blocking: as in support/ranks.hpp. At the end, a test fails on a violation or a remaining communicator.
 #pragma once
 
 #include <functional>
@@ -19,10 +18,10 @@ struct Given {
   std::function<FakeProcess(int rank)> process = [](int rank) {
     return FakeProcess{.rank = rank, .gpu = text("GPU {}", rank)};
   };
-  bool may_be_wrong = false; // the test looks at what was
+  bool may_be_wrong = false; // the test checks the violations itself
 };
 
-/// Resets the fake.
+/// Also resets the fake.
 triax::testing::Communication communication(const Given& given = {});
 
 inline void run_members(const Layout& layout, const Given& given,

@@ -1,6 +1,6 @@
-// comm-nccl-fake: comm-nccl over the fake NCCL, as a plugin, for trainings whose ranks are threads with fake CUDA
-// devices. Every rank has a process and a GPU of its own there. What was done wrong ends the process: a training has
-// nobody else to look.
+// comm-nccl-fake: comm-nccl over the fake NCCL, as a plugin, for training runs whose ranks are threads with fake CUDA
+// devices. Each rank has its own fake process and GPU. A violation ends the process, because a training run does not
+// check for violations.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// Communicators of edges, and connections that are made before the first step.
+// Communicators of edges, and connections before the first step.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -37,8 +37,8 @@ TensorView number(Rank& rank, int value) {
   return rank.tensor<std::int32_t>(DType::i32, {1}, {value});
 }
 
-/// Streams of a stage as the walk has them: one for each directed edge. A receive that nobody has sent to yet does not
-/// hold up the send behind it, as it would in one communicator.
+/// One stream per directed edge, as the executor has them. A receive whose send is not yet posted does not delay a
+/// later send, as it would on one communicator.
 TEST(Edges, DoNotWaitForEachOther) {
   for (const int ranks : {2, 3, 4}) {
     Given given;
@@ -59,7 +59,7 @@ TEST(Edges, DoNotWaitForEachOther) {
   }
 }
 
-/// The same without them is found by the fake: receives first, all round.
+/// Without edge communicators, the fake finds the deadlock of this order: all receives first.
 TEST(Edges, WithoutThemTheSameOrderWouldHang) {
   run_members(Layout::ptd(2, 1, 1), {.may_be_wrong = true}, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
@@ -77,7 +77,7 @@ TEST(Edges, WithoutThemTheSameOrderWouldHang) {
   EXPECT_THAT(violations(), ::testing::Contains(HasSubstr("would hang")));
 }
 
-/// Several tensors of one boundary, and sets along several edges, which take the group's communicator.
+/// Several tensors of one boundary, and sets along several edges, which use the group's communicator.
 TEST(Edges, CarryBoundariesOfSeveralTensors) {
   Given given;
   given.edge_communicators = true;
@@ -117,7 +117,7 @@ TEST(Connections, OfNeighboursAreMadeWhenTheGroupIsJoined) {
   }
 }
 
-/// Ranks that are no neighbours connect when they first meet.
+/// Ranks that are not neighbours connect at their first transfer.
 TEST(Connections, OfOthersWaitForBoth) {
   run_members(4, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");

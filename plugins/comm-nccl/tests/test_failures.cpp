@@ -1,4 +1,4 @@
-// What goes wrong inside NCCL, or with a member, ends the group in words, and soon.
+// Errors inside NCCL or of a member end the group soon, with a message.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -68,7 +68,7 @@ TEST(Failures, ACallThatNcclRefusesThrows) {
   });
 }
 
-/// The kernel is on the GPU and will never end; another thread aborts; the rank goes on at once, and ends.
+/// The kernel on the GPU never ends; another thread aborts; the rank continues at once, and ends.
 TEST(Failures, AbortFromAnotherThreadStopsWhatRuns) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
@@ -86,8 +86,8 @@ TEST(Failures, AbortFromAnotherThreadStopsWhatRuns) {
   EXPECT_GE(counts().aborts, 1);
 }
 
-/// NCCL's abort waits until the communicator's kernels have left their streams: the second's stands behind the first's,
-/// which nobody has aborted yet.
+/// NCCL's abort waits until the communicator's kernels have left their streams. The second communicator's kernel is
+/// queued behind one of the first, which is not aborted yet.
 TEST(Failures, AnAbortDoesNotWaitForAnotherCommunicators) {
   run_members(2, {}, [](Rank& rank) {
     Communicator &before = rank.join("tensor"), &behind = rank.join_world();
@@ -107,7 +107,7 @@ TEST(Failures, AnAbortDoesNotWaitForAnotherCommunicators) {
   EXPECT_GE(counts().aborts, 2);
 }
 
-/// The others hear of it although the abort is not through.
+/// The other members get the abort although it has not completed.
 TEST(Failures, AnAbortIsToldBeforeItIsThrough) {
   run_members(2, {}, [](Rank& rank) {
     Communicator &before = rank.join("tensor"), &behind = rank.join_world();
@@ -161,7 +161,7 @@ TEST(Failures, LeavingWithCallsThatRunIsToldToTheOthers) {
   });
 }
 
-/// A transfer that its peer will never post.
+/// The peer leaves without posting the matching send.
 TEST(Failures, LeavingIsToldToWhoeverReceives) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");

@@ -1,4 +1,4 @@
-// The fake finds what would hang or corrupt NCCL: calls made straight through its table, as a careless backend would.
+// The fake finds what would hang or corrupt NCCL. The tests call its table directly, as a faulty backend would.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -77,7 +77,7 @@ ncclUniqueId id_of(const char* name) {
   return id;
 }
 
-/// One after another does what it says; a stream's items run when they may.
+/// Each process is a thread that runs a body; kernels run when their stream reaches them and they may begin.
 class FakeNccl : public ::testing::Test {
  protected:
   void SetUp() override { reset(); }
@@ -93,7 +93,7 @@ class FakeNccl : public ::testing::Test {
   }
 };
 
-/// Both have called, so that the second has been compared with the first.
+/// Waits until all have called, so that the second call has been compared with the first.
 class Meeting {
  public:
   explicit Meeting(int count) : count_(count) {}
@@ -151,7 +151,7 @@ TEST_F(FakeNccl, FindsTransfersOfOtherCounts) {
   EXPECT_THAT(violations(), ElementsAre(HasSubstr("from member 0 to member 1")));
 }
 
-/// Both send first, and receive what the other can send only afterwards.
+/// Both send first, and then receive; without a group, each send waits for a receive that comes later.
 TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
   for (const bool in_group : {true, false}) {
     reset();
@@ -179,7 +179,7 @@ TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
   }
 }
 
-/// NCCL does not promise that kernels of two communicators run beside each other.
+/// NCCL does not guarantee that kernels of two communicators run at the same time.
 TEST_F(FakeNccl, FindsAnOrderOverCommunicatorsThatWouldHang) {
   for (const bool one_kernel_a_gpu : {true, false}) {
     reset({.one_kernel_a_gpu = one_kernel_a_gpu});

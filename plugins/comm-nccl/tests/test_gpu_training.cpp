@@ -1,6 +1,6 @@
-// Runs of several ranks on one GPU against one rank: p, t and d of two, t and p over two communicators, steps that are
-// recorded; each by processes as a launcher starts them. Each is told that it is alone on its machine, so that all take
-// the first GPU; several_ranks_per_gpu permits it.
+// Runs of several ranks on one GPU, compared with one rank: p, t and d of 2, t and p over two communicators, captured
+// steps. The ranks are processes, with a launcher's environment. Each is told that it is alone on its machine, so that
+// all use the first GPU; several_ranks_per_gpu permits that.
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -52,7 +52,7 @@ class GpuTraining : public ::testing::Test {
     ASSERT_EQ(run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1").status, 0);
   }
 
-  /// The step records of a run with these keys, by so many processes.
+  /// The step records of a run with these keys on `ranks` processes.
   std::vector<nlohmann::json> records(int ranks, const std::string& keys) {
     const std::string folder = text("run-{}", ++runs_);
     const std::string train =
@@ -94,7 +94,7 @@ TEST_F(GpuTraining, OfTwoRanksHasTheLossesOfOne) {
   }
 }
 
-/// Tensor groups on the GPU's streams, the pipeline's edges through the host.
+/// Tensor groups use NCCL on the GPU's streams; the pipeline's edges use comm-ucx.
 TEST_F(GpuTraining, OverNcclAndUcxHasTheLossesOfOne) {
   if (!std::filesystem::exists(plugin_file("comm-ucx"))) GTEST_SKIP() << "comm-ucx was not built";
   const std::vector<double> alone = losses(1, "");

@@ -1,4 +1,4 @@
-// Meeting through the store and NCCL, and what the backend says of itself.
+// Joining through the store and NCCL, and what the backend supports.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 using triax::testing::error_of;
 using triax::testing::Rank;
 
-/// In words of its own, or of whoever found it first.
+/// Either the rank's own error, or that of the rank that found the problem first.
 auto told(const std::string& what) {
   return ::testing::AnyOf(HasSubstr(what), HasSubstr("the others gave up: "));
 }
@@ -55,7 +55,7 @@ TEST(Backend, RefusesMemoryOfTheHost) {
   });
 }
 
-/// Calls of other axes need the one order, which a backend of edges does not declare.
+/// Calls of other axes need the single order, which a backend with edge communicators does not declare.
 TEST(Backend, RefusesEdgesForOtherAxes) {
   run_members(1, {.edge_communicators = true}, [](Rank& rank) {
     EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"pipeline"}, false}));
@@ -109,7 +109,7 @@ class HostId : public ::testing::Test {
   }
   void TearDown() override { before_ ? ::setenv("NCCL_HOSTID", before_->c_str(), 1) : ::unsetenv("NCCL_HOSTID"); }
 
-  /// What rank 0 finds when rank 1 publishes its card with a word in place of another, and never comes to NCCL.
+  /// The error of rank 0 if rank 1 publishes its card with one word replaced, and never reaches NCCL.
   static std::string found(bool permitted, const std::string& word, const std::string& in_place_of,
                            double seconds = 60) {
     std::string out;
@@ -129,7 +129,7 @@ class HostId : public ::testing::Test {
   std::optional<std::string> before_;
 };
 
-/// NCCL takes ranks of several names for ones of several machines, and would not see it.
+/// NCCL treats ranks with different NCCL_HOSTIDs as different machines, and would not detect the shared GPU.
 TEST_F(HostId, DoesNotStandForPermission) {
   EXPECT_THAT(found(false, "host-1", "host-0"), AllOf(HasSubstr("rank 0 and rank 1 are on one GPU (GPU 0)"),
                                                       HasSubstr("several_ranks_per_gpu = true permits it")));
@@ -186,7 +186,7 @@ TEST(Joining, TheDeadlineNamesWhoIsMissing) {
   });
 }
 
-/// It published its card, and died before it came to NCCL.
+/// Rank 2 publishes its card, and ends before it reaches NCCL.
 TEST(Joining, AMemberThatNeverComesToNcclIsNamed) {
   run_members(3, {}, [](Rank& rank) {
     const std::string key = "comm-nccl/tensor.0/1";

@@ -1,4 +1,4 @@
-// NCCL itself, by one rank on this machine's GPU. What needs several ranks is tested over the fake, and in
+// NCCL itself, with one rank on this machine's GPU. The tests of several ranks use the fake, or are in
 // test_gpu_training.cpp.
 #include <gmock/gmock.h>
 #include <sched.h>

@@ -1,4 +1,4 @@
-// The plugin on any machine: what it says of itself without a driver, and how a run that it cannot serve is refused.
+// The plugin on any machine: its description without a driver, and its refusals.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>

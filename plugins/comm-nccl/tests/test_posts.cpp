@@ -1,4 +1,4 @@
-// Posts in the steady state: what NCCL is asked, and that nothing is allocated.
+// Posts in the steady state: which NCCL calls they make, and that they do not allocate.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace {
 using triax::testing::allocations;
 using triax::testing::Rank;
 
-/// After everything has been made, calls are answered here and nothing moves: what is counted is the plugin's own.
+/// When set, calls return at once and move nothing, so that only the plugin's own allocations count.
 std::atomic<bool> quiet{false};
 std::atomic<int> asked{0};
 
@@ -90,12 +90,12 @@ TEST(Posts, AllocateNothing) {
   }
 }
 
-/// NCCL keeps the order of one communicator's calls over streams; the caller's streams keep theirs.
+/// NCCL keeps the order of one communicator's calls across streams; the caller's streams keep their own order.
 TEST(Posts, AreStreamOrdered) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor<std::int32_t>(DType::i32, {1}, {1});
-    for (int i = 0; i < 10; ++i) { // no wait of the host's between
+    for (int i = 0; i < 10; ++i) { // no host wait in between
       comm.all_reduce(view, view, Reduce::sum, rank.stream());
       rank.device().fill(view, i, rank.stream());
     }

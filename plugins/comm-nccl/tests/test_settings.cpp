@@ -1,4 +1,4 @@
-// What the environment says that bears on the keys.
+// Environment variables that affect the options.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -96,7 +96,7 @@ TEST_F(Environment, BlockingLaunchesAreRefused) {
   EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "0").support);
 }
 
-/// Keeps what the backend tells.
+/// Keeps the lines that the backend logs.
 class Lines final : public Log {
  public:
   bool enabled(LogLevel) const noexcept override { return true; }
@@ -104,7 +104,7 @@ class Lines final : public Log {
   std::vector<std::string> all;
 };
 
-/// What a rank's backend says with an NCCL of this version: of the request, in the log, to NCCL.
+/// What a backend does with an NCCL of this version: its refusal, its log lines, and the variables it sets for NCCL.
 struct Told {
   std::string refusal;
   std::vector<std::string> log, variables;

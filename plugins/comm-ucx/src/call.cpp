@@ -8,7 +8,7 @@ namespace comm_ucx {
 
 namespace {
 
-constexpr unsigned kLongIdle = 4096; // turns of the pump
+constexpr unsigned kLongIdle = 4096; // polls of the progress loop
 
 } // namespace
 
@@ -44,7 +44,7 @@ bool Call::advance() noexcept {
   return true;
 }
 
-/// A call that ends with its communicator is met once more by its stream.
+/// A call that ends with its communicator can be finished again by its stream.
 void Call::finish() noexcept {
   if (finished_) return;
   finished_ = true;
@@ -60,7 +60,7 @@ void Call::go_on() noexcept {
 void Call::look() noexcept {
   if (++idle_turns_ % kLongIdle == 0 || links_.anyone_left()) examine();
   if (!links_.anyone_left()) return;
-  // What a member has sent before it left is here by now.
+  // What a member sent before it left has arrived by now.
   for (std::size_t i = 0; i < requests(); ++i) {
     const Request& request = request_at(i);
     if (!request.open() || !links_.left(request.member)) continue;
@@ -96,7 +96,7 @@ bool Call::fail_when_quiet() noexcept {
     cancelled_ = true;
     for (std::size_t i = 0; launched_ && i < requests(); ++i) links_.transport().cancel(request_at(i));
   }
-  if (!copies_ended()) return false; // soon: they wait for nobody
+  if (!copies_ended()) return false; // soon: copies do not depend on peers
   if (under_way_ > 0 && !links_.transport().retired()) {
     if (!links_.out_of_patience()) return false;
     links_.transport().retire(
@@ -123,7 +123,7 @@ void Call::ended(Request& request) noexcept {
   if (!cancelled_) links_.transport().make_ready(*this);
 }
 
-/// A message longer than its buffer is the call's to explain.
+/// Truncation is not handled here: the call reports a message longer than its buffer.
 void Call::judge(const Request& request) noexcept {
   const ucs_status_t status = request.status;
   if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED || cancelled_) return;

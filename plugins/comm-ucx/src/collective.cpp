@@ -9,15 +9,15 @@ namespace comm_ucx {
 
 namespace {
 
-constexpr std::size_t kScratchBytes = std::size_t{16} << 20; // at most about as much for the others' chunks
+constexpr std::size_t kScratchBytes = std::size_t{16} << 20; // approximate limit for the other members' chunks
 constexpr std::size_t kUses = 6;
 
 } // namespace
 
 Plan::Plan(int members, bool staged) {
   const auto others = static_cast<std::size_t>(std::max(1, members - 1));
-  // Large: ranks that share cores wait for each other less often. Staged, a chunk has places on both its ways, and its
-  // copy is to be over before the chunk before it has left.
+  // Large chunks: ranks that share cores wait for each other less often. When staged, a chunk has buffers in both
+  // directions, and its copy should complete before the previous chunk is sent.
   const std::size_t scratch = staged ? kScratchBytes / 2 : kScratchBytes, most = staged ? kStagedPiece : 1 << 20;
   chunk_bytes = std::clamp(scratch / (others * kDepth) / 4096 * 4096, std::size_t{32} << 10, most);
   small_bytes = std::max<std::size_t>((std::size_t{16} << 10) / others, 1 << 10);

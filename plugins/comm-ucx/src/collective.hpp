@@ -1,8 +1,6 @@
-// What collectives have in common: the k-th call of a member meets the k-th of the others, whatever streams they are
-// on; the first message between two members is an opening that carries the signature; requests and scratch come from
+// Shared by collectives. The k-th call of a member matches the k-th of the other members, on whatever streams they are.
+// The first message between two members of a call (the opening) carries the signature. Requests and scratch belong to
 // the lane of the stream.
-//
-// Threads, ownership, blocking: as for calls.
 #pragma once
 
 #include <memory>
@@ -14,21 +12,22 @@
 
 namespace comm_ucx {
 
-/// Of device memory on its way through pinned memory: the most that is copied and sent at a time.
+/// Staged device memory: largest piece that is copied and sent at a time.
 inline constexpr std::size_t kStagedPiece = std::size_t{512} << 10;
 
-/// How a group of some size reduces; a choice by size only.
+/// Sizes that select the algorithm of a reduction. They depend on the group size and on staging only.
 struct Plan {
-  /// `staged`: of device memory that goes through pinned memory.
+  /// `staged`: for device memory that goes through pinned memory.
   Plan(int members, bool staged);
-  std::size_t small_bytes;         // all_reduce: up to here everybody gets every vector whole
-  std::size_t chunk_bytes;         // of a slice, at a time
-  static constexpr int kDepth = 2; // chunks under way
-  /// Up to here an opening and its data go as one message. Larger data go alone: UCX moves them without a copy then.
+  std::size_t small_bytes;         // all_reduce: up to here, each member sends its whole vector to all
+  std::size_t chunk_bytes;         // part of a slice that is sent at a time
+  static constexpr int kDepth = 2; // chunks in flight
+  /// Up to this size, an opening and its data are one message. Larger data are separate, so that UCX does not copy
+  /// them.
   static constexpr std::size_t kWithOpening = std::size_t{32} << 10;
 };
 
-/// What one call at a time works with: a stream runs one after the other, so each stream of a group has a lane.
+/// Requests and scratch of one call at a time. A stream runs its calls one after another, so each stream has one lane.
 struct Lane {
   Lane(const Stream& of, Device& device, int members, int own, const Plan& plan);
   const Stream* stream;
@@ -36,12 +35,12 @@ struct Lane {
   std::unique_ptr<Memory> scratch;
   std::size_t slot_bytes;
   int others, own; // members
-  /// Where the chunk of another member comes in.
+  /// Where the chunk of another member is received.
   std::byte* slot(std::int64_t chunk, int member) const noexcept {
     const std::int64_t index = chunk % Plan::kDepth * others + (member < own ? member : member - 1);
     return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(index) * slot_bytes;
   }
-  /// Where this member packs what is small; behind the slots.
+  /// Where this member packs small messages; after the slots.
   std::byte* packed() const noexcept {
     return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(Plan::kDepth * others) * slot_bytes;
   }
@@ -51,12 +50,12 @@ class Collective : public Call {
  public:
   explicit Collective(Links& links);
 
-  /// For `sequence`, counted from 1.
+  /// `sequence` is the number of the collective, counted from 1.
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
               Lane& lane);
-  /// How the call of that signature moves device memory, and what it takes for it: before start().
+  /// How a call moves device memory, and how much memory it needs for that. Queried before start().
   struct Room {
-    bool direct = false; // by UCX itself, with places on the device
+    bool direct = false; // UCX transfers it directly, with buffers on the device
     std::size_t bytes = 0;
   };
   virtual Room room(const Signature& signature) const noexcept = 0;
@@ -74,14 +73,14 @@ class Collective : public Call {
   Tag tag(int source, Phase phase, std::int64_t chunk = 0) const noexcept {
     return collective_tag(links_.number(), source, sequence_, phase, chunk);
   }
-  /// An opening, alone or with data. It is received whole, whatever the other member thinks that it brings.
+  /// An opening, with or without data. The receive buffer is large enough for any opening, so that a mismatch is seen.
   void receive_opening(int member) noexcept;
   void send_opening(int member, const std::byte* data, std::size_t bytes) noexcept;
-  /// The data of a part.
+  /// Buffer for the data of a part.
   std::byte* part(std::int64_t chunk, int member) noexcept;
-  /// Whether a member's opening, which is here, says what this call says; else the group is aborted in words.
+  /// True if a member's opening, which has arrived, has this call's signature; else aborts the group with a message.
   bool agrees(int member) noexcept;
-  /// Where signatures agree, so do lengths; where they do not, that is told.
+  /// Equal signatures have equal lengths; agrees() reports unequal ones.
   void other_length(const Flow&, std::size_t, bool) noexcept override {}
   DType dtype() const noexcept { return static_cast<DType>(signature_.dtype); }
   int size() const noexcept { return links_.size(); }
@@ -92,7 +91,7 @@ class Collective : public Call {
   std::byte* out_ = nullptr;
   std::int64_t width_ = 0; // bytes of an element
   Lane* lane_ = nullptr;
-  /// Device memory in pieces through pinned memory; or as it is.
+  /// Device memory moves in pieces through pinned memory; with direct(), UCX transfers it.
   bool staged() const noexcept { return places_ && !direct_; }
   bool direct() const noexcept { return direct_; }
   Side side() const noexcept { return direct_ ? Side::device : Side::host; }

@@ -10,7 +10,7 @@ namespace comm_ucx {
 
 namespace {
 
-/// Calls of each kind at the start. More are in flight only where a rank reduces the buckets of as many layers at once.
+/// Calls of each kind at the start. A rank needs more only if it reduces the buckets of more layers at once.
 constexpr std::size_t kCalls = 64;
 
 Signature signature_of(Kind kind, const TensorView& in, Reduce reduce = Reduce::sum, int root = 0) {
@@ -62,7 +62,7 @@ template <class Some, class Make>
 Some& UcxCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make) {
   for (const auto& call : calls)
     if (call->reusable()) return *call;
-  // How many are in flight depends on when other ranks get there: so not one by one.
+  // Add many at once: the number in flight depends on the timing of other ranks.
   const std::size_t first = calls.size(), more = std::max(first, kCalls);
   for (std::size_t i = 0; i < more; ++i) calls.push_back(make());
   return *calls[first];
@@ -84,7 +84,7 @@ Exchange& UcxCommunicator::idle_exchange() {
   });
 }
 
-/// Made at the first call on a stream.
+/// Creates a lane at the first call on a stream.
 Lane& UcxCommunicator::lane(const Stream& stream) {
   for (const auto& lane : pool_->lanes)
     if (lane->stream == &stream) return *lane;
@@ -103,7 +103,7 @@ void UcxCommunicator::abort(std::string_view why) noexcept {
 }
 
 Work UcxCommunicator::refused(ActionId action) {
-  --stats_.ops; // counted as the call came in; it moves nothing
+  --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
   if (!dead_event_.state()) {
     dead_event_ = dead_.arm();
     dead_.fail(links_.reason());
@@ -139,9 +139,9 @@ Work UcxCommunicator::do_all_reduce(const TensorView& in, const TensorView& out,
                                     ActionId action) {
   check_reducible(in);
   const std::int64_t n = size(), all = in.elements();
-  std::int64_t moved = all * (n - 1); // small: every vector whole to everybody
+  std::int64_t moved = all * (n - 1); // small: the whole vector to every other member
   if (!Reduction::small(plan_, in.bytes())) {
-    // The others' slices of `in` go out, then this member's slice of the result to each; in the same way round.
+    // Out: the peers' slices of `in`, and this member's reduced slice to each peer. In: as many bytes.
     const std::int64_t own = all * (index() + 1) / n - all * index() / n;
     moved = all - own + own * (n - 1);
   }
@@ -182,7 +182,7 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
                 text("group {}", group().id), "number channels from 0");
   }
   if (transfers.size() > most_transfers_) {
-    // Any exchange of the pool may be the next one to get as many.
+    // Any exchange of the pool may be used for the next set of this size.
     most_transfers_ = transfers.size();
     for (const auto& call : pool_->exchanges) call->make_room(most_transfers_);
   }
@@ -227,7 +227,7 @@ void UcxCommunicator::barrier(Deadline deadline) {
     }
   };
   if (links_.aborted()) throw Error(links_.reason(), place());
-  // What was told at the one before may still be on its way.
+  // Messages of the previous barrier may still be in flight.
   for (int member = 0; member < size(); ++member) {
     wait_for(member, [&] { return !links_.telling(member); });
   }

@@ -1,8 +1,8 @@
 // One member of a group: posts calls, and counts the bytes that they move.
 //
-// Threads: the rank's main thread, but for abort(). Ownership: shares the group's links and the pool of its calls with
-// the calls that are still on their streams. Blocking: barrier(), until its deadline; the destructor, for a moment,
-// where calls are not complete.
+// Threads: the rank's main thread; abort() from any thread. Ownership: shares the group's links and the pool of calls
+// with the calls that are still on their streams. Blocking: barrier(), until its deadline; the destructor, briefly, if
+// calls are not complete.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ class UcxCommunicator final : public Communicator {
 
   void barrier(Deadline deadline) override;
   void abort(std::string_view why) noexcept override;
-  /// Calls go on as host tasks of their streams; here an abort is told, and calls that it met before their turn fail.
+  /// Calls advance as host tasks of their streams. After an abort, this informs the members, and fails calls not yet
+  /// started.
   void progress() noexcept override;
 
  protected:
@@ -36,8 +37,8 @@ class UcxCommunicator final : public Communicator {
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
-  /// Calls are used again; they live as long as a stream may still know them. There are enough from the start, so that
-  /// a run whose ranks meet in another order does not allocate in the middle of a step.
+  /// Calls are reused, and live until no stream refers to them. The pool is large from the start, so that differences
+  /// in timing between ranks cause no allocation during a step.
   struct Pool {
     std::shared_ptr<Links> links;
     std::vector<std::unique_ptr<Lane>> lanes;
@@ -49,9 +50,9 @@ class UcxCommunicator final : public Communicator {
   struct Port {
     Direction direction;
     int peer, channel;
-    std::uint64_t next; // number of the next transfer
+    std::uint64_t next; // number of the next transfer, from 0
   };
-  /// What a call moves out of and into this rank.
+  /// Bytes that a call sends from this rank and receives on it.
   struct Bytes {
     std::uint64_t out, in;
   };
@@ -76,10 +77,10 @@ class UcxCommunicator final : public Communicator {
   const Plan plan_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;
-  std::size_t most_transfers_ = 4; // of one exchange, so far
-  std::uint64_t posted_ = 0;       // collectives
+  std::size_t most_transfers_ = 4; // largest exchange so far
+  std::uint64_t posted_ = 0;       // number of collectives posted
   std::uint64_t barriers_ = 0;
-  HostEvent dead_; // fails what is posted after an abort
+  HostEvent dead_; // its failed event is returned for calls posted after an abort
   Event dead_event_;
 };
 

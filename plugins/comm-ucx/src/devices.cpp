@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 namespace comm_ucx {
 
 namespace {
 
-void add_devices(uct_component_h component, const char* md_name, std::set<std::string>& out) {
+using Resources = std::span<const uct_tl_resource_desc_t>;
+
+/// Calls use(resources) for each memory domain of a component.
+template <class Use>
+void each_domain(uct_component_h component, const char* md_name, Use use) {
   uct_md_config_t* config = nullptr;
   if (uct_md_config_read(component, nullptr, nullptr, &config) != UCS_OK) return;
   uct_md_h md = nullptr;
@@ -19,32 +24,46 @@ void add_devices(uct_component_h component, const char* md_name, std::set<std::s
   uct_tl_resource_desc_t* resources = nullptr;
   unsigned count = 0;
   if (uct_md_query_tl_resources(md, &resources, &count) == UCS_OK) {
-    for (unsigned i = 0; i < count; ++i)
-      if (resources[i].dev_type == UCT_DEVICE_TYPE_NET) out.insert(resources[i].dev_name);
+    use(Resources(resources, count));
     uct_release_tl_resource_list(resources);
   }
   uct_md_close(md);
+}
+
+template <class Use>
+void each_resource(Use use) {
+  uct_component_h* components = nullptr;
+  unsigned count = 0;
+  if (uct_query_components(&components, &count) != UCS_OK) return;
+  for (unsigned i = 0; i < count; ++i) {
+    uct_component_attr_t sizes{};
+    sizes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
+    if (uct_component_query(components[i], &sizes) != UCS_OK) continue;
+    std::vector<uct_md_resource_desc_t> domains(sizes.md_resource_count);
+    uct_component_attr_t attributes{};
+    attributes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attributes.md_resources = domains.data();
+    if (uct_component_query(components[i], &attributes) != UCS_OK) continue;
+    for (const uct_md_resource_desc_t& domain : domains)
+      each_domain(components[i], domain.md_name,
+                  [&use](Resources resources) { std::ranges::for_each(resources, use); });
+  }
+  uct_release_component_list(components);
 }
 
 } // namespace
 
 std::vector<std::string> network_devices() {
   std::set<std::string> out;
-  uct_component_h* components = nullptr;
-  unsigned count = 0;
-  if (uct_query_components(&components, &count) != UCS_OK) return {};
-  for (unsigned i = 0; i < count; ++i) {
-    uct_component_attr_t sizes{};
-    sizes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
-    if (uct_component_query(components[i], &sizes) != UCS_OK) continue;
-    std::vector<uct_md_resource_desc_t> resources(sizes.md_resource_count);
-    uct_component_attr_t attributes{};
-    attributes.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
-    attributes.md_resources = resources.data();
-    if (uct_component_query(components[i], &attributes) != UCS_OK) continue;
-    for (const uct_md_resource_desc_t& md : resources) add_devices(components[i], md.md_name, out);
-  }
-  uct_release_component_list(components);
+  each_resource([&out](const uct_tl_resource_desc_t& resource) {
+    if (resource.dev_type == UCT_DEVICE_TYPE_NET) out.insert(resource.dev_name);
+  });
+  return {out.begin(), out.end()};
+}
+
+std::vector<std::string> available_transports() {
+  std::set<std::string> out;
+  each_resource([&out](const uct_tl_resource_desc_t& resource) { out.insert(resource.tl_name); });
   return {out.begin(), out.end()};
 }
 

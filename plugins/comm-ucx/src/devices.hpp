@@ -1,7 +1,7 @@
-// The network devices that UCX finds on this machine.
+// The network devices and transports that UCX finds on this machine.
 //
-// Threads: as UCX itself: one at a time (see transport.cpp). Ownership: values. Blocking: opens UCX's components, which
-// looks at the hardware. Errors: none: what cannot be opened has no devices.
+// Threads: one at a time, as UCX requires (see context.cpp). Blocking: opens UCX's components, which probes the
+// hardware. Errors: none; a component that cannot be opened has no devices.
 #pragma once
 
 #include <string>
@@ -9,11 +9,14 @@
 
 namespace comm_ucx {
 
-/// "eth0", "lo", "mlx5_0:1"; each once, in order.
+/// Names such as "eth0", "lo", "mlx5_0:1"; unique and sorted.
 std::vector<std::string> network_devices();
 
-/// The names of `list` (in the form of UCX_NET_DEVICES) that are not among `known`. None for "all", and for lists of
-/// what is not to be used; a name without its port stands for all of the device's.
+/// Names such as "posix", "self", "tcp"; unique and sorted.
+std::vector<std::string> available_transports();
+
+/// The names in `list` (in the form of UCX_NET_DEVICES) that are not in `known`. Empty for "all", and for lists of
+/// devices to exclude. A name without a port stands for all ports of the device.
 std::vector<std::string> unknown_devices(const std::string& list, const std::vector<std::string>& known);
 
 } // namespace comm_ucx

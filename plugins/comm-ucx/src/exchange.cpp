@@ -59,7 +59,7 @@ void Exchange::launch() noexcept {
   }
 }
 
-/// All of them at once: of a set, any may be the one that the other side has come to.
+/// Advances all flows: the peer may be waiting for any of them.
 bool Exchange::run_flows() noexcept {
   bool all = true;
   for (std::size_t i = 0; i < count_ && !links_.aborted(); ++i) {
@@ -82,7 +82,7 @@ bool Exchange::run() noexcept {
   return true;
 }
 
-/// A send of another type has another tag: it waits where its receive does not find it.
+/// A send of another type has another tag, so its receive never matches it: looks for such a message.
 void Exchange::examine() noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
     const Placed& placed = placed_[i];

@@ -1,8 +1,8 @@
-// A set of sends and receives, straight between the members' buffers. Each carries its number on its edge, given when
-// it was posted, so that the k-th send meets the k-th receive whatever streams they are on. Of device memory each is a
-// flow.
+// A set of sends and receives, directly between the members' buffers. Each transfer gets its number on its edge when it
+// is posted, so that the k-th send matches the k-th receive on whatever streams they are. Transfers of staged device
+// memory are flows.
 //
-// Threads, ownership, blocking: as for calls. A send and a receive that differ in size or type abort the group.
+// Errors: a send and a receive that differ in size or type abort the group.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace comm_ucx {
 struct Placed {
   Transfer transfer;
   std::uint64_t number = 0;
-  Request requests[Flow::kPlaces]; // one, but for a flow
+  Request requests[Flow::kPlaces]; // one, or kPlaces for a flow
   Flow flow;
 };
 
@@ -24,15 +24,15 @@ class Exchange final : public Call {
  public:
   using Call::Call;
 
-  /// Makes room for so many transfers; what is under way stays where it is.
+  /// Reserves capacity for this number of transfers; transfers in progress are not moved.
   void make_room(std::size_t transfers);
   void clear() noexcept { count_ = 0; }
   void add(const Transfer& transfer, std::uint64_t number);
   Event start() { return begin(); }
-  /// Pinned memory that the transfers take, and where it is; before start().
+  /// Pinned memory that the transfers need; set_places() provides it. Call both before start().
   std::size_t room() const noexcept;
   void set_places(std::byte* places) noexcept;
-  /// Of device memory that UCX carries itself.
+  /// UCX transfers the device memory directly.
   void go_direct() noexcept { side_ = Side::device; }
 
  private:
@@ -48,7 +48,7 @@ class Exchange final : public Call {
   Tag tag(const Placed& placed) const noexcept;
   void mismatch(const Placed& placed, std::size_t bytes, DType dtype, bool more = false) noexcept;
 
-  std::deque<Placed> placed_; // grows without moving: UCX knows the requests by their place
+  std::deque<Placed> placed_; // a deque does not move its elements: UCX holds their addresses
   std::size_t count_ = 0;
   bool staged_ = false;
   Side side_ = Side::host;

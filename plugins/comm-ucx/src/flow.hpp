@@ -1,11 +1,11 @@
-// One message between device memory and members, in pieces through two places in pinned memory: while one piece is on
-// the wire, the next is copied.
+// A staged message between device memory and members, in pieces through two buffers in pinned memory: while one piece
+// is sent, the next is copied.
 //
-// Threads: the rank's main thread. Ownership: the call's that moves it on; the places are the staging's. Blocking:
-// none, it is a state.
+// Ownership: the call that advances it; the buffers belong to the staging.
 //
-// Pieces have one tag, and UCX keeps the order of equal tags. All are whole but the last, which is shorter, and may be
-// empty: so both sides know their number from the bytes alone, and a message of another length shows.
+// All pieces have the same tag, and UCX keeps the order of messages with equal tags. All pieces but the last have full
+// size; the last is shorter, and may be empty. So both sides know the number of pieces from the number of bytes, and a
+// message of another length is detected.
 #pragma once
 
 #include <algorithm>
@@ -24,14 +24,14 @@ struct Flow {
   std::size_t bytes = 0, piece = 1;
   std::byte* places = nullptr;
   Tag tag = 0;
-  /// Of member `first + i` at piece k: requests[k % 2 * stride + i]; those between first and last, but for `own`.
+  /// Of member `first + i` at piece k: requests[k % 2 * stride + i], for members from first to last except `own`.
   Request* requests = nullptr;
   int stride = 1, first = 0, last = 0, own = -1;
 
-  std::int64_t copies = 0, posts = 0; // begun so far, in pieces
+  std::int64_t copies = 0, posts = 0; // pieces started so far
   Event copied[kPlaces];
 
-  /// What its places take.
+  /// Bytes that its buffers need.
   static std::size_t room(std::size_t bytes, std::size_t piece) {
     return Arena::aligned(std::min(bytes, piece)) * (bytes < piece ? 1 : kPlaces);
   }

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 500us;
-constexpr std::int64_t kComputingNs = 25'000; // between two calls: a kernel set pumps between operations
+constexpr std::int64_t kComputingNs = 25'000; // between two calls: a kernel set polls between operations
 constexpr int kSleepMs = 1;
 
 std::int64_t processor_time_ns() noexcept {
@@ -49,7 +49,7 @@ void Idling::idle() noexcept {
 }
 
 void Idling::sleep() noexcept {
-  if (ucp_worker_arm(worker_) != UCS_OK) return; // busy: there is something to progress
+  if (ucp_worker_arm(worker_) != UCS_OK) return; // busy: there are events to process
   pollfd waited{file_, POLLIN, 0};
   ::poll(&waited, 1, kSleepMs);
 }

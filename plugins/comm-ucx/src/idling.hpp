@@ -1,11 +1,11 @@
-// How a rank waits while nothing moves: between two polls of the pump, on top of the yield of the core's wait loops.
+// How a rank waits while no message moves, between two polls of the progress loop; the core's wait loops also yield.
 //
-//   yield  nothing here: the wait loop gives the core away after every poll that found nothing.
-//   spin   polls up to 2000 times more before it returns: for ranks that have a core each.
-//   event  after half a millisecond in which nothing moved and this thread computed nothing, sleeps until UCX has
-//          something, a millisecond at most: for ranks that share cores and wait long.
+//   yield  does nothing more: the wait loop yields the core after every poll without progress.
+//   spin   polls up to 2000 times more before it returns: for ranks with a core each.
+//   event  after 0.5 ms without progress and without computation on this thread, sleeps until UCX has an event, at most
+//          1 ms: for ranks that share cores and wait long.
 //
-// Threads: the rank's main thread. Ownership: borrows the worker. Blocking: event, a millisecond at a time.
+// Threads: the rank's main thread. Blocking: event only, 1 ms at a time.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -21,9 +21,9 @@ class Idling {
  public:
   void start(Wait wait, ucp_worker_h worker);
   int extra_polls() const noexcept { return wait_ == Wait::spin ? 2000 : 0; }
-  /// Something moved.
+  /// Call it when there was progress.
   void reset() noexcept { idle_since_ = {}; }
-  /// Nothing moved, and a call is waiting.
+  /// Call it when there was no progress and a call is waiting.
   void idle() noexcept;
 
  private:
@@ -33,7 +33,7 @@ class Idling {
   ucp_worker_h worker_ = nullptr;
   int file_ = -1;
   triax::Clock::time_point idle_since_{};
-  std::int64_t computed_ns_ = 0; // this thread's processor time when it was last here
+  std::int64_t computed_ns_ = 0; // this thread's CPU time at the last call
 };
 
 } // namespace comm_ucx

@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSlice = 50ms;                   // between looks at the interrupt while the store waits
-constexpr const char* kProtocol = "comm-ucx 2"; // what members must share: tags, openings, plans
+constexpr auto kSlice = 50ms;                   // between checks of the abort flag while the store waits
+constexpr const char* kProtocol = "comm-ucx 2"; // equal on all members: version of tags, openings, plans
 
 std::string ranks_text(const Group& group) {
   std::string list;
@@ -34,7 +34,7 @@ std::string Joining::card_key(int member) const {
 
 std::shared_ptr<Links> Joining::join() {
   check_limits();
-  // The k-th time that a member joins the group meets the others' k-th, whichever of its backends does.
+  // A member's k-th join of the group matches the k-th join of the others, on any of its backends.
   const std::string group_key = text("comm-ucx/{}", group_.id);
   key_ = text("{}/{}", group_key, store_.add(text("{}/joins/{}", group_key, group_.index), 1));
   try {
@@ -46,7 +46,7 @@ std::shared_ptr<Links> Joining::join() {
       meet(*links);
     } catch (...) {
       links->close();
-      if (transport_.retired()) transport_.keep(links); // a greeting is still under way
+      if (transport_.retired()) transport_.keep(links); // a greeting is still in progress
       throw;
     }
     return links;
@@ -71,14 +71,14 @@ void Joining::publish() {
                                          transport_.address());
 }
 
-/// False when the slice is over and the key not there; throws what the store throws for another reason.
+/// Returns false if the key is not there within kSlice; rethrows other errors of the store.
 bool Joining::fetch(const std::string& key, std::string& value) {
   const Deadline slice = std::min(deadline_, Clock::now() + kSlice);
   try {
     value = store_.get(key, slice);
     return true;
   } catch (const Error&) {
-    if (Clock::now() < slice) throw; // not its deadline: nobody may come any more
+    if (Clock::now() < slice) throw; // not a timeout: the store has failed
     return false;
   }
 }
@@ -136,7 +136,7 @@ void Joining::agree(const std::vector<Card>& cards) const {
 }
 
 std::shared_ptr<Links> Joining::connect(const std::vector<Card>& cards) {
-  // A number that none of the members has used.
+  // The group number must be unused on every member.
   int number = 0;
   std::vector<Endpoint*> endpoints;
   for (int member = 0; member < group_.size(); ++member) {
@@ -193,7 +193,7 @@ void Joining::give_up(std::string_view why) noexcept {
     const int rank = group_.ranks[static_cast<std::size_t>(group_.index)];
     store_.set(key_ + "/why", text("rank {} could not join: {}", rank, why));
     store_.add(key_ + "/given up", 1);
-  } catch (const std::exception&) { // the store has gone: then nobody waits there
+  } catch (const std::exception&) { // the store is gone, so no member waits there
     return;
   }
 }

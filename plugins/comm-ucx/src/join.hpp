@@ -1,9 +1,8 @@
-// How the members of a group meet: each publishes its worker's address in the store, all connect in the order of the
-// group and greet each other by messages that UCX acknowledges, so that nothing is connected later, in the middle of a
-// step.
+// How the members of a group join: each publishes its worker's address in the store, and all connect in the order of
+// the group. They then exchange messages that UCX acknowledges, so that no connection is made during a step.
 //
-// Threads: the rank's main thread. Ownership: the caller's. Blocking: until the deadline; pumps, and reads the device's
-// interrupt. Errors: throws, naming who is missing; those who come later are told that the others gave up.
+// Threads: the rank's main thread. Blocking: until the deadline; runs the progress loop, and checks the rank's abort
+// flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others gave up.
 #pragma once
 
 #include <memory>
@@ -14,12 +13,12 @@ namespace comm_ucx {
 
 class Joining {
  public:
-  /// `next`: the first number for a group that this backend has not used.
+  /// `next`: the first group number that this backend has not used.
   Joining(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next);
   std::shared_ptr<Links> join();
 
  private:
-  /// What a member publishes.
+  /// What a member publishes, for comparison.
   struct Card {
     int next = 0;
     std::string ranks, memory, host, address;
@@ -33,7 +32,7 @@ class Joining {
   void agree(const std::vector<Card>& cards) const;
   std::shared_ptr<Links> connect(const std::vector<Card>& cards);
   void meet(Links& links);
-  /// Waits until ready(member) for all others; `what` they did not do else.
+  /// Waits until ready(member) for all others; `what` begins the error message.
   template <class Ready>
   void wait_for_all(std::string_view what, Ready ready);
   void check_given_up();

@@ -8,7 +8,7 @@ namespace comm_ucx {
 
 namespace {
 
-constexpr double kPatienceS = 0.2; // for operations that UCX cannot take back
+constexpr double kPatienceS = 0.2; // for operations that UCX cannot cancel
 
 } // namespace
 
@@ -45,7 +45,7 @@ void Links::listen(int member) noexcept {
     transport_.receive(peer.hearing, &peer.heard, sizeof(Message), control_tag(number_, member));
     if (peer.hearing.open()) return;
     if (peer.hearing.status != UCS_OK) return failed(member, peer.hearing.status);
-    hear(member); // it was there already
+    hear(member); // it has already arrived
   }
 }
 
@@ -112,7 +112,7 @@ void Links::abort(std::string_view why) noexcept {
   if (aborted()) return;
   try {
     reason_ = why;
-  } catch (...) { // out of memory: aborted without its text is better than not aborted
+  } catch (...) { // out of memory: abort without a reason
     reason_.clear();
   }
   aborted_.store(true, std::memory_order_release);
@@ -121,7 +121,7 @@ void Links::abort(std::string_view why) noexcept {
 void Links::announce() noexcept {
   if (closed_) return;
   transport_.hurry();
-  if (!heard_abort_) part(Word::abort, reason_); // who aborted tells all
+  if (!heard_abort_) part(Word::abort, reason_); // the member that aborted tells all
 }
 
 bool Links::out_of_patience() noexcept {
@@ -153,7 +153,7 @@ void Links::close() noexcept {
   }
   closed_ = true;
   for_others([&](int, Peer& peer) { transport_.cancel(peer.hearing); });
-  // What is still being said is short, and leaves as soon as there is room for it.
+  // Messages that are still in progress are short, and leave as soon as UCX can send them.
   const auto open = [&] {
     return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
       return peer.hearing.open() || peer.saying.open() || peer.parting.open();

@@ -1,9 +1,9 @@
-// A group's links: its number, an endpoint for each member, and the few words that members tell each other beside the
-// data: hello, "I am at the barrier", "I have aborted, because", "I am leaving".
+// A group's links: its number, an endpoint per member, and the control messages between members: hello, barrier, abort
+// with its reason, leave.
 //
-// Threads: the rank's main thread, but for abort(). Ownership: shared by the communicator and its calls, which may stay
-// on their streams for longer; close() is the last that touches the transport. Blocking: never. Abort: the first reason
-// stays; the members are told by announce(), which the pump calls.
+// Threads: the rank's main thread; abort() from any thread. Ownership: shared by the communicator and its calls, which
+// may stay on their streams for longer; close() is the last use of the transport. Abort: the first reason is kept;
+// announce(), which the progress loop calls, sends it to the members.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace comm_ucx {
 
 class Links final : public RequestOwner, public TransportUser {
  public:
-  /// `endpoints`: one a member, null for this one.
+  /// `endpoints`: one per member, null for this one.
   Links(Transport& transport, const Group& group, int number, std::vector<Endpoint*> endpoints);
   ~Links() override;
 
@@ -35,31 +35,31 @@ class Links final : public RequestOwner, public TransportUser {
   const std::string& id() const noexcept { return group_.id; }
   Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
 
-  /// Told to a member once it has heard it.
+  /// Sends hello to all members.
   void greet() noexcept { tell(Word::hello); }
   bool greeted(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].greeted; }
-  /// Once a barrier; the one before must have been told to all.
+  /// Announces this member's next barrier. The message of the previous barrier must have left; see telling().
   void tell_barrier() noexcept { tell(Word::barrier); }
   bool telling(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].saying.open(); }
-  /// How many barriers a member has come to.
+  /// Number of barriers that a member has reached.
   std::uint64_t barriers(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].barriers; }
 
   /// Any thread.
   void abort(std::string_view why) noexcept;
   bool aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
-  /// After aborted().
+  /// Valid once aborted() is true.
   const std::string& reason() const noexcept { return reason_; }
-  /// Tells the members of an abort of this one's, once.
+  /// Sends this member's abort to the other members, once.
   void announce() noexcept;
-  /// How long operations may stay under way after an abort that this has seen.
+  /// True if operations have been in progress for too long since the first call after an abort.
   bool out_of_patience() noexcept;
-  /// Whether somebody has left the group, and whether that one has.
+  /// True if any member has left the group; left(): that member.
   bool anyone_left() const noexcept { return left_ > 0; }
   bool left(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].left; }
-  /// Leaves: tells the members, and lets go of the transport.
+  /// Leaves the group: tells the members, and detaches from the transport.
   void close() noexcept;
 
-  /// An operation with `member` has failed.
+  /// Reports an operation with `member` that has failed.
   void failed(int member, ucs_status_t status) noexcept;
 
   void ended(Request& request) noexcept override;
@@ -75,7 +75,7 @@ class Links final : public RequestOwner, public TransportUser {
     char text[kText];
     std::size_t bytes() const noexcept { return offsetof(Message, text) + length; }
   };
-  /// What is said to and heard from a member.
+  /// Control messages to and from one member.
   struct Peer {
     Message heard, said;
     Request hearing, saying, parting;
@@ -95,14 +95,14 @@ class Links final : public RequestOwner, public TransportUser {
   const int number_;
   std::vector<Endpoint*> endpoints_;
   std::vector<Peer> peers_;
-  Message parting_; // the last word: abort or leave
+  Message parting_; // the last message: abort or leave
   bool parted_ = false, closed_ = false;
   int left_ = 0;
 
-  std::mutex mutex_; // of reason_ until aborted
+  std::mutex mutex_; // guards writes of reason_
   std::string reason_;
   std::atomic<bool> aborted_{false};
-  bool heard_abort_ = false; // of another's
+  bool heard_abort_ = false; // another member's abort was received
   Clock::time_point patience_{};
 };
 

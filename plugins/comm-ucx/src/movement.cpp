@@ -24,7 +24,7 @@ bool Movement::meets(int member) const noexcept {
   return signature_.kind != Kind::broadcast || signature_.root == index() || signature_.root == member;
 }
 
-/// Of `in`.
+/// Part of `in` for a member.
 Movement::Piece Movement::out_piece(int member) const noexcept {
   const std::int64_t bytes = signature_.elements * width_, part = bytes / size();
   if (signature_.kind == Kind::all_gather) return {0, bytes};
@@ -32,7 +32,7 @@ Movement::Piece Movement::out_piece(int member) const noexcept {
   return signature_.root == index() ? Piece{0, bytes} : Piece{};
 }
 
-/// Of `out`.
+/// Part of `out` from a member.
 Movement::Piece Movement::in_piece(int member) const noexcept {
   const std::int64_t bytes = signature_.elements * width_, part = bytes / size();
   if (signature_.kind == Kind::all_gather) return {member * bytes, bytes};
@@ -100,7 +100,7 @@ void Movement::launch_flows() noexcept {
     if (!meets(after)) continue;
     send_opening(after, nullptr, 0);
     const Piece out = out_piece(after);
-    auto* from = const_cast<std::byte*>(in_) + out.begin; // a flow knows which way it goes
+    auto* from = const_cast<std::byte*>(in_) + out.begin; // a flow that sends does not write
     if (out.bytes <= 0) continue;
     if (!same_to_all(signature_.kind)) {
       outs_.push_back(flow(from, out.bytes, Use::result_out, after, after, index()));
@@ -126,7 +126,7 @@ bool Movement::run_flows() noexcept {
 }
 
 bool Movement::run() noexcept {
-  const bool moved = run_flows(); // none on the host
+  const bool moved = run_flows(); // host memory has no flows
   for (; agreed_ < size(); ++agreed_) {
     if (!meets(agreed_)) continue;
     if (request(Use::opening_in, 0, agreed_).open() || !agrees(agreed_)) return false;

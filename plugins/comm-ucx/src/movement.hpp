@@ -1,7 +1,6 @@
-// all_gather, all_to_all and broadcast: openings and data at once, the data straight between the members' buffers; of
-// device memory as flows, one to each member or one to all.
-//
-// Threads, ownership, blocking: as for calls. A broadcast's root hears from all, who hear from it alone.
+// all_gather, all_to_all and broadcast: openings and data are sent at once, the data directly between the members'
+// buffers. Staged device memory moves as flows, one per member or one for all. The root of a broadcast receives
+// openings from all members; they receive from the root only.
 #pragma once
 
 #include "collective.hpp"
@@ -14,7 +13,7 @@ class Movement final : public Collective {
   Room room(const Signature& signature) const noexcept override;
 
  private:
-  /// What goes to a member or comes from it; nothing where bytes are negative.
+  /// Bytes for or from a member; bytes < 0: no message.
   struct Piece {
     std::int64_t begin = 0, bytes = -1;
   };
@@ -27,14 +26,14 @@ class Movement final : public Collective {
   void keep_own() noexcept;
   void launch_flows() noexcept;
   bool run_flows() noexcept;
-  /// Whether all members get the same.
+  /// True if all members get the same data.
   static bool same_to_all(Kind kind) noexcept { return kind != Kind::all_to_all; }
   Flow flow(std::byte* device, std::int64_t bytes, Use use, int first, int last, int source) noexcept;
 
   const std::size_t piece_;
-  std::vector<Flow> ins_, outs_; // room for as many as there may be
+  std::vector<Flow> ins_, outs_; // capacity for the largest number
 
-  int agreed_ = 0; // members before it agree
+  int agreed_ = 0; // members below it agree
 };
 
 } // namespace comm_ucx

@@ -48,8 +48,8 @@ class UcxBackend final : public CommBackend {
       return Support::no("comm-ucx moves memory of the host and of GPUs; the kernel set's device is sim");
     }
     const bool direct = request.device == DeviceKind::cuda && settings_.device_memory == DeviceMemory::direct;
-    if (settings_.support && direct) return Transport::supports_direct(settings_);
-    return settings_.support;
+    if (!settings_.support || !request.on_this_machine) return settings_.support;
+    return Transport::supports(settings_, direct);
   }
 
   void start(Device& device) override {
@@ -66,7 +66,7 @@ class UcxBackend final : public CommBackend {
   Log& log_;
   Settings settings_;
   std::optional<Transport> transport_;
-  int next_ = 0; // number of a group that none has here
+  int next_ = 0; // lowest group number that no group has used
 };
 
 } // namespace

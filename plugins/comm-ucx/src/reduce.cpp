@@ -12,11 +12,11 @@ namespace {
 
 using namespace triax;
 
-constexpr std::int64_t kBlock = 512; // accumulators stay in the first-level cache
+constexpr std::int64_t kBlock = 512; // elements; the accumulators fit in the L1 cache
 
-// Reading and writing without a branch, so that the loops below become vectors; the bits are those of half.hpp.
+// Conversions without branches, so that the loops below vectorise; the bits are those of half.hpp.
 
-/// T as stored, Sum as added.
+/// T is the stored type, Sum the type of the accumulator.
 template <class T, class Sum>
 struct As {
   using Stored = T;
@@ -47,10 +47,10 @@ struct AsF16 {
   static std::uint16_t write(float value) noexcept {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7FFFFFFFu;
-    // Subnormal in half: the float's addition does the rounding.
+    // Subnormal result: the float addition does the rounding.
     const std::uint32_t small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
     const std::uint32_t normal = (magnitude - 0x38000000u + 0x0FFFu + ((magnitude >> 13) & 1u)) >> 13;
-    const std::uint32_t large = magnitude > 0x7F800000u ? 0x7E00u : 0x7C00u; // NaN; rounds past 65504
+    const std::uint32_t large = magnitude > 0x7F800000u ? 0x7E00u : 0x7C00u; // NaN; rounds to more than 65504
     const std::uint32_t finite = magnitude < 0x38800000u ? small : normal;
     return static_cast<std::uint16_t>(sign | (magnitude >= 0x477FF000u ? large : finite));
   }
@@ -78,7 +78,7 @@ void reduce_typed(std::span<const std::byte* const> sources, std::byte* out, std
   for (std::int64_t begin = 0; begin < elements; begin += kBlock) {
     const std::int64_t length = std::min(kBlock, elements - begin);
     const auto source = [&](std::size_t member) { return reinterpret_cast<const Stored*>(sources[member]) + begin; };
-    Stored* to = reinterpret_cast<Stored*>(out) + begin; // one of the sources, or apart from them: element by element
+    Stored* to = reinterpret_cast<Stored*>(out) + begin; // is one of the sources, or does not overlap them
     const Stored* first = source(0);
     if (last == 0) {
 #pragma GCC ivdep
@@ -110,7 +110,7 @@ void reduce_form(Reduce reduce, std::span<const std::byte* const> sources, std::
   reduce_typed<Form, Max>(sources, out, elements);
 }
 
-/// Integers are added as unsigned, which wraps where signed would be undefined, and compared as signed.
+/// Integers are added as unsigned, because signed overflow is undefined, and compared as signed.
 template <class T>
 void reduce_integer(Reduce reduce, std::span<const std::byte* const> sources, std::byte* out,
                     std::int64_t elements) noexcept {
@@ -141,7 +141,7 @@ void reduce_members(DType dtype, Reduce reduce, std::span<const std::byte* const
     case DType::i64:
       return reduce_integer<std::int64_t>(reduce, sources, out, elements);
     case DType::u8:
-      return; // refused when posted
+      return; // can_reduce() refuses it when the call is posted
   }
 }
 

@@ -9,7 +9,7 @@ namespace comm_ucx {
 
 namespace {
 
-/// Of a small all_reduce: what is sent, or the result.
+/// Bytes for a small all_reduce: the message that is sent, or the result.
 std::size_t small_room(const Plan& plan) {
   return Arena::aligned(sizeof(Signature) + plan.small_bytes);
 }
@@ -46,12 +46,12 @@ Collective::Room Reduction::room(const Signature& signature) const noexcept {
   const auto others = static_cast<std::size_t>(size() - 1);
   const std::size_t chunk = Arena::aligned(plan_.chunk_bytes);
   if (links_.transport().direct() && static_cast<Reduce>(signature.reduce) == Reduce::sum) {
-    return {true, (Plan::kDepth * others + 2) * chunk}; // the others' parts; sums, which may be twice as wide
+    return {true, (Plan::kDepth * others + 2) * chunk}; // the others' parts, and sums, which may be twice as wide
   }
   return {false, Plan::kDepth * (2 * others + 1) * chunk};
 }
 
-/// Parts first, then results, each [chunk][other member]; then what this member adds.
+/// Order: parts, then results, each [chunk][other member]; then the chunks that this member reduces.
 std::byte* Reduction::place(Place place, std::int64_t chunk, int member) const noexcept {
   const int others = size() - 1, turn = static_cast<int>(chunk % Plan::kDepth);
   int number = 2 * Plan::kDepth * others + turn;
@@ -65,7 +65,7 @@ void Reduction::fetch_parts(int owner) noexcept {
   Owner& fed = owners_[static_cast<std::size_t>(owner)];
   while (fed.fetched < chunks(owner) && fed.fetched < fed.sent + Plan::kDepth) {
     const std::int64_t chunk = fed.fetched;
-    // The place's part before must have left; that of the first may have left with the opening.
+    // The part that used this buffer before must have left; the first one may have left with the opening.
     if (request(Use::part_out, chunk, owner).open()) return;
     if (chunk == Plan::kDepth && request(Use::opening_out, 0, owner).open()) return;
     ++fed.fetched;
@@ -81,7 +81,7 @@ bool Reduction::may_send(int owner) noexcept {
 }
 
 void Reduction::store_result(int owner) noexcept {
-  if (!reduces_all()) return; // an empty one
+  if (!reduces_all()) return; // its result is empty
   Owner& fed = owners_[static_cast<std::size_t>(owner)];
   const std::int64_t chunk = fed.results;
   Event& store = fed.store[chunk % Plan::kDepth] = {};
@@ -92,7 +92,7 @@ void Reduction::fetch_mine() noexcept {
   Owner& own = owners_[static_cast<std::size_t>(index())];
   while (own.fetched < chunks(index()) && own.fetched < reduced_ + Plan::kDepth) {
     const std::int64_t chunk = own.fetched, turn = chunk % Plan::kDepth;
-    // The place's result before must have left, and be on the device.
+    // The result that used this buffer before must have left, and be on the device.
     if (!arrived(own.store[turn])) return;
     for (int member = 0; member < size(); ++member) {
       if (member != index() && request(Use::result_out, chunk, member).open()) return;
@@ -128,7 +128,7 @@ void Reduction::launch_small() noexcept {
   send_small(lane_->packed());
 }
 
-/// Packed once: short messages in one piece leave sooner, and `in` may be written at once.
+/// Packs signature and data into one buffer: a short contiguous message leaves sooner, and `in` may then be written.
 void Reduction::send_small(std::byte* packed) noexcept {
   const auto bytes = static_cast<std::size_t>(signature_.elements * width_);
   std::memcpy(packed, &signature_, sizeof(signature_));
@@ -176,7 +176,7 @@ bool Reduction::run_small_staged() noexcept {
   return copies_ended() && arrived(own.store[0]) && under_way() == 0;
 }
 
-/// Whether the chunk's parts have come from all, and agree.
+/// True if the parts of the chunk have arrived from all members, and their signatures agree.
 bool Reduction::all_here(std::int64_t chunk) noexcept {
   for (int member = 0; member < size(); ++member) {
     if (member == index()) continue;

@@ -11,11 +11,11 @@ namespace {
 
 using triax::text;
 
-/// UCX's own form of sizes: "1m", "256kb", "8192"; none for its words ("inf", "auto").
+/// Parses UCX's form of sizes: "1m", "256kb", "8192"; empty for its keywords ("inf", "auto").
 std::optional<std::size_t> bytes_of(const std::string& size) {
   char* end = nullptr;
   const double number = std::strtod(size.c_str(), &end);
-  if (end == size.c_str() || !(number >= 0 && number < 1e15)) return std::nullopt; // strtod knows "inf" as well
+  if (end == size.c_str() || !(number >= 0 && number < 1e15)) return std::nullopt; // strtod accepts "inf"
   double scale = 1;
   switch (std::tolower(static_cast<unsigned char>(*end))) {
     case 'k':
@@ -42,10 +42,15 @@ class Reader {
  public:
   explicit Reader(Settings& settings) : settings_(settings) {}
 
-  /// A key whose empty value leaves the choice to UCX.
+  /// An option whose empty value leaves the choice to UCX.
   void key(const char* name, const char* variable, const std::string& value) {
-    if (value.empty()) return;
     const char* given = std::getenv(variable);
+    if (given) {
+      settings_.restrictions.push_back({text("{} = \"{}\" in the environment", variable, given), variable});
+    } else if (!value.empty()) {
+      settings_.restrictions.push_back({text("{} = \"{}\"", name, value), name});
+    }
+    if (value.empty()) return;
     if (!given) return change(variable, value);
     if (value != given) contradict(name, value, variable, given);
   }
@@ -74,13 +79,13 @@ class Reader {
   Settings& settings_;
 };
 
-/// The environment's value where it has one.
+/// The environment's value if there is one, else `value`.
 std::string effective(const char* variable, const std::string& value) {
   const char* given = std::getenv(variable);
   return given ? given : value;
 }
 
-/// Whether a list in UCX_TLS's form lets ranks of one machine meet in memory.
+/// True if a list in the form of UCX_TLS permits shared memory between ranks of one machine.
 bool has_memory(const std::string& transports) {
   if (transports.empty() || transports.front() == '^') return true;
   for (const char* name : {"all", "shm", "sm", "mm", "posix", "sysv", "xpmem"}) {

@@ -1,7 +1,5 @@
-// What the plugin's keys ask of UCX, and what the environment has already set there.
-//
-// Threads: values. Ownership: they own their text. Blocking: never. Errors: a key and a UCX_ variable that contradict
-// each other are told as a refusal; nothing is chosen between them in silence.
+// UCX settings from the plugin's options and the environment. An option and a UCX_ variable that contradict each other
+// become a refusal: neither has precedence.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +15,28 @@ namespace comm_ucx {
 enum class Wait { yield, spin, event };
 enum class DeviceMemory { automatic, direct, staged };
 
+/// A choice of transports or network devices, by a key or by a variable of the environment.
+struct Restriction {
+  std::string text; // "transports = "tcp"", "UCX_TLS = "tcp" in the environment"
+  std::string name; // "transports", "UCX_TLS"
+};
+
 struct Settings {
   Wait wait = Wait::yield;
   DeviceMemory device_memory = DeviceMemory::automatic;
   std::size_t staging_bytes = 0;
-  /// UCX's names and values that are to be set: only those that the environment does not set.
+  /// UCX variables to set, with their values: only those that the environment does not set.
   std::vector<std::pair<std::string, std::string>> changes;
-  /// What the log should say: a default that gives way to the environment.
+  /// Empty if UCX chooses.
+  std::vector<Restriction> restrictions;
+  /// Notes for the log: defaults that the environment overrides.
   std::vector<std::string> notes;
-  /// The first contradiction.
+  /// Refusal for the first contradiction.
   triax::Support support = triax::Support::yes();
-  std::string devices; // in the form of UCX_NET_DEVICES, whoever chose them; empty: UCX does
-  bool memory = true;  // shared memory is not ruled out
-  bool tells = false;  // what holds for the run: one rank says it
-  bool quiet = true;   // the user has not asked for UCX's own log
+  std::string devices; // in the form of UCX_NET_DEVICES, from option or environment; empty: UCX chooses
+  bool memory = true;  // shared memory is allowed
+  bool tells = false;  // this rank logs what holds for the whole run
+  bool quiet = true;   // UCX's own log is off, unless the user has requested it
 };
 
 inline constexpr std::size_t kRendezvousThreshold = std::size_t{256} << 10;

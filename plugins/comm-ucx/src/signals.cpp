@@ -12,7 +12,7 @@ namespace comm_ucx {
 void leave_signals_alone() noexcept {
   for (const char* variable : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
     if (std::getenv(variable)) return;
-  static std::once_flag once; // UCX is one for the whole process
+  static std::once_flag once; // UCX's settings are per process
   std::call_once(once, [] {
     for (const int signal : {SIGHUP, SIGILL, SIGSEGV, SIGBUS, SIGFPE}) ucs_debug_disable_signal(signal);
   });

@@ -1,8 +1,8 @@
-// Signals stay the program's: UCX takes SIGSEGV and its like to print a backtrace, and SIGHUP for a debugging aid, as
-// soon as its library is loaded, so that a terminal that closes would no longer end a run.
+// Disables UCX's signal handlers. When its library is loaded, UCX takes SIGSEGV and similar signals to print a
+// backtrace, and SIGHUP for a debugging aid; a terminal that closes would then no longer end a run.
 //
-// Threads: any. Ownership: none. Blocking: never. Errors: none. Where the user's environment says what UCX should do
-// with signals (UCX_HANDLE_ERRORS, UCX_ERROR_SIGNALS, UCX_DEBUG_SIGNO), that stands.
+// Threads: any. Environment variables for UCX's signals (UCX_HANDLE_ERRORS, UCX_ERROR_SIGNALS, UCX_DEBUG_SIGNO) have
+// precedence.
 #pragma once
 
 namespace comm_ucx {

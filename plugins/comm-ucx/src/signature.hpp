@@ -1,7 +1,5 @@
-// What a collective is: the first message between two members of a call carries it, so that a slip of one of them is
-// told in words instead of moving the wrong bytes.
-//
-// Threads: values. Ownership, blocking: none.
+// Description of a collective. The first message between two members of a call carries it, so that a mismatch gives an
+// error message and moves no wrong bytes.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +11,13 @@ namespace comm_ucx {
 
 enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 
-/// What must be equal on all members of a collective; on the wire as it stands in memory.
+/// Must be equal on all members of a collective. Sent as it is in memory.
 struct Signature {
   Kind kind = Kind::all_reduce;
   std::uint8_t dtype = 0, reduce = 0, unused = 0;
   std::int32_t root = 0;
   std::int64_t elements = 0;        // of `in`
-  std::int64_t unused2[2] = {0, 0}; // so that what follows it in a message is aligned
+  std::int64_t unused2[2] = {0, 0}; // aligns the data that follow in a message
   bool operator==(const Signature&) const = default;
 };
 static_assert(sizeof(Signature) == 32);

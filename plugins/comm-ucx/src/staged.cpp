@@ -1,4 +1,4 @@
-// How a call moves device memory on: a Flow's pieces, and copies that nobody tells the end of.
+// How a call moves staged device memory: the pieces of flows, and copies, whose completion is polled.
 #include "call.hpp"
 #include "flow.hpp"
 #include "staging.hpp"
@@ -23,13 +23,13 @@ bool Call::begin_copy(Event& event, Copy copy) noexcept {
 void Call::download(Event& event, std::byte* place, const std::byte* device, std::size_t bytes) noexcept {
   if (bytes == 0) return;
   if (begin_copy(event, [&](Staging& staging) { return staging.download(place, device, bytes); }))
-    last_download_ = event; // else the one before is still the last
+    last_download_ = event; // else the previous one is still the last
 }
 
 void Call::upload(Event& event, std::byte* device, const std::byte* place, std::size_t bytes) noexcept {
   if (bytes == 0) return;
   if (begin_copy(event, [&](Staging& staging) { return staging.upload(device, place, bytes); }))
-    last_upload_ = event; // else the one before is still the last
+    last_upload_ = event; // else the previous one is still the last
 }
 
 void Call::copy_on_device(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
@@ -42,7 +42,7 @@ void Call::sum_on_device(Event& event, DType dtype, std::span<const std::byte* c
   event = {};
   if (elements == 0) return;
   if (begin_copy(event, [&](Staging& staging) { return staging.sum(dtype, sources, sums, out, elements); }))
-    last_upload_ = event; // else the one before is still the last
+    last_upload_ = event; // else the previous one is still the last
 }
 
 bool Call::arrived(const Event& copy) noexcept {
@@ -54,20 +54,20 @@ bool Call::arrived(const Event& copy) noexcept {
   return true;
 }
 
-/// Copies of one direction end in their order, and what fails on a device fails what comes later too.
+/// Copies of one direction complete in order; after a device error, later copies fail too.
 bool Call::copies_ended() noexcept {
   if (!copying_) return true;
   if (!last_download_.fired() || !last_upload_.fired()) return false;
   copying_ = false;
   links_.transport().end_copying();
-  arrived(last_download_) && arrived(last_upload_); // one that failed aborts
+  arrived(last_download_) && arrived(last_upload_); // a failed copy aborts
   return true;
 }
 
 bool Call::push(Flow& flow) noexcept {
   for (bool moved = true; moved && !links_.aborted();) {
     moved = false;
-    // The place's piece before must have left.
+    // The piece that used this buffer before must have left.
     if (flow.copies < flow.pieces() && flow.copies < flow.posts + Flow::kPlaces && !flow.open(flow.copies)) {
       const std::int64_t next = flow.copies++;
       flow.copy_of(next) = {};
@@ -89,7 +89,7 @@ bool Call::push(Flow& flow) noexcept {
 bool Call::pull(Flow& flow) noexcept {
   for (bool moved = true; moved && !links_.aborted();) {
     moved = false;
-    // The place's piece before must be on the device.
+    // The piece that used this buffer before must be on the device.
     if (flow.posts < flow.pieces() && flow.posts < flow.copies + Flow::kPlaces && arrived(flow.copy_of(flow.posts))) {
       const std::int64_t next = flow.posts++;
       receive(flow.request(next, flow.first), flow.first, flow.place(next), flow.bytes_of(next), flow.tag);

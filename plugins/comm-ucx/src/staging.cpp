@@ -34,7 +34,7 @@ std::byte* Staging::Rooms::take(Device& device, std::size_t bytes) {
 std::byte* Staging::Rooms::places(Device& device, const Stream& stream, std::size_t bytes) {
   const auto known = std::find_if(rooms.begin(), rooms.end(), [&](const Room& room) { return room.stream == &stream; });
   if (known == rooms.end()) return rooms.emplace_back(Room{&stream, take(device, bytes), bytes}).begin;
-  // Calls that are under way keep the smaller room.
+  // Calls in progress keep the smaller buffer.
   if (known->bytes < bytes) *known = {&stream, take(device, bytes), bytes};
   return known->begin;
 }

@@ -1,12 +1,12 @@
-// Device memory's way through pinned memory of the host: places for the messages of each stream's calls, and the copies
-// between them and the device, on two streams of this plugin's own, so that both ways go at once. Where UCX carries
-// device memory itself: places on the device, and sums there.
+// Staging of device memory: pinned host buffers for the messages of each stream's calls, and copies between them and
+// the device on two separate streams, one per direction, so that both directions run at once. If UCX transfers device
+// memory directly: buffers on the device, and sums there.
 //
-// Threads: the rank's main thread. Ownership: the transport's; places live as long as it, whatever becomes of calls.
-// Blocking: never; a copy's event is polled. Errors: Error, from the device.
+// Ownership: owned by the transport; buffers live as long as it does. Blocking: none; the events of copies are polled.
+// Errors: Error, from the device.
 //
-// A call is a host task: it runs when the producer's work is done, and what stands later on its stream waits for its
-// end. So copies wait for nothing but each other, and end in bounded time whatever peers do.
+// A call is a host task: it runs when the earlier work on its stream is complete, and later work on the stream waits
+// for its end. So copies wait only for other copies, and complete in bounded time whatever peers do.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,10 @@ using namespace triax;
 
 class Staging {
  public:
-  /// Takes `bytes` of pinned memory at once, and of device memory: taking it later may wait for the device.
+  /// Allocates `bytes` of pinned memory and `device_bytes` of device memory at once; later allocations may synchronise.
   Staging(Device& device, std::size_t bytes, std::size_t device_bytes);
 
-  /// Room for the calls of a stream, which run one after the other. Takes more memory when there is not enough.
+  /// Buffers for the calls of a stream, which run one after another. Allocates more if there is not enough.
   std::byte* places(const Stream& stream, std::size_t bytes) { return pinned_.places(device_, stream, bytes); }
   std::byte* device_places(const Stream& stream, std::size_t bytes) {
     return on_device_.places(device_, stream, bytes);
@@ -35,13 +35,13 @@ class Staging {
 
   Event download(std::byte* place, const std::byte* device, std::size_t bytes);
   Event upload(std::byte* device, const std::byte* place, std::size_t bytes);
-  /// On the device, in the order of the uploads.
+  /// Copies on the device, in order with the uploads.
   Event copy(std::byte* to, const std::byte* from, std::size_t bytes);
-  /// out = the sum of the sources in their order, all on the device: the bits of reduce_members(). `sums`: room for as
-  /// many elements in the type in which they are added; out may be one of the sources. In the order of the uploads.
+  /// out = the sum of the sources in their order, all on the device, with the bits of reduce_members(). `sums` has
+  /// space for as many elements of type_of_sums(); out may be one of the sources. In order with the uploads.
   Event sum(DType dtype, std::span<const std::byte* const> sources, std::byte* sums, std::byte* out,
             std::int64_t elements);
-  /// bf16 and f16 are added in fp32.
+  /// fp32 for bf16 and f16, else the type itself.
   static DType type_of_sums(DType dtype) noexcept;
 
  private:

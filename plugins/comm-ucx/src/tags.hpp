@@ -1,11 +1,11 @@
-// The 64 bits by which UCX matches a send with its receive. Every bit is given: there are no wildcards.
+// The 64-bit tags by which UCX matches a send with its receive. Every bit is significant: there are no wildcards.
 //
 //   kind 2 | group 14 | source 12 | control:    0
 //                                 | collective: sequence 20, phase 2, chunk 14
 //                                 | transfer:   channel 14, type 3, number 19
 //
-// Threads, ownership, blocking: values. Sequence, chunk and number are cut to their bits: what is in flight between two
-// ranks at a time is far less than they count, and UCX keeps the order of equal tags.
+// Sequence, chunk and number wrap at their number of bits. This is safe: far fewer messages are in flight between two
+// ranks at a time, and UCX keeps the order of messages with equal tags.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ using Tag = std::uint64_t;
 inline constexpr int kGroupBits = 14, kSourceBits = 12, kChannelBits = 14;
 inline constexpr int kMostGroups = 1 << kGroupBits, kMostMembers = 1 << kSourceBits, kMostChannels = 1 << kChannelBits;
 
-/// The messages of a collective: the opening with or without data, the data of others, and results.
+/// Messages of a collective: the opening, with or without data; the data of other members; results.
 enum class Phase : std::uint64_t { opening, part, result };
 
 namespace tag_detail {
@@ -48,7 +48,7 @@ constexpr Tag transfer_tag(int group, int source, int channel, triax::DType dtyp
   return tag_detail::from(3, group, source) | tag_detail::field(static_cast<std::uint64_t>(channel), kChannelBits, 22) |
          tag_detail::field(static_cast<std::uint64_t>(dtype), 3, 19) | tag_detail::field(number, 19, 0);
 }
-/// All of a transfer's tag but its type.
+/// Mask of a transfer's tag without its type.
 inline constexpr Tag kAnyType = ~tag_detail::field(7, 3, 19);
 constexpr triax::DType type_of(Tag transfer) noexcept {
   return static_cast<triax::DType>((transfer >> 19) & 7);

@@ -2,16 +2,13 @@
 
 #include <sched.h>
 #include <unistd.h>
-extern "C" {
-#include <ucs/config/global_opts.h>
-}
 
 #include <array>
 #include <fstream>
-#include <mutex>
 
-#include "devices.hpp"
+#include "context.hpp"
 #include "triax/error.hpp"
+#include "ucx_log.hpp"
 
 namespace comm_ucx {
 
@@ -20,35 +17,10 @@ namespace {
 constexpr const char* kNotCarried = "device_memory = \"direct\", and the UCX of this machine carries no CUDA memory";
 constexpr const char* kNotCarriedHint =
     "use device_memory = \"staged\" (or \"auto\"), or a UCX built with CUDA, and cuda in transports";
-constexpr int kMostPolls = 256; // in one turn of the pump: its caller reads deadlines and the interrupt in between
-constexpr double kCloseS = 2;   // for what was sent to leave
+constexpr int kMostPolls = 256; // per poll: its caller checks deadlines and the abort flag in between
+constexpr double kCloseS = 2;   // seconds for sent messages to leave
 
-/// UCX reads its environment and loads its modules on the first use, for the whole process.
-std::mutex& library() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-void check(ucs_status_t status, std::string_view what) {
-  if (status == UCS_OK) return;
-  throw Error(
-      text("UCX: {}: {}", what, ucs_status_string(status)), "comm-ucx",
-      "UCX_LOG_LEVEL=info shows why, such as a /dev/shm that is too small for all ranks (transports = \"tcp\" needs "
-      "none); transports and devices say what it may use");
-}
-
-/// UCX leaves out what it does not find, and goes on with the rest.
-void check_devices(const std::string& asked) {
-  if (asked.empty()) return;
-  const std::vector<std::string> known = network_devices(), unknown = unknown_devices(asked, known);
-  if (unknown.empty()) return;
-  std::string names;
-  for (const std::string& name : known) names.append(names.empty() ? "" : ", ").append(name);
-  throw Error(text("this machine has no network device \"{}\" that UCX can use", unknown.front()), "comm-ucx",
-              text("devices (or UCX_NET_DEVICES) may name {}", names.empty() ? "none here: leave it out" : names));
-}
-
-/// Shared memory reaches across processes of one machine that see each other: equal boot and equal namespaces.
+/// Shared memory works between processes with the same boot id and the same namespaces.
 std::string host_text() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -64,39 +36,14 @@ void check_carries(bool carries) {
   if (!carries) throw Error(kNotCarried, "comm-ucx", kNotCarriedHint);
 }
 
-struct Config {
-  ucp_config_t* config = nullptr;
-  Config() { check(ucp_config_read(nullptr, nullptr, &config), "reading the environment"); }
-  Config(const Config&) = delete;
-  Config& operator=(const Config&) = delete;
-  ~Config() { ucp_config_release(config); }
-};
-
-ucp_context_h make_context(const Settings& settings) {
-  const std::lock_guard lock(library());
-  if (settings.quiet) ucs_global_opts_set_value("LOG_LEVEL", "fatal"); // what fails is told by this plugin's errors
-  const Config config;
-  for (const auto& [name, value] : settings.changes) {
-    const ucs_status_t status = ucp_config_modify(config.config, name.c_str(), value.c_str());
-    check(status, text("{} = \"{}\" is not accepted", name, value));
-  }
-  check_devices(settings.devices);
-  ucp_params_t params{};
-  params.field_mask = UCP_PARAM_FIELD_FEATURES;
-  params.features = UCP_FEATURE_TAG | (settings.wait == Wait::event ? UCP_FEATURE_WAKEUP : 0);
-  ucp_context_h context = nullptr;
-  check(ucp_init(&params, config.config, &context), "no context");
-  return context;
-}
-
 } // namespace
 
-Support Transport::supports_direct(const Settings& settings) {
+Support Transport::supports(const Settings& settings, bool direct) {
   try {
     ucp_context_h context = make_context(settings);
     const bool carries = Wire::carries(context);
     ucp_cleanup(context);
-    check_carries(carries);
+    if (direct) check_carries(carries);
     return Support::yes();
   } catch (const Error& error) {
     return Support::no("comm-ucx: {}", error.message()).hint("{}", error.hint());
@@ -104,10 +51,10 @@ Support Transport::supports_direct(const Settings& settings) {
 }
 
 Transport::Transport(Device& device, const Settings& settings, Log& log)
-    : device_(device), log_(log), host_(host_text()), memory_(settings.memory) {
+    : device_(device), log_(log), settings_(settings), host_(host_text()) {
   for (const std::string& note : settings.notes) log.info("comm-ucx: {}", note);
   try {
-    open(settings);
+    open();
   } catch (...) {
     close();
     throw;
@@ -115,35 +62,32 @@ Transport::Transport(Device& device, const Settings& settings, Log& log)
   device_.add_source(*this);
 }
 
-void Transport::open(const Settings& settings) {
-  context_ = make_context(settings);
+void Transport::open() {
+  context_ = make_context(settings_);
+  const UcxLogCapture log(settings_.quiet);
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SINGLE;
-  check(ucp_worker_create(context_, &params, &worker_), "no worker");
-  idling_.start(settings.wait, worker_);
-  read_address();
-  if (device_.kind() == DeviceKind::cuda) prepare_device_memory(settings);
+  check_ucx(ucp_worker_create(context_, &params, &worker_), "cannot create a worker", settings_, log);
+  idling_.start(settings_.wait, worker_);
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  check_ucx(ucp_worker_get_address(worker_, &address, &bytes), "cannot get the worker's address", settings_, log);
+  address_.assign(reinterpret_cast<const char*>(address), bytes);
+  ucp_worker_release_address(worker_, address);
+  if (device_.kind() == DeviceKind::cuda) prepare_device_memory();
 }
 
-void Transport::prepare_device_memory(const Settings& settings) {
+void Transport::prepare_device_memory() {
   const bool carries = Wire::carries(context_);
-  if (settings.device_memory == DeviceMemory::direct) check_carries(carries);
-  const bool direct = carries && settings.device_memory != DeviceMemory::staged;
-  staging_.emplace(device_, settings.staging_bytes, direct ? settings.staging_bytes : 0);
+  if (settings_.device_memory == DeviceMemory::direct) check_carries(carries);
+  const bool direct = carries && settings_.device_memory != DeviceMemory::staged;
+  staging_.emplace(device_, settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
   if (direct) wire_.emplace(staging_->stream());
-  if (settings.tells) {
+  if (settings_.tells) {
     log_.info("comm-ucx: memory of the GPU goes {} (device_memory = \"{}\")",
               direct ? "straight through UCX" : "through pinned memory of the host", memory_word());
   }
-}
-
-void Transport::read_address() {
-  ucp_address_t* address = nullptr;
-  std::size_t bytes = 0;
-  check(ucp_worker_get_address(worker_, &address, &bytes), "no address");
-  address_.assign(reinterpret_cast<const char*>(address), bytes);
-  ucp_worker_release_address(worker_, address);
 }
 
 Transport::~Transport() {
@@ -152,7 +96,7 @@ Transport::~Transport() {
 }
 
 void Transport::close() noexcept {
-  // Politely: what was sent leaves first. Endpoints that failed, or a peer that is lost, have no say in it.
+  // Let sent messages leave first. Not for endpoints that failed, nor after a peer was lost.
   const Deadline deadline = deadline_in(hurried_ || retired_ ? 0 : kCloseS);
   for (const auto& endpoint : endpoints_) {
     if (retired_) break;
@@ -186,17 +130,18 @@ Endpoint& Transport::connect(std::string_view address, std::string_view host, in
     auto* failed = static_cast<Endpoint*>(arg);
     failed->transport->endpoint_failed(*failed, status);
   };
-  // Shared memory cannot tell that a peer has died, and UCX would not use it where that is asked for: so it is asked
-  // for between machines only, and where shared memory is ruled out.
+  // Shared memory cannot detect the death of a peer, and UCX does not use it if peer error handling is requested. So
+  // this requests it only between machines, and where shared memory is excluded.
   params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
-  if (!memory_ || host != host_) params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  if (!settings_.memory || host != host_) params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  const UcxLogCapture log(settings_.quiet);
   ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint->handle);
   if (status == UCS_ERR_UNREACHABLE && params.err_mode == UCP_ERR_HANDLING_MODE_PEER) {
     log_.info("comm-ucx: the transports to rank {} cannot tell that it has died: the heartbeat alone does", rank);
     params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
     status = ucp_ep_create(worker_, &params, &endpoint->handle);
   }
-  check(status, text("no connection to rank {}", rank));
+  check_ucx(status, text("cannot connect to rank {}", rank), settings_, log);
   return *endpoints_.emplace_back(std::move(endpoint));
 }
 
@@ -213,7 +158,7 @@ void Transport::prepare(Request& request, bool receives) noexcept {
   request.length = 0;
 }
 
-/// UCX may end an operation inside the call that posts it, with its callback or without.
+/// UCX may complete an operation inside the call that posts it, with or without calling the callback.
 void Transport::begin(Request& request, void* result) noexcept {
   request.posting = false;
   if (!UCS_PTR_IS_PTR(result)) {
@@ -259,7 +204,7 @@ void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag
   if (retired_) return;
   prepare(request, true);
   ucp_request_param_t param{};
-  // Always through the callback, which knows the length: UCX 1.13 does not tell it otherwise.
+  // Always complete through the callback, which gets the length: UCX 1.13 provides it no other way.
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;

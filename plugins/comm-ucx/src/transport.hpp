@@ -1,14 +1,12 @@
-// One rank's UCX: a context, one worker, and an endpoint for each rank it talks to, shared by all groups of the
-// backend.
+// UCX of one rank: a context, one worker, and one endpoint per peer, shared by all groups of the backend.
 //
-// Threads: the rank's main thread only; UCX's thread mode is "single". Ownership: outlives the groups; an operation's
-// Request and buffer are UCX's until the Request has ended. Blocking: never, but for the destructor, which gives what
-// was sent a bounded time to leave. Errors: start() and connect() throw; a lost endpoint aborts the groups that need
-// it.
+// Threads: the rank's main thread only; UCX's thread mode is "single". Ownership: outlives the groups; UCX uses an
+// operation's Request and buffer until the Request completes. Blocking: only the destructor, for a bounded time, so
+// that sent messages leave. Errors: start() and connect() throw; a lost endpoint aborts the groups that use it.
 //
-// UCX writes into buffers only inside poll(). So once a group has been aborted with operations under way that UCX
-// cannot take back (a large send whose receiver is gone), retire() ends all polling: the buffers may go, and every
-// group of this backend fails.
+// UCX writes into buffers only inside poll(). If an aborted group has operations in progress that UCX cannot cancel (a
+// large send whose receiver is gone), retire() therefore ends all polling: the buffers may be freed, and every group of
+// this backend fails.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -34,31 +32,31 @@ using namespace triax;
 
 struct Request;
 
-/// What memory an operation is told of.
+/// Memory type of an operation's buffer.
 enum class Side { host, device };
 
-/// Who posted an operation.
+/// Gets the completions of the operations that it posts.
 class RequestOwner {
  public:
   virtual ~RequestOwner() = default;
-  /// It has ended, well or not, inside a poll. May post more; must not poll.
+  /// The request has completed or failed, inside poll(). May post more operations; must not poll.
   virtual void ended(Request& request) noexcept = 0;
 };
 
-/// An operation of UCX: under way, or ended with a status.
+/// A UCX operation: in progress, or complete with a status.
 struct Request {
   RequestOwner* owner = nullptr;
-  void* handle = nullptr; // while under way
+  void* handle = nullptr; // UCX's request while it is in progress
   ucs_status_t status = UCS_OK;
-  std::size_t length = 0; // of what was received
-  int member = 0;         // of the group: whom with
+  std::size_t length = 0; // bytes received
+  int member = 0;         // peer, as a member of the group
   bool receives = false;
   bool posting = false;   // inside the call that posts it
-  ucp_dt_iov_t pieces[2]; // of a send in two pieces; UCX reads them until the send has ended
+  ucp_dt_iov_t pieces[2]; // of a send in two pieces; UCX reads them until it completes
   bool open() const noexcept { return handle != nullptr; }
 };
 
-/// A call with something to do after one of its requests has ended.
+/// A call that continues after one of its requests has completed.
 class Runnable {
  public:
   virtual void go_on() noexcept = 0;
@@ -75,11 +73,11 @@ class Runnable {
 struct Endpoint {
   std::string address;
   ucp_ep_h handle = nullptr;
-  ucs_status_t status = UCS_OK; // why it failed
+  ucs_status_t status = UCS_OK; // reason of its failure
   class Transport* transport = nullptr;
 };
 
-/// A group that is told what ends it.
+/// A group, which is informed of what ends it.
 class TransportUser {
  public:
   virtual void lost(const Endpoint& endpoint) noexcept = 0;
@@ -91,66 +89,66 @@ class TransportUser {
 
 class Transport final : public ProgressSource {
  public:
-  /// Whether UCX carries device memory itself here.
-  static Support supports_direct(const Settings& settings);
+  /// Checks that UCX can be opened here with these settings; `direct`: and that it transfers device memory itself.
+  static Support supports(const Settings& settings, bool direct);
 
+  /// `settings` must outlive it.
   Transport(Device& device, const Settings& settings, Log& log);
   ~Transport() override;
 
   Device& device() noexcept { return device_; }
-  /// For device memory; null where the device is the host.
+  /// For device memory; null if the device is the host.
   Staging* staging() noexcept { return staging_ ? &*staging_ : nullptr; }
-  /// UCX carries device memory itself.
+  /// True if UCX transfers device memory directly.
   bool direct() const noexcept { return wire_.has_value(); }
-  /// How memory goes, in a word: members must agree.
+  /// How memory is transferred; must be equal on all members.
   std::string_view memory_word() const noexcept { return !staging_ ? "host" : wire_ ? "direct" : "staged"; }
   const std::string& address() const noexcept { return address_; }
-  /// Ranks with the same text can reach each other through memory.
+  /// Ranks with equal text can reach each other through shared memory.
   const std::string& host() const noexcept { return host_; }
-  /// The endpoint for a worker's address; made once.
+  /// The endpoint for a worker's address; created once per address.
   Endpoint& connect(std::string_view address, std::string_view host, int rank);
   void add_user(TransportUser& user) { users_.push_back(&user); }
   void remove_user(TransportUser& user) noexcept { std::erase(users_, &user); }
 
-  /// Post. A request that is not open() afterwards has ended already, and its owner is not told.
+  /// Post an operation. A request that is not open() afterwards is already complete; its owner is not called.
   void send(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag,
             Side side = Side::host) noexcept;
-  /// Two pieces as one message.
+  /// Sends two pieces as one message.
   void send(Request& request, Endpoint& endpoint, const void* first, std::size_t first_bytes, const void* second,
             std::size_t second_bytes, Tag tag) noexcept;
   void receive(Request& request, void* data, std::size_t bytes, Tag tag, Side side = Side::host) noexcept;
-  /// Ends when its receive has met it; makes all of the connection that UCX would make later else.
+  /// Completes when its receive has matched; completes the connection, which UCX would otherwise do later.
   void send_met(Request& request, Endpoint& endpoint, const void* data, std::size_t bytes, Tag tag) noexcept;
-  /// Ends at once what UCX can take back: receives that nothing has met yet.
+  /// Completes at once an operation that UCX can cancel: a receive that has not matched yet.
   void cancel(Request& request) noexcept;
-  /// Whether a message that fits tag and mask is waiting for its receive; its tag and length.
+  /// True if an unexpected message matches tag and mask; returns its tag and length.
   bool waiting(Tag tag, Tag mask, Tag& found, std::size_t& bytes) noexcept;
 
-  /// Moves on until nothing moves (or for long enough); true if anything did.
+  /// Progresses UCX until nothing moves, or for a limited number of rounds; true if there was progress.
   bool poll() noexcept;
   void progress() noexcept override;
-  /// Puts a call on the list of those that go on in this poll.
+  /// Adds a call to the list of calls that continue in this poll.
   void make_ready(Runnable& runnable) noexcept;
-  /// Calls that wait: only they make the rank idle in its own way.
+  /// Counts calls that wait. Only then does the rank idle in the configured way.
   void begin_waiting() noexcept { ++waiting_; }
   void end_waiting() noexcept { --waiting_; }
-  /// Calls with copies under way, of whose end UCX knows nothing: nobody sleeps then.
+  /// Counts calls with copies in progress. UCX does not see their completion, so the rank must not sleep.
   void begin_copying() noexcept { ++copying_; }
   void end_copying() noexcept { --copying_; }
 
-  /// No operation is touched any more, no buffer read or written.
+  /// Ends all use of UCX operations and their buffers.
   void retire(std::string_view why) noexcept;
   bool retired() const noexcept { return retired_; }
-  /// Once something was aborted, nobody waits for anybody at the end.
+  /// After an abort, the destructor does not wait for messages to leave.
   void hurry() noexcept { hurried_ = true; }
   bool hurried() const noexcept { return hurried_; }
-  /// Keeps what operations under way refer to, until the worker has gone.
+  /// Keeps an object that operations in progress refer to, until the worker is destroyed.
   void keep(std::shared_ptr<void> object) { kept_.push_back(std::move(object)); }
 
  private:
-  void open(const Settings& settings);
-  void read_address();
-  void prepare_device_memory(const Settings& settings);
+  void open();
+  void prepare_device_memory();
   void close() noexcept;
   void begin(Request& request, void* result) noexcept;
   static void prepare(Request& request, bool receives) noexcept;
@@ -161,8 +159,8 @@ class Transport final : public ProgressSource {
 
   Device& device_;
   Log& log_;
+  const Settings& settings_;
   std::string address_, host_;
-  bool memory_; // shared memory is not ruled out
   std::optional<Staging> staging_;
   std::optional<Wire> wire_;
   ucp_context_h context_ = nullptr;

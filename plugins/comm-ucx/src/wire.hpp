@@ -1,7 +1,6 @@
-// Device memory as UCX is told of it, where UCX carries it itself.
+// How device memory is described to UCX when UCX transfers it directly.
 //
-// Threads: the rank's main thread. Ownership: none. Blocking: never. Errors: none. Apart from all else, so that a test
-// can put memory in its place that UCX reaches without a GPU.
+// A separate file, so that a test can replace it with memory that UCX reaches without a GPU.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -12,9 +11,9 @@ namespace comm_ucx {
 
 class Wire {
  public:
-  /// `stream`: any of the device.
+  /// `stream`: any stream of the device.
   explicit Wire(triax::Stream& stream) : stream_(&stream) {}
-  /// Whether the UCX at hand carries CUDA memory.
+  /// True if this UCX supports CUDA memory.
   static bool carries(ucp_context_h context);
   const void* address(const void* device) const;
   static ucs_memory_type_t type();

@@ -1,5 +1,5 @@
-// One rank as a process of its own, for test_processes.cpp: rank SCENARIO RANK RANKS FOLDER TRANSPORTS. What it has to
-// say goes to stderr; status 0, or 3 with the words of its Error.
+// One rank as a separate process, for test_processes.cpp: rank SCENARIO RANK RANKS FOLDER TRANSPORTS. It writes to
+// stderr, and exits with status 0, or 3 after an Error.
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,11 +17,11 @@ namespace {
 using namespace triax;
 using triax::testing::Rank;
 
-bool ucx_tells = false; // that a peer has died: not over shared memory
+bool ucx_tells = false; // UCX reports the death of a peer: not over shared memory
 
-constexpr std::int64_t kLarge = 1 << 20; // elements: 4 MiB, past the rendezvous threshold
+constexpr std::int64_t kLarge = 1 << 20; // elements: 4 MiB, above the rendezvous threshold
 
-/// An element of the vector that a member gives: any sum of them is exact.
+/// An element of a member's vector; sums of these values are exact.
 float given(int member, std::int64_t element) {
   return static_cast<float>((element * 31 + member * 7) % 1024);
 }
@@ -36,7 +36,7 @@ void check(bool right, std::string_view what) {
   if (!right) throw Error(text("wrong: {}", what));
 }
 
-/// That a member gave these.
+/// Checks that these are a member's values.
 void check_given(Rank& rank, const TensorView& view, int member) {
   const std::vector<float> values = rank.values<float>(view);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -54,7 +54,7 @@ void reduce(Rank& rank, Communicator& comm, std::int64_t elements) {
   }
 }
 
-/// Everybody sends to the next, and receives from the one before.
+/// Each rank sends to the next, and receives from the previous.
 void ring(Rank& rank, Communicator& comm, std::int64_t elements) {
   const int n = comm.size(), next = (rank.index() + 1) % n, before = (rank.index() + n - 1) % n;
   const TensorView out = given_to(rank, rank.index(), elements), in = rank.tensor(DType::f32, {elements});
@@ -73,7 +73,7 @@ void everything(Rank& rank) {
   comm.barrier(Rank::deadline());
 }
 
-/// Sends its last words and goes; the others take them later.
+/// Sends and leaves; the receiver posts its receive later.
 void leaves_after_sending(Rank& rank) {
   Communicator& comm = rank.join_world();
   const TensorView view = rank.index() == 0 ? given_to(rank, 0, 100'000) : rank.tensor(DType::f32, {100'000});
@@ -85,13 +85,13 @@ void leaves_after_sending(Rank& rank) {
     return;
   }
   rank.store().get("sending", Rank::deadline());
-  std::this_thread::sleep_for(std::chrono::milliseconds(100)); // the other may have gone, or waits for us
+  std::this_thread::sleep_for(std::chrono::milliseconds(100)); // the sender may have left, or waits in its destructor
   const Transfer last{Direction::receive, 0, 0, view};
   rank.wait(comm.exchange({&last, 1}, rank.stream()));
   check_given(rank, view, 0);
 }
 
-/// Rank 1 is killed in the middle of a collective; the others end when UCX tells them, where it does, else at their
+/// Rank 1 is killed in the middle of a collective. The others fail when UCX reports it, if it does, else at their
 /// deadline.
 void killed(Rank& rank, const std::function<Work(Communicator&)>& post) {
   Communicator& comm = rank.join_world();
@@ -135,7 +135,7 @@ const std::map<std::string, std::function<void(Rank&)>> kScenarios = {
 } // namespace
 
 int main(int, char** arguments) {
-  ::alarm(250); // whoever hangs ends here
+  ::alarm(250); // ends a rank that hangs
   const int index = std::atoi(arguments[2]), ranks = std::atoi(arguments[3]);
   triax::testing::FileStore store(arguments[4]);
   triax::testing::Communication communication = triax::testing::under_test();

@@ -1,4 +1,4 @@
-// The same bits as comm-local, on sizes around every threshold; and what the algorithms move and allocate.
+// Same bits as comm-local, at sizes around every threshold; bytes moved and allocations.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -20,7 +20,7 @@ using triax::testing::under_test;
 
 using Bytes = std::vector<std::byte>;
 
-/// A NaN's other bits are nobody's promise: an infinity in its place.
+/// Replaces NaNs, whose payload bits are not guaranteed, by infinities.
 template <class Bits>
 void no_nans(const TensorView& view, Bits exponent) {
   for (std::int64_t i = 0; i < view.elements(); ++i) {
@@ -29,7 +29,7 @@ void no_nans(const TensorView& view, Bits exponent) {
   }
 }
 
-/// Any bits at all, infinities among them.
+/// Any bit patterns, including infinities.
 void draw(Rank& rank, const TensorView& drawn, int member) {
   Bytes values(drawn.bytes());
   const TensorView view(values.data(), drawn.dtype(), drawn.shape());
@@ -51,8 +51,8 @@ struct Case {
   std::int64_t elements;
 };
 
-/// Around the small path (16 KiB shared among the others), the rendezvous threshold of 256 KiB, and chunks of 1 MiB, or
-/// 512 KiB where memory of a device is staged.
+/// Sizes around the small algorithm (16 KiB shared among the others), the rendezvous threshold of 256 KiB, and chunks
+/// of 1 MiB, or 512 KiB for staged device memory.
 std::vector<Case> cases(int n) {
   std::vector<Case> out;
   const std::int64_t small = (16 << 10) / std::max(1, n - 1), threshold = 256 << 10;
@@ -74,7 +74,7 @@ std::vector<Case> cases(int n) {
   return out;
 }
 
-/// What each rank has after each case, by all_reduce out of place and reduce_scatter in place.
+/// The results of each rank in each case, from all_reduce out of place and reduce_scatter in place.
 std::vector<std::vector<Bytes>> results(int n, const Communication& communication) {
   std::vector<std::vector<Bytes>> all(static_cast<std::size_t>(n));
   run_ranks(
@@ -118,7 +118,7 @@ TEST_P(Bits, AreThoseOfCommLocal) {
   }
 }
 
-/// Everything that is moved whole, past the rendezvous threshold and below.
+/// Collectives that only move data, above and below the rendezvous threshold.
 void move_whole(const Communication& communication) {
   for (const int n : {2, 3}) {
     run_ranks(
@@ -136,7 +136,7 @@ void move_whole(const Communication& communication) {
               EXPECT_TRUE(rank.bytes(all.slice(0, member * part, (member + 1) * part)) == rank.bytes(theirs)) << part;
             }
             rank.wait(
-                comm.all_to_all(all, turned, rank.stream())); // everybody has the same: each gets its own, n times
+                comm.all_to_all(all, turned, rank.stream())); // all ranks send the same: each gets its part n times
             for (int member = 0; member < n; ++member) {
               EXPECT_TRUE(rank.bytes(turned.slice(0, member * part, (member + 1) * part)) == rank.bytes(mine)) << part;
             }
@@ -184,7 +184,7 @@ TEST(Bytes, OfASmallAllReduceAreThoseThatCross) {
   });
 }
 
-/// The calls of a step, again and again, on two streams.
+/// The calls of a step, repeated, on two streams.
 TEST(SteadyState, AllocatesNothing) {
   run_members(3, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");

@@ -1,5 +1,5 @@
-// Memory of a device on its way through pinned memory: pieces of all lengths, what both sides make of other lengths,
-// and what is refused. Always on a fake CUDA device; the shared suite runs there too (CMakeLists.txt).
+// Staged device memory: pieces of all lengths, mismatched lengths, and refusals. Always on a fake CUDA device; the
+// shared suite runs there too (CMakeLists.txt).
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::int64_t kPiece = 512 << 10; // bytes
 
 Communication on_devices(std::uint64_t seed) {
   Communication communication{"comm-ucx", {}};
-  communication.options.set("staging_bytes", std::int64_t{1 << 20}); // less than is needed: more is taken
+  communication.options.set("staging_bytes", std::int64_t{1 << 20}); // less than needed: more is allocated
   communication.device = [seed](int index) {
     return test::make_fake_cuda_device(seed + static_cast<std::uint64_t>(index));
   };
@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Pieces,
                                            2 * kPiece + 1, 3 * kPiece, 5 * kPiece + 77),
                          [](const auto& each) { return std::to_string(each.param) + "bytes"; });
 
-/// Both ways at once, twice, and a small one beside the large: calls that follow each other use the same places.
+/// Both directions at once, twice, and a small transfer next to the large: consecutive calls use the same buffers.
 TEST_P(Pieces, AreExchangedWhole) {
   run_ranks(
       2,
@@ -98,7 +98,7 @@ TEST_P(Pieces, AreGatheredAndBroadcastWhole) {
       on_devices(12));
 }
 
-/// What the stream does before a call is done when the call reads; what it does after waits for the call.
+/// Work on the stream before a call is complete when the call reads; work after it waits for the call.
 TEST(Order, OfAStreamHoldsAroundACall) {
   run_ranks(
       2,
@@ -119,7 +119,7 @@ TEST(Order, OfAStreamHoldsAroundACall) {
       on_devices(13));
 }
 
-/// Also where the lengths differ by whole pieces.
+/// Also for lengths that differ by whole pieces.
 TEST(Lengths, ThatDifferAreToldInWords) {
   for (const auto& [sent, taken] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {2 * kPiece, 3 * kPiece}, {3 * kPiece, 2 * kPiece}, {kPiece, 0}, {10, kPiece}, {kPiece + 8, kPiece + 4}}) {
@@ -141,7 +141,7 @@ TEST(Lengths, ThatDifferAreToldInWords) {
   }
 }
 
-/// The other side never comes: copies and what UCX took are over when the calls have failed, and memory may go.
+/// The peer never posts: when the calls have failed, copies and UCX operations are over, and memory may be freed.
 TEST(Abort, InTheMiddleOfALargeCallLeavesNothingBehind) {
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     run_ranks(
@@ -158,7 +158,7 @@ TEST(Abort, InTheMiddleOfALargeCallLeavesNothingBehind) {
             comm.abort("enough");
           }
           const std::string why = error_of([&] { rank.wait(work); });
-          if (why != "no error") { // whoever was done by then does not hear of it here
+          if (why != "no error") { // a rank that was already done gets no error here
             EXPECT_THAT(why, HasSubstr("rank 2 aborted group tensor.0: enough"));
           }
           memory.reset();
@@ -167,7 +167,7 @@ TEST(Abort, InTheMiddleOfALargeCallLeavesNothingBehind) {
   }
 }
 
-/// Of a run, from any thread.
+/// The log of a run, from any thread.
 class Lines final : public Log {
  public:
   bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::info; }
@@ -186,7 +186,7 @@ TEST(Log, SaysOnceHowMemoryGoes) {
   Lines log;
   Communication communication = under_test();
   communication.log = &log;
-  const bool direct = communication.plugin != "comm-ucx"; // the build that is given a UCX that carries it
+  const bool direct = communication.plugin != "comm-ucx"; // in the build whose UCX supports the fake device's memory
   if (!communication.device) communication.device = on_devices(1).device;
   run_ranks(
       3, [](Rank& rank) { rank.join("tensor"); }, communication);
@@ -201,7 +201,7 @@ TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
                            HasSubstr("use device_memory = \"staged\""));
   run_ranks(
       1, [&](Rank& rank) { EXPECT_THAT(error_of([&] { rank.backend(); }), words); }, communication);
-  communication.device = {}; // on the host the key says nothing
+  communication.device = {}; // the option has no effect on the host
   run_ranks(
       1,
       [&](Rank& rank) {

@@ -1,9 +1,11 @@
-// What only UCX can go through: sends that cannot be taken back, limits of its tags, keys against the environment.
+// Failures that only UCX has: sends that cannot be cancelled, limits of tags, and options against the environment.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "support/communicator_suite.hpp"
 #include "support/error_of.hpp"
@@ -13,6 +15,7 @@ namespace {
 using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using triax::testing::Communication;
 using triax::testing::error_of;
 using triax::testing::Rank;
@@ -20,9 +23,9 @@ using triax::testing::run_members;
 using triax::testing::run_ranks;
 using triax::testing::under_test;
 
-constexpr std::int64_t kLarge = 1 << 20; // elements: past the rendezvous threshold
+constexpr std::int64_t kLarge = 1 << 20; // elements: above the rendezvous threshold
 
-/// A stream may go before its memory's end of life, and a peer must not take what is there by then.
+/// A stream may be destroyed before the memory of its calls; a peer must not read that memory afterwards.
 TEST(Leaving, AStreamThatGoesWithALargeSendEndsTheGroup) {
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
@@ -63,7 +66,7 @@ TEST(Leaving, AStreamThatGoesWithReceivesGivesTheirBuffersBack) {
       memory.reset();
       rank.store().set("gone", "");
       rank.store().get("sent", Rank::deadline());
-      for (int i = 0; i < 100; ++i) rank.device().progress(); // nothing is written any more
+      for (int i = 0; i < 100; ++i) rank.device().progress(); // UCX writes nothing any more
     } else {
       const TensorView view = rank.tensor(DType::f32, {100});
       const Transfer send{Direction::send, 0, 0, view};
@@ -78,7 +81,7 @@ TEST(Leaving, AStreamThatGoesWithReceivesGivesTheirBuffersBack) {
   });
 }
 
-/// The receiver does not come: after the abort the send gets its moment, then the rank's UCX rests.
+/// The receive is never posted: after the abort the send gets a short time, then the rank's UCX is retired.
 TEST(Abort, OfALargeSendEndsAllGroupsOfTheBackend) {
   run_members(Layout::ptd(1, 2, 1), [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
@@ -89,7 +92,7 @@ TEST(Abort, OfALargeSendEndsAllGroupsOfTheBackend) {
         const TensorView large(memory->data(), DType::f32, {kLarge});
         const Transfer sends[] = {{Direction::send, 1, 0, large}, {Direction::send, 1, 1, large.slice(0, 0, 1)}};
         const Work work = comm.exchange(sends, rank.stream(), 5);
-        // Once the small one is there, UCX has the large one too, or gets it in the next turn.
+        // Once the small message has arrived, UCX has the large one too, or gets it in the next poll.
         while (rank.store().add("came", 0) == 0) rank.device().progress();
         rank.device().progress();
         comm.abort("no more");
@@ -121,7 +124,7 @@ TEST(Limits, OfChannelsAreTold) {
   });
 }
 
-/// A variable of the environment for as long as this lives.
+/// Sets an environment variable for the lifetime of this object.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
@@ -138,7 +141,7 @@ std::string refusal(const char* key, const OptionValue& value) {
   communication.options.set(key, value);
   control::LocalStore store;
   const Layout layout = Layout::ptd(1, 1, 1);
-  // Told by supports(), and by start() to whoever does not ask.
+  // supports() reports it, and start() if supports() was not called.
   return error_of([&] {
     Rank rank(0, layout, store, communication);
     rank.backend();
@@ -170,8 +173,54 @@ TEST(Environment, ADeviceThatIsNotThereIsToldAndNotLeftOut) {
   EXPECT_THAT(refusal("devices", std::string()), HasSubstr("no network device \"eth77\""));
 }
 
-TEST(Environment, AKeyThatUcxDoesNotKnowIsToldInWords) {
-  EXPECT_THAT(refusal("transports", std::string("carrier-pigeon")), HasSubstr("UCX: no "));
+/// What the backend answers when a run is checked, which is before anything starts.
+Support checked(const char* key, const OptionValue& value) {
+  const std::filesystem::path name = under_test().plugin;
+  const plugin::Library& library =
+      plugin::load(name.is_absolute() ? name : test::plugin_file(name), CommBackend::kKind);
+  Options options;
+  for (const triax_option& option : library.options)
+    options.set(option.name, plugin::parse_option(option, option.default_value));
+  options.set(key, value);
+  const Layout layout = Layout::ptd(1, 1, 1);
+  const auto backend = plugin::create<CommBackend>(library, {options, null_log(), layout, 0, 1});
+  return backend->supports({DeviceKind::host, {DType::f32}, {"tensor"}, true});
+}
+
+/// That the reason has each of `parts`, and the hint this machine's transports, and nothing of shared memory.
+void expect_refused(const Support& answer, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_THAT(answer.reason(), HasSubstr(part));
+  EXPECT_THAT(answer.hint(), AllOf(HasSubstr("this machine has the transports "), HasSubstr("tcp")));
+  EXPECT_THAT(answer.reason() + answer.hint(), Not(HasSubstr("/dev/shm")));
+}
+
+TEST(Environment, TransportsThatAreNotAvailableAreRefusedWhenTheRunIsChecked) {
+  expect_refused(checked("transports", std::string("carrier-pigeon")),
+                 {"comm-ucx: transports = \"carrier-pigeon\": ", "carrier-pigeon"});
+  expect_refused(checked("transports", std::string("tcp,carrier-pigeon")),
+                 {"transports = \"tcp,carrier-pigeon\": ", "transport 'carrier-pigeon' is not available"});
+  EXPECT_TRUE(checked("transports", std::string("tcp,self")));
+  EXPECT_THAT(refusal("transports", std::string("carrier-pigeon")), HasSubstr("transports = \"carrier-pigeon\": "));
+  const Variable variable("UCX_TLS", "nothing");
+  expect_refused(checked("transports", std::string()), {"comm-ucx: UCX_TLS = \"nothing\" in the environment: "});
+}
+
+TEST(Environment, AnEmptyListOfTransportsIsRefused) {
+  const Variable variable("UCX_TLS", "");
+  expect_refused(checked("transports", std::string()), {"UCX_TLS = \"\" in the environment: "});
+}
+
+TEST(Environment, AVariableThatUcxCannotParseIsRefusedWhenTheRunIsChecked) {
+  {
+    const Variable variable("UCX_RNDV_THRESH", "garbage");
+    const Support answer = checked("transports", std::string());
+    EXPECT_THAT(answer.reason(), HasSubstr("comm-ucx: UCX_RNDV_THRESH = \"garbage\" in the environment is invalid; "
+                                           "expected: memory units"));
+    EXPECT_EQ(answer.hint(), "correct UCX_RNDV_THRESH, or remove it");
+  }
+  const Variable variable("UCX_TCP_TX_SEG_SIZE", "garbage"); // read where a worker is created
+  EXPECT_THAT(refusal("transports", std::string()),
+              HasSubstr("UCX_TCP_TX_SEG_SIZE = \"garbage\" in the environment is invalid; expected: memory units"));
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Meeting through the store and UCX, and what the backend says of itself.
+// Joining through the store and UCX, and what the backend supports.
 #include <gmock/gmock.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Ranks as processes, over shared memory and over tcp; what is left of a group when one of them is killed.
+// Ranks as processes, over shared memory and over TCP; the end of a group when one of them is killed.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,9 +20,9 @@ using ::testing::IsEmpty;
 using triax::text;
 using triax::control::test::Child;
 
-/// How a rank ended, and what it said.
+/// Exit status and stderr of a rank.
 struct End {
-  int status = 0; // as waitpid() tells it
+  int status = 0; // from waitpid()
   std::string words;
   bool well() const { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
   bool refused() const { return WIFEXITED(status) && WEXITSTATUS(status) == 3; }
@@ -54,7 +54,7 @@ TEST_P(Processes, ReduceAndExchangeAllSizes) {
   for (const int ranks : {2, 4}) {
     for (const End& end : run("everything", ranks, GetParam())) {
       EXPECT_TRUE(end.well());
-      EXPECT_THAT(end.words, IsEmpty()); // UCX's own log too
+      EXPECT_THAT(end.words, IsEmpty()); // nor UCX's own log
     }
   }
 }
@@ -73,7 +73,7 @@ TEST_P(Processes, AKilledRankEndsTheOthers) {
     for (const int rank : {0, 2}) {
       const End& end = ends[static_cast<std::size_t>(rank)];
       EXPECT_TRUE(end.refused()) << scenario << " status " << end.status;
-      // Told by UCX, at the own deadline, or by the other who was.
+      // Reported by UCX, at this rank's deadline, or by the other rank.
       EXPECT_THAT(end.words, AnyOf(HasSubstr("rank 1 is lost"), HasSubstr("not finished at its deadline"),
                                    HasSubstr("aborted group world")))
           << scenario;

@@ -1,5 +1,5 @@
-// In place of src/wire.cpp in a build of the plugin for tests: a UCX that carries the memory of a fake CUDA device,
-// told of it by the address at which it may be reached. So all of the direct way runs but what CUDA and UCX do of it.
+// Replaces src/wire.cpp in a test build of the plugin: UCX that supports the memory of a fake CUDA device, by the
+// address at which the host can reach it. This tests the direct path except for CUDA and UCX's use of it.
 #include "support/fake_cuda_device.hpp"
 #include "wire.hpp"
 

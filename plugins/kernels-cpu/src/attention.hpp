@@ -1,9 +1,9 @@
-// What the two directions of attention share: heads seen as matrices, and rows packed next to each other.
+// Shared by attention forward and backward: views of one head as a matrix, and packing of rows into contiguous memory.
 //
-// Threads: pure functions, any thread. Ownership: views into the caller's memory. Blocking, errors: never.
-// Scores exist for one block of queries and keys at a time, in the scratch of the thread that works on it. In a
-// [s, b, a, d] tensor the rows of one head lie far apart, each on a page of its own; products of packed rows run up to
-// twice as fast.
+// Threads: any; pure functions.
+// Scores exist for one block of queries and keys at a time, in the scratch of the thread that computes it. In a
+// [s, b, a, d] tensor the rows of one head are far apart, each on its own page; packed rows make products up to twice
+// as fast.
 #pragma once
 
 #include <algorithm>
@@ -14,17 +14,17 @@
 
 namespace triax::cpu::attention {
 
-// A block of scores fits the second-level cache, twice.
+// Two blocks of scores (queries x keys, fp32) fit in the L2 cache.
 inline constexpr std::int64_t kQueries = 64, kKeys = 256;
 
 /// One sample's head of a [s, b, a, d] view, as a matrix [s, d].
 template <class T>
 struct Head {
   T* data;
-  std::int64_t stride, width; // between positions; d
+  std::int64_t stride, width; // stride between positions; width is d
   T* row(std::int64_t position) const { return data + position * stride; }
 };
-/// A single position may have any stride, which oneDNN takes from the width up.
+/// A view of one position may have any stride, but oneDNN requires at least the width.
 template <class T>
 Head<T> head_of(const TensorView& x, std::int64_t sample, std::int64_t head) {
   return {x.as<T>() + sample * x.stride(1) + head * x.stride(2), std::max(x.stride(0), x.size(3)), x.size(3)};
@@ -49,7 +49,7 @@ struct Sizes {
         keys(k.size(0)),
         key_heads(k.size(2)) {}
   std::int64_t queries, samples, heads, width, keys, key_heads;
-  std::int64_t group() const { return heads / key_heads; } // query heads of a key head
+  std::int64_t group() const { return heads / key_heads; } // query heads per key head
 };
 
 /// Positions [begin, begin + count).
@@ -63,7 +63,7 @@ inline Range block(std::int64_t length, std::int64_t size, std::int64_t index) {
   return {index * size, std::min(size, length - index * size)};
 }
 
-/// Cuts one thread's scratch into buffers; with no memory it counts what they take.
+/// Splits one thread's scratch into buffers. With a null base it only counts the size.
 class Buffers {
  public:
   explicit Buffers(float* base) : base_(base) {}

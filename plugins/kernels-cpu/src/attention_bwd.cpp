@@ -1,7 +1,6 @@
-// Attention, backward: one item is a key head with the query heads that read it. Its blocks of keys come one after
-// another; for each, the blocks of queries that see it compute their probabilities again, from the scores and the sums
-// that forward kept, and add to the gradients of keys and values (Dao et al., "FlashAttention", NeurIPS'22, algorithm
-// 4).
+// Attention, backward. One work item is a key head with the query heads that use it. It goes through the blocks of keys
+// in order. For each, the blocks of queries that attend to it recompute their probabilities from the scores and the
+// stored lse, and add to the gradients of keys and values (Dao et al., "FlashAttention", NeurIPS'22, algorithm 4).
 #include "attention.hpp"
 
 namespace triax::cpu {
@@ -56,8 +55,8 @@ class Backward {
   std::int64_t seen_by(std::int64_t query) const { return seen_keys(args_.mask, sample_, query, size_.keys); }
   float* delta_of(std::int64_t head) const { return to_.delta + (head - first_head_) * size_.queries; }
 
-  /// delta: for each query the inner product of its output and the output's gradient. Queries that see no key have a
-  /// gradient of 0; the others' is written by the first block of keys.
+  /// delta: for each query, the inner product of its output and the output's gradient. The gradient of a query that
+  /// attends to no key is set to 0; the first block of keys writes the others.
   void start(std::int64_t head) const {
     const auto o = head_of<const float>(args_.o, sample_, head), dout = head_of<const float>(args_.dout, sample_, head);
     const auto dq = head_of<float>(args_.dq, sample_, head);
@@ -84,7 +83,7 @@ class Backward {
     multiply({to_.dk, to_.dp, to_.q, d, n, d, n, d, m, true, false, scale, 1});
   }
 
-  /// scores become dropped probabilities, dp the gradient of the scores.
+  /// On return, scores holds the probabilities after dropout, and dp the gradient of the scores.
   void row(std::int64_t head, std::int64_t query, const Range& keys, float* scores, float* dp) const {
     const float lse = args_.lse.as<const float>()[(sample_ * size_.heads + head) * size_.queries + query];
     const std::int64_t seen = std::clamp<std::int64_t>(seen_by(query) - keys.begin, 0, keys.count);

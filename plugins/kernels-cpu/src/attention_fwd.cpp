@@ -1,6 +1,6 @@
-// Attention, forward: a few blocks of queries of one head pass over the blocks of keys, keeping for each query the
-// largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online normalizer calculation for
-// softmax", 2018; Dao et al., "FlashAttention", NeurIPS'22).
+// Attention, forward. A few blocks of queries of one head go through the blocks of keys, with a running maximum score
+// and sum of exponentials per query (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et
+// al., "FlashAttention", NeurIPS'22).
 #include <cmath>
 #include <limits>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace attention;
 
-constexpr std::int64_t kTogether = 4 * kQueries; // queries that share the packing of keys and values
+constexpr std::int64_t kTogether = 4 * kQueries; // queries that share one packing of keys and values
 
 struct ForwardBuffers {
   ForwardBuffers(float* base, std::int64_t width) : buffers(base) {
@@ -28,7 +28,7 @@ struct ForwardBuffers {
   float *k, *v, *q, *o, *scores, *max, *sum;
 };
 
-/// One item: up to kTogether queries of one head.
+/// One work item: up to kTogether queries of one head.
 class Forward {
  public:
   Forward(const AttentionFwd& args, const Loops& loops, const DropStream& drop, const ForwardBuffers& to,
@@ -62,10 +62,10 @@ class Forward {
   }
 
  private:
-  /// How many keys query i of the item sees; never fewer than the one before it.
+  /// Number of keys that query i of the item attends to; does not decrease with i.
   std::int64_t seen_by(std::int64_t i) const { return seen_keys(args_.mask, sample_, queries_.begin + i, size_.keys); }
 
-  /// Takes these keys into the sums of these queries (counted within the item).
+  /// Adds these keys to the sums of these queries; `queries` counts within the item.
   void pass(const Range& queries, const Range& all) const {
     const std::int64_t d = size_.width;
     const Range keys{all.begin, std::min(all.count, seen_by(queries.begin + queries.count - 1) - all.begin)};
@@ -77,7 +77,7 @@ class Forward {
     multiply({o, to_.scores, to_.v, d, keys.count, d, queries.count, d, keys.count, false, false, 1, 1});
   }
 
-  /// Scores of one query become exponentials, less the largest score so far; what has been summed is made to fit.
+  /// Replaces scores of one query by exp(score - running maximum); if the maximum grows, rescales the earlier sums.
   void row(std::int64_t i, float* scores, const Range& keys) const {
     const std::int64_t seen = std::clamp<std::int64_t>(seen_by(i) - keys.begin, 0, keys.count);
     std::fill(scores + seen, scores + keys.count, 0.0f);
@@ -128,7 +128,7 @@ void CpuKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& con
   const std::size_t bytes = attention_scratch(args);
   const std::int64_t chunks = block_count(size.queries, kTogether), units = size.samples * size.heads;
   pool_->run(units * chunks, [&](std::int64_t item, int thread) {
-    // The last queries, which see the most keys, first: so that no thread is left with a long item at the end.
+    // The last queries attend to the most keys. They come first, so that no long item is left at the end.
     const Range queries = block(size.queries, kTogether, chunks - 1 - item / units);
     const ForwardBuffers buffers(thread_scratch(context.scratch, thread, bytes), size.width);
     Forward(args, loops_, drop, buffers, item % units / size.heads, item % size.heads, queries).run();

@@ -1,4 +1,4 @@
-// Sums, bias, activations, dropout, rotary positions.
+// Sums, bias, activations, dropout, rotary position embedding.
 #include <cmath>
 #include <cstring>
 
@@ -99,7 +99,7 @@ void CpuKernels::do_act_bwd(const ActBwd& args, const OpContext&) {
   });
 }
 
-// Angles are computed in double: their sines are needed for positions far from 0.
+// Angles are in double: far from position 0, their sines need the precision.
 void CpuKernels::do_rope(const Rope& args, const OpContext& context) {
   const TensorView &x = args.x, &y = args.y;
   const std::int64_t width = x.size(3), half = width / 2;

@@ -16,7 +16,7 @@ namespace triax::cpu {
 
 namespace {
 
-/// oneDNN asks OpenMP how many threads it may use. The number belongs to the calling thread, and is given back to it.
+/// oneDNN uses OpenMP's maximum number of threads. This sets it to 1 for the calling thread, and restores it.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -28,28 +28,28 @@ class OneThread {
   int before_;
 };
 
-// Where a product is worth sharing, and how large a tile may be: a few dozen are enough for any number of threads.
+// From which size a product is split, and the largest tile; a few dozen tiles suffice for any number of threads.
 constexpr std::int64_t kShared = 128 * 128 * 16; // multiply-adds
 constexpr std::int64_t kLargestTile = 384 * 384; // elements of d
 constexpr std::int64_t kLargestPackedByLibrary = 1024 * 1024;
 constexpr std::int64_t kRowStep = 16,
-                       kColumnStep = 48; // multiples of what oneDNN's kernels for AVX2 and AVX-512 compute at once
+                       kColumnStep = 48; // multiples of the block sizes of oneDNN's AVX2 and AVX-512 kernels
 
-// What is copied once must be used often.
+// Packing pays only if each packed element is used often.
 constexpr std::int64_t kWorthPacking = 128;                 // rows and columns of d
-constexpr std::int64_t kMostPacked = std::int64_t{1} << 24; // floats; scratch is not to outgrow what it is made from
-// Between packed rows: without it rows of 2^n floats fall on the same few places of the first cache.
+constexpr std::int64_t kMostPacked = std::int64_t{1} << 24; // floats; limits the scratch size
+// Floats between packed rows: rows of 2^n floats without a gap would map to the same few sets of the L1 cache.
 constexpr std::int64_t kGap = 16;
-constexpr std::int64_t kPackedRows = 64; // of a block
+constexpr std::int64_t kPackedRows = 64; // rows per block of the copy
 
-/// Where piece `index` of `length` begins: at multiples of `step`, so that no kernel computes a remainder within.
+/// Start of piece `index` of `length`, a multiple of `step`, so that no piece but the last computes a remainder.
 std::int64_t edge(std::int64_t length, std::int64_t pieces, std::int64_t index, std::int64_t step) {
   if (index == pieces) return length;
   return (length * index / pieces + step / 2) / step * step;
 }
 
-/// Whether oneDNN packs a tile for itself, which it does when 1/m + 1/n < 0.0038 (FORCE_NOCOPY_THRESH of its
-/// gemm_driver.cpp); a little stricter, since tiles are rounded.
+/// True if oneDNN packs a tile itself, which it does if 1/m + 1/n < 0.0038 (FORCE_NOCOPY_THRESH of its
+/// gemm_driver.cpp). The limit here is slightly stricter, because tile sizes are rounded.
 bool library_packs(std::int64_t m, std::int64_t n) {
   return 1.0 / static_cast<double>(m) + 1.0 / static_cast<double>(n) < 0.0036;
 }
@@ -58,7 +58,7 @@ bool any_tile(std::int64_t m, std::int64_t n) {
   return m >= kRowStep && n >= kColumnStep;
 }
 
-/// Halves the longer side, while halves are allowed, until there are four tiles and none is larger than `largest`.
+/// Halves the longer side while `allowed` permits, until there are at least four tiles, each at most `largest`.
 Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, bool (*allowed)(std::int64_t, std::int64_t)) {
   Tiles tiles{1, 1};
   for (;;) {
@@ -75,7 +75,7 @@ Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, bool (*allowe
   }
 }
 
-/// Four tiles or more that oneDNN packs, or fewer where the product has no room for them.
+/// At least four tiles that oneDNN packs; fewer if the product is too small for that.
 Tiles large_tiles(std::int64_t m, std::int64_t n) {
   return halved(m, n, kLargestPackedByLibrary, library_packs);
 }
@@ -85,7 +85,7 @@ bool is_packed(std::int64_t m, std::int64_t n, std::int64_t k) {
          m * (k + kGap) + k * (n + kGap) <= kMostPacked;
 }
 
-/// Rows [begin, begin + rows) of a matrix of n columns, from where it is stored as it is or transposed.
+/// Copies rows [begin, begin + rows) of a matrix of n columns, which is stored as is or transposed.
 void pack(const Loops& loops, float* to, std::int64_t stride, const float* from, std::int64_t from_stride,
           std::int64_t begin, std::int64_t rows, std::int64_t n, bool transposed) {
   to += begin * stride;
@@ -93,7 +93,7 @@ void pack(const Loops& loops, float* to, std::int64_t stride, const float* from,
   for (std::int64_t i = 0; i < rows; ++i) std::copy_n(from + (begin + i) * from_stride, n, to + i * stride);
 }
 
-/// d = beta * d, where 0 * NaN is 0.
+/// d = beta * d; with beta = 0, NaN becomes 0.
 void scale_rows(const Product& p) {
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
@@ -160,7 +160,7 @@ Product Packing::product() const {
 }
 
 void multiply(const Product& p) {
-  if (p.k == 0) return scale_rows(p); // oneDNN leaves d as it is
+  if (p.k == 0) return scale_rows(p); // oneDNN would leave d unchanged
   const OneThread one;
   const dnnl_status_t status = dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, p.alpha,
                                           p.a, p.lda, p.b, p.ldb, p.beta, p.d, p.ldd);

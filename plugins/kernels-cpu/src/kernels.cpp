@@ -1,4 +1,4 @@
-// What the set is made of, what it computes, and the scratch it needs.
+// The kernel set's construction, the types and operations that it supports, and the scratch that it needs.
 #include "kernels.hpp"
 
 namespace triax::cpu {
@@ -17,7 +17,7 @@ Support only_f32(std::string_view what, DType type) {
   return only(type == DType::f32, "f32", what, type);
 }
 
-// The view whose type is that of the whole operation; call_of() has compared the others with it.
+// The view that determines the type of the operation. call_of() has checked the other views against it.
 const TensorView& data_of(const Gemm& args) {
   return args.a;
 }
@@ -84,7 +84,7 @@ const TensorView& data_of(const Scale& args) {
 const TensorView& data_of(const Nonfinite& args) {
   return args.x;
 }
-// The master has one type with gradient and state; the working copy may differ from it.
+// Master, gradient and state have one type; the working copy may have another.
 const TensorView& data_of(const AdamW& args) {
   return args.working.empty() ? args.master : args.working;
 }
@@ -104,7 +104,7 @@ Support supports_args(const Sgd& args) {
   if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
   return f32_or_half("the working copy", data_of(args).dtype());
 }
-// What it reads is f64 in every set.
+// Its inputs are f64 in every kernel set.
 Support supports_args(const StepControl&) {
   return Support::yes();
 }
@@ -141,7 +141,7 @@ Support CpuKernels::supports(const OpCall& call) const {
     TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
     default:
-      return KernelSet::supports(call); // of its primitives
+      return KernelSet::supports(call); // of the primitives that it is made of
   }
 }
 
@@ -161,7 +161,7 @@ std::size_t CpuKernels::scratch_of_f32(const OpCall& call) const {
       return bytes(threads_, attention_scratch(call.as<AttentionBwd>()));
     case Op::bias_dropout_add:
     case Op::bias_dropout_add_norm:
-      return 0; // fused: the temporary of the default is not needed
+      return 0; // fused: no temporary as in the core's default
     default:
       return KernelSet::scratch_bytes(call);
   }
@@ -185,7 +185,7 @@ std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
   return 0;
 }
 
-/// Runs the f32 call that stands for `args`.
+/// Converts the inputs to f32, runs the f32 operation, and converts its outputs back.
 template <class Args>
 void CpuKernels::run_as(const Args& args, const OpContext& context) {
   Widening widening(context.scratch);

@@ -1,11 +1,11 @@
-// The CPU kernel set: oneDNN products in tiles, vectorised loops for the rest, over threads of its own. f32, and bf16
-// and f16 as types of storage (widen.hpp).
+// The CPU kernel set: oneDNN products in tiles, and vectorised loops for the rest, on its own threads. It computes in
+// f32; bf16 and f16 are storage types (widen.hpp).
 //
-// Threads: used by the rank's main thread; each call is shared out over a pool and is over when it returns. Ownership:
-// holds its threads; memory comes in as views. Blocking: operations run in the call; between their parts the device's
-// transports are polled. Errors: Error for a step without its scalars, or from oneDNN.
-// Work is cut by the shapes alone, and sums never cross a cut other than in a fixed order: the number of threads
-// changes no bit. No operation allocates.
+// Threads: called from the rank's main thread; each call runs on a thread pool and is complete when it returns.
+// Ownership: owns its threads; memory is the caller's. Blocking: operations run inside the call, and poll the device's
+// transports between parts. Errors: Error for missing step scalars, or from oneDNN.
+// The shape alone determines how work is split, and partial sums are added in a fixed order: the number of threads does
+// not change a bit. Operations do not allocate.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 
 namespace triax::cpu {
 
-/// Rows of a view seen as [rows, last].
+/// Number of rows of a view seen as [rows, last dimension].
 inline std::int64_t rows_of(const TensorView& view) {
   return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
 }
@@ -30,7 +30,7 @@ class CpuKernels final : public KernelSet {
   explicit CpuKernels(const PluginContext& context);
   CpuKernels(int threads, const Loops& loops) : threads_(threads), loops_(loops) {}
 
-  int threads() const noexcept { return threads_; }
+  int threads() const noexcept override { return threads_; }
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
   Support supports(const KernelRequest& request) const override;
   Support supports(const OpCall& call) const override;
@@ -56,30 +56,30 @@ class CpuKernels final : public KernelSet {
   std::size_t scratch_of_f32(const OpCall& call) const;
   template <class Args>
   void run_as(const Args& args, const OpContext& context);
-  /// Between a view and the contiguous one that stands for it.
+  /// Converts between a 16-bit view and its contiguous f32 copy.
   void convert(const TensorView& to, const TensorView& from);
 
-  /// The product on packed copies of a and b, where that is worth it; they lie at the front of the scratch.
+  /// The product on packed copies of a and b if packing pays; the copies are at the start of the scratch.
   Product packed(const Product& product, const OpContext& context);
   template <class Body>
   void multiply_rows(const Gemm& args, const OpContext& context, const Body& body);
   void xent_row(const XentSums& args, std::int64_t r) const;
   void write_working(const TensorView& working, const float* master, std::int64_t begin, std::int64_t n) const;
 
-  // About 64 KiB of a view: large enough to be worth a hand-over between threads, small enough for the caches.
+  // About 64 KiB of f32: large enough to be worth handing to a thread, small enough for the caches.
   static constexpr std::int64_t kBlock = 16 * 1024;
 
   static std::int64_t blocks_of(std::int64_t elements) {
     return (elements + kBlock - 1) / kBlock;
   }
 
-  /// body(begin, n) over blocks of `elements`.
+  /// Calls body(begin, n) for blocks of `elements`.
   template <class Body>
   void by_elements(std::int64_t elements, const Body& body) {
     pool_->run(blocks_of(elements),
                [&](std::int64_t block, int) { body(block * kBlock, std::min(kBlock, elements - block * kBlock)); });
   }
-  /// body(row) over `rows` rows of n elements.
+  /// Calls body(row) for `rows` rows of n elements.
   template <class Body>
   void by_rows(std::int64_t rows, std::int64_t n, const Body& body) {
     const std::int64_t block =
@@ -89,7 +89,7 @@ class CpuKernels final : public KernelSet {
       for (std::int64_t row = item * block; row < end; ++row) body(row);
     });
   }
-  /// body(column, n) over groups of kColumns of n columns: for sums over rows, each by one thread.
+  /// Calls body(column, n) for groups of kColumns columns: for sums over rows, where one thread adds a whole column.
   template <class Body>
   void by_columns(std::int64_t columns, const Body& body) {
     pool_->run((columns + kColumns - 1) / kColumns, [&](std::int64_t group, int) {
@@ -102,14 +102,14 @@ class CpuKernels final : public KernelSet {
   std::unique_ptr<Pool> pool_;
 };
 
-/// The random stream of a drop; rows are found from it.
+/// The random numbers of a dropout: maps a row to its position in the stream.
 class DropStream {
  public:
   explicit DropStream(const Drop& drop);
   bool drops() const { return drop_.p > 0; }
-  /// Row r of a [rows, n] view: (position r / b, sample r % b).
+  /// Row r of a [rows, n] view: position r / b of sample r % b.
   DropRow row(std::int64_t r) const { return at(r % samples_, drop_.row0 + r / samples_, drop_.column0, 0); }
-  /// Row `row`, from `column` on, of one head of the sample's global tensor.
+  /// Row `row`, from column `column`, of one head of the sample's global tensor.
   DropRow at(std::int64_t sample, std::int64_t row, std::int64_t column, std::int64_t head) const;
 
  private:
@@ -119,13 +119,13 @@ class DropStream {
   float scale_;
 };
 
-/// How many keys, from the first on, query `query` of `sample` sees.
+/// Number of leading keys, of `keys`, that query `query` of `sample` attends to.
 std::int64_t seen_keys(const Mask& mask, std::int64_t sample, std::int64_t query, std::int64_t keys);
 
-/// Scratch for the packed copies of one product, in bytes.
+/// Bytes of scratch for the packed copies of one product.
 std::size_t packing_scratch(const Gemm& args);
 std::size_t packing_scratch(const LinearFwd& args);
-/// Scratch of one thread in attention, in bytes.
+/// Bytes of scratch per thread in attention.
 std::size_t attention_scratch(const AttentionFwd& args);
 std::size_t attention_scratch(const AttentionBwd& args);
 

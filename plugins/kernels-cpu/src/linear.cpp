@@ -1,17 +1,16 @@
-// Products of matrices, and the linear layer with its bias and activation applied to each tile while it is in the
-// cache.
+// Matrix products, and the linear layer, which applies bias and activation to each tile while it is in the cache.
 #include "kernels.hpp"
 
 namespace triax::cpu {
 
 namespace {
 
-/// Distance between rows; of a single row any will do that is long enough.
+/// Row stride. With a single row, its length is enough for oneDNN.
 std::int64_t row_stride(const TensorView& x) {
   return x.size(-2) > 1 ? x.stride(-2) : std::max<std::int64_t>(x.size(-1), 1);
 }
 
-/// Size and stride of batch dimension 0 or 1, of which a matrix has up to two.
+/// Size and stride of batch dimension 0 or 1; a missing one has size 1 and stride 0.
 std::int64_t batch_size(const TensorView& x, int dim) {
   const int at = x.rank() - 4 + dim;
   return at < 0 ? 1 : x.size(at);
@@ -38,7 +37,7 @@ Product first_product(const Gemm& args) {
           .beta = static_cast<float>(args.beta)};
 }
 
-/// Of z, or of y where there is no activation.
+/// The product goes to z, or to y if there is no activation.
 Gemm product_of(const LinearFwd& args) {
   const TensorView& to = args.act == Activation::none ? args.y : args.z;
   return {.d = to.as_rows(), .a = args.x.as_rows(), .b = args.w, .transpose_b = true};
@@ -74,7 +73,7 @@ void CpuKernels::do_gemm(const Gemm& args, const OpContext& context) {
   });
 }
 
-/// body(element, column, n) for the rows of each tile, as soon as it is made: n of them, from the place `element` on.
+/// Calls body(element, column, n) for each row of each tile once it is computed: n elements from `element` on.
 template <class Body>
 void CpuKernels::multiply_rows(const Gemm& args, const OpContext& context, const Body& body) {
   const Product product = packed(first_product(args), context);

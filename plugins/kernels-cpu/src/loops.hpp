@@ -1,19 +1,19 @@
-// The loops of the kernel set, compiled for several instruction sets; the best one is chosen once, when it starts.
+// The loops of the kernel set, compiled for several instruction sets. The best one is selected once, at the start.
 //
-// Threads: pure functions over the caller's memory, any thread. Ownership: none. Blocking, errors: never.
-// Every element goes through the same sequence of vector operations, whether it lies in the middle of a row or in its
-// tail, so that its bits depend on its value alone; sums of a row have a fixed order that starts at its first element.
-// Different instruction sets may give different bits. NaN and infinity pass through.
+// Threads: any; pure functions over the caller's memory.
+// Every element goes through the same vector operations, in the middle of a row or in its tail, so its bits depend on
+// its value only. Sums of a row have a fixed order that starts at its first element. Instruction sets may differ in
+// their bits. NaN and infinity propagate.
 #pragma once
 
 #include <cstdint>
 
 namespace triax::cpu {
 
-/// Where a row lies in the stream of random words (see Drop in triax/kernel_ops.hpp).
+/// Position of a row in the stream of random words (see Drop in triax/kernel_ops.hpp).
 struct DropRow {
   std::uint32_t key_lo, key_hi, site, sample;
-  std::uint64_t element; // of the row's first element
+  std::uint64_t element; // global index of the row's first element
   std::uint32_t threshold;
   float scale; // 1 / (1 - p)
 };
@@ -23,10 +23,10 @@ struct AdamWStep {
 };
 struct SgdStep {
   float lr, clip, momentum, decay;
-  bool first; // the velocity has no value yet
+  bool first; // the velocity is not yet initialised
 };
 
-/// Between a 16-bit type, by its bits, and fp32.
+/// Conversions between a 16-bit type, as bits, and fp32.
 struct HalfLoops {
   void (*widen)(float* to, const std::uint16_t* from, std::int64_t n);
   void (*narrow)(std::uint16_t* to, const float* from, std::int64_t n);
@@ -35,14 +35,14 @@ struct HalfLoops {
 struct Loops {
   const char* name;
 
-  // Over n elements. y may be one of the inputs.
+  // Over n elements. y may alias an input.
   void (*add)(float* y, const float* a, const float* b, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
   void (*gelu)(float* y, const float* x, std::int64_t n);
   void (*gelu_bwd)(float* dx, const float* dy, const float* x, std::int64_t n);
   void (*silu_mul)(float* y, const float* gate, const float* up, std::int64_t n);
   void (*silu_mul_bwd)(float* dgate, float* dup, const float* dy, const float* gate, const float* up, std::int64_t n);
-  /// (first, second) turned by the angles; what may be y is x.
+  /// Rotates (first, second) by the angles; y1 and y2 may be x1 and x2.
   void (*rotate)(float* y1, float* y2, const float* x1, const float* x2, const float* cosine, const float* sine,
                  std::int64_t n);
   void (*dropout)(float* y, const float* x, std::int64_t n, const DropRow& drop);
@@ -52,26 +52,27 @@ struct Loops {
   void (*bias_dropout_add)(float* y, const float* x, const float* bias, const float* residual, std::int64_t n,
                            const DropRow* drop);
 
-  // One row of a norm. mean is null for rms.
+  // One row of a norm. mean is null for rms norm.
   void (*norm)(float* y, const float* x, const float* weight, const float* bias, std::int64_t n, float eps, float* mean,
                float* rstd);
   /// residual may be null; dx may be dy or residual.
   void (*norm_bwd)(float* dx, const float* dy, const float* x, const float* weight, const float* residual,
                    std::int64_t n, const float* mean, float rstd);
 
-  // Sums over rows of n of at most kColumns columns; `stride` is the distance between rows.
+  // Sums over the rows of at most kColumns columns; `stride` is the row stride.
   void (*column_sums)(float* sums, const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n);
-  /// dweight, dbias += ; mean is null for rms, dbias may be null.
+  /// Adds to dweight and dbias; mean is null for rms norm, dbias may be null.
   void (*norm_bwd_weight)(float* dweight, float* dbias, const float* dy, const float* x, const float* mean,
                           const float* rstd, std::int64_t rows, std::int64_t stride, std::int64_t n);
   double (*sum_squares)(const float* x, std::int64_t n);
   std::int64_t (*nonfinite)(const float* x, std::int64_t n);
 
-  // One row of `keys` scores, of which the first `seen` count.
+  // One row of `keys` scores, of which only the first `seen` count.
   /// Returns the log of the sum of exponentials.
   float (*softmax)(float* y, const float* x, float scale, std::int64_t seen, std::int64_t keys);
   void (*softmax_bwd)(float* dx, const float* dy, const float* y, float scale, std::int64_t n);
-  /// scores become dropout(probabilities), dp = do v^T becomes the gradient of the scores; drop may be null.
+  /// On return, scores = dropout(probabilities) and dp = gradient of the scores. On entry dp = do v^T. drop may be
+  /// null.
   void (*attention_bwd)(float* scores, float* dp, float lse, float delta, std::int64_t seen, std::int64_t keys,
                         const DropRow* drop);
   float (*dot)(const float* a, const float* b, std::int64_t n);
@@ -79,9 +80,9 @@ struct Loops {
   // One row of logits.
   float (*row_max)(const float* x, std::int64_t n);
   float (*sum_exp)(const float* x, float max, std::int64_t n);
-  /// x = exp(x - max); returns the sum
+  /// x = exp(x - max); returns the sum.
   float (*exp_sum)(float* x, float max, std::int64_t n);
-  /// x = exp(x - max) * factor
+  /// x = exp(x - max) * factor.
   void (*exp_scaled)(float* x, float max, float factor, std::int64_t n);
 
   void (*adamw)(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step);
@@ -89,18 +90,18 @@ struct Loops {
 
   HalfLoops bf16, f16;
 
-  /// to[i, j] = from[j, i] for rows i and columns j of `to`; the strides are distances between rows.
+  /// to[i, j] = from[j, i] for `rows` rows and `columns` columns of `to`; the strides are row strides.
   void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
                     std::int64_t columns);
 };
 
-/// Columns that a sum over rows takes at once.
+/// Columns that a sum over rows handles at once.
 inline constexpr std::int64_t kColumns = 64;
 
-/// The loops for this machine's best instruction set.
+/// The loops for the best instruction set of this machine.
 const Loops& best_loops();
 
-/// All that this machine can run, for tests; ends with null.
+/// All loops that this machine can run, for tests. Ends with null.
 using LoopsList = const Loops* [4];
 void runnable_loops(LoopsList& list);
 

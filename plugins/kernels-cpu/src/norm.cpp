@@ -1,4 +1,4 @@
-// Norms, and sums over whole tensors.
+// Norms, and reductions over whole tensors.
 #include <atomic>
 
 #include "kernels.hpp"
@@ -11,7 +11,7 @@ const float* given(const TensorView& view) {
   return view.empty() ? nullptr : view.as<const float>();
 }
 
-/// The mean of row r; null for rms.
+/// Pointer to the mean of row r; null for rms norm.
 const float* mean_of(NormKind kind, const TensorView& mean, std::int64_t r) {
   return kind == NormKind::layer ? mean.as<const float>() + r : nullptr;
 }
@@ -48,7 +48,7 @@ void CpuKernels::do_norm_bwd_weight(const NormBwdWeight& args, const OpContext&)
   });
 }
 
-// A row is normed while it is in the cache.
+// Norms each row while it is in the cache.
 void CpuKernels::do_bias_dropout_add_norm(const BiasDropoutAddNorm& args, const OpContext&) {
   const std::int64_t n = args.x.size(-1);
   const bool layer = args.kind == NormKind::layer;

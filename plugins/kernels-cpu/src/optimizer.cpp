@@ -1,4 +1,4 @@
-// What is decided about a step, and the optimizers' updates of one flat shard.
+// Step control, and the optimizers' updates of one flat shard.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ float inverse_correction(double beta, std::int64_t step) {
 
 } // namespace
 
-// In one thread: a number for each parameter and tensor rank, and one for each sample.
+// Single-threaded: it adds one number per parameter and tensor rank, and reads one per sample.
 void CpuKernels::do_step_control(const StepControl& args, const OpContext&) {
   if (!args.scalars) throw Error("step_control: the step's scalars are not given");
   const double *squares = args.squares.as<const double>(), *losses = args.losses.as<const double>();

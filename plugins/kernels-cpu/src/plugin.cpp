@@ -1,4 +1,4 @@
-// kernels-cpu: the door.
+// kernels-cpu: plugin entry and options.
 #include "triax/plugin.hpp"
 
 #include "kernels.hpp"

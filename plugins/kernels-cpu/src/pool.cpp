@@ -14,7 +14,7 @@ namespace triax::cpu {
 namespace {
 
 constexpr std::uint32_t kOpen = 1u << 15, kActive = kOpen - 1, kGeneration = 1u << 16;
-// Some 30 us: the usual gap between two operations of a step. After that a thread sleeps, for ranks share the cores.
+// About 30 us, the usual gap between two operations of a step. Then a thread sleeps, because ranks share the cores.
 constexpr int kSpins = 1000;
 
 void relax() noexcept {
@@ -73,7 +73,7 @@ void Pool::open(const Job& job) {
   wake();
 }
 
-/// Workers that are in finish what they hold; no further one comes in.
+/// Waits for the workers that have joined the job; no other worker can join.
 void Pool::close() {
   std::uint32_t state = state_.fetch_and(~kOpen) & ~kOpen;
   while (state & kActive) {
@@ -95,11 +95,11 @@ void Pool::drain(int thread) noexcept {
     }
     if (thread == 0) pump_();
   }
-  if (thread == 0) pump_(); // also where the others were faster at every item
+  if (thread == 0) pump_(); // also if the workers took every item
 }
 
 void Pool::work(int thread) noexcept {
-  std::uint32_t done = 0; // generation of the job last taken part in
+  std::uint32_t done = 0; // generation of the last job that this thread joined
   for (;;) {
     std::uint32_t state = state_.load(std::memory_order_acquire);
     if (stopping_.load(std::memory_order_relaxed)) return;
@@ -114,7 +114,7 @@ void Pool::work(int thread) noexcept {
   }
 }
 
-/// Spins a little, then sleeps until somebody calls wake(); may return early.
+/// Spins briefly, then sleeps until wake(). May return early.
 void Pool::await_change(std::uint32_t state) noexcept {
   for (int spin = 0; spin < kSpins; ++spin) {
     if (state_.load(std::memory_order_relaxed) != state) return;
@@ -125,7 +125,7 @@ void Pool::await_change(std::uint32_t state) noexcept {
   sleepers_.fetch_sub(1);
 }
 
-/// Whoever has counted itself as a sleeper after this look sees the new state and does not sleep.
+/// A thread that counts itself in sleepers_ after this check sees the new state, and does not sleep.
 void Pool::wake() noexcept {
   if (sleepers_.load() > 0) state_.notify_all();
 }

@@ -1,10 +1,10 @@
-// Threads that share out the items of one call, and sleep between calls.
+// Threads that share the items of one call, and sleep between calls.
 //
-// Threads: one pool per kernel set, used by the rank's main thread, which works along; run() is not to be nested.
-// Ownership: owns its threads; they end with it. Blocking: run() returns when every item is done; a worker that has not
-// woken up by then is not waited for, so that a busy machine costs no more than the lost help. Errors: the first
-// exception of an item is thrown by run(), the other items may be left out. No call allocates.
-// Which thread gets which item is left to chance: items must not depend on each other.
+// Threads: one pool per kernel set, used by the rank's main thread, which works too. run() cannot be nested.
+// Ownership: owns its threads and joins them at its end. Blocking: run() returns when every item is done. It does not
+// wait for a worker that has not woken up, so a busy machine costs only that worker's help. Errors: run() rethrows the
+// first exception of an item; other items may be skipped. Calls do not allocate.
+// The assignment of items to threads is not deterministic: items must be independent.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace triax::cpu {
 
 class Pool {
  public:
-  /// `threads` counts the caller. `pump` is called by run() after each item of the calling thread.
+  /// `threads` includes the caller. run() calls `pump` after each item of the calling thread.
   Pool(int threads, Pump pump);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -27,7 +27,7 @@ class Pool {
 
   int threads() const noexcept { return static_cast<int>(workers_.size()) + 1; }
 
-  /// body(item, thread) for each item in [0, items), with thread in [0, threads()).
+  /// Calls body(item, thread) for each item in [0, items), with thread in [0, threads()).
   template <class Body>
   void run(std::int64_t items, const Body& body) {
     const auto call = [](const void* object, std::int64_t item, int thread) {
@@ -57,7 +57,7 @@ class Pool {
   Job job_;
   std::atomic<bool> failed_{false}, stopping_{false};
   std::exception_ptr failure_;
-  // Generation (upper half), whether the job is open to workers (bit 15), how many workers are in it.
+  // Generation (upper 16 bits), whether workers may join the job (bit 15), number of workers in it (lower bits).
   alignas(64) std::atomic<std::uint32_t> state_{0};
   std::atomic<int> sleepers_{0};
   alignas(64) std::atomic<std::int64_t> next_{0};

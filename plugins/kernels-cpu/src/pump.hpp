@@ -1,6 +1,6 @@
-// Keeps communication moving while the rank computes: polls the device's transports, at most every 50 us.
+// Advances communication while the rank computes: polls the device's transports, at most every 50 us.
 //
-// Threads: the rank's main thread. Ownership: refers to the device. Blocking: never.
+// Threads: the rank's main thread.
 #pragma once
 
 #include "triax/device.hpp"

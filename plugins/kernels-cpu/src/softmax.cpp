@@ -1,4 +1,4 @@
-// Masked softmax of whole score tensors; attention_fwd.cpp has it fused.
+// Masked softmax of whole score tensors; attention_fwd.cpp has the fused form.
 #include "kernels.hpp"
 
 namespace triax::cpu {

@@ -1,4 +1,4 @@
-// What runs over a vocabulary: embedding and cross-entropy.
+// Operations over a vocabulary: embedding and cross-entropy.
 #include <cmath>
 
 #include "kernels.hpp"
@@ -7,7 +7,7 @@ namespace triax::cpu {
 
 namespace {
 
-/// The place of token r in [begin, begin + valid), or -1.
+/// Index of token r in the table of [begin, begin + valid), or -1.
 std::int64_t place_of(const TensorView& tokens, std::int64_t r, std::int64_t begin, std::int64_t valid) {
   const std::int64_t place = tokens.as<const std::int32_t>()[r] - begin;
   return place >= 0 && place < valid ? place : -1;
@@ -15,7 +15,7 @@ std::int64_t place_of(const TensorView& tokens, std::int64_t r, std::int64_t beg
 
 } // namespace
 
-// Rows of bytes: it computes nothing, so their type does not matter.
+// Copies rows as bytes, so the type does not matter.
 void CpuKernels::do_embed_fwd(const EmbedFwd& args, const OpContext&) {
   const std::int64_t h = args.y.size(-1), bytes = h * static_cast<std::int64_t>(bytes_of(args.y.dtype()));
   by_rows(rows_of(args.y), h, [&](std::int64_t r) {
@@ -29,7 +29,7 @@ void CpuKernels::do_embed_fwd(const EmbedFwd& args, const OpContext&) {
   });
 }
 
-// By columns: rows of one token must be added in order, and tokens repeat.
+// Split by columns, not rows: tokens repeat, and gradients of one token must be added in a fixed order.
 void CpuKernels::do_embed_bwd(const EmbedBwd& args, const OpContext&) {
   const std::int64_t h = args.dy.size(-1), rows = rows_of(args.dy);
   by_columns(h, [&](std::int64_t column, std::int64_t n) {
@@ -61,7 +61,7 @@ void CpuKernels::do_xent_sums(const XentSums& args, const OpContext&) {
   by_rows(rows_of(args.logits), args.logits.size(-1), [&](std::int64_t r) { xent_row(args, r); });
 }
 
-// The sums of a row are made while it is in the cache.
+// Computes the sums of a row while it is in the cache.
 void CpuKernels::do_xent_fused(const XentFused& args, const OpContext& context) {
   const std::int64_t columns = args.logits.size(-1);
   const XentSums sums{args.sum_exp, args.target_logit, args.logits, args.max, args.targets, 0, args.valid};
@@ -72,7 +72,7 @@ void CpuKernels::do_xent_fused(const XentFused& args, const OpContext& context) 
   do_xent_loss({args.loss, args.sum_exp, args.target_logit}, context);
 }
 
-// One sample after another: they are few, and a row takes one logarithm.
+// One item per sample: samples are few, and a row takes only one logarithm.
 void CpuKernels::do_xent_loss(const XentLoss& args, const OpContext&) {
   const std::int64_t rows = args.sum_exp.elements(), samples = args.loss.elements();
   pool_->run(samples, [&](std::int64_t sample, int) {

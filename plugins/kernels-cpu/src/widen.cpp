@@ -1,4 +1,4 @@
-// Which views an operation reads, writes and updates.
+// Which views each operation reads, writes and updates.
 #include "widen.hpp"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ Rope widened(const Rope& args, Widening& to) {
   return {to.write(args.y), to.read(args.x), args.position0, args.base, args.inverse};
 }
 EmbedFwd widened(const EmbedFwd& args, Widening&) {
-  return args; // copies rows, of any type
+  return args; // copies rows of any type
 }
 EmbedBwd widened(const EmbedBwd& args, Widening& to) {
   return {to.update(args.dtable), to.read(args.dy), args.tokens, args.begin, args.valid};
@@ -99,7 +99,7 @@ StepControl widened(const StepControl& args, Widening&) {
   return args;
 }
 
-// The optimizers write their working copy in its own type.
+// The optimizers convert the working copy themselves.
 AdamW widened(const AdamW& args, Widening&) {
   return args;
 }

@@ -1,12 +1,11 @@
-// Operations on bf16 and f16: their views are widened into scratch, the operation runs in fp32, what it wrote is
-// rounded once.
+// Operations on bf16 and f16: the inputs are converted to f32 in scratch, the operation runs in f32, and its outputs
+// are rounded once.
 //
-// Threads: the caller's; the conversions are shared out over the pool by whoever calls. Ownership: views into the
-// caller's scratch. Blocking: never. Errors: Error for an operation of more views than there is room for.
+// The caller runs the conversions. Errors: Error for an operation with more views than kMost.
 //
 //   Widening widening(scratch);                // without memory: counts
-//   const Gemm wide = widened(args, widening); // the same call on f32 views; others stay as they are
-//   for (... : widening.loads()) ...           // convert before, and stores() after
+//   const Gemm wide = widened(args, widening); // the same call on f32 views; other views are unchanged
+//   for (... : widening.loads()) ...           // convert before; stores() after
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ namespace triax::cpu {
 inline bool is_half(DType type) {
   return type == DType::bf16 || type == DType::f16;
 }
-/// Of one of the two.
+/// `type` is bf16 or f16.
 inline const HalfLoops& half_loops(const Loops& loops, DType type) {
   return type == DType::bf16 ? loops.bf16 : loops.f16;
 }
@@ -44,7 +43,7 @@ class Widening {
   std::span<const Pair> stores() const { return {stores_.data(), store_count_}; }
 
  private:
-  static constexpr std::size_t kMost = 12; // floating views of one operation
+  static constexpr std::size_t kMost = 12; // floating-point views of one operation
   TensorView add(const TensorView& view, bool load, bool store);
 
   std::byte* data_;

@@ -1,4 +1,4 @@
-// Kernel sets of this plugin, made without its door, with chosen threads and loops, each on a device of its own.
+// Instances of the kernel set, without the plugin interface, with chosen threads and loops, each on its own device.
 #pragma once
 
 #include <ostream>
@@ -16,7 +16,7 @@ class CpuSet {
   Device& device() { return *device_; }
   Stream& stream() { return *stream_; }
 
-  /// Runs a call with fresh scratch.
+  /// Runs a call; grows the scratch as needed.
   template <class Args>
   void run(const Args& args) {
     const OpCall call = call_of(args);
@@ -31,12 +31,12 @@ class CpuSet {
   std::vector<std::byte> scratch_;
 };
 
-/// For the names of tests.
+/// Makes GoogleTest print the name of the loops.
 inline void PrintTo(const Loops* loops, std::ostream* out) {
   *out << loops->name;
 }
 
-/// The loops that this machine can run.
+/// All loops that this machine can run.
 inline std::vector<const Loops*> all_loops() {
   LoopsList list;
   runnable_loops(list);
@@ -45,7 +45,7 @@ inline std::vector<const Loops*> all_loops() {
   return loops;
 }
 
-/// Numbers in [low, high) that depend on the seed alone.
+/// Numbers in [low, high) that depend on the seed only.
 inline std::vector<float> numbers(std::int64_t count, std::uint32_t seed, float low = -1, float high = 1) {
   std::vector<float> values(static_cast<std::size_t>(count));
   const PhiloxKey key = philox_key(seed, RandomPurpose::test);

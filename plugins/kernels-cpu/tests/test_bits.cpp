@@ -1,4 +1,4 @@
-// Equal bits: with any number of threads, and wherever a buffer lies.
+// Bit equality with any number of threads and at any alignment of a buffer.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -37,7 +37,7 @@ TEST(Bits, DoNotDependOnThreads) {
   }
 }
 
-/// Everything a block of a transformer calls, at sizes of several tiles and blocks; returns all outputs.
+/// Runs the operations of a transformer block, at sizes of several tiles and blocks; returns all tensors.
 class Block {
  public:
   explicit Block(CpuSet& set) : set_(set) {}
@@ -113,7 +113,7 @@ TEST(Bits, OfABlockDoNotDependOnThreads) {
   }
 }
 
-/// The same operation with each of its views `shift` floats further: elements move against registers and cache lines.
+/// The same operation with each view shifted by `shift` floats, so that elements move in registers and cache lines.
 TEST(Bits, DoNotDependOnWhereABufferLies) {
   const std::int64_t rows = 37, n = 83;
   CpuSet set(2);
@@ -167,7 +167,7 @@ TEST(Bits, DoNotDependOnWhereABufferLies) {
   }
 }
 
-/// An element's bits do not depend on its place in a block, nor on the block's length: bucket positions vary.
+/// An element's bits do not depend on its position in a block or on the block's length: bucket offsets vary.
 TEST(Bits, OfAnElementDoNotDependOnItsNeighbours) {
   CpuSet set(2);
   const std::int64_t n = 20011;

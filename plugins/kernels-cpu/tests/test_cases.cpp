@@ -1,4 +1,4 @@
-// Every operation against the reference in double, with every instruction set that this machine has.
+// Every operation compared with the reference in double, with every instruction set of this machine.
 #include <gtest/gtest.h>
 
 #include "sets.hpp"
@@ -19,7 +19,7 @@ TEST(Operations, AgreeWithTheReference) {
   }
 }
 
-/// Stored in bf16, what a call writes is rounded once, by at most 2^-9; some cases are two calls.
+/// In bf16 each output is rounded once, by at most 2^-9; some cases make two calls.
 TEST(Operations, OnBf16AgreeWithTheReference) {
   triax::testing::LoadedKernels reference("kernels-reference");
   for (const Loops* loops : all_loops()) {
@@ -31,7 +31,7 @@ TEST(Operations, OnBf16AgreeWithTheReference) {
   }
 }
 
-/// In f16 by at most 2^-12; the backward of attention reads what its forward has rounded.
+/// In f16 the rounding is at most 2^-12; attention's backward reads the rounded results of its forward.
 TEST(Operations, OnF16AgreeWithTheReference) {
   triax::testing::LoadedKernels reference("kernels-reference");
   for (const Loops* loops : all_loops()) {
@@ -54,7 +54,7 @@ TEST(Operations, AreRefusedInOtherTypes) {
       ++refused;
       continue;
     }
-    EXPECT_TRUE(one.name.starts_with("step_control")) << one.name; // whose views are f64 in every set
+    EXPECT_TRUE(one.name.starts_with("step_control")) << one.name; // its views are f64 in every set
   }
   EXPECT_GT(refused, 100);
 }

@@ -1,4 +1,4 @@
-// Tiles of matrix products: they cover the product once, their number suits any machine, and threads change no bit.
+// Tiles of matrix products: they cover the product once, there are enough of them, and threads do not change a bit.
 #include <gtest/gtest.h>
 #include <omp.h>
 

@@ -16,7 +16,7 @@ namespace {
 
 const float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Distance from the right value in units of the last place of a float there.
+/// Distance from the exact value, in units in the last place of a float.
 double ulps(float got, double want) {
   const auto nearest = static_cast<float>(want);
   const double unit = std::max<double>(std::abs(std::nextafter(nearest, kInfinity) - nearest),
@@ -81,11 +81,11 @@ TEST_P(LoopsTest, LogisticIsAccurate) {
     if (x == 0) continue;
     worst = std::max(worst, ulps(logistic(x), 1 / (1 + std::exp(-double{x}))));
   }
-  EXPECT_LT(worst, 5); // two more roundings by the product and the quotient of the test
+  EXPECT_LT(worst, 5); // the test's own product and quotient round twice
 }
 
 TEST_P(LoopsTest, DropsWhatPhiloxSays) {
-  // Across the end of 32-bit block numbers too, from every phase of a block.
+  // Also across the overflow of the lower 32 bits of the block number, and from every element of a block.
   for (const std::uint64_t base : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 300}) {
     for (std::uint64_t phase = 0; phase < 4; ++phase) {
       const DropRow row{11, 22, 33, 44, base + phase, drop_threshold(0.3f), 1.25f};
@@ -124,19 +124,19 @@ TEST_P(LoopsTest, NanAndInfinityStayVisible) {
   }
 }
 
-/// Every value of 16 bits, and what lies around and between them, to the bits of triax/half.hpp.
+/// All 16-bit values, and floats near and between them; the bits must equal those of triax/half.hpp.
 TEST_P(LoopsTest, HalvesAreThoseOfTheHeader) {
   std::vector<std::uint16_t> bits(1 << 16), back(bits.size());
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
   std::vector<float> values(bits.size());
-  const auto n = static_cast<std::int64_t>(bits.size()) - 3; // a tail too
+  const auto n = static_cast<std::int64_t>(bits.size()) - 3; // leaves a tail
   loops_.f16.widen(values.data(), bits.data(), n);
   for (std::size_t i = 0; i + 3 < bits.size(); ++i)
     ASSERT_EQ(std::bit_cast<std::uint32_t>(values[i]), std::bit_cast<std::uint32_t>(half_detail::f16_value(bits[i])));
   std::vector<float> around;
   for (std::size_t i = 0; i + 3 < bits.size(); ++i) {
     const std::uint32_t exact = std::bit_cast<std::uint32_t>(values[i]);
-    // itself, its neighbours among floats, the middle between it and the next half, and the middle's neighbours
+    // the value, adjacent floats, the midpoint to the next half, and the floats adjacent to the midpoint
     for (const std::uint32_t off : {0u, 1u, 0xFFFFFFFFu, 0x1000u, 0x0FFFu, 0x1001u})
       around.push_back(std::bit_cast<float>(exact + off));
   }
@@ -156,7 +156,7 @@ TEST_P(LoopsTest, SumsDoNotLoseSmallValues) {
   EXPECT_NEAR(loops_.sum_squares(ones.data(), 100003), 100003 * std::pow(double{ones[0]}, 2), 1e-8);
   std::vector<float> sums(1, 0);
   loops_.column_sums(sums.data(), ones.data(), 100003, 1, 1);
-  EXPECT_NEAR(sums[0] / (100003 * double{ones[0]}), 1, 5e-5); // one chain of additions: 1e-3
+  EXPECT_NEAR(sums[0] / (100003 * double{ones[0]}), 1, 5e-5); // a single running sum has an error of 1e-3
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LoopsTest, testing::ValuesIn(all_loops()),

@@ -1,4 +1,4 @@
-// The set through its plugin's door.
+// The kernel set, loaded as a plugin.
 #include <gtest/gtest.h>
 
 #include "plugin/loader.hpp"
@@ -20,7 +20,7 @@ class Plugin : public testing::Test {
 };
 
 TEST_F(Plugin, TakesTheThreadsOfTheOptionOrElseOfTheCore) {
-  // Scratch of attention is per thread, and so tells how many there are.
+  // Attention's scratch is per thread, so its size shows the number of threads.
   const TensorView x(nullptr, DType::f32, {64, 1, 1, 8}), lse(nullptr, DType::f32, {1, 1, 64});
   const AttentionFwd args{x, lse, x, x, x, 1, {}, {}};
   const std::size_t one = make(1, 7)->scratch_bytes(call_of(args));

@@ -1,4 +1,4 @@
-// The pool: every item once, from any number of threads; exceptions; sleeping and waking.
+// The pool: every item runs once, with any number of threads; exceptions; sleeping and waking.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ TEST_F(PoolTest, RunsEveryItemOnce) {
   }
 }
 
-/// In a process of its own, which may start no thread.
+/// Runs in a separate process that may not start threads.
 [[noreturn]] void make_without_threads() {
   const rlimit none{0, 0};
   const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
@@ -68,7 +68,7 @@ TEST_F(PoolTest, WakesThreadsThatSleep) {
   Pool pool(3, Pump(*device_));
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    // Ends only if all three threads take part.
+    // Completes only if all three threads take part.
     std::atomic<int> arrived{0};
     pool.run(3, [&](std::int64_t, int) {
       ++arrived;
@@ -94,7 +94,7 @@ TEST_F(PoolTest, HandsAnExceptionToTheCaller) {
     }
     std::atomic<int> items{0};
     pool.run(40, [&](std::int64_t, int) { ++items; });
-    EXPECT_EQ(items, 40); // the next call is whole
+    EXPECT_EQ(items, 40); // the next call runs all items
   }
 }
 

@@ -1,4 +1,4 @@
-// The steady state: operations call operator new neither in the calling thread nor in those of the pool.
+// Steady state: operations do not call operator new, in the calling thread or in the pool's threads.
 #include <gtest/gtest.h>
 
 #include "sets.hpp"
@@ -8,7 +8,7 @@
 namespace triax::cpu {
 namespace {
 
-/// Runs each case's calls twice more once it has run, and counts.
+/// Runs the calls of a case again after its first run, and counts the allocations of three repetitions.
 class Repeated {
  public:
   Repeated(CpuSet& set) : set_(set) {}
@@ -43,7 +43,7 @@ TEST(SteadyState, NoOperationAllocates) {
   }
   const std::size_t before = triax::testing::allocations_of_all_threads();
   const auto one = std::make_unique<std::string>(100, 'x');
-  EXPECT_EQ(triax::testing::allocations_of_all_threads() - before, 2u) << *one; // the count works
+  EXPECT_EQ(triax::testing::allocations_of_all_threads() - before, 2u) << *one; // the counter works
 }
 
 } // namespace

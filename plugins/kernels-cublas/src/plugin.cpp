@@ -1,4 +1,4 @@
-// kernels-cublas: the primitives of triax::cuda_primitives, and fused operations as the core's defaults make them.
+// kernels-cublas: the primitives of triax::cuda_primitives; fused operations are the core's defaults.
 #include "triax/plugin.hpp"
 
 #include "triax/cuda/primitives.hpp"

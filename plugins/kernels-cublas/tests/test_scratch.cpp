@@ -1,4 +1,4 @@
-// Scratch is a matter of the shape alone.
+// The scratch size of an operation depends on its shape only.
 #include <gtest/gtest.h>
 
 #include "support/loaded_kernels.hpp"

@@ -9,7 +9,7 @@ namespace triax::reference {
 
 namespace {
 
-/// The column of row r's target in this range, or -1.
+/// Column of row r's target in this range, or -1 if the target lies outside it.
 std::int64_t target_column(const TensorView& targets, std::int64_t r, std::int64_t begin, std::int64_t valid) {
   const std::int64_t column = targets.as<const std::int32_t>()[r] - begin;
   return column >= 0 && column < valid ? column : -1;
@@ -22,7 +22,7 @@ void ReferenceKernels::do_xent_max(const XentMax& args, const OpContext&) {
     using T = decltype(zero);
     for (std::int64_t r = 0; r < rows_of(args.logits); ++r) {
       const T* x = args.logits.as<const T>() + r * args.logits.size(-1);
-      T max = -std::numeric_limits<T>::infinity(); // of a range that is all padding
+      T max = -std::numeric_limits<T>::infinity(); // the result for a range that is all padding
       for (std::int64_t j = 0; j < args.valid; ++j) max = std::max(max, x[j]);
       args.max.as<T>()[r] = max;
     }

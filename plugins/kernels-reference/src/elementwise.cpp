@@ -9,7 +9,7 @@ namespace triax::reference {
 
 namespace {
 
-/// Whether elements of one sample are dropped; remembers the Philox block of the last question.
+/// Tells which elements of one sample are dropped; caches the Philox block of the last call.
 class DropMask {
  public:
   DropMask(const Drop& drop, std::int64_t sample)
@@ -37,7 +37,7 @@ void drop_row(T* y, const T* x, std::int64_t n, std::int64_t first_element, Drop
   for (std::int64_t j = 0; j < n; ++j) y[j] = mask.dropped(first_element + j) ? T{0} : static_cast<T>(x[j] * scale);
 }
 
-/// Row r is (position r / b, sample r % b).
+/// Row r is position r / b of sample r % b.
 template <class T>
 void drop_rows(const Dropout& args) {
   const Drop& drop = args.drop;
@@ -49,7 +49,7 @@ void drop_rows(const Dropout& args) {
   }
 }
 
-/// [b, a, sq, sk].
+/// x and y are [b, a, sq, sk].
 template <class T>
 void drop_scores(const Dropout& args) {
   const Drop& drop = args.drop;

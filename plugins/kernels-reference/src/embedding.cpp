@@ -1,4 +1,4 @@
-// Looking up rows of a table by token, and adding gradients to them.
+// Lookup of table rows by token, and the addition of gradients to them.
 #include <algorithm>
 
 #include "kernels.hpp"

@@ -1,4 +1,4 @@
-// Products of matrices over any strides.
+// Matrix products with any strides.
 #include <algorithm>
 
 #include "kernels.hpp"
@@ -25,7 +25,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// Sixteen columns at a time: as many sums that do not wait for each other, each in the order of k.
+/// Computes 16 columns at a time: 16 independent sums, each in the order of k.
 constexpr std::int64_t kColumns = 16;
 
 template <class T>
@@ -45,14 +45,14 @@ void multiply(Matrix<T> d, Matrix<const T> a, Matrix<const T> b, Sizes size, dou
       }
       for (std::int64_t j = 0; j < width; ++j) {
         T& to = d.data[i * d.rows + (j0 + j) * d.columns];
-        // With beta = 0 the old value may be anything, NaN included.
+        // With beta = 0 the old value is not read: it may be NaN.
         to = static_cast<T>(beta == 0 ? alpha * sum[j] : alpha * sum[j] + beta * static_cast<double>(to));
       }
     }
   }
 }
 
-/// Size and stride of the batch dimension `dim` of two, of which a matrix has up to two.
+/// Size and stride of batch dimension 0 or 1; a missing one has size 1 and stride 0.
 std::int64_t batch_size(const TensorView& x, int dim) {
   const int at = x.rank() - 4 + dim;
   return at < 0 ? 1 : x.size(at);

@@ -1,4 +1,4 @@
-// What the reference computes in.
+// The types that kernels-reference supports.
 #include "kernels.hpp"
 
 namespace triax::reference {

@@ -1,7 +1,7 @@
 // The reference kernel set: every primitive as plain loops, f32 or f64 storage, double arithmetic.
 //
-// Threads: the rank's main thread; none of its own. Ownership: holds nothing. Blocking: operations run in the call.
-// Fused operations are the core's defaults. Errors: Error for a type other than f32 and f64.
+// Operations run inside the call. Fused operations are the core's defaults. Errors: Error for types other than f32 and
+// f64.
 #pragma once
 
 #include "triax/kernels.hpp"
@@ -21,7 +21,7 @@ class ReferenceKernels final : public KernelSet {
 #undef TRIAX_OP
 };
 
-/// body(T{}) with T the C++ type of `type`.
+/// Calls body(T{}), where T is the C++ type of `type`.
 template <class Body>
 void by_type(DType type, Body&& body) {
   switch (type) {
@@ -34,7 +34,7 @@ void by_type(DType type, Body&& body) {
   }
 }
 
-/// Rows of a view seen as [rows, last].
+/// Number of rows of a view seen as [rows, last dimension].
 inline std::int64_t rows_of(const TensorView& view) {
   return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
 }

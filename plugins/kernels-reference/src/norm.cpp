@@ -22,7 +22,7 @@ Statistics statistics(NormKind kind, const T* x, std::int64_t n, double eps) {
   return {mean, 1 / std::sqrt(square / static_cast<double>(n) + eps)};
 }
 
-/// What the forward has kept of row r.
+/// The statistics of row r that the forward stored.
 template <class T>
 Statistics kept(NormKind kind, const TensorView& mean, const TensorView& rstd, std::int64_t r) {
   return {kind == NormKind::layer ? static_cast<double>(mean.as<const T>()[r]) : 0.0,
@@ -50,7 +50,7 @@ void ReferenceKernels::do_norm_fwd(const NormFwd& args, const OpContext&) {
   });
 }
 
-// With g = dy * weight and z the normalised x: dx = rstd * (g - mean(g) - z * mean(g z)); rms has no mean(g).
+// With g = dy * weight and z the normalised x: dx = rstd * (g - mean(g) - z * mean(g z)); rms norm has no mean(g) term.
 void ReferenceKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext&) {
   by_type(args.x.dtype(), [&](auto zero) {
     using T = decltype(zero);

@@ -1,4 +1,4 @@
-// The optimizers' updates of one flat shard.
+// Optimizer updates of one flat shard.
 #include <cmath>
 
 #include "kernels.hpp"
@@ -14,7 +14,7 @@ const StepScalars& scalars_of(const StepScalars* scalars, Op op) {
   return *scalars;
 }
 
-/// The new value, for the layers to read.
+/// Converts the new master weights to the working copy, which the layers read.
 template <class T>
 void write_working(const TensorView& working, const T* master) {
   if (working.empty()) return;

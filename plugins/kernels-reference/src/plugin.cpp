@@ -1,4 +1,4 @@
-// kernels-reference: the oracle of every other kernel set.
+// kernels-reference: plugin entry. The tests compare every other kernel set with this one.
 #include "triax/plugin.hpp"
 
 #include "kernels.hpp"

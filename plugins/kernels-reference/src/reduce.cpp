@@ -1,4 +1,4 @@
-// Norms, scaling, the search for values that are not finite, and what follows from them for a step.
+// Sums of squares, scaling, the count of non-finite values, and step control, which uses them.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Masked softmax and rotary positions.
+// Masked softmax and rotary position embedding.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +9,7 @@ namespace triax::reference {
 
 namespace {
 
-/// How many of `keys` keys, from the first on, query `query` of `sample` sees.
+/// Number of leading keys, of `keys`, that query `query` of `sample` attends to.
 std::int64_t visible(const Mask& mask, std::int64_t sample, std::int64_t query, std::int64_t keys) {
   std::int64_t count = keys;
   if (mask.kind == Mask::Kind::causal) count = std::min(count, mask.q0 + query + 1 - mask.k0);
@@ -17,7 +17,7 @@ std::int64_t visible(const Mask& mask, std::int64_t sample, std::int64_t query, 
   return std::max<std::int64_t>(count, 0);
 }
 
-/// The first `seen` keys count, of `keys`. Returns the log of the sum of exponentials.
+/// Softmax over the first `seen` of `keys` scores; the rest become 0. Returns the log of the sum of exponentials.
 template <class T>
 double softmax_row(T* y, const T* x, std::int64_t seen, std::int64_t keys, double scale) {
   double max = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -25,7 +25,7 @@ double softmax_row(T* y, const T* x, std::int64_t seen, std::int64_t keys, doubl
   for (std::int64_t k = 0; k < seen; ++k) sum += std::exp(scale * x[k] - max);
   for (std::int64_t k = 0; k < seen; ++k) y[k] = static_cast<T>(std::exp(scale * x[k] - max) / sum);
   std::fill(y + seen, y + keys, T{0});
-  return max + std::log(sum); // -infinity where no key is seen
+  return max + std::log(sum); // -infinity if seen is 0
 }
 
 } // namespace

@@ -14,20 +14,20 @@ namespace {
 using namespace triax;
 using std::chrono::microseconds;
 
-constexpr double kLongest = 1e6;      // seconds; what is longer ends with the run
-constexpr microseconds kTooShort{50}; // to sleep for: the next operation sleeps for both
-constexpr microseconds kNap{100};     // between two looks at what a rank waits for
-constexpr microseconds kSlice{1000};  // of sleep, after which transports are moved on: no network card does that here
+constexpr double kLongest = 1e6;      // seconds; a longer operation is cut to this
+constexpr microseconds kTooShort{50}; // shorter waits are added to the next operation's
+constexpr microseconds kNap{100};     // longest sleep between two polls while a rank waits
+constexpr microseconds kSlice{1000};  // longest sleep without polling the transports: no network card advances them
 
 void sleep_until(Clock::time_point when) {
   const auto since = when.time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
   const timespec until{seconds.count(), std::chrono::nanoseconds(since - seconds).count()};
-  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr); // that of steady_clock; a signal may end it early
+  ::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr); // steady_clock's clock; a signal may end it early
 }
 
-/// The pump of a rank that waits for another's modelled time: spinning would take the cores that the ranks share. The
-/// longer it has waited the longer it sleeps between two looks, for a sixteenth of that at most.
+/// Sleeps while a rank waits for another rank's modelled time, because spinning would take cores that the ranks share.
+/// A sleep takes at most a sixteenth of the time waited so far, and at most kNap.
 class Naps final : public ProgressSource {
  public:
   void works() noexcept { working_ = true; }
@@ -44,7 +44,7 @@ class Naps final : public ProgressSource {
 
  private:
   bool working_ = false;
-  Clock::time_point since_ = Clock::now(); // the last operation's end
+  Clock::time_point since_ = Clock::now(); // end of the last operation
 };
 
 void zero(const TensorView& view) {
@@ -83,7 +83,7 @@ class SimKernels final : public KernelSet {
   }
 
  private:
-  /// The roofline (Williams et al., CACM 2009): arithmetic and memory overlap, and the slower one is waited for.
+  /// The roofline model (Williams et al., CACM 2009): arithmetic and memory traffic overlap; the slower one counts.
   double seconds(const OpCall& call) const {
     return overhead_s_ + std::max(call.flops / flops_per_s_, call.bytes / bytes_per_s_);
   }
@@ -122,7 +122,7 @@ class SimKernels final : public KernelSet {
   Device* device_ = nullptr;
   Naps naps_;
   ActionId action_ = kNoAction;
-  Clock::duration behind_{}; // how much longer the action's operations have taken than modelled; less than 0: shorter
+  Clock::duration behind_{}; // measured minus modelled time of the action's operations so far
 };
 
 constexpr triax_option kOptions[] = {

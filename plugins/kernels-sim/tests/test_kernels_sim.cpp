@@ -1,4 +1,4 @@
-// kernels-sim through its plugin's door. Nothing is said of how much longer than modelled a loaded machine takes.
+// kernels-sim, loaded as a plugin. The tests set no upper limit on times, because the machine may be loaded.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ class SimSet : public ::testing::Test {
   }
   void multiply(int times = 1) {
     std::vector<float> d(64);
-    const TensorView square(d.data(), DType::f32, {8, 8}); // 2 * 8^3 = 1024 operations, 3 * 256 bytes
+    const TensorView square(d.data(), DType::f32, {8, 8}); // 2 * 8^3 = 1024 FLOPs, 3 * 256 bytes
     for (int i = 0; i < times; ++i) set().gemm({.d = square, .a = square, .b = square}, {*stream_, {}});
   }
 
@@ -70,7 +70,7 @@ TEST_F(SimSet, OperationsTooShortToSleepForAddUp) {
 TEST_F(SimSet, WhatARankHasWaitedIsNotMadeUpFor) {
   make(1e9, 1e9, 20000);
   stream_->begin(7, "0F0");
-  const double late = seconds([&] { multiply(); }) - 20 * kMs; // which is made up for
+  const double late = seconds([&] { multiply(); }) - 20 * kMs; // the next operation is shorter by this
   std::this_thread::sleep_for(std::chrono::milliseconds(1));   // as in a collective
   EXPECT_GE(seconds([&] { multiply(); }), 19.9 * kMs - late);
   stream_->end(7);
@@ -81,7 +81,7 @@ TEST_F(SimSet, ANewActionBeginsWithoutDebts) {
   stream_->begin(7, "0F0");
   multiply();
   stream_->end(7);
-  std::this_thread::sleep_for(std::chrono::microseconds(1500)); // less than is made up for within an action
+  std::this_thread::sleep_for(std::chrono::microseconds(1500)); // within an action, this delay would be subtracted
   stream_->begin(8, "0F1");
   EXPECT_GE(seconds([&] { multiply(); }), 0.9 * kMs);
   stream_->end(8);
@@ -100,7 +100,7 @@ TEST_F(SimSet, MovesTransportsOnMeanwhile) {
 }
 
 TEST_F(SimSet, EndsWhenTheRankIsInterrupted) {
-  make(1e9, 1e9, 1e9); // a quarter of an hour
+  make(1e9, 1e9, 1e9); // a quarter of an hour per operation
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     device_->interrupt().raise("rank 3 was lost");

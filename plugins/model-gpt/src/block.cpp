@@ -1,5 +1,5 @@
 // A transformer block, pre-layer-norm: x + attention(norm(x)), then the same with the MLP. Heads and the MLP's columns
-// are split over the tensor ranks; two all-reduces forward, two backward, all inside the linears of triax/parallel.hpp.
+// are split over the tensor ranks. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
 #include "norm.hpp"
 
 namespace triax::gpt {
@@ -54,21 +54,21 @@ class Block final : public GptLayer {
   RowLinear down_;
   Cost cost_;
 
-  // In the stash. Kept by forward: for the input gradient...
+  // Indices in the stash. Stashed by forward for the input gradient:
   int heads_in_, lse_, middle_, before_gelu_;
-  // ... for the weights' gradient...
+  // stashed by forward for the weight gradient:
   int normed1_, heads_out_, normed2_, after_gelu_;
-  // ... within forward: the output of projection and of down.
+  // used within forward only, the output of projection and of down:
   int sum_;
-  // Left by the input gradient for the weights': gradients of the outputs of the four linears.
+  // left by the input gradient for the weight gradient, the gradients of the outputs of the four linears:
   int dqkv_, dprojection_, dup_, ddown_;
 };
 
 Cost block_cost(const Sizes& sizes, const LayerContext& context) {
   const double b = static_cast<double>(context.micro), s = static_cast<double>(sizes.sequence),
                h = static_cast<double>(sizes.hidden), t = context.tensor();
-  const double linears = 24 * b * s * h * h / t; // 2 * (3 + 1 + 4 + 4) h^2 for each token
-  const double scores = 4 * b * s * s * h / t;   // q k^T and p v; twice that backward, none of it for weights
+  const double linears = 24 * b * s * h * h / t; // 2 * (3 + 1 + 4 + 4) h^2 per token
+  const double scores = 4 * b * s * s * h / t;   // q k^T and p v; twice that for the input gradient, none for weights
   return {linears + scores, linears + 2 * scores, linears};
 }
 
@@ -149,7 +149,7 @@ void Block::backward_input(const LayerCall& call, Views params, Views in, Views 
   backward_attention(call, params, in, din[0], stash, grads);
 }
 
-// Leaves the gradient of `middle` in din.
+// On return, din holds the gradient of `middle`.
 void Block::backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din,
                          Views stash, Views grads) const {
   const TensorView& ddown = view(stash, ddown_);
@@ -162,7 +162,7 @@ void Block::backward_mlp(const LayerCall& call, Views params, const TensorView& 
 
 void Block::backward_attention(const LayerCall& call, Views params, Views in, const TensorView& din, Views stash,
                                Views grads) const {
-  // `middle` has been read for the last time: its memory takes two gradients that live within this function.
+  // `middle` is not read after this point: its memory holds dheads_out, and then dnormed.
   const TensorView& dnormed = view(stash, middle_);
   const TensorView& heads_out = view(stash, heads_out_);
   const TensorView dheads_out = dnormed.flat().slice(0, 0, heads_out.elements()).reshape(heads_out.shape());

@@ -16,12 +16,12 @@ class Embedding final : public GptLayer {
     outputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute}};
   }
 
-  Cost cost() const override { return {}; } // looked up, not multiplied
+  Cost cost() const override { return {}; } // table lookups, no GEMM
 
   void forward(const LayerCall& call, Views params, Views in, Views out, Views) override {
     const TensorView& hidden = out[0];
     tokens_.forward(call, params, in[0], hidden);
-    // One table for every sample: the device adds strided views, kernel sets do not.
+    // Every sample adds the same table. Device::add takes strided views; the operations of kernel sets do not.
     for (std::int64_t sample = 0; sample < micro_; ++sample)
       call.device.add(of_sample(hidden, sample), rows(view(params, positions_)), call.stream);
     const Drop drop = this->drop(call, 0, sizes_.hidden);
@@ -41,7 +41,7 @@ class Embedding final : public GptLayer {
   }
 
  private:
-  // A sample's rows [s, 1, h] of [s, b, h], and a table [s, h] seen the same way.
+  // The rows [s, 1, h] of one sample of [s, b, h], and a table [s, h] in the same shape.
   static TensorView of_sample(const TensorView& tensor, std::int64_t sample) {
     return tensor.slice(1, sample, sample + 1);
   }

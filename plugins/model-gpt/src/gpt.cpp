@@ -17,7 +17,7 @@ constexpr triax_option kOptions[] = {
     option_float("dropout", "0.0", 0, 0.99, "of embedding, attention and residual branches"),
 };
 
-/// "4 or 6": the nearest numbers on either side of `number` for which `fits` holds.
+/// Hint text such as "4 or 6": the nearest values below and above `number` for which `fits` returns true.
 template <class Fits>
 std::string nearest(std::int64_t number, std::int64_t limit, Fits fits) {
   std::string text;
@@ -82,7 +82,7 @@ class Gpt final : public Model {
 
   std::span<const Tie> ties() const override { return ties_; }
 
-  // Equation 3 of Narayanan et al., SC'21, less the forward that recomputation repeats: 72 where it has 96.
+  // Equation 3 of Narayanan et al., SC'21, without the forward that recomputation repeats: 72 instead of 96.
   double flops_per_sample(std::int64_t vocab) const override {
     const double s = static_cast<double>(sizes_.sequence), l = static_cast<double>(sizes_.layers),
                  h = static_cast<double>(sizes_.hidden), v = static_cast<double>(vocab);

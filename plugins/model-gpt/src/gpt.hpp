@@ -1,6 +1,5 @@
-// What the layers of this model share: its sizes, the fixed numbers of GPT-2, and a base that keeps descriptions.
-//
-// Threads, ownership, blocking: as triax/model.hpp says for layers.
+// Shared by the layers of this model: its sizes, GPT-2's constants, and a base class that stores a layer's
+// descriptions.
 #pragma once
 
 #include <cmath>
@@ -16,11 +15,12 @@ namespace triax::gpt {
 /// The [model] table.
 struct Sizes {
   std::int64_t layers = 0, hidden = 0, heads = 0, sequence = 0;
-  float dropout = 0; // of embedding, attention and residuals alike
+  float dropout = 0; // probability, the same for embedding, attention and residual branches
   std::int64_t head_dim() const { return hidden / heads; }
 };
 
-/// Initial weights: normal with this standard deviation, smaller where 2l sublayers add to the residual stream.
+/// GPT-2's initial weights: normal with this standard deviation, divided by sqrt(2l) for the 2l projections that add to
+/// the residual stream.
 inline constexpr double kStd = 0.02;
 inline Init weight_init() {
   return {Init::Kind::normal, kStd};
@@ -31,15 +31,16 @@ inline Init residual_init(std::int64_t layers) {
 
 inline constexpr double kNormEps = 1e-5;
 
-/// The parameter that embedding and head share, under one name in both.
+/// Name of the token table in the embedding and in the head, which share it.
 inline constexpr const char* kTokenTable = "tokens.weight";
 
-/// What is stashed by forward can be had again by another forward; what I leaves for W cannot.
+/// Recomputation can restore a tensor that the forward stashes, but not one that the input gradient leaves for the
+/// weight gradient.
 inline StashSpec stash(std::string name, const Shape& shape, DType dtype, Life life) {
   return {std::move(name), shape, dtype, life, life == Life::forward_to_input || life == Life::forward_to_weight};
 }
 
-/// The type of norms' statistics and attention's log-sum-exp.
+/// Type of a norm's mean and rstd, and of attention's log-sum-exp.
 inline DType statistics_of(DType compute) {
   return compute == DType::f64 ? DType::f64 : DType::f32;
 }
@@ -48,7 +49,7 @@ inline const TensorView& view(Views views, int index) {
   return views[static_cast<std::size_t>(index)];
 }
 
-/// Descriptions and the numbers of dropout; each layer fills `parts_`, `inputs_` and `outputs_` when it is made.
+/// Descriptions, and arguments of dropout. Each layer's constructor fills `parts_`, `inputs_` and `outputs_`.
 class GptLayer : public Layer {
  public:
   GptLayer(const Sizes& sizes, const LayerContext& context, int index, std::string name)
@@ -70,7 +71,8 @@ class GptLayer : public Layer {
   /// [s, b, columns]
   Shape stream_shape(std::int64_t columns) const { return {sizes_.sequence, micro_, columns}; }
 
-  /// The n-th dropout of the layer, over rows of `width` columns that begin at head `head0`.
+  /// Arguments of the layer's n-th dropout, over rows of `width` columns; `head0` is the first head of this tensor
+  /// rank.
   Drop drop(const LayerCall& call, std::uint32_t n, std::int64_t width, std::int64_t head0 = 0) const {
     Drop drop;
     drop.p = call.dropout ? sizes_.dropout : 0;

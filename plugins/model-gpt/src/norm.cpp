@@ -1,4 +1,4 @@
-// Layer norm as a piece of a layer.
+// Forward and backward of layer norm as a part of a layer.
 #include "norm.hpp"
 
 namespace triax::gpt {
@@ -36,7 +36,7 @@ void Norm::backward(const LayerCall& call, Views params, const TensorView& x, co
                     const TensorView& residual, const TensorView& dx, Views stash, Views grads) const {
   const TensorView& mean = view(stash, mean_);
   const TensorView& rstd = view(stash, rstd_);
-  // First the weights: dx may overwrite dy.
+  // Weights first: dx may overwrite dy.
   call.kernels.norm_bwd_weight(
       {.dweight = view(grads, weight_), .dbias = view(grads, bias_), .dy = dy, .x = x, .mean = mean, .rstd = rstd},
       call.op());

@@ -1,6 +1,6 @@
-// Layer norm as a piece of a layer: weight, bias, and the statistics that its backward needs.
+// Layer norm as a part of a layer: weight, bias, and the statistics that its backward needs.
 //
-// Threads, ownership, blocking: as triax/model.hpp says for layers. Shapes: x, y and their gradients [s, b, h].
+// Shapes: x, y and their gradients [s, b, h].
 #pragma once
 
 #include "gpt.hpp"
@@ -12,10 +12,10 @@ class Norm {
   Norm(LayerParts& parts, const Sizes& sizes, const LayerContext& context, const std::string& name);
 
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
-  /// The operation that makes the norm's input and applies it, with the norm's own views filled in.
+  /// Arguments of the operation that computes the norm's input and applies the norm, with the norm's own views set.
   BiasDropoutAddNorm fused(Views params, Views stash) const;
-  /// dx = gradient through the norm, plus `residual` where given; dx may be dy or residual. The parameters' gradients
-  /// are added here too: x and dy are at hand, and need not be kept for the weights' part.
+  /// dx = gradient through the norm, plus `residual` if it is not empty; dx may be dy or residual. Also adds the
+  /// gradients of weight and bias here, so that x and dy need not be kept for the weight gradient pass.
   void backward(const LayerCall& call, Views params, const TensorView& x, const TensorView& dy,
                 const TensorView& residual, const TensorView& dx, Views stash, Views grads) const;
 

@@ -1,4 +1,4 @@
-// A whole model-gpt driven layer by layer.
+// Runs a complete model-gpt layer by layer.
 #include "gpt_run.hpp"
 
 #include <algorithm>
@@ -78,7 +78,7 @@ GptRun::GptRun(const Setting& setting, Device& device, const Groups& groups, con
   const LayerContext context{layout_, rank_, setting.micro, setting.vocab, setting.compute, 7};
   for (int index = 0; index < model_->count(); ++index) layers_.push_back(model_->layer(index, context));
 
-  // Twice: views without data say how much scratch and memory is needed.
+  // The memory is laid out twice. The first time, views without data give the scratch and memory sizes.
   Arena counting("count");
   lay_out(counting);
   PlanKernels plan(*kernels_);
@@ -132,7 +132,8 @@ void GptRun::lay_out(Arena& arena) {
   loss_ = memory_.back().out[0];
 }
 
-// By element of the global tensor, so that every split has the same values; a tied copy takes the first one's.
+// Values depend on the element of the global tensor, so every split has the same values. A tied copy gets the values of
+// the first one.
 void GptRun::initialise() {
   const PhiloxKey key = philox_key(1, RandomPurpose::test);
   for (Parameter& parameter : parameters_) {

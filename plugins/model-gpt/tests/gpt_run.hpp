@@ -1,9 +1,9 @@
-// A whole model-gpt driven layer by layer, without schedule or executor, for tests of the layers themselves.
+// Runs a complete model-gpt layer by layer, without schedule or executor, for tests of the layers.
 //
-// Every tensor has memory of its own, and a tensor is filled with NaN as soon as its declared life is over (and before
-// it begins): a layer that reads what it did not say it needs gives NaN, not a number.
+// Every tensor has its own memory, which is filled with NaN before and after the tensor's declared life. A layer that
+// reads a tensor outside its declared life therefore computes NaN.
 //
-// Threads: one object per rank, on that rank's thread. Ownership: owns its memory. Blocking: computes.
+// Threads: one object per rank, on that rank's thread. Ownership: owns its memory.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ struct Setting {
   std::int64_t tokens() const { return micro * sequence; }
 };
 
-/// The plugin's object for a setting, with what it refers to.
+/// The plugin's object for a setting, with the objects that it refers to.
 class GptModel {
  public:
   explicit GptModel(const Setting& setting, const Layout& layout = Layout::ptd(1, 1, 1), int rank = 0);
@@ -40,7 +40,7 @@ class GptModel {
   plugin::Instance<Model> model_;
 };
 
-/// kernels-reference, not started.
+/// An instance of kernels-reference; start() is not yet called.
 plugin::Instance<KernelSet> reference_kernels();
 
 struct Parameter {
@@ -49,10 +49,10 @@ struct Parameter {
   TensorView value, gradient;
 };
 
-/// Element of the global tensor that is element `local` of a rank's part, or -1 in the padding.
+/// Global index of element `local` of a rank's part, or -1 in the padding.
 std::int64_t global_element(const ParamSpec& spec, std::int64_t local);
 
-/// A tensor's elements in double, whatever its type.
+/// A tensor's elements as double, from any type.
 std::vector<double> values_of(const TensorView& view);
 
 class GptRun {
@@ -65,12 +65,12 @@ class GptRun {
   KernelSet& kernels() { return *kernels_; }
   const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
 
-  /// The loss of each sample, for samples of these running numbers; their tokens follow from the numbers.
+  /// Returns the loss of each sample. `samples` are the running numbers; the tokens of a sample depend on its number.
   std::vector<double> forward(std::span<const std::int64_t> samples, bool dropout = true);
-  /// Mean over the tokens.
+  /// Mean loss over the tokens.
   double loss(std::span<const std::int64_t> samples);
-  /// Adds to the gradients those of the mean loss. In two passes: every layer's input gradient, then every layer's
-  /// weight gradient, which a schedule may do.
+  /// Adds the gradients of the mean loss. Runs the input gradients of all layers first and the weight gradients after
+  /// them, as a schedule may.
   void backward();
 
  private:

@@ -1,4 +1,4 @@
-// model-gpt: what it says about itself, and what its forward must keep.
+// model-gpt: its descriptions and refusals, and invariants of its forward.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -34,11 +34,11 @@ TEST(Gpt, RefusesInWords) {
 
   const Support vocab = refusal({.hidden = 64, .heads = 16}, 16);
   EXPECT_EQ(vocab.reason(), "model.vocab = 11 over parallel.tensor = 16 leaves a tensor rank without tokens");
-  EXPECT_EQ(vocab.hint(), "use tensor 4"); // with 8, parts of 2 tokens leave nothing for the last two
+  EXPECT_EQ(vocab.hint(), "use tensor 4"); // with 8 ranks, 2 tokens each, the last two ranks get none
 }
 
 TEST(Gpt, HintsAreValid) {
-  // 7 heads over 2 ranks with h = 49: no even number divides 49, so only the ranks can change.
+  // 7 heads over 2 ranks with h = 49: no even number divides 49, so the hint can change only the ranks.
   const Support support = GptModel({.hidden = 49, .heads = 7})->supports({.vocab = 11}, Layout::ptd(1, 2, 1));
   EXPECT_EQ(support.hint(), "use tensor 1 or 7");
 }
@@ -57,7 +57,7 @@ TEST(Gpt, Layers) {
             run.parameter("head/" + model->ties()[0].param_b).spec.global);
 }
 
-// Equation 2 of Narayanan et al., SC'21, plus the final norm, which it leaves out.
+// Equation 2 of Narayanan et al., SC'21, plus the final norm, which the equation omits.
 TEST(Gpt, NumberOfParameters) {
   const auto device = make_host_device();
   GptRun run({.layers = 3, .hidden = 16, .sequence = 7, .vocab = 29}, *device);
@@ -77,7 +77,7 @@ TEST(Gpt, ParametersHaveTheFixedNumbers) {
     const bool residual = spec.name == "attention.projection.weight" || spec.name == "mlp.down.weight";
     if (spec.global.rank() >= 2) {
       EXPECT_EQ(spec.init.kind, Init::Kind::normal) << parameter.name;
-      EXPECT_DOUBLE_EQ(spec.init.std, residual ? 0.01 : 0.02) << parameter.name; // sqrt(2 * 2) = 2
+      EXPECT_DOUBLE_EQ(spec.init.std, residual ? 0.01 : 0.02) << parameter.name; // 0.02 / sqrt(2l) with l = 2
     } else {
       const bool scale = spec.name.find("norm.weight") != std::string::npos;
       EXPECT_EQ(spec.init.kind, scale ? Init::Kind::ones : Init::Kind::zeros) << parameter.name;
@@ -85,8 +85,8 @@ TEST(Gpt, ParametersHaveTheFixedNumbers) {
   }
 }
 
-// What kernels counted in a real forward and backward is what the formulas say. The backward of attention makes the
-// scores again, a fifth product that model FLOPs leave out.
+// The FLOPs that the kernels count in a real forward and backward equal the formula. Attention's backward recomputes
+// the scores; model FLOPs do not include that fifth product.
 TEST(Gpt, FlopsOfTheFormulaAreThoseDone) {
   const Setting setting{.layers = 3, .hidden = 16, .sequence = 6, .vocab = 20, .micro = 3};
   const auto device = make_host_device();
@@ -117,7 +117,7 @@ TEST(Gpt, EvaluationHasNoDropout) {
   EXPECT_NE(with.forward(samples, true), expected);
 }
 
-// Dropout goes by the running number of a sample, so that the microbatch size does not show.
+// Dropout depends on a sample's running number, so the microbatch size does not matter.
 TEST(Gpt, SamplesDoNotSeeEachOther) {
   const auto device = make_host_device();
   GptRun three({.micro = 3, .dropout = 0.25}, *device), one({.micro = 1, .dropout = 0.25}, *device);

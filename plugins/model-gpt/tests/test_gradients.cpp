@@ -1,4 +1,4 @@
-// model-gpt's backward: against finite differences of its forward, and f32 against f64.
+// model-gpt's backward: compared with finite differences of its forward, and f32 with f64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,13 +10,13 @@ namespace {
 
 const std::vector<std::int64_t> kSamples{3, 8};
 
-/// Elements to look at: first, last, and some between.
+/// Indices of the elements to test: first, last, and some between.
 std::vector<std::int64_t> elements_of(const TensorView& view) {
   const std::int64_t n = view.elements();
   return {0, n / 3, n / 2 + 1, n - 2, n - 1};
 }
 
-// Each side of the tie has a gradient of its own, and is moved on its own here.
+// The two tied parameters have separate gradients; this test changes them separately.
 void compare_with_differences(const Setting& setting) {
   const auto device = make_host_device();
   GptRun run(setting, *device);

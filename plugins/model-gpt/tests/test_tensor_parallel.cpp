@@ -1,4 +1,4 @@
-// model-gpt split over tensor ranks gives what it gives on one: same loss, same gradients, with dropout on.
+// model-gpt split over tensor ranks has the same loss and gradients as on one rank, with dropout.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct Outcome {
   std::map<std::string, std::vector<double>> gradients; // of whole parameters
 };
 
-/// Puts this rank's part of a gradient where it belongs; `whole` begins as NaN, and replicated parts must agree.
+/// Copies this rank's part of a gradient into `whole`, which starts as NaN. Replicated parts must agree.
 void merge(std::vector<double>& whole, const Parameter& parameter) {
   const std::vector<double> local = values_of(parameter.gradient);
   whole.resize(static_cast<std::size_t>(parameter.spec.global.elements()), std::nan(""));

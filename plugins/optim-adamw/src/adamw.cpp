@@ -1,5 +1,5 @@
-// optim-adamw: Adam with decoupled weight decay (Loshchilov & Hutter, ICLR'19). Learning rate, clipping, loss scale,
-// the step's number and whether it is skipped come by StepScalars; weight decay belongs to the core and comes with each
+// optim-adamw: Adam with decoupled weight decay (Loshchilov & Hutter, ICLR'19). StepScalars bring the learning rate,
+// clipping, loss scale, step number and whether the step is skipped. The core owns weight decay and passes it with each
 // step.
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
@@ -51,7 +51,7 @@ class AdamWOptimizer final : public Optimizer {
 
  private:
   double beta1_, beta2_, eps_;
-  std::vector<AdamW> calls_; // one per shard, made in prepare() so that a step allocates nothing
+  std::vector<AdamW> calls_; // one per shard; prepare() allocates it, so that a step does not allocate
 };
 
 } // namespace

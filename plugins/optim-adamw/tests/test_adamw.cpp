@@ -1,4 +1,4 @@
-// optim-adamw through the plugin's door, on kernels-reference in double, against the formula of its paper.
+// optim-adamw, loaded as a plugin, on kernels-reference in double, compared with the formula of its paper.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,9 +11,9 @@
 namespace {
 using namespace triax;
 
-constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, as StepScalars hold them
+constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, the type of StepScalars
 
-/// One parameter of the formula, with everything that the engine keeps for it.
+/// One parameter, with the tensors that the engine keeps for it and the values that the formula expects.
 struct Parameter {
   std::vector<double> master, gradient, m, v;
   std::vector<double> expected, expected_m, expected_v;
@@ -85,7 +85,7 @@ TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyWhatIsMarked) {
         EXPECT_NEAR(parameter->master[i], parameter->expected[i], 1e-12) << "step " << step << ", element " << i;
         EXPECT_NEAR(parameter->m[i], parameter->expected_m[i], 1e-12);
         EXPECT_NEAR(parameter->v[i], parameter->expected_v[i], 1e-12);
-        parameter->gradient[i] *= -0.8; // another gradient at each step
+        parameter->gradient[i] *= -0.8; // a different gradient in each step
       }
     }
   }

@@ -1,5 +1,5 @@
-// optim-sgd: stochastic gradient descent, with momentum on request. Learning rate, clipping, loss scale, the step's
-// number and whether it is skipped come by StepScalars; weight decay belongs to the core and comes with each step.
+// optim-sgd: stochastic gradient descent, with optional momentum. StepScalars bring the learning rate, clipping, loss
+// scale, step number and whether the step is skipped. The core owns weight decay and passes it with each step.
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 

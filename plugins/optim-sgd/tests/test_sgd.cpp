@@ -1,4 +1,4 @@
-// optim-sgd through the plugin's door, on kernels-reference in double, with and without momentum.
+// optim-sgd, loaded as a plugin, on kernels-reference in double, with and without momentum.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace {
 using namespace triax;
 
-constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, as StepScalars hold them
+constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, the type of StepScalars
 
 class SgdPlugin : public ::testing::Test {
  protected:
@@ -40,7 +40,7 @@ class SgdPlugin : public ::testing::Test {
         sum[i] = momentum * sum[i] + g;
         expected[i] -= kLr * sum[i];
         EXPECT_NEAR(master[i], expected[i], 1e-12) << "step " << step << ", element " << i;
-        gradient[i] *= -0.8; // another gradient at each step
+        gradient[i] *= -0.8; // a different gradient in each step
       }
     }
   }

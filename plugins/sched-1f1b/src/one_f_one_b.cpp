@@ -1,5 +1,5 @@
 // sched-1f1b: one forward, one backward (PipeDream-Flush; Narayanan et al., SC'21, section 2.2.1).
-// Bubble over ideal (p-1)/m, as GPipe's; in flight on stage i: min(m, p-i) microbatches instead of m.
+// Bubble over work: (p-1)/m, as GPipe's. In flight on stage i: min(m, p-i) microbatches instead of m.
 #include <algorithm>
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
@@ -21,15 +21,15 @@ class OneForwardOneBackward final : public Scheduler {
     const int microbatches = shape.microbatches;
     for (int rank = 0; rank < shape.pipeline; ++rank) {
       auto& row = schedule.row(rank);
-      // Warm-up: as many forwards as there are stages behind this one; the last stage begins with the steady state.
+      // Warm-up: one forward for each stage after this one. The last stage starts in the steady state.
       const int warmup = std::min(microbatches, shape.pipeline - 1 - rank);
       for (int mb = 0; mb < warmup; ++mb) row.push_back(forward(rank, mb));
-      // Steady state: each forward is paid for with the oldest backward.
+      // Steady state: a forward, then the oldest backward.
       for (int mb = warmup; mb < microbatches; ++mb) {
         row.push_back(forward(rank, mb));
         row.push_back(backward(rank, mb - warmup));
       }
-      // Cool-down: the backwards of what the warm-up left in flight.
+      // Cool-down: the backwards of the microbatches that the warm-up left in flight.
       for (int mb = microbatches - warmup; mb < microbatches; ++mb) row.push_back(backward(rank, mb));
     }
     return schedule;

@@ -1,4 +1,4 @@
-// The rows of sched-1f1b, asked for through the plugin's door.
+// The rows of sched-1f1b, loaded as a plugin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ class OneForwardOneBackward : public ::testing::Test {
   test::LoadedScheduler scheduler_{"sched-1f1b"};
 };
 
-// Figure 4 (top) of SC'21: four devices, eight microbatches, which the figure counts from 1.
+// Figure 4 (top) of SC'21: four devices, eight microbatches; the figure counts from 1.
 TEST_F(OneForwardOneBackward, DrawsTheFigureOfThePaper) {
   const Schedule schedule = scheduler_->rows({4, 1, 8});
   EXPECT_THAT(row_texts(schedule), ElementsAre("0F0 0F1 0F2 0F3 0B0 0F4 0B1 0F5 0B2 0F6 0B3 0F7 0B4 0B5 0B6 0B7",

@@ -1,13 +1,13 @@
 // sched-breadth-first: all microbatches of a chunk before the next chunk (Lamy-Poirier, "Breadth-first pipeline
 // parallelism", MLSys'23).
-// Bubble over ideal (p-1)/(v*m) for m >= p, a v-th of GPipe's; all m*v chunks are in flight.
+// Bubble over work: (p-1)/(v*m) for m >= p, 1/v of GPipe's. In flight: all m microbatches on all v chunks.
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
 
 namespace {
 using namespace triax;
 
-/// Stage s on rank s mod p: a microbatch goes round the ranks once for each chunk.
+/// Stage s on rank s mod p: a microbatch passes all ranks once per chunk.
 std::vector<int> round_robin(const PipelineShape& shape) {
   std::vector<int> ranks;
   ranks.reserve(static_cast<std::size_t>(shape.stages()));
@@ -19,7 +19,7 @@ class BreadthFirst final : public Scheduler {
  public:
   Support supports(const PipelineShape&) const override { return Support::yes(); }
 
-  // Backwards take the chunks from the last to the first, and their microbatches in ascending order.
+  // Backwards go from the last chunk to the first; within a chunk, microbatches are in ascending order.
   Schedule rows(const PipelineShape& shape) const override {
     Schedule schedule(shape, round_robin(shape));
     const int p = shape.pipeline, m = shape.microbatches;

@@ -1,4 +1,4 @@
-// The rows of sched-breadth-first, asked for through the plugin's door.
+// The rows of sched-breadth-first, loaded as a plugin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// sched-file: the schedule that a CSV file holds, in PyTorch's form: a line per pipeline rank, an action per cell.
-// For orders that a planner has found or a person has written down. What `triax schedule --format csv` writes is read
-// here, and so is what PyTorch dumps as compute_only.
+// sched-file: the schedule of a CSV file in PyTorch's format: one line per pipeline rank, one action per cell.
+// For schedules from a planner or written by hand. It reads the output of `triax schedule --format csv`, and what
+// PyTorch dumps as compute_only.
 #include <filesystem>
 #include <string>
 #include <triax/plugin.hpp>
@@ -15,7 +15,7 @@ constexpr triax_option kOptions[] = {
     option_path("file", nullptr, "CSV of F, B, I and W: a line per pipeline rank, an action per cell"),
 };
 
-/// All that differs at once, with the keys that it follows from.
+/// Lists every difference in shape, with the configuration keys that set it.
 Support fits(const std::string& file, const PipelineShape& has, const PipelineShape& run) {
   std::string differs, wanted;
   const auto add = [](std::string& out, const char* separator, const std::string& more) {
@@ -50,7 +50,7 @@ class File final : public Scheduler {
 
   Schedule rows(const PipelineShape& shape) const override {
     CsvSchedule read = read_schedule_csv(file_);
-    if (const Support same = fits(file_.string(), read.shape, shape); !same) // it has changed since it was asked
+    if (const Support same = fits(file_.string(), read.shape, shape); !same) // the file has changed since supports()
       throw Error(same.reason(), {}, same.hint());
     return std::move(read.schedule);
   }

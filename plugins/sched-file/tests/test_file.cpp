@@ -1,4 +1,4 @@
-// sched-file, asked through the plugin's door for what files hold.
+// sched-file, loaded as a plugin, with valid and invalid files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

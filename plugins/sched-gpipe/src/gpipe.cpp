@@ -1,5 +1,5 @@
 // sched-gpipe: every forward, then every backward (Huang et al., "GPipe", NeurIPS'19).
-// Bubble over ideal (p-1)/m; all m microbatches are in flight.
+// Bubble over work: (p-1)/m. All m microbatches are in flight.
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
 
@@ -15,7 +15,8 @@ class GPipe final : public Scheduler {
     return Support::yes();
   }
 
-  // Microbatches go backward in ascending order, so that gradients add up in one order under every schedule.
+  // Backwards are in ascending order of microbatches, so that gradients are summed in the same order under every
+  // schedule.
   Schedule rows(const PipelineShape& shape) const override {
     Schedule schedule(shape, one_stage_per_rank(shape));
     for (int rank = 0; rank < shape.pipeline; ++rank) {

@@ -1,7 +1,7 @@
 // sched-interleaved: one forward, one backward over several model chunks per rank (Narayanan et al., SC'21, section
 // 2.2.2; the order is Megatron-LM's).
-// Bubble over ideal (p-1)/(v*m), a v-th of 1F1B's, at v times the transfers; in flight on rank i:
-// min(m*v, 2(p-1-i) + (v-1)g + 1) chunks, with groups of g microbatches, g = p unless the option says more.
+// Bubble over work: (p-1)/(v*m), 1/v of 1F1B's, with v times the transfers. In flight on rank i:
+// min(m*v, 2(p-1-i) + (v-1)g + 1) microbatches over its chunks, with groups of g microbatches; the default is g = p.
 #include <algorithm>
 #include <cstdint>
 #include <triax/plugin.hpp>
@@ -15,7 +15,7 @@ constexpr triax_option kOptions[] = {
                "microbatches that go through one chunk before the next chunk, p or more; 0 takes p"),
 };
 
-/// Stage s on rank s mod p: a microbatch goes round the ranks once for each chunk.
+/// Stage s on rank s mod p: a microbatch passes all ranks once per chunk.
 std::vector<int> round_robin(const PipelineShape& shape) {
   std::vector<int> ranks;
   ranks.reserve(static_cast<std::size_t>(shape.stages()));
@@ -23,8 +23,8 @@ std::vector<int> round_robin(const PipelineShape& shape) {
   return ranks;
 }
 
-/// Passes of one rank by their running number: a group of microbatches goes through its first chunk, then the same ones
-/// through its next; after the last chunk comes the next group. Backwards take the chunks from the last to the first.
+/// Numbers the passes of one rank. A group of microbatches goes through the rank's first chunk, then through its
+/// second, and so on; the next group follows after the last chunk. Backwards go from the last chunk to the first.
 class Passes {
  public:
   Passes(const PipelineShape& shape, int rank, int group) : shape_(shape), rank_(rank), group_(group) {}
@@ -37,13 +37,13 @@ class Passes {
 
  private:
   int stage(int chunk) const { return chunk * shape_.pipeline + rank_; }
-  /// First microbatch of the group that the pass belongs to.
+  /// First microbatch of the group of pass `number`.
   std::int64_t first(std::int64_t number) const { return number / whole() * group_; }
-  /// The last group may be smaller.
+  /// Microbatches in the group of pass `number`; the last group may be smaller.
   std::int64_t size(std::int64_t number) const {
     return std::min<std::int64_t>(group_, shape_.microbatches - first(number));
   }
-  std::int64_t whole() const { return std::int64_t{group_} * shape_.chunks; } // passes of a whole group
+  std::int64_t whole() const { return std::int64_t{group_} * shape_.chunks; } // passes of a full group
   int chunk(std::int64_t number) const { return static_cast<int>(number % whole() / size(number)); }
   int microbatch(std::int64_t number) const {
     return static_cast<int>(first(number) + number % whole() % size(number));
@@ -71,17 +71,17 @@ class Interleaved final : public Scheduler {
     for (int rank = 0; rank < shape.pipeline; ++rank) {
       auto& row = schedule.row(rank);
       const Passes passes(shape, rank, group);
-      // Warm-up: the first group through all chunks but the last, and two more for each rank behind this one, so that
-      // the first backward finds its gradient there.
+      // Warm-up: the first group through all chunks but the last, and two more forwards for each rank after this one,
+      // so that the gradient for the first backward has arrived.
       const std::int64_t behind = shape.pipeline - 1 - rank;
       const std::int64_t warmup = std::min(passes.count(), 2 * behind + std::int64_t{shape.chunks - 1} * group);
       for (std::int64_t pass = 0; pass < warmup; ++pass) row.push_back(passes.forward(pass));
-      // Steady state: each forward is paid for with the oldest backward.
+      // Steady state: a forward, then the oldest backward.
       for (std::int64_t pass = warmup; pass < passes.count(); ++pass) {
         row.push_back(passes.forward(pass));
         row.push_back(passes.backward(pass - warmup));
       }
-      // Cool-down: the backwards of what the warm-up left in flight.
+      // Cool-down: the backwards of the microbatches that the warm-up left in flight.
       for (std::int64_t pass = passes.count() - warmup; pass < passes.count(); ++pass)
         row.push_back(passes.backward(pass));
     }
@@ -92,7 +92,7 @@ class Interleaved final : public Scheduler {
   static Support supports_groups_of_p(const PipelineShape& shape) {
     const int p = shape.pipeline, m = shape.microbatches, below = m / p * p;
     if (m == below) return Support::yes();
-    // One group of all; smaller ones may leave too few to the last.
+    // One group of all m microbatches always fits; a smaller group may leave fewer than p to the last one.
     const std::string groups = m < p ? std::string() : text(", or schedule.group {}", m);
     return Support::no("sched-interleaved refuses m = {} with p = {}: m must be a multiple of p", m, p)
         .hint(
@@ -101,7 +101,7 @@ class Interleaved final : public Scheduler {
             below == 0 ? "" : text("{} or ", below), below + p, groups);
   }
 
-  /// A microbatch is back for its next chunk after p passes: no group may be smaller.
+  /// A microbatch returns for its next chunk after p passes, so a group needs at least p microbatches.
   Support supports_group(const PipelineShape& shape) const {
     const int p = shape.pipeline, m = shape.microbatches;
     if (m < p) return supports_groups_of_p(shape);

@@ -1,4 +1,4 @@
-// The rows of sched-interleaved, asked for through the plugin's door.
+// The rows of sched-interleaved, loaded as a plugin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ class Interleaved : public ::testing::Test {
   test::LoadedScheduler scheduler_{"sched-interleaved"};
 };
 
-// Figure 4 (bottom) of SC'21: four devices with two chunks each, eight microbatches, which the figure counts from 1.
+// Figure 4 (bottom) of SC'21: four devices with two chunks each, eight microbatches; the figure counts from 1.
 TEST_F(Interleaved, DrawsTheFigureOfThePaper) {
   const Schedule schedule = scheduler_->rows({4, 2, 8});
   EXPECT_THAT(row_texts(schedule),
@@ -69,7 +69,7 @@ TEST_F(Interleaved, RefusesASingleChunk) {
   EXPECT_EQ(support.hint(), "use parallel.chunks 2, or sched-1f1b");
 }
 
-// Megatron-LM's microbatch_group_size_per_vp_stage.
+// The option `group` is Megatron-LM's microbatch_group_size_per_vp_stage.
 TEST(InterleavedInGroups, MoreMicrobatchesPassAChunkBeforeTheNext) {
   const test::LoadedScheduler three("sched-interleaved", {{"group", 3}});
   EXPECT_THAT(row_texts(three->rows({2, 2, 5})),
@@ -85,7 +85,7 @@ TEST(InterleavedInGroups, OfPIsWhatThereIsWithoutThem) {
 TEST(InterleavedInGroups, RefusesGroupsThatWouldWait) {
   const test::LoadedScheduler five("sched-interleaved", {{"group", 5}});
   EXPECT_TRUE(five->supports({4, 2, 10}));
-  EXPECT_TRUE(five->supports({4, 2, 14})); // 5, 5, 4
+  EXPECT_TRUE(five->supports({4, 2, 14})); // groups of 5, 5 and 4
   const Support leaves = five->supports({4, 2, 12});
   EXPECT_FALSE(leaves);
   EXPECT_EQ(leaves.reason(), "schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs p = 4");

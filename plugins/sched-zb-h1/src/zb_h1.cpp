@@ -1,7 +1,7 @@
-// sched-zb-h1: 1F1B whose weight gradients W come later than its input gradients I, in the bubble (Qi et al., "Zero
-// bubble pipeline parallelism", ICLR'24, section 2.3, which writes B for I).
-// Bubble (p-1)(F+I-W), where 1F1B's is (p-1)(F+I+W); in flight on every stage: min(m, p) microbatches, as many as on
-// 1F1B's first.
+// sched-zb-h1: 1F1B with weight gradients W moved after the input gradients I, into the bubble (Qi et al., "Zero bubble
+// pipeline parallelism", ICLR'24, section 2.3, which writes B for I).
+// Bubble: (p-1)(F+I-W); 1F1B has (p-1)(F+I+W). In flight on every stage: min(m, p) microbatches, as on 1F1B's first
+// stage.
 #include <algorithm>
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
@@ -23,16 +23,16 @@ class ZeroBubbleH1 final : public Scheduler {
     const int microbatches = shape.microbatches;
     for (int rank = 0; rank < shape.pipeline; ++rank) {
       auto& row = schedule.row(rank);
-      // Warm-up as 1F1B's: as many forwards as there are stages behind this one.
+      // Warm-up as in 1F1B: one forward for each stage after this one.
       const int warmup = std::min(microbatches, shape.pipeline - 1 - rank);
       for (int mb = 0; mb < warmup; ++mb) row.push_back(forward(rank, mb));
-      // A weight gradient follows every input gradient, but stays as many behind as there are stages before this one.
+      // A weight gradient follows every input gradient, delayed by one microbatch for each stage before this one.
       for (int mb = 0; mb < microbatches; ++mb) {
         if (warmup + mb < microbatches) row.push_back(forward(rank, warmup + mb));
         row.push_back(backward_input(rank, mb));
         if (mb >= rank) row.push_back(backward_weight(rank, mb - rank));
       }
-      // Those held back fill the time in which earlier stages finish.
+      // The delayed weight gradients run while earlier stages finish.
       for (int mb = std::max(0, microbatches - rank); mb < microbatches; ++mb) row.push_back(backward_weight(rank, mb));
     }
     return schedule;

@@ -1,7 +1,7 @@
-// sched-zb-h2: more forwards ahead, and the weight gradients W in what bubble is left (Qi et al., "Zero bubble pipeline
-// parallelism", ICLR'24, section 2.3, which writes B for the input gradient I).
-// Bubble (p-1)(F+I-2W), none where the three are equal; in flight on every stage: min(m, 2p-1) microbatches, nearly
-// twice as many as on 1F1B's first.
+// sched-zb-h2: more forwards in the warm-up, and weight gradients W in the remaining bubble (Qi et al., "Zero bubble
+// pipeline parallelism", ICLR'24, section 2.3, which writes B for the input gradient I).
+// Bubble: (p-1)(F+I-2W), zero if the three are equal. In flight on every stage: min(m, 2p-1) microbatches, nearly twice
+// as many as on 1F1B's first stage.
 #include <algorithm>
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
@@ -23,17 +23,17 @@ class ZeroBubbleH2 final : public Scheduler {
     const int microbatches = shape.microbatches;
     for (int rank = 0; rank < shape.pipeline; ++rank) {
       auto& row = schedule.row(rank);
-      // Warm-up: twice as many forwards as there are stages behind this one, so that none waits for the first gradient.
+      // Warm-up: two forwards for each stage after this one, so that no stage waits for its first gradient.
       const int warmup = std::min(microbatches, 2 * (shape.pipeline - 1 - rank));
       for (int mb = 0; mb < warmup; ++mb) row.push_back(forward(rank, mb));
-      // A weight gradient follows every input gradient, but stays two behind for each stage before this one.
+      // A weight gradient follows every input gradient, delayed by two microbatches for each stage before this one.
       const int behind = 2 * rank;
       for (int mb = 0; mb < microbatches; ++mb) {
         if (warmup + mb < microbatches) row.push_back(forward(rank, warmup + mb));
         row.push_back(backward_input(rank, mb));
         if (mb >= behind) row.push_back(backward_weight(rank, mb - behind));
       }
-      // Those held back fill the time in which earlier stages finish.
+      // The delayed weight gradients run while earlier stages finish.
       for (int mb = std::max(0, microbatches - behind); mb < microbatches; ++mb)
         row.push_back(backward_weight(rank, mb));
     }

@@ -1,7 +1,7 @@
 // sched-zb-v: two chunks per rank in a V, and weight gradients in the bubble (Qi et al., "Zero bubble pipeline
 // parallelism", ICLR'24, section 6).
-// No bubble where F, I and W take equal times and m >= 2p-1; in flight on every rank: min(2m, 2p) chunks of half a
-// rank's layers, as much as 1F1B's first rank, and the same on all.
+// No bubble if F, I and W take equal times and m >= 2p-1. In flight on every rank: min(2m, 2p) microbatches over its
+// two chunks, each with half of the rank's layers. That is the memory of 1F1B's first rank, on all ranks.
 #include <algorithm>
 #include <array>
 #include <triax/plugin.hpp>
@@ -10,7 +10,7 @@
 namespace {
 using namespace triax;
 
-/// Down the ranks with the first chunks and up again with the second: rank 0 has the first stage and the last.
+/// The first chunks go down the ranks and the second chunks up again: rank 0 has the first stage and the last.
 std::vector<int> in_a_v(int ranks) {
   std::vector<int> out;
   out.reserve(2 * static_cast<std::size_t>(ranks));
@@ -21,7 +21,7 @@ std::vector<int> in_a_v(int ranks) {
 
 enum Chunk { down, up };
 
-/// A row in the making: the next microbatch of each kind on each chunk.
+/// A row under construction: the number of actions of each kind and chunk so far, which is the next microbatch.
 class Row {
  public:
   Row(std::vector<Action>& row, const PipelineShape& shape, int rank)
@@ -63,28 +63,28 @@ class ZeroBubbleV final : public Scheduler {
   }
 
  private:
-  /// A step of fewer than 2p-1 microbatches is one of 2p-1 without those that it does not have.
+  /// A step of fewer than 2p-1 microbatches is built as one of 2p-1; actions of missing microbatches are left out.
   static void fill(Row row, const PipelineShape& shape, int rank) {
     const int behind = shape.pipeline - rank, all = std::max(shape.microbatches, 2 * shape.pipeline - 1);
-    // Warm-up: the first microbatch goes down and up while others follow it, 2p-1 forwards on every rank.
+    // Warm-up, 2p-1 forwards on every rank: the first microbatch goes down and up the ranks, and others follow it.
     for (int i = 0; i < 2 * behind - 1; ++i) row.forward(down);
     for (int i = 0; i < rank; ++i) {
       row.forward(up);
       row.forward(down);
     }
-    // The first gradients come down from the last stage, on rank 0.
+    // The first gradients come from the last stage, on rank 0, and go down the ranks.
     for (int i = 0; i < behind; ++i) {
       row.forward(up);
       row.backward(up);
     }
-    // Steady state: every forward is paid for with the oldest backward of its chunk.
+    // Steady state: each forward with the oldest backward of its chunk.
     while (row.forwards(up) < all) {
       if (row.forwards(down) < all) row.forward(down);
       row.backward(down);
       row.forward(up);
       row.backward(up);
     }
-    // Cool-down: input gradients first, which others wait for; weight gradients fill up.
+    // Cool-down: input gradients first, because other ranks wait for them; weight gradients fill the remaining time.
     for (int i = 0; i < rank; ++i) {
       row.input(down);
       row.input(up);

@@ -1,6 +1,6 @@
 // kernels-fake-cuda: the reference's operations on the fake CUDA device (support/fake_cuda_device.hpp). An operation is
-// put on its stream and runs there later, on the stream's own thread; memory is out of the host's reach. So whatever
-// the engine or a communicator does not wait for, or touches from the host, shows in a training on any machine.
+// enqueued on its stream and runs later on the stream's thread, and the host cannot access its memory. So a missing
+// wait or a host access of the engine or a communicator shows in training on any machine.
 #include <map>
 #include <triax/plugin.hpp>
 
@@ -11,7 +11,7 @@
 namespace triax::test {
 namespace {
 
-/// The arguments as an item of a stream sees them.
+/// The arguments with the addresses that an item of a stream uses.
 template <class Args, class... Views>
 Args aliased(Args args, Views... views) {
   ((args.*views = fake_cuda::alias_of(args.*views)), ...);
@@ -77,7 +77,7 @@ class FakeCudaKernels final : public KernelSet {
 #undef TRIAX_OP
 
  private:
-  /// What a stream's thread computes with.
+  /// The kernel set that computes on a stream's thread.
   struct Host {
     reference::ReferenceKernels set;
     std::unique_ptr<Device> device = make_host_device();

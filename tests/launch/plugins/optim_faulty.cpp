@@ -1,4 +1,7 @@
-// optim-faulty: an optimizer that fails on one rank, where a test says, and otherwise leaves the weights as they are.
+// optim-faulty: an optimizer that fails or hangs on one rank, where a test says, and otherwise leaves the weights as
+// they are.
+#include <unistd.h>
+
 #include <fstream>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
@@ -11,6 +14,7 @@ constexpr triax_option kOptions[] = {
     option_string("where", nullptr, "create|prepare|step",
                   "made; given its parameters, after the groups were joined; "
                   "in its second step"),
+    option_bool("hangs", "false", "in place of failing: it never returns from that call"),
     option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
 };
 
@@ -18,6 +22,7 @@ class Faulty final : public Optimizer {
  public:
   explicit Faulty(const PluginContext& context)
       : gone_(context.options.text("gone")),
+        hangs_(context.options.flag("hangs")),
         where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
     fail_in("create");
   }
@@ -38,9 +43,12 @@ class Faulty final : public Optimizer {
 
  private:
   void fail_in(std::string_view where) const {
+    while (where == where_ && hangs_) ::pause();
     if (where == where_) throw Error("out of luck", {}, "try again");
   }
-  std::string gone_, where_;
+  std::string gone_;
+  bool hangs_;
+  std::string where_;
   int prepared_ = 0, steps_ = 0;
 };
 

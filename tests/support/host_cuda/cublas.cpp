@@ -1,4 +1,4 @@
-// Products of matrices as cuBLAS defines them, by plain loops over columns.
+// Matrix products as cuBLAS defines them, as plain loops over columns.
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct cublasContext {
 
 namespace {
 
-constexpr std::size_t kScribbled = 4096; // bytes at each end of the workspace
+constexpr std::size_t kScribbled = 4096; // bytes overwritten at each end of the workspace
 
 std::size_t bytes_of(cudaDataType_t type) {
   return type == CUDA_R_32F ? 4 : 2;
@@ -45,7 +45,7 @@ void store(void* data, cudaDataType_t type, std::int64_t at, float value) {
   }
 }
 
-/// To the 10 bits after the point that TF32 keeps.
+/// Rounds to the 10 mantissa bits of TF32.
 float as_tf32(float value) {
   constexpr std::uint32_t kLost = 13;
   auto bits = std::bit_cast<std::uint32_t>(value);
@@ -54,7 +54,7 @@ float as_tf32(float value) {
   return std::bit_cast<float>(bits >> kLost << kLost);
 }
 
-/// A matrix as cuBLAS is told of it: columns of `rows` elements, from one to the next `ld`.
+/// A matrix as in cuBLAS: column-major, `rows` elements per column, leading dimension `ld`.
 struct Matrix {
   const char* name;
   const void* data;
@@ -73,7 +73,7 @@ struct Matrix {
   }
 };
 
-/// op(matrix), rows one behind the other.
+/// op(matrix), row-major.
 std::vector<float> operand(const Matrix& matrix, cublasOperation_t op, std::int64_t index, bool tf32) {
   const std::int64_t rows = op == CUBLAS_OP_N ? matrix.rows : matrix.columns;
   const std::int64_t columns = op == CUBLAS_OP_N ? matrix.columns : matrix.rows;
@@ -121,7 +121,7 @@ bool known(cudaDataType_t type) {
   return type == CUDA_R_32F || type == CUDA_R_16BF || type == CUDA_R_16F;
 }
 
-/// What a handle must have been told before the first product.
+/// Settings that a handle needs before its first product.
 void require_ready(const cublasContext& handle) {
   TRIAX_REQUIRE((handle.math & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) != 0 &&
                     handle.atomics == CUBLAS_ATOMICS_NOT_ALLOWED,

@@ -26,9 +26,9 @@ constexpr unsigned kMostThreads = 1024, kWarp = 32, kMostRows = 65535, kAllLanes
 constexpr unsigned kMostBlocks = 0x7FFFFFFF;
 constexpr int kPoison = 0xFF; // a NaN in every floating type
 
-/// Threads that come to one statement together: a block's or a warp's.
+/// Threads of a block or warp that arrive at one barrier or shuffle together.
 struct Meeting {
-  const char* what = nullptr; // of the first to arrive
+  const char* what = nullptr; // name of the first thread's operation
   Place at{};
   unsigned arrived = 0;
   std::vector<int> waiting{};
@@ -36,7 +36,7 @@ struct Meeting {
   unsigned ballot = 0;
 };
 
-/// One block at a time: the whole of the "GPU".
+/// Runs one block at a time: the emulated GPU.
 class Machine {
  public:
   void seed(std::uint32_t seed) {
@@ -55,7 +55,7 @@ class Machine {
 
  private:
   void run_block(const std::function<void()>& kernel);
-  /// Waits until `count` threads are here; true for the last.
+  /// Waits until `count` threads are here; true for the last one.
   bool meet(Meeting& meeting, unsigned count, const char* what, const Place& at);
   void release(Meeting& meeting);
   std::string who_waits() const;
@@ -65,9 +65,9 @@ class Machine {
   Fibers fibers_{random_};
   unsigned most_blocks_ = 0;
   unsigned threads_ = 0;
-  int self_ = 0; // the thread that runs
+  int self_ = 0; // the running thread
   Meeting block_;
-  bool answer_ = false; // of the meeting of a block that ended last
+  bool answer_ = false; // result of the last block-wide vote
   std::array<Meeting, kMostThreads / kWarp> warps_;
   std::array<unsigned long long, kMostThreads> brought_{};
   std::array<unsigned, kMostThreads> from_{};
@@ -158,7 +158,7 @@ bool Machine::meet_block(const char* what, bool mine, bool any, const Place& at)
     answer_ = any ? block_.any : block_.all;
     release(block_);
   }
-  return answer_; // there is no other before all have read it
+  return answer_; // no other vote starts before all have read it
 }
 
 unsigned Machine::ballot(bool mine, const Place& at) {
@@ -186,7 +186,7 @@ unsigned long long Machine::shuffle(unsigned long long mine, unsigned from, cons
   return brought_[self];
 }
 
-/// The thread_local memory of the library that `inside` is of.
+/// The thread_local memory of the library that contains `inside`.
 std::span<char> thread_local_memory(const char* inside) {
   struct Search {
     const char* inside;

@@ -1,4 +1,4 @@
-// Devices and their memory.
+// Devices and device memory of the CUDA host emulator.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace {
 
 constexpr int kVersion = 13000, kDevices = 16;
 constexpr std::size_t kAll = std::size_t{64} << 30;     // bytes of a device
-constexpr std::size_t kPoisoned = std::size_t{1} << 20; // of each block: what is written to cuBLAS's scratch takes time
+constexpr std::size_t kPoisoned = std::size_t{1} << 20; // of each block: all of cuBLAS's workspace takes too long
 constexpr std::align_val_t kAlign{256};
 
-/// What CUDA knows of.
+/// The list of allocated blocks.
 class Blocks {
  public:
   Blocks() = default;
@@ -56,7 +56,7 @@ class Blocks {
     ::operator delete(data, kAlign);
     return true;
   }
-  /// Of the block that all of the bytes lie in.
+  /// Type of the block that contains all of the bytes.
   cudaMemoryType type_of(const void* data, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     const auto at = reinterpret_cast<std::uintptr_t>(data);
@@ -68,12 +68,12 @@ class Blocks {
 
  private:
   struct Block {
-    std::size_t bytes, there; // asked for, and taken
+    std::size_t bytes, there; // requested, and allocated
     cudaMemoryType type;
   };
   std::mutex mutex_;
   std::map<std::uintptr_t, Block> blocks_;
-  void* spare_ = nullptr; // the largest that was freed: the system takes longer to clear its memory than cases take
+  void* spare_ = nullptr; // largest freed block, for reuse: the system takes long to clear new memory
   std::size_t spare_bytes_ = 0;
 };
 
@@ -82,7 +82,7 @@ Blocks& blocks() {
   return all;
 }
 
-/// The last of `rows` rows ends with its width.
+/// Bytes of `rows` rows; the last row has no padding.
 std::size_t span_of(std::size_t pitch, std::size_t width, std::size_t rows) {
   return rows == 0 ? 0 : (rows - 1) * pitch + width;
 }
@@ -129,7 +129,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 cudaError_t cudaSetDevice(int device) {
   return device >= 0 && device < kDevices ? cudaSuccess : failed_with(cudaErrorInvalidDevice);
 }
-/// The driver has no function of its own, so streams cannot wait for the host.
+/// Reports no driver functions, so streams cannot wait for the host.
 cudaError_t cudaGetDriverEntryPointByVersion(const char*, void** function, unsigned, unsigned long long,
                                              cudaDriverEntryPointQueryResult* result) {
   *function = nullptr;

@@ -1,5 +1,5 @@
-// Streams, events and graphs. Work on a stream runs in the call that puts it there, so that every event has fired when
-// it is asked for. A captured stream keeps its work; a stream that waits for an event of a capture is a part of it.
+// Streams, events and graphs. Work on a stream runs inside the call that enqueues it, so every event reads as complete.
+// A captured stream stores its work; a stream that waits for an event of a capture joins it.
 #include "support/host_cuda/streams.hpp"
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace {
 
 using Work = std::function<void()>;
 
-/// What is put on the streams of a capture, in the order in which it was.
+/// Work of all streams of a capture, in the order of enqueuing.
 struct Tape {
   std::vector<Work> items;
 };
@@ -25,11 +25,11 @@ std::atomic<int> graphs{0}; // launched
 } // namespace
 
 struct CUstream_st {
-  std::shared_ptr<Tape> begun; // with this stream
-  std::weak_ptr<Tape> tape;    // that its work goes to, until the capture ends
+  std::shared_ptr<Tape> begun; // capture that began with this stream
+  std::weak_ptr<Tape> tape;    // where its work goes until the capture ends
 };
 struct CUevent_st {
-  std::weak_ptr<Tape> tape; // recorded last in a capture that has not ended
+  std::weak_ptr<Tape> tape; // the unfinished capture in which it was last recorded
 };
 struct CUgraph_st {
   std::vector<Work> items;

@@ -1,7 +1,6 @@
-// What the parts of CUDA of the host know of each other: streams, and memory that a GPU reaches.
+// Shared by the parts of the CUDA host emulator: streams, and checks of memory.
 //
-// Threads: any. Ownership: none. Blocking: put() runs the work, unless the stream is captured. Errors: Error for the
-// stream of nobody.
+// Threads: any. Blocking: put() runs the work, unless the stream is captured. Errors: Error for an invalid stream.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,13 +9,13 @@
 
 namespace triax::test::host_cuda {
 
-/// The work's turn on a stream.
+/// Enqueues work on a stream.
 void put(cudaStream_t stream, std::function<void()> work);
 
-/// Keeps an error for cudaGetLastError(), and returns it.
+/// Stores an error for cudaGetLastError(), and returns it.
 cudaError_t failed_with(cudaError_t error);
 
-/// Throws Error unless [data, data + bytes) lies in one block of memory that a GPU reaches.
+/// Throws Error unless [data, data + bytes) lies in one block of memory that a GPU can access.
 void require_device_memory(const char* what, const void* data, std::size_t bytes);
 
 } // namespace triax::test::host_cuda

@@ -1,6 +1,6 @@
-// Tokens that are found in the text as they stand, before it is cut into words: <|endoftext|> and its like.
+// Added tokens, such as <|endoftext|>: found in the original text, before it is cut into words.
 //
-// Threads: read-only after making. Ownership: values. Blocking: never. Errors: none.
+// Threads: read-only after construction.
 #pragma once
 
 #include <array>
@@ -14,10 +14,10 @@ namespace triax::data {
 struct AddedToken {
   std::string content;
   std::int32_t id = 0;
-  bool special = false, normalized = false; // normalized: looked for after those that are not
+  bool special = false, normalized = false; // normalized: searched for after the others
 };
 
-/// Where the text stops being plain: at a token, or, of a text that goes on, at what may become one.
+/// The next added token in a text. undecided: the text may continue, and its end is the beginning of a token.
 struct FoundToken {
   enum class Kind { none, token, undecided } kind = Kind::none;
   std::size_t begin = 0, end = 0;
@@ -28,7 +28,7 @@ class AddedTokens {
  public:
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  /// The leftmost from `from` on, of several the longest.
+  /// The leftmost token from `from` on; of several at one position, the longest.
   FoundToken find(std::string_view text, std::size_t from, bool closed) const;
 
  private:

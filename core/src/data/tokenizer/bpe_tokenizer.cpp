@@ -13,7 +13,7 @@ namespace triax::data {
 
 namespace {
 
-/// FNV-1a (Fowler, Noll, Vo), of texts and numbers that cannot run into each other.
+/// FNV-1a (Fowler, Noll, Vo) over texts and numbers. Lengths are included, so that adjacent texts are distinguished.
 class Digest {
  public:
   void add(std::string_view text) {
@@ -42,7 +42,7 @@ std::string digest_of(const BpeParts& parts) {
     for (const std::int32_t id : {merge.left, merge.right, merge.result}) out.add(std::int64_t{id});
   }
   out.add(static_cast<std::int64_t>(parts.merges.size()));
-  // Of one level alone it does not matter which.
+  // `normalized` matters only if the added tokens differ in it.
   const bool levels = std::ranges::any_of(
       parts.added, [&](const AddedToken& token) { return token.normalized != parts.added.front().normalized; });
   for (const AddedToken& token : parts.added) {
@@ -50,7 +50,7 @@ std::string digest_of(const BpeParts& parts) {
     out.add(std::int64_t{token.id} * 2 + (levels && token.normalized ? 1 : 0));
   }
   for (const WordStep& step : parts.steps) {
-    if (!step.pattern && !step.prefix_space) continue; // it changes nothing
+    if (!step.pattern && !step.prefix_space) continue; // has no effect
     out.add(step.pattern ? step.pattern->text() : "");
     out.add(std::int64_t{step.drop_gaps} * 2 + (step.prefix_space ? 1 : 0));
   }

@@ -1,8 +1,8 @@
-// Byte-level byte-pair encoding, as GPT-2 brought it: text is cut into words, the bytes of a word are merged in the
+// Byte-level byte-pair encoding (BPE), as in GPT-2: text is cut into words, and the bytes of a word are merged in the
 // order of the merges' ranks.
 //
-// Threads: read-only after making. Ownership: values. Blocking: never. Errors: Error from making, if parts do not fit
-// together. Memory: an encoder keeps some megabytes of words that it has met.
+// Threads: read-only after construction. Errors: the constructor throws Error if the parts are inconsistent. Memory: an
+// encoder caches words in some megabytes.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@
 namespace triax::data {
 
 struct BpeParts {
-  std::vector<std::string> tokens; // by id, in symbols (byte_symbols.hpp); empty: an id without a token
+  std::vector<std::string> tokens; // by id, as symbols (byte_symbols.hpp); empty: an unused id
   std::vector<Merge> merges;       // in the order of their ranks
   std::vector<AddedToken> added;
   std::vector<WordStep> steps;
-  bool ignore_merges = false; // a word that is a token is that token, whatever merging would give
+  bool ignore_merges = false; // a word that is a token gets its id, without merging
 };
 
-/// The id of each byte's own token, or -1.
+/// The id of the token of each single byte, or -1.
 std::vector<std::int32_t> byte_ids(const std::vector<std::string>& tokens);
 
-/// `json` is what Tokenizer::json() gives back. Each byte must have a token of its own.
+/// `json` is returned by Tokenizer::json(). Each byte must have its own token.
 std::unique_ptr<Tokenizer> make_bpe_tokenizer(BpeParts parts, std::string json);
 
 } // namespace triax::data

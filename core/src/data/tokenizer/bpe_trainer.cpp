@@ -21,7 +21,7 @@ struct PairHash {
   }
 };
 
-/// A pair, how often it was met when this was queued, and words that have it.
+/// A pair, its count when it was queued, and the words that contain it.
 struct Candidate {
   Pair pair;
   std::int64_t count = 0;
@@ -49,7 +49,7 @@ class Trainer {
     while (size() < training_.vocab && !heap_.empty()) {
       Candidate top = pop();
       const std::int64_t now = counts_[top.pair];
-      if (top.count != now) { // it was queued before others changed it
+      if (top.count != now) { // the count is out of date: other merges changed it
         top.count = now;
         if (now > 0) push(std::move(top));
         continue;
@@ -72,14 +72,14 @@ class Trainer {
 
   std::int64_t size() const { return static_cast<std::int64_t>(parts_.tokens.size()); }
 
-  /// Of a new token or one that is there.
+  /// The id of a token; adds it if it is new.
   std::int32_t id_of(const std::string& token) {
     const auto [place, is_new] = ids_.emplace(token, static_cast<std::int32_t>(parts_.tokens.size()));
     if (is_new) parts_.tokens.push_back(token);
     return place->second;
   }
 
-  /// In the order of their symbols.
+  /// In the order of the symbols.
   void add_bytes() {
     std::vector<std::pair<char32_t, std::size_t>> order;
     for (std::size_t byte = 0; byte < 256; ++byte) order.emplace_back(symbol_of(static_cast<std::uint8_t>(byte)), byte);
@@ -89,7 +89,7 @@ class Trainer {
     }
   }
 
-  /// In the order of the alphabet: the result must not depend on that of a table.
+  /// In alphabetical order, because the result must not depend on the order of a hash table.
   void add_words(const WordCounts& words) {
     std::vector<const WordCounts::value_type*> order;
     order.reserve(words.size());
@@ -133,7 +133,7 @@ class Trainer {
     queue_new();
   }
 
-  /// From left to right, each time with what stands there by then.
+  /// Merges from left to right; each step sees the result of the steps before.
   void merge_in(std::uint32_t word, const Pair& pair, std::int32_t result) {
     std::vector<std::int32_t>& ids = words_[word].ids;
     const std::int64_t count = words_[word].count;
@@ -157,7 +157,7 @@ class Trainer {
     ids.resize(kept);
   }
 
-  /// A pair comes again if one of its tokens was made in two ways; the last time counts.
+  /// Removes repeated pairs, which occur if one of their tokens has two derivations. The last one is kept.
   void drop_repeated() {
     std::unordered_set<Pair, PairHash> seen;
     std::vector<Merge> last;
@@ -185,7 +185,7 @@ class Trainer {
   std::array<std::int32_t, 256> byte_ids_{};
   std::vector<Word> words_;
   std::unordered_map<Pair, std::int64_t, PairHash> counts_;
-  std::unordered_map<Pair, std::vector<std::uint32_t>, PairHash> where_; // since the last merge
+  std::unordered_map<Pair, std::vector<std::uint32_t>, PairHash> where_; // words with new pairs since the last merge
   std::vector<Candidate> heap_;
 };
 

@@ -1,8 +1,7 @@
-// Makes a byte-level BPE tokenizer from text: the pair of neighbours that is met most often becomes a token, again and
-// again. Gives what Hugging Face's BpeTrainer gives: of pairs met equally often, the one of smaller ids goes first.
+// Trains a byte-level BPE tokenizer: the most frequent pair of neighbours becomes a token, repeatedly. Gives the same
+// result as Hugging Face's BpeTrainer: of equally frequent pairs, the one with smaller ids is first.
 //
-// Threads: one. Ownership: values. Blocking: computes. Memory: grows with the number of different words. Errors: what
-// `progress` throws.
+// Blocking: computes. Memory: grows with the number of distinct words. Errors: those of `progress`.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +20,12 @@ namespace triax::data {
 using WordCounts = std::unordered_map<std::string, std::int64_t>;
 
 struct BpeTraining {
-  std::int64_t vocab = 0;                  // tokens at most, special ones and the 256 bytes among them
-  std::int64_t min_count = 2;              // a pair met less often becomes no token
-  std::vector<std::string> special_tokens; // the first ids
+  std::int64_t vocab = 0;                  // maximum number of tokens, including special tokens and the 256 bytes
+  std::int64_t min_count = 2;              // a less frequent pair does not become a token
+  std::vector<std::string> special_tokens; // they get the first ids
 };
 
-/// `progress` gets the number of tokens; it may throw.
+/// `progress` is called with the number of tokens; it may throw.
 BpeParts train_bpe(const WordCounts& words, const BpeTraining& training,
                    const std::function<void(std::int64_t tokens)>& progress);
 

@@ -1,7 +1,6 @@
-// GPT-2 writes each byte of a token as one printable character, so that vocabularies are text: printable ASCII and
-// Latin-1 stand for themselves, the other 68 bytes for the characters from U+0100 on.
+// GPT-2's text form of bytes: each byte of a token is written as one printable character, so that vocabularies are
+// text. Printable ASCII and Latin-1 represent themselves; the other 68 bytes are the characters from U+0100 on.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: none: what no byte is written as, is the answer.
 // Source: bytes_to_unicode() of github.com/openai/gpt-2, encoder.py.
 #pragma once
 
@@ -13,9 +12,9 @@
 namespace triax::data {
 
 char32_t symbol_of(std::uint8_t byte);
-/// The same as UTF-8, of every byte.
+/// The symbols of all bytes, as UTF-8.
 std::string to_symbols(std::string_view bytes);
-/// Nothing if a character stands for no byte. `symbols` is well-formed UTF-8.
+/// Empty if a character is not a symbol. `symbols` must be valid UTF-8.
 std::optional<std::string> from_symbols(std::string_view symbols);
 
 } // namespace triax::data

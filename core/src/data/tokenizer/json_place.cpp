@@ -9,12 +9,12 @@ namespace triax::data {
 
 namespace {
 
-constexpr std::int64_t kLargestId = (1 << 24) - 1; // a table has room for each
+constexpr std::int64_t kLargestId = (1 << 24) - 1; // tables have an entry for each id
 constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;
 constexpr std::size_t kShown = 60;
-constexpr int kDeepest = 100; // values are walked by calls
+constexpr int kDeepest = 100; // the depth is limited because traversal is recursive
 
-/// Of lists and objects in one another.
+/// Nesting depth of lists and objects.
 int depth_of(std::string_view bytes) {
   int depth = 0, deepest = 0;
   bool in_text = false;
@@ -109,7 +109,7 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
     throw Error(text("has values inside of more than {} others", kDeepest), file.string());
   try {
     return nlohmann::json::parse(bytes);
-  } catch (const nlohmann::json::parse_error& error) { // its text speaks of the library
+  } catch (const nlohmann::json::parse_error& error) { // the library's own text would not help the user
     if (bytes.empty()) throw Error("is empty", file.string(), hint);
     const bool cut = error.byte > bytes.size();
     throw Error(

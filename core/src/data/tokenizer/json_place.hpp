@@ -1,6 +1,6 @@
-// A value in a JSON file, with its path, so that what is wrong with it can be told: "model.merges[5]".
+// A value in a JSON file together with its path, for error messages: "model.merges[5]".
 //
-// Threads: one. Ownership: borrows the value. Blocking: never. Errors: Error naming file and path.
+// Errors: Error with file and path.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ class JsonPlace {
   const Json& value() const { return *value_; }
   const std::string& path() const { return path_; }
   bool has(const char* key) const { return value_->is_object() && value_->contains(key); }
-  /// Refuses an object without the key.
+  /// Throws Error if the object does not have the key.
   JsonPlace at(const std::string& key) const;
   JsonPlace at(std::size_t index) const;
 
@@ -30,14 +30,14 @@ class JsonPlace {
   bool boolean() const;
   bool boolean_or(const char* key, bool otherwise) const;
   std::int32_t id() const;
-  /// Refuses every other key.
+  /// Throws Error if there are other keys.
   void keys(std::initializer_list<std::string_view> known) const;
-  /// Refuses a value that is neither null nor one of these texts of JSON, if the key is there.
+  /// Throws Error if the key exists and its value is neither null nor one of these JSON texts.
   void only(const char* key, std::initializer_list<std::string_view> taken, const char* hint) const;
 
   /// "FILE: PATH MESSAGE".
   [[noreturn]] void refuse(const std::string& message, const std::string& hint = {}) const;
-  /// What stands there, cut short.
+  /// The value as text, truncated.
   std::string shown() const;
 
  private:
@@ -46,10 +46,10 @@ class JsonPlace {
   std::string path_;
 };
 
-/// Throws Error if it cannot be read or is no JSON.
+/// Throws Error if the file cannot be read or is not valid JSON.
 nlohmann::json parse_json(const std::filesystem::path& file, const std::string& bytes, const std::string& hint);
 
-/// The whole of a file. Throws Error naming it.
+/// The contents of a file. Throws Error with the file.
 std::string read_whole(const std::filesystem::path& file, const std::string& hint);
 
 } // namespace triax::data

@@ -7,7 +7,7 @@ namespace triax::data {
 
 namespace {
 
-/// Up to here, looking through all neighbours for each merge is faster than a heap.
+/// Up to this length, searching all pairs for each merge is faster than a heap.
 constexpr std::size_t kShort = 64;
 
 } // namespace
@@ -49,8 +49,8 @@ void Merger::merge_short(std::vector<std::int32_t>& ids) {
   }
 }
 
-/// A heap of what could be merged; what has become out of date is seen when it comes up: one of its two ids is gone, or
-/// is another.
+/// Uses a heap of candidates. A candidate that is out of date is detected when it is removed: one of its ids was merged
+/// or has changed.
 void Merger::merge_long(std::vector<std::int32_t>& ids) {
   constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   constexpr std::int32_t kGone = -1;

@@ -1,7 +1,7 @@
-// Byte-pair merges: which two neighbours become which token, and which first; and a word's tokens after all of them.
+// Byte-pair merges: looks up the result and rank of a pair, and merges the tokens of a word.
 //
-// Threads: a MergeTable is read-only and may be shared; a Merger belongs to one thread. Ownership: a merger borrows its
-// table. Blocking: never. Memory: a merger's grows with the longest word. Errors: none.
+// Threads: a MergeTable is read-only and may be shared; a Merger belongs to one thread. Memory: that of a merger grows
+// with the longest word.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class MergeTable {
  public:
   static constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
   struct Found {
-    std::uint32_t rank = kNever; // the smallest goes first
+    std::uint32_t rank = kNever; // the pair with the smallest rank is merged first
     std::int32_t result = 0;
   };
 
-  /// In the order of their ranks; of the same pair the last counts.
+  /// In the order of their ranks; of equal pairs, the last one is used.
   explicit MergeTable(std::span<const Merge> merges);
   Found find(std::int32_t left, std::int32_t right) const {
     const std::uint64_t key = key_of(left, right);
@@ -57,7 +57,7 @@ class MergeTable {
 class Merger {
  public:
   explicit Merger(const MergeTable& table) : table_(&table) {}
-  /// Merges the neighbours of smallest rank, the leftmost first, until none is left to merge. Takes and gives `ids`.
+  /// Repeatedly merges the pair with the smallest rank, the leftmost first, until no pair can be merged. Changes `ids`.
   void merge(std::vector<std::int32_t>& ids);
 
  private:
@@ -73,7 +73,7 @@ class Merger {
     std::uint32_t previous, next;
   };
   const MergeTable* table_;
-  std::vector<MergeTable::Found> pairs_; // of each id and its right neighbour
+  std::vector<MergeTable::Found> pairs_; // for each id and its right neighbour
   std::vector<Candidate> heap_;
   std::vector<Link> links_;
 };

@@ -53,7 +53,7 @@ Pattern::Pattern(std::string_view pattern) : text_(pattern), impl_(std::make_uni
   if (info(code, PCRE2_INFO_MATCHEMPTY) != 0) {
     throw Error(triax::text("the pattern {} matches the empty text", pattern));
   }
-  // Without just-in-time compilation on this processor the same is searched for, slower.
+  // Without just-in-time compilation on this processor, the result is the same, but slower.
   pcre2_jit_compile(impl_->code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
 }
 
@@ -73,7 +73,7 @@ Search::Search(const Pattern& pattern) : impl_(std::make_unique<Impl>()) {
   impl_->context.reset(pcre2_match_context_create(nullptr));
   impl_->stack.reset(pcre2_jit_stack_create(kJitStackStart, kJitStackMost, nullptr));
   if (!impl_->match || !impl_->context) throw std::bad_alloc();
-  // There is none where PCRE2 has no just-in-time compiler.
+  // Null if PCRE2 has no just-in-time compiler.
   if (impl_->stack) pcre2_jit_stack_assign(impl_->context.get(), nullptr, impl_->stack.get());
 }
 

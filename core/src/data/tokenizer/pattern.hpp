@@ -1,7 +1,7 @@
-// A regular expression, searched for in a text that may go on.
+// Regular expressions, with incremental search in a text that may continue.
 //
-// Threads: a Pattern is read-only and may be shared; a Search belongs to one thread. Ownership: owns what PCRE2 makes;
-// a Search borrows its Pattern. Blocking: never. Errors: Error naming the pattern and what is wrong with it.
+// Threads: a Pattern is read-only and may be shared; a Search belongs to one thread. Ownership: a Search borrows its
+// Pattern. Errors: Error with the pattern and the problem.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace triax::data {
 
 class Pattern {
  public:
-  /// In the syntax that pattern_syntax.hpp says. What matches the empty text is refused.
+  /// Syntax: see pattern_syntax.hpp. Throws Error if the pattern matches the empty text.
   explicit Pattern(std::string_view pattern);
   ~Pattern();
   Pattern(Pattern&&) noexcept;
@@ -32,8 +32,8 @@ class Search {
   ~Search();
   Search(Search&&) noexcept;
 
-  /// The first match in `text` from `from` on: [begin(), end()). Of a text that is not `closed`, only what no
-  /// continuation of it could change is a match. `text` is well-formed UTF-8.
+  /// Finds the first match in `text` from `from` on, [begin(), end()). If the text is not `closed`, accepts only a
+  /// match that no continuation of the text could change. `text` must be valid UTF-8.
   bool next(std::string_view text, std::size_t from, bool closed);
   std::size_t begin() const { return begin_; }
   std::size_t end() const { return end_; }

@@ -14,7 +14,7 @@ constexpr const char* kTaken =
     "taken are: literals, [...], \\p{L} and its like, \\s, \\S, \\r \\n \\t, groups (?:...) (?i:...) (?=...) (?!...), "
     "|, * + ? {n} {n,} {n,m}";
 
-/// Unicode's White_Space. PCRE2's own \s has U+180E more.
+/// Unicode's White_Space. PCRE2's own \s also has U+180E.
 constexpr const char* kWhiteSpace =
     "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
 
@@ -118,12 +118,12 @@ class Translator {
     refuse(end + 1 - at_);
   }
 
-  /// `members` in place of the next `taken` bytes.
+  /// Writes the set `members` instead of the next `taken` bytes.
   void set(const std::string& members, std::size_t taken, bool in_class) {
     out_ += in_class ? members : "[" + members + "]";
     at_ += taken;
     const std::string_view rest = in_.substr(at_);
-    if (in_class && rest.starts_with('-') && !rest.starts_with("-]")) refuse(1); // a range from a set
+    if (in_class && rest.starts_with('-') && !rest.starts_with("-]")) refuse(1); // a range that starts with a set
   }
 
   void copy(std::size_t count) {

@@ -1,9 +1,10 @@
-// The regular expressions that cut text into words: read in the syntax that tokenizer files are written in
-// (Oniguruma's), written in PCRE2's so that both find the same.
+// Translates the regular expressions of tokenizer files, in Oniguruma's syntax, to PCRE2's syntax with the same
+// matches.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: Error naming the construct and its place in the pattern.
-// Taken are the constructs that tokenizers of the GPT-2 family use and whose meaning in both is one; the rest is
-// refused: what looks back or at the text's ends would see another text where a long one is read in pieces.
+// Errors: Error with the construct and its position in the pattern.
+// Supports the constructs that tokenizers of the GPT-2 family use and that have the same meaning in both. All other
+// constructs are refused. In particular, look-behind and anchors would see a different text when a long text is read in
+// parts.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace triax::data {
 
-/// For PCRE2 with PCRE2_UTF and PCRE2_UCP.
+/// The pattern for PCRE2 with PCRE2_UTF and PCRE2_UCP.
 std::string to_pcre2(std::string_view pattern);
 
 } // namespace triax::data

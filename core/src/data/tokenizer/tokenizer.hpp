@@ -1,7 +1,7 @@
-// What turns text into token ids and back.
+// Interface of tokenizers, which convert text to token ids and back.
 //
 // Threads: a Tokenizer is read-only and may be shared; an Encoder belongs to one thread. Ownership: an encoder borrows
-// its tokenizer. Blocking: never, once made. Errors: Error naming the byte, the word or the id.
+// its tokenizer. Errors: Error with the byte, the word or the id.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@
 
 namespace triax::data {
 
-/// No word of a tokenizer that cuts text into words may be longer, in bytes: of each one, all is held at once.
+/// Maximum bytes of a word, because an encoder holds a whole word in memory.
 inline constexpr std::size_t kLongestWord = 1 << 20;
 
-/// What an encoder throws for one that is.
+/// The error of an encoder for a longer word.
 Error word_too_long();
 
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  /// Appends the ids of a part that was checked; tells how much of it was certain, all of a closed one.
+  /// Appends the ids of a part and returns how much of it was encoded: all of a closed part, and of an open part what
+  /// no continuation could change. The text must have been checked.
   virtual SplitProgress encode(const TextPart& part, std::vector<std::int32_t>& ids) = 0;
-  /// Where an open part may be cut, without encoding it.
+  /// A position at which an open part may be cut; does not encode it.
   virtual PartCut cut(const TextPart& part) = 0;
 };
 
@@ -36,19 +37,19 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   virtual std::string kind() const = 0;     // "byte", "bpe"
-  virtual std::int64_t vocab() const = 0;   // ids are below it
-  virtual bool takes_any_bytes() const = 0; // else UTF-8 alone
+  virtual std::int64_t vocab() const = 0;   // all ids are below it
+  virtual bool takes_any_bytes() const = 0; // false: only UTF-8
   virtual std::optional<std::int32_t> id_of(std::string_view added_token) const = 0;
-  virtual std::vector<std::string> added_tokens() const = 0; // by id
+  virtual std::vector<std::string> added_tokens() const = 0; // in the order of their ids
   virtual std::unique_ptr<Encoder> encoder() const = 0;
-  /// The bytes of one token. Throws Error for an id that is none.
+  /// The bytes of one token. Throws Error if the id is not used.
   virtual std::string_view bytes_of(std::int32_t id) const = 0;
-  /// What tells two tokenizers apart that give other ids: of what it does, not of how its files are written.
+  /// Differs between tokenizers that give different ids; does not depend on the format of their files.
   virtual std::string digest() const = 0;
-  /// Its tokenizer.json; empty if its kind says everything.
+  /// Contents of its tokenizer.json; empty if its kind identifies it completely.
   virtual const std::string& json() const = 0;
 
-  /// The whole of a text. Throws Error naming the byte if it is not the UTF-8 that it has to be.
+  /// Encodes a whole text. Throws Error with the byte if the text must be UTF-8 and is not.
   std::vector<std::int32_t> encode(std::string_view text) const;
   std::string decode(std::span<const std::int32_t> ids) const;
 };

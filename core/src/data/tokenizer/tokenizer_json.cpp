@@ -15,7 +15,7 @@ using Ids = std::unordered_map<std::string, std::int32_t>;
 constexpr const char* kSteps =
     "taken are: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false";
 
-/// Every text in its place.
+/// Enters the token at the index of its id.
 void put_token(const JsonPlace& at, const std::string& token, std::int32_t id, BpeParts& parts, Ids& ids) {
   if (token.empty()) at.refuse("is an empty token");
   const auto place = static_cast<std::size_t>(id);
@@ -38,7 +38,7 @@ Ids read_vocab(const JsonPlace& vocab, BpeParts& parts) {
   return ids;
 }
 
-/// Calls `refuse` with what is wrong.
+/// Calls `refuse` with the problem.
 template <class Refuse>
 Merge merge_of(const Ids& ids, const std::string& left, const std::string& right, Refuse&& refuse) {
   const auto id_of = [&](const std::string& token) {
@@ -49,7 +49,7 @@ Merge merge_of(const Ids& ids, const std::string& left, const std::string& right
   return {id_of(left), id_of(right), id_of(left + right)};
 }
 
-/// "a b", two texts and one space.
+/// "a b": two texts separated by one space.
 bool split_merge(std::string_view line, std::string& left, std::string& right) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos || space == 0 || space + 1 == line.size()) return false;
@@ -84,7 +84,7 @@ Ids read_model(const JsonPlace& model, BpeParts& parts) {
   model.only("continuing_subword_prefix", {R"("")"}, "taken are tokenizers of bytes, as GPT-2's");
   model.only("end_of_word_suffix", {R"("")"}, "taken are tokenizers of bytes, as GPT-2's");
   model.only("byte_fallback", {"false"}, "taken are tokenizers of bytes, as GPT-2's");
-  // unk_token and fuse_unk are for text without tokens: each byte has one.
+  // unk_token and fuse_unk apply to text without tokens, which does not exist: each byte has a token.
   parts.ignore_merges = model.boolean_or("ignore_merges", false);
   Ids ids = read_vocab(model.at("vocab"), parts);
   read_merges(model.at("merges"), ids, parts);
@@ -251,7 +251,7 @@ std::string write_tokenizer_json(const BpeParts& parts) {
   const Json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
   Json vocab = Json::object(), merges = Json::array(), added = Json::array();
-  auto& members = vocab.get_ref<Json::object_t&>(); // its own lookup looks at every member
+  auto& members = vocab.get_ref<Json::object_t&>(); // the member function would search all members
   for (std::size_t id = 0; id < parts.tokens.size(); ++id) {
     if (!parts.tokens[id].empty()) members.emplace_back(parts.tokens[id], id);
   }

@@ -1,8 +1,8 @@
-// tokenizer.json, the file of Hugging Face's `tokenizers`: read and written, of the family that GPT-2 began; and
-// GPT-2's own vocab.json and merges.txt.
+// Reads and writes tokenizer.json, the file format of Hugging Face's `tokenizers`, for tokenizers of the GPT-2 family;
+// also reads GPT-2's own vocab.json and merges.txt.
 //
-// Threads: any. Ownership: values. Blocking: reads files. Errors: Error naming the file, the path in its JSON or the
-// line, and what is taken: nothing in a file that changes what text becomes is passed over.
+// Blocking: reads files. Errors: Error with the file, the path in its JSON or the line, and the supported values.
+// Nothing in a file that affects the ids is ignored.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,12 @@
 
 namespace triax::data {
 
-/// Ids are those of encode(text, add_special_tokens=False): what a post_processor adds is not added.
+/// Ids are those of encode(text, add_special_tokens=False): a post_processor's tokens are not added.
 std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file);
-/// <|endoftext|>, if the vocabulary has it, is found in the text as in transformers' GPT2Tokenizer.
+/// If the vocabulary has <|endoftext|>, it is an added token, as in transformers' GPT2Tokenizer.
 std::unique_ptr<Tokenizer> read_gpt2_files(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
-/// Of a tokenizer whose only step is GPT-2's pattern.
+/// For a tokenizer whose only step is GPT-2's pattern.
 std::string write_tokenizer_json(const BpeParts& parts);
 
 inline constexpr const char* kEndOfText = "<|endoftext|>";

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kHighBits = 0x8080808080808080;
 
-/// Length of the ASCII that `text` begins with, in steps of eight bytes.
+/// Number of ASCII bytes at the start of `text`, counted in steps of eight bytes.
 std::size_t ascii_words(std::string_view text) {
   std::size_t done = 0;
   for (std::uint64_t word = 0; done + sizeof word <= text.size(); done += sizeof word) {

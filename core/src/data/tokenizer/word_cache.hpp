@@ -1,7 +1,6 @@
-// The tokens of words met before: a table of fixed size, where a word takes the place of the one that had it.
+// Cache of the tokens of recent words: a table of fixed size, in which a word replaces the previous word of its slot.
 //
-// Threads: one. Ownership: owns its table. Blocking: never. Memory: constant; short words of few tokens alone are kept.
-// Errors: none.
+// Memory: constant; only short words with few tokens are stored.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +17,7 @@ class WordCache {
  public:
   WordCache() : slots_(kSlots) {}
 
-  /// Null if the word is not there. Until the next put().
+  /// Null if the word is not cached. Valid until the next put().
   const std::int32_t* find(std::string_view word, std::size_t& count) const {
     if (word.size() > kLongest) return nullptr;
     const Slot& slot = slots_[slot_of(word)];

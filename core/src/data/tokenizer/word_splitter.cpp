@@ -9,10 +9,11 @@ const char* const kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?
 
 namespace {
 
-constexpr std::size_t kNearEnd = 4096; // how far back a place to cut before a space is looked for
+constexpr std::size_t kNearEnd = 4096; // bytes before the end in which a cut before a space is searched
 
-/// GPT-2, GPT-4 (cl100k) as Llama 3 and Qwen 2 have it, and GPT-4o (o200k). In none can a match go on with a space
-/// after a printable ASCII character, nor does one that ends in such a character look at what follows.
+/// The patterns of GPT-2, GPT-4 (cl100k, also as used by Llama 3 and Qwen 2) and GPT-4o (o200k). For all of them, a
+/// match never continues with a space after a printable ASCII character, and a match that ends in such a character does
+/// not depend on the text after it.
 const std::array<std::string_view, 6> kCutBeforeSpaces = {
     kGpt2Pattern,
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
@@ -26,7 +27,7 @@ bool known_to_cut(const WordStep& step) {
   return step.pattern && std::ranges::find(kCutBeforeSpaces, step.pattern->text()) != kCutBeforeSpaces.end();
 }
 
-/// The last space after a printable ASCII character near the end of `text`, or 0.
+/// Position of the last space after a printable ASCII character near the end of `text`, or 0.
 std::size_t last_space(std::string_view text) {
   const std::size_t stop = text.size() > kNearEnd ? text.size() - kNearEnd : 1;
   for (std::size_t at = text.size(); at-- > stop;) {
@@ -107,7 +108,7 @@ SplitProgress WordSplitter::step(std::size_t number, const TextPart& part, WordS
   std::string& prefixed = states_[number].prefixed;
   prefixed.assign(1, ' ').append(part.text);
   const std::size_t done = pieces(number, prefixed, part.closed, sink);
-  // The space alone may be a word: then nothing of the text is done, but its beginning is.
+  // If only the added space was cut, no byte of the part is done, but its beginning is.
   return done == 0 ? SplitProgress{0, true} : SplitProgress{done - 1, false};
 }
 

@@ -1,9 +1,10 @@
-// Cuts text into the words that byte-pair merging stays within, as the `tokenizers` library does: added tokens first,
-// then one pattern after another. A text may come in parts: then only what no continuation could change is cut.
+// Cuts text into words (pre-tokens), which limit byte-pair merging, as the `tokenizers` library does: first added
+// tokens, then one pattern after another. A text may arrive in parts; then only words that no continuation could change
+// are cut.
 //
 // Threads: a WordRules is read-only and may be shared; a WordSplitter belongs to one thread. Ownership: a splitter
-// borrows its rules. Blocking: never. Memory: constant but for added prefix spaces, which copy a part. Errors: Error of
-// a pattern that cannot be searched for.
+// borrows its rules. Memory: constant, but for prefix spaces, which copy a part. Errors: Error if the search for a
+// pattern fails.
 #pragma once
 
 #include <optional>
@@ -16,14 +17,14 @@
 
 namespace triax::data {
 
-/// What follows `'s|'t|'re|...` in GPT-2: https://github.com/openai/gpt-2, encoder.py.
+/// GPT-2's pattern, which begins with `'s|'t|'re|...`: https://github.com/openai/gpt-2, encoder.py.
 extern const char* const kGpt2Pattern;
 
-/// One step of cutting. Without a pattern, what comes in is one word.
+/// One step of cutting. Without a pattern, the whole input of the step is one word.
 struct WordStep {
   std::optional<Pattern> pattern;
-  bool drop_gaps = false;    // what lies between matches is no word, and goes
-  bool prefix_space = false; // before cutting, a text that does not begin with a space gets one
+  bool drop_gaps = false;    // text between matches is dropped, and is not a word
+  bool prefix_space = false; // a text that does not begin with a space gets one before it is cut
 };
 
 class WordRules {
@@ -32,9 +33,9 @@ class WordRules {
 
  private:
   friend class WordSplitter;
-  std::vector<AddedTokens> added_; // one after the other
+  std::vector<AddedTokens> added_; // applied one after the other
   std::vector<WordStep> steps_;
-  bool cut_before_spaces_; // between a printable ASCII character and a space there is always a boundary
+  bool cut_before_spaces_; // a word always ends between a printable ASCII character and a space
 };
 
 class WordSink {
@@ -47,18 +48,18 @@ class WordSink {
 /// A part of a text.
 struct TextPart {
   std::string_view text;
-  bool begins = true; // it begins the text, or follows an added token
-  bool closed = true; // it ends the text
+  bool begins = true; // at the start of the text or after an added token
+  bool closed = true; // at the end of the text
 };
 
-/// How far a part was cut, and how what is left goes on.
+/// How much of a part was cut, and the `begins` of the rest.
 struct SplitProgress {
   std::size_t bytes = 0;
   bool begins = true;
 };
 
-/// A place to cut an open part. If it is `closed`, what lies before it is cut into the same words alone; else only with
-/// what follows it.
+/// A position at which an open part may be cut. `closed`: the text before it gives the same words on its own; otherwise
+/// only together with the text after it.
 struct PartCut {
   SplitProgress done;
   bool closed = false;
@@ -68,9 +69,10 @@ class WordSplitter {
  public:
   explicit WordSplitter(const WordRules& rules);
 
-  /// All of a closed part; of an open one, what is certain. `part.text` is well-formed UTF-8.
+  /// Cuts all of a closed part; of an open one, only what no continuation could change. `part.text` must be valid
+  /// UTF-8.
   SplitProgress split(const TextPart& part, WordSink& sink);
-  /// Far into an open part: nothing is certain if it is 0 bytes.
+  /// A position far into an open part; 0 bytes if none is certain.
   PartCut cut(const TextPart& part);
 
  private:

@@ -1,5 +1,5 @@
-// sched-template: GPipe in waves. Forward a few microbatches, then backward the same ones, then the next few.
-// In flight: `wave` microbatches instead of all m, at the price of a bubble per wave.
+// sched-template: GPipe in waves. Forward passes of a few microbatches, then their backward passes, then the next few.
+// In flight: `wave` microbatches instead of all m, at the cost of one bubble per wave.
 #include <algorithm>
 #include <triax/plugin.hpp>
 #include <triax/scheduler.hpp>
@@ -13,10 +13,10 @@ constexpr triax_option kOptions[] = {
 
 class Waves final : public Scheduler {
  public:
-  // Cheap: it keeps what it needs of the context. Options have been read and checked before.
+  // Only stores arguments. The options are already parsed and checked.
   explicit Waves(const PluginContext& context) : wave_(static_cast<int>(context.options.integer("wave"))) {}
 
-  // Asked before any work starts. A refusal names the key, the reason, and what would do.
+  // Called before training starts. A refusal names the key, its value, the reason, and a value that works.
   Support supports(const PipelineShape& shape) const override {
     if (shape.chunks != 1) {
       return Support::no("parallel.chunks = {}: sched-template gives each pipeline rank one chunk", shape.chunks)
@@ -26,7 +26,7 @@ class Waves final : public Scheduler {
   }
 
   // A pure function: the same shape gives the same rows. The core adds sends, receives and the optimizer step, and
-  // proves the result before it runs.
+  // verifies the result before the run.
   Schedule rows(const PipelineShape& shape) const override {
     Schedule schedule(shape, one_stage_per_rank(shape));
     const int all = shape.microbatches, wave = wave_ == 0 ? all : wave_;

@@ -15,7 +15,7 @@ void scale(float* x, float factor, std::int64_t n) {
   each(n, [&](auto at) { store(x, at, load(x, at) * factor); });
 }
 
-// gelu(x) = x/2 (1 + tanh(u)) = x logistic(2u), which does not cancel where tanh(u) is near -1.
+// gelu(x) = x/2 (1 + tanh(u)) = x logistic(2u); this form has no cancellation where tanh(u) is near -1.
 constexpr float kSlope = 1.5957691216057308f, kCubic = 0.044715f; // kSlope = 2 sqrt(2/pi)
 
 TRIAX_INLINE Float gelu_of(Float x) {
@@ -70,7 +70,7 @@ void rotate(float* y1, float* y2, const float* x1, const float* x2, const float*
   });
 }
 
-/// body(begin, n) for each chunk of a row that shares one making of random words.
+/// Calls body(begin, n) for each chunk of a row; one chunk uses one batch of random words.
 template <class Body>
 TRIAX_INLINE void each_chunk(std::int64_t n, const Body& body) {
   for (std::int64_t begin = 0; begin < n; begin += DropWords::kChunk) {

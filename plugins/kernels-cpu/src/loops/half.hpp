@@ -1,7 +1,5 @@
-// Between the 16-bit types as they are stored and fp32. Narrowing rounds to nearest even, past the largest number to
-// infinity; NaN stays NaN. The bits are those of triax/half.hpp.
-//
-// Threads: pure functions over the caller's memory. Ownership: none. Blocking, errors: never.
+// Conversions between the 16-bit storage types and fp32. Narrowing rounds to nearest even; values beyond the largest
+// number become infinity; NaN stays NaN. The bits equal those of triax/half.hpp.
 #pragma once
 
 #include "loops/simd.hpp"
@@ -11,7 +9,7 @@ namespace {
 
 using Short = std::uint16_t __attribute__((vector_size(kWidth * 2)));
 
-/// to = convert(from) as vectors, the last one filled up with zeros.
+/// to = convert(from) in vectors; the last one is padded with zeros.
 template <class In, class Out, class To, class From, class Convert>
 TRIAX_INLINE void each_half(To* to, const From* from, std::int64_t n, const Convert& convert) {
   for (std::int64_t i = 0; i < n; i += kWidth) {
@@ -33,7 +31,7 @@ TRIAX_INLINE Unsigned f16_bits(Unsigned bits) {
   const Unsigned normal = (magnitude - 0x38000000u + 0x0FFFu + ((magnitude >> 13) & 1u)) >> 13;
   const Unsigned subnormal = (Unsigned)((Float)magnitude + 0.5f) - 0x3F000000u; // the addition rounds
   Unsigned half = magnitude < 0x38800000u ? subnormal : normal;
-  half = magnitude >= 0x477FF000u ? Unsigned{} + 0x7C00u : half; // rounds past 65504
+  half = magnitude >= 0x477FF000u ? Unsigned{} + 0x7C00u : half; // values that round to more than 65504
   half = magnitude > 0x7F800000u ? Unsigned{} + 0x7E00u : half;
   return sign | half;
 }

@@ -1,4 +1,4 @@
-// exp and the logistic function on vectors, to about one unit in the last place.
+// exp and the logistic function on vectors, with an error of about one unit in the last place.
 #pragma once
 
 #include "loops/simd.hpp"
@@ -11,11 +11,10 @@ TRIAX_INLINE Float power_of_two(Int k) {
   return (Float)((Unsigned)(k + 127) << 23);
 }
 
-/// exp(x): x = n ln 2 + r with |r| <= ln 2 / 2; the polynomial for r is that of Cephes (Moshier), ln 2 is split in two
-/// (Cody & Waite). Beyond the clamp the result is infinity or 0 either way; below the normal numbers it is rounded
-/// once.
+/// exp(x): x = n ln 2 + r with |r| <= ln 2 / 2. The polynomial for r is that of Cephes (Moshier); ln 2 is split in two
+/// (Cody & Waite). At the clamp limits the result is already infinity or 0. Denormal results are rounded once.
 TRIAX_INLINE Float exp(Float x) {
-  constexpr float kRound = 12582912.0f; // 1.5 * 2^23: adding it rounds to a whole number in the last bits
+  constexpr float kRound = 12582912.0f; // 1.5 * 2^23: adding it rounds x to an integer in the low bits
   x = x > 89.0f ? splat(89.0f) : x;
   x = x < -104.0f ? splat(-104.0f) : x;
   const Float shifted = fma(x, splat(1.44269504088896341f), splat(kRound));
@@ -30,7 +29,7 @@ TRIAX_INLINE Float exp(Float x) {
   p = fma(p, r, splat(1.6666665459e-1f));
   p = fma(p, r, splat(5.0000001201e-1f));
   p = fma(p, r * r, r) + 1.0f;
-  // In two factors, because 2^n itself may lie outside the normal numbers.
+  // Two factors, because 2^n may overflow or be denormal.
   const Int first = whole >> 1;
   return p * power_of_two(first) * power_of_two(whole - first);
 }

@@ -7,7 +7,7 @@
 namespace triax::cpu::TRIAX_LOOPS {
 namespace {
 
-/// Sum of value(place) over n elements; values outside the row do not count.
+/// Sum of value(place) over n elements; lanes outside the row do not count.
 template <class Value>
 TRIAX_INLINE float sum_of(std::int64_t n, const Value& value) {
   Float total{};
@@ -50,10 +50,10 @@ void norm_bwd(float* dx, const float* dy, const float* x, const float* weight, c
   });
 }
 
-// Rows are summed in blocks, the blocks one after another: fewer roundings than in one row of sums.
+// Rows are summed in blocks of kRowBlock, and then the block sums: less rounding error than one running sum.
 constexpr std::int64_t kRowBlock = 32;
 
-/// sums[j] += sum over r of term(r, place of j); n <= kColumns.
+/// sums[j] += sum over r of term(r, position of j); n <= kColumns.
 template <class Term>
 TRIAX_INLINE void add_over_rows(float* sums, std::int64_t rows, std::int64_t n, const Term& term) {
   float total[kColumns] = {};

@@ -1,4 +1,4 @@
-// The optimizers' updates.
+// Optimizer updates.
 #pragma once
 
 #include "loops.hpp"

@@ -1,4 +1,4 @@
-// Dropout masks: Philox-4x32-10 (triax/random.hpp) for as many blocks at once as a vector has lanes.
+// Dropout masks: Philox-4x32-10 (triax/random.hpp), one block per vector lane.
 #pragma once
 
 #include "loops.hpp"
@@ -8,7 +8,7 @@ namespace triax::cpu::TRIAX_LOOPS {
 namespace {
 
 struct WordBlocks {
-  Unsigned word[4]; // of the block of each lane
+  Unsigned word[4]; // word i of each lane's block
 };
 
 struct Product64 {
@@ -34,9 +34,9 @@ TRIAX_INLINE WordBlocks philox(WordBlocks counter, std::uint32_t key_lo, std::ui
 
 constexpr int kWordsAtOnce = 4 * kWidth;
 
-/// The words of kWidth blocks from `block` on, in the order of their elements.
+/// Writes the words of kWidth blocks from `block` on, in the order of their elements.
 TRIAX_INLINE void write_words(std::uint32_t* words, std::uint64_t block, const DropRow& drop) {
-  // Lane 4g + k computes block k * kWidth/4 + g: then joining lanes within 128 bits puts the words in order.
+  // Lane 4g + k computes block k * kWidth/4 + g. Interleaving lanes within 128 bits then puts the words in order.
   Unsigned offset{};
   for (int lane = 0; lane < kWidth; ++lane) offset[lane] = static_cast<unsigned>(lane % 4 * (kWidth / 4) + lane / 4);
   const Unsigned low = offset + static_cast<std::uint32_t>(block);
@@ -67,14 +67,14 @@ TRIAX_INLINE void write_words(std::uint32_t* words, std::uint64_t block, const D
 #endif
 }
 
-/// The dropout of a row, a chunk of elements after another.
+/// Dropout of a row, in chunks of elements.
 class DropWords {
  public:
   static constexpr std::int64_t kChunk = 256; // elements
 
   TRIAX_INLINE explicit DropWords(const DropRow& drop) : drop_(drop) {}
 
-  /// Makes the words of elements [begin, begin + n) of the row, n <= kChunk, begin a multiple of kChunk.
+  /// Computes the words of elements [begin, begin + n) of the row, n <= kChunk, begin a multiple of kChunk.
   TRIAX_INLINE void make(std::int64_t begin, std::int64_t n) {
     const std::uint64_t first = drop_.element + static_cast<std::uint64_t>(begin);
     phase_ = words_ + first % 4;
@@ -83,9 +83,9 @@ class DropWords {
       write_words(words_ + made, first / 4 + static_cast<std::uint64_t>(made / 4), drop_);
     }
   }
-  /// x * scale, or 0 where the element is dropped; `i` counts from `begin`.
+  /// x * scale, or 0 if the element is dropped; `i` counts from `begin`.
   TRIAX_INLINE Float apply(std::int64_t i, Float x) const {
-    Unsigned words; // past the end of a part they are unused, but there
+    Unsigned words; // past the end of a tail they are allocated but unused
     __builtin_memcpy(&words, phase_ + i, sizeof words);
     return words < drop_.threshold ? Float{} : x * drop_.scale;
   }

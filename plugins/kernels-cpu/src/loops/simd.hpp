@@ -1,8 +1,8 @@
-// Vectors of the widest registers of the instruction set that this file is compiled for.
+// Vectors as wide as the registers of the instruction set that this file is compiled for.
 //
-// Compiled several times, into namespaces of their own (TRIAX_LOOPS). Nothing here or in the loops may use an inline
-// function of another header: the linker keeps one copy of those, and it could be one for a larger instruction set.
-// Products and sums are fused only where fma() is written, so that an element has the same bits wherever it lies.
+// Compiled several times, each time into its own namespace (TRIAX_LOOPS). Do not use inline functions of other headers
+// here or in the loops: the linker keeps one copy, which may be compiled for an instruction set that the CPU lacks.
+// Products and sums are fused only by explicit fma(), so that an element has the same bits at any position.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ using Wide = std::uint64_t __attribute__((vector_size(kWidth * 4)));
 using Half = float __attribute__((vector_size(kWidth * 2)));
 using Double = double __attribute__((vector_size(kWidth * 4)));
 
-/// A place in a row: a whole vector at element i, or the n < kWidth elements that are left.
+/// A position in a row: a whole vector at element i, or the n < kWidth remaining elements.
 struct Full {
   std::int64_t i;
 };
@@ -39,7 +39,7 @@ struct Part {
   int n;
 };
 
-/// body(place) over n elements.
+/// Calls body(position) over n elements.
 template <class Body>
 TRIAX_INLINE void each(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
@@ -82,7 +82,7 @@ TRIAX_INLINE Int lanes() {
   for (int i = 0; i < kWidth; ++i) v[i] = i;
   return v;
 }
-/// v, or `outside` in the lanes outside a Part.
+/// v, with the lanes outside a Part set to `outside`.
 TRIAX_INLINE Float within(Full, Float v, float) {
   return v;
 }
@@ -90,7 +90,7 @@ TRIAX_INLINE Float within(Part at, Float v, float outside) {
   return lanes() < at.n ? v : splat(outside);
 }
 
-/// a * b + c, rounded once where the instruction set can.
+/// a * b + c, rounded once if the instruction set has FMA.
 TRIAX_INLINE Float fma(Float a, Float b, Float c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
@@ -115,12 +115,12 @@ TRIAX_INLINE Float root(Float x) {
 #endif
 }
 
-/// The larger; b where a is NaN.
+/// The larger of the two; b if a is NaN.
 TRIAX_INLINE Float larger(Float a, Float b) {
   return a > b ? a : b;
 }
 
-/// Sum of the lanes, by halves.
+/// Sum of the lanes: adds the upper half to the lower half, repeatedly.
 TRIAX_INLINE float sum(Float v) {
   float lane[kWidth];
   __builtin_memcpy(lane, &v, sizeof v);
@@ -135,7 +135,7 @@ TRIAX_INLINE float largest(Float v) {
   return result;
 }
 
-/// Products of the even lanes, as 64-bit numbers.
+/// Products of the even lanes, as 64-bit integers.
 TRIAX_INLINE Wide multiply_even(Unsigned a, Unsigned b) {
 #if defined(__AVX512F__)
   return (Wide)_mm512_mul_epu32((__m512i)a, (__m512i)b);

@@ -1,4 +1,4 @@
-// Rows of exponentials: softmax, attention, cross-entropy.
+// Exponentials of rows: softmax, attention, cross-entropy.
 #pragma once
 
 #include "loops/elementwise.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr float kInfinity = __builtin_inff();
 
-/// Largest of n elements; NaN does not count, it shows in the sums.
+/// Largest of n elements. Ignores NaN, which then appears in the sums.
 float row_max(const float* x, std::int64_t n) {
   Float best = splat(-kInfinity);
   each(n, [&](auto at) { best = larger(within(at, load(x, at), -kInfinity), best); });
@@ -39,7 +39,7 @@ void zero(float* x, std::int64_t begin, std::int64_t end) {
 float softmax(float* y, const float* x, float factor, std::int64_t seen, std::int64_t keys) {
   zero(y, seen, keys);
   if (seen == 0) return -kInfinity;
-  // factor may be negative, so the largest product is looked for, not the largest score.
+  // factor may be negative, so this takes the maximum of the products, not of the scores.
   Float best = splat(-kInfinity);
   each(seen, [&](auto at) { best = larger(within(at, load(x, at) * factor, -kInfinity), best); });
   const float max = largest(best);

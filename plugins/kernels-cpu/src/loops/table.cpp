@@ -1,4 +1,4 @@
-// The loops for one instruction set, as a table. Compiled once for each, with its flags and its namespace TRIAX_LOOPS.
+// The table of loops for one instruction set. Compiled once per set, with its flags and its namespace TRIAX_LOOPS.
 #include "loops/elementwise.hpp"
 #include "loops/half.hpp"
 #include "loops/norm.hpp"

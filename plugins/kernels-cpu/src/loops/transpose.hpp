@@ -1,6 +1,4 @@
-// A matrix copied with its rows and columns exchanged.
-//
-// Threads: pure functions over the caller's memory. Ownership: none. Blocking, errors: never.
+// Transposed copy of a matrix.
 #pragma once
 
 #include <utility>
@@ -10,7 +8,7 @@
 namespace triax::cpu::TRIAX_LOOPS {
 namespace {
 
-/// Of every square of 2 x step lanes: `above` keeps its left half and takes the left of `below` for its right one;
+/// In every square of 2 x step lanes, `above` keeps its left half and gets the left half of `below` as its right half;
 /// `below` gets the two right halves.
 template <int step, int... lane>
 TRIAX_INLINE void exchange_halves(Float& above, Float& below, std::integer_sequence<int, lane...>) {
@@ -19,10 +17,10 @@ TRIAX_INLINE void exchange_halves(Float& above, Float& below, std::integer_seque
   below = __builtin_shufflevector(left, right, ((lane & step) ? lane + kWidth : lane + step)...);
 }
 
-/// Exchanges the off-diagonal quarters of every square of 2 x step rows and lanes.
+/// Swaps the off-diagonal quarters of every square of 2 x step rows and lanes.
 template <int step>
 TRIAX_INLINE void exchange_quarters(Float (&row)[kWidth]) {
-#pragma GCC unroll 16 // rows are registers then
+#pragma GCC unroll 16 // keeps the rows in registers
   for (int i = 0; i < kWidth; ++i) {
     if (!(i & step)) exchange_halves<step>(row[i], row[i + step], std::make_integer_sequence<int, kWidth>());
   }

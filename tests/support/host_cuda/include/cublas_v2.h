@@ -1,7 +1,7 @@
-// CUDA of the host: what core/cuda calls of cuBLAS.
+// CUDA host emulator: the cuBLAS functions that core/cuda calls.
 //
-// Threads: a handle is one thread's. Ownership: the caller owns the handle. Blocking: as what is put on its stream.
-// Errors: cuBLAS's, and Error for what it would take and this code has no use for.
+// Threads: one thread per handle. Ownership: the caller owns the handle. Blocking: as work on its stream. Errors: those
+// of cuBLAS, and Error for calls that cuBLAS accepts and this code does not need.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,12 +29,11 @@ cublasStatus_t cublasCreate(cublasHandle_t* handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 cublasStatus_t cublasSetAtomicsMode(cublasHandle_t handle, cublasAtomicsMode_t mode);
-/// Forgets the workspace.
+/// Also resets the workspace.
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::size_t bytes);
 
-/// With columns one behind the other: C = alpha op(A) op(B) + beta C, C m by n, op(A) m by k, op(B) k by n, for each of
-/// a batch.
+/// Column-major: C = alpha op(A) op(B) + beta C, C m by n, op(A) m by k, op(B) k by n, for each matrix of a batch.
 cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b,
                                              std::int64_t m, std::int64_t n, std::int64_t k, const void* alpha,
                                              const void* a, cudaDataType_t type_a, std::int64_t lda, long long stride_a,

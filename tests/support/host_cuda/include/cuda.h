@@ -1,4 +1,4 @@
-// CUDA of the host: what core/cuda takes of the driver's own header.
+// CUDA host emulator: what core/cuda uses of the driver's header.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// CUDA of the host: the language of kernels as C++. nvcc includes the toolkit's header of this name before a .cu file;
-// so is this one (tests/support/CMakeLists.txt).
+// CUDA host emulator: the kernel language as C++. nvcc includes the toolkit's header of this name before a .cu file;
+// the build includes this one in the same way (tests/support/CMakeLists.txt).
 //
-// Threads: those of a kernel are fibers of the thread that launches it (support/host_cuda/launch.hpp). Ownership: none.
-// Blocking: __sync* and __shfl_* let other threads of the block go on. Errors: Error where not all of them come.
+// Threads: a kernel's threads are fibers of the thread that launches it (support/host_cuda/launch.hpp). Blocking:
+// __sync* and __shfl_* let other threads of the block run. Errors: Error if not all threads arrive.
 #pragma once
 
 #define __CUDACC__ 1
@@ -11,8 +11,8 @@
 #define __global__
 #define __launch_bounds__(...)
 #define __grid_constant__
-// A block runs by itself on one thread of the host. What is thread_local in a library with kernels is shared memory,
-// which can so be found and poisoned: such a library has none of its own.
+// A block runs on one host thread. The thread_local memory of a library with kernels is its shared memory, so that it
+// can be found and poisoned; such a library must not have other thread_local variables.
 #define __shared__ static thread_local
 
 #include <cuda_runtime_api.h>
@@ -49,19 +49,19 @@ namespace triax::test::host_cuda {
 
 [[gnu::visibility("hidden")]] inline constinit thread_local char in_shared_memory = 0; // of each library with kernels
 
-/// Where a call stands.
+/// Source position of a call.
 struct Place {
   const char* file;
   unsigned line;
 };
 cudaError_t launch(const cudaLaunchConfig_t& config, const char* in_shared, std::function<void()> kernel);
 
-// What threads do together: all of a block, or all of a warp.
+// Operations of all threads of a block, or of all lanes of a warp.
 void block_barrier(const Place& at);
 bool block_any(bool mine, const Place& at);
 bool block_all(bool mine, const Place& at);
 unsigned warp_ballot(unsigned mask, bool mine, const Place& at);
-/// The bits that lane `from` brings.
+/// The bits that lane `from` passes.
 unsigned long long warp_shuffle(unsigned mask, unsigned long long mine, unsigned from, const Place& at);
 
 template <class T>

@@ -1,9 +1,9 @@
-// CUDA of the host: what core/cuda calls of the runtime, by the toolkit's names. Its text is compiled with these
-// headers in place of the toolkit's, and runs in tests on any machine (docs/adr/0011).
+// CUDA host emulator: the runtime functions that core/cuda calls, under the toolkit's names. Tests compile core/cuda
+// with these headers in place of the toolkit's, and run it on any machine (docs/adr/0011).
 //
-// Threads: any; one kernel runs at a time. Ownership: as CUDA's. Blocking: what is put on a stream runs in the call,
-// or, while the stream is captured, when its graph is launched. Errors: CUDA's, and Error for what a GPU would fault
-// at, or do in an order that nobody can tell.
+// Threads: any; one kernel runs at a time. Ownership: as CUDA's. Blocking: work on a stream runs inside the call; work
+// on a captured stream, when its graph is launched. Errors: those of CUDA, and Error for what would fault on a GPU or
+// run there in an unspecified order.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 
-// Devices: as many alike as a test may have ranks.
+// Devices: as many equal ones as a test may have ranks.
 struct cudaDeviceProp {
   char name[256];
   int major, minor;
@@ -52,7 +52,7 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
                                              unsigned long long flags, cudaDriverEntryPointQueryResult* result);
 
-// Memory. That of a device begins as NaN, in its first MiB; beyond it may hold what was there before.
+// Memory. The first MiB of a device block starts as NaN; the rest may hold old data.
 enum cudaMemcpyKind {
   cudaMemcpyHostToDevice = 1,
   cudaMemcpyDeviceToHost = 2,

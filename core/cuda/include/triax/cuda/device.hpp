@@ -1,21 +1,22 @@
-// The CUDA device: what a kernel set on GPUs hands to the core as the rank's device.
+// The CUDA device: a kernel set for GPUs creates it as the rank's device.
 //
 //   Support device_available(const DeviceRequest& request) const override { return cuda::available(request); }
-//   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override { return
-//   cuda::make_device(request); }
+//   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
+//     return cuda::make_device(request);
+//   }
 //
-// A rank's GPU is the one whose number is the rank's among those of its machine (CUDA_VISIBLE_DEVICES counts).
+// The local rank is the number of the rank's GPU (among those that CUDA_VISIBLE_DEVICES leaves).
 //
-// Threads: as triax/device.hpp; the GPU becomes the current one of the thread that makes the device, which is the
-// rank's main thread and stays with it. Ownership: streams and memory must go before their device. Blocking: allocating
-// and freeing memory wait for the GPU; nothing else does but wait() and ready(), which pump. Errors: Error. What a
-// kernel did wrong shows at a later call, or as the failure of the next event that is waited for; after it the GPU is
-// lost to this process.
+// Threads: as in triax/device.hpp. make_device() sets the current GPU of the calling thread, which must be the rank's
+// main thread. Ownership: destroy streams and memory before their device. Blocking: allocating and freeing memory wait
+// for the GPU; wait(), ready() and launch_stream() may run the progress loop. Errors: Error. An error of a kernel is
+// reported by a later call, or as the failure of the next event that is waited for; after it, this process can no
+// longer use the GPU.
 //
-// Host work on a stream. What a stream is told to wait for of the host (a host event, a host task) becomes a stream
-// memory operation: the GPU waits for a number in pinned memory, which the pump writes. Where the device or its driver
-// has none of these, or launches are made to block, work behind it is put on the native stream only when the host is
-// through: launch_stream() pumps until then.
+// Waiting for the host: if a stream has to wait for host work (a host event, a host task), the device enqueues a stream
+// memory operation (cuStreamWaitValue32): the GPU waits for a number in pinned memory, which the progress loop writes.
+// If the device or its driver does not support these operations, or CUDA_LAUNCH_BLOCKING is set, launch_stream()
+// instead runs the progress loop until the host work is done, and later work is enqueued after that.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,19 +30,20 @@
 namespace triax::cuda {
 
 struct DeviceSettings {
-  /// How a stream waits for the host. automatic: memory operations where they are to be had.
+  /// How a stream waits for the host. automatic: with memory operations if they are supported.
   enum class HostWaits { automatic, pumped } host_waits = HostWaits::automatic;
 };
 
-/// Whether this machine has a driver, a GPU for the rank, of compute capability 8.0 at least, with the memory it will
-/// take. Makes no context.
+/// Whether this machine has a driver, and a GPU for the rank with compute capability 8.0 or higher and enough memory.
+/// Creates no context.
 TRIAX_API Support available(const DeviceRequest& request);
 
-/// Throws Error with what available() says against it.
+/// Throws Error with the reason of available() if the device is not available.
 TRIAX_API std::unique_ptr<Device> make_device(const DeviceRequest& request, const DeviceSettings& settings = {});
 
-/// The native stream of a stream of such a device, for launches: what is put on it next runs after everything before.
-/// Use it in place of Stream::native(). Throws Error for a stream of another device, and as ready() where it pumps.
+/// The native stream for launches: work that is enqueued on it next runs after all earlier work of `stream`. Use it
+/// instead of Stream::native(). May run the progress loop, and then throws Error as Stream::ready() does. Throws Error
+/// if `stream` is not one of a CUDA device.
 TRIAX_API cudaStream_t launch_stream(Stream& stream);
 
 } // namespace triax::cuda

@@ -1,8 +1,7 @@
-// Which elements dropout drops: the numbering of kernel_ops.hpp, as plain numbers for kernels and for tests on the
-// host.
+// Which elements dropout drops: the numbering of kernel_ops.hpp, for kernels and for tests on the host.
 //
-// Threads: values, any thread; also in kernels. Ownership: samples is the device's memory (or, in a test, the host's).
-// Blocking: never. Errors: none.
+// Threads: values, any thread; also in kernels. Ownership: `samples` is device memory (host memory in tests). Blocking:
+// never. Errors: none.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +16,8 @@ struct DropPlan {
   PhiloxKey key{};
   std::uint32_t site = 0, threshold = 0;
   float scale = 1;
-  const std::int64_t* samples = nullptr; // running numbers of the microbatch's samples
-  std::int64_t batch = 1;                // how many
+  const std::int64_t* samples = nullptr; // running number of each sample of the microbatch
+  std::int64_t batch = 1;                // number of samples
   std::int64_t head0 = 0, row0 = 0, column0 = 0, rows = 0, width = 0;
   bool scores = false; // [b, a, sq, sk]; else [rows, n]
   std::int64_t heads = 1, queries = 1, columns = 1;
@@ -51,7 +50,7 @@ struct DropPlace {
   std::int64_t element; // in the sample's global tensor
 };
 
-/// Of one column of a row of the view, rows counted through all of its dimensions but the last.
+/// For a column of a row of the view; rows are numbered over all dimensions but the last.
 TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t row, std::int64_t column) {
   column += plan.column0;
   if (!plan.scores) return {row % plan.batch, (plan.row0 + row / plan.batch) * plan.width + column};
@@ -59,7 +58,7 @@ TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t row, std
   return {row / (plan.heads * plan.queries), (head * plan.rows + query) * plan.width + column};
 }
 
-/// Of element `i` of the view, in row order.
+/// For element `i` of the view, in row order.
 TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t i) {
   return drop_place(plan, i / plan.columns, i % plan.columns);
 }
@@ -69,7 +68,7 @@ TRIAX_HD inline bool dropped(const DropPlan& plan, std::int64_t i) {
   const auto element = static_cast<std::uint64_t>(place.element);
   const PhiloxBlock words =
       philox_at(plan.key, element, plan.site, static_cast<std::uint32_t>(plan.samples[place.sample]));
-  const unsigned at = element % 4; // picked without an address: the words stay in registers
+  const unsigned at = element % 4; // selected without indexing, so that the words stay in registers
   const std::uint32_t word = at == 0 ? words[0] : at == 1 ? words[1] : at == 2 ? words[2] : words[3];
   return word < plan.threshold;
 }

@@ -1,8 +1,8 @@
-// Functions that run on the GPU and on the host alike, so that a test without a GPU can run them.
+// Marks functions that run on the GPU and on the host, so that tests without a GPU can run them.
 //
-// Threads, ownership, blocking, errors: none; it is a macro. A C++ compiler sees plain inline functions. What is
-// constexpr in triax/random.hpp and triax/half.hpp runs on the GPU as it is: triax::cuda has nvcc take such functions
-// (--expt-relaxed-constexpr).
+// Threads, ownership, blocking, errors: none; it is a macro. For a C++ compiler they are plain inline functions. The
+// constexpr functions of triax/random.hpp and triax/half.hpp run on the GPU unchanged: triax::cuda passes
+// --expt-relaxed-constexpr to nvcc.
 #pragma once
 
 #if defined(__CUDACC__)

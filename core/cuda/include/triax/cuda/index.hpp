@@ -1,4 +1,4 @@
-// Where the elements of a strided view lie, by their number in row order.
+// Offsets of the elements of a strided view, by their number in row order.
 //
 // Threads: values, any thread; also in kernels. Ownership: the memory is the view's. Blocking: never. Errors: none.
 #pragma once
@@ -10,11 +10,12 @@
 
 namespace triax::cuda {
 
-/// Sizes and strides (in elements) of four dimensions, outermost first; those that a view lacks have size 1.
+/// Sizes and strides (in elements) of four dimensions, outermost first; dimensions that a view does not have get size
+/// 1.
 struct Strided {
   std::int64_t size[kMaxRank] = {1, 1, 1, 1};
   std::int64_t stride[kMaxRank] = {0, 0, 0, 0};
-  bool flat = true; // contiguous: element i lies at i
+  bool flat = true; // contiguous: the offset of element i is i
 };
 
 inline Strided strided(const TensorView& view) {
@@ -28,7 +29,7 @@ inline Strided strided(const TensorView& view) {
   return out;
 }
 
-/// How far element `element` lies from the first, in elements.
+/// Offset of element number `element` from the first element, in elements.
 TRIAX_HD inline std::int64_t offset_of(const Strided& view, std::int64_t element) {
   if (view.flat) return element;
   std::int64_t offset = 0;

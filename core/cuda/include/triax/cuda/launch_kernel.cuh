@@ -1,8 +1,9 @@
-// Launching a kernel by a call, which is C++: tests compile what launches for the host (tests/support/host_cuda).
+// Launches a kernel by a function call. The call is plain C++, so tests can compile it for the host
+// (tests/support/host_cuda).
 //
 //   TRIAX_CUDA(launch_kernel(add<float>, grid_of_elements(count), stream, y, a, b, count));
 //
-// Threads: any. Ownership: none. Blocking: never. Errors: CUDA's, which the caller has to look at.
+// Threads: any. Ownership: none. Blocking: never. Errors: returns CUDA's error code, which the caller must check.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,11 +1,11 @@
-// Launching a kernel for a view's type: what every operation's launch has in common.
+// Launches a kernel for the type of a view: the part that the launches of all operations share.
 //
 //   over_elements(Op::add, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
 //     launch(add_elements<T>, args.y.as<T>(), args.a.as<const T>(), args.b.as<const T>(), count);
 //   });
 //
-// Threads: the rank's main thread. Ownership: none. Blocking: never. Errors: Error naming the operation, for a type
-// without kernels and for what CUDA says of a launch. Nothing is launched over nothing.
+// Threads: the rank's main thread. Ownership: none. Blocking: may run the progress loop (launch_stream()). Errors:
+// Error with the operation, for a type without kernels and for a failed launch. Nothing is launched for an empty view.
 #pragma once
 
 #include "triax/cuda/check.hpp"
@@ -32,7 +32,7 @@ class Launch {
   cudaStream_t stream_;
 };
 
-/// body(T{}, launch, count) with a thread for each of a view's elements, T their type.
+/// Calls body(T{}, launch, count) with a grid of one thread per element of the view; T is the element type.
 template <class Body>
 void over_elements(Op op, const TensorView& view, const OpContext& context, Body body) {
   const std::int64_t count = view.elements();
@@ -41,7 +41,7 @@ void over_elements(Op op, const TensorView& view, const OpContext& context, Body
   by_type(view.dtype(), [&](auto zero) { body(zero, launch, count); });
 }
 
-/// body(T{}, launch, rows) with a block for each row of a view [rows, n].
+/// Calls body(T{}, launch, rows) with a grid of one block per row of a view [rows, n].
 template <class Body>
 void over_rows(Op op, const TensorView& view, const OpContext& context, Body body) {
   const std::int64_t rows = rows_of(view);

@@ -1,7 +1,7 @@
-// How many keys a query sees, as plain numbers for kernels and for tests on the host.
+// How many keys a query can see, for kernels and for tests on the host.
 //
-// Threads: values, any thread; also in kernels. Ownership: lengths is the device's memory (or, in a test, the host's).
-// Blocking: never. Errors: none.
+// Threads: values, any thread; also in kernels. Ownership: `lengths` is device memory (host memory in tests). Blocking:
+// never. Errors: none.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace triax::cuda {
 struct MaskPlan {
   bool causal = false;
   std::int64_t q0 = 0, k0 = 0;
-  const std::int32_t* lengths = nullptr; // of each sample; null: all keys count
+  const std::int32_t* lengths = nullptr; // keys of each sample; null: no limit
 };
 
 inline MaskPlan mask_plan(const Mask& mask) {
@@ -22,7 +22,7 @@ inline MaskPlan mask_plan(const Mask& mask) {
           mask.lengths.empty() ? nullptr : mask.lengths.as<const std::int32_t>()};
 }
 
-/// Of `keys` keys, from the first on.
+/// Number of visible keys of `keys` keys; these are the first ones.
 TRIAX_HD inline std::int64_t seen_keys(const MaskPlan& mask, std::int64_t sample, std::int64_t query,
                                        std::int64_t keys) {
   std::int64_t count = keys;

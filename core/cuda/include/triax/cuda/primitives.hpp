@@ -1,11 +1,12 @@
-// A kernel set on GPUs with every primitive and nothing fused: products by cuBLAS, one plain kernel for each of the
-// others. Sets derive from it and override what they do better; link triax::cuda_primitives.
+// A kernel set for GPUs with all primitives and no fused operation of its own: matrix products by cuBLAS, one plain
+// kernel for each other primitive. Kernel sets derive from it and override the operations that they improve; link
+// triax::cuda_primitives.
 //
-// Threads: the rank's main thread. Ownership: owns a cuBLAS handle; memory comes in as views. Blocking: never: an
-// operation is put on its stream. Errors: Error for a type other than f32, bf16 and f16, for a step without its
-// scalars, and for what CUDA or cuBLAS refuse. Data may be f32, bf16 or f16; arithmetic is f32, sums of squares and
-// losses are double. Every sum has an order that its shape fixes, and there are no atomics: the same call gives the
-// same bits. Fused operations are the core's defaults.
+// Threads: the rank's main thread. Ownership: owns a cuBLAS handle; memory is passed in as views. Blocking: operations
+// are enqueued on their stream; enqueueing may run the progress loop (launch_stream()). Errors: Error for a type other
+// than f32, bf16 and f16, for an operation without its StepScalars, and for errors of CUDA and cuBLAS. Arithmetic is
+// f32; sums of squares and losses are double. Each sum has an order that its shape determines, and no kernel uses
+// atomics, so the same call gives the same bits. Fused operations are the core's defaults.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,8 +21,8 @@ struct cublasContext;
 namespace triax::cuda {
 
 struct PrimitivesSettings {
-  std::string plugin; // whose set this is, for messages
-  bool tf32 = false;  // products of f32 matrices may round their factors to TF32
+  std::string plugin; // name of the kernel set's plugin, for messages
+  bool tf32 = false;  // matrix products of f32 may round their inputs to TF32
 };
 
 class Primitives : public KernelSet {
@@ -54,11 +55,11 @@ class Primitives : public KernelSet {
 
   const PrimitivesSettings settings_;
   cublasContext* handle_ = nullptr;
-  cudaStream_t stream_ = nullptr; // that the handle is set to
-  void* workspace_ = nullptr;     // the same
+  cudaStream_t stream_ = nullptr; // current stream of the handle
+  void* workspace_ = nullptr;     // current workspace of the handle
 };
 
-/// Scratch of a product: cuBLAS's workspace, what it asks for on Hopper.
+/// Scratch of a matrix product: cuBLAS's workspace, of the size that cuBLAS recommends for Hopper.
 inline constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 
 } // namespace triax::cuda

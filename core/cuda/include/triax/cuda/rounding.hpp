@@ -1,7 +1,8 @@
-// Changing the type of a number as the host device does it, bit for bit: to nearest, ties to even, once.
+// Type conversion of numbers, bit-identical to the host device: one rounding to nearest, ties to even.
 //
 // Threads: pure functions, any thread; also in kernels. Ownership, blocking, errors: none.
-// Kernels compute in float (double where the data is double): value_of(x) brings an element there, rounded<T>(v) back.
+// Kernels compute in float (in double if the data is double): value_of(x) converts an element to it, rounded<T>(v)
+// back.
 #pragma once
 
 #include <bit>
@@ -29,7 +30,8 @@ TRIAX_HD inline T value_of(T x) {
   return x;
 }
 
-/// The float next to `value` whose last bit is odd, unless a float holds it: what half.hpp does on the host.
+/// `value` if a float can hold it, else the neighbouring float whose last bit is 1, as half.hpp computes it on the
+/// host.
 TRIAX_HD inline float to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (value != value || static_cast<double>(nearest) == value) return nearest;
@@ -39,7 +41,7 @@ TRIAX_HD inline float to_odd(double value) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-/// A float or double as T: a floating type.
+/// Rounds a float or double to the floating type T.
 template <class T>
 TRIAX_HD inline T rounded(float value) {
   T out{};
@@ -61,7 +63,7 @@ TRIAX_HD inline T rounded(double value) {
   }
 }
 
-/// Past 2^53 a double cannot hold the last bits; folding them into one keeps a later rounding right.
+/// Past 2^53 a double cannot hold the last bits. Setting one bit for all lost bits keeps a later rounding correct.
 TRIAX_HD inline double sticky_double(std::int64_t value) {
   constexpr std::int64_t kExact = std::int64_t{1} << 53, kLost = (1 << 10) - 1;
   if (value > -kExact && value < kExact) return static_cast<double>(value);
@@ -74,7 +76,8 @@ struct Limits {
   static constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
 };
 
-/// Between any two element types. To an integer: nearest even, held to its range; NaN becomes 0.
+/// Converts between any two element types. To an integer: rounds to nearest, ties to even, and saturates; NaN becomes
+/// 0.
 template <class To, class From>
 TRIAX_HD inline To converted(From value) {
   if constexpr (kHalf<From>) {

@@ -1,6 +1,6 @@
-// From a view's dtype to the C++ type that a kernel is made for.
+// Dispatch from a view's dtype to the C++ type that a kernel is instantiated for.
 //
-// Threads: any. Ownership: none. Blocking: never. Errors: Error naming a type that there are no kernels for.
+// Threads: any. Ownership: none. Blocking: never. Errors: Error with the type if no kernels exist for it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace triax::cuda {
 
-/// body(T{}) with T the C++ type of `type`.
+/// Calls body(T{}), where T is the C++ type of `type`.
 template <class Body>
 void by_type(DType type, Body body) {
   switch (type) {
@@ -26,13 +26,13 @@ void by_type(DType type, Body body) {
   }
 }
 
-/// body(T{}, To{}): the data's type, and that of what is added to: the same, or f32.
+/// Calls body(T{}, To{}) with the types of the data and of the target of a sum, which has the same type or f32.
 template <class Body>
 void by_types(DType data, DType to, Body body) {
   by_type(data, [&](auto of_data) { by_type(to, [&](auto of_to) { body(of_data, of_to); }); });
 }
 
-/// Rows of a view seen as [rows, last].
+/// Number of rows of a view seen as [rows, last].
 inline std::int64_t rows_of(const TensorView& view) {
   return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
 }

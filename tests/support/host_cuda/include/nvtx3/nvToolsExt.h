@@ -1,4 +1,4 @@
-// CUDA of the host: there is no profiler to tell.
+// CUDA host emulator: NVTX ranges without a profiler do nothing.
 #pragma once
 
 inline int nvtxRangePushA(const char*) {

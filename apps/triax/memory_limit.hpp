@@ -1,0 +1,31 @@
+// The memory that each rank's device is said to have, `triax check --memory 80GiB`, and whether the plan of a run fits.
+//
+// Threads: pure functions. Ownership: values. Blocking: never. Errors: a text is invalid, a plan refused, in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "train/preflight.hpp"
+#include "triax/error.hpp"
+
+namespace triax::app {
+
+struct MemoryLimit {
+  std::string written; // "80GiB"
+  std::uint64_t bytes = 0;
+};
+
+/// Empty, or what is wrong with the text: a number above 0 and a unit, B, kB to PB (powers of 1000) or KiB to PiB
+/// (powers of 1024).
+std::string is_memory_limit(const std::string& written);
+/// The text must be valid.
+MemoryLimit parse_memory_limit(const std::string& written);
+
+/// The plan that needs most; the first of equals. There must be one.
+const train::RankPlan& largest_plan(const train::Preflight& preflight);
+
+/// Names the rank that needs most, its largest parts, how many ranks do not fit, and what would reduce them.
+Support fits(const MemoryLimit& limit, const train::Preflight& preflight);
+
+} // namespace triax::app

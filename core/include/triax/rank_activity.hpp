@@ -1,0 +1,119 @@
+// What the main thread of a rank is doing: the plugin call or the wait that it is in, and whether it makes progress. A
+// watchdog on another thread reads it, and can name the plugin whose call does not return.
+//
+// Threads: written by the thread that it is bound to, read by any. Ownership: borrows names and types, which must
+// outlive the scope that gives them (libraries of plugins are never unloaded). Blocking: never, and nothing is
+// allocated. Errors: none.
+//
+// The activity is bound to its thread, and not part of Device, because calls of kernel sets and of communicators are
+// marked where they have no device. On a thread without a bound activity a scope does nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <typeinfo>
+
+#include "triax/device.hpp"
+#include "triax/export.hpp"
+
+namespace triax {
+
+class TRIAX_API RankActivity {
+ public:
+  enum class Kind : std::uint8_t {
+    engine,      // computing or reading in the engine itself
+    plugin_call, // inside a function of a plugin
+    wait,        // in a call that waits without polling, and keeps a deadline of its own
+  };
+
+  /// Makes an activity that of the calling thread for as long as it lives.
+  class TRIAX_API Binding {
+   public:
+    explicit Binding(RankActivity& activity) noexcept;
+    ~Binding();
+    Binding(const Binding&) = delete;
+    Binding& operator=(const Binding&) = delete;
+
+   private:
+    RankActivity* before_;
+  };
+
+  /// That of the calling thread, or null.
+  static RankActivity* current() noexcept;
+
+  // For any thread. What is read by two calls, or as one text, is of one scope only if the rank stands still.
+  Kind kind() const noexcept { return static_cast<Kind>(state_.load(std::memory_order_relaxed) & kKindBits); }
+  /// Differs from an earlier value if the rank has made progress since.
+  std::uint64_t progress() const noexcept { return state_.load(std::memory_order_acquire); }
+  /// A wait of the rank ended at its deadline.
+  bool has_timed_out() const noexcept { return has_timed_out_.load(std::memory_order_relaxed); }
+  /// "in all_reduce() of plugin \"comm-ucx\"", "drawing the weights"; empty: not known.
+  std::string to_text() const;
+
+  /// The rank polls, so it is not stuck.
+  void make_progress() noexcept { set_kind(kind()); }
+  void time_out() noexcept { has_timed_out_.store(true, std::memory_order_relaxed); }
+
+ private:
+  friend class ActivityScope;
+
+  struct Call {
+    Kind kind = Kind::engine;
+    const char* what = nullptr;
+    const char* plugin = nullptr;
+    const std::type_info* object = nullptr; // in place of the plugin's name
+  };
+
+  /// Counts, for it is called at each change.
+  void set_kind(Kind kind) noexcept {
+    const std::uint64_t count = state_.load(std::memory_order_relaxed) & ~kKindBits;
+    state_.store((count + kKindBits + 1) | static_cast<std::uint64_t>(kind), std::memory_order_release);
+  }
+  Call call() const noexcept;
+  void set_call(const Call& call) noexcept;
+
+  static constexpr std::uint64_t kKindBits = 3;
+  std::atomic<std::uint64_t> state_{0}; // a count of changes above the bits of the kind
+  std::atomic<const char*> what_{nullptr}, plugin_{nullptr};
+  std::atomic<const std::type_info*> object_{nullptr};
+  std::atomic<bool> has_timed_out_{false};
+};
+
+/// Brackets a plugin call, a wait or a phase of the engine. Scopes nest: the innermost is what the rank is doing.
+class TRIAX_API ActivityScope {
+ public:
+  using Kind = RankActivity::Kind;
+
+  /// `what` has to live for ever, as a literal does.
+  ActivityScope(Kind kind, const char* what, const std::type_info& object) noexcept
+      : ActivityScope({kind, what, nullptr, &object}) {}
+  ActivityScope(Kind kind, const char* what, const char* plugin = nullptr) noexcept
+      : ActivityScope({kind, what, plugin, nullptr}) {}
+  ~ActivityScope();
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
+
+ private:
+  explicit ActivityScope(const RankActivity::Call& call) noexcept;
+
+  RankActivity* const activity_;
+  RankActivity::Call before_; // of the scope around this one
+};
+
+/// A call that waits until its deadline without polling the device. Left by an exception after it, the rank has timed
+/// out.
+class TRIAX_API WaitScope {
+ public:
+  WaitScope(const char* what, Deadline deadline, const char* plugin = nullptr) noexcept;
+  ~WaitScope();
+  WaitScope(const WaitScope&) = delete;
+  WaitScope& operator=(const WaitScope&) = delete;
+
+ private:
+  const ActivityScope scope_;
+  const Deadline deadline_;
+  const int exceptions_; // under way when it began
+};
+
+} // namespace triax

@@ -1,0 +1,42 @@
+// The library that a class comes from. A plugin's file has the plugin's name, so this names the plugin.
+//
+// Threads: any. Ownership: values. Blocking: a moment, while a library is being added to the list of those loaded; not
+// on dlopen() as a whole, as dladdr() does: a watchdog asks while another thread may hang in there. Errors: none; a
+// type of no known library has its own name.
+#pragma once
+
+#include <link.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <typeinfo>
+
+namespace triax {
+
+inline std::string library_of(const std::type_info& type) {
+  struct Search {
+    ElfW(Addr) address;
+    std::string file;
+    bool is_found = false;
+  } search{reinterpret_cast<ElfW(Addr)>(&type), {}};
+  const auto look = [](dl_phdr_info* library, std::size_t, void* data) {
+    auto& wanted = *static_cast<Search*>(data);
+    for (std::size_t i = 0; i < library->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = library->dlpi_phdr[i];
+      const ElfW(Addr) begin = library->dlpi_addr + segment.p_vaddr;
+      if (segment.p_type != PT_LOAD || wanted.address < begin || wanted.address >= begin + segment.p_memsz) continue;
+      wanted.is_found = true;
+      wanted.file = library->dlpi_name;
+      return 1;
+    }
+    return 0;
+  };
+  dl_iterate_phdr(look, &search);
+  if (!search.is_found) return type.name();
+  if (search.file.empty()) return program_invocation_short_name; // the program itself
+  return std::filesystem::path(search.file).stem().string();
+}
+
+} // namespace triax

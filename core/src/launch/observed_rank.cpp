@@ -1,0 +1,42 @@
+#include "launch/observed_rank.hpp"
+
+#include "report/units.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+constexpr double kLongCall = 1; // seconds from which on a call is reported
+
+} // namespace
+
+void ObservedRank::set_rank(const train::Rank* rank) {
+  const std::lock_guard lock(mutex_);
+  if (!rank && rank_) last_position_ = rank_->place();
+  rank_ = rank;
+}
+
+void ObservedRank::look(Clock::time_point now) {
+  clock_.look(activity_.progress(), now);
+  stalled_s_.store(clock_.stalled_s());
+}
+
+std::string ObservedRank::position() const {
+  const std::lock_guard lock(mutex_);
+  return rank_ ? rank_->place() : last_position_;
+}
+
+std::string ObservedRank::place() const {
+  std::string out = position();
+  const double stalled = stalled_s();
+  if (stalled < kLongCall) return out;
+  const std::string call = activity_.to_text();
+  return call.empty() ? out : out + text(", {} for {} s", call, report::decimals_text(stalled, 1));
+}
+
+control::RankProgress ObservedRank::progress() const {
+  const bool waits = activity_.kind() == RankActivity::Kind::wait;
+  return {waits ? 0 : stalled_s(), is_stuck_.load(), activity_.has_timed_out()};
+}
+
+} // namespace triax::launch

@@ -1,0 +1,53 @@
+// A rank in training as other threads of its process see it: its position, its progress, and whether it is stuck.
+//
+// Threads: set_rank() and activity() belong to the rank's main thread, look() to the watchdog, the rest to any.
+// Ownership: borrows the layout and the rank. Blocking: set_rank() waits while another thread reads the position.
+// Errors: none.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "control/client.hpp"
+#include "launch/stall_clock.hpp"
+#include "train/rank.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::launch {
+
+class ObservedRank {
+ public:
+  explicit ObservedRank(int number) : number_(number) {}
+  ObservedRank(const ObservedRank&) = delete;
+  ObservedRank& operator=(const ObservedRank&) = delete;
+
+  int number() const noexcept { return number_; }
+  RankActivity& activity() noexcept { return activity_; }
+  const RankActivity& activity() const noexcept { return activity_; }
+  /// Once it is made; null before it goes: then its last position stays.
+  void set_rank(const train::Rank* rank);
+
+  void look(Clock::time_point now);
+  /// For how long it has made no progress, in a wait as well.
+  double stalled_s() const noexcept { return stalled_s_.load(); }
+  void set_stuck() noexcept { is_stuck_.store(true); }
+
+  /// "step 118, 0F3"; "starting" until the rank is made.
+  std::string position() const;
+  /// The position, and what the rank does where that takes long: "step 118, 0F3, in gemm() of plugin "x" for 2.1 s".
+  std::string place() const;
+  control::RankProgress progress() const;
+
+ private:
+  const int number_;
+  RankActivity activity_;
+  StallClock clock_; // of the watchdog
+  std::atomic<double> stalled_s_{0};
+  std::atomic<bool> is_stuck_{false};
+  mutable std::mutex mutex_; // of what follows
+  const train::Rank* rank_ = nullptr;
+  std::string last_position_ = "starting";
+};
+
+} // namespace triax::launch

@@ -1,0 +1,52 @@
+#include "launch/start_tracker.hpp"
+
+#include <utility>
+
+#include "control/rank_ranges.hpp"
+#include "triax/text.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr auto kLookEvery = std::chrono::milliseconds(100);
+constexpr auto kWarnEvery = std::chrono::seconds(10);
+
+} // namespace
+
+StartTracker::StartTracker(const control::Server& server, int world, StartReports reports)
+    : server_(server), world_(world), reports_(std::move(reports)) {}
+
+void StartTracker::look() {
+  const steady_clock::time_point now = steady_clock::now();
+  if (now < next_look_) return;
+  next_look_ = now + kLookEvery;
+  if (now >= next_warning_) warn(now);
+  if (over_) return;
+  report::StartState state;
+  state.world = world_;
+  state.joined = server_.joined();
+  state.ready = static_cast<int>(server_.counter(kReady));
+  if (state.ready >= world_) return finish();
+  if (state.joined < world_) state.missing = control::rank_ranges(server_.missing());
+  if (reports_.state) reports_.state(state);
+}
+
+void StartTracker::finish() {
+  if (std::exchange(over_, true) || !reports_.state) return;
+  report::StartState state;
+  state.over = true;
+  reports_.state(state);
+}
+
+void StartTracker::warn(steady_clock::time_point now) {
+  const control::Rejections rejections = server_.rejections();
+  if (rejections.total == rejected_) return;
+  rejected_ = rejections.total;
+  next_warning_ = now + kWarnEvery;
+  if (reports_.warning) reports_.warning("the job server " + control::to_text(rejections));
+}
+
+} // namespace triax::launch

@@ -1,0 +1,53 @@
+#include "plugin/plugin_call.hpp"
+
+#include <algorithm>
+
+namespace triax::plugin {
+
+namespace {
+
+// Of a thread, not an argument: calls into plugins are made all over the engine, and only a probe records them.
+thread_local CallRecord* active = nullptr;
+
+template <std::size_t N>
+void copy(char (&to)[N], std::string_view from) noexcept {
+  const std::size_t size = std::min(from.size(), N - 1);
+  std::copy_n(from.data(), size, to);
+  to[size] = '\0';
+}
+
+void publish(CallRecord& record) noexcept {
+  record.deadline.store(record.current.deadline.time_since_epoch().count(), std::memory_order_release);
+}
+
+} // namespace
+
+void record_calls(CallRecord* record) noexcept {
+  active = record;
+}
+
+CallScope::CallScope(std::string_view plugin, std::string_view what, const std::filesystem::path& file,
+                     CallKind kind) noexcept {
+  if (!active) return;
+  before_ = active->current;
+  copy(active->current.plugin, plugin);
+  copy(active->current.file, file.native());
+  copy(active->current.what, what);
+  if (kind != CallKind::unlimited) {
+    const auto limit = kind == CallKind::call ? active->limits.call : active->limits.plan;
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    if (deadline < before_.deadline) { // a call inside another one does not prolong it
+      active->current.kind = kind;
+      active->current.deadline = deadline;
+    }
+  }
+  publish(*active);
+}
+
+CallScope::~CallScope() {
+  if (!active) return;
+  active->current = before_;
+  publish(*active);
+}
+
+} // namespace triax::plugin

@@ -1,0 +1,23 @@
+// What a run was to leave in its folder, and could not: counted, so that the end of the run tells.
+//
+// Threads: values. Ownership: values. Blocking: never. Errors: none.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace triax::report {
+
+struct Missing {
+  std::int64_t records = 0;   // of metrics
+  std::int64_t log_lines = 0; // of all logs
+  std::int64_t timelines = 0; // files
+
+  bool any() const { return records != 0 || log_lines != 0 || timelines != 0; }
+  void add(const Missing& other);
+};
+
+/// "3 of 10 records, 1 line of logs"; empty where nothing is missing. `records`: that were to be written.
+std::string to_text(const Missing& missing, std::int64_t records);
+
+} // namespace triax::report

@@ -1,0 +1,53 @@
+#include "report/start_progress.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+#include "report/terminal.hpp"
+#include "triax/text.hpp"
+
+namespace triax::report {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kFirstLine{2000}, kLineEvery{10000};
+constexpr milliseconds kFirstDrawing{500}, kDrawEvery{100}; // on a terminal
+
+} // namespace
+
+StartProgress::StartProgress(std::ostream& out, bool terminal, int columns, ProgressClock clock)
+    : out_(&out), terminal_(terminal), columns_(columns), clock_(std::move(clock)), began_(clock_()) {}
+
+StartProgress StartProgress::for_stderr() {
+  const Terminal found = stderr_terminal();
+  return {std::cerr, found.terminal, found.columns};
+}
+
+void StartProgress::update(const StartState& state) {
+  if (state.over) {
+    if (terminal_ && last_written_) *out_ << kClearLine << std::flush;
+    last_written_.reset();
+    return;
+  }
+  const steady_clock::time_point now = clock_();
+  const milliseconds every = terminal_ ? kDrawEvery : kLineEvery, first = terminal_ ? kFirstDrawing : kFirstLine;
+  if (last_written_ ? now - *last_written_ < every : now - began_ < first) return;
+  last_written_ = now;
+  const std::string line = to_text(state);
+  if (terminal_) { // the last column stays free: terminals wrap there
+    *out_ << kClearLine << line.substr(0, static_cast<std::size_t>(std::max(0, columns_ - 1))) << std::flush;
+  } else {
+    *out_ << line << '\n' << std::flush;
+  }
+}
+
+std::string to_text(const StartState& state) {
+  if (state.joined >= state.world) return text("starting: {} of {} ranks ready", state.ready, state.world);
+  const std::string joined = text("starting: {} of {} ranks joined", state.joined, state.world);
+  return state.missing.empty() ? joined : text("{}, waiting for {}", joined, state.missing);
+}
+
+} // namespace triax::report

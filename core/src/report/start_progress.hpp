@@ -1,0 +1,43 @@
+// How far the start of a run is, on stderr: "starting: 37 of 128 ranks joined, waiting for 3, 7-96". A line that is
+// redrawn on a terminal, else a line after two seconds and then one every ten; a quick start draws nothing.
+//
+// Threads: one at a time. Ownership: borrows the stream. Blocking: writes to stderr. Errors: none.
+#pragma once
+
+#include <chrono>
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+#include "report/progress.hpp"
+
+namespace triax::report {
+
+struct StartState {
+  int joined = 0; // ranks that have reached the job's server
+  int ready = 0;  // ranks that could take a step
+  int world = 0;
+  std::string missing; // ranks that have not joined: "3, 7-96"
+  bool over = false;   // all are ready, or the start has failed: nothing more is drawn
+};
+
+class StartProgress {
+ public:
+  StartProgress(std::ostream& out, bool terminal, int columns, ProgressClock clock = &std::chrono::steady_clock::now);
+  static StartProgress for_stderr();
+
+  void update(const StartState& state);
+
+ private:
+  std::ostream* out_;
+  bool terminal_;
+  int columns_;
+  ProgressClock clock_;
+  std::chrono::steady_clock::time_point began_;
+  std::optional<std::chrono::steady_clock::time_point> last_written_;
+};
+
+/// "starting: 37 of 128 ranks joined, waiting for 3, 7-96"; once all have joined: "starting: 12 of 128 ranks ready".
+std::string to_text(const StartState& state);
+
+} // namespace triax::report

@@ -1,0 +1,148 @@
+#include "train/preflight_process.hpp"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "plugin/probe_process.hpp"
+
+namespace triax::train {
+
+// The answer of the child is MessagePack: its strings may be paths, which need not be UTF-8, and its numbers are exact.
+using Json = nlohmann::json;
+
+namespace {
+
+Json support_json(const Support& refusal) {
+  return {refusal.reason(), refusal.hint()};
+}
+Support read_support(const Json& json) {
+  return Support::no("{}", json.at(0).get<std::string>()).hint("{}", json.at(1).get<std::string>());
+}
+
+Json plan_json(const RankPlan& plan) {
+  Json memory = Json::array();
+  for (const MemoryRow& row : plan.memory) memory.push_back({row.what, row.bytes});
+  Json activations = Json::array();
+  for (const executor::ActivationPart& part : plan.activations)
+    activations.push_back({part.what, part.layers, part.microbatches, part.bytes});
+  return {plan.ranks, plan.pipeline, plan.tensor, plan.layers, memory, activations};
+}
+RankPlan read_plan(const Json& json) {
+  RankPlan plan;
+  json.at(0).get_to(plan.ranks);
+  json.at(1).get_to(plan.pipeline);
+  json.at(2).get_to(plan.tensor);
+  json.at(3).get_to(plan.layers);
+  for (const Json& row : json.at(4)) plan.memory.push_back({row.at(0), row.at(1)});
+  for (const Json& part : json.at(5)) plan.activations.push_back({part.at(0), part.at(1), part.at(2), part.at(3)});
+  return plan;
+}
+
+Json corpus_json(const CorpusPlan& corpus) {
+  return {corpus.path.string(), corpus.validation, corpus.share, corpus.tokens, corpus.epochs};
+}
+CorpusPlan read_corpus(const Json& json) {
+  return {json.at(0).get<std::string>(), json.at(1), json.at(2), json.at(3), json.at(4)};
+}
+
+Json balance_json(const Balance& balance) {
+  Json stages = Json::array();
+  for (const StagePlan& stage : balance.stages)
+    stages.push_back({stage.pipeline, stage.layers, stage.parameters, stage.flops.forward, stage.flops.backward_input,
+                      stage.flops.backward_weight});
+  const auto& step = balance.step;
+  return {{"stages", stages}, {"step", step ? Json{step->longer, step->idle, step->even_idle} : Json()}};
+}
+Balance read_balance(const Json& json) {
+  Balance balance;
+  for (const Json& stage : json.at("stages"))
+    balance.stages.push_back({stage.at(0), stage.at(1), stage.at(2), {stage.at(3), stage.at(4), stage.at(5)}});
+  if (const Json& step = json.at("step"); !step.is_null())
+    balance.step = StepEstimate{step.at(0), step.at(1), step.at(2)};
+  return balance;
+}
+
+template <class Item, class ToJson>
+Json list_json(const std::vector<Item>& items, ToJson to_json) {
+  Json list = Json::array();
+  for (const Item& item : items) list.push_back(to_json(item));
+  return list;
+}
+template <class Item, class Read>
+void read_list(const Json& list, std::vector<Item>& items, Read read) {
+  for (const Json& item : list) items.push_back(read(item));
+}
+
+std::string packed(const CheckedRun& checked) {
+  const auto& [placement, preflight] = checked;
+  const Json json = {{"placement", {placement.ranks, placement.cores, placement.ranks_are_threads}},
+                     {"refusals", list_json(preflight.refusals, support_json)},
+                     {"plans", list_json(preflight.plans, plan_json)},
+                     {"corpora", list_json(preflight.corpora, corpus_json)},
+                     {"parameters", preflight.parameters},
+                     {"device", preflight.device ? Json(static_cast<int>(*preflight.device)) : Json()},
+                     {"threads", preflight.threads},
+                     {"balance", balance_json(preflight.balance)}};
+  const std::vector<std::uint8_t> bytes = Json::to_msgpack(json);
+  return {bytes.begin(), bytes.end()};
+}
+
+CheckedRun unpacked(const std::string& bytes) {
+  const Json json = Json::from_msgpack(bytes);
+  CheckedRun out;
+  const Json& placement = json.at("placement");
+  out.placement = {placement.at(0), placement.at(1), placement.at(2)};
+  read_list(json.at("refusals"), out.preflight.refusals, read_support);
+  read_list(json.at("plans"), out.preflight.plans, read_plan);
+  read_list(json.at("corpora"), out.preflight.corpora, read_corpus);
+  out.preflight.parameters = json.at("parameters");
+  if (const Json& device = json.at("device"); !device.is_null())
+    out.preflight.device = static_cast<DeviceKind>(device.get<int>());
+  out.preflight.threads = json.at("threads");
+  out.preflight.balance = read_balance(json.at("balance"));
+  return out;
+}
+
+/// `schedule.plugin "sched-mine"` for each table that names the plugin, in the order of the tables.
+std::string named_in(const config::RunConfig& run, const std::string& plugin, std::filesystem::path& file) {
+  std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
+  for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);
+  for (const config::PluginChoice* choice : choices) {
+    if (choice->name != plugin) continue;
+    if (choice->library) file = choice->library->file;
+    return text("{}.plugin \"{}\"", choice->named_in, plugin);
+  }
+  return plugin;
+}
+
+Support refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& failure) {
+  std::filesystem::path file = failure.file;
+  const std::string plugin = named_in(run, failure.plugin, file);
+  const std::string at = file.empty() ? std::string() : text(", file {}", file);
+  return Support::no("{}: {}{}", plugin, failure.reason(), at).hint("{}", plugin::probe_hint(file));
+}
+
+} // namespace
+
+CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const PreflightRequest& request,
+                              const plugin::CallLimits& limits) {
+  const auto body = [&] {
+    const plugin::CallScope all({}, "the check of the run", {}, plugin::CallKind::unlimited);
+    CheckedRun checked;
+    checked.placement = request.placement ? *request.placement : place_here(run);
+    checked.preflight = preflight(run, checked.placement, log, request.devices(checked.placement));
+    return packed(checked);
+  };
+  const plugin::ProbeResult result = plugin::run_probe(body, plugin::ProbeOutput::inherited, limits);
+  if (!result.failure) return unpacked(result.output);
+  if (result.failure->plugin.empty())
+    throw Error(text("{}, outside of all plugins", result.failure->reason()), {},
+                "this is a defect of Triax: report it with the run's TOML");
+  CheckedRun out;
+  out.placement = request.placement.value_or(Placement{});
+  out.preflight.refusals.push_back(refusal_of(run, *result.failure));
+  return out;
+}
+
+} // namespace triax::train

@@ -1,0 +1,34 @@
+#include "train/program_digest.hpp"
+
+#include <cstdint>
+
+#include "triax/error.hpp"
+
+namespace triax::train {
+
+/// FNV-1a (Fowler, Noll, Vo), 64 bits.
+std::string program_digest(std::span<const schedule::Program> programs) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::int64_t value) {
+    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((value >> (8 * byte)) & 0xff)) * 0x100000001b3;
+  };
+  for (const schedule::Program& program : programs) {
+    for (int stage = 0; stage < program.stage_map().stages(); ++stage) add(program.stage_map().rank_of(stage));
+    for (const schedule::ProgramAction& action : program.actions())
+      for (const std::int64_t part :
+           {std::int64_t{static_cast<int>(action.kind)}, std::int64_t{action.stage}, std::int64_t{action.microbatch}})
+        add(part);
+  }
+  return text("{}", hash);
+}
+
+void compare_programs(std::span<const schedule::Program> programs, int rank, const std::string& scheduler, Store& store,
+                      Deadline deadline) {
+  const std::string key = "train/programs", own = program_digest(programs);
+  if (rank == 0) store.set(key, own);
+  if (store.get(key, deadline) == own) return;
+  throw Error(text("rank {} has another schedule than rank 0", rank), scheduler,
+              "all ranks need the same plugin and the same files, and none may change while they start");
+}
+
+} // namespace triax::train

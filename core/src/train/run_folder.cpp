@@ -1,0 +1,182 @@
+#include "train/run_folder.hpp"
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "report/replace_file.hpp"
+#include "report/timeline_file.hpp"
+#include "triax/error.hpp"
+
+namespace triax::train {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kResolved = "resolved.toml", *kFailure = "failure.json", *kFailedStart = "failed-start.json";
+
+const fs::path& made(const fs::path& folder, const char* key) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw Error("the folder cannot be made: " + failed.message(), folder.string(), text("choose another with {}", key));
+  return folder;
+}
+
+bool is_there(const fs::path& file) {
+  std::error_code unknown;
+  return fs::symlink_status(file, unknown).type() != fs::file_type::not_found;
+}
+
+/// The file itself where its name is a link; a device or a FIFO is nobody's earlier metrics.
+fs::path metrics_file(const config::RunConfig& run) {
+  std::error_code unknown;
+  const fs::path file = fs::weakly_canonical(run.log.metrics, unknown);
+  return unknown ? run.log.metrics : file;
+}
+
+/// "metrics.jsonl" -> "metrics-2.jsonl"
+fs::path numbered(const fs::path& file, int number) {
+  return file.parent_path() / (file.stem().string() + text("-{}", number) + file.extension().string());
+}
+
+/// What an earlier run left, and the names it can be kept under.
+class EarlierFiles {
+ public:
+  explicit EarlierFiles(const config::RunConfig& run) : folder_(run.folder), timelines_(report::timelines_in(folder_)) {
+    std::error_code unknown;
+    const fs::path metrics = metrics_file(run);
+    if (fs::is_regular_file(metrics, unknown) && fs::file_size(metrics, unknown) > 0) files_.push_back(metrics);
+    if (is_there(folder_ / kFailure)) files_.push_back(folder_ / kFailure);
+    if (files_.empty() && timelines_.empty()) return; // a run that recorded nothing
+    if (is_there(folder_ / kResolved)) files_.push_back(folder_ / kResolved);
+  }
+
+  std::string move_aside() const {
+    const int number = free_number();
+    std::string out;
+    for (const fs::path& file : files_) {
+      const fs::path kept = numbered(file, number);
+      move(file, kept);
+      const bool inside = file.parent_path() == folder_;
+      out += (out.empty() ? "" : ", ") + text("{} to {}", inside ? file.filename() : file, kept.filename());
+    }
+    if (!timelines_.empty()) {
+      const fs::path kept = timelines(number);
+      made(kept, "run.dir");
+      for (const fs::path& file : timelines_) move(file, kept / file.filename());
+      out += (out.empty() ? "" : ", ") + text("timelines to {}", kept.filename());
+    }
+    return out.empty() ? out : text("{}: files of the earlier run were moved: {}", folder_, out);
+  }
+
+ private:
+  /// One number for all, so that it is seen what belongs together.
+  int free_number() const {
+    int number = 1;
+    const auto taken = [&] {
+      for (const fs::path& file : files_)
+        if (is_there(numbered(file, number))) return true;
+      return is_there(timelines(number)) || is_there(numbered(folder_ / kResolved, number));
+    };
+    while (taken()) ++number;
+    return number;
+  }
+
+  fs::path timelines(int number) const { return folder_ / text("timelines-{}", number); }
+
+  static void move(const fs::path& from, const fs::path& to) {
+    std::error_code failed;
+    fs::rename(from, to, failed);
+    if (failed)
+      throw Error(text("a file of the earlier run cannot be moved to {}: {}", to.filename(), failed.message()),
+                  from.string(), "move it yourself, or choose another folder with run.dir");
+  }
+
+  const fs::path folder_;
+  const std::vector<fs::path> timelines_;
+  std::vector<fs::path> files_;
+};
+
+/// That a file can be made here, and how its content fits.
+void try_to_write(const fs::path& file, const std::string& content) {
+  report::write_temporary(file, content);
+  report::remove_temporary(file);
+}
+
+} // namespace
+
+struct RunFolder::Identity {
+  bool is_there = false;
+  dev_t device = 0;
+  ino_t number = 0;
+  bool operator==(const Identity&) const = default;
+
+  static Identity of(const fs::path& file) {
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0) return {};
+    return {true, status.st_dev, status.st_ino};
+  }
+};
+
+RunFolder::RunFolder(const config::RunConfig& run, const std::string& resolved_toml)
+    : folder_(run.folder),
+      lock_(made(folder_, "run.dir")),
+      resolved_before_(std::make_unique<Identity>(Identity::of(folder_ / kResolved))) {
+  try_to_write(folder_ / kResolved, resolved_toml);
+  std::error_code unknown;
+  const fs::path metrics = metrics_file(run);
+  const bool is_file = !fs::exists(metrics, unknown) || fs::is_regular_file(metrics, unknown);
+  if (metrics.parent_path() == folder_ || !is_file) return;
+  made(metrics.parent_path(), "log.metrics");
+  try_to_write(metrics, {});
+}
+
+RunFolder::~RunFolder() = default;
+
+fs::path RunFolder::failure_file() const {
+  const bool begun = Identity::of(folder_ / kResolved) != *resolved_before_;
+  return folder_ / (begun ? kFailure : kFailedStart);
+}
+
+RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log)
+    : run_(run), resolved_toml_(std::move(resolved_toml)), log_(log) {}
+
+std::string RunRecords::begin() {
+  const fs::path resolved = run_.folder / kResolved;
+  report::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
+  std::string moved = EarlierFiles(run_).move_aside();
+  report::commit_temporary(resolved);
+  std::error_code none;
+  fs::remove(run_.folder / kFailedStart, none); // this start has not failed
+  metrics_.emplace(run_.log.metrics, [this](const Error& problem, bool lost) {
+    lost ? log_.error("{}", problem.what()) : log_.warn("{}", problem.what());
+  });
+  return moved;
+}
+
+void RunRecords::write(const report::StepRecord& record) {
+  metrics_->write(record);
+}
+
+void RunRecords::check() {
+  metrics_->check();
+}
+
+fs::path RunRecords::metrics() const {
+  return metrics_ ? metrics_->path() : run_.log.metrics;
+}
+
+std::int64_t RunRecords::records() const {
+  return metrics_ ? metrics_->records() : 0;
+}
+
+std::int64_t RunRecords::missing() const {
+  return metrics_ ? metrics_->missing() : 0;
+}
+
+} // namespace triax::train

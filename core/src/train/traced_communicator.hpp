@@ -1,0 +1,41 @@
+// A communicator that hands every call on to another, and has a StepTrace record it.
+//
+// Threads: as the communicator behind it. Ownership: borrows communicator and trace. Blocking: as the communicator
+// behind it. Errors: as the communicator behind it; it checks the arguments again.
+#pragma once
+
+#include "train/step_trace.hpp"
+#include "triax/communicator.hpp"
+
+namespace triax::train {
+
+class TracedCommunicator final : public Communicator {
+ public:
+  TracedCommunicator(Communicator& inner, StepTrace& trace)
+      : Communicator(inner.group()), inner_(inner), trace_(trace) {}
+
+  void barrier(Deadline deadline) override { inner_.barrier(deadline); }
+  void abort(std::string_view why) noexcept override { inner_.abort(why); }
+  void* extension(std::string_view id) override { return inner_.extension(id); }
+  void progress() noexcept override {} // the communicator behind it is a source of its own
+
+ protected:
+  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                     ActionId action) override;
+  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+                         ActionId action) override;
+  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
+  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
+  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
+  Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
+
+ private:
+  CallShape shape_of(std::span<const Transfer> transfers) const;
+  template <class Shape, class Post>
+  Work traced(Shape shape, Stream& stream, Post post);
+
+  Communicator& inner_;
+  StepTrace& trace_;
+};
+
+} // namespace triax::train

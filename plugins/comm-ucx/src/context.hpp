@@ -1,0 +1,22 @@
+// Opens UCX as the settings ask, and says what is wrong where UCX refuses: which variable or key, its value, and what
+// this machine has.
+//
+// Threads: any; UCX is entered under a lock, as it reads the environment and loads modules on the first use. Ownership:
+// the caller destroys the context with ucp_cleanup(). Blocking: looks at the hardware; no network. Errors: Error.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <string_view>
+
+#include "settings.hpp"
+#include "ucx_log.hpp"
+
+namespace comm_ucx {
+
+ucp_context_h make_context(const Settings& settings);
+
+/// Throws Error unless `status` is UCS_OK. `log`: captured during the call that returned it.
+void check_ucx(ucs_status_t status, std::string_view what, const Settings& settings, const UcxLogCapture& log);
+
+} // namespace comm_ucx

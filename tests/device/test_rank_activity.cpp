@@ -1,0 +1,126 @@
+// What another thread reads of a rank: the innermost call with its plugin, and whether the rank makes progress.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "triax/error.hpp"
+#include "triax/kernels.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax {
+namespace {
+
+using Kind = RankActivity::Kind;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class Activity : public testing::Test {
+ protected:
+  RankActivity activity_;
+  const RankActivity::Binding bound_{activity_};
+};
+
+TEST_F(Activity, ScopesNestAndTheInnermostIsRead) {
+  EXPECT_EQ(activity_.to_text(), "");
+  const ActivityScope phase(Kind::engine, "drawing the weights");
+  EXPECT_EQ(activity_.to_text(), "drawing the weights");
+  {
+    const ActivityScope call(Kind::plugin_call, "step", "optim-x");
+    std::string seen;
+    std::thread([&] { seen = activity_.to_text(); }).join();
+    EXPECT_EQ(seen, "in step() of plugin \"optim-x\"");
+    EXPECT_EQ(activity_.kind(), Kind::plugin_call);
+  }
+  EXPECT_EQ(activity_.to_text(), "drawing the weights");
+  EXPECT_EQ(activity_.kind(), Kind::engine);
+}
+
+TEST_F(Activity, EachScopeIsProgressAndNothingElseIs) {
+  const std::uint64_t before = activity_.progress();
+  EXPECT_EQ(activity_.progress(), before);
+  std::uint64_t within = 0;
+  {
+    const ActivityScope call(Kind::plugin_call, "step", "optim-x");
+    within = activity_.progress();
+    EXPECT_NE(within, before);
+  }
+  EXPECT_NE(activity_.progress(), within);
+  EXPECT_NE(activity_.progress(), before);
+}
+
+TEST_F(Activity, OtherThreadsMarkNothing) {
+  const std::uint64_t before = activity_.progress();
+  std::thread([] { const ActivityScope call(Kind::plugin_call, "step", "optim-x"); }).join();
+  EXPECT_EQ(activity_.progress(), before);
+}
+
+TEST_F(Activity, AWaitThatPollsIsProgressAndItsTimeoutIsKept) {
+  const std::unique_ptr<Device> device = make_host_device();
+  HostEvent never;
+  const std::uint64_t before = activity_.progress();
+  EXPECT_THROW(device->wait(never.arm(), deadline_in(0)), Error);
+  EXPECT_NE(activity_.progress(), before);
+  EXPECT_TRUE(activity_.has_timed_out());
+}
+
+TEST_F(Activity, AnErrorBeforeTheDeadlineIsNoTimeout) {
+  const auto fail = [](Deadline deadline) {
+    const WaitScope wait("join", deadline, "comm-x");
+    throw Error("no memory");
+  };
+  EXPECT_THROW(fail(Deadline::max()), Error);
+  EXPECT_FALSE(activity_.has_timed_out());
+  EXPECT_THROW(fail(deadline_in(0)), Error);
+  EXPECT_TRUE(activity_.has_timed_out());
+}
+
+/// Reads the activity from within, and takes its own name for the plugin's: the library of this test.
+struct Reading {
+  const RankActivity& activity;
+  std::string seen;
+  void read() { seen = activity.to_text(); }
+};
+
+TEST_F(Activity, TasksAndSourcesThatAreAdvancedAreNamed) {
+  struct Task final : HostTask {
+    explicit Task(RankActivity& of) : reading{of, {}} {}
+    bool advance() noexcept override {
+      reading.read();
+      return true;
+    }
+    Reading reading;
+  } task(activity_);
+  struct Source final : ProgressSource {
+    explicit Source(RankActivity& of) : reading{of, {}} {}
+    void progress() noexcept override { reading.read(); }
+    Reading reading;
+  } source(activity_);
+  const std::unique_ptr<Device> device = make_host_device();
+  const std::unique_ptr<Stream> stream = device->make_stream("test");
+  device->add_source(source);
+  stream->post(task);
+  stream->ready();
+  device->remove_source(source);
+  EXPECT_THAT(task.reading.seen, StartsWith("in advance() of plugin \"test_device"));
+  EXPECT_THAT(source.reading.seen, StartsWith("in progress() of plugin \"test_device"));
+}
+
+TEST_F(Activity, OperationsAreNamed) {
+  struct Set final : KernelSet {
+    explicit Set(RankActivity& of) : reading{of, {}} {}
+    DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
+    Support supports(const KernelRequest&) const override { return Support::yes(); }
+    void start(Device&) override {}
+    void do_add(const Add&, const OpContext&) override { reading.read(); }
+    Reading reading;
+  } set(activity_);
+  const std::unique_ptr<Device> device = make_host_device();
+  const std::unique_ptr<Stream> stream = device->make_stream("test");
+  float values[3] = {};
+  const TensorView x(values, DType::f32, {3});
+  set.add({x, x, x}, {*stream, {}});
+  EXPECT_THAT(set.reading.seen, StartsWith("in add() of plugin \"test_device"));
+}
+
+} // namespace
+} // namespace triax

@@ -1,0 +1,92 @@
+// comm-hang: a communicator that hangs on one rank in its first call, where a test says. Calls of the other ranks never
+// finish, until they are aborted.
+#include <unistd.h>
+
+#include <atomic>
+#include <triax/communicator.hpp>
+#include <triax/plugin.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {option_int("rank", nullptr, 0, 1000, "the rank that hangs"),
+                                     option_string("where", nullptr, "post|advance|join", "what never returns there")};
+
+[[noreturn]] void hang() {
+  for (;;) ::pause();
+}
+
+class Member final : public Communicator {
+ public:
+  Member(Group group, bool posts_hang, bool tasks_hang)
+      : Communicator(std::move(group)), posts_hang_(posts_hang), task_(*this, tasks_hang) {}
+  void barrier(Deadline) override {}
+  void abort(std::string_view) noexcept override { is_aborted_ = true; }
+  void progress() noexcept override {}
+
+ private:
+  class Task final : public HostTask {
+   public:
+    Task(Member& of, bool hangs) : of_(of), hangs_(hangs) {}
+    bool advance() noexcept override {
+      if (hangs_) hang();
+      if (!of_.is_aborted_) return false;
+      of_.done_.fail("aborted");
+      return true;
+    }
+
+   private:
+    Member& of_;
+    const bool hangs_;
+  };
+
+  Work post(Stream& stream, ActionId action) {
+    if (posts_hang_) hang();
+    const Event done = done_.arm();
+    stream.post(task_);
+    return {done, action};
+  }
+  Work do_all_reduce(const TensorView&, const TensorView&, Reduce, Stream& stream, ActionId action) override {
+    return post(stream, action);
+  }
+  Work do_reduce_scatter(const TensorView&, const TensorView&, Reduce, Stream& stream, ActionId action) override {
+    return post(stream, action);
+  }
+  Work do_all_gather(const TensorView&, const TensorView&, Stream& stream, ActionId action) override {
+    return post(stream, action);
+  }
+  Work do_all_to_all(const TensorView&, const TensorView&, Stream& stream, ActionId action) override {
+    return post(stream, action);
+  }
+  Work do_broadcast(const TensorView&, int, Stream& stream, ActionId action) override { return post(stream, action); }
+  Work do_exchange(std::span<const Transfer>, Stream& stream, ActionId action) override { return post(stream, action); }
+
+  const bool posts_hang_;
+  std::atomic<bool> is_aborted_{false};
+  HostEvent done_;
+  Task task_;
+};
+
+class Hang final : public CommBackend {
+ public:
+  explicit Hang(const PluginContext& context)
+      : where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {}
+  CommTraits traits() const override {
+    CommTraits out;
+    out.ranks = CommTraits::Ranks::many_per_process;
+    return out;
+  }
+  Support supports(const CommRequest&) const override { return Support::yes(); }
+  void start(Device&) override {}
+  std::unique_ptr<Communicator> join(const Group& group, Store&, Deadline) override {
+    if (where_ == "join") hang();
+    return std::make_unique<Member>(group, where_ == "post", where_ == "advance");
+  }
+
+ private:
+  const std::string where_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::CommBackend, Hang, "comm-hang", "0.1.0", "hangs on one rank", kOptions)

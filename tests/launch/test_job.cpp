@@ -1,0 +1,61 @@
+// A rank's part in its job before it has joined, and when it cannot join.
+#include <gmock/gmock.h>
+
+#include "control/job.hpp"
+#include "launch/job.hpp"
+#include "support/error_of.hpp"
+
+namespace triax::launch {
+namespace {
+
+using control::test::hello_of;
+using control::test::Raw;
+using ::testing::HasSubstr;
+using triax::testing::error_of;
+
+/// Rank 0 of two, which serves the job, on a free port of loopback.
+struct JobTest : ::testing::Test {
+  static Environment rank_0() {
+    Environment out;
+    out.rank = 0;
+    out.world = 2;
+    out.serves = true;
+    out.server = {"127.0.0.1", 0};
+    return out;
+  }
+  config::LaunchKeys keys() const {
+    config::LaunchKeys out;
+    out.start_timeout_s = control::test::kLong;
+    return out;
+  }
+
+  const Environment environment = rank_0();
+  train::StopSignals signals{null_log()};
+  Job job{{environment, keys(), control::test::kLong}, signals};
+};
+
+TEST_F(JobTest, BeforeItHasJoinedARankCanOnlyLeave) {
+  EXPECT_THAT(error_of([&] { job.store(); }), HasSubstr("rank 0 has not joined its job"));
+  EXPECT_THAT(error_of([&] { job.tell("step", "1"); }), HasSubstr("rank 0 has not joined its job"));
+  EXPECT_THAT(error_of([&] { job.finish(1); }), HasSubstr("rank 0 has not joined its job"));
+  EXPECT_THAT(error_of([&] { job.refusal({}); }), HasSubstr("rank 0 has not joined its job"));
+  job.leave();
+}
+
+TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersAreToldWhy) {
+  const control::Address address = job.server()->address();
+  Raw impostor(address); // in the queue before rank 0's own connection
+  impostor.connection.send(encode(hello_of(0, 2)));
+  Raw one(address);
+  one.connection.send(encode(hello_of(1, 2)));
+  EXPECT_THAT(error_of([&] { job.enter(); }), HasSubstr("rank 0 is here already"));
+  const auto told = one.next(control::Message::Kind::failed);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->number, 0);
+  EXPECT_THAT(told->value, HasSubstr("rank 0 is here already"));
+  one.connection.send(encode(control::test::message(control::Message::Kind::goodbye)));
+  job.leave();
+}
+
+} // namespace
+} // namespace triax::launch

@@ -1,0 +1,197 @@
+// triax train with its ranks as processes, over comm-ucx: what is reported when a rank or the launcher fails, hangs, is
+// stopped or killed.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "launch/process_run.hpp"
+
+namespace triax::test {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using TrainFailures = ProcessRun;
+
+TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
+  for (const std::size_t victim : {std::size_t{0}, std::size_t{3}}) {
+    Running job = start_for_ever();
+    const std::vector<pid_t> ranks = job.ranks();
+    ASSERT_EQ(ranks.size(), 4u) << job.err();
+    send_signal(ranks[victim], SIGKILL);
+    EXPECT_EQ(job.wait(), 1);
+    for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
+    const std::string told = job.err();
+    EXPECT_THAT(told, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
+    EXPECT_THAT(told, HasSubstr(", pid " + std::to_string(ranks[victim]) + ") was lost after step "));
+    EXPECT_THAT(
+        told,
+        ContainsRegex(
+            ": killed by signal 9 \\(Killed\\)\n  its last place: (unknown|[^\n]* \\(told [0-9.]+ s before\\))\n"));
+    EXPECT_THAT(told, ContainsRegex("\n  rank 1: (after )?step "));
+    EXPECT_THAT(told, HasSubstr("\n  all ranks stopped after "));
+    const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
+    EXPECT_EQ(failure["rank"], victim);
+    EXPECT_EQ(failure["ranks"][victim]["pid"], ranks[victim]);
+  }
+}
+
+/// Rank 3 never returns from a call of a plugin, and the others wait for it.
+TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
+  const std::string path = "plugins.path=[\"" TEST_PLUGINS "\"]";
+  {
+    Running job = start({path, "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2", "optimizer.rank=3",
+                         "optimizer.where=step", "optimizer.hangs=true", "train.stall_timeout_s=3"});
+    const std::vector<pid_t> ranks = job.ranks();
+    EXPECT_EQ(job.wait(), 1);
+    for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
+    const std::string told = job.err();
+    EXPECT_THAT(told,
+                ContainsRegex("\nrank 3: [^\n]* error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: no progress "
+                              "for 3[.0-9]* s: in step\\(\\) of plugin \"optim-faulty\"\n"));
+    EXPECT_EQ(told.find(" error: "), told.rfind(" error: ")) << told; // nobody else is blamed
+    EXPECT_THAT(told,
+                ContainsRegex(" error launcher: rank 3 \\(pipeline 1, data 0, tensor 1; [^\n]*\\) is stuck after step "
+                              "1: step 2, OPT_STEP: no progress for "));
+    EXPECT_THAT(told,
+                ContainsRegex("\n  its last place: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" for "));
+    EXPECT_THAT(told, ContainsRegex("\n  rank 2: step 2, OPT_STEP|\n  rank 2: (after )?step "));
+    const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
+    EXPECT_EQ(failure["rank"], 3);
+    EXPECT_EQ(failure["stuck"], true);
+  }
+  Running job = start({path, "comm.plugin=comm-hang", "comm.rank=1", "comm.where=post", "train.stall_timeout_s=3"});
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_THAT(job.err(),
+              ContainsRegex("\nrank 1: [^\n]* error: pipeline 0, data 0, tensor 1, before step 1: no progress "
+                            "for 3[.0-9]* s: in all_reduce\\(\\) of plugin \"comm-hang\"\n"));
+  EXPECT_THAT(job.err(), ContainsRegex(" error launcher: rank 1 \\([^\n]*\\) is stuck before the end of step 1: "));
+}
+
+TEST_F(TrainFailures, ARankThatIsStoppedIsToldByTheStallTimeout) {
+  Running job = start_for_ever({"train.stall_timeout_s=5"});
+  const std::vector<pid_t> ranks = job.ranks();
+  ASSERT_EQ(ranks.size(), 4u) << job.err();
+  send_signal(ranks[2], SIGSTOP);
+  EXPECT_EQ(job.wait(), 1);
+  for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
+  EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0; "));
+  EXPECT_THAT(job.err(), HasSubstr("nothing was heard from it for 5 s"));
+  EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s"));
+  // By then all others wait for it, or for one that does.
+  for (const char* rank : {"0", "1", "3"})
+    EXPECT_THAT(job.err(),
+                ContainsRegex(std::string("\n  rank ") + rank + ": [^\n]*waiting for [^\n]* through comm-ucx\n"));
+}
+
+TEST_F(TrainFailures, ALauncherThatIsStoppedIsBlamedAndNoRank) {
+  Running job = start_for_ever({"train.stall_timeout_s=1"});
+  const std::vector<pid_t> ranks = job.ranks();
+  ASSERT_EQ(ranks.size(), 4u) << job.err();
+  send_signal(job.pid(), SIGSTOP);
+  for (const pid_t rank : ranks)
+    while (alive(rank)) ::usleep(5000); // they give up
+  send_signal(job.pid(), SIGCONT);
+  EXPECT_EQ(job.wait(), 1);
+  EXPECT_THAT(job.err(), HasSubstr(" error launcher: launcher, not a rank, failed after step "));
+  EXPECT_THAT(job.err(), ContainsRegex("the job server did not run for [0-9.]+ s \\(its process was stopped"));
+  EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s = 1 s"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("was lost")));
+  const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
+  EXPECT_EQ(failure["who"], "launcher");
+  EXPECT_TRUE(failure["rank"].is_null());
+}
+
+/// Whether a process that the launcher has started runs as a rank, whose arguments end in "-- run.toml".
+bool has_executed(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+  const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return words.empty() || words.find(std::string("\0--\0", 4)) != std::string::npos; // empty: it has ended
+}
+
+TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    Running job = start({"launch.start_timeout_s=3"});
+    std::vector<pid_t> ranks;
+    while ((ranks = job.ranks()).size() < 4 && !job.ended()) {
+    }
+    ASSERT_EQ(ranks.size(), 4u) << job.err();
+    for (const std::size_t rank : {2, 3}) {
+      while (!has_executed(ranks[rank])) { // stopped before, it would block its launcher, which waits for its exec
+      }
+      send_signal(ranks[rank], SIGSTOP);
+    }
+    // A process with a single thread has not tried to join yet.
+    if (threads_of(ranks[2]) != 1 || threads_of(ranks[3]) != 1) continue;
+    EXPECT_EQ(job.wait(), 1);
+    EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for 2, 3\n"));
+    EXPECT_THAT(job.err(),
+                HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0) was lost before the end of "
+                          "step 1: it did not join within 3 s (launch.start_timeout_s); ranks that did not: "
+                          "2, 3\n  its last place: it did not join\n"));
+    for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
+    return;
+  }
+  FAIL() << "no rank could be stopped before it joined";
+}
+
+TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
+  {
+    Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                         "optimizer.rank=3", "optimizer.where=prepare"});
+    EXPECT_EQ(job.wait(), 1);
+    const std::string told = job.err();
+    EXPECT_THAT(told, HasSubstr("out of luck"));
+    EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck")) << told;
+    EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
+  }
+  Running job = start({"comm.transports=nonsense"}); // refused before any rank starts
+  EXPECT_EQ(job.wait(), 2);
+  EXPECT_THAT(job.err(), HasSubstr("transports = \"nonsense\": "));
+  EXPECT_THAT(job.err(), HasSubstr("this machine has the transports "));
+}
+
+TEST_F(TrainFailures, TheErrorOfARankIsToldOnce) {
+  Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                       "optimizer.rank=3", "optimizer.where=step"});
+  EXPECT_EQ(job.wait(), 1);
+  const std::string told = job.err();
+  EXPECT_THAT(told, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
+                              "rank 3:   try again\n"));
+  EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck"));
+  EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
+  EXPECT_THAT(told, HasSubstr(") gave up after step 1\n"));
+  EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr(" error rank 3: pipeline 1, data 0, tensor 1, step 2"));
+}
+
+/// TRIAX_KILLS=100 for more: ranks and launcher are killed at any moment of a job's life, and nothing stays.
+TEST_F(TrainFailures, ComeToAnEndWheneverOneIsKilled) {
+  const char* wanted = std::getenv("TRIAX_KILLS");
+  const int kills = wanted ? std::atoi(wanted) : 8;
+  std::mt19937 random(20260101);
+  for (int kill = 0; kill < kills; ++kill) {
+    Running job = start({"train.steps=1000000"});
+    ::usleep(std::uniform_int_distribution<useconds_t>(0, 900'000)(random));
+    const std::vector<pid_t> ranks = job.ranks();
+    std::vector<pid_t> all = ranks;
+    all.push_back(job.pid());
+    const pid_t victim = all[std::uniform_int_distribution<std::size_t>(0, all.size() - 1)(random)];
+    send_signal(victim, SIGKILL);
+    EXPECT_EQ(job.wait(), victim == all.back() ? 128 + SIGKILL : 1) << kill << ": " << job.err();
+    for (const pid_t rank : ranks)
+      while (alive(rank)) ::usleep(5000);
+    if (victim != all.back()) {
+      EXPECT_THAT(job.err(), HasSubstr("killed by signal 9")) << kill << ": victim " << victim;
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::test

@@ -1,0 +1,128 @@
+// Who is stuck: times without progress, their limits, and what happens to a process whose rank does not end.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "launch/watchdog.hpp"
+
+namespace triax::launch {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+TEST(StallClock, CountsTimeWithoutProgress) {
+  StallClock clock;
+  const Clock::time_point start{milliseconds(1000)};
+  clock.look(7, start);
+  EXPECT_EQ(clock.stalled_s(), 0);
+  clock.look(7, start + milliseconds(100));
+  clock.look(7, start + milliseconds(350));
+  EXPECT_EQ(clock.stalled_s(), 0.35);
+  clock.look(8, start + milliseconds(400));
+  EXPECT_EQ(clock.stalled_s(), 0);
+}
+
+TEST(StallClock, AProcessThatWasStoppedIsNotStuck) {
+  StallClock clock;
+  const Clock::time_point start{milliseconds(1000)};
+  clock.look(7, start);
+  clock.look(7, start + milliseconds(1'000'000));
+  EXPECT_EQ(clock.stalled_s(), 0.5);
+}
+
+class WatchdogTest : public ::testing::Test {
+ protected:
+  std::future<Error> report_of(Watchdog& watchdog, ObservedRank& rank) {
+    auto told = std::make_shared<std::promise<Error>>();
+    watching_.emplace(watchdog, rank, [told](const Error& error) { told->set_value(error); });
+    return told->get_future();
+  }
+  train::StopSignals signals_;
+  ObservedRank rank_{3};
+  const RankActivity::Binding bound_{rank_.activity()}; // this thread is the rank's
+  std::optional<Watchdog::Watching> watching_;
+};
+
+constexpr auto kNever = milliseconds(700); // several periods of the watchdog
+
+TEST_F(WatchdogTest, ACallThatDoesNotReturnIsReportedOnce) {
+  Watchdog watchdog({.stall_timeout_s = 0.3, .signals = signals_});
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
+  EXPECT_FALSE(rank_.progress().is_stuck);
+  const Error error = report_of(watchdog, rank_).get();
+  EXPECT_THAT(error.message(), MatchesRegex("no progress for 0\\.[3-9] s: in step\\(\\) of plugin \"optim-x\""));
+  EXPECT_THAT(error.hint(), HasSubstr("train.stall_timeout_s = 0.3"));
+  EXPECT_TRUE(rank_.progress().is_stuck);
+  EXPECT_GE(rank_.progress().stalled_s, 0.3);
+  std::this_thread::sleep_for(kNever); // a second report would throw in set_value()
+  watching_.reset();
+}
+
+TEST_F(WatchdogTest, ProgressRestartsTheTimeOfACall) {
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
+  const Clock::time_point start{milliseconds(1000)};
+  rank_.look(start);
+  rank_.look(start + milliseconds(300));
+  EXPECT_DOUBLE_EQ(rank_.stalled_s(), 0.3);
+  rank_.activity().make_progress();
+  rank_.look(start + milliseconds(400));
+  EXPECT_EQ(rank_.stalled_s(), 0);
+}
+
+TEST_F(WatchdogTest, ARankThatMakesProgressIsNotReported) {
+  constexpr double kLimit = 1; // hundreds of times the period of the progress, so that a busy machine is no failure
+  Watchdog watchdog({.stall_timeout_s = kLimit, .signals = signals_});
+  const std::future<Error> report = report_of(watchdog, rank_);
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
+  bool is_reported = false;
+  for (const Deadline end = deadline_in(2.5 * kLimit); !is_reported && Clock::now() < end;) {
+    is_reported = report.wait_for(milliseconds(5)) == std::future_status::ready;
+    rank_.activity().make_progress();
+  }
+  EXPECT_FALSE(is_reported);
+  watching_.reset();
+}
+
+TEST_F(WatchdogTest, AWaitWithADeadlineOfItsOwnIsNotTheOneToBlame) {
+  Watchdog watchdog({.stall_timeout_s = 0.1, .signals = signals_});
+  const std::future<Error> report = report_of(watchdog, rank_);
+  const WaitScope wait("join", Deadline::max(), "comm-x");
+  EXPECT_EQ(report.wait_for(kNever), std::future_status::timeout);
+  EXPECT_EQ(rank_.progress().stalled_s, 0);
+  EXPECT_THAT(rank_.place(), MatchesRegex("starting(, in join\\(\\) of plugin \"comm-x\" for [0-9.]+ s)?"));
+  watching_.reset();
+}
+
+TEST_F(WatchdogTest, AfterASignalTheTimeIsShorter) {
+  Watchdog watchdog({.stall_timeout_s = 1e6, .signals = signals_, .stall_after_signal_s = 0.2});
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
+  std::future<Error> report = report_of(watchdog, rank_);
+  EXPECT_EQ(report.wait_for(kNever), std::future_status::timeout);
+  signals_.ask(SIGTERM);
+  EXPECT_THAT(report.get().message(),
+              MatchesRegex("no progress for [0-9.]+ s, and SIGTERM asks to stop: in step\\(\\) of plugin \"optim-x\""));
+  watching_.reset();
+}
+
+TEST_F(WatchdogTest, AProcessWhoseRankDoesNotEndIsEndedAfterAFailure) {
+  std::promise<void> ended;
+  bool is_first = true;
+  Watchdog watchdog({.stall_timeout_s = 0.1, .signals = signals_, .end_process = [&] {
+                       if (std::exchange(is_first, false)) ended.set_value();
+                     }});
+  const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
+  std::future<void> end = ended.get_future();
+  report_of(watchdog, rank_).get();
+  EXPECT_EQ(end.wait_for(kNever), std::future_status::timeout); // nobody has said that the run fails
+  watchdog.expect_end();
+  end.wait();
+  watching_.reset();
+}
+
+} // namespace
+} // namespace triax::launch

@@ -1,0 +1,114 @@
+// Plugins that end or hold up the process that calls them: a probe process says which one, and in which call.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+
+#include "plugin/loader.hpp"
+#include "plugin/probe.hpp"
+#include "triax/error.hpp"
+
+namespace triax::plugin {
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+constexpr CallLimits kShort{std::chrono::milliseconds(200), std::chrono::milliseconds(400)};
+
+fs::path fixture(const char* name) {
+  return fs::path(FIXTURES) / (std::string(name) + ".so");
+}
+
+std::string reason_of(const std::function<std::string()>& body) {
+  const ProbeResult result = run_probe(body, ProbeOutput::captured, kShort);
+  return result.failure ? result.failure->plugin + ": " + result.failure->reason() : "it returned " + result.output;
+}
+
+TEST(Probe, ReturnsWhatTheFunctionReturns) {
+  const std::string large(300'000, 'x'); // more than a pipe holds
+  EXPECT_EQ(run_probe([&] { return large; }, ProbeOutput::captured).output, large);
+  EXPECT_EQ(reason_of([] { return std::string(); }), "it returned ");
+}
+
+TEST(Probe, AnExceptionOfTheFunctionIsAnError) {
+  const auto body = []() -> std::string { throw std::runtime_error("no such run"); };
+  EXPECT_THROW(
+      try { run_probe(body, ProbeOutput::captured); } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "no such run");
+        throw;
+      },
+      Error);
+}
+
+TEST(Probe, NamesTheCallThatWasCurrent) {
+  const auto dies = []() -> std::string {
+    const CallScope outer("model-a", "the plan of rank 0");
+    { const CallScope inner("kernels-a", "supports()"); }
+    std::raise(SIGKILL);
+    return {};
+  };
+  EXPECT_EQ(reason_of(dies), "model-a: the plan of rank 0 was killed by SIGKILL (Killed)");
+  const auto dies_inside = []() -> std::string {
+    const CallScope outer("model-a", "the plan of rank 0");
+    const CallScope inner("kernels-a", "supports()");
+    std::abort();
+  };
+  EXPECT_EQ(reason_of(dies_inside), "kernels-a: supports() crashed with SIGABRT (Aborted)");
+}
+
+TEST(Probe, OutsideOfAllCallsNoPluginIsNamed) {
+  const auto dies = []() -> std::string {
+    { const CallScope call("model-a", "supports()"); }
+    _exit(0); // without an answer, a status of 0 is no success
+  };
+  EXPECT_EQ(reason_of(dies), ": its call called exit(0)");
+}
+
+TEST(Probe, EachCallHasADeadlineOfItsKind) {
+  const auto loops = [](CallKind kind) {
+    return [kind]() -> std::string {
+      const CallScope call("sched-a", "rows()", {}, kind);
+      for (;;) pause();
+    };
+  };
+  EXPECT_EQ(reason_of(loops(CallKind::call)), "sched-a: rows() did not return within 0.2 s");
+  EXPECT_EQ(reason_of(loops(CallKind::plan)), "sched-a: rows() did not return within 0.4 s");
+}
+
+TEST(Probe, TellsTheLastLineThatWasPrinted) {
+  const auto prints = []() -> std::string {
+    const CallScope call("sched-a", "its constructor");
+    std::fputs("opening\nno licence found\n\n", stderr);
+    _exit(3);
+  };
+  EXPECT_EQ(reason_of(prints), "sched-a: its constructor called exit(3); it printed: no licence found");
+}
+
+TEST(ProbeLoading, FindsEachFileThatMustNotBeLoaded) {
+  const std::vector<fs::path> files = {fixture("honest"), fixture("killed"),       fixture("bad-magic"),
+                                       fixture("leaves"), fixture("looping-load"), fixture("grown")};
+  const bool before = is_loaded(fixture("grown")); // by another test of this program
+  const auto failures = probe_loading(files, kShort);
+  ASSERT_EQ(failures.size(), 3u) << "what load() itself refuses is not listed";
+  EXPECT_EQ(failures.at(fixture("killed")).reason(), "its library initializer was killed by SIGKILL (Killed)");
+  EXPECT_EQ(failures.at(fixture("leaves")).reason(), "its library initializer called exit(0)");
+  EXPECT_EQ(failures.at(fixture("looping-load")).reason(), "its library initializer did not return within 0.2 s");
+  EXPECT_EQ(failures.at(fixture("leaves")).plugin, "leaves");
+  EXPECT_EQ(is_loaded(fixture("grown")), before) << "the child has loaded it, this process has not";
+}
+
+TEST(ProbeLoading, WhatIsLoadedHereIsNotProbed) {
+  load(fixture("honest"), "");
+  ASSERT_TRUE(is_loaded(fixture("honest")));
+  const std::vector<fs::path> files = {fixture("honest")};
+  EXPECT_THAT(probe_loading(files), testing::IsEmpty());
+}
+
+} // namespace
+
+} // namespace triax::plugin

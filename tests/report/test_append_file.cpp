@@ -1,0 +1,163 @@
+// Files that grow by whole lines, and files that are replaced whole: full disks, limits, files deleted or moved
+// meanwhile.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "report/append_file.hpp"
+#include "report/replace_file.hpp"
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+
+namespace triax::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using triax::test::read_file;
+using triax::test::TempFolder;
+using triax::test::write_file;
+using triax::testing::error_of;
+
+/// Files of this process cannot grow beyond it while this lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+class AppendFileTest : public ::testing::Test {
+ protected:
+  AppendFile open(const fs::path& file) {
+    return {file, [this](const Error& problem, bool lost) { (lost ? lost_ : moved_).emplace_back(problem.what()); }};
+  }
+  TempFolder folder_;
+  std::vector<std::string> lost_, moved_;
+};
+
+TEST_F(AppendFileTest, ContinuesAFileAndNeverTruncatesIt) {
+  write_file(folder_ / "m", "earlier\n");
+  AppendFile file = open(folder_ / "m");
+  EXPECT_EQ(read_file(folder_ / "m"), "earlier\n");
+  EXPECT_TRUE(file.append("one", "a line"));
+  EXPECT_EQ(read_file(folder_ / "m"), "earlier\none\n");
+  EXPECT_THAT(lost_, IsEmpty());
+}
+
+TEST_F(AppendFileTest, APartOfALineIsRemovedAndALaterLineContinuesTheFile) {
+  AppendFile file = open(folder_ / "m");
+  EXPECT_TRUE(file.append("first", "the record of step 1"));
+  {
+    const FileSizeLimit limit(10); // six bytes are there: four of the next line would fit
+    EXPECT_FALSE(file.append("second", "the record of step 2"));
+    EXPECT_FALSE(file.append("third", "the record of step 3"));
+  }
+  EXPECT_EQ(read_file(folder_ / "m"), "first\n");
+  EXPECT_TRUE(file.append("fourth", "the record of step 4"));
+  EXPECT_EQ(read_file(folder_ / "m"), "first\nfourth\n");
+  EXPECT_EQ(file.lost_lines(), 2);
+  EXPECT_THAT(lost_, ElementsAre((folder_ / "m").string() +
+                                 ": the record of step 2 cannot be written: File too large\n  raise the limit of a "
+                                 "file's size (ulimit -f) before the next run; the run continues"));
+}
+
+TEST_F(AppendFileTest, AFullDiskIsToldOnceAndEachLineCounted) {
+  AppendFile file = open("/dev/full");
+  for (int step = 0; step < 3; ++step) EXPECT_FALSE(file.append("line", "a line"));
+  EXPECT_EQ(file.lost_lines(), 3);
+  EXPECT_THAT(lost_, ElementsAre("/dev/full: a line cannot be written: No space left on device\n"
+                                 "  free space there: the run continues, and writes later lines as soon as it can"));
+}
+
+TEST_F(AppendFileTest, ADeletedFileIsToldAtOnceAndCreatedAgain) {
+  AppendFile file = open(folder_ / "m");
+  file.append("one", "a line");
+  file.append("two", "a line");
+  fs::remove(folder_ / "m");
+  file.check();
+  EXPECT_THAT(lost_, ElementsAre((folder_ / "m").string() +
+                                 ": was deleted while the run writes it; 2 lines of this run went with it\n"
+                                 "  the run continues, and writes later lines to a new file of this name"));
+  EXPECT_TRUE(file.append("three", "a line"));
+  EXPECT_EQ(read_file(folder_ / "m"), "three\n");
+  EXPECT_EQ(file.deleted_lines(), 2);
+  EXPECT_EQ(file.lost_lines(), 0);
+}
+
+TEST_F(AppendFileTest, LinesAfterTheFolderWasDeletedAreLostUntilItIsThereAgain) {
+  fs::create_directory(folder_ / "run");
+  AppendFile file = open(folder_ / "run/m");
+  file.append("one", "a line");
+  fs::remove_all(folder_ / "run");
+  EXPECT_FALSE(file.append("two", "a line"));
+  EXPECT_FALSE(file.append("three", "a line"));
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("1 line of this run went with it\n  make its folder again: ")));
+  fs::create_directory(folder_ / "run");
+  EXPECT_TRUE(file.append("four", "a line"));
+  EXPECT_EQ(read_file(folder_ / "run/m"), "four\n");
+  EXPECT_EQ(file.deleted_lines(), 1);
+  EXPECT_EQ(file.lost_lines(), 2);
+}
+
+TEST_F(AppendFileTest, ADeletedFileIsNotCreatedOverAnother) {
+  AppendFile file = open(folder_ / "m");
+  fs::remove(folder_ / "m");
+  write_file(folder_ / "m", "of another run\n");
+  EXPECT_FALSE(file.append("one", "a line"));
+  EXPECT_EQ(read_file(folder_ / "m"), "of another run\n");
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("another file has its name now")));
+}
+
+TEST_F(AppendFileTest, AMovedFileIsToldAndGetsItsLines) {
+  fs::create_directory(folder_ / "run");
+  AppendFile file = open(folder_ / "run/m");
+  file.append("one", "a line");
+  fs::rename(folder_ / "run", folder_ / "elsewhere");
+  file.check();
+  EXPECT_TRUE(file.append("two", "a line"));
+  EXPECT_EQ(read_file(folder_ / "elsewhere/m"), "one\ntwo\n");
+  EXPECT_EQ(file.path(), fs::canonical(folder_.path()) / "elsewhere/m");
+  EXPECT_THAT(lost_, IsEmpty());
+  EXPECT_THAT(moved_, ElementsAre(HasSubstr("run/m: was moved to ")));
+  EXPECT_EQ(file.lost_lines() + file.deleted_lines(), 0);
+}
+
+TEST_F(AppendFileTest, AFileThatCannotBeOpenedIsNamed) {
+  EXPECT_EQ(error_of([&] { open(folder_ / "no/m"); }),
+            (folder_ / "no/m").string() + ": cannot be opened: No such file or directory");
+}
+
+TEST_F(AppendFileTest, AReplacedFileIsWholeOrAsItWas) {
+  write_file(folder_ / "f", "former");
+  {
+    const FileSizeLimit limit(3);
+    EXPECT_THAT(error_of([&] { replace_file(folder_ / "f", "the new content"); }),
+                HasSubstr("/f: cannot be written: File too large"));
+  }
+  EXPECT_EQ(read_file(folder_ / "f"), "former");
+  EXPECT_FALSE(fs::exists(temporary_name(folder_ / "f")));
+  replace_file(folder_ / "f", "the new content");
+  EXPECT_EQ(read_file(folder_ / "f"), "the new content");
+  EXPECT_FALSE(fs::exists(temporary_name(folder_ / "f")));
+}
+
+} // namespace
+} // namespace triax::report

@@ -1,0 +1,31 @@
+// optim-host: gradient descent in a loop of its own on the host, as an optimizer may do that is told where memory is.
+#include <triax/optimizer.hpp>
+#include <triax/plugin.hpp>
+
+namespace {
+using namespace triax;
+
+class HostDescent final : public Optimizer {
+ public:
+  Support supports(const OptimizerRequest& request) const override {
+    if (request.master != DType::f32)
+      return Support::no("optim-host updates f32 weights, not {}", name_of(request.master));
+    if (request.device == DeviceKind::host) return Support::yes();
+    return Support::no("optim-host updates weights in host memory; they are on a {} device", name_of(request.device))
+        .hint("use an optimizer that computes through the kernel set, or a kernel set on the host");
+  }
+  OptimizerTraits traits() const override { return {}; }
+  void prepare(std::span<const ParameterShard>) override {}
+  void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
+    for (const ParameterShard& shard : shards) {
+      if (!shard.master.data() || args.scalars->skip != 0) continue; // without data: the planning call
+      const auto rate = static_cast<float>(args.scalars->lr * args.scalars->clip);
+      for (std::int64_t i = 0; i < shard.master.elements(); ++i)
+        shard.master.as<float>()[i] -= rate * shard.gradient.as<float>()[i];
+    }
+  }
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Optimizer, HostDescent, "optim-host", "0.1.0", "gradient descent in host memory", nullptr)

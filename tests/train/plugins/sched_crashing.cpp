@@ -1,0 +1,44 @@
+// sched-crashing: a scheduler that ends or holds up its process, where and how a test says.
+#include <unistd.h>
+
+#include <csignal>
+#include <triax/plugin.hpp>
+#include <triax/scheduler.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {
+    option_string("where", nullptr, "create|supports|rows", "the call that fails"),
+    option_string("how", "crash", "crash|exit|loop", "what it does"),
+};
+
+class Crashing final : public Scheduler {
+ public:
+  explicit Crashing(const PluginContext& context)
+      : where_(context.options.text("where")), how_(context.options.text("how")) {
+    fail_in("create");
+  }
+  Support supports(const PipelineShape&) const override {
+    fail_in("supports");
+    return Support::yes();
+  }
+  Schedule rows(const PipelineShape& shape) const override {
+    fail_in("rows");
+    return {shape, one_stage_per_rank(shape)};
+  }
+
+ private:
+  void fail_in(std::string_view where) const {
+    if (where != where_) return;
+    while (how_ == "loop") pause();
+    if (how_ == "exit") _exit(3);
+    std::signal(SIGSEGV, SIG_DFL); // a sanitizer's own handler would turn it into an exit
+    std::raise(SIGSEGV);
+  }
+  std::string where_, how_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Scheduler, Crashing, "sched-crashing", "0.1.0", "ends its process", kOptions)

@@ -1,0 +1,145 @@
+// The run's folder: one run at a time, and what an earlier run left in it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "support/error_of.hpp"
+#include "support/temp_folder.hpp"
+#include "train/run_folder.hpp"
+
+namespace triax::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::read_file;
+using test::write_file;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::Not;
+using ::testing::Pair;
+using triax::testing::error_of;
+
+report::StepRecord record(std::int64_t step) {
+  report::StepRecord out;
+  out.step = step;
+  return out;
+}
+
+class RunFolderTest : public ::testing::Test {
+ protected:
+  RunFolderTest() {
+    run_.folder = fs::canonical(folder_.path()) / "run";
+    run_.log.metrics = run_.folder / "metrics.jsonl";
+  }
+  /// A run of as many steps; what it says of moved files.
+  std::string train(int steps, const std::string& resolved = "# a run\n") {
+    const RunFolder folder(run_, resolved);
+    RunRecords records(run_, resolved, null_log());
+    std::string moved = records.begin();
+    for (int step = 1; step <= steps; ++step) records.write(record(step));
+    return moved;
+  }
+  /// Content by path within the test's folder.
+  std::map<std::string, std::string> files() const {
+    std::map<std::string, std::string> out;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+      if (entry.is_regular_file()) out[entry.path().lexically_relative(folder_.path())] = read_file(entry.path());
+    return out;
+  }
+
+  test::TempFolder folder_;
+  config::RunConfig run_;
+};
+
+TEST_F(RunFolderTest, ARunThatDoesNotBeginChangesNoFileOfAnEarlierRun) {
+  train(2);
+  write_file(run_.folder / "failure.json", "earlier");
+  write_file(run_.folder / "timeline-rank-0.json", "earlier");
+  const auto before = files();
+  {
+    const RunFolder folder(run_, "# another\n");
+    const RunRecords records(run_, "# another\n", null_log());
+    EXPECT_EQ(files(), before);
+    EXPECT_EQ(folder.failure_file(), run_.folder / "failed-start.json");
+  }
+  EXPECT_EQ(files(), before);
+}
+
+TEST_F(RunFolderTest, ARunThatBeginsMovesAllFilesOfAnEarlierRunUnderOneNumber) {
+  EXPECT_EQ(train(2, "# first\n"), "");
+  write_file(run_.folder / "failure.json", "earlier failure");
+  write_file(run_.folder / "timeline-rank-1.json", "earlier timeline");
+  write_file(run_.folder / "failed-start.json", "a start in between");
+  write_file(run_.folder / "metrics-1.jsonl", "older still");
+  EXPECT_EQ(train(1, "# second\n"),
+            run_.folder.string() +
+                ": files of the earlier run were moved: metrics.jsonl to metrics-2.jsonl, failure.json to "
+                "failure-2.json, resolved.toml to resolved-2.toml, timelines to timelines-2");
+  const auto now = files();
+  EXPECT_EQ(now.size(), 7u);
+  EXPECT_THAT(now.at("run/metrics-2.jsonl"), HasSubstr("\n{\"step\":2,"));
+  EXPECT_THAT(now, Contains(Pair("run/resolved-2.toml", "# first\n")));
+  EXPECT_THAT(now, Contains(Pair("run/failure-2.json", "earlier failure")));
+  EXPECT_THAT(now, Contains(Pair("run/timelines-2/timeline-rank-1.json", "earlier timeline")));
+  EXPECT_THAT(now, Contains(Pair("run/metrics-1.jsonl", "older still")));
+  EXPECT_THAT(now, Contains(Pair("run/resolved.toml", "# second\n")));
+  EXPECT_THAT(now.at("run/metrics.jsonl"), Not(HasSubstr("\"step\":2")));
+}
+
+TEST_F(RunFolderTest, MetricsElsewhereAreMovedBesideThemselves) {
+  run_.log.metrics = fs::canonical(folder_.path()) / "elsewhere/loss.values.json";
+  train(1);
+  EXPECT_THAT(train(1), HasSubstr("elsewhere/loss.values.json to loss.values-1.json, resolved.toml to "));
+  EXPECT_THAT(files(), Contains(Key("elsewhere/loss.values-1.json")));
+  EXPECT_THAT(files(), Contains(Key("elsewhere/loss.values.json")));
+}
+
+TEST_F(RunFolderTest, MetricsThatAreALinkStayOne) {
+  fs::create_directories(run_.folder);
+  fs::create_symlink("../target.jsonl", run_.log.metrics);
+  train(2);
+  EXPECT_THAT(train(1), HasSubstr("target.jsonl to target-1.jsonl"));
+  EXPECT_TRUE(fs::is_symlink(run_.log.metrics));
+  EXPECT_THAT(files().at("target-1.jsonl"), HasSubstr("{\"step\":2,"));
+  EXPECT_THAT(files().at("target.jsonl"), Not(HasSubstr("{\"step\":2,")));
+}
+
+TEST_F(RunFolderTest, ADeviceIsNoEarlierRun) {
+  run_.log.metrics = "/dev/null";
+  train(1);
+  EXPECT_EQ(train(1), "");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(RunFolderTest, AFailureIsReportedWhereItBelongs) {
+  const RunFolder folder(run_, "");
+  EXPECT_EQ(folder.failure_file(), run_.folder / "failed-start.json");
+  RunRecords records(run_, "", null_log());
+  records.begin();
+  EXPECT_EQ(folder.failure_file(), run_.folder / "failure.json");
+}
+
+TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsRefused) {
+  write_file(folder_ / "file", "");
+  run_.folder = folder_ / "file/run";
+  EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
+              HasSubstr("file/run: the folder cannot be made: Not a directory\n  choose another with run.dir"));
+  run_.folder = folder_ / "run";
+  fs::create_directories(run_.folder / "resolved.toml.tmp"); // where a file cannot be
+  EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
+              HasSubstr("run/resolved.toml: cannot be written: Is a directory"));
+}
+
+TEST_F(RunFolderTest, ASecondRunInTheSameFolderIsRefused) {
+  {
+    const RunFolder first(run_, "");
+    EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
+                HasSubstr(run_.folder.string() + ": another run is writing into this folder\n"));
+  }
+  EXPECT_EQ(error_of([&] { RunFolder(run_, ""); }), "no error"); // the first has ended
+}
+
+} // namespace
+} // namespace triax::train
