@@ -17,14 +17,14 @@ namespace triax::app {
 
 namespace {
 
-struct Arguments {
+struct CheckArguments {
   std::string file;
   std::vector<config::Override> overrides;
   bool no_device = false, json = false, all = false;
   std::string memory; // as written
 };
 
-CheckReport check(const Arguments& arguments) {
+CheckReport check(const CheckArguments& arguments) {
   CheckReport report{arguments.file,
                      config::load(arguments.file, arguments.overrides, {},
                                   arguments.no_device ? config::Purpose::plan : config::Purpose::train),
@@ -65,7 +65,7 @@ CheckReport check(const Arguments& arguments) {
 
 void add_check(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("check", "checks a run without starting it: values, plugins, layout, memory");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CheckArguments>();
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--no-device", arguments->no_device,

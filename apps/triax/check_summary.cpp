@@ -17,10 +17,6 @@ namespace {
 
 using report::bytes_text;
 
-std::string percent(double part) {
-  return report::decimals_text(100 * part, 1) + " %";
-}
-
 /// "16 microbatches x (6 block x 302 MB + 1 head x 20 MB) + 2 x 4 MB of transfers + 41 MB of workspace"
 std::string formula(const std::vector<executor::ActivationPart>& parts) {
   const auto join = [](std::string& to, const std::string& more) { to += (to.empty() ? "" : " + ") + more; };
@@ -75,12 +71,13 @@ std::string stage_lines(const train::Balance& balance) {
   std::string out = text("stages: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
                          range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
   if (std::abs(step.longer) < kEven)
-    return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n", percent(step.idle));
+    return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n",
+                      report::percent_text(step.idle));
   return out + text(
                    "uneven stages: a step takes {} {} than with even ones, ranks are idle {} of it in place of {} (by "
                    "FLOPs, without transfers); parallel.split moves layers\n",
-                   percent(std::abs(step.longer)), step.longer > 0 ? "longer" : "less", percent(step.idle),
-                   percent(step.even_idle));
+                   report::percent_text(std::abs(step.longer)), step.longer > 0 ? "longer" : "less",
+                   report::percent_text(step.idle), report::percent_text(step.even_idle));
 }
 
 /// "embedding, 6 block": how many layers of each kind, in their order.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kFrame(100), kLine(10'000);
 
-std::int64_t percent(double part) {
+std::int64_t whole_percent(double part) {
   return static_cast<std::int64_t>(100 * std::min(1.0, part));
 }
 
@@ -35,14 +35,14 @@ void DataProgress::read(std::uint64_t done, std::uint64_t total) {
   const double rate = static_cast<double>(done) / seconds;
   const double left = static_cast<double>(total - std::min(done, total)) / std::max(1.0, rate);
   show(text("{}: {} of {} ({} %), {}/s, {} left", verb_, report::bytes_text(done), report::bytes_text(total),
-            percent(static_cast<double>(done) / static_cast<double>(total)),
+            whole_percent(static_cast<double>(done) / static_cast<double>(total)),
             report::bytes_text(static_cast<std::uint64_t>(rate)), report::duration_text(left)));
 }
 
 void DataProgress::made(std::int64_t tokens, std::int64_t vocab) {
   if (!due()) return;
   show(text("{}: {} of {} tokens ({} %)", verb_, tokens, vocab,
-            percent(static_cast<double>(tokens) / static_cast<double>(vocab))));
+            whole_percent(static_cast<double>(tokens) / static_cast<double>(vocab))));
 }
 
 void DataProgress::show(const std::string& line) {

@@ -22,13 +22,9 @@ struct MeasuredStep {
   schedule::Comparison comparison;
 };
 
-std::string percent(double part) {
-  return report::decimals_text(100 * part, 1) + " %";
-}
-
 std::string bubbles(const schedule::Comparison& of) {
-  return text("bubble {} measured, {} planned", percent(schedule::extent(of.measured).bubble_rate()),
-              percent(schedule::extent(of.planned).bubble_rate()));
+  return text("bubble {} measured, {} planned", report::percent_text(schedule::extent(of.measured).bubble_rate()),
+              report::percent_text(schedule::extent(of.planned).bubble_rate()));
 }
 
 /// Empty where all ranks ran on one machine.
@@ -47,15 +43,15 @@ std::string to_words(const MeasuredStep& step) {
       {"rank", "measured", "even", "slow stages", "slow passes", "late", "overhead"}};
   for (std::size_t at = 0; at < step.group.ranks.size(); ++at) {
     const schedule::Shortfall& of = step.comparison.ranks[at];
-    ranks.push_back({to_text(step.group.ranks[at]), ms(of.measured), ms(of.even), ms(of.slow_stages),
+    ranks.push_back({triax::to_text(step.group.ranks[at]), ms(of.measured), ms(of.even), ms(of.slow_stages),
                      ms(of.slow_passes), ms(of.late), ms(of.overhead)});
   }
   std::vector<std::vector<std::string>> stages = {{"stage", "rank", "F", "B or I", "W"}};
   for (std::size_t stage = 0; stage < step.comparison.times.size(); ++stage) {
     const schedule::PassTimes& of = step.comparison.times[stage];
     const int rank = step.comparison.planned.stage_map.rank_of(static_cast<int>(stage));
-    stages.push_back({to_text(stage), to_text(step.group.ranks.at(static_cast<std::size_t>(rank))), ms(of.forward_ms),
-                      ms(of.input_ms), ms(of.weight_ms)});
+    stages.push_back({triax::to_text(stage), triax::to_text(step.group.ranks.at(static_cast<std::size_t>(rank))),
+                      ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
   }
   return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(ranks) +
          "even: as simulated if all stages took the same; the columns after it add up to what was measured.\n"

@@ -21,20 +21,20 @@ namespace triax::app {
 
 namespace {
 
-struct Arguments {
+struct PluginsArguments {
   std::vector<std::string> folders; // --path
   std::string plugin;
   bool json = false;
 };
 
 /// Says what is wrong with the folders to look in.
-bool environment_refused(const Arguments& arguments) {
+bool environment_refused(const PluginsArguments& arguments) {
   const Support answer = plugin::check_environment();
   if (!answer) print_problem(Error(answer.reason(), {}, answer.hint()).what(), arguments.json);
   return !answer;
 }
 
-std::vector<plugin::SearchFolder> folders(const Arguments& arguments) {
+std::vector<plugin::SearchFolder> folders(const PluginsArguments& arguments) {
   std::vector<plugin::SearchFolder> out;
   for (const auto& folder : arguments.folders) out.push_back({folder, "--path"});
   return plugin::search_folders(out);
@@ -46,7 +46,7 @@ std::string joined(const std::vector<std::filesystem::path>& files) {
   return out;
 }
 
-int list(const Arguments& arguments) {
+int list(const PluginsArguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
   const auto rows = plugin::list(folders(arguments));
   if (arguments.json) {
@@ -110,7 +110,7 @@ void print(const plugin::Description& told) {
 }
 
 /// A path is what has a slash or ends in .so; anything else is a name to look for.
-plugin::Found locate(const Arguments& arguments) {
+plugin::Found locate(const PluginsArguments& arguments) {
   const std::string& given = arguments.plugin;
   if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
   std::error_code unreadable;
@@ -119,7 +119,7 @@ plugin::Found locate(const Arguments& arguments) {
   return {given, {}};
 }
 
-int describe(const Arguments& arguments) {
+int describe(const PluginsArguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
   plugin::Found found;
   try {
@@ -144,7 +144,7 @@ int describe(const Arguments& arguments) {
 } // namespace
 
 void add_plugins(CLI::App& program, int& status) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PluginsArguments>();
   CLI::App* const plugins = program.add_subcommand("plugins", "what can be named in a TOML");
   plugins->require_subcommand(1);
   const auto common = [&arguments](CLI::App* verb) {

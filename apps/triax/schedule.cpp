@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "base/errno_text.hpp"
 #include "data/output_file.hpp"
 #include "measured_drawing.hpp"
 #include "proved_schedule.hpp"
@@ -28,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ScheduleCommand {
   ScheduleArguments source;
   PassFlags passes;
   std::string format = "table", output;
@@ -65,10 +66,10 @@ void write(const std::string& result, const std::string& file) {
   }
   if (is_replaced(file)) return data::replace_file(file, result);
   std::ofstream out(file, std::ios::binary);
-  if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", std::strerror(errno)), file);
+  if (!(out << result) || !out.flush()) throw Error(text("cannot be written: {}", errno_text()), file);
 }
 
-int show(const Arguments& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source,
+int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source,
          const ProvedSchedule& proved) {
   if (arguments.format == "csv") {
     write(arguments.lowered ? schedule::to_csv(proved.programs) : schedule::to_csv(proved.schedule), arguments.output);
@@ -87,7 +88,7 @@ int show(const Arguments& arguments, const std::optional<PassFlags>& passes, con
   return kDone;
 }
 
-int run(const Arguments& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source) {
+int run(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source) {
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
   const ProvedSchedule proved = prove(source, {true, cap});
   print_refusals(proved.problems);
@@ -110,10 +111,10 @@ std::string names_a_file(const std::string& file) {
   const fs::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
   if (path.empty() || fs::is_directory(path, unreadable)) return "must name a file, not \"" + file + "\"";
   if (!fs::is_directory(folder, unreadable)) return "there is no folder " + folder.string();
-  return can_be_written(path, folder) ? std::string() : text("{} cannot be written: {}", file, std::strerror(errno));
+  return can_be_written(path, folder) ? std::string() : text("{} cannot be written: {}", file, errno_text());
 }
 
-void add_result(CLI::App& verb, Arguments& arguments) {
+void add_result(CLI::App& verb, ScheduleCommand& arguments) {
   verb.add_option("--format", arguments.format,
                   "table: drawn in units of time; csv: the actions, PyTorch's form; svg: a picture; json: the actions "
                   "with their times; trace: events for chrome://tracing and ui.perfetto.dev")
@@ -131,7 +132,7 @@ void add_result(CLI::App& verb, Arguments& arguments) {
 }
 
 /// Of what was parsed: the times of passes, all or none of them, and only where they are drawn.
-std::optional<PassFlags> passes_of(const CLI::App& verb, const Arguments& arguments) {
+std::optional<PassFlags> passes_of(const CLI::App& verb, const ScheduleCommand& arguments) {
   const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
   if (std::ranges::none_of(kPassFlags, given)) return {};
   if (arguments.measured) throw CLI::ValidationError("--measured", "has the times of the run, and takes no others");
@@ -148,7 +149,7 @@ std::optional<PassFlags> passes_of(const CLI::App& verb, const Arguments& argume
 
 void add_schedule(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("schedule", "makes a schedule, proves it and shows it");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ScheduleCommand>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is shown");
   add_pass_flags(*verb, arguments->passes);
   add_result(*verb, *arguments);

@@ -89,8 +89,8 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   out.shape = flags.shape;
   out.layout = Layout::ptd(flags.shape.pipeline, 1, 1);
   out.values = {{"schedule.plugin", text("\"{}\"", flags.scheduler), "--scheduler"},
-                {"parallel.pipeline", to_text(flags.shape.pipeline), "--pipeline"},
-                {"parallel.chunks", to_text(flags.shape.chunks), "--chunks"}};
+                {"parallel.pipeline", triax::to_text(flags.shape.pipeline), "--pipeline"},
+                {"parallel.chunks", triax::to_text(flags.shape.chunks), "--chunks"}};
   config::Refusals refusals;
   if (const Support answer = plugin::check_environment(); !answer) refusals.add({}, answer.reason(), answer.hint());
   std::vector<plugin::SearchFolder> folders;

@@ -23,7 +23,7 @@ namespace triax::app {
 
 namespace {
 
-struct Arguments {
+struct SimulateCommand {
   ScheduleArguments source;
   PassFlags passes;
   bool json = false;
@@ -53,7 +53,7 @@ std::string rounded(double value) {
   return out;
 }
 
-std::string to_words(const Arguments& arguments, const ScheduleSource& source, const schedule::Simulation& told) {
+std::string to_words(const SimulateCommand& arguments, const ScheduleSource& source, const schedule::Simulation& told) {
   const PipelineShape& shape = source.shape;
   std::string in_flight;
   for (const int peak : told.peak_in_flight) in_flight += text(" {}", peak);
@@ -66,7 +66,7 @@ std::string to_words(const Arguments& arguments, const ScheduleSource& source, c
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }
 
-int run(const Arguments& arguments, const ScheduleSource& source) {
+int run(const SimulateCommand& arguments, const ScheduleSource& source) {
   const ProvedSchedule proved = prove(source, {.evaluation = false});
   if (!proved.problems.empty()) return refuse(proved.problems, arguments.json, proved.status);
   print_notes(source);
@@ -80,7 +80,7 @@ int run(const Arguments& arguments, const ScheduleSource& source) {
 
 void add_simulate(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("simulate", "tells how long a step of a schedule takes, after proving it");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<SimulateCommand>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is simulated");
   add_pass_flags(*verb, arguments->passes);
   for (const char* name : kPassFlags) verb->get_option(name)->type_name("MS REQUIRED"); // asked for below

@@ -15,7 +15,7 @@ namespace triax::equality {
 namespace {
 
 /// With clipping and weight decay, so that their inputs must be equal too.
-const Training kTraining{.clip_grad = 0.1, .steps = 2};
+const Training kTwoSteps{.clip_grad = 0.1, .steps = 2};
 
 std::vector<std::uint64_t> bits(const std::vector<double>& numbers) {
   std::vector<std::uint64_t> out;
@@ -28,7 +28,7 @@ void expect_same(const std::vector<KeptRank>& some, const std::vector<KeptRank>&
   ASSERT_EQ(some.size(), others.size());
   for (std::size_t rank = 0; rank < some.size(); ++rank) {
     SCOPED_TRACE(text("rank {}", rank));
-    EXPECT_EQ(some[rank].losses.size(), static_cast<std::size_t>(kTraining.steps));
+    EXPECT_EQ(some[rank].losses.size(), static_cast<std::size_t>(kTwoSteps.steps));
     EXPECT_EQ(bits(some[rank].losses), bits(others[rank].losses)) << "losses";
     EXPECT_EQ(bits(some[rank].norms), bits(others[rank].norms)) << "grad_norms";
     ASSERT_EQ(some[rank].parameters.size(), others[rank].parameters.size());
@@ -61,13 +61,13 @@ TEST(FlippedRows, TrainWithTheBitsOfTheScheduleTheyComeFrom) {
     for (const auto& [name, schedule] : test::valid_schedules(shape)) {
       const Case run{
           .pipeline = shape.pipeline, .chunks = shape.chunks, .scheduler = name, .microbatches = shape.microbatches};
-      const std::vector<KeptRank> expected = train(run, kTraining);
+      const std::vector<KeptRank> expected = train(run, kTwoSteps);
       for (const Schedule& rows : accepted_flips(schedule, shape, kMostOfASchedule)) {
         std::string where = to_text(run);
         for (const std::string& row : test::row_texts(rows)) where += "\n" + row;
         SCOPED_TRACE(where);
         ASSERT_NE(test::row_texts(rows), test::row_texts(schedule));
-        ASSERT_NO_FATAL_FAILURE(expect_same(train(run, kTraining, &rows), expected));
+        ASSERT_NO_FATAL_FAILURE(expect_same(train(run, kTwoSteps, &rows), expected));
         ++trained;
       }
     }

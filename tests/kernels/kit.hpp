@@ -35,6 +35,11 @@ using Longs = ArrayOf<std::int64_t, DType::i64>;
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+/// A view without memory, for what looks only at types and shapes.
+inline TensorView f32(const Shape& shape) {
+  return {nullptr, DType::f32, shape};
+}
+
 /// Numbers in [low, high) that depend on `seed`.
 inline Array random(const Shape& shape, std::uint32_t seed, double low = -1, double high = 1) {
   Array array(shape, 0.0);

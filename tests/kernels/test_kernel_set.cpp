@@ -15,10 +15,6 @@ TEST(Names, AreThoseOfTheCalls) {
   EXPECT_EQ(name_of(Op::multi_adamw), "multi_adamw");
 }
 
-TensorView f32(const Shape& shape) {
-  return {nullptr, DType::f32, shape};
-}
-
 TEST(Counts, AreOfProductsAndViews) {
   const OpCall gemm = call_of(Gemm{.d = f32({2, 3, 5}), .a = f32({2, 3, 7}), .b = f32({2, 7, 5})});
   EXPECT_EQ(gemm.flops, 2 * 2 * 3 * 5 * 7);

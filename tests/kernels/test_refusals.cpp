@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "kernels/kit.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::testing {
 namespace {
 
-TensorView f32(const Shape& shape) {
-  return {nullptr, DType::f32, shape};
-}
 TensorView of(DType type, const Shape& shape) {
   return {nullptr, type, shape};
 }

@@ -103,4 +103,10 @@ inline bool alive(pid_t pid) {
   return state != std::string::npos && line[state + 2] != 'Z';
 }
 
+/// Waits up to 10 s for the end of a process that somebody else has killed: a killed process takes a while to go.
+inline bool ends_soon(pid_t pid) {
+  for (int i = 0; i < 1000 && alive(pid); ++i) ::usleep(10'000);
+  return !alive(pid);
+}
+
 } // namespace triax::test

@@ -7,6 +7,11 @@
 #include <stdexcept>
 #include <string>
 
+/// A plugin file of the test programs in fixtures/.
+inline std::filesystem::path fixture(const char* name) {
+  return std::filesystem::path(FIXTURES) / (std::string(name) + ".so");
+}
+
 class Scratch {
  public:
   Scratch() {

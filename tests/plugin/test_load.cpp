@@ -15,10 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path fixture(const char* name) {
-  return fs::path(FIXTURES) / (std::string(name) + ".so");
-}
-
 TEST(Load, ASecondLoadIsTheFirst) {
   const Library& first = load(fixture("honest"), "scheduler");
   EXPECT_EQ(&load(fixture("honest"), ""), &first);

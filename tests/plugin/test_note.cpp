@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/note.hpp"
+#include "scratch.hpp"
 #include "triax/abi.h"
 #include "triax/error.hpp"
 #include "triax/toolchain.h"
@@ -10,10 +11,6 @@
 namespace triax::plugin {
 
 namespace {
-
-std::filesystem::path fixture(const char* name) {
-  return std::filesystem::path(FIXTURES) / (std::string(name) + ".so");
-}
 
 TEST(Note, IsTakenApart) {
   const Note note = parse_note("triax=0.3.0;abi=1.2;libstdc++-cxx11abi1;sanitizer=none;c++20;release=12");

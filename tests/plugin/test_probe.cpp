@@ -9,6 +9,7 @@
 
 #include "plugin/loader.hpp"
 #include "plugin/probe.hpp"
+#include "scratch.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plugin {
@@ -19,10 +20,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 constexpr CallLimits kShort{std::chrono::milliseconds(200), std::chrono::milliseconds(400)};
-
-fs::path fixture(const char* name) {
-  return fs::path(FIXTURES) / (std::string(name) + ".so");
-}
 
 std::string reason_of(const std::function<std::string()>& body) {
   const ProbeResult result = run_probe(body, ProbeOutput::captured, kShort);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/fault.hpp"
 #include "triax/scheduler.hpp"
 
 namespace triax::test {
@@ -38,6 +39,12 @@ inline Schedule schedule_of(const PipelineShape& shape, std::vector<int> stage_r
     for (std::string cell; cells >> cell;) schedule.row(static_cast<int>(rank)).push_back(action_of(cell));
   }
   return schedule;
+}
+
+inline std::vector<std::string> reasons(const std::vector<schedule::Fault>& faults) {
+  std::vector<std::string> out;
+  for (const schedule::Fault& fault : faults) out.push_back(fault.reason());
+  return out;
 }
 
 } // namespace triax::test

@@ -22,7 +22,7 @@ bool only_order_of_sums(const std::vector<schedule::Fault>& refusals) {
   });
 }
 
-struct Counts {
+struct RowFlipCounts {
   int accepted = 0, refused = 0, order_of_sums = 0;
   std::size_t states = 0;
 };
@@ -35,7 +35,7 @@ std::string shown(const Schedule& schedule, const std::vector<schedule::Fault>& 
 }
 
 /// False: the proof and the search differ.
-bool agree(const Schedule& schedule, const PipelineShape& shape, Counts& counts) {
+bool agree(const Schedule& schedule, const PipelineShape& shape, RowFlipCounts& counts) {
   const std::vector<schedule::Fault> refusals = schedule::verify(schedule, shape);
   const test::Searched found = test::search(test::RowsWorld(schedule, shape));
   counts.states += found.states;
@@ -48,7 +48,7 @@ bool agree(const Schedule& schedule, const PipelineShape& shape, Counts& counts)
 }
 
 /// From a flip to the next, as long as the rows would run: schedules that no scheduler makes.
-void walk(const test::NamedSchedule& from, const PipelineShape& shape, std::mt19937& random, Counts& counts) {
+void walk(const test::NamedSchedule& from, const PipelineShape& shape, std::mt19937& random, RowFlipCounts& counts) {
   constexpr int kSteps = 200, kFar = 25;
   Schedule reached = from.schedule;
   for (int step = 0; step < kSteps; ++step) {
@@ -69,17 +69,17 @@ void walk(const test::NamedSchedule& from, const PipelineShape& shape, std::mt19
 constexpr PipelineShape kShapes[] = {{2, 1, 2}, {2, 1, 3}, {3, 1, 2}, {3, 1, 3},
                                      {2, 2, 2}, {2, 2, 3}, {3, 2, 2}, {3, 2, 3}};
 
-void record(const std::string& of, const Counts& counts) {
+void record(const std::string& of, const RowFlipCounts& counts) {
   ::testing::Test::RecordProperty(of, text("{} accepted, {} refused, {} for the order of sums alone; {} states",
                                            counts.accepted, counts.refused, counts.order_of_sums, counts.states));
 }
 
 TEST(RowFlips, TheProofSaysWhatEveryOrderOfTheRanksSays) {
-  std::map<RowFlip::How, Counts> of_kind;
+  std::map<RowFlip::How, RowFlipCounts> of_kind;
   for (const PipelineShape& shape : kShapes)
     for (const auto& [name, schedule] : test::valid_schedules(shape)) {
       SCOPED_TRACE(text("p {}, v {}, m {}, {}", shape.pipeline, shape.chunks, shape.microbatches, name));
-      Counts valid;
+      RowFlipCounts valid;
       ASSERT_TRUE(agree(schedule, shape, valid));
       ASSERT_EQ(valid.accepted, 1);
       for (const RowFlip& flip : test::row_flips(schedule, shape))
@@ -96,7 +96,7 @@ TEST(RowFlips, TheProofSaysWhatEveryOrderOfTheRanksSays) {
 
 TEST(RowFlips, OneAfterAnother) {
   std::mt19937 random(1);
-  Counts counts;
+  RowFlipCounts counts;
   for (const PipelineShape& shape : kShapes)
     for (const test::NamedSchedule& valid : test::valid_schedules(shape)) {
       SCOPED_TRACE(text("p {}, v {}, m {}, {}", shape.pipeline, shape.chunks, shape.microbatches, valid.name));

@@ -24,7 +24,7 @@ using Posts = Program::Posts;
 constexpr Assumptions kLeast = everywhere(test::kLoosest);
 
 /// Verdicts, each under one combination of assumptions.
-struct Counts {
+struct ProgramFlipCounts {
   int accepted = 0, faulty = 0, hanging = 0;
   /// Refused though they go well, by the rule that refuses them.
   int order_of_sums = 0, order_of_edges = 0, unnamed_waits = 0;
@@ -56,7 +56,7 @@ std::string shown(const std::vector<Program>& programs, const Assumptions& assum
 
 class Judge {
  public:
-  Judge(const Purpose& purpose, Counts& counts) : purpose_(purpose), counts_(counts) {}
+  Judge(const Purpose& purpose, ProgramFlipCounts& counts) : purpose_(purpose), counts_(counts) {}
 
   /// False: proof and search differ.
   bool agree(const std::vector<Program>& programs) {
@@ -99,7 +99,7 @@ class Judge {
   }
 
   const Purpose& purpose_;
-  Counts& counts_;
+  ProgramFlipCounts& counts_;
 };
 
 /// What lowering makes, and the same with a slot for each microbatch.
@@ -116,8 +116,8 @@ std::string name_of(const PipelineShape& shape, const std::string& scheduler) {
   return text("p {}, v {}, m {}, {}", shape.pipeline, shape.chunks, shape.microbatches, scheduler);
 }
 
-Counts every_flip(Boundaries boundaries) {
-  Counts counts;
+ProgramFlipCounts every_flip(Boundaries boundaries) {
+  ProgramFlipCounts counts;
   for (const bool forward_only : {false, true}) {
     const Purpose purpose{{2, 1, 2}, forward_only};
     Judge judge(purpose, counts);
@@ -139,7 +139,7 @@ Counts every_flip(Boundaries boundaries) {
 }
 
 TEST(ProgramFlips, EveryOneOfTheSmallestScatteredPrograms) {
-  const Counts counts = every_flip(Boundaries::scattered);
+  const ProgramFlipCounts counts = every_flip(Boundaries::scattered);
   EXPECT_GE(counts.accepted, 1500);
   EXPECT_GE(counts.faulty, 20000);
   EXPECT_GE(counts.hanging, 800);
@@ -148,7 +148,7 @@ TEST(ProgramFlips, EveryOneOfTheSmallestScatteredPrograms) {
 }
 
 TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
-  const Counts counts = every_flip(Boundaries::whole);
+  const ProgramFlipCounts counts = every_flip(Boundaries::whole);
   EXPECT_GE(counts.accepted, 1500);
   EXPECT_GE(counts.faulty, 20000);
   EXPECT_GE(counts.hanging, 800);
@@ -173,7 +173,7 @@ ProgramFlip draw(const BentPrograms& programs, std::mt19937& random) {
 TEST(ProgramFlips, OneAfterAnother) {
   constexpr int kWalks = 6, kSteps = 25;
   std::mt19937 random(1);
-  Counts counts;
+  ProgramFlipCounts counts;
   for (const PipelineShape& shape : {PipelineShape{2, 1, 2}, {2, 1, 3}, {2, 2, 2}, {3, 1, 2}}) {
     const Purpose purpose{shape};
     Judge judge(purpose, counts);
@@ -228,7 +228,7 @@ TEST(ProgramFlips, OrdersThatAreOneAreOne) {
 }
 
 TEST(ProgramFlips, WhatIsLoweredFromFlippedRowsHolds) {
-  Counts counts;
+  ProgramFlipCounts counts;
   int lowerings = 0;
   for (const PipelineShape& shape :
        {PipelineShape{2, 1, 2}, {2, 1, 3}, {2, 2, 2}, {3, 1, 2}, {3, 1, 3}, {2, 2, 3}, {3, 2, 2}}) {

@@ -11,15 +11,10 @@
 namespace {
 using namespace triax;
 using namespace triax::schedule;
+using test::reasons;
 using test::schedule_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
-  std::vector<std::string> out;
-  for (const schedule::Fault& refusal : refusals) out.push_back(refusal.reason());
-  return out;
-}
 
 constexpr Promise kOneQueue{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
 constexpr Promise kByTag{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};

@@ -10,14 +10,9 @@ namespace {
 using namespace triax;
 using schedule::Kind;
 using schedule::Pool;
+using test::reasons;
 using test::schedule_of;
 using ::testing::ElementsAre;
-
-std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
-  std::vector<std::string> out;
-  for (const schedule::Fault& refusal : refusals) out.push_back(refusal.reason());
-  return out;
-}
 
 struct Case {
   const char* name;

@@ -34,9 +34,9 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 }
 
 /// Reads a file and the files that it includes, each once, however often it is included.
-class Reader {
+class LayerReader {
  public:
-  explicit Reader(Refusals& refusals) : refusals_(refusals) {}
+  explicit LayerReader(Refusals& refusals) : refusals_(refusals) {}
 
   /// The layers from the first, over which all others are laid, to the file itself.
   std::vector<Layer> read(const std::filesystem::path& file, const std::string& shown) {
@@ -247,7 +247,7 @@ const Setting* Layers::find(const std::string& table, const std::string& key) co
 Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals) {
   Layers out;
   out.shown = file.string();
-  std::vector<Layer> layers = Reader(refusals).read(file, out.shown);
+  std::vector<Layer> layers = LayerReader(refusals).read(file, out.shown);
   out.main = static_cast<int>(layers.size()) - 1;
   for (const Override& flag : overrides) layers.push_back(flag_layer(flag, static_cast<int>(layers.size())));
   Merger merger(out);

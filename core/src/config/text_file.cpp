@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/errno_text.hpp"
 #include "plugin/nearest.hpp"
 #include "triax/error.hpp"
 #include "triax/text.hpp"
@@ -103,7 +104,7 @@ class TextFile {
   }
 
   [[noreturn]] void fail(int error, const std::string& hint = {}) const {
-    throw Error(text("cannot be read: {}", std::generic_category().message(error)), shown_, hint);
+    throw Error(text("cannot be read: {}", errno_text(error)), shown_, hint);
   }
 
   const std::string& shown_;

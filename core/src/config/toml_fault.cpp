@@ -72,9 +72,9 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-class Reader {
+class FaultLocator {
  public:
-  Reader(std::string_view bytes, int line, int column, std::string_view reason)
+  FaultLocator(std::string_view bytes, int line, int column, std::string_view reason)
       : fault_{line, column, text("not valid TOML: {}", reason), {}}, reason_(reason) {
     for (std::size_t begin = 0; begin <= bytes.size();) {
       const std::size_t end = std::min(bytes.find('\n', begin), bytes.size());
@@ -256,7 +256,7 @@ class Reader {
 } // namespace
 
 TomlFault toml_fault(std::string_view bytes, int line, int column, std::string_view reason) {
-  return Reader(bytes, line, column, reason).read();
+  return FaultLocator(bytes, line, column, reason).read();
 }
 
 } // namespace triax::config

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <system_error>
 #include <vector>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
@@ -40,8 +40,7 @@ std::string number_of(const sockaddr* address) {
 std::vector<Interface> interfaces() {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0)
-    throw Error(text("the interfaces of this machine cannot be listed: {}", std::generic_category().message(errno)),
-                "launch.interface");
+    throw Error(text("the interfaces of this machine cannot be listed: {}", errno_text()), "launch.interface");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(found, ::freeifaddrs);
   std::vector<Interface> all;
   for (const ifaddrs* of = found; of; of = of->ifa_next)

@@ -20,9 +20,9 @@ namespace {
 using Kind = Message::Kind;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kRound{200};     // the longest wait
-constexpr double kGraceOfStuck = 1;     // seconds: time to hear what the others were at
-constexpr std::size_t kMaxPlace = 1024; // bytes; what is longer is cut
+constexpr milliseconds kClientPoll{200}; // the longest wait
+constexpr double kGraceOfStuck = 1;      // seconds: time to hear what the others were at
+constexpr std::size_t kMaxPlace = 1024;  // bytes; what is longer is cut
 
 Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -70,7 +70,7 @@ void ClientThread::wait() {
     waiting[1].events = static_cast<short>(POLLIN | (connection_.pending() > 0 ? POLLOUT : 0));
   }
   const milliseconds until_beat(poll_ms(next_beat_));
-  ::poll(waiting, 2, static_cast<int>(std::clamp(until_beat, milliseconds(1), kRound).count()));
+  ::poll(waiting, 2, static_cast<int>(std::clamp(until_beat, milliseconds(1), kClientPoll).count()));
   if (waiting[0].revents != 0) wake_.clear();
 }
 
@@ -80,7 +80,7 @@ void ClientThread::read() {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
     // Time beyond the longest wait: the process was stopped, and has not listened.
-    if (now - round_ > 2 * kRound) heard_ += now - round_ - kRound;
+    if (now - round_ > 2 * kClientPoll) heard_ += now - round_ - kClientPoll;
     round_ = now;
     connection_.flush();
     if (connection_.receive()) heard_ = now;

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cerrno>
-#include <system_error>
 
+#include "base/errno_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::control {
@@ -30,7 +30,7 @@ bool Connection::receive() {
   } else if (got == 0 || errno == ECONNRESET) { // reset: it went with something unread
     end("its connection closed");
   } else if (!later(errno)) {
-    end(text("its connection broke: {}", std::generic_category().message(errno)));
+    end(text("its connection broke: {}", errno_text()));
   }
   return got > 0;
 }

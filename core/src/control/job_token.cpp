@@ -8,18 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 
+#include "base/errno_text.hpp"
 #include "control/descriptor.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
 
 namespace {
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
 
 /// At most `most` bytes.
 std::string read_start(int descriptor, std::size_t most, const std::string& file) {
@@ -28,7 +24,7 @@ std::string read_start(int descriptor, std::size_t most, const std::string& file
   while (there < most) {
     const ssize_t got = ::read(descriptor, bytes.data() + there, most - there);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw Error(text("cannot be read: {}", reason(errno)), file);
+    if (got < 0) throw Error(text("cannot be read: {}", errno_text()), file);
     if (got == 0) break;
     there += static_cast<std::size_t>(got);
   }
@@ -42,7 +38,7 @@ JobToken JobToken::make() {
   std::array<unsigned char, 32> random{};
   for (std::size_t there = 0; there < random.size();) {
     const ssize_t got = ::getrandom(random.data() + there, random.size() - there, 0);
-    if (got < 0 && errno != EINTR) throw Error(text("the system has no random bytes: {}", reason(errno)), "job token");
+    if (got < 0 && errno != EINTR) throw Error(text("the system has no random bytes: {}", errno_text()), "job token");
     if (got > 0) there += static_cast<std::size_t>(got);
   }
   std::string secret;
@@ -54,10 +50,10 @@ JobToken JobToken::make() {
 JobToken JobToken::from_file(const std::filesystem::path& file) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened)
-    throw Error(errno == ENOENT ? "there is no such file" : text("cannot be opened: {}", reason(errno)), file.string(),
+    throw Error(errno == ENOENT ? "there is no such file" : text("cannot be opened: {}", errno_text()), file.string(),
                 "launch.token_file names the file that holds the token of the job");
   struct stat status {};
-  if (::fstat(opened.number(), &status) != 0) throw Error(text("cannot be examined: {}", reason(errno)), file.string());
+  if (::fstat(opened.number(), &status) != 0) throw Error(text("cannot be examined: {}", errno_text()), file.string());
   if (!S_ISREG(status.st_mode)) throw Error("is not a regular file", file.string());
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     throw Error("others than its owner can open this file, and whoever knows a job's token can join the job",

@@ -20,7 +20,7 @@ std::string rank_ranges(const std::vector<int>& ranks) {
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     if (end - begin < kMinRange) end = begin + 1;
     if (begin > 0) out += ", ";
-    out += end - begin == 1 ? to_text(ranks[begin]) : text("{}-{}", ranks[begin], ranks[end - 1]);
+    out += end - begin == 1 ? triax::to_text(ranks[begin]) : text("{}-{}", ranks[begin], ranks[end - 1]);
     begin = end;
   }
   return out;

@@ -5,9 +5,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
+#include "base/errno_text.hpp"
 #include "base/open_files.hpp"
 #include "triax/error.hpp"
 
@@ -16,10 +16,9 @@ namespace triax::control {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-constexpr milliseconds kRound{200}; // the longest wait
-constexpr seconds kHelloTime{5};
+constexpr milliseconds kServerPoll{200}; // the longest wait
+constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
 constexpr std::size_t kMaxEvents = 256; // of a round
 constexpr int kAcceptsPerRound = 64;    // then those that are there get their turn
@@ -44,7 +43,7 @@ Descriptor listen(const ServerRequest& request, Address& address) {
 
 Descriptor make_epoll() {
   Descriptor out(::epoll_create1(EPOLL_CLOEXEC));
-  if (!out) throw Error(text("no epoll descriptor: {}", std::generic_category().message(errno)), "control");
+  if (!out) throw Error(text("no epoll descriptor: {}", errno_text()), "control");
   return out;
 }
 
@@ -76,7 +75,7 @@ void ServerThread::run() {
     round_ = Clock::now(); // ranks may have waited since the constructor; none has joined
   }
   for (bool accepting = true;;) {
-    const int ready = ::epoll_wait(epoll_.number(), events.data(), kMaxEvents, static_cast<int>(kRound.count()));
+    const int ready = ::epoll_wait(epoll_.number(), events.data(), kMaxEvents, static_cast<int>(kServerPoll.count()));
     const std::lock_guard lock(mutex_);
     if (quit_) return;
     const Clock::time_point now = Clock::now();
@@ -92,7 +91,7 @@ void ServerThread::run() {
         serve(*static_cast<Peer*>(what), now);
       }
     }
-    if (now - judged_ >= kRound) judge_all(now);
+    if (now - judged_ >= kServerPoll) judge_all(now);
     remove_ended(now);
     if (connections) accept_some(now);
     remove_ended(now);
@@ -105,7 +104,7 @@ void ServerThread::run() {
 /// Time beyond the longest wait: the process was stopped, or its machine suspended or overloaded.
 void ServerThread::check_absence(Clock::time_point now) {
   const Clock::duration since = now - std::exchange(round_, now);
-  if (since > 2 * kRound) roster_.excuse(since - kRound, now);
+  if (since > 2 * kServerPoll) roster_.excuse(since - kServerPoll, now);
 }
 
 void ServerThread::accept_some(Clock::time_point now) {

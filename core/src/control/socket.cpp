@@ -15,8 +15,8 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
@@ -24,10 +24,6 @@ namespace triax::control {
 namespace {
 
 constexpr int kSocketType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
@@ -40,7 +36,7 @@ Addresses resolve(const Address& address, int flags, std::string& why) {
   const int failed = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
   if (failed != 0) {
     const int system = errno;
-    why = failed == EAI_SYSTEM ? reason(system) : ::gai_strerror(failed);
+    why = failed == EAI_SYSTEM ? errno_text(system) : ::gai_strerror(failed);
     return {nullptr, ::freeaddrinfo};
   }
   return {found, ::freeaddrinfo};
@@ -85,7 +81,7 @@ int try_connect(const Descriptor& socket, const addrinfo& to, Deadline deadline)
 } // namespace
 
 Wake::Wake() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_) throw Error(text("no event descriptor: {}", reason(errno)), "control");
+  if (!event_) throw Error(text("no event descriptor: {}", errno_text()), "control");
 }
 
 void Wake::wake() noexcept {
@@ -111,7 +107,7 @@ Descriptor listen_on(const Address& address) {
   if (failed == EADDRINUSE)
     throw Error(text("port {} of {} is in use", address.port, address.host), "control",
                 "choose another with launch.port, or leave it out");
-  throw Error(text("cannot listen on port {} of {}: {}", address.port, address.host, reason(failed)), "control",
+  throw Error(text("cannot listen on port {} of {}: {}", address.port, address.host, errno_text(failed)), "control",
               failed == EACCES ? "choose a port above 1023 with launch.port, or leave it out" : "");
 }
 
@@ -119,7 +115,7 @@ int port_of(const Descriptor& listening) {
   sockaddr_storage here{};
   socklen_t size = sizeof here;
   if (::getsockname(listening.number(), reinterpret_cast<sockaddr*>(&here), &size) != 0)
-    throw Error(text("a socket without a port: {}", reason(errno)), "control");
+    throw Error(text("a socket without a port: {}", errno_text()), "control");
   return ntohs(here.ss_family == AF_INET ? reinterpret_cast<const sockaddr_in&>(here).sin_port
                                          : reinterpret_cast<const sockaddr_in6&>(here).sin6_port);
 }
@@ -147,7 +143,7 @@ std::optional<Descriptor> connect_to(const Address& address, Deadline deadline, 
       without_delay(socket);
       return socket;
     }
-    why = reason(failed);
+    why = errno_text(failed);
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errno_text.hpp"
 #include "data/folder_access.hpp"
 #include "data/input_file.hpp"
 #include "data/tokenizer/utf8.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = 1 << 16; // bytes read at a time
+constexpr std::size_t kReadBytes = 1 << 16; // bytes read at a time
 constexpr int kMostThreads = 1024;
 
 using FileId = std::pair<dev_t, ino_t>;
@@ -52,7 +53,7 @@ void check_input(const fs::path& input, std::vector<Support>& out) {
     out.push_back(Support::no("{}: is {}; an input is a text file", input, kind_text(status.type()))
                       .hint("write what it gives into a file first"));
   } else if (::access(input.c_str(), R_OK) != 0) {
-    out.push_back(Support::no("{}: cannot be read: {}", input, std::generic_category().message(errno)));
+    out.push_back(Support::no("{}: cannot be read: {}", input, errno_text()));
   } else if (fs::file_size(input, failure) == 0 && !failure) {
     out.push_back(Support::no("{}: is empty", input));
   }
@@ -72,7 +73,7 @@ std::uint64_t size_of(const std::vector<fs::path>& inputs) {
 void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter, JobFiller& filler,
                 const std::function<void(std::size_t)>& read) {
   const InputFile input(file);
-  std::vector<char> piece(kPiece);
+  std::vector<char> piece(kReadBytes);
   Utf8Check check;
   const auto refuse = [&] {
     throw Error(text("byte {} is not UTF-8", check.bad_at()), file.string(),

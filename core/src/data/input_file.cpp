@@ -8,15 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
 
 namespace {
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
 
 /// Of what is not a regular file.
 std::string kind_text(mode_t mode) {
@@ -36,7 +33,7 @@ InputFile::InputFile(const std::filesystem::path& file, const std::string& hint)
   if (descriptor_ < 0) {
     const int error = errno;
     const std::string problem = why_not_a_file(file);
-    throw Error(problem.empty() ? "cannot be opened: " + reason(error) : problem, file.string(),
+    throw Error(problem.empty() ? "cannot be opened: " + errno_text(error) : problem, file.string(),
                 error == ENOENT ? hint : std::string());
   }
   struct stat status {};
@@ -45,7 +42,7 @@ InputFile::InputFile(const std::filesystem::path& file, const std::string& hint)
     bytes_ = static_cast<std::uint64_t>(status.st_size);
     return;
   }
-  const std::string problem = known ? kind_text(status.st_mode) : "cannot be examined: " + reason(errno);
+  const std::string problem = known ? kind_text(status.st_mode) : "cannot be examined: " + errno_text();
   ::close(descriptor_); // the destructor does not run if the constructor throws
   throw Error(problem, file.string(), known ? hint : std::string());
 }
@@ -57,7 +54,7 @@ std::string why_not_a_file(const std::filesystem::path& file) {
   std::error_code not_a_link;
   const std::filesystem::path target = std::filesystem::read_symlink(file, not_a_link);
   if (error == ENOENT && !not_a_link) return text("is a symbolic link to {}, which does not exist", target);
-  return error == ENOENT ? "does not exist" : "cannot be opened: " + reason(error);
+  return error == ENOENT ? "does not exist" : "cannot be opened: " + errno_text(error);
 }
 
 InputFile::InputFile(InputFile&& other) noexcept
@@ -73,7 +70,7 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out)
     got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
   } while (got < 0 && errno == EINTR);
   if (got >= 0) return static_cast<std::size_t>(got);
-  throw Error(text("its bytes from {} on cannot be read: {}", offset, reason(errno)), file_.string());
+  throw Error(text("its bytes from {} on cannot be read: {}", offset, errno_text()), file_.string());
 }
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -71,7 +72,7 @@ void OutputFile::flush() {
 }
 
 void OutputFile::fail(const char* what) const {
-  throw Error(text("{}: {}", what, std::generic_category().message(errno)), file_.string());
+  throw Error(text("{}: {}", what, errno_text()), file_.string());
 }
 
 void replace_file(const std::filesystem::path& file, std::string_view bytes) {

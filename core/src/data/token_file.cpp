@@ -21,9 +21,9 @@ struct TokenFile::Impl {
 namespace {
 
 /// Tokens per block: enough to vectorise the search for minimum and maximum, and few enough for the cache.
-constexpr std::int64_t kBlock = 1 << 14;
+constexpr std::int64_t kScanTokens = 1 << 14;
 /// Bytes per read of a sample. The buffer is on the stack, because reading samples must not allocate.
-constexpr std::size_t kPiece = 1 << 14;
+constexpr std::size_t kSampleReadBytes = 1 << 14;
 
 struct Extremes {
   std::int64_t smallest = 0, largest = 0;
@@ -49,9 +49,9 @@ void read_tokens(const InputFile& bin, std::int64_t offset, std::span<Token> out
 /// Calls use(first token of the block, minimum and maximum, begin, end) for each block until it returns false.
 template <class Token, class Use>
 void each_block(const InputFile& bin, std::int64_t count, Use&& use) {
-  std::vector<Token> block(static_cast<std::size_t>(std::min(count, kBlock)));
-  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-    block.resize(static_cast<std::size_t>(std::min(count - begin, kBlock)));
+  std::vector<Token> block(static_cast<std::size_t>(std::min(count, kScanTokens)));
+  for (std::int64_t begin = 0; begin < count; begin += kScanTokens) {
+    block.resize(static_cast<std::size_t>(std::min(count - begin, kScanTokens)));
     read_tokens<Token>(bin, begin, block);
     const Token *first = block.data(), *end = first + block.size();
     if (!use(begin, extremes(first, end), first, end)) return;
@@ -115,7 +115,7 @@ void TokenFile::read(std::int64_t offset, std::int64_t count, std::int32_t* out,
                 "tokens [{}, {}) are outside a file of {}", offset, offset + count, tokens());
   with_token_type(impl_->index.type, [&](auto token) {
     using Token = decltype(token);
-    std::array<Token, kPiece / sizeof(Token)> piece;
+    std::array<Token, kSampleReadBytes / sizeof(Token)> piece;
     for (std::int64_t done = 0; done < count;) {
       const auto taken = std::min(count - done, static_cast<std::int64_t>(piece.size()));
       read_tokens<Token>(impl_->bin, offset + done, std::span(piece).first(static_cast<std::size_t>(taken)));

@@ -16,7 +16,7 @@ namespace {
 
 /// Sizes are 32-bit. A longer document becomes several sequences, which the format allows.
 constexpr std::int64_t kLongestSequence = std::int64_t{1} << 30;
-constexpr std::int64_t kBlock = 1 << 14; // numbers copied at a time
+constexpr std::int64_t kCopyCount = 1 << 14; // numbers copied at a time
 
 } // namespace
 
@@ -118,10 +118,10 @@ void TokenWriter::finish() {
 }
 
 void TokenWriter::write_pointers() {
-  std::vector<std::int32_t> sizes(kBlock);
+  std::vector<std::int32_t> sizes(kCopyCount);
   std::int64_t pointer = 0;
-  for (std::int64_t first = 0; first < sequences_; first += kBlock) {
-    sizes.resize(static_cast<std::size_t>(std::min(kBlock, sequences_ - first)));
+  for (std::int64_t first = 0; first < sequences_; first += kCopyCount) {
+    sizes.resize(static_cast<std::size_t>(std::min(kCopyCount, sequences_ - first)));
     index_->read_at(kIndexHeaderBytes + 4 * static_cast<std::uint64_t>(first), sizes.data(), 4 * sizes.size());
     for (const std::int32_t size : sizes) {
       index_->write(&pointer, sizeof pointer);
@@ -131,9 +131,9 @@ void TokenWriter::write_pointers() {
 }
 
 void TokenWriter::write_documents() {
-  std::vector<std::int64_t> ends(kBlock);
-  for (std::int64_t first = 0; first < documents_ + 1; first += kBlock) {
-    ends.resize(static_cast<std::size_t>(std::min(kBlock, documents_ + 1 - first)));
+  std::vector<std::int64_t> ends(kCopyCount);
+  for (std::int64_t first = 0; first < documents_ + 1; first += kCopyCount) {
+    ends.resize(static_cast<std::size_t>(std::min(kCopyCount, documents_ + 1 - first)));
     document_ends_->read_at(8 * static_cast<std::uint64_t>(first), ends.data(), 8 * ends.size());
     index_->write(ends.data(), 8 * ends.size());
   }

@@ -13,9 +13,7 @@ namespace triax::data {
 
 namespace {
 
-using nlohmann::json;
-
-json parse(const std::filesystem::path& file, const std::string& hint) {
+nlohmann::json parse(const std::filesystem::path& file, const std::string& hint) {
   if (const std::string problem = why_not_a_file(file); !problem.empty())
     throw Error(problem + "; it names the tokenizer and the size of its vocabulary", file.string(), hint);
   return parse_json(file, read_whole(file, hint), hint);
@@ -89,10 +87,10 @@ std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t>
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   const std::filesystem::path file = beside(prefix, ".json");
   const std::string hint = how_to_prepare(prefix) + "\n  or give model.vocab, for token files that were made elsewhere";
-  const json info = parse(file, hint);
+  const nlohmann::json info = parse(file, hint);
   const auto fail = [&](const char* key, const char* wanted) {
     const bool there = info.is_object() && info.contains(key);
-    const auto replace = json::error_handler_t::replace;
+    const auto replace = nlohmann::json::error_handler_t::replace;
     throw Error(there ? text("key \"{}\" is {}; it must be {}", key, info[key].dump(-1, ' ', false, replace), wanted)
                       : text("has no key \"{}\": {}", key, wanted),
                 file.string(), hint);

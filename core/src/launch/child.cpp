@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::launch {
@@ -74,7 +75,7 @@ class SpawnPlan {
 };
 
 [[noreturn]] void no_process(int why) {
-  throw Error(text("the process of a rank could not be started: {}", std::strerror(why)), {},
+  throw Error(text("the process of a rank could not be started: {}", errno_text(why)), {},
               "use fewer ranks, or allow more processes and open files (ulimit -u, ulimit -n)");
 }
 

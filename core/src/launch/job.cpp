@@ -19,8 +19,8 @@ constexpr const char* kKeys = "launch/keys";         // those of rank 0
 constexpr const char* kRefused = "launch/refused";   // how many ranks refuse
 constexpr const char* kFailures = "launch/failures"; // how many ranks have failed
 constexpr double kPatience = 10; // seconds more than the process that serves waits: it reports who is missing
-constexpr auto kGrace = std::chrono::seconds(5);   // for other ranks to end, after a failure or a refusal
-constexpr auto kVerdict = std::chrono::seconds(1); // for who failed first to say so
+constexpr auto kRankExitGrace = std::chrono::seconds(5); // for other ranks to end, after a failure or a refusal
+constexpr auto kVerdict = std::chrono::seconds(1);       // for who failed first to say so
 constexpr auto kMoment = std::chrono::milliseconds(20);
 constexpr auto kAfterStart = std::chrono::milliseconds(200); // between looks at the server's rejections
 
@@ -197,7 +197,8 @@ bool Job::fails_first() {
   tracking_ = {};
   bool answered = false;
   try {
-    if (client().add(kFailures, 1, deadline_in(std::chrono::duration<double>(kGrace).count())) == 1) return true;
+    if (client().add(kFailures, 1, deadline_in(std::chrono::duration<double>(kRankExitGrace).count())) == 1)
+      return true;
     answered = true;
   } catch (const Error&) { // it has been told already, or nobody is there to ask
     answered = false;
@@ -218,7 +219,7 @@ void Job::leave() {
     return std::any_of(ranks.begin() + 1, ranks.end(),
                        [](const auto& rank) { return rank.state == control::RankStatus::State::here; });
   };
-  while (somebody_is_here() && Clock::now() - began < kGrace) std::this_thread::sleep_for(kMoment);
+  while (somebody_is_here() && Clock::now() - began < kRankExitGrace) std::this_thread::sleep_for(kMoment);
 }
 
 void Job::finish(double timeout_s) {

@@ -19,7 +19,7 @@ namespace triax::launch {
 
 namespace {
 
-constexpr std::chrono::steady_clock::duration kGrace =
+constexpr std::chrono::steady_clock::duration kWorkerExitGrace =
     std::chrono::seconds(6); // for ranks to end by themselves, a second more than they give themselves
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
@@ -133,7 +133,7 @@ class LocalProcesses {
 
   /// Killed processes that have not gone hang in the kernel.
   bool given_up() const {
-    return failed_at_ && std::chrono::steady_clock::now() - *failed_at_ > kGrace + kGraceOfTheKernel;
+    return failed_at_ && std::chrono::steady_clock::now() - *failed_at_ > kWorkerExitGrace + kGraceOfTheKernel;
   }
 
   bool failed() const { return server_.failure().has_value(); }
@@ -146,7 +146,7 @@ class LocalProcesses {
     if (!failed_at_) failed_at_ = now;
     for (std::size_t rank = 0; rank < children_.size(); ++rank) {
       const bool is_lost = failure->lost && rank == static_cast<std::size_t>(failure->rank);
-      if (now - *failed_at_ <= (is_lost ? kGraceOfTheLost : kGrace) || children_[rank].ended()) continue;
+      if (now - *failed_at_ <= (is_lost ? kGraceOfTheLost : kWorkerExitGrace) || children_[rank].ended()) continue;
       children_[rank].kill();
       killed_the_lost_ |= is_lost;
     }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plugin {
@@ -142,7 +143,7 @@ void check_readable(const std::filesystem::path& file) {
   const auto status = std::filesystem::status(file, failed);
   if (status.type() == std::filesystem::file_type::regular) {
     if (access(file.c_str(), R_OK) == 0) return;
-    throw Error(text("cannot be read: {}", std::strerror(errno)), file.string(), "make it readable for this user");
+    throw Error(text("cannot be read: {}", errno_text()), file.string(), "make it readable for this user");
   }
   if (status.type() == std::filesystem::file_type::directory) throw Error("is a folder, not a library", file.string());
   std::error_code no_link;

@@ -17,6 +17,7 @@
 #include <iostream>
 #include <new>
 
+#include "base/errno_text.hpp"
 #include "base/signal_name.hpp"
 #include "base/write_all.hpp"
 #include "plugin/fault_handler.hpp"
@@ -52,7 +53,7 @@ class SharedRecord {
  public:
   explicit SharedRecord(const CallLimits& limits) {
     void* const memory = mmap(nullptr, sizeof(CallRecord), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw Error(text("cannot map memory for a probe process: {}", std::strerror(errno)));
+    if (memory == MAP_FAILED) throw Error(text("cannot map memory for a probe process: {}", errno_text()));
     record_ = new (memory) CallRecord;
     record_->limits = limits;
   }
@@ -70,7 +71,7 @@ class SharedRecord {
 Descriptor capture_file(ProbeOutput output) {
   if (output == ProbeOutput::inherited) return Descriptor(-1);
   const int number = memfd_create("triax-probe", MFD_CLOEXEC);
-  if (number < 0) throw Error(text("cannot capture the output of a probe process: {}", std::strerror(errno)));
+  if (number < 0) throw Error(text("cannot capture the output of a probe process: {}", errno_text()));
   return Descriptor(number);
 }
 
@@ -187,14 +188,14 @@ ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput outp
   const SharedRecord record(limits);
   const Descriptor captured = capture_file(output);
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
   Descriptor in(ends[0]), out(ends[1]);
   fcntl(out.number(), F_SETFL, 0); // the child may wait for its reader
   std::cout.flush();
   std::fflush(nullptr); // what is buffered here is written once, by this process
   const pid_t parent = getpid(), child = fork();
   if (child < 0) {
-    throw Error(text("cannot start a process to probe plugins in: {}", std::strerror(errno)), {},
+    throw Error(text("cannot start a process to probe plugins in: {}", errno_text()), {},
                 "raise the limit on processes (ulimit -u), or end others");
   }
   if (child == 0) be_child(body, *record, out.number(), captured.number(), parent);

@@ -9,15 +9,13 @@
 #include <system_error>
 #include <utility>
 
+#include "base/errno_text.hpp"
+
 namespace triax::report {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
 
 /// What the user can do, by the reason why a line was not written.
 std::string next_step(int error) {
@@ -41,7 +39,7 @@ bool same_file(const struct stat& one, const struct stat& other) {
 } // namespace
 
 AppendFile::AppendFile(fs::path file, Observer observer) : path_(std::move(file)), observer_(std::move(observer)) {
-  if (!open(0)) throw Error("cannot be opened: " + reason(errno), path_.string());
+  if (!open(0)) throw Error("cannot be opened: " + errno_text(), path_.string());
 }
 
 AppendFile::~AppendFile() {
@@ -69,8 +67,8 @@ bool AppendFile::append(std::string_view line, std::string_view what) {
   }
   ++lost_lines_;
   if (error != ENOENT) // else check() has told that the file was deleted
-    tell(reason(error), Error(text("{} cannot be written: {}", what, reason(error)), path_.string(), next_step(error)),
-         true);
+    tell(errno_text(error),
+         Error(text("{} cannot be written: {}", what, errno_text(error)), path_.string(), next_step(error)), true);
   return false;
 }
 

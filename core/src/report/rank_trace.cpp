@@ -23,9 +23,9 @@ std::string track_of(const MeasuredCall& call) {
   return call.awaited ? call.axis : text("{}, beside computing", call.axis);
 }
 
-class Process {
+class RankProcess {
  public:
-  Process(const RankTrace& of, int number, TraceEvents& events)
+  RankProcess(const RankTrace& of, int number, TraceEvents& events)
       : of_(*of.timeline), shift_(of.shift), number_(number), events_(events) {
     events_.add_name("process_name", number_, 0, {{"name", of.name}});
     name_track(kCompute, "compute");
@@ -96,7 +96,7 @@ class Process {
 } // namespace
 
 void add_rank(const RankTrace& rank, int process, TraceEvents& events) {
-  Process of(rank, process, events);
+  RankProcess of(rank, process, events);
   of.compute();
   of.waits();
   of.calls();

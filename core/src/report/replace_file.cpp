@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/errno_text.hpp"
 #include "base/write_all.hpp"
 #include "triax/error.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const fs::path& file, int error) {
-  throw Error("cannot be written: " + std::generic_category().message(error), file.string(),
+  throw Error("cannot be written: " + errno_text(error), file.string(),
               "free space there, or choose another folder with run.dir");
 }
 

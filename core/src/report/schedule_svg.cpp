@@ -32,7 +32,7 @@ const char* name_of(Timeline::Unit unit) {
 /// Without what sums of times have rounded.
 std::string rounded(double time, int decimals) {
   const double power = std::pow(10, decimals);
-  return to_text(std::round(time * power) / power);
+  return triax::to_text(std::round(time * power) / power);
 }
 
 /// Of letters of size 11: nobody here knows the reader's fonts.

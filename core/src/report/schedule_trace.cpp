@@ -19,9 +19,10 @@ constexpr double kMicroseconds = kTraceMicroseconds;
 constexpr double kNanosecond = 0.001; // of a microsecond
 
 /// The panel's number is its process, the rank its thread.
-class Process {
+class PanelProcess {
  public:
-  Process(const Panel& panel, int number, TraceEvents& events) : of_(panel.timeline), number_(number), events_(events) {
+  PanelProcess(const Panel& panel, int number, TraceEvents& events)
+      : of_(panel.timeline), number_(number), events_(events) {
     schedule::extent(of_); // throws at what cannot be drawn
   }
 
@@ -108,7 +109,7 @@ std::string schedule_trace(const Picture& picture, std::span<const RankTrace> ra
   TraceEvents events;
   int number = 0, arrow = 0;
   for (const Panel& panel : picture.panels) {
-    Process process(panel, number++, events);
+    PanelProcess process(panel, number++, events);
     process.name(panel.heading.empty() ? picture.title : panel.heading);
     process.passes();
     arrow = process.arrows(arrow);

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kFirstLine{2000}, kLineEvery{10000};
+constexpr milliseconds kFirstLine{2000}, kStartLineEvery{10000};
 constexpr milliseconds kFirstDrawing{500}, kDrawEvery{100}; // on a terminal
 
 } // namespace
@@ -33,7 +33,7 @@ void StartProgress::update(const StartState& state) {
     return;
   }
   const steady_clock::time_point now = clock_();
-  const milliseconds every = terminal_ ? kDrawEvery : kLineEvery, first = terminal_ ? kFirstDrawing : kFirstLine;
+  const milliseconds every = terminal_ ? kDrawEvery : kStartLineEvery, first = terminal_ ? kFirstDrawing : kFirstLine;
   if (last_written_ ? now - *last_written_ < every : now - began_ < first) return;
   last_written_ = now;
   const std::string line = to_text(state);

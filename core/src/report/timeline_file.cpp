@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/errno_text.hpp"
 #include "report/json.hpp"
 #include "report/replace_file.hpp"
 #include "triax/error.hpp"
@@ -180,7 +181,7 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
   if (!in) {
     const int why = errno;
     const std::vector<fs::path> others = timelines_in(folder);
-    throw Error(text("cannot be read: {}", std::strerror(why)), file.string(),
+    throw Error(text("cannot be read: {}", errno_text(why)), file.string(),
                 !others.empty()
                     ? text("of other ranks there are {}: copy it there from where that rank ran, or train again with "
                            "log.timeline, in a folder that all ranks share",

@@ -26,7 +26,7 @@ std::string three_digits(double value) {
 }
 
 std::string scaled(double value, const char* unit) {
-  if (!std::isfinite(value)) return to_text(value);
+  if (!std::isfinite(value)) return triax::to_text(value);
   if (value < 0) return "-" + scaled(-value, unit);
   constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
   std::size_t prefix = 0;
@@ -44,6 +44,10 @@ std::string pair(std::int64_t large, const char* large_unit, std::int64_t small,
 }
 
 } // namespace
+
+std::string percent_text(double part) {
+  return decimals_text(100 * part, 1) + " %";
+}
 
 std::string count_text(double count) {
   return scaled(count, "");

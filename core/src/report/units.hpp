@@ -11,6 +11,8 @@ namespace triax::report {
 
 /// 5.5 with four decimals is "5.5000".
 std::string decimals_text(double value, int decimals);
+/// 0.125 is "12.5 %".
+std::string percent_text(double part);
 /// "980", "12.3 k", "1.2 M"; whole numbers below 1000 stay as they are.
 std::string count_text(double count);
 /// "512 B", "3.4 GB"

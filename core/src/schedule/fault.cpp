@@ -8,7 +8,7 @@ namespace triax::schedule {
 
 namespace {
 
-using Rule = Fault::Rule;
+using FaultRule = Fault::Rule;
 
 /// The result of a pass.
 const char* made_by(Kind kind) {
@@ -46,20 +46,20 @@ class Words {
 
   std::string all() const {
     switch (of_.rule) {
-      case Rule::rows_per_rank:
-      case Rule::synchronous:
-      case Rule::one_pipeline:
-      case Rule::all_stages:
-      case Rule::stage_on_a_rank:
-      case Rule::programs_by_rank:
-      case Rule::programs_per_rank:
+      case FaultRule::rows_per_rank:
+      case FaultRule::synchronous:
+      case FaultRule::one_pipeline:
+      case FaultRule::all_stages:
+      case FaultRule::stage_on_a_rank:
+      case FaultRule::programs_by_rank:
+      case FaultRule::programs_per_rank:
         return led({}, of_whole());
-      case Rule::one_stage_map:
-      case Rule::one_boundary:
-      case Rule::present:
-      case Rule::known_kind: // has no action text
+      case FaultRule::one_stage_map:
+      case FaultRule::one_boundary:
+      case FaultRule::present:
+      case FaultRule::known_kind: // has no action text
         return led({}, of_list());
-      case Rule::slot_left_free:
+      case FaultRule::slot_left_free:
         return led(text("stage {}", of_.at.stage),
                    text("pool {}, slot {} still holds microbatch {} at the end", name_of(of_.pool), of_.slot, of_.has));
       default:
@@ -70,17 +70,17 @@ class Words {
  private:
   std::string of_whole() const {
     switch (of_.rule) {
-      case Rule::rows_per_rank:
+      case FaultRule::rows_per_rank:
         return text("the schedule has {} rows for parallel.pipeline = {}", of_.has, of_.wanted);
-      case Rule::synchronous:
+      case FaultRule::synchronous:
         return text("the schedule lets weights lag {} steps behind: this version runs synchronous schedules", of_.has);
-      case Rule::one_pipeline:
+      case FaultRule::one_pipeline:
         return text("the schedule has {} replicas: this version runs one", of_.has);
-      case Rule::all_stages:
+      case FaultRule::all_stages:
         return text("the schedule places {} stages, but there are {}", of_.has, of_.wanted);
-      case Rule::stage_on_a_rank:
+      case FaultRule::stage_on_a_rank:
         return text("the schedule places stage {} on rank {} of {}", of_.at.stage, of_.has, of_.wanted);
-      case Rule::programs_by_rank:
+      case FaultRule::programs_by_rank:
         return text("program {} is that of rank {}", of_.has, of_.wanted);
       default:
         return text("there are programs of {} ranks, and p = {}", of_.has, of_.wanted);
@@ -88,43 +88,44 @@ class Words {
   }
 
   std::string of_list() const {
-    if (of_.rule == Rule::known_kind) return text("an action of kind {}, which is none of F, B, I, W", of_.has);
-    if (of_.rule == Rule::one_stage_map) return "its program has other stages, or places them otherwise";
-    if (of_.rule == Rule::one_boundary) return "its program has boundaries scattered, or whole, where rank 0 has not";
+    if (of_.rule == FaultRule::known_kind) return text("an action of kind {}, which is none of F, B, I, W", of_.has);
+    if (of_.rule == FaultRule::one_stage_map) return "its program has other stages, or places them otherwise";
+    if (of_.rule == FaultRule::one_boundary)
+      return "its program has boundaries scattered, or whole, where rank 0 has not";
     const std::string missing = action_text(of_.at) + " is missing";
     return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
   }
 
   std::string of_action() const {
     switch (of_.rule) {
-      case Rule::known_stage:
+      case FaultRule::known_stage:
         return text("there is no stage {}: the last is {}", of_.at.stage, of_.wanted);
-      case Rule::known_microbatch:
+      case FaultRule::known_microbatch:
         return text("there is no microbatch {}: the last is {}", of_.at.microbatch, of_.wanted);
-      case Rule::names_microbatch:
+      case FaultRule::names_microbatch:
         return "it names no microbatch";
-      case Rule::whole_sequence:
+      case FaultRule::whole_sequence:
         return "this version runs whole sequences through one pipeline";
-      case Rule::on_its_rank:
+      case FaultRule::on_its_rank:
         return text("stage {} is on rank {}", of_.at.stage, of_.has);
-      case Rule::forward_alone:
+      case FaultRule::forward_alone:
         return "an evaluation runs forwards alone";
-      case Rule::once:
+      case FaultRule::once:
         return text("{} is at {} already", runs_layers(of_.at.kind) ? of_stage(other()) : "it", find_.here(other()));
-      case Rule::before:
+      case FaultRule::before:
         return needs();
-      case Rule::ascending:
+      case FaultRule::ascending:
         return text(
             "the {} of microbatch {} {}, at {}; gradients of a stage are added in ascending order of "
             "microbatches, so that every schedule gives the same bits",
             made_by(other().kind), other().microbatch,
             *other().position > *of_.at.position ? "comes later" : "came before", find_.here(other()));
-      case Rule::within_cap:
+      case FaultRule::within_cap:
         return text("it is one more than the {} microbatches that a rank may have in flight, counted per stage",
                     of_.wanted);
-      case Rule::reached:
+      case FaultRule::reached:
         return text("it waits for {} at {}, which is never reached", action_text(other()), find_.there(other()));
-      case Rule::no_circle:
+      case FaultRule::no_circle:
         return circle();
       default:
         return of_transfer();
@@ -140,22 +141,22 @@ class Words {
 
   std::string of_transfer() const {
     switch (of_.rule) {
-      case Rule::to_another_rank:
+      case FaultRule::to_another_rank:
         return text("the stage {} it is not on another rank", of_.wanted > 0 ? "after" : "before");
-      case Rule::to_the_right_rank:
+      case FaultRule::to_the_right_rank:
         return text("it names rank {}, and the stage is on rank {}", of_.has, of_.wanted);
-      case Rule::post_waits_for_none:
+      case FaultRule::post_waits_for_none:
         return "it is posted, and cannot wait";
-      case Rule::waits_for_earlier:
+      case FaultRule::waits_for_earlier:
         return text("it waits for {}, which comes later", find_.here(other()));
-      case Rule::waits_for_transfer:
+      case FaultRule::waits_for_transfer:
         return text("it waits for {}, which is no transfer", action_text(other()));
-      case Rule::joined:
+      case FaultRule::joined:
         return text("it does not wait for {}, which was posted before", action_text(other()));
-      case Rule::one_order_per_edge:
+      case FaultRule::one_order_per_edge:
         return text("it is number {} from rank {} to rank {}, where {} receives: both ends of an edge keep one order",
                     of_.has, of_.at.rank, other().rank, named(other()));
-      case Rule::received:
+      case FaultRule::received:
         return text("rank {} does not receive it", of_.has);
       default:
         return text("rank {} does not send it", of_.has);
@@ -181,13 +182,13 @@ class Words {
   std::string of_slots() const {
     const std::string slot = text("slot {} of pool {}", of_.slot, name_of(of_.pool));
     switch (of_.rule) {
-      case Rule::slot_named:
+      case FaultRule::slot_named:
         return text("it has no slot of pool {} to fill", name_of(of_.pool));
-      case Rule::slot_exists:
+      case FaultRule::slot_exists:
         return text("{} does not exist", slot);
-      case Rule::slot_free:
+      case FaultRule::slot_free:
         return text("{} still holds microbatch {}", slot, of_.has);
-      case Rule::slot_filled:
+      case FaultRule::slot_filled:
         return text("it reads {}, which does not hold its microbatch", slot);
       default:
         return text("{} may still be under way in {}, and it does not wait for it", action_text(other()), slot);

@@ -106,7 +106,7 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
                 costs.bytes.size());
   // Transfers wait only for their producers, and no action waits for a transfer to be received.
   const Assumptions free =
-      everywhere({CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
+      schedule::everywhere({CommTraits::Order::tagged, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
   Simulation out;
   out.actions =
       Graph(programs, free)

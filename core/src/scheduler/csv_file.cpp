@@ -3,6 +3,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/errno_text.hpp"
 #include "scheduler/csv_actions.hpp"
 #include "triax/text.hpp"
 
@@ -26,7 +27,7 @@ std::string read_file(const std::filesystem::path& file, Problems& problems) {
     return {};
   }
   if (in.eof()) return out;
-  problems.add(text("cannot be read: {}", std::strerror(errno)), "name a CSV file of a schedule");
+  problems.add(text("cannot be read: {}", errno_text()), "name a CSV file of a schedule");
   return {};
 }
 

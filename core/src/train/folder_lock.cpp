@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::train {
@@ -19,7 +20,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
   if (why == EWOULDBLOCK)
     throw Error("another run is writing into this folder", folder.string(),
                 "wait until it has ended, or choose another folder with run.dir");
-  throw Error(text("the folder cannot be locked: {}", std::strerror(why)), folder.string(),
+  throw Error(text("the folder cannot be locked: {}", errno_text(why)), folder.string(),
               "choose another folder with run.dir");
 }
 

@@ -2,23 +2,16 @@
 #include <gmock/gmock.h>
 
 #include "support/ranks.hpp"
+#include "support/transfers.hpp"
 
 namespace {
 
 using namespace triax;
+using triax::testing::number;
 using triax::testing::Rank;
+using triax::testing::receive;
 using triax::testing::run_ranks;
-
-TensorView number(Rank& rank, int value) {
-  return rank.tensor<std::int32_t>(DType::i32, {1}, {value});
-}
-
-Transfer send(int peer, const TensorView& view, int channel = 0) {
-  return {Direction::send, peer, channel, view};
-}
-Transfer receive(int peer, const TensorView& view, int channel = 0) {
-  return {Direction::receive, peer, channel, view};
-}
+using triax::testing::send;
 
 int value_of(const TensorView& view) {
   return view.as<std::int32_t>()[0];

@@ -30,7 +30,7 @@ void no_nans(const TensorView& view, Bits exponent) {
 }
 
 /// Any bit patterns, including infinities.
-void draw(Rank& rank, const TensorView& drawn, int member) {
+void draw_bits(Rank& rank, const TensorView& drawn, int member) {
   Bytes values(drawn.bytes());
   const TensorView view(values.data(), drawn.dtype(), drawn.shape());
   const PhiloxKey key = philox_key(5, RandomPurpose::test);
@@ -85,7 +85,7 @@ std::vector<std::vector<Bytes>> results(int n, const Communication& communicatio
           std::vector<Bytes>& mine = all[static_cast<std::size_t>(rank.index())];
           const std::int64_t part = one.elements / n;
           const TensorView in = rank.tensor(one.dtype, {one.elements}), out = rank.tensor(one.dtype, {one.elements});
-          draw(rank, in, rank.index());
+          draw_bits(rank, in, rank.index());
           rank.wait(comm.all_reduce(in, out, one.reduce, rank.stream()));
           mine.push_back(rank.bytes(out));
           const TensorView parts = in.slice(0, 0, n * part),
@@ -128,11 +128,11 @@ void move_whole(const Communication& communication) {
           for (const std::int64_t part : {999, 40'000, 700'000}) {
             const TensorView mine = rank.tensor(DType::f32, {part});
             const TensorView all = rank.tensor(DType::f32, {n * part}), turned = rank.tensor(DType::f32, {n * part});
-            draw(rank, mine, rank.index());
+            draw_bits(rank, mine, rank.index());
             rank.wait(comm.all_gather(mine, all, rank.stream()));
             for (int member = 0; member < n; ++member) {
               const TensorView theirs = rank.tensor(DType::f32, {part});
-              draw(rank, theirs, member);
+              draw_bits(rank, theirs, member);
               EXPECT_TRUE(rank.bytes(all.slice(0, member * part, (member + 1) * part)) == rank.bytes(theirs)) << part;
             }
             rank.wait(

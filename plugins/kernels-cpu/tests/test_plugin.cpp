@@ -8,7 +8,7 @@
 namespace triax {
 namespace {
 
-class Plugin : public testing::Test {
+class CpuPlugin : public ::testing::Test {
  protected:
   plugin::Instance<KernelSet> make(std::int64_t threads, int given) {
     options_.set("threads", threads);
@@ -19,7 +19,7 @@ class Plugin : public testing::Test {
   Layout layout_ = Layout::ptd(1, 1, 1);
 };
 
-TEST_F(Plugin, TakesTheThreadsOfTheOptionOrElseOfTheCore) {
+TEST_F(CpuPlugin, TakesTheThreadsOfTheOptionOrElseOfTheCore) {
   // Attention's scratch is per thread, so its size shows the number of threads.
   const TensorView x(nullptr, DType::f32, {64, 1, 1, 8}), lse(nullptr, DType::f32, {1, 1, 64});
   const AttentionFwd args{x, lse, x, x, x, 1, {}, {}};
@@ -29,7 +29,7 @@ TEST_F(Plugin, TakesTheThreadsOfTheOptionOrElseOfTheCore) {
   EXPECT_EQ(make(0, 7)->scratch_bytes(call_of(args)), 7 * one);
 }
 
-TEST_F(Plugin, ComputesThroughTheDoor) {
+TEST_F(CpuPlugin, ComputesThroughTheDoor) {
   const auto set = make(2, 1);
   const auto device = make_host_device();
   set->start(*device);
@@ -41,7 +41,7 @@ TEST_F(Plugin, ComputesThroughTheDoor) {
   EXPECT_EQ(set->stats(Op::gemm).calls, 1u);
 }
 
-TEST_F(Plugin, RefusesOtherTypesInWords) {
+TEST_F(CpuPlugin, RefusesOtherTypesInWords) {
   const auto set = make(0, 1);
   EXPECT_TRUE(set->supports(KernelRequest{}));
   EXPECT_TRUE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::f32}));

@@ -26,6 +26,9 @@ struct Setting {
   std::int64_t tokens() const { return micro * sequence; }
 };
 
+/// Positions in the corpus of the samples that a run computes.
+inline const std::vector<std::int64_t> kSamples{3, 8};
+
 /// The plugin's object for a setting, with the objects that it refers to.
 class GptModel {
  public:

@@ -8,8 +8,6 @@
 namespace triax::gpt_test {
 namespace {
 
-const std::vector<std::int64_t> kSamples{3, 8};
-
 /// Indices of the elements to test: first, last, and some between.
 std::vector<std::int64_t> elements_of(const TensorView& view) {
   const std::int64_t n = view.elements();

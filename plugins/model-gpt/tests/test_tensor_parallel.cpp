@@ -12,8 +12,6 @@ namespace {
 
 // 11 tokens over 2 or 4 ranks: the last rank's part of the vocabulary is padded.
 constexpr Setting kSetting{.hidden = 16, .dropout = 0.25};
-const std::vector<std::int64_t> kSamples{3, 8};
-
 struct Outcome {
   std::vector<double> losses;
   std::map<std::string, std::vector<double>> gradients; // of whole parameters

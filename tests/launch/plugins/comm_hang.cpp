@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <triax/communicator.hpp>
 #include <triax/plugin.hpp>
 
@@ -16,34 +17,43 @@ constexpr triax_option kOptions[] = {option_int("rank", nullptr, 0, 1000, "the r
   for (;;) ::pause();
 }
 
+/// What calls of a communicator share with it.
+struct Calls {
+  std::atomic<bool> is_aborted{false};
+  HostEvent done;
+};
+
 class Member final : public Communicator {
  public:
   Member(Group group, bool posts_hang, bool tasks_hang)
-      : Communicator(std::move(group)), posts_hang_(posts_hang), task_(*this, tasks_hang) {}
+      : Communicator(std::move(group)), posts_hang_(posts_hang), tasks_hang_(tasks_hang) {}
   void barrier(Deadline) override {}
-  void abort(std::string_view) noexcept override { is_aborted_ = true; }
+  void abort(std::string_view) noexcept override { calls_->is_aborted = true; }
   void progress() noexcept override {}
 
  private:
+  /// Deletes itself: a stream may hold it for longer than the communicator lives.
   class Task final : public HostTask {
    public:
-    Task(Member& of, bool hangs) : of_(of), hangs_(hangs) {}
+    Task(std::shared_ptr<Calls> calls, bool hangs) : calls_(std::move(calls)), hangs_(hangs) {}
     bool advance() noexcept override {
       if (hangs_) hang();
-      if (!of_.is_aborted_) return false;
-      of_.done_.fail("aborted");
+      if (!calls_->is_aborted) return false;
+      calls_->done.fail("aborted");
+      delete this;
       return true;
     }
+    void dropped() noexcept override { delete this; }
 
    private:
-    Member& of_;
+    const std::shared_ptr<Calls> calls_;
     const bool hangs_;
   };
 
   Work post(Stream& stream, ActionId action) {
     if (posts_hang_) hang();
-    const Event done = done_.arm();
-    stream.post(task_);
+    const Event done = calls_->done.arm();
+    stream.post(*new Task(calls_, tasks_hang_));
     return {done, action};
   }
   Work do_all_reduce(const TensorView&, const TensorView&, Reduce, Stream& stream, ActionId action) override {
@@ -61,10 +71,8 @@ class Member final : public Communicator {
   Work do_broadcast(const TensorView&, int, Stream& stream, ActionId action) override { return post(stream, action); }
   Work do_exchange(std::span<const Transfer>, Stream& stream, ActionId action) override { return post(stream, action); }
 
-  const bool posts_hang_;
-  std::atomic<bool> is_aborted_{false};
-  HostEvent done_;
-  Task task_;
+  const bool posts_hang_, tasks_hang_;
+  const std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 
 class Hang final : public CommBackend {
