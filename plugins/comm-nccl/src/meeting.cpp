@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSlice = 50ms;                    // between polls of the store
+constexpr auto kBootstrapPoll = 50ms;            // between polls of the store
 constexpr const char* kProtocol = "comm-nccl 2"; // equal on all members: version of the store keys and of the edges
 constexpr std::size_t kGreeting = 3;             // slots of a byte: one out, and one in from each neighbour
 constexpr int kEdgeCtas = 8;                     // most blocks of an edge's kernel: the kernels of all edges must fit
@@ -100,9 +100,9 @@ Joining::Card Joining::own_card() const {
           api_.gpu()};
 }
 
-/// Returns false if the key is not there within kSlice; rethrows other errors of the store.
+/// Returns false if the key is not there within kBootstrapPoll; rethrows other errors of the store.
 bool Joining::fetch(const std::string& key, std::string& value) {
-  const Deadline slice = std::min(deadline_, Clock::now() + kSlice);
+  const Deadline slice = std::min(deadline_, Clock::now() + kBootstrapPoll);
   try {
     value = store_.get(key, slice);
     return true;
@@ -277,7 +277,7 @@ void Joining::turn(const char* what) {
   device_.interrupt().check();
   const auto now = Clock::now();
   if (now >= next_look_) {
-    next_look_ = now + kSlice;
+    next_look_ = now + kBootstrapPoll;
     check_given_up();
   }
   if (now >= deadline_) {

@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kSlice = 20ms;     // between polls while the store waits
-constexpr double kAnswerTime = 5; // seconds to wait for a value whose counter was seen
+constexpr auto kStatusPoll = 20ms; // between polls while the store waits
+constexpr double kAnswerTime = 5;  // seconds to wait for a value whose counter was seen
 
 } // namespace
 
@@ -67,7 +67,7 @@ void News::barrier(std::uint64_t turn, Deadline deadline, const std::function<vo
   store_.add(member_key("barriers", group_.index), 1);
   if (store_.add(open + "/come", 1) == group_.size()) store_.set(open, "");
   while (true) {
-    const Deadline slice = std::min(deadline, Clock::now() + kSlice);
+    const Deadline slice = std::min(deadline, Clock::now() + kStatusPoll);
     try {
       store_.get(open, slice);
       return;

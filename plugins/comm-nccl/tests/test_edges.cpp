@@ -7,12 +7,14 @@
 #include "edges.hpp"
 #include "members.hpp"
 #include "support/error_of.hpp"
+#include "support/transfers.hpp"
 
 namespace triax::test {
 namespace {
 
 using ::testing::HasSubstr;
 using triax::testing::error_of;
+using triax::testing::number;
 using triax::testing::Rank;
 
 TEST(Edges, EachIsInOneRoundAndAMemberInOneEdgeOfARound) {
@@ -31,10 +33,6 @@ TEST(Edges, EachIsInOneRoundAndAMemberInOneEdgeOfARound) {
     for (int member = 0; member < members; ++member)
       for (const int next : comm_nccl::neighbours(members, member)) EXPECT_TRUE(all.contains({member, next}));
   }
-}
-
-TensorView number(Rank& rank, int value) {
-  return rank.tensor<std::int32_t>(DType::i32, {1}, {value});
 }
 
 /// One stream per directed edge, as the executor has them. A receive whose send is not yet posted does not delay a

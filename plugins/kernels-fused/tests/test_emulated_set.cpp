@@ -1,5 +1,7 @@
 // The kernels, run on the host, against the reference in double: on the shared cases, at the borders of the plans for
 // rows, and wherever a view lies.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
