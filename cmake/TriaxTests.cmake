@@ -1,0 +1,74 @@
+# Test programs and their ctest entries.
+
+# What most tests include takes half of the time that it takes to compile one; it is compiled once.
+function(triax_use_common_headers name)
+  if(NOT TARGET triax_common_headers)
+    add_executable(triax_common_headers EXCLUDE_FROM_ALL ${triax_SOURCE_DIR}/tests/support/common_headers.cpp)
+    target_link_libraries(triax_common_headers PRIVATE triax_engine GTest::gmock)
+    target_compile_options(triax_common_headers PRIVATE ${ARGN})
+    target_precompile_headers(triax_common_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <filesystem>
+      <fstream> <functional> <map> <memory> <set> <sstream> <string> <thread> <vector>)
+  endif()
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} REUSE_FROM triax_common_headers)
+endfunction()
+
+# triax_add_test(name KIND unit|system|slow|gpu SOURCES a.cpp... [LINK lib...] [LABELS label...] [PREFIX text]
+#   [DEPENDS target...] [ENVIRONMENT NAME=set:value...] [BUNDLE]): a GoogleTest program and its ctest entries.
+# KIND is a label of all entries. unit: runs inside the program, within seconds. system: runs the triax program, other
+# processes, or scripts. slow: takes tens of seconds. gpu: uses a GPU, and skips without one.
+function(triax_add_test name)
+  cmake_parse_arguments(ARG "BUNDLE" "PREFIX;KIND" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_KIND MATCHES "^(unit|system|slow|gpu)$")
+    message(FATAL_ERROR "triax_add_test(${name}): KIND must be unit, system, slow or gpu; unknown: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  find_package(GTest REQUIRED)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE triax_engine GTest::gmock GTest::gtest_main ${ARG_LINK})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${triax_SOURCE_DIR}/tests)
+  # A test's own code runs once: most of a build's time would go into making it fast.
+  triax_use_common_headers(${name} $<$<NOT:$<BOOL:${TRIAX_SANITIZE}>>:-O1>
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache tell one state of the headers from another
+  target_compile_definitions(${name} PRIVATE
+    TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  if(ARG_BUNDLE)
+    triax_bundle_program(${name})
+  endif()
+  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS})
+endfunction()
+
+# triax_discover_tests(target list prefix [LABELS label...] [ENVIRONMENT NAME=set:value...]): ctest entries for a test
+# program, found when ctest starts. A test is an entry; a parameterized suite is one entry, because the start of a
+# process takes longer than most of its cases. `list` names the file of entries.
+function(triax_discover_tests target list prefix)
+  cmake_parse_arguments(ARG "" "" "LABELS;ENVIRONMENT" ${ARGN})
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${list}.tests.cmake)
+  file(GENERATE OUTPUT ${file} CONTENT "set(program \"$<TARGET_FILE:${target}>\")
+set(folder \"${CMAKE_CURRENT_BINARY_DIR}\")
+set(prefix \"${prefix}\")
+set(labels \"${ARG_LABELS}\")
+set(environment \"${ARG_ENVIRONMENT}\")
+set(entries \"${CMAKE_CURRENT_BINARY_DIR}/${list}.entries.cmake\")
+include(\"${triax_SOURCE_DIR}/cmake/discover-tests.cmake\")
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
+
+# triax_add_test_plugin(name source.cpp): a plugin that only tests know, in `plugins` of the current binary folder.
+function(triax_add_test_plugin name source)
+  add_library(${name} MODULE ${source})
+  target_link_libraries(${name} PRIVATE triax::core)
+  set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/plugins)
+endfunction()
+
+# triax_host_cuda_kernels(target a.cu...): compiles kernels as C++ over CUDA of the host (tests/support/host_cuda) into a
+# library. The header that nvcc includes before a .cu file is included here, too.
+function(triax_host_cuda_kernels name)
+  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-include;cuda_runtime.h"
+    SKIP_PRECOMPILE_HEADERS ON)
+  target_sources(${name} PRIVATE ${ARGN})
+  target_link_libraries(${name} PUBLIC triax_host_cudart)
+endfunction()

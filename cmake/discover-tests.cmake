@@ -1,0 +1,45 @@
+# Run by ctest when it starts, once for each test program: writes the program's entries to a file, where the program is
+# newer than that file, and reads them. See triax_discover_tests().
+# Variables: program, folder (working directory), prefix (of names), labels, environment, entries (the file).
+
+if(NOT EXISTS "${program}")
+  cmake_path(GET program FILENAME name)
+  add_test("${name}_NOT_BUILT" "${name}_NOT_BUILT")
+  return()
+endif()
+
+if("${program}" IS_NEWER_THAN "${entries}")
+  execute_process(COMMAND "${program}" --gtest_list_tests WORKING_DIRECTORY "${folder}" TIMEOUT 60
+    OUTPUT_VARIABLE listing ERROR_VARIABLE problem RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${program} --gtest_list_tests: ${result}\n${listing}${problem}")
+  endif()
+
+  set(script "")
+  set(last "")
+  string(REGEX REPLACE " *#[^\n]*" "" listing "${listing}") # values of parameters
+  string(REPLACE "\n" ";" lines "${listing}")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^([^ ]+)\\.$")
+      set(suite "${CMAKE_MATCH_1}")
+    elseif(line MATCHES "^  ([^ ]+)$")
+      set(name "${suite}.${CMAKE_MATCH_1}")
+      set(filter "${name}")
+      if(suite MATCHES "/") # parameterized
+        set(name "${suite}")
+        set(filter "${suite}.*")
+      endif()
+      if(name STREQUAL last OR "${suite}.${CMAKE_MATCH_1}" MATCHES "DISABLED_")
+        continue()
+      endif()
+      set(last "${name}")
+      string(APPEND script "add_test([==[${prefix}${name}]==] [==[${program}]==] [==[--gtest_filter=${filter}]==])\n"
+        "set_tests_properties([==[${prefix}${name}]==] PROPERTIES WORKING_DIRECTORY [==[${folder}]==] TIMEOUT 300 "
+        "LABELS [==[${labels}]==] ENVIRONMENT_MODIFICATION [==[${environment}]==] "
+        # All were skipped, and none failed.
+        "SKIP_REGULAR_EXPRESSION [==[PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$]==])\n")
+    endif()
+  endforeach()
+  file(WRITE "${entries}" "${script}")
+endif()
+include("${entries}")
