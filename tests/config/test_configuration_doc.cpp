@@ -75,7 +75,8 @@ void write_table(std::ostream& out, const CoreTable& table) {
   out << text("\n## [{}]\n\n{}.", table.name, sentence(table.doc));
   if (table.inherits) out << " This table has the keys of [comm].";
   if (table.kind && !table.inherits) {
-    out << text(" `plugin` (required): the name of a plugin of kind {}; its keys belong to this table too.", table.kind);
+    out << text(" `plugin` (required): the name of a plugin of kind {}; its keys belong to this table too.",
+                table.kind);
   }
   out << '\n';
   std::vector<Row> rows;
