@@ -1,4 +1,4 @@
-// docs/configuration.md is what the tables of keys say; UPDATE_GOLDEN=1 writes it anew.
+// docs/configuration.md matches the key tables; UPDATE_GOLDEN=1 writes it.
 #include <cctype>
 #include <sstream>
 
@@ -13,23 +13,25 @@ namespace {
 
 const char* const kIntroduction = R"(# Configuration
 
-Generated from the tables of keys of the engine and its plugins (`UPDATE_GOLDEN=1 ctest -R ConfigurationDoc`); do not
-edit. A run is one TOML file. `triax check RUN.toml` prints every value with where it came from, and refuses whatever
-does not fit, with file, line and column, all at once. `triax plugins describe NAME` prints a plugin's keys.
+A run is one TOML file. `triax check RUN.toml` prints every value with its origin, and reports all errors at once, with
+file, line and column. `triax plugins describe NAME` prints the keys of a plugin.
 
-- **Plugins.** `plugin` in [model], [schedule], [comm], [kernels] and [optimizer] names the plugin, and there is no
-  default. The other keys of such a table are the plugin's, but for the few of the core listed here.
-- **Layers.** `include = ["base.toml"]` above the first table reads other files first; the file's own values win over
-  them, and `--set table.key=value` wins over all. When a later layer names another plugin in a table, the keys of the
-  former plugin are dropped, and `check` lists them.
-- **Axes.** [comm.tensor], [comm.pipeline] and [comm.data] speak of one axis. Without `plugin` such a table takes all of
-  [comm] and changes single keys; with it, it starts from that plugin's defaults.
-- **Paths** in a file are relative to that file; in a flag, or in a TOML from a pipe, to the working folder. Default
-  files of a run, `runs/...`, are in the working folder.
-- **Pipes.** RUN.toml may be standard input or a pipe: `/dev/stdin`, a FIFO, or `<(...)` of a shell. `train` with ranks as
-  processes needs a file, which each rank reads.
-- **Values.** An integer is also accepted where a number is expected. `--set` needs no quotes around strings. Lists are
-  written as in TOML, in quotes that the shell removes: `--set 'data.paths=["a", "b"]'`.
+This page is generated from the key tables of the engine and its plugins (`UPDATE_GOLDEN=1 ctest -R ConfigurationDoc`).
+Do not edit it.
+
+- **Plugins.** `plugin` in [model], [schedule], [comm], [kernels] and [optimizer] names the plugin; there is no default.
+  The other keys of such a table belong to the plugin, except for the core's keys that this page lists for the table.
+- **Layers.** `include = ["base.toml"]` above the first table reads other files first. The file's own values override
+  theirs, and `--set table.key=value` overrides all. If a later layer names another plugin in a table, the keys of the
+  earlier plugin are dropped, and `check` lists them.
+- **Axes.** [comm.tensor], [comm.pipeline] and [comm.data] each apply to one axis. Without `plugin`, such a table
+  inherits [comm] and changes single keys. With `plugin`, it starts from the defaults of that plugin.
+- **Paths** in a file are relative to the file. Paths in a flag, or in a TOML file that is read from a pipe, are
+  relative to the working folder. The default files of a run, `runs/...`, are in the working folder.
+- **Pipes.** RUN.toml can be standard input or a pipe: `/dev/stdin`, a FIFO, or `<(...)` of a shell. `train` with ranks
+  as processes needs a file, because each rank reads it.
+- **Values.** An integer is accepted where a number is expected. `--set` needs no quotes around strings. Write lists as
+  in TOML, quoted for the shell: `--set 'data.paths=["a", "b"]'`.
 - **Limits.** A TOML file has at most 8 MiB and 32 levels of nesting. Includes are at most 100 files deep.
 )";
 
@@ -71,9 +73,10 @@ void write_rows(std::ostream& out, const std::vector<Row>& rows) {
 
 void write_table(std::ostream& out, const CoreTable& table) {
   out << text("\n## [{}]\n\n{}.", table.name, sentence(table.doc));
-  if (table.inherits) out << " The keys are [comm]'s.";
+  if (table.inherits) out << " This table has the keys of [comm].";
   if (table.kind && !table.inherits) {
-    out << text(" `plugin` (required): the name of a plugin of kind {}, whose own keys stand here too.", table.kind);
+    out << text(" `plugin` (required): the name of a plugin of kind {}; its keys belong to this table too.",
+                table.kind);
   }
   out << '\n';
   std::vector<Row> rows;
@@ -84,7 +87,7 @@ void write_table(std::ostream& out, const CoreTable& table) {
 void write_plugin(std::ostream& out, const plugin::Library& library) {
   out << text("\n## {}\n\nKind {}: {}.", library.descriptor->name, library.descriptor->kind,
               library.descriptor->description);
-  if (library.options.empty()) out << " No keys of its own.";
+  if (library.options.empty()) out << " The plugin has no keys.";
   out << '\n';
   std::vector<Row> rows;
   for (const triax_option& option : library.options) rows.push_back({&option});
