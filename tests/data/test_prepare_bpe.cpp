@@ -14,7 +14,6 @@ using nlohmann::json;
 using test::read_file;
 using test::TempFolder;
 using test::write_file;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using triax::testing::error_of;
 

@@ -15,7 +15,6 @@ namespace triax {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr DType kAll[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
 

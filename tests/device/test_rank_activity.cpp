@@ -11,7 +11,6 @@ namespace triax {
 namespace {
 
 using Kind = RankActivity::Kind;
-using testing::HasSubstr;
 using testing::StartsWith;
 
 class Activity : public testing::Test {

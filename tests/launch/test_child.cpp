@@ -13,7 +13,6 @@
 namespace triax::launch {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 
 constexpr const char* kWhich = "TRIAX_TEST_CHILD";

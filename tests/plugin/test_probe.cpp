@@ -17,7 +17,6 @@ namespace triax::plugin {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 constexpr CallLimits kShort{std::chrono::milliseconds(200), std::chrono::milliseconds(400)};
 

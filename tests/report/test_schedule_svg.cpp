@@ -13,7 +13,6 @@
 namespace {
 using namespace triax;
 using namespace triax::schedule;
-using report::Panel;
 using report::Picture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -13,7 +13,6 @@
 namespace {
 
 using namespace triax;
-using ::testing::Each;
 using triax::testing::Rank;
 using triax::testing::run_members;
 

@@ -9,7 +9,6 @@
 namespace triax {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 class PreflightProcess : public ::testing::Test {

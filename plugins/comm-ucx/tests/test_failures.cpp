@@ -23,7 +23,6 @@ using triax::testing::Communication;
 using triax::testing::error_of;
 using triax::testing::Rank;
 using triax::testing::run_members;
-using triax::testing::run_ranks;
 using triax::testing::under_test;
 
 constexpr std::int64_t kLarge = 1 << 20; // elements: above the rendezvous threshold
