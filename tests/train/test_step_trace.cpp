@@ -190,7 +190,7 @@ TEST_F(TraceOfRanks, CallsAreOfTheActionsThatPostThem) {
     for (const schedule::MeasuredPass& action : all_actions(rank)) actions[label(action)] = action.span;
     double posted = rank.start;
     for (const report::MeasuredCall& call : rank.calls) {
-      EXPECT_GE(call.posted, posted); // in order
+      EXPECT_GE(call.posted, posted);
       EXPECT_GE(call.completed, call.posted);
       EXPECT_LE(call.completed, rank.end);
       EXPECT_GT(call.bytes, 0u);
