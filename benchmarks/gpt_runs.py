@@ -1,8 +1,9 @@
-"""One GPT, trained by this engine and by plain PyTorch, for scripts that compare them.
+"""Trains one GPT with Triax and with plain PyTorch, for scripts that compare the two.
 
-Threads, processes: each training is a process of its own. Errors: SystemExit with the program's own words.
-PyTorch's side is written as its users write it: scaled_dot_product_attention, the fused AdamW, torch.compile where it is
-asked for, and autocast with fp32 weights for bf16 and fp16. As a program this file is that side: it takes a Run as JSON.
+Processes: each training is a separate process. Errors: SystemExit with the program's own message.
+The PyTorch code is typical user code: scaled_dot_product_attention, the fused AdamW, torch.compile if requested, and
+autocast with fp32 weights for bf16 and fp16. Run as a program, this file is the PyTorch training; it takes a Run as
+JSON.
 """
 
 import dataclasses
@@ -22,22 +23,22 @@ class Run:
     heads: int = 12
     sequence: int = 512
     vocab: int = 8192
-    micro: int = 4          # samples of a microbatch
-    microbatches: int = 1   # of a step
+    micro: int = 4          # samples per microbatch
+    microbatches: int = 1   # microbatches per step
     dropout: float = 0.0
     precision: str = "fp32"
     kernels: str = "kernels-cpu"
-    device: str = "cpu"     # of PyTorch's side
-    compile: bool = False   # PyTorch's side by torch.compile
-    threads: int = 1        # of a CPU
-    steps: int = 3          # that are measured, after `warmup`
+    device: str = "cpu"     # of the PyTorch runs
+    compile: bool = False   # torch.compile in the PyTorch runs
+    threads: int = 1        # CPU threads
+    steps: int = 3          # measured steps, after `warmup`
     warmup: int = 1
 
     def tokens(self):
         return self.micro * self.microbatches * self.sequence
 
     def flops(self):
-        """Of a step: equation 3 of Narayanan et al., SC'21, less the forward that recomputation repeats."""
+        """FLOPs per step: equation 3 of Narayanan et al., SC'21, without the recomputed forward."""
         s, l, h, v = self.sequence, self.layers, self.hidden, self.vocab
         return 72 * self.micro * self.microbatches * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h))
 
@@ -85,7 +86,7 @@ def finished(command, what, **keys):
 
 
 def make_text(triax, work):
-    """A corpus of random lines: what is in it changes no step's time."""
+    """Writes a corpus of random lines; its content does not affect the time of a step."""
     draw = random.Random(1)
     lines = ("".join(draw.choices("abcdefghijklmnopqrstuvwxyz ,.", k=100)) for _ in range(2000))
     (work / "text.txt").write_text("\n".join(lines))
@@ -94,7 +95,7 @@ def make_text(triax, work):
 
 
 def train_engine(triax, run, work, before=()):
-    """Seconds of each measured step. `work` has the corpus."""
+    """Seconds of each measured step. `work` contains the corpus."""
     toml = work / "run.toml"
     keys = f"threads = {run.threads}" if run.kernels == "kernels-cpu" else ""
     toml.write_text(RUN_TOML.format(**dataclasses.asdict(run), batch=run.micro * run.microbatches, kernel_keys=keys,

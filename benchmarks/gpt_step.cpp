@@ -41,7 +41,7 @@ GptStep::GptStep(KernelSet& kernels, Device& device, const GptSizes& sizes)
     layers_.emplace_back().layer = model_->layer(i, context);
     place(layers_.back());
   }
-  // More than any of these operations needs: packed copies of a product's operands take up to 64 MiB.
+  // Upper bound for these operations: packed copies of a product's operands take up to 64 MiB.
   scratch_.resize(std::size_t{96} << 20);
 }
 
@@ -70,7 +70,7 @@ void GptStep::place(Placed& placed) {
       const PhiloxKey key = philox_key(++seed, RandomPurpose::weights);
       for (std::int64_t i = 0; i < weight.elements(); ++i) {
         const float unit = uniform(philox_at(key, static_cast<std::uint64_t>(i), spec.site, 0)[0]);
-        weight.as<float>()[i] = static_cast<float>(spec.init.std) * 3.46f * (unit - 0.5f); // of that standard deviation
+        weight.as<float>()[i] = static_cast<float>(spec.init.std) * 3.46f * (unit - 0.5f); // 3.46 = sqrt(12)
       }
     }
     placed.params.push_back(weight);

@@ -1,6 +1,6 @@
-// The job server with many ranks: how long a job of N ranks takes to join, to exchange keys, to meet in a barrier, to
-// hear of a failure and to leave, and what its heartbeats cost. One thread simulates the ranks over loopback, so the
-// times include the simulation: they are upper bounds of the server's.
+// Latency and cost of the job server with many ranks: the time for N ranks to join, exchange keys, complete a barrier,
+// learn of a failure and leave, and the cost of heartbeats. One thread simulates the ranks over loopback, so the times
+// include the simulation: they are upper bounds of the server's.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ using control::test::SimulatedRanks;
 using Kind = Message::Kind;
 
 constexpr int kBarriers = 10;
-constexpr int kTells = 8; // of each rank
+constexpr int kTells = 8; // per rank
 
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
@@ -35,8 +35,8 @@ double cpu_seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Of the server's thread, as long as this process has no other threads: what the process took but the calling thread
-/// did not.
+/// CPU time of the server's thread: the process's time minus the calling thread's. Valid while the process has no other
+/// threads.
 double server_cpu_seconds() {
   return cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
 }
@@ -113,7 +113,7 @@ class Measurement {
       ids.push_back(++id_);
       if (rank != absent) ranks_.send(rank, message(Kind::barrier, id_, "missed"));
     }
-    // The absent rank's request is of another kind, and is answered at once.
+    // The absent rank sends a request of another kind, which is answered at once.
     ranks_.send(absent, message(Kind::get, ids[static_cast<std::size_t>(absent)], "never set"));
     ranks_.send_to_all([&](int rank) { return message(Kind::forget, ids[static_cast<std::size_t>(rank)]); });
     ranks_.until_each(Kind::missing, 1, deadline());
@@ -129,7 +129,7 @@ class Measurement {
     if (taken != expected) throw std::runtime_error(text("{} of {} messages arrived", taken, expected));
   }
 
-  /// As often as ranks beat, evenly spread; how long the answers take.
+  /// Sends heartbeats at the interval of real ranks, evenly spread, and measures the latency of the answers.
   void beats(double limit_s) {
     const auto world = static_cast<std::size_t>(ranks_.world());
     const double interval_s = beat_interval_s(ranks_.world(), 600);

@@ -72,7 +72,7 @@ class KernelBench {
     return view.data();
   }
 
-  /// Prepares the call, and issues it.
+  /// Prepares and issues the call.
   template <class Args>
   void run(const Args& args) {
     const OpCall call = call_of(args);
@@ -86,12 +86,12 @@ class KernelBench {
     set_->prepare(call);
     issue(call);
   }
-  /// Issues a call for which run() has prepared.
+  /// Issues a call that run() has prepared.
   void issue(const OpCall& call) {
     set_->issue(call, {*stream_, {static_cast<std::byte*>(scratch_ ? scratch_->data() : nullptr), scratch_bytes_}});
   }
 
-  /// Seconds for `times` bodies, enqueued without waits in between.
+  /// Seconds for `times` calls of body, enqueued without waits in between.
   template <class Body>
   double seconds_of(int times, Body body) {
     device_->wait(stream_->record(), deadline_in(60));
@@ -102,7 +102,7 @@ class KernelBench {
   }
 
  private:
-  static constexpr std::int64_t kNoise = (1 << 20) + 8; // so that tensors of a power-of-two size differ
+  static constexpr std::int64_t kNoise = (1 << 20) + 8; // the 8 makes tensors of a power-of-two size differ
   static std::vector<float> uniform_numbers() {
     std::vector<float> out(kNoise);
     const PhiloxKey key = philox_key(1, RandomPurpose::test);

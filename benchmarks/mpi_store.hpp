@@ -33,7 +33,7 @@ class MpiStore final : public Store {
     }
     return values_.find(key)->second;
   }
-  /// The amounts that other ranks add arrive with a delay.
+  /// Amounts that other ranks add arrive with a delay.
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     receive();
     if (amount != 0) tell('+', key, std::to_string(amount));

@@ -31,7 +31,7 @@ DType dtype_of(const std::string& precision) {
   return precision == "bf16" ? DType::bf16 : precision == "fp16" ? DType::f16 : DType::f32;
 }
 
-/// Measured rates of the device, which operations are compared with.
+/// Measured rates of the device, to compare operations with.
 struct Roof {
   double flops = 0, bytes = 0; // per second
 };

@@ -1,5 +1,5 @@
-/* FROZEN: triax/abi.h as door 1.0 shipped it, for plugins of the tests. Never edited: what was compiled with it must
- * load for ever. */
+/* FROZEN: triax/abi.h of plugin ABI 1.0, for plugins of the tests. Do not change its declarations: every plugin that
+ * was compiled with it must load. */
 #ifndef TRIAX_ABI_1_0_H
 #define TRIAX_ABI_1_0_H
 

@@ -1,4 +1,4 @@
-/* A plugin as somebody wrote it in C on the day of door 1.0. */
+/* A plugin in C, written for plugin ABI 1.0. */
 #include "abi_1_0.h"
 
 static const triax_option options[] = {

@@ -1,4 +1,4 @@
-// A plugin with the descriptor of door 1.0, its class built with today's interfaces: what a frozen door promises.
+// A plugin with the descriptor of ABI 1.0 and a class built with today's interfaces.
 #include <triax/toolchain.h>
 
 #include <triax/scheduler.hpp>

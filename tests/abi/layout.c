@@ -1,4 +1,4 @@
-/* Every field of door 1.0 where 1.0 had it. Compiled against the frozen header and against today's. */
+/* Checks the offset of every field of ABI 1.0. Compiled against the frozen header and against today's. */
 #ifdef FROZEN
 #include "abi_1_0.h"
 #else
@@ -54,5 +54,5 @@ _Static_assert(TRIAX_OPTION_BOOL == 1 && TRIAX_OPTION_INT == 2 && TRIAX_OPTION_F
                    TRIAX_OPTION_PATH == 5 && TRIAX_OPTION_LIST == 0x100,
                "option types have been renumbered");
 
-/* A translation unit needs a declaration of its own. */
+/* ISO C requires a declaration in a translation unit. */
 const triax_plugin* (*const triax_layout_entry)(void) = triax_plugin_entry_v1;

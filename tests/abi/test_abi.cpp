@@ -1,4 +1,4 @@
-// Plugins compiled against the frozen door 1.0, loaded by today's core.
+// Plugins compiled against the frozen ABI 1.0 load in today's core.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

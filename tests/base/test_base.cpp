@@ -1,4 +1,4 @@
-// Text, errors, refusals, options, the log that drops everything.
+// Text formatting, errors, Support, options, the null log, and wait deadlines.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -150,7 +150,7 @@ TEST(WaitDeadline, PassesWithoutTheTimeInWhichTheProcessDidNotRun) {
   WaitDeadline forever(Deadline::max(), start);
   EXPECT_FALSE(forever.passed(at(1 << 30)));
   EXPECT_GT(forever.slice(), milliseconds(0));
-  WaitDeadline soon(start + Clock::duration(3), start); // a quarter of it is less than a tick of the clock
+  WaitDeadline soon(start + Clock::duration(3), start); // a quarter of it is less than one clock tick
   EXPECT_FALSE(soon.passed(at(1)));
   EXPECT_FALSE(soon.passed(at(2)));
   EXPECT_TRUE(soon.passed(at(3)));

@@ -1,4 +1,4 @@
-// docs/configuration.md matches the key tables; UPDATE_GOLDEN=1 writes it.
+// docs/configuration.md matches the tables of keys; UPDATE_GOLDEN=1 rewrites it.
 #include <cctype>
 #include <sstream>
 
@@ -94,7 +94,7 @@ void write_plugin(std::ostream& out, const plugin::Library& library) {
   if (!rows.empty()) write_rows(out, rows);
 }
 
-/// What the page says of a plugin that is not built here.
+/// The page's section of a plugin that is not built here.
 std::string section_of(const std::string& page, const std::string& name) {
   const std::string heading = text("\n## {}\n", name);
   const std::size_t begin = page.find(heading);

@@ -1,4 +1,4 @@
-// Includes, flags, origins, and what a swapped plugin drops.
+// Includes, flags, origins, and the keys that are dropped when a plugin is replaced.
 #include "config/workspace.hpp"
 
 namespace triax::config {
@@ -57,7 +57,7 @@ TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {
   EXPECT_EQ(loaded.run->train.seed, 3u);
 }
 
-/// Twice as many ways lead to each level as to the one before it.
+/// The number of paths to a file doubles with each level.
 TEST(Layers, AFileThatIsIncludedOnManyWaysIsReadOnce) {
   Workspace space;
   space.write("0.toml", "[train]\nseed = 3\n");
@@ -82,7 +82,7 @@ TEST(Layers, AFileThatIsIncludedAgainHasTheLaterPlace) {
   EXPECT_EQ(shown(loaded, "train.stall_timeout_s"), "2.0 # a.toml:5:19");
 }
 
-/// base's key is not dropped where base, included again, names the plugin again.
+/// A key of base is kept if base, included again, names its plugin again.
 TEST(Layers, APluginNamedAgainByTheSameFileDropsWhatStandsBetween) {
   Workspace space;
   space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\n");
@@ -94,7 +94,7 @@ TEST(Layers, APluginNamedAgainByTheSameFileDropsWhatStandsBetween) {
   EXPECT_EQ(shown(loaded, "comm.timeout_s"), "5 # base.toml:3:13");
 }
 
-/// Its paths begin beside the link.
+/// Paths in a linked file are relative to the link.
 TEST(Layers, ALinkToAFileIsAFileOfItsOwn) {
   Workspace space;
   space.write("base.toml", "[data]\npath = \"text\"\n");

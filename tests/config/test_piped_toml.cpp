@@ -1,4 +1,4 @@
-// A run's TOML that is not a regular file: pipes, FIFOs, devices; and how much is read of them.
+// Run TOML from pipes, FIFOs and devices, and limits on how much is read.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using triax::testing::error_of;
 using namespace std::chrono_literals;
 
-/// The reading end, as a path that a shell's <(...) gives; what is written into it is short enough to fit.
+/// Read end of a pipe, with a path as from a shell's <(...). The text must fit in the pipe's buffer.
 class Pipe {
  public:
   explicit Pipe(const std::string& toml) {
@@ -61,7 +61,7 @@ TEST(PipedToml, IsReadLikeAFileWithPathsFromTheWorkingFolder) {
   EXPECT_THAT(shown(loaded, "batch.global"), HasSubstr("8 # " + pipe.path() + ":3:"));
 }
 
-/// As `triax train /dev/stdin <run.toml` has it: another process does not find the file by this name.
+/// As in `triax train /dev/stdin <run.toml`: another process cannot open the file by this name.
 TEST(PipedToml, ARedirectedFileIsTakenAsAPipe) {
   Workspace space;
   space.load();
@@ -91,7 +91,7 @@ TEST(PipedToml, AFifoIsReadWhenItsWriterComes) {
   const Workspace space;
   const std::filesystem::path fifo = space.path("fifo");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  std::thread writer([&fifo] { test::write_file(fifo, "steps = 1\n"); }); // opening blocks until there is a reader
+  std::thread writer([&fifo] { test::write_file(fifo, "steps = 1\n"); }); // opening blocks until a reader exists
   EXPECT_EQ(read_text(fifo, "fifo"), "steps = 1\n");
   writer.join();
 }
@@ -103,7 +103,7 @@ TEST(PipedToml, ASilentPipeIsNotWaitedForIndefinitely) {
   const ReadLimits limits{.silence = 20ms};
   EXPECT_THAT(error_of([&] { read_text(fifo, "fifo", limits); }),
               HasSubstr("fifo: timed out after 0.02 s without data from this pipe\n  check that a program writes"));
-  const Pipe open("steps ="); // whose writer neither writes on nor closes
+  const Pipe open("steps ="); // its writer neither writes nor closes
   EXPECT_THAT(error_of([&] { read_text(open.path(), "open", limits); }), HasSubstr("open: timed out after 0.02 s"));
 }
 

@@ -1,4 +1,4 @@
-// Plugins named in tables, the keys that are theirs, and the axes of [comm].
+// Plugins named in tables, their keys, and the axes of [comm].
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ TEST(PluginTables, AnUnknownKeyNamesItsNearestAndThePluginsKeys) {
                   "  its keys: timeout_s, wait, ratio, fast, trace, links (triax plugins describe comm-alpha)"));
 }
 
-/// This process can open one more file, and not two, for as long as this lives.
+/// While it exists, this process can open one more file, but not two.
 class OneFile {
  public:
   OneFile() {
@@ -50,7 +50,7 @@ TEST(PluginTables, APluginThatCannotBeProbedIsRefusedAndNotLoaded) {
 #endif
   Workspace space;
   space.write("own/empty", "");
-  std::filesystem::copy(TOY_PLUGINS "/sched-toy.so", space.path("own/sched-toy.so")); // that has not been loaded
+  std::filesystem::copy(TOY_PLUGINS "/sched-toy.so", space.path("own/sched-toy.so")); // not loaded before
   space.tables["plugins"] = "path = [\"own\", \"" TOY_PLUGINS "\"]\n";
   const auto refused = [&space] {
     const OneFile limit;
@@ -161,7 +161,7 @@ TEST(PluginTables, AnOptionNamedLikeAKeyOfTheCoreRefusesThePlugin) {
                           "  rename the option; keys of the core in [optimizer]: lr, weight_decay"));
 }
 
-/// It was put there to be used: the file of the next folder is not taken in its place.
+/// An unusable file is not replaced by one from the next folder.
 TEST(PluginTables, ADanglingSymlinkIsRefusedNotPassedOver) {
   Workspace space;
   std::filesystem::create_symlink("gone.so", space.path("sched-toy.so"));

@@ -1,4 +1,4 @@
-// Positions in sentences that rooms and plugins write without knowing of files.
+// Positions in the file are added to error messages of modules and plugins, which do not know files.
 #include <gtest/gtest.h>
 
 #include "config/loaded.hpp"

@@ -1,4 +1,4 @@
-// resolved.toml loads to the same run.
+// resolved.toml loads as the same run.
 #include <sstream>
 
 #include "config/workspace.hpp"
@@ -9,14 +9,14 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// All values but the origins.
+/// All values, without their origins.
 std::vector<std::string> values(const Loaded& loaded) {
   std::vector<std::string> out;
   for (const ResolvedValue& value : loaded.values) out.push_back(value.key + " = " + value.value);
   return out;
 }
 
-constexpr const char* kResolved = "out/resolved.toml"; // of a run whose folder is out
+constexpr const char* kResolved = "out/resolved.toml"; // for a run whose folder is out
 
 TEST(ToToml, LoadsToTheSameRunInTheRunsFolder) {
   Workspace space;
@@ -48,7 +48,7 @@ TEST(ToToml, MetricsFollowTheFolderOfARunThatIsDoneAnew) {
   EXPECT_THAT(to_toml(chosen), HasSubstr("mine.jsonl"));
 }
 
-/// Paths within the run's folder are the copy's, all others stay where they are.
+/// Paths within the run's folder refer to the copy; all others do not change.
 TEST(ToToml, ACopyOfTheFolderTrainsInTheCopy) {
   Workspace space;
   for (const char* file : {"out/mine.bin", "out/mine.idx"}) space.write(file, "");
@@ -69,7 +69,7 @@ TEST(ToToml, ACopyOfTheFolderTrainsInTheCopy) {
   EXPECT_THAT(second.run->data.training.paths, testing::ElementsAre(space.path("copy/mine"), space.path("text")));
 }
 
-/// With [loss_scale] where it has an effect, and without where it would be refused.
+/// [loss_scale] is written only where it is valid.
 TEST(ToToml, LoadsToTheSameRunInEveryPrecision) {
   for (const char* precision : {"fp32", "bf16", "fp16", "fp64"}) {
     for (const bool constant : {false, true}) {
@@ -98,7 +98,7 @@ TEST(ToToml, TellsEveryOrigin) {
   }
 }
 
-/// Origins are comments.
+/// Origins are written as comments.
 TEST(ToToml, AnOriginIsOnOneLineWhateverTheFileIsNamed) {
   Workspace space;
   space.load();

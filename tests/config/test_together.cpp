@@ -1,4 +1,4 @@
-// Values that are right alone and wrong together; refusals all at once, in the order of the file.
+// Cross-checks: values that are valid alone but not together. All errors are listed, in the order of the file.
 #include <sys/stat.h>
 
 #include "config/workspace.hpp"
@@ -41,7 +41,7 @@ TEST(Together, TheLearningRateDoesNotEndAboveItsHeight) {
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("lr.min = 1 is above optimizer.lr = 0.001 (run.toml:")));
 }
 
-/// As when a run is tried out with --set train.steps=3.
+/// For example, a trial with --set train.steps=3.
 TEST(Together, ARunMayEndInItsWarmUp) {
   Workspace space;
   space.tables["lr"] = "warmup_steps = 101\ndecay = \"cosine\"\n";
@@ -129,7 +129,7 @@ TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
 
 TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   Workspace space;
-  space.tables["data"] = "path = \"held\"\n"; // has no tokenizer file
+  space.tables["data"] = "path = \"held\"\n"; // without a tokenizer file
   EXPECT_THAT(
       texts(space.load()),
       ElementsAre("held.json: does not exist; it names the tokenizer and the size of its vocabulary "
@@ -184,7 +184,7 @@ TEST(Together, WhatATomlCannotHoldIsRefused) {
                                            : "holds bytes that are not UTF-8, and so cannot stand in a TOML\n")));
   }
   EXPECT_THAT(texts(space.load({}, {{"run.dir", space.path("\xC3\xBC").string()}})), IsEmpty());
-  test::write_file(space.path("\xFF.toml"), test::read_file(space.path("run.toml"))); // run.dir follows from its name
+  test::write_file(space.path("\xFF.toml"), test::read_file(space.path("run.toml"))); // determines run.dir
   EXPECT_THAT(texts(space.load_file("\xFF.toml")),
               ElementsAre(HasSubstr("run.dir (default) holds bytes that are not")));
 }

@@ -1,5 +1,4 @@
-// What is told of texts that are not TOML, by the line that a user wrote; the parser's own words only where no better
-// are known.
+// Messages for invalid TOML, by the user's line. The parser's own message appears only where Triax has no better one.
 #include <algorithm>
 #include <cstdio>
 
@@ -10,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// The one refusal of a file with this text.
+/// The single error for a file with this text.
 std::string told(const std::string& text) {
   Workspace space;
   space.write("run.toml", text);
@@ -93,7 +92,7 @@ TEST(TomlFault, BytesThatAreNoUtf8) {
             "run.toml:1:1: not valid TOML: the file is UTF-16, and TOML is UTF-8\n  save the file as UTF-8");
 }
 
-/// Whatever is cut or replaced, what is told has a place in the file.
+/// After any cut or replacement, the position in the message exists in the file.
 TEST(TomlFault, NothingIsToldOfAPlaceThatIsNotThere) {
   const std::string good =
       "include = [\"a\", 'b']\n[model]\nplugin = \"x\\n\"\nlr = 1e-3\ns = [1, 2] # c\n\n[a.b]\nt = { u = 1 }\n";

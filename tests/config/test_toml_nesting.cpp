@@ -1,4 +1,4 @@
-// Texts that are nested too deep are refused before they are parsed, wherever TOML is read.
+// TOML that is nested too deeply is refused before it is parsed, wherever TOML is read.
 #include "config/workspace.hpp"
 #include "plugin/toml_nesting.hpp"
 
@@ -18,7 +18,7 @@ std::string repeated(const std::string& text, int count) {
   return out;
 }
 
-/// "LINE:COLUMN LEVELS", or nothing.
+/// "LINE:COLUMN LEVELS", or empty.
 std::string found(const std::string& toml) {
   const auto deep = find_deep_nesting(toml);
   return deep ? text("{}:{} {}", deep->line, deep->column, deep->levels) : std::string();
@@ -56,7 +56,7 @@ TEST(TomlNesting, StringsAndCommentsAreNotNested) {
   EXPECT_EQ(found("\"" + repeated("a.", 100) + "\" = 1"), "");
 }
 
-/// Of what is not TOML, the parser says what is wrong.
+/// The parser reports what is wrong in invalid TOML.
 TEST(TomlNesting, TextsThatAreNotTomlAreLeftToTheParser) {
   for (const std::string& toml :
        {repeated(".", 100), repeated("a b.", 100), repeated("]", 100), std::string("a = \"\\"), std::string("'"),
@@ -86,7 +86,7 @@ TEST(TomlNesting, AFlagIsRefusedHoweverDeepItIs) {
               ElementsAre(HasSubstr("--set: parallel.split is nested 100001 levels deep; the limit is 32")));
   EXPECT_THAT(texts(space.load({}, {{"train.steps", "{" + repeated("a.", 50000) + "a = 1}"}})),
               ElementsAre(HasSubstr("train.steps is nested 50003 levels deep")));
-  EXPECT_THAT(texts(space.load({}, {{repeated("a.", 50000) + "a", "1"}})), SizeIs(1)); // there is no such table
+  EXPECT_THAT(texts(space.load({}, {{repeated("a.", 50000) + "a", "1"}})), SizeIs(1)); // no such table exists
 }
 
 TEST(TomlNesting, AChainOfIncludesIsBounded) {
@@ -97,7 +97,7 @@ TEST(TomlNesting, AChainOfIncludesIsBounded) {
   EXPECT_THAT(told, ElementsAre(HasSubstr("99.toml:1:12: includes are nested more than 100 files deep")));
 }
 
-/// Long is not deep.
+/// Long lines are not deep.
 TEST(TomlNesting, LongLinesAreRead) {
   Workspace space;
   space.tables["parallel"] = "split = [" + repeated("1, ", 300000) + "1]\nchunks = 1\n";

@@ -1,4 +1,4 @@
-// Types of keys: what a file writes, what a flag writes, where paths begin.
+// Types of keys: values in files, values of flags, and the base of relative paths.
 #include "config/workspace.hpp"
 
 namespace triax::config {
@@ -9,7 +9,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// The one refusal of a run whose [train] has this line, without the position.
+/// The single error for a run with this line in [train], without its position.
 std::string refusal_of(const std::string& line) {
   Workspace space;
   space.tables["train"] = "steps = 100\n" + line + "\n";
@@ -42,7 +42,7 @@ TEST(Values, AListWithoutBracketsIsShownWithThem) {
               ElementsAre("--set: parallel.split = [1 is not a list of integers"));
 }
 
-/// A shell removes the quotes of plugins.path=["/x"].
+/// A shell removes the quotes from plugins.path=["/x"].
 TEST(Values, AListOfPathsInAFlagIsShownWithTheQuotesThatAShellLeaves) {
   Workspace space;
   const auto refused = [&space](const std::string& value) { return texts(space.load({}, {{"data.paths", value}})); };

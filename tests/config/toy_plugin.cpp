@@ -1,5 +1,5 @@
-// A plugin with a name, a kind and an option table, for tests that read configurations: it cannot be made.
-// TOY_NAME, TOY_KIND and TOY_OPTIONS come from the build.
+// A plugin with a name, a kind and an option table, for tests of configuration. create() always fails. The build
+// defines TOY_NAME, TOY_KIND and TOY_OPTIONS.
 #include <csignal>
 #include <cstring>
 #include <string_view>

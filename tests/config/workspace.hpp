@@ -1,4 +1,4 @@
-// A folder with a run that loads, made of toy plugins and empty data files, to be bent by each test.
+// A folder with a valid run of toy plugins and empty data files, which each test modifies.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ class Workspace {
     write("text.json", R"({"tokenizer": "byte", "vocab": 257})");
   }
 
-  /// The tables of a run that loads; a test replaces those it is about.
+  /// The tables of a valid run; a test replaces those it checks.
   std::map<std::string, std::string> tables = {
       {"batch", "global = 8\n"},
       {"comm", "plugin = \"comm-alpha\"\n"},
@@ -42,14 +42,14 @@ class Workspace {
     test::write_file(path(name), text);
   }
 
-  /// Every table in the order of the alphabet below `head`, as run.toml.
+  /// Writes `head` and all tables, in alphabetical order, to run.toml and loads it.
   Loaded load(const std::string& head = {}, const std::vector<Override>& flags = {}) {
     std::string text = head;
     for (const auto& [name, keys] : tables) text += "[" + name + "]\n" + keys;
     write("run.toml", text);
     return load_file("run.toml", flags);
   }
-  /// Refusals and origins name files as they would from inside this folder.
+  /// Errors and origins name files relative to this folder.
   Loaded load_file(const std::string& name, const std::vector<Override>& flags = {}) {
     Loaded loaded = config::load(path(name), flags);
     for (Refusal& refusal : loaded.refusals) refusal.text = without_folder(refusal.text);
@@ -76,7 +76,7 @@ inline std::vector<std::string> texts(const Loaded& loaded) {
   return out;
 }
 
-/// "value # origin", or nothing.
+/// "value # origin", or empty.
 inline std::string shown(const Loaded& loaded, const std::string& key) {
   const auto found = std::find_if(loaded.values.begin(), loaded.values.end(),
                                   [&key](const ResolvedValue& value) { return value.key == key; });

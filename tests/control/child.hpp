@@ -1,4 +1,4 @@
-// A process of a test's own.
+// A child process of a test.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace triax::control::test {
 
-/// Killed and waited for with its object.
+/// Kills the process and waits for it in the destructor.
 class Child {
  public:
   Child(std::vector<std::string> command, const std::filesystem::path& errors) {
@@ -39,7 +39,7 @@ class Child {
   void send(int signal) const {
     if (pid_ > 0) ::kill(pid_, signal);
   }
-  /// As waitpid() tells it.
+  /// Returns the status as waitpid() does.
   int wait() {
     while (pid_ > 0 && ::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
     }

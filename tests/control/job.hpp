@@ -1,4 +1,4 @@
-// A server and its ranks for tests: clients in this process, raw connections that say what no client would.
+// A job server and its ranks for tests: clients in this process, and raw connections that send what no client sends.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,9 @@
 
 namespace triax::control::test {
 
-inline constexpr double kLong = 60; // seconds: reached only by what has failed
+inline constexpr double kLong = 60; // seconds; only a failing test waits this long
 
-/// Waits for what another thread or process brings about.
+/// Waits until a condition holds that another thread or process fulfils.
 inline bool eventually(const std::function<bool()>& there) {
   for (const Deadline end = deadline_in(kLong); Clock::now() < end;) {
     if (there()) return true;
@@ -45,14 +45,14 @@ inline ClientRequest client_of(const Address& server, int rank, int world) {
   return request;
 }
 
-/// A rank of this process.
+/// A rank in this process.
 struct TestRank {
   explicit TestRank(const ClientRequest& request) : client(request, flag) {}
   AbortFlag flag;
   Client client;
 };
 
-/// A started server, and its ranks as they are asked for.
+/// A started server, and ranks on request.
 struct Job {
   explicit Job(int ranks) : Job(server_of(ranks)) {}
   explicit Job(const ServerRequest& request) : world(request.world), server(std::make_unique<Server>(request)) {
@@ -68,19 +68,19 @@ struct Job {
   std::unique_ptr<Server> server;
 };
 
-/// A connection whose other end has to be told every byte.
+/// A connection on which the test sends and receives every byte itself.
 class Raw {
  public:
   explicit Raw(Descriptor socket) : connection(std::move(socket), kMaxFrameBytes) {}
   explicit Raw(const Address& to) : Raw(connected(to)) {}
-  /// Comes in as a rank.
+  /// Joins as a rank.
   Raw(const Address& to, const Hello& hello) : Raw(to) {
     connection.send(encode(hello));
     if (const auto answer = next(); !answer || answer->kind != Message::Kind::welcome)
       throw std::runtime_error("not welcome");
   }
 
-  /// The next frame; none at the end of the connection.
+  /// The next frame; empty at the end of the connection.
   std::optional<std::string> frame() {
     for (;;) {
       if (std::optional<std::string> got = connection.take()) return got;
@@ -93,14 +93,14 @@ class Raw {
     const std::optional<std::string> got = frame();
     return got ? decode_message(*got) : std::nullopt;
   }
-  /// The next that is of this kind.
+  /// The next message of this kind.
   std::optional<Message> next(Message::Kind kind) {
     for (;;) {
       std::optional<Message> got = next();
       if (!got || got->kind == kind) return got;
     }
   }
-  /// The other end closes, whatever it says before.
+  /// True if the other end closes, after any messages.
   bool is_dropped() {
     while (next()) {
     }

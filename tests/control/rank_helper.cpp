@@ -1,5 +1,5 @@
-// A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It waits for a key that nobody sets; after an
-// abort it hangs, as does what listens to its flag.
+// A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It waits for a key that is never set. After an
+// abort, it and its abort listener hang.
 #include <cstdlib>
 #include <string>
 #include <thread>

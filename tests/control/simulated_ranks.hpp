@@ -1,8 +1,8 @@
-// Many ranks of one job, simulated by one thread: connections that speak the wire protocol without blocking, for tests
-// and benchmarks of the job server at a size that no machine could start as processes.
+// Simulates many ranks of one job in one thread. The connections speak the wire protocol without blocking, for tests
+// and benchmarks of the job server with more ranks than one machine can run as processes.
 //
 // Threads: one. Ownership: owns its sockets. Blocking: every function, until its deadline. Errors: std::runtime_error
-// with the number of ranks that did not get there.
+// with the number of ranks that missed the deadline.
 #pragma once
 
 #include <sys/epoll.h>
@@ -31,7 +31,7 @@ class SimulatedRanks {
   }
 
   int world() const { return static_cast<int>(ranks_.size()); }
-  /// Connections that the server closed before it had welcomed the rank, and that were made again.
+  /// Connections that the server closed before it welcomed the rank, and that were opened again.
   int retries() const { return retries_; }
 
   void join(Deadline deadline) {
@@ -54,7 +54,7 @@ class SimulatedRanks {
     }
   }
 
-  /// Until every rank has received `count` messages of the kind since forget().
+  /// Waits until every rank has received `count` messages of the kind since forget().
   void until_each(Kind kind, int count, Deadline deadline) {
     for (;;) {
       int late = 0;
@@ -70,13 +70,13 @@ class SimulatedRanks {
     const auto& of = ranks_[static_cast<std::size_t>(rank)];
     return of ? of->received[static_cast<std::size_t>(kind)] : 0;
   }
-  /// The last message that came with a value or number.
+  /// The rank's last message with a value or number.
   const Message& last(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->last; }
   void forget() {
     for (const auto& rank : ranks_) rank->received.fill(0);
   }
 
-  /// Reads what has come, waiting up to `timeout_ms` for the first of it. `on_message`: every message.
+  /// Reads received messages, and waits up to `timeout_ms` for the first. Calls `on_message` for each.
   void serve(int timeout_ms, const std::function<void(int rank, const Message&)>& on_message = {}) {
     std::array<epoll_event, 256> ready{};
     const int count = ::epoll_wait(epoll_.number(), ready.data(), static_cast<int>(ready.size()), timeout_ms);
@@ -101,7 +101,7 @@ class SimulatedRanks {
   }
 
  private:
-  static constexpr int kBurst = 16; // sends before the answers are read
+  static constexpr int kBurst = 16; // sends before answers are read
   static constexpr std::size_t kKinds = 32;
 
   struct Rank {

@@ -1,4 +1,4 @@
-// Who is told of the first failure, and whose failure counts.
+// AbortFlag: listeners get the first failure, and only the first failure counts.
 #include <gmock/gmock.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// From the name of an interface to its number.
+// The address of a network interface by its name, and address text.
 #include <gmock/gmock.h>
 
 #include "control/address.hpp"

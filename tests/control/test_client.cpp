@@ -1,4 +1,4 @@
-// Ranks and their server over real connections: the store, barriers, what is told, coming and leaving.
+// Clients and their server over real connections: store, barriers, messages to the server, joining and leaving.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -98,7 +98,7 @@ TEST(Client, ABarrierNamesWhoIsMissing) {
   EXPECT_EQ(error_of([&] { two->client.barrier("start", deadline_in(0.01)); }),
             "barrier \"start\": timed out waiting for ranks 0, 1, 3\n"
             "  a rank may be slow, or its process or host may have ended");
-  // Who gave up is not in it any more.
+  // A rank whose wait timed out is no longer in the barrier.
   EXPECT_THAT(error_of([&] { zero->client.barrier("start", deadline_in(0.01)); }), HasSubstr("ranks 1-3\n"));
 }
 
@@ -124,10 +124,10 @@ TEST(Client, WhoLeavesIsNotLost) {
   EXPECT_EQ(job.state(1), State::here);
   goes->client.leave();
   EXPECT_EQ(job.state(1), State::left);
-  goes->client.leave(); // nothing more to do
+  goes->client.leave(); // no effect
   EXPECT_EQ(error_of([&] { goes->client.set("k", "v"); }), "store, setting the key \"k\": this rank has left its job");
   goes.reset();
-  job.rank(1).reset(); // again, and leaves by its end
+  job.rank(1).reset(); // joins again, and its destructor leaves
   EXPECT_EQ(job.state(1), State::left);
   EXPECT_EQ(job.state(0), State::here);
   EXPECT_FALSE(job.server->failure());
@@ -162,12 +162,12 @@ TEST(Client, AStopIsToldToAllAndToWhoComesLater) {
 
 TEST(Client, ItMayComeBeforeItsServer) {
   ServerRequest request = server_of(1);
-  request.port = Server(server_of(1)).address().port; // free again
+  request.port = Server(server_of(1)).address().port; // unused again
   std::thread rank([&] {
     TestRank early(client_of({"127.0.0.1", request.port}, 0, 1));
     early.client.set("early", "yes");
   });
-  Server server(request); // its port is not refused because connections to it have just ended
+  Server server(request); // the port is usable although connections to it have just ended
   server.start();
   rank.join();
   EXPECT_EQ(server.ranks()[0].state, State::left);

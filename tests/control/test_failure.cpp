@@ -1,4 +1,4 @@
-// A failure anywhere is heard everywhere: given up, killed, silent, and a server that is lost.
+// A failure anywhere reaches all ranks: failed, killed and silent ranks, and a lost server.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -23,7 +23,7 @@ std::string in_seconds(double seconds) {
   return triax::to_text(seconds);
 }
 
-/// A rank as a process, which has beaten once.
+/// A rank as a process that has sent a heartbeat.
 struct ChildRank {
   ChildRank(const Job& job, int rank, double silence_s = kLong, double grace_s = kLong)
       : child({RANK_HELPER, std::to_string(job.server->address().port), std::to_string(rank), std::to_string(job.world),
@@ -141,7 +141,7 @@ TEST(Failure, ARankThatIsKilledIsLost) {
   EXPECT_EQ(job.status(1).place, "step 7, 0F3");
 }
 
-// Rank 0 does not come: nobody else can be silent.
+// Rank 0 does not join, so only rank 1 can be silent.
 TEST(Failure, ARankThatIsStoppedIsLostForItsSilence) {
   const Job job(server_of(2, 2));
   const ChildRank one(job, 1);
@@ -164,7 +164,7 @@ TEST(Failure, AProcessThatDoesNotLeaveIsEndedAndSaysWhereItHung) {
             "rank 1 has not ended within 0.1 s of an abort, and is ended: rank 0 failed: no memory\n"
             "  it was at: step 7, 0F3\n");
   EXPECT_TRUE(eventually([&] { return job.state(1) == State::lost; }));
-  EXPECT_EQ(job.server->failure()->rank, 0); // its end is no cause
+  EXPECT_EQ(job.server->failure()->rank, 0); // the end of rank 1 is not the cause
 }
 
 TEST(Failure, WhenTheServerGoesEachRankFails) {
@@ -186,11 +186,11 @@ TEST(Failure, WhenTheServerGoesEachRankFails) {
   EXPECT_THAT(error_of([&] { zero->client.leave(); }), HasSubstr("before it had heard all of this rank"));
 }
 
-/// Comes in as a server would let it, and hears what the rank says.
+/// A server that welcomes one rank and receives what it sends.
 struct FakeServer {
   FakeServer() : listening(listen_on({"127.0.0.1", 0})) {}
   ClientRequest request() const { return client_of({"127.0.0.1", port_of(listening)}, 0, 2); }
-  /// Welcomes the first rank.
+  /// Welcomes the first rank that connects.
   void welcome() {
     wait_readable(listening, deadline_in(kLong));
     bool full = false;
@@ -221,14 +221,14 @@ TEST(Failure, BeforeItStopsARankSaysWhereItStood) {
   for (;;) {
     const auto beat = server.rank->next(Kind::beat);
     ASSERT_TRUE(beat);
-    if (beat->number == 0) continue; // an ordinary one
+    if (beat->number == 0) continue; // an ordinary heartbeat
     EXPECT_EQ(beat->value, "step 3");
     break;
   }
   EXPECT_FALSE(raised_before);
   EXPECT_TRUE(eventually([&] { return flag.raised(); }));
   EXPECT_EQ(flag.reason(), "rank 1 was lost: its connection closed");
-  server.rank.reset(); // nobody answers leave()
+  server.rank.reset(); // leave() would get no answer
 }
 
 TEST(Failure, AServerThatFallsSilentIsLost) {

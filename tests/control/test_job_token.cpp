@@ -1,4 +1,4 @@
-// The secret of a job: made, read, compared.
+// Job tokens: creation, token files, comparison.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-// The store of ranks that are threads.
+// The in-process store of ranks that are threads.
 #include <gmock/gmock.h>
 
 #include <thread>

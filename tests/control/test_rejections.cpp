@@ -1,4 +1,4 @@
-// How ranks are listed, and how connections that were not let in are counted and told.
+// Lists of ranks as text, and counts of rejected connections.
 #include <gtest/gtest.h>
 
 #include "control/rank_ranges.hpp"

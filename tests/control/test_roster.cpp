@@ -1,4 +1,4 @@
-// Which failure is the cause.
+// Which failure is the root cause of a job, and the states of its ranks.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -39,7 +39,7 @@ TEST_F(RosterTest, TheFirstFailureIsToldAndStays) {
 
 TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
   EXPECT_TRUE(roster.note({0, false, "the connection to rank 2 broke"}, after(0)));
-  EXPECT_FALSE(roster.note({2, true, "its connection closed"}, after(1000))); // told already
+  EXPECT_FALSE(roster.note({2, true, "its connection closed"}, after(1000))); // the failure has already been sent
   EXPECT_EQ(roster.failure()->rank, 2);
   EXPECT_TRUE(roster.failure()->lost);
   EXPECT_EQ(roster.failed_at(), after(0));
@@ -85,7 +85,7 @@ TEST_F(RosterTest, WhoKnewOfTheFailureWasNoCause) {
   roster.knows(2);
   roster.note({2, true, "its connection closed"}, after(10));
   EXPECT_EQ(roster.failure()->rank, 0);
-  roster.note({0, true, "its connection closed"}, after(20)); // gave up, then went
+  roster.note({0, true, "its connection closed"}, after(20)); // it failed first, and then ended
   EXPECT_FALSE(roster.failure()->lost);
 }
 
@@ -99,15 +99,15 @@ TEST_F(RosterTest, StatesAndSilence) {
   EXPECT_EQ(all[0].state, State::here);
   EXPECT_EQ(all[0].silent_s, 2);
   EXPECT_EQ(all[1].state, State::lost);
-  EXPECT_EQ(all[1].silent_s, 1); // until it was lost
+  EXPECT_EQ(all[1].silent_s, 1); // ends when it was lost
   EXPECT_EQ(all[2].state, State::left);
 }
 
 TEST_F(RosterTest, HowOldThePlaceOfALostRankWas) {
   roster.is_at(1, "step 2, 0F0", after(200));
-  roster.heard(1, after(900)); // something else
+  roster.heard(1, after(900)); // another message
   roster.note({1, true, "its connection closed"}, after(1200));
-  roster.note({2, true, "its connection closed"}, after(1500)); // had told none
+  roster.note({2, true, "its connection closed"}, after(1500)); // it had not sent a position
   const auto all = roster.statuses(after(2000));
   EXPECT_EQ(all[1].place, "step 2, 0F0");
   EXPECT_EQ(all[1].place_age_s, 1);
@@ -137,7 +137,7 @@ TEST_F(RosterTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure) {
   EXPECT_TRUE(roster.note(cause, after(5000)));
   roster.note({1, true, "ended with status 1"}, after(5000));
   EXPECT_EQ(roster.failure()->rank, kNoRank);
-  // It failed by itself, before the others missed the server.
+  // This rank failed by itself, before the others missed the server.
   roster.note({2, false, "no memory"}, after(5001));
   EXPECT_EQ(roster.failure()->rank, 2);
 }

@@ -1,4 +1,5 @@
-// The job server with some hundred ranks: all of them join, exchange keys, meet, miss each other, fail and leave.
+// The job server with several hundred ranks: joining, key exchange, barriers with and without absent ranks, failures,
+// leaving.
 #include <gtest/gtest.h>
 
 #include "base/open_files.hpp"
@@ -68,7 +69,7 @@ TEST_F(ScaleTest, ABarrierThatSomeMissNamesThemToAll) {
   const auto absent = [](int rank) { return rank == 3 || (rank >= 7 && rank <= 12); };
   for (int rank = 0; rank < kWorld; ++rank)
     if (!absent(rank)) ranks.send(rank, message(Kind::barrier, 1, "never"));
-  all(Kind::beat, "", Kind::beat); // its answer comes after the server has read the request
+  all(Kind::beat, "", Kind::beat); // the answer proves that the server has read the earlier request
   ranks.send(0, message(Kind::forget, 1));
   while (ranks.received(0, Kind::missing) == 0) ranks.serve(20);
   EXPECT_EQ(ranks.last(0).value, "3, 7-12");

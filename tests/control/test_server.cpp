@@ -1,4 +1,4 @@
-// Where a server listens, and what it refuses before it does.
+// Addresses on which a server listens, and errors before it starts.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -33,7 +33,7 @@ TEST(Server, APortIsFreeAgainWhenItsJobHasEnded) {
   for (int job = 0; job < 3; ++job) {
     Job again(request);
     request.port = again.server->address().port;
-    Raw open(again.server->address(), hello_of(0, 1)); // the server closes first: its end waits
+    Raw open(again.server->address(), hello_of(0, 1)); // the server closes first, so its end stays in TIME_WAIT
     again.server.reset();
     EXPECT_TRUE(open.is_dropped());
   }
@@ -44,7 +44,7 @@ TEST(Server, AnAddressThatOthersReachNeedsAToken) {
   for (const char* name : {"eth0", "ens3", "enp1s0"}) {
     try {
       outside = address_of_interface(name);
-    } catch (const Error&) { // no such interface here
+    } catch (const Error&) { // this machine has no such interface
     }
   }
   if (outside.empty()) GTEST_SKIP() << "this machine has no interface but loopback";

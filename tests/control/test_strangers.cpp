@@ -1,4 +1,4 @@
-// What comes to a server's port and is no rank of its job does no harm, and neither does a rank that misbehaves.
+// Connections that are not ranks of the job do no harm, and neither does a rank that misbehaves.
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
@@ -15,7 +15,7 @@ using ::testing::Not;
 using Kind = Message::Kind;
 using State = RankStatus::State;
 
-/// A job of two with a token, and its rank 0.
+/// A job of two ranks with a token, and its rank 0.
 struct StrangersTest : ::testing::Test {
   static ServerRequest request() {
     ServerRequest request = server_of(2);
@@ -28,7 +28,7 @@ struct StrangersTest : ::testing::Test {
     return std::make_unique<TestRank>(known);
   }
   Raw raw(int rank) const { return {job.server->address(), hello_of(rank, 2, "the secret of this job")}; }
-  /// The server still serves.
+  /// Checks that the server still works.
   void expect_no_harm() {
     EXPECT_EQ(zero->client.add("n", 1), ++calls);
     EXPECT_FALSE(job.server->failure());
@@ -45,10 +45,10 @@ TEST_F(StrangersTest, WhatIsNoHelloIsDroppedWithoutAWord) {
   const std::string nonsense[] = {
       "GET / HTTP/1.1\r\nHost: n7\r\n\r\n",
       "SSH-2.0-OpenSSH_9.2\r\n",
-      std::string("\xFF\xFF\xFF\xFF", 4),                    // of 4 GiB
-      std::string("\x01\x04\0\0", 4),                        // of a byte too many
-      std::string(4, '\0'),                                  // of none
-      std::string("\x10\0\0\0TRIX-JOBTRIX-JOB", 20),         // the magic number, and another version of nothing
+      std::string("\xFF\xFF\xFF\xFF", 4),                    // frame of 4 GiB
+      std::string("\x01\x04\0\0", 4),                        // one byte too many
+      std::string(4, '\0'),                                  // empty frame
+      std::string("\x10\0\0\0TRIX-JOBTRIX-JOB", 20),         // magic number, but an invalid version
       std::string("\x16\x03\x01\0\xA5\x01\0\0\xA1\x03", 10), // TLS
       encode(message(Kind::add, 1, "n")),                    // a request before the hello
       std::string(100000, 'x'),
@@ -64,7 +64,7 @@ TEST_F(StrangersTest, WhatIsNoHelloIsDroppedWithoutAWord) {
 TEST_F(StrangersTest, WhoClosesAtOnceOrResetsIsForgotten) {
   for (int i = 0; i < 50; ++i) {
     Raw scanner(job.server->address());
-    const linger hard{1, static_cast<int>(i % 2)}; // 0: resets the connection
+    const linger hard{1, static_cast<int>(i % 2)}; // 0: closing resets the connection
     ::setsockopt(scanner.connection.socket().number(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     if (i % 3 == 0) scanner.connection.send(encode(hello_of(1, 2, "wrong")).substr(0, 20));
   }
@@ -73,7 +73,7 @@ TEST_F(StrangersTest, WhoClosesAtOnceOrResetsIsForgotten) {
 
 TEST_F(StrangersTest, WhoHasNotTheTokenIsToldNothing) {
   for (const char* token : {"", "the secret of this joB", "the secret of this job and more", "t"}) {
-    // Neither whether the rank is here, nor how many there are.
+    // The answer reveals neither whether the rank has joined nor how many ranks exist.
     for (const Hello& hello : {hello_of(1, 2, token), hello_of(0, 2, token), hello_of(7, 9, token)}) {
       Raw stranger(job.server->address());
       stranger.connection.send(encode(hello));
@@ -81,7 +81,7 @@ TEST_F(StrangersTest, WhoHasNotTheTokenIsToldNothing) {
       ASSERT_TRUE(answer);
       EXPECT_EQ(answer->kind, Kind::refused);
       EXPECT_EQ(answer->value + answer->key, "");
-      stranger.connection.send(encode(message(Kind::add, 1, "n"))); // is not heard
+      stranger.connection.send(encode(message(Kind::add, 1, "n"))); // ignored
       EXPECT_TRUE(stranger.is_dropped());
     }
   }
@@ -151,11 +151,11 @@ TEST_F(StrangersTest, HundredsThatSayNothingKeepNobodyOut) {
   const auto one = come(1);
   one->client.set("k", "v");
   EXPECT_EQ(zero->client.get("k", deadline_in(kLong)), "v");
-  // The oldest had to make room, long before their time was over.
+  // The oldest connections were dropped for new ones, long before their timeout.
   EXPECT_TRUE(crowd.front().is_dropped());
 }
 
-// This takes the five seconds that a stranger has.
+// This takes the five seconds after which a silent connection is dropped.
 TEST_F(StrangersTest, WhoDoesNotComeToThePointIsDropped) {
   Raw mute(job.server->address()), half(job.server->address()), slow(job.server->address());
   const std::string hello = encode(hello_of(1, 2, "the secret of this job"));
@@ -189,7 +189,7 @@ TEST_F(StrangersTest, ARankThatSpeaksLikeAServerIsLost) {
 
 TEST_F(StrangersTest, ARankThatAnnouncesTooMuchIsLostBeforeItSendsIt) {
   Raw one = raw(1);
-  one.connection.send(std::string("\x01\0\0\x01", 4)); // 16 MiB and a byte
+  one.connection.send(std::string("\x01\0\0\x01", 4)); // 16 MiB and one byte
   EXPECT_TRUE(one.is_dropped());
   EXPECT_EQ(job.server->failure()->why, "it announced a message that is too long");
 }
@@ -204,10 +204,10 @@ TEST_F(StrangersTest, ARankThatGoesWithoutGoodbyeIsLost) {
 TEST_F(StrangersTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
   {
     Raw one = raw(1);
-    std::string stream; // in one piece: what a system has not sent yet, a reset takes back
+    std::string stream; // one piece, because a reset discards what the system has not sent yet
     for (int i = 0; i < 20; ++i) stream += encode(message(Kind::beat, 0, "", "step 5"));
     one.connection.send(stream + encode(message(Kind::gave_up, 0, "step 6", "no memory")));
-  } // with answers unread: its connection is reset
+  } // answers are unread, so closing resets the connection
   EXPECT_TRUE(eventually([&] { return job.state(1) == State::lost; }));
   EXPECT_FALSE(job.server->failure()->lost);
   EXPECT_EQ(job.server->failure()->why, "no memory");
@@ -220,7 +220,7 @@ TEST_F(StrangersTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {
   zero->client.set("k", value);
   Raw one = raw(1);
   for (std::uint64_t id = 1; id <= kRequests; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
-  EXPECT_EQ(zero->client.add("n", 1), 1); // nobody waits for it
+  EXPECT_EQ(zero->client.add("n", 1), 1); // the server does not block on rank 1
   for (std::uint64_t id = 1; id <= kRequests; ++id) {
     const auto answer = one.next();
     ASSERT_TRUE(answer);
@@ -239,7 +239,7 @@ TEST_F(StrangersTest, WhoAsksForMuchAndReadsNothingIsLost) {
   EXPECT_FALSE(job.server->failure());
   try {
     zero->client.set("k", std::string(1 << 20, 'v')); // 200 MiB of answers
-  } catch (const Error&) {                            // the loss may come before the answer
+  } catch (const Error&) {                            // the loss may precede the answer
   }
   EXPECT_TRUE(eventually([&] { return job.server->failure().has_value(); }));
   EXPECT_EQ(job.server->failure()->rank, 1);
@@ -262,16 +262,16 @@ TEST_F(StrangersTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
   answer = one.next();
   EXPECT_EQ(answer->id, 2001u);
   EXPECT_EQ(answer->value, "rank 1 is in the barrier \"b\" already");
-  one.connection.send(encode(message(Kind::forget, 77777))); // never asked: no answer
+  one.connection.send(encode(message(Kind::forget, 77777))); // unknown request: no answer
   one.connection.send(encode(message(Kind::add, 2002, "m")));
   EXPECT_EQ(one.next()->id, 2002u);
   one.connection.send(encode(message(Kind::goodbye)));
   EXPECT_EQ(one.next()->kind, Kind::goodbye);
-  zero->client.set("k", "v"); // nobody waits for it any more
+  zero->client.set("k", "v"); // its request no longer exists
   EXPECT_FALSE(job.server->failure());
 }
 
-// Whatever a rank sends, the server lives.
+// The server survives any input from a rank.
 TEST(StrangersFuzz, ChangedStreamsOfARank) {
   std::mt19937 random(9);
   for (int round = 0; round < 100; ++round) {
@@ -294,7 +294,7 @@ TEST(StrangersFuzz, ChangedStreamsOfARank) {
       }
     }
     EXPECT_TRUE(eventually([&] { return job.state(1) == State::lost || job.state(1) == State::left; }));
-    zero->client.leave(); // needs an answer
+    zero->client.leave(); // waits for an answer
     EXPECT_EQ(job.state(0), State::left);
   }
 }

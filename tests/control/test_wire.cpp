@@ -1,4 +1,4 @@
-// Messages survive the wire, and bytes that are none do no harm.
+// The wire protocol: messages round-trip, and invalid bytes do no harm.
 #include <gmock/gmock.h>
 
 #include <random>

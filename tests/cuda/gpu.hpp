@@ -1,6 +1,6 @@
-// A test's CUDA device, or the reason why there is none.
+// Fixture with a CUDA device. Without a GPU, the test is skipped and prints the reason.
 //
-// Threads: one. Ownership: owns the device. Blocking: making a device does. Errors: none: a test without a GPU skips.
+// Threads: one. Ownership: owns the device. Blocking: creation of the device. Errors: none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Gpu : public testing::Test {
 
   void finish() { device->wait(stream->record(), deadline_in(60)); }
 
-  /// Memory that goes with the test.
+  /// Memory with the lifetime of the test.
   TensorView place(DType dtype, const Shape& shape, MemoryKind kind = MemoryKind::device) {
     memory_.push_back(device->allocate(TensorView(nullptr, dtype, shape).bytes(), kind));
     return {memory_.back()->data(), dtype, shape};
@@ -44,10 +44,10 @@ class Gpu : public testing::Test {
     return out;
   }
 
-  std::unique_ptr<Device> device; // goes last
+  std::unique_ptr<Device> device; // destroyed last
 
  private:
-  std::vector<std::unique_ptr<Memory>> memory_; // after the stream: work on it may still be waiting
+  std::vector<std::unique_ptr<Memory>> memory_; // destroyed after the stream, whose work may use it
 
  protected:
   std::unique_ptr<Stream> stream;

@@ -1,8 +1,8 @@
-// Kernels with faults that only CUDA of the host can tell, and a few without: of a library of their own, since what is
-// thread_local in it is shared memory (host_kernels.cu).
+// Kernels with errors that only the CUDA host emulator detects, and some correct ones. They are a separate library
+// because its thread_local variables are shared memory (host_kernels.cu).
 //
 // Threads: the test's. Ownership: all memory is the caller's. Blocking: a launch runs the kernel. Errors: Error from
-// CUDA of the host.
+// the CUDA host emulator.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,21 +11,21 @@
 
 namespace triax::cuda {
 
-/// What a neighbour wrote is read: with a barrier before, or without.
+/// Each thread reads what its neighbour wrote, with or without a barrier in between.
 TRIAX_API cudaError_t launch_neighbours(int* out, bool barrier, dim3 grid, dim3 block, cudaStream_t stream);
-/// The first `most` threads come to a barrier, the others end.
+/// The first `most` threads wait at a barrier; the others exit.
 TRIAX_API cudaError_t launch_some_at_a_barrier(unsigned most, cudaStream_t stream);
-/// Odd threads come to another barrier than even ones.
+/// Odd and even threads wait at different barriers.
 TRIAX_API cudaError_t launch_two_barriers(cudaStream_t stream);
-/// Lanes below `most` of each warp bring a number.
+/// Lanes below `most` of each warp take part in a shuffle of the full warp.
 TRIAX_API cudaError_t launch_some_in_a_shuffle(unsigned most, cudaStream_t stream);
-/// Each thread's number of its block is added to the counts of the grid's places.
+/// Each thread adds 1 to the element of its global index.
 TRIAX_API cudaError_t launch_places(int* counts, dim3 grid, dim3 block, cudaStream_t stream);
-/// The first thread of each block writes what it finds in shared memory that nobody wrote, and then writes there.
+/// The first thread of each block reads unwritten shared memory, and then writes to it.
 TRIAX_API cudaError_t launch_unwritten(float* out, unsigned blocks, cudaStream_t stream);
-/// Each block appends its number.
+/// Each block appends its index.
 TRIAX_API cudaError_t launch_order(int* numbers, int* count, unsigned blocks, cudaStream_t stream);
-/// What lanes and threads tell each other: bits of odd lanes, sums by halves, and votes.
+/// Ballots of odd lanes, warp sums by shuffles, and votes of the block.
 TRIAX_API cudaError_t launch_together(unsigned* ballots, double* sums, int* votes, cudaStream_t stream);
 
 } // namespace triax::cuda

@@ -1,4 +1,4 @@
-// What is said of a machine before anything starts: with a driver and without one.
+// Support answers about this machine's GPUs and driver before a run starts, and CUDA error messages.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(CudaErrors, TellCallPlaceWordsAndNextStep) {
 }
 
 TEST(CudaErrors, AreNotTheNextCallsToo) {
-  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason(); // every call fails
+  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason(); // no call works
   EXPECT_THROW(TRIAX_CUDA(cudaMemcpy(nullptr, nullptr, 8, static_cast<cudaMemcpyKind>(99))), Error);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }

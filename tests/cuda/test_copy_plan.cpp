@@ -1,4 +1,4 @@
-// Copies between host and device memory in pieces, carried out by memcpy.
+// Splitting of copies between host and device memory into cudaMemcpy2D calls, simulated with memcpy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace triax::cuda {
 namespace {
 
-/// What cudaMemcpy2D does, with what it demands.
+/// Same effect and requirements as cudaMemcpy2D.
 void carry_out(const std::vector<CopyPiece>& pieces, const TensorView& to, const TensorView& from) {
   for (const CopyPiece& piece : pieces) {
     EXPECT_GE(piece.to_pitch, piece.width);
@@ -25,7 +25,7 @@ void carry_out(const std::vector<CopyPiece>& pieces, const TensorView& to, const
 class CopyPlan : public testing::Test {
  protected:
   CopyPlan() { std::iota(from_.begin(), from_.end(), 1.0f); }
-  /// The pieces do what the host device's copy does, and touch nothing else.
+  /// Checks that the pieces copy the same elements as the host device, and change no others.
   void expect_copied(const Shape& shape, const std::array<std::int64_t, kMaxRank>& to_strides,
                      const std::array<std::int64_t, kMaxRank>& from_strides, std::size_t most_pieces) {
     std::vector<float> got(4096, 0.0f), want(4096, 0.0f);
@@ -49,7 +49,7 @@ TEST_F(CopyPlan, ContiguousViewsAreOnePiece) {
 
 TEST_F(CopyPlan, RowsAtDistancesAreOnePiece) {
   expect_copied({6, 5}, {5, 1}, {9, 1}, 1);
-  expect_copied({2, 3, 5}, {15, 5, 1}, {24, 8, 1}, 1); // both outer dimensions are one
+  expect_copied({2, 3, 5}, {15, 5, 1}, {24, 8, 1}, 1); // the two outer dimensions are merged
   expect_copied({6, 1, 5}, {11, 11, 1}, {9, 9, 1}, 1);
 }
 
@@ -58,8 +58,8 @@ TEST_F(CopyPlan, OtherStridesTakeMorePieces) {
   expect_copied({3, 2, 4, 5}, {60, 20, 5, 1}, {200, 90, 7, 1}, 6);
   expect_copied({4, 3}, {3, 1}, {1, 4}, 4);                      // transposed
   expect_copied({5, 3}, {6, 2}, {3, 1}, 5);                      // every second element
-  expect_copied({4, 3}, {3, 1}, {0, 1}, 4);                      // the same row again and again
-  expect_copied({2, 2, 2, 3}, {24, 12, 6, 2}, {0, 1, 0, 3}, 24); // no dimension may be a piece's
+  expect_copied({4, 3}, {3, 1}, {0, 1}, 4);                      // the same row repeated
+  expect_copied({2, 2, 2, 3}, {24, 12, 6, 2}, {0, 1, 0, 3}, 24); // no dimension is contiguous
 }
 
 TEST_F(CopyPlan, NothingIsNoPiece) {

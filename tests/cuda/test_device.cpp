@@ -1,4 +1,4 @@
-// Memory of every kind, and what a GPU that failed says.
+// A GPU device: description, memory of every kind, and the error after a failed kernel.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -53,7 +53,8 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
   EXPECT_EQ(second.as<std::byte>() - first.as<std::byte>(), 256);
 }
 
-/// What a process reads whose kernel wrote where nothing is. It is lost to CUDA then, so another process does it.
+/// Prints the error of a wait after a kernel wrote to an invalid address. CUDA is unusable in the process afterwards,
+/// so this runs in another process.
 [[noreturn]] void tell_of_an_illegal_write() {
   std::string told;
   {
@@ -62,12 +63,12 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
     const auto flag = device->allocate(sizeof(unsigned), MemoryKind::pinned);
     auto* end = static_cast<unsigned*>(flag->data());
     *end = 1;
-    launch_until(end, launch_stream(*stream)); // both are loaded before one of them holds the GPU
+    launch_until(end, launch_stream(*stream)); // loads both kernels before one occupies the GPU
     launch_write(static_cast<int*>(flag->data()), launch_stream(*stream));
     stream->ready();
     *end = 0;
     stream->begin(7, "0F3");
-    launch_until(end, launch_stream(*stream)); // the write comes after the event has been recorded
+    launch_until(end, launch_stream(*stream)); // delays the write until the event is recorded
     launch_write(reinterpret_cast<int*>(0x10), launch_stream(*stream));
     const Event after = stream->record();
     std::atomic_ref(*end).store(1);
@@ -83,7 +84,7 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
 }
 
 TEST_F(Gpu, AKernelThatDoesWrongFailsWhatIsWaitedFor) {
-  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // a new process: a copy of this one could not use the GPU
+  testing::GTEST_FLAG(death_test_style) = "threadsafe"; // starts a new process: a fork could not use the GPU
   EXPECT_EXIT(tell_of_an_illegal_write(), testing::ExitedWithCode(3),
               "at or before 0F3 on stream \"compute\".*cudaErrorIllegalAddress");
 }

@@ -1,5 +1,5 @@
-// Kernels walk: with few blocks, of which each takes one thing after another, they give the bits that a whole grid
-// gives. What a block leaves in shared memory for the next thing shows here.
+// Kernels give the same bits with few blocks, each of which loops over several work items, as with a full grid. Detects
+// state that a block leaves in shared memory for its next item.
 #include <gtest/gtest.h>
 
 #include "gpu.hpp"
@@ -9,7 +9,7 @@
 namespace triax::testing {
 namespace {
 
-/// While it lives, grids are small.
+/// Limits the grid size during its lifetime.
 class FewBlocks {
  public:
   explicit FewBlocks(unsigned most) { test::host_cuda::set_most_blocks(most); }
@@ -31,7 +31,7 @@ TEST_F(InFewBlocks, OperationsGiveTheSameBits) {
 using Walks = cuda::Gpu;
 
 TEST_F(Walks, MovementsTakeEveryElement) {
-  constexpr std::int64_t kCount = 5003; // of which two blocks take 512 at a time, or as many fours
+  constexpr std::int64_t kCount = 5003; // two blocks process 512 elements at a time, or 512 groups of four
   std::vector<float> numbers(2 * kCount);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 1000);
   const FewBlocks few(2);

@@ -1,5 +1,5 @@
-// CUDA of the host itself: it runs all threads once, in any order; it sees what a kernel forgot; it refuses what CUDA
-// refuses.
+// The CUDA host emulator: it runs every thread once, in random order; it detects errors in kernels; it refuses what
+// CUDA refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The products of the primitives over cuBLAS of the host, which was written down from cuBLAS's definition: every
-// transposition, batches, rows at a distance, and what is said of alpha, beta and of nothing to sum.
+// Matrix products of the primitives on the host emulator's cuBLAS, which is written from cuBLAS's definition: every
+// transposition, batches, strided rows, and the defined results for alpha, beta and empty sums.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-/// Batch dimensions in front of rows and columns.
+/// Batch dimensions before rows and columns.
 Shape batched(int dims, std::int64_t rows, std::int64_t columns) {
   if (dims == 0) return {rows, columns};
   if (dims == 1) return {3, rows, columns};
@@ -51,7 +51,7 @@ TEST_F(HostProducts, OfEveryTranspositionBatchAndStride) {
   }
 }
 
-/// A slice of heads out of [s, b, a, d]: the batch's stride is less than a row's.
+/// A slice of heads from [s, b, a, d]: the batch stride is smaller than the row stride.
 TEST_F(HostProducts, OfHeadsThatLieWithinRows) {
   const OperationCase one{
       "heads",
@@ -74,7 +74,7 @@ TEST_F(HostProducts, WhereAlphaIsZeroOnlyWhatIsThereCounts) {
               1e-6);
 }
 
-/// Outputs begin as NaN.
+/// Outputs are initialised with NaN.
 TEST_F(HostProducts, WhereBetaIsZeroWhatWasThereIsNotRead) {
   for (const std::int64_t k : {0, 5}) {
     for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
@@ -99,7 +99,7 @@ TEST_F(HostProducts, OfNothingToSumLeaveBetaTimesWhatWasThere) {
   }
 }
 
-/// Sums are kept in f32, whatever the data: 4096 terms of one size, which bf16 would stop adding at 256.
+/// Sums are f32 for all data types: 4096 equal terms, where a bf16 sum would stop growing at 256.
 TEST_F(HostProducts, OfHalvesAreSummedInF32) {
   CaseTensor ones = in("a", {1, 4096}), others = in("b", {4096, 2});
   ones.values.assign(4096, 1);
@@ -124,7 +124,7 @@ TEST_F(HostProducts, OfHalvesAreSummedInF32) {
   }
 }
 
-/// The option lets factors lose bits, and nothing else.
+/// With the option, only the factors lose bits.
 TEST_F(HostProducts, InTf32FactorsKeepElevenBits) {
   Options options;
   options.set("tf32", true);

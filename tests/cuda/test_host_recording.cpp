@@ -1,4 +1,4 @@
-// A recorded step on CUDA of the host: what core/cuda captures and launches again is what it runs step by step.
+// Captured steps on the CUDA host emulator have the same bits as steps that run without capture.
 #include <gtest/gtest.h>
 
 #include <vector>

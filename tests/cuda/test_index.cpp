@@ -1,4 +1,4 @@
-// Where elements lie, counted on the host as a kernel counts them.
+// Element offsets of views, computed on the host with the kernels' code.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace triax::cuda {
 namespace {
 
-/// The same by four loops.
+/// The same offsets from four nested loops.
 std::vector<std::int64_t> by_loops(const TensorView& view) {
   std::int64_t size[kMaxRank] = {1, 1, 1, 1}, stride[kMaxRank] = {};
   for (int dim = 0; dim < view.rank(); ++dim) {
@@ -59,7 +59,7 @@ TEST(Index, OfStridedTransposedAndRepeatedViews) {
 TEST(Index, PastTwoToTheThirtyOne) {
   const TensorView large(nullptr, DType::u8, {3, 70000, 50000}, {7'000'000'000, 100'000, 2, 0});
   const Strided at = strided(large);
-  const std::int64_t element = 2 * (std::int64_t{70000} * 50000) + std::int64_t{69999} * 50000 + 49999; // the last
+  const std::int64_t element = 2 * (std::int64_t{70000} * 50000) + std::int64_t{69999} * 50000 + 49999; // last element
   EXPECT_EQ(element, large.elements() - 1);
   EXPECT_EQ(offset_of(at, element), 2 * 7'000'000'000 + 69999 * std::int64_t{100'000} + 49999 * 2);
 }

@@ -5,7 +5,7 @@ namespace triax::cuda {
 namespace {
 
 __global__ void run_until(const volatile unsigned* flag) {
-  constexpr long long kCycles = 200'000'000'000; // two minutes or so
+  constexpr long long kCycles = 200'000'000'000; // about two minutes
   const long long began = clock64();
   while (*flag == 0 && clock64() - began < kCycles) __nanosleep(1000);
 }

@@ -1,4 +1,4 @@
-// Grids and shares: everything is taken once, at odd sizes and past 2^31.
+// Grids and the share of each thread: every element is processed once, at odd sizes and above 2^31.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ TEST(Launch, EveryElementIsTakenOnce) {
   }
 }
 
-/// Threads begin side by side and go on by the whole grid, so the first, the last, and their steps say it all.
+/// Threads start at consecutive elements and advance by the whole grid, so the first and last start and their steps
+/// suffice.
 TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
   const Grid grid = grid_of_elements(kPast32Bits);
   EXPECT_EQ(grid.blocks, kMostBlocks);
@@ -41,7 +42,7 @@ TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
   EXPECT_EQ(first.first, 0);
   EXPECT_EQ(last.first, first.step - 1);
   EXPECT_EQ(first.step, std::int64_t{kMostBlocks} * kThreads);
-  // Of the largest grid that CUDA has, too.
+  // Also with CUDA's largest grid.
   const Share huge = share_of_thread(2147483646u, 1023u, 2147483647u, 1024u);
   EXPECT_EQ(huge.first, std::int64_t{2147483647} * 1024 - 1);
   EXPECT_EQ(huge.step, std::int64_t{2147483647} * 1024);

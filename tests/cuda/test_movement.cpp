@@ -1,4 +1,4 @@
-// Copies, fills, conversions and sums on the GPU against those of the host device: the same bits.
+// Copies, fills, conversions and additions on the GPU give the same bits as on the host device.
 #include <cmath>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr DType kAll[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
 
-/// A place in a block: sizes, strides, and how far it begins into it, in elements.
+/// A view of a block: sizes, strides, and offset in elements.
 struct Place {
   const char* name;
   Shape shape;
@@ -31,7 +31,7 @@ const Place kPlaces[] = {
 
 class Moved : public Gpu {
  protected:
-  /// The same bytes on both sides, floating values among them of any size.
+  /// The same bytes in host and device memory; they include floats of all magnitudes.
   struct Both {
     std::vector<std::byte> host;
     TensorView device;
@@ -63,7 +63,7 @@ class Moved : public Gpu {
   std::unique_ptr<Stream> host_stream_ = host_->make_stream("host");
 };
 
-/// Calls body with every place, and one of other strides for the same sizes.
+/// Calls body for every view, combined with a contiguous view of the same sizes and with itself.
 template <class Body>
 void for_places(Body body) {
   for (const Place& to : kPlaces) {

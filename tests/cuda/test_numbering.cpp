@@ -1,5 +1,4 @@
-// What kernels compute of places alone, run on the host: which elements are dropped, and which keys are seen, are those
-// of the reference.
+// Index computations of kernels, run on the host: dropped elements and visible keys match the reference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +15,7 @@ class Numbering : public ::testing::Test {
  protected:
   triax::testing::LoadedKernels reference_{"kernels-reference"};
   std::unique_ptr<Stream> stream_ = reference_.device().make_stream("test");
-  std::vector<std::int64_t> samples_ = {3, 4, (std::int64_t{1} << 32) + 5}; // the running number is 32 bits of it
+  std::vector<std::int64_t> samples_ = {3, 4, (std::int64_t{1} << 32) + 5}; // only 32 bits are used
 
   void expect_dropped_alike(const Shape& shape, std::int64_t batch, float p) {
     std::vector<float> ones(static_cast<std::size_t>(shape.elements()), 1.0f), out(ones.size());
@@ -48,7 +47,7 @@ TEST_F(Numbering, OfScores) {
   expect_dropped_alike({3, 2, 17, 70}, 3, 0.4f);
 }
 
-/// Far into a long sample: the element's number needs more than 32 bits.
+/// Far into a long sequence, element numbers exceed 32 bits.
 TEST_F(Numbering, PastTwoToTheThirtyTwo) {
   DropPlan plan;
   plan.samples = samples_.data();
@@ -69,7 +68,7 @@ TEST_F(Numbering, PastTwoToTheThirtyTwo) {
   EXPECT_EQ(score.element, (std::int64_t{60002} * (1 << 21) + (1 << 20) + 1) * (1 << 16) + 7);
 }
 
-/// A softmax of equal scores shows how many keys were seen: each has the same part.
+/// The softmax of equal scores shows the number of visible keys: all have the same probability.
 TEST_F(Numbering, OfSeenKeys) {
   const std::vector<std::int32_t> lengths = {0, 25};
   for (const bool causal : {false, true}) {

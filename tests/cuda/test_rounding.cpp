@@ -1,4 +1,4 @@
-// The functions that kernels convert and add with, on the host, against the host device: the same bits.
+// The kernels' functions for conversion and addition, run on the host, give the same bits as the host device.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ constexpr DType kType<std::int64_t> = DType::i64;
 template <>
 constexpr DType kType<std::uint8_t> = DType::u8;
 
-/// Any bits, and values near those where rounding turns.
+/// Random bits, and values near rounding boundaries.
 template <class T>
 std::vector<T> samples() {
   std::vector<T> out;

@@ -1,5 +1,5 @@
-// Streams of a GPU's device (support/stream_suite.hpp), in both ways in which they wait for the host. What is held is a
-// kernel that runs until the test lets it end.
+// Streams of a GPU device (support/stream_suite.hpp), with both methods of waiting for the host. A stream is held by a
+// kernel that runs until the test ends it.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -52,7 +52,7 @@ std::unique_ptr<test::StreamsUnderTest> test::make_streams(const std::string& na
 namespace cuda {
 namespace {
 
-/// Of the default device, so that a report of a test run shows which way this machine takes.
+/// Prints the default device's description, so that test reports show which method this machine uses.
 TEST_F(Gpu, SaysHowStreamsWaitForTheHost) {
   EXPECT_THAT(device->description(), testing::HasSubstr("streams wait for the host by "));
   std::puts(device->description().c_str());

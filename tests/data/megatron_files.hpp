@@ -1,4 +1,4 @@
-// Token files laid out byte by byte as Megatron's own, without the code under test.
+// Writes token files in Megatron's format byte by byte, without the code under test.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ void append(std::string& bytes, T value) {
   bytes.append(raw, sizeof raw);
 }
 
-/// The fields of an index, to be changed one by one before bytes() writes them.
+/// The fields of an index; a test can change them before bytes() is called.
 struct MegatronIndex {
   std::string magic = std::string("MMIDIDX\0\0", 9);
   std::uint64_t version = 1;
@@ -59,7 +59,7 @@ std::string raw_bytes(const std::vector<T>& tokens) {
   return out;
 }
 
-/// PREFIX.bin and PREFIX.idx of one sequence and one document.
+/// Writes PREFIX.bin and PREFIX.idx with one sequence and one document.
 template <class T>
 void write_tokens(const std::filesystem::path& prefix, std::uint8_t code, const std::vector<T>& tokens) {
   const MegatronIndex index(code, sizeof(T), {static_cast<std::int32_t>(tokens.size())}, {0, 1});

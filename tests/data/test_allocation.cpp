@@ -1,5 +1,5 @@
-// Filling a microbatch and writing tokens: what they promise about memory. Its own program, since it counts every
-// operator new.
+// Memory use: filling a microbatch does not allocate, and preparing data has a bounded peak. A separate program,
+// because it counts every operator new.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -29,7 +29,7 @@ TEST(Allocation, AMicrobatchTakesNone) {
     dataset.microbatch(samples, token_view, target_view);
   }
   EXPECT_EQ(allocations() - before, 0u);
-  { const std::vector<int> counted(3); } // the counter does count
+  { const std::vector<int> counted(3); } // the counter works
   EXPECT_GT(allocations() - before, 0u);
 }
 
@@ -56,10 +56,10 @@ TEST(Allocation, PreparingTakesTheSameMemoryForAnyInput) {
   const std::size_t little = peak_of_preparing(folder.path(), 20'000);
   const std::size_t much = peak_of_preparing(folder.path(), 200'000);
   EXPECT_LE(much, little + 1024);
-  EXPECT_LT(much, std::size_t{4} << 20); // four buffers of files, three jobs
+  EXPECT_LT(much, std::size_t{4} << 20); // four file buffers and three jobs
 }
 
-/// One document, in words and in a run of blanks that is a long word.
+/// One document with words, and runs of blanks that are long words.
 std::size_t peak_of_one_document(const std::filesystem::path& folder, int repeats) {
   std::string text;
   for (int i = 0; i < repeats; ++i) {
@@ -83,7 +83,7 @@ TEST(Allocation, ALongDocumentTakesNoMoreMemoryThanAShortOne) {
   const TempFolder folder;
   const std::size_t little = peak_of_one_document(folder.path(), 6'000);
   const std::size_t much = peak_of_one_document(folder.path(), 60'000);
-  EXPECT_LE(much, little + (std::size_t{1} << 20)); // of words that meet in one job or in two
+  EXPECT_LE(much, little + (std::size_t{1} << 20)); // long words may be in one job or in two
 }
 
 } // namespace

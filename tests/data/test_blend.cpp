@@ -1,4 +1,4 @@
-// Which corpus a sample is from: shares at every place of a run, without gaps, without repeats.
+// Blending of corpora: shares at every position of a run, without gaps or repeats.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Blend, EverySampleOfEachCorpusComesOnceAndInOrder) {
   }
 }
 
-/// One that has nearly all, beside siblings that are rounded the same way at every halving.
+/// One corpus has nearly the whole share; its siblings round in the same direction at every halving.
 TEST(Blend, SharesOfManyHoldToWithinHalfASampleForEachHalving) {
   for (const std::size_t corpora : {16, 64, 1024}) {
     std::vector<double> weights{1};
@@ -87,14 +87,14 @@ TEST(Blend, WeightsOfAnySizeCount) {
 }
 
 TEST(Blend, TheOrderNeverChanges) {
-  // Of a run that is resumed by another build.
+  // The order must not depend on the build.
   const Blend blend({0.5, 0.3, 0.2});
   std::vector<std::size_t> first;
   for (std::int64_t n = 0; n < 10; ++n) first.push_back(blend.place_of(n).corpus);
   EXPECT_THAT(first, ElementsAre(0, 1, 0, 2, 0, 1, 0, 2, 0, 1));
 }
 
-/// Corpus k holds the tokens k * 1000 and up.
+/// Corpus k has the tokens from k * 1000.
 class Three {
  public:
   Three() {
@@ -133,7 +133,7 @@ TEST(BlendedDataset, WithoutWeightsACorpusCountsAsItsTokens) {
   const BlendedDataset blended({three.paths, {}}, 8, 3000, 7);
   EXPECT_NEAR(blended.blend().share(0), 1.0 / 6, 1e-9);
   EXPECT_NEAR(blended.blend().share(2), 0.5, 1e-9);
-  // 600 tokens are 74 windows of 8; half of 148 samples go through them once.
+  // 600 tokens give 74 windows of 8, so half of 148 samples are one epoch.
   EXPECT_DOUBLE_EQ(blended.epochs(2, 148), 1);
 }
 

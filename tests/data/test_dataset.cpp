@@ -1,4 +1,4 @@
-// Which window of the stream each sample is.
+// The window of the token stream that each sample number selects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using namespace triax::test;
 
-/// Token i of the stream is i, so that a window shows where it starts.
+/// Token i of the stream is i, so a window shows its start.
 class Numbered {
  public:
   explicit Numbered(std::int32_t tokens) : tokens_(tokens) {
@@ -34,7 +34,7 @@ class Numbered {
   std::int32_t tokens_;
 };
 
-/// Starts of the windows of an epoch, sorted.
+/// Sorted starts of the windows of an epoch.
 std::vector<std::int64_t> starts(const Dataset& dataset, std::int64_t epoch) {
   std::vector<std::int64_t> out;
   const std::int64_t count = dataset.samples_per_epoch();
@@ -69,13 +69,13 @@ TEST(Dataset, EpochsCutTheStreamAtOtherPlacesAndInAnotherOrder) {
   const Dataset dataset = file.dataset(16);
   std::set<std::int64_t> shifts;
   for (std::int64_t epoch = 0; epoch < 100; ++epoch) shifts.insert(starts(dataset, epoch).front());
-  EXPECT_GT(shifts.size(), 12u); // of 16
+  EXPECT_GT(shifts.size(), 12u); // of 16 possible
   EXPECT_LT(*shifts.rbegin(), 16);
 
   const std::int64_t count = dataset.samples_per_epoch();
   int same = 0;
   for (std::int64_t n = 0; n < count; ++n) same += dataset.start_of(n) / 16 == dataset.start_of(n + count) / 16;
-  EXPECT_LT(same, 10); // about one of 311 by chance
+  EXPECT_LT(same, 10); // chance gives about one of 311
 }
 
 TEST(Dataset, TheOrderIsNotTheStreams) {
@@ -83,7 +83,7 @@ TEST(Dataset, TheOrderIsNotTheStreams) {
   const Dataset dataset = file.dataset(16);
   std::int64_t neighbours = 0;
   for (std::int64_t n = 1; n < 1000; ++n) neighbours += dataset.start_of(n) == dataset.start_of(n - 1) + 16;
-  EXPECT_LT(neighbours, 10); // about one by chance
+  EXPECT_LT(neighbours, 10); // chance gives about one
 }
 
 TEST(Dataset, ASampleDependsOnSeedAndNumberAlone) {
@@ -91,7 +91,7 @@ TEST(Dataset, ASampleDependsOnSeedAndNumberAlone) {
   const Dataset a = file.dataset(8, 42);
   const Dataset b = file.dataset(8, 42);
   const Dataset other = file.dataset(8, 43);
-  for (std::int64_t n = 999; n >= 0; n -= 7) a.start_of(n); // what was asked before must not matter
+  for (std::int64_t n = 999; n >= 0; n -= 7) a.start_of(n); // earlier calls must not matter
   int same = 0;
   for (std::int64_t n = 0; n < 1000; ++n) {
     EXPECT_EQ(a.start_of(n), b.start_of(n));
@@ -101,8 +101,7 @@ TEST(Dataset, ASampleDependsOnSeedAndNumberAlone) {
 }
 
 TEST(Dataset, TheOrderNeverChanges) {
-  // Of a run that is resumed by another build. Wanted changes of the sampler change these numbers, and void
-  // checkpoints.
+  // The order must not depend on the build. A deliberate change of the sampler changes these numbers.
   const Numbered file(1000);
   const Dataset dataset = file.dataset(8, 7);
   std::vector<std::int64_t> first;
@@ -191,7 +190,7 @@ TEST(Permutation, IsOneForEverySize) {
 
 TEST(Permutation, PutsEveryElementEverywhereAboutEquallyOften) {
   const PhiloxKey key = philox_key(9, RandomPurpose::test);
-  constexpr std::uint64_t kSize = 5; // where a network of two-bit halves is most likely to show
+  constexpr std::uint64_t kSize = 5; // a network of two-bit halves would show its bias most clearly here
   constexpr int kDraws = 20000;
   int counts[kSize][kSize] = {};
   for (int draw = 0; draw < kDraws; ++draw) {

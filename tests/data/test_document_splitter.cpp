@@ -1,4 +1,4 @@
-// The splitter, fed in every way.
+// DocumentSplitter gives the same documents however its input is divided.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Whether files could be made in a folder, asked of folders of every kind.
+// Checks whether files can be created in a folder, for folders of every kind.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace triax::test;
 
-/// The superuser may write anywhere; for as long as this lives, nobody in particular does.
+/// Root may write anywhere; during its lifetime, this process runs as user "nobody".
 class Nobody {
  public:
   Nobody() : before_(::geteuid()) { became_ = before_ != 0 || ::seteuid(65534) == 0; }

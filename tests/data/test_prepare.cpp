@@ -1,4 +1,4 @@
-// Text to token files and back; what is refused; what is left after a failure.
+// Preparation of token files from text: contents, refused requests, and the files left after a failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@ PrepareRequest request_of(const TempFolder& folder, const std::vector<std::strin
   return request;
 }
 
-/// The stream as text, a document's end as "|".
+/// The stream as text, with "|" for the end of a document.
 std::string stream_of(const std::filesystem::path& prefix) {
   const TokenFile file(prefix);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.tokens()));
@@ -148,7 +148,7 @@ TEST(Prepare, ReportsProgress) {
   EXPECT_THAT(read, ElementsAre(4, 9, 9));
 }
 
-/// As the program is by a signal: at any call.
+/// A signal stops the program at any call in the same way.
 TEST(Prepare, StoppedByItsProgressItLeavesNothingAndTheOldFiles) {
   for (const int stopping_call : {1, 2, 3}) {
     const TempFolder folder;
@@ -275,7 +275,7 @@ TEST(PrepareRefuses, PrefixesThatAreNone) {
   EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("names a folder; a prefix is needed")));
 }
 
-// Failures on the way leave what was there before, and nothing else.
+// Failures leave the earlier files and nothing else.
 
 std::string failure_of(const PrepareRequest& request) {
   try {
@@ -286,7 +286,7 @@ std::string failure_of(const PrepareRequest& request) {
   return "(done)";
 }
 
-/// No file of this process may grow beyond `bytes` while it lives: a full disk, as far as a writer can tell.
+/// Limits the size of this process's files to `bytes` during its lifetime; a writer sees a full disk.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -325,12 +325,12 @@ TEST(PrepareFails, OnAFullDiskAndLeavesTheOldFiles) {
 TEST(PrepareFails, OnAnUnreadableInputAndLeavesNothing) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
-  request.inputs.emplace_back("/proc/self/mem"); // opens, and fails when it is read
+  request.inputs.emplace_back("/proc/self/mem"); // opens, but reading fails
   EXPECT_EQ(failure_of(request), "/proc/self/mem: its bytes from 0 on cannot be read: Input/output error");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
 }
 
-/// It was a file when the request was checked.
+/// It is a regular file when the request is checked.
 TEST(PrepareFails, OnAnInputThatHasBecomeAPipe) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});

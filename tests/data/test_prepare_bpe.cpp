@@ -1,4 +1,4 @@
-// Text to token files with tokenizers that cut it into words: long documents, threads, ends, what is left beside it.
+// Preparation with BPE tokenizers: long documents, threads, end-of-document tokens, and the copied tokenizer file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST_F(PrepareBpe, AppendsTheTokenThatEndsADocumentIfAsked) {
   EXPECT_EQ(refusals(request)[0].hint(), "name one with --eod-token: <|endoftext|>");
 }
 
-/// Documents from one byte to many jobs, and a word of 300,000 bytes.
+/// Documents from one byte to several jobs, and a word of 300,000 bytes.
 std::vector<std::string> long_texts() {
   std::string text;
   const auto cases = reference("cases.json")["texts"].get<std::vector<std::string>>();
@@ -153,7 +153,7 @@ TEST_F(PrepareBpe, TheTokenizerStaysBesideItsDataset) {
       error_of([&] { open_tokenizer_of(folder / "out"); }),
       HasSubstr("out-tokenizer.json: is not the tokenizer that " + (folder / "out.bin").string() + " was made with"));
 
-  request.tokenizer.name = "byte"; // which has no such file
+  request.tokenizer.name = "byte"; // has no such file
   prepare(request, {});
   EXPECT_FALSE(std::filesystem::exists(folder / "out-tokenizer.json"));
   EXPECT_EQ(open_tokenizer_of(folder / "out")->decode(ids_of(folder / "out")), "text");

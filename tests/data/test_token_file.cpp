@@ -1,4 +1,4 @@
-// Reading Megatron's files, and refusing what contradicts itself.
+// Reading of Megatron's token files, and refusal of inconsistent ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ TEST(TokenFile, ReadsEveryWholeNumberType) {
 }
 
 TEST(TokenFile, ReadsTheBytesOfAFileWrittenByMegatron) {
-  // The index of two documents, [5 6 7] and [8], of uint16, as IndexedDatasetBuilder writes it.
+  // An index for uint16 documents [5 6 7] and [8], as written by IndexedDatasetBuilder.
   const unsigned char index[] = {
       'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 8,                    // magic, version, type
       2,   0,   0,   0,   0,   0,   0,   0, 3, 0, 0, 0, 0, 0, 0, 0,                          // counts
@@ -128,7 +128,7 @@ TEST(TokenFile, AnEmptyStreamIsReadable) {
   EXPECT_FALSE(file.first_outside(1));
 }
 
-// What each inconsistency says.
+// The message for each inconsistency.
 
 struct Broken {
   const char* name;
@@ -207,14 +207,14 @@ TEST(TokenFile, RefusesFilesThatWereCutOff) {
   }
 }
 
-/// As another process may do it while a run reads samples.
+/// Another process may truncate a file while a run reads samples.
 TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
   const TempFolder folder;
   write_tokens(folder / "d", 8, std::vector<std::uint16_t>(40'000, 3)); // many pages
   const TokenFile file(folder / "d");
   std::filesystem::resize_file(folder / "d.bin", 10'000);
   std::vector<std::int32_t> sample(100);
-  file.read(4'900, sample); // what is left is read
+  file.read(4'900, sample); // the remaining part is readable
   EXPECT_EQ(sample.back(), 3);
   EXPECT_EQ(error_of([&] { file.read(4'950, sample); }),
             (folder / "d.bin").string() +
@@ -258,7 +258,7 @@ TEST(TokenFile, SaysWhichFileIsMissingAndHowToMakeIt) {
   std::filesystem::create_directory(folder / "d.bin");
   EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: is a folder, not a regular file"));
   std::filesystem::remove(folder / "d.bin");
-  ASSERT_EQ(::mkfifo((folder / "d.bin").c_str(), 0600), 0); // opening it does not wait for a writer
+  ASSERT_EQ(::mkfifo((folder / "d.bin").c_str(), 0600), 0); // opening it must not wait for a writer
   EXPECT_THAT(refusal_of(folder / "d"), HasSubstr("d.bin: is a FIFO, not a regular file"));
   std::filesystem::remove(folder / "d.idx");
   std::filesystem::create_symlink("d.idx", folder / "d.idx");

@@ -1,4 +1,4 @@
-// The tokenizer file beside the data: what is wrong with it, and how to make it.
+// The tokenizer file next to a corpus: errors in it, and how to create it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

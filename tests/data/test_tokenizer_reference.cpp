@@ -1,4 +1,4 @@
-// Our tokenizers against Hugging Face's, on texts that are hard to cut.
+// Tokenizers give the same ids as Hugging Face's, for texts that are hard to split.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ const std::vector<std::string>& texts() {
   return all;
 }
 
-/// Each case by its number, so that each is a test.
+/// By number, so that each case is a separate test.
 class TokenizerReference : public ::testing::TestWithParam<std::size_t> {
  protected:
   const json all_ = reference("cases.json")["cases"];
@@ -37,7 +37,7 @@ TEST_P(TokenizerReference, GivesTheSameIds) {
   }
 }
 
-/// Fed in parts that are cut where it says that they may be.
+/// Encodes the text in parts, cut where the encoder allows it.
 TEST_P(TokenizerReference, GivesTheSameIdsInParts) {
   const auto tokenizer = patched_tokenizer(one()["patch"]);
   const auto encoder = tokenizer->encoder();
@@ -106,7 +106,7 @@ std::string fnv(const std::vector<char32_t>& numbers) {
   return out.data();
 }
 
-/// Every character there is: the same are letters, digits, blanks.
+/// Compares letters, digits and blanks for every code point.
 TEST(TokenizerReference, ClassesHaveTheSameMembers) {
   const json classes = reference("classes.json");
   for (const auto& [name, known] : classes.items()) {

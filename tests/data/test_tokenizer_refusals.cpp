@@ -1,4 +1,4 @@
-// tokenizer.json, vocab.json and merges.txt that are not taken, and in which words.
+// Error messages for unsupported or invalid tokenizer.json, vocab.json and merges.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using triax::testing::error_of;
 
-/// Without the folder.
+/// The message without the folder.
 std::string refusal_of(const std::string& bytes) {
   const TempFolder folder;
   write_file(folder / "t.json", bytes);
@@ -27,7 +27,7 @@ std::string refusal_of(const std::string& bytes) {
   return text.substr((folder.path().string() + "/").size());
 }
 
-/// Of the trained tokenizer with another value at `pointer`.
+/// The message for the trained tokenizer with another value at `pointer`.
 std::string refusal_with(const std::string& pointer, const std::string& value) {
   json content = reference("trained.json");
   content[json::json_pointer(pointer)] = json::parse(value);
@@ -126,7 +126,7 @@ TEST(Gpt2Files, SayWhichLineIsWrong) {
   EXPECT_THAT(error_of([&] { open_tokenizer({"byte", folder / "vocab.json", {}}); }), HasSubstr("--tokenizer byte: "));
 }
 
-/// Each changed file is read or refused in words (meant for the sanitizers).
+/// Each modified file is accepted, or refused with a message. Useful mainly under sanitizers.
 TEST(TokenizerJson, AnyChangedFileIsReadOrRefused) {
   const std::string good = reference("trained.json").dump();
   std::mt19937_64 random(3);
@@ -134,7 +134,7 @@ TEST(TokenizerJson, AnyChangedFileIsReadOrRefused) {
   for (int i = 0; i < 300; ++i) {
     std::string bytes = good;
     for (int change = 0; change < 3; ++change) {
-      const std::size_t at = random() % (change == 0 ? 900 : bytes.size()); // the steps and flags come first
+      const std::size_t at = random() % (change == 0 ? 900 : bytes.size()); // the steps and flags are at the beginning
       switch (random() % 3) {
         case 0:
           bytes[at] = static_cast<char>(random());

@@ -1,4 +1,4 @@
-// Training a tokenizer: the same as Hugging Face's, whatever the number of threads.
+// Training a tokenizer gives the same result as Hugging Face's library, with any number of threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(TrainTokenizer, GivesTheSameBytesOnAnyNumberOfThreads) {
   TrainTokenizerRequest request = request_of(folder);
   std::string text;
   for (int i = 0; i < 20; ++i) text += read_file(request.inputs.front());
-  write_file(folder / "text", text); // several jobs
+  write_file(folder / "text", text); // large enough for several jobs
   request.inputs = {folder / "text"};
   request.separator = "# 0003: Programs";
   train_tokenizer(request, {});
@@ -61,7 +61,7 @@ TEST(TrainTokenizer, StopsWhereNoPairIsMetOftenEnough) {
   TrainTokenizerRequest request = request_of(folder);
   write_file(folder / "text", "abab cd cd");
   request.inputs = {folder / "text"};
-  EXPECT_EQ(train_tokenizer(request, {}).merges, 3); // "ab", "cd", " cd": each is met twice, "abab" once
+  EXPECT_EQ(train_tokenizer(request, {}).merges, 3); // "ab", "cd" and " cd" each occur twice, "abab" once
   request.min_count = 1;
   EXPECT_EQ(train_tokenizer(request, {}).merges, 4);
   request.min_count = 3;

@@ -1,4 +1,5 @@
-// The tokenizers of tests/data/reference, which scripts/make-tokenizer-reference.py made with Hugging Face's library.
+// The tokenizers in tests/data/reference, which scripts/make-tokenizer-reference.py created with Hugging Face's
+// library.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ inline nlohmann::json reference(const std::string& name) {
   return nlohmann::json::parse(test::read_file(TRIAX_SOURCE_DIR "/tests/data/reference/" + name));
 }
 
-/// The trained tokenizer with other values of some keys, and of keys of its model.
+/// The trained tokenizer with some top-level and model keys replaced.
 inline std::unique_ptr<Tokenizer> patched_tokenizer(const nlohmann::json& patch) {
   const test::TempFolder folder;
   nlohmann::json content = reference("trained.json");

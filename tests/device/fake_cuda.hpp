@@ -1,6 +1,6 @@
-// What the tests of the fake CUDA device share.
+// Fixture shared by the tests of the fake CUDA device.
 //
-// Threads: the test's. Ownership: memory goes after the streams. Blocking: values() waits for its stream.
+// Threads: the test's. Ownership: memory is freed after the streams. Blocking: values() waits for its stream.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class FakeCuda : public testing::Test {
     device->wait(stream->record(), deadline_in(60));
     return {staged.as<T>(), staged.as<T>() + view.elements()};
   }
-  /// An item that runs until let_end().
+  /// Enqueues an item that runs until let_end().
   void hold(Stream& held) {
     fake_launch_stream(held).enqueue([end = end_.get_future().share()] { end.wait(); });
   }

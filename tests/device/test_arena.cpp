@@ -1,4 +1,4 @@
-// Arenas: alignment, counting, refusal.
+// Arenas: alignment, counting without memory, and errors when they are full.
 #include <gmock/gmock.h>
 
 #include <cstdint>

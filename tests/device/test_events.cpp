@@ -1,4 +1,4 @@
-// Events and the abort flag.
+// Events, the abort flag of a rank, and deadlines.
 #include <gmock/gmock.h>
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Memory of the fake CUDA device: out of the host's reach, poisoned, and there as long as items use it.
+// Memory of the fake CUDA device: the host cannot access it, it is poisoned, and it exists as long as items use it.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ class FakeCudaMemory : public FakeCuda {
     ::close(pipe_[0]);
     ::close(pipe_[1]);
   }
-  /// Whether this thread may read there, without ending the test where it may not.
+  /// True if this thread can read the address; does not crash if it cannot.
   bool readable(const void* data) { return ::write(pipe_[1], data, 1) == 1 || errno != EFAULT; }
 
  private:
@@ -75,7 +75,7 @@ TEST_F(FakeCudaMemory, IsMovedInTheOrderOfTheStream) {
   EXPECT_THAT(values<float>(sum), ElementsAre(0, 7, 7));
 }
 
-/// Pinned memory is read when the stream gets there, and not before.
+/// Pinned memory is read when the stream reaches the copy, and not earlier.
 TEST_F(FakeCudaMemory, PinnedIsReadAndWrittenByTheStream) {
   const TensorView staged = place(DType::i32, {1}, MemoryKind::pinned), far = place(DType::i32, {1});
   const TensorView back = place(DType::i32, {1}, MemoryKind::pinned);

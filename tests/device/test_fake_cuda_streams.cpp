@@ -1,4 +1,5 @@
-// Streams of the fake CUDA device: as those of a GPU (support/stream_suite.hpp), and what is the fake's own.
+// Streams of the fake CUDA device: the suite for GPU streams (support/stream_suite.hpp), and behaviour of the fake
+// only.
 #include <gmock/gmock.h>
 
 #include <future>
@@ -30,13 +31,13 @@ class OfFake final : public StreamsUnderTest {
 
  private:
   std::unique_ptr<Device> device_ = make_fake_cuda_device(7);
-  std::promise<void> end_; // a test holds once
+  std::promise<void> end_; // a test holds one stream
   bool held_ = false;
 };
 
 class FakeCudaStreams : public FakeCuda {};
 
-/// What this device is for.
+/// The purpose of the fake device: a missing wait shows.
 TEST_F(FakeCudaStreams, WhoDoesNotWaitReadsPoison) {
   const auto other = device->make_stream("other");
   const TensorView value = place(DType::i32, {1}), copy = place(DType::i32, {1});
@@ -48,7 +49,7 @@ TEST_F(FakeCudaStreams, WhoDoesNotWaitReadsPoison) {
   EXPECT_THAT(values<int>(copy), ElementsAre(-1));
 }
 
-/// As on a GPU: a library that takes the native stream as it is runs ahead of host work.
+/// As on a GPU: a library that uses the native stream directly runs ahead of host work.
 TEST_F(FakeCudaStreams, TheNativeStreamItselfKnowsNothingOfHostWork) {
   HostEvent gate;
   stream->wait(gate.arm());
@@ -81,7 +82,7 @@ TEST_F(FakeCudaStreams, AnItemThatThrowsFailsTheEventsAfterIt) {
   EXPECT_FALSE(later);
 }
 
-/// What is on a stream that goes still runs, also where it waits for another that went before.
+/// Work on a destroyed stream still runs, also if it waits for a stream that was destroyed before.
 TEST_F(FakeCudaStreams, ThatGoLeaveTheirWorkBehind) {
   std::atomic<int> ran{0};
   HostEvent never;

@@ -1,4 +1,4 @@
-// The 16-bit types: every value, every tie.
+// f16 and bf16: every value and every tie.
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -34,7 +34,7 @@ TEST(Bf16, EveryValueComesBack) {
   }
 }
 
-/// Between each two neighbours: below the middle down, above it up, at it to the even one.
+/// Between each two neighbours: below the midpoint rounds down, above it up, and at it to the even value.
 template <class Half>
 void check_all_ties(std::uint32_t infinity_bits) {
   for (std::uint32_t bits = 0; bits + 1 < infinity_bits; ++bits) {
@@ -47,7 +47,7 @@ void check_all_ties(std::uint32_t infinity_bits) {
     ASSERT_EQ(Half(-middle).bits, even | 0x8000u) << bits;
     ASSERT_EQ(Half(std::nextafter(middle, 0.0f)).bits, low.bits) << bits;
     ASSERT_EQ(Half(std::nextafter(middle, kInfinity)).bits, high.bits) << bits;
-    // In double the neighbours of the middle are far nearer to it; rounding twice would take them for ties.
+    // In double, the values next to the midpoint are much closer to it: rounding twice would treat them as ties.
     const double exact = middle;
     ASSERT_EQ(Half(std::nextafter(exact, 0.0)).bits, low.bits) << bits;
     ASSERT_EQ(Half(std::nextafter(exact, 1e300)).bits, high.bits) << bits;

@@ -1,4 +1,4 @@
-// Copy, fill, convert, add on the host, for every type and for strided views.
+// Copy, fill, convert and add on the host, for every type and for strided views.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -79,7 +79,7 @@ TEST_F(Movement, WorksOnStridedViewsOfFourDimensions) {
   const TensorView dense = make(DType::f32, {1, 2, 2, 2});
   device->copy(dense, part, *stream);
   EXPECT_THAT(raw<float>(dense), ElementsAre(82, 83, 87, 88, 102, 103, 107, 108));
-  device->add(part, dense, *stream); // doubles the part, leaves the rest
+  device->add(part, dense, *stream); // doubles the part, and does not change the rest
   EXPECT_EQ(numbers[81], from.as<float>()[81]);
   EXPECT_EQ(from.as<float>()[82], 164);
   EXPECT_EQ(from.as<float>()[108], 216);
@@ -132,7 +132,7 @@ TEST_F(Movement, IntegersAreHeldToTheirRange) {
 }
 
 TEST_F(Movement, LargeIntegersRoundOnce) {
-  // Just above the middle between two bf16 values: by way of a double it would become a tie, and go down.
+  // Just above the midpoint of two bf16 values. Through a double it would become a tie, and round down.
   const std::int64_t above_tie = (std::int64_t{257} << 54) + 1;
   const TensorView from = make<std::int64_t>(DType::i64, {2}, {above_tie, -above_tie});
   const TensorView to = make(DType::bf16, {2});
@@ -159,7 +159,7 @@ TEST_F(Movement, AddWrapsIntegersAndRoundsHalves) {
   const TensorView big = make(DType::bf16, {1}), small = make(DType::bf16, {1});
   device->fill(big, 256, *stream);
   device->fill(small, 1, *stream);
-  device->add(big, small, *stream); // 257 lies between 256 and 258
+  device->add(big, small, *stream); // 257 is between 256 and 258
   EXPECT_THAT(values(big), ElementsAre(256));
 }
 

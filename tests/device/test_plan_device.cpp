@@ -1,4 +1,4 @@
-// The planning device: sizes without memory, checks without work.
+// The planning device: sizes without memory, and checks without work.
 #include <gmock/gmock.h>
 
 #include "triax/device.hpp"

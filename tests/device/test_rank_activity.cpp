@@ -1,4 +1,4 @@
-// What another thread reads of a rank: the innermost call with its plugin, and whether the rank makes progress.
+// What other threads can read about a rank: the innermost call with its plugin, and whether the rank makes progress.
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -73,7 +73,7 @@ TEST_F(Activity, AnErrorBeforeTheDeadlineIsNoTimeout) {
   EXPECT_TRUE(activity_.has_timed_out());
 }
 
-/// Reads the activity from within, and takes its own name for the plugin's: the library of this test.
+/// Reads the activity inside a call. This test's library counts as the plugin.
 struct Reading {
   const RankActivity& activity;
   std::string seen;

@@ -1,4 +1,4 @@
-// The host stream: a queue in order, moved on by the pump.
+// The host stream: an ordered queue, advanced by the progress loop.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Finishes after a number of calls, and writes its name into a list then.
+/// Finishes after a number of calls, and then writes its name to a list.
 class CountedTask final : public HostTask {
  public:
   CountedTask(std::string name, int calls, std::vector<std::string>& done)
@@ -135,7 +135,7 @@ TEST_F(HostStream, AFailedWaitInterruptsTheRankAndHoldsTheQueue) {
   EXPECT_TRUE(device->interrupt().raised());
   device->progress();
   EXPECT_TRUE(done.empty()) << "a task ran on data that never came";
-  stream.reset(); // before its task
+  stream.reset(); // destroyed before its task
   EXPECT_THAT(done, ElementsAre("a dropped"));
 }
 
@@ -174,7 +174,7 @@ TEST_F(HostStream, ATaskMayPostAndPump) {
         : device(its_device), stream(its_stream), next(its_next) {}
     bool advance() noexcept override {
       stream.post(next);
-      device.progress(); // must not run `next` before this one has finished
+      device.progress(); // must not run `next` before this task has finished
       return true;
     }
     Device& device;

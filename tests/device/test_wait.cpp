@@ -1,4 +1,4 @@
-// Device::wait: each way out has its own sentence.
+// Device::wait: the error message for each cause.
 #include <gmock/gmock.h>
 
 #include "triax/device.hpp"

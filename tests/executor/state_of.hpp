@@ -1,4 +1,4 @@
-// A rank's state made from a toy model and rows as text.
+// A rank's state, created from a toy model and a row as text.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,7 @@ class ToyRank {
 
   void allocate(std::uint64_t seed = 1) { state->allocate(*device, *stream, 0, seed, 1); }
 
-  /// Runs every F, B, I and W of a program through the stages; what the layers noted is in model.notes.
+  /// Runs every F, B, I and W of a program through the stages; model.notes records the calls.
   void walk(const schedule::Program& program) {
     const Groups nobody;
     for (const schedule::ProgramAction& action : program.actions()) {

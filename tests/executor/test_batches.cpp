@@ -1,4 +1,4 @@
-// Which samples a rank gets, when, and where their losses are put.
+// The samples of a rank in each step, and where their losses are stored. Also: sizes of reused blocks.
 #include <gtest/gtest.h>
 
 #include "executor/batches.hpp"
@@ -31,7 +31,7 @@ TEST(Batches, GlobalMicrobatchesGoRoundTheDataRanks) {
   batches.place(memory);
 
   Recorder source;
-  batches.stage(source, 24, *device, *stream, Deadline::max()); // the third step
+  batches.stage(source, 24, *device, *stream, Deadline::max()); // third step
   EXPECT_EQ(source.asked, (std::vector<std::vector<std::int64_t>>{{26, 27}, {30, 31}, {34, 35}}));
   for (int k = 0; k < 3; ++k) {
     const executor::MicrobatchViews& views = batches.of(k);

@@ -1,4 +1,4 @@
-// The streams of a rank's transfers: for which programs there are any.
+// Which programs get transfer streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

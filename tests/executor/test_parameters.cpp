@@ -1,4 +1,4 @@
-// Parameters: names, ties with two accumulators, padding, initial values.
+// Parameters: names, ties with two gradients, padding, initial values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
   EXPECT_EQ(rank.state->parameters().shards().size(), 4u);
 }
 
-// What is sent over an edge is matched by its number, so both ends go through tied parameters in one order.
+// Transfers on an edge are matched by their order, so both ends use the model's order of tied parameters.
 TEST(Parameters, EveryRankHasTheModelsOrder) {
   ToyModel model = toy_model();
   model.specs[0].params = {toy_param("a", {4}, 1), toy_param("b", {4}, 2)};
@@ -55,7 +55,7 @@ TEST(Parameters, EveryRankHasTheModelsOrder) {
   for (const Parameter& parameter : last.all()) names.push_back(parameter.name);
   EXPECT_EQ(names, (std::vector<std::string>{"first/a", "first/b", "mid/a"}));
   EXPECT_EQ(last.all()[0].ranks, (std::vector<int>{0, 1}));
-  EXPECT_EQ(last.most_on_a_rank(), 4u); // rank 0: a, b and those of brief
+  EXPECT_EQ(last.most_on_a_rank(), 4u); // rank 0: a, b, and the two of layer brief
 }
 
 TEST(Parameters, TiesThatJoinNothingAreRefused) {
@@ -118,7 +118,7 @@ TEST(Init, EverySplitDrawsTheSameValues) {
     for (std::size_t column = 0; column < 4; ++column) EXPECT_EQ(part[row * 4 + column], all[row * 8 + 4 + column]);
 }
 
-/// Enough for several threads, and splits that begin within a block.
+/// Large enough for several threads; some splits begin within a Philox block.
 TEST(Init, EachElementIsItsOwnOnAnyNumberOfThreads) {
   struct Split {
     int dim;
@@ -172,7 +172,7 @@ TEST(Init, IsNormal) {
   EXPECT_NEAR(sum / kCount, 0, 0.015);
   EXPECT_NEAR(squares / kCount, 0.25, 0.01);
   EXPECT_NEAR(neighbours / kCount, 0, 0.01);
-  EXPECT_NEAR(static_cast<double>(beyond) / kCount, 0.3173, 0.015); // outside one sigma
+  EXPECT_NEAR(static_cast<double>(beyond) / kCount, 0.3173, 0.015); // more than one standard deviation
   EXPECT_NE(executor::initial_value(init, 3, 7, 0), executor::initial_value(init, 3, 8, 0));
   EXPECT_NE(executor::initial_value(init, 3, 7, 0), executor::initial_value(init, 4, 7, 0));
 }

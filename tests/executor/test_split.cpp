@@ -1,4 +1,4 @@
-// Which layers a stage has.
+// Which layers each stage gets.
 #include <gtest/gtest.h>
 
 #include "executor/split.hpp"

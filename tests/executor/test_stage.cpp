@@ -1,4 +1,4 @@
-// Stages: which views a layer is handed in each action, where tensors of different lives are, what does not fit.
+// Stages: the views that a layer gets in each call, the memory of tensors by lifetime, and refused models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST(Stage, MicrobatchesInFlightHaveSlotsOfTheirOwn) {
       kept.insert(made.stash[2]);
     }
   EXPECT_EQ(kept.size(), 12u);
-  EXPECT_EQ(note(model, "forward mid", 0).stash[0], note(model, "forward mid", 1).stash[0]); // within one call only
+  EXPECT_EQ(note(model, "forward mid", 0).stash[0], note(model, "forward mid", 1).stash[0]); // live within a call
   EXPECT_EQ(note(model, "input mid", 1).stash[1], note(model, "forward mid", 1).stash[1]);
   EXPECT_NE(note(model, "forward first", 0).in[0], note(model, "forward first", 1).in[0]); // tokens
 }
@@ -119,7 +119,7 @@ TEST(Stage, ActivationsGrowByTheMicrobatchesInFlight) {
   const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
   // i and w of four layers, and the inputs of mid and last.
   EXPECT_EQ(activations("0F0 0F1 0F2 0B0 0B1 0B2") - alternating, 2 * (8 + 2) * slot);
-  // I's wait for nothing, W's for the end: w of four layers, the input of last, iw of four layers.
+  // I runs at once and W at the end: w of four layers, the input of last, iw of four layers.
   EXPECT_EQ(activations("0F0 0I0 0F1 0I1 0F2 0I2 0W0 0W1 0W2") - alternating, (2 * (4 + 1) + 3 * 4) * slot);
 }
 

@@ -1,4 +1,4 @@
-// A model of layers that only note what they are handed, for tests of stages and memory.
+// A model whose layers only record their arguments, for tests of stages and memory.
 //
 // Threads: one. Ownership: the notes belong to the test. Blocking: never.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace triax::test {
 
-/// "forward mid: in 1, out 1, stash 1-1" : a view that is there is 1, one that is empty is -.
+/// "forward mid: in 1, out 1, stash 1-1": 1 is a view with data, - an empty view.
 struct Note {
   std::string text;
   std::vector<void*> in, out, dout, din, stash, grads;
@@ -103,7 +103,7 @@ inline ParamSpec toy_param(const std::string& name, const Shape& shape, std::uin
   return spec;
 }
 
-/// Tokens to a first, two middle and a last layer; each tensor has another life.
+/// From tokens through a first, two middle and a last layer; each tensor has a different lifetime.
 inline ToyModel toy_model() {
   const Shape rows{3, 2}, stream{3, 2, 4};
   const StashSpec stash[] = {{"f", stream, DType::f32, Life::forward_only},

@@ -1,4 +1,5 @@
-// Token files changed at random: each is read or refused in words; nothing else happens (meant for the sanitizers).
+// Token and tokenizer files with random changes are accepted, or refused with a message. Useful mainly under
+// sanitizers.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -13,7 +14,7 @@ namespace {
 
 using namespace triax::test;
 
-/// A change of some bytes, of the length, or of a whole field to a value that is likely to be trouble.
+/// Changes some bytes, the length, or a whole field to a value that is likely to cause errors.
 void change(std::string& bytes, std::mt19937_64& random) {
   const auto below = [&random](std::size_t size) { return static_cast<std::size_t>(random() % size); };
   constexpr std::uint64_t kTrouble[] = {
@@ -41,7 +42,7 @@ void change(std::string& bytes, std::mt19937_64& random) {
   }
 }
 
-/// The index alone, in a block of exactly its size: there every byte read beyond it is seen.
+/// Parses only the index, in a block of exactly its size, so that sanitizers detect any read beyond it.
 bool index_accepted(const std::string& index, std::uint64_t bin_bytes) {
   const std::vector<std::byte> exact(reinterpret_cast<const std::byte*>(index.data()),
                                      reinterpret_cast<const std::byte*>(index.data()) + index.size());
@@ -59,7 +60,7 @@ bool index_accepted(const std::string& index, std::uint64_t bin_bytes) {
   }
 }
 
-/// Reads whatever the files hold; true if they were accepted.
+/// Reads the whole content; true if the files were accepted.
 bool files_accepted(const std::filesystem::path& prefix) {
   try {
     const TokenFile file(prefix);
@@ -97,8 +98,8 @@ TEST(Fuzz, IndicesAreReadOrRefusedInWords) {
     accepted += index_accepted(index, 16);
     if (HasFailure()) FAIL() << "round " << round;
   }
-  EXPECT_GT(accepted, 0);            // some changes take each other back, or touch documents only
-  EXPECT_LT(accepted, kRounds / 10); // nearly all are noticed
+  EXPECT_GT(accepted, 0);            // some changes cancel out, or affect documents only
+  EXPECT_LT(accepted, kRounds / 10); // nearly all are detected
 }
 
 TEST(Fuzz, NoiseIsNoIndex) {
@@ -126,7 +127,7 @@ TEST(Fuzz, TokenFilesAreReadOrRefusedInWords) {
     accepted += files_accepted(folder / "d");
     if (HasFailure()) FAIL() << "round " << round;
   }
-  EXPECT_GT(accepted, 0); // where ids change to others of the vocabulary
+  EXPECT_GT(accepted, 0); // some changes give other ids of the vocabulary
   EXPECT_LT(accepted, kRounds);
 }
 

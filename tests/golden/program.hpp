@@ -1,4 +1,4 @@
-// Runs the program as a user does.
+// Runs the triax program as users do, and captures its output.
 #pragma once
 
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ struct Outcome {
   std::string text;
 };
 
-/// A shell command, and what it prints to its standard output.
+/// Runs a shell command; returns its standard output.
 inline Outcome run_command(const std::string& command) {
   Outcome out;
   FILE* pipe = ::popen(command.c_str(), "r");
@@ -30,7 +30,7 @@ inline Outcome run_command(const std::string& command) {
   return out;
 }
 
-/// In `folder`; `streams` picks what is read of its output: "2>&1 >/dev/null" reads stderr alone.
+/// Runs triax in `folder`. `streams` selects the captured output: "2>&1 >/dev/null" captures stderr only.
 inline Outcome run(const std::filesystem::path& folder, const std::string& arguments, const std::string& streams) {
   return run_command("cd '" + folder.string() + "' && env -u TRIAX_PLUGIN_PATH '" +
                      (installation() / "bin/triax").string() + "' " + arguments + " " + streams);

@@ -1,4 +1,4 @@
-// triax check of a run that is accepted, and what its exit status and streams promise.
+// triax check of a valid run: its output, exit status and streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// A folder with tests/golden's data-missing case and the data that it misses.
+/// A folder with the data-missing case of tests/golden, and the data that the case lacks.
 class Check : public testing::Test {
  protected:
   Check() {
@@ -75,7 +75,7 @@ TEST_F(Check, TellsOfEveryRankAndHowTheyShareTheCores) {
 const char* const kManyRanks =
     "--no-device --set model.layers=24 --set parallel.pipeline=24 --set batch.global=48 --set batch.micro=1 ";
 
-/// Twenty-four rows of a table, and as many again for the memory, are not what somebody asks first.
+/// A table of 24 rows, and another for the memory, would hide the important facts.
 TEST_F(Check, OfManyRanksTheSummaryComesFirst) {
   const Outcome told = check(kManyRanks, "2>&1");
   EXPECT_EQ(told.status, 0) << told.text;
@@ -214,7 +214,7 @@ TEST_F(Check, TellsTheThreadsOfTheKernelSet) {
   EXPECT_THAT(check("", "2>&1").text, HasSubstr("= 1 rank, 1 CPU thread\n")) << "kernels-reference";
 }
 
-/// A here-document is a pipe.
+/// A here-document is a pipe on stdin.
 TEST_F(Check, ATomlMayComeThroughAPipe) {
   const std::string toml = "2>&1 <<'END'\n" + read_file(work_ / "run.toml") + "\nEND\n";
   const Outcome told = run(work_.path(), "check /dev/stdin --set data.path=text", toml);
@@ -276,7 +276,7 @@ TEST_F(Check, JsonIsOneObjectAlsoOfARefusedRun) {
   EXPECT_EQ(object["refusals"][0], "--set: train.steps = 0 is below 1");
 }
 
-/// "\\u001B" in a TOML is an escape character: it must not reach the terminal as such.
+/// "\\u001B" in a TOML file is an escape character, which must not reach the terminal.
 TEST_F(Check, ATextOfTheTomlDoesNotSteerTheTerminal) {
   write_file(work_ / "odd.toml",
              "include = [\"run.toml\"]\n[train]\n\"a\\u001B[2J\\nb\" = 1\n[schedule]\nplugin = \"x\\r\"\n");
@@ -311,7 +311,7 @@ TEST(Program, AResultForAClosedOutputIsAFailure) {
     EXPECT_EQ(told.status, 1) << verb;
     EXPECT_THAT(told.text, HasSubstr("standard output could not be written")) << verb;
   }
-  const TempFolder work; // whose first file would take the place of the closed one
+  const TempFolder work; // its first file would get the closed descriptor
   const std::string shape = "schedule --scheduler sched-1f1b --pipeline 1 --microbatches 1 --format csv ";
   EXPECT_EQ(run(work.path(), shape + "--output rows.csv", "2>&1 >&-").status, 0);
   EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");

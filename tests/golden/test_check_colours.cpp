@@ -1,4 +1,4 @@
-// triax check on a terminal: what was written stands out from what was not; anywhere else there is no colour.
+// triax check on a terminal marks values that the file sets; elsewhere its output has no colours.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// A terminal that somebody reads: a full one makes its writer wait.
+/// A terminal with a reader thread: a writer blocks when a terminal's buffer is full.
 class ReadTerminal {
  public:
   ReadTerminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
@@ -37,7 +37,7 @@ class ReadTerminal {
     if (master_ >= 0) ::close(master_);
   }
   const std::string& name() const { return name_; }
-  /// All that was written.
+  /// All that was written to the terminal.
   std::string finish() {
     if (slave_ >= 0) ::close(slave_);
     slave_ = -1;
@@ -61,14 +61,14 @@ TEST(CheckColours, ATerminalHasThemUnlessAskedNotTo) {
     if (terminal.name().empty()) return std::string();
     const std::string command = "cd '" + work.path().string() + "' && env -u TRIAX_PLUGIN_PATH " + environment +
                                 " '" TRIAX_BINARY_DIR "/bin/triax' check base.toml >" + terminal.name();
-    EXPECT_EQ(std::system(command.c_str()), 0); // NOLINT(cert-env33-c): a command of this test
+    EXPECT_EQ(std::system(command.c_str()), 0); // NOLINT(cert-env33-c): the command is from this test
     return terminal.finish();
   };
   const std::string coloured = shown("-u NO_COLOR TERM=xterm");
   if (coloured.empty()) GTEST_SKIP() << "this system has no pseudo-terminals";
   EXPECT_THAT(coloured, HasSubstr("\x1b[1m[model]\x1b[0m"));
   EXPECT_THAT(coloured, HasSubstr("\x1b[2m  split "));                 // a default
-  EXPECT_THAT(coloured, HasSubstr("\r\n  heads "));                    // written
+  EXPECT_THAT(coloured, HasSubstr("\r\n  heads "));                    // set in the file
   EXPECT_THAT(coloured, HasSubstr("\x1b[2m  # base.toml:5:9\x1b[0m")); // its origin
   EXPECT_THAT(shown("NO_COLOR=1 TERM=xterm"), Not(HasSubstr("\x1b")));
   EXPECT_THAT(shown("-u NO_COLOR TERM=dumb"), Not(HasSubstr("\x1b")));

@@ -1,7 +1,7 @@
-// What users read when a run is refused: every folder beside this file is a case, run as `triax check run.toml` in a
-// copy of it (or with the arguments in arguments.txt), and its expected.txt is the whole of stderr. Beside the copy are
-// base.toml, a run that is accepted, and its data, text.bin; a setup.sh spoils what a file cannot hold. UPDATE_GOLDEN=1
-// writes the texts anew.
+// Error messages of refused runs. Every folder next to this file is a case: `triax check run.toml` (or arguments.txt)
+// runs in a copy of it, and expected.txt is the complete stderr. Next to the copy are base.toml, a valid run, and its
+// data, text.bin; setup.sh makes changes that files in the repository cannot contain. UPDATE_GOLDEN=1 rewrites the
+// expected texts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::set<std::string> case_names() {
   return out;
 }
 
-/// What depends on the plugins that are built, and on the machine.
+/// Replaces what depends on the installed plugins and on the machine.
 void take_out_what_differs(std::string& text, const fs::path& folder) {
   replace_all(text, TRIAX_BINARY_DIR "/lib/triax/plugins", "{plugins}");
   replace_all(text, folder.string(), "{folder}");

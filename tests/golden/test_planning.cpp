@@ -1,4 +1,4 @@
-// What can be asked of a run on a machine that cannot train it: without the data, the GPUs, their plugins, the memory.
+// Questions about a run on a machine that cannot train it: without the data, GPUs, GPU plugins or memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-/// examples/gpt3-175b.toml where the libraries that the plugins for GPUs need are missing, as in a build without CUDA.
+/// examples/gpt3-175b.toml without the libraries of GPU plugins, as in a build without CUDA.
 class Planning : public testing::Test {
  protected:
   Planning() {
@@ -69,7 +69,7 @@ TEST_F(Planning, WhatARunNeedsIsStillWantedWhereItIsToBeTrained) {
                     HasSubstr("kernels.plugin \"kernels-fused\" cannot be used"), HasSubstr("[data] lacks path")));
 }
 
-/// A mistake is not a plugin that is missing.
+/// A misspelled name is an error, and not a plugin of another machine.
 TEST_F(Planning, AMisspeltPluginIsRefused) {
   const Outcome refused =
       triax("check run.toml --no-device --set comm.plugin=comm-ncll --set kernels.plugin=comm-nccl", "2>&1 >/dev/null");

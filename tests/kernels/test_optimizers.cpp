@@ -1,4 +1,4 @@
-// AdamW and SGD over several steps, compared with the published formulas, element by element.
+// AdamW and SGD over several steps, compared element by element with the published formulas.
 #include "kernels/kit.hpp"
 
 namespace triax::testing {

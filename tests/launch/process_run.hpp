@@ -1,6 +1,6 @@
-// A tiny run over comm-ucx whose ranks are processes, and what tests ask of it.
+// A tiny run over comm-ucx with ranks as processes, for tests.
 //
-// Threads: one. Ownership: owns its folder. Blocking: start_for_ever() until the first step. For programs made by
+// Threads: one. Ownership: owns its folder. Blocking: start_for_ever() until the first step. For programs of
 // triax_add_test.
 #pragma once
 
@@ -69,7 +69,7 @@ class ProcessRun : public ::testing::Test {
     }
     return {work_.path(), name, arguments, variables};
   }
-  /// One that would train for ever, and has taken its first step.
+  /// Starts a run of a million steps, and waits for its first step.
   Running start_for_ever(std::vector<std::string> sets = {}) const {
     std::filesystem::remove(work_ / "run/metrics.jsonl");
     sets.emplace_back("train.steps=1000000");
@@ -81,7 +81,7 @@ class ProcessRun : public ::testing::Test {
     std::error_code none;
     return std::filesystem::file_size(work_ / "run/metrics.jsonl", none) > 0 && !none;
   }
-  /// In the torchrun manner.
+  /// torchrun's variables of one rank.
   std::vector<std::string> variables(int rank, int world, int port) const {
     return {"RANK=" + std::to_string(rank),
             "LOCAL_RANK=" + std::to_string(rank),
@@ -94,7 +94,7 @@ class ProcessRun : public ::testing::Test {
   TempFolder work_;
 };
 
-/// A port of loopback, taken for as long as this lives.
+/// Occupies a loopback port during its lifetime.
 class TakenPort {
  public:
   TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -1,6 +1,7 @@
-// triax train in the background, as a user or a launcher starts it: to be killed, stopped and waited for.
+// A `triax train` process in the background, which tests can kill, stop and wait for.
 //
-// Threads: one. Ownership: owns the process; one still running at the end is killed. Blocking: wait() until it ends.
+// Threads: one. Ownership: owns the process, and kills it in the destructor if it still runs. Blocking: wait() until it
+// ends.
 #pragma once
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 
 namespace triax::test {
 
-/// kill(2), which would signal every process of the machine if `pid` were that of one that has ended (-1).
+/// kill(2), but refuses the pid of an ended process (-1), with which kill(2) would signal every process of the machine.
 inline void send_signal(pid_t pid, int signal) {
   if (pid <= 0) throw std::runtime_error("the process to be signalled has ended");
   ::kill(pid, signal);
@@ -28,7 +29,7 @@ inline void send_signal(pid_t pid, int signal) {
 
 class Running {
  public:
-  /// In `folder`; what it writes goes to NAME.out and NAME.err there.
+  /// Starts the process in `folder`; its output goes to NAME.out and NAME.err there.
   Running(const std::filesystem::path& folder, const std::string& name, std::vector<std::string> arguments,
           std::vector<std::string> variables = {})
       : out_(folder / (name + ".out")), err_(folder / (name + ".err")) {
@@ -54,18 +55,18 @@ class Running {
   Running(Running&& other) noexcept : out_(other.out_), err_(other.err_), pid_(std::exchange(other.pid_, -1)) {}
   Running& operator=(Running&&) = delete;
 
-  pid_t pid() const { return pid_; } // -1: it has ended
+  pid_t pid() const { return pid_; } // -1: ended
   bool ended() {
     if (pid_ > 0 && ::waitpid(pid_, &status_, WNOHANG) == pid_) pid_ = -1;
     return pid_ < 0;
   }
-  /// Its exit status, or 128 + the signal that ended it.
+  /// Exit status, or 128 + the number of the signal that ended it.
   int wait() {
     if (pid_ > 0) ::waitpid(pid_, &status_, 0);
     pid_ = -1;
     return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
   }
-  /// The processes it has started, in the order of their ranks.
+  /// Its child processes, in the order of their ranks.
   std::vector<pid_t> ranks() const {
     std::ifstream file("/proc/" + std::to_string(pid_) + "/task/" + std::to_string(pid_) + "/children");
     std::vector<pid_t> out;
@@ -94,7 +95,7 @@ inline int threads_of(pid_t pid) {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-/// Whether a process is there; one that has ended and waits for its parent is not.
+/// True if the process exists and is not a zombie.
 inline bool alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;

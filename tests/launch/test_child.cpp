@@ -1,4 +1,4 @@
-// Processes of this program: the test runs itself, with a filter that picks one of the bodies below.
+// Child processes: the test program starts itself, with a filter that selects one of the bodies below.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 
 constexpr const char* kWhich = "TRIAX_TEST_CHILD";
 
-/// Waits for its end, and gives its lines but for those of the test's own frame.
+/// Waits for the end of the child, and returns its lines without GoogleTest's output.
 std::vector<std::string> run(Child& child) {
   std::vector<std::string> out;
   while (!child.ended() || child.output() >= 0) {
@@ -33,7 +33,7 @@ Child child_that(const std::string& what) {
           {{kWhich, what}, {"TRIAX_TEST_VALUE", "a value=with signs"}}};
 }
 
-/// Disabled, for it is no test: it is the body of the children that the tests below start.
+/// Disabled because it is not a test, but the body of the child processes of the tests below.
 TEST(ChildBody, DISABLED_DoesWhatItIsTold) {
   const char* which = std::getenv(kWhich);
   ASSERT_TRUE(which);
@@ -48,7 +48,7 @@ TEST(ChildBody, DISABLED_DoesWhatItIsTold) {
     std::cout << "no newline" << std::flush;
   }
   if (what == "sleep") ::pause();
-  if (what == "orphan") { // a child of its own, which is to go with it
+  if (what == "orphan") { // a grandchild that must end with this process
     const Child own({"--gtest_filter=ChildBody.*", "--gtest_also_run_disabled_tests"}, {{kWhich, "die with parent"}});
     std::cout << "child: has " << own.pid() << std::endl;
     ::usleep(200'000);

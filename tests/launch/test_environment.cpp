@@ -1,4 +1,4 @@
-// What each launcher's environment tells, and what is refused in it.
+// The environment variables of each launcher: what is read from them, and which combinations are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::Ge;
 using testing::HasSubstr;
 using testing::Lt;
 
-/// Variables of one launcher; with() and without() give a changed copy.
+/// Environment variables of one launcher; with() and without() return a changed copy.
 class Shell {
  public:
   using Values = std::map<std::string, std::string>;
@@ -65,13 +65,13 @@ const Shell kTorchrun = {{"RANK", "5"},
                          {"MASTER_ADDR", "node0"},
                          {"MASTER_PORT", "29500"}};
 
-// As mpirun 4.1 sets them, apart from those that tell nothing here.
+// As set by mpirun 4.1, without irrelevant variables.
 const Shell kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "2"},       {"OMPI_COMM_WORLD_SIZE", "4"},
                         {"OMPI_COMM_WORLD_LOCAL_RANK", "2"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
                         {"OMPI_COMM_WORLD_NODE_RANK", "2"},  {"OMPI_MCA_ess_base_jobid", "1863581697"},
                         {"PMIX_NAMESPACE", "1863581697"},    {"PMIX_RANK", "2"}};
 
-// As Slurm 22.05 sets them for task 4 of srun -N2 -n5.
+// As set by Slurm 22.05 for task 4 of srun -N2 -n5.
 const Shell kSlurm = {{"SLURM_JOB_ID", "7"},
                       {"SLURM_STEP_ID", "0"},
                       {"SLURM_PROCID", "4"},
@@ -291,7 +291,7 @@ TEST(Environment, TheInnermostLauncherCounts) {
   EXPECT_EQ(in_slurm(kOpenMpi).found().launcher, Launcher::open_mpi);
   EXPECT_EQ(in_slurm(kOpenMpi).found().rank, 2);
   EXPECT_EQ(in_slurm(Shell({})).found().launcher, Launcher::slurm);
-  // What a script for other trainers exports for all ranks alike.
+  // A script for other trainers may export these for all ranks alike.
   EXPECT_EQ(in_slurm(Shell({{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n0"}})).found().launcher, Launcher::slurm);
 }
 

@@ -1,4 +1,4 @@
-// What is told of a failure: the whole text, and the same for programs.
+// Failure reports as text and as JSON.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -65,7 +65,7 @@ TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {
   EXPECT_EQ(nlohmann::json::parse(test::read_file(folder / "failure.json"))["stuck"], true);
 }
 
-/// Ranks that are threads have no process of their own.
+/// Ranks that are threads have no process id.
 TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
   FailureFacts facts = lost();
   facts.failure = {1, false, "step 118, 0F3: no progress for 5.0 s", true};
@@ -80,7 +80,7 @@ TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
             "  rank 2: step 118, 1B2\n"
             "  rank 3: unknown\n"
             "  all ranks stopped after 1.2 s");
-  facts.ranks[1].state = State::lost; // of a process that the server never heard of
+  facts.ranks[1].state = State::lost; // for a process that never joined
   facts.ranks[1].place.clear();
   EXPECT_THAT(to_text(facts), HasSubstr("\n  its last place: it did not join\n"));
 }

@@ -1,4 +1,4 @@
-// A rank's part in its job before it has joined, and when it cannot join.
+// A rank's job before it has joined, and when it cannot join.
 #include <gmock/gmock.h>
 
 #include "control/job.hpp"
@@ -13,7 +13,7 @@ using control::test::Raw;
 using ::testing::HasSubstr;
 using triax::testing::error_of;
 
-/// Rank 0 of two, which serves the job, on a free port of loopback.
+/// Rank 0 of two, which runs the job server on a free loopback port.
 struct JobTest : ::testing::Test {
   static Environment rank_0() {
     Environment out;
@@ -44,7 +44,7 @@ TEST_F(JobTest, BeforeItHasJoinedARankCanOnlyLeave) {
 
 TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersAreToldWhy) {
   const control::Address address = job.server()->address();
-  Raw impostor(address); // in the queue before rank 0's own connection
+  Raw impostor(address); // queued before rank 0's connection
   impostor.connection.send(encode(hello_of(0, 2)));
   Raw one(address);
   one.connection.send(encode(hello_of(1, 2)));

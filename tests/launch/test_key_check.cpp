@@ -1,4 +1,4 @@
-// What of [launch] is refused before any rank is started.
+// Checks of the keys of [launch] before any rank starts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

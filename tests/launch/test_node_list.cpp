@@ -1,4 +1,4 @@
-// Slurm's compressed lists, read as scontrol reads them; what is no list is refused in words.
+// Slurm's compressed lists are read as scontrol reads them; invalid ones are refused with a message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What ranks tell the process that serves their job reads back to the same bits, and adds up.
+// Messages from ranks to the launcher round-trip with the same bits, and traffic of all ranks is added.
 #include <gmock/gmock.h>
 
 #include "launch/told.hpp"

@@ -1,5 +1,5 @@
-// triax train with its ranks as processes, over comm-ucx: what is reported when a rank or the launcher fails, hangs, is
-// stopped or killed.
+// triax train with ranks as processes, over comm-ucx: reports when a rank or the launcher fails, hangs, or is stopped
+// or killed.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -43,7 +43,7 @@ TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
   }
 }
 
-/// Rank 3 never returns from a call of a plugin, and the others wait for it.
+/// Rank 3 does not return from a plugin call, and the others wait for it.
 TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "plugins.path=[\"" TEST_PLUGINS "\"]";
   {
@@ -56,7 +56,7 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
     EXPECT_THAT(told,
                 ContainsRegex("\nrank 3: [^\n]* error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: no progress "
                               "for 3[.0-9]* s: in step\\(\\) of plugin \"optim-faulty\"\n"));
-    EXPECT_EQ(told.find(" error: "), told.rfind(" error: ")) << told; // nobody else is blamed
+    EXPECT_EQ(told.find(" error: "), told.rfind(" error: ")) << told; // no other rank is blamed
     EXPECT_THAT(told,
                 ContainsRegex(" error launcher: rank 3 \\(pipeline 1, data 0, tensor 1; [^\n]*\\) is stuck after step "
                               "1: step 2, OPT_STEP: no progress for "));
@@ -85,7 +85,7 @@ TEST_F(TrainFailures, ARankThatIsStoppedIsToldByTheStallTimeout) {
   EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0; "));
   EXPECT_THAT(job.err(), HasSubstr("nothing was heard from it for 5 s"));
   EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s"));
-  // By then all others wait for it, or for one that does.
+  // By then all others wait for it, directly or through another rank.
   for (const char* rank : {"0", "1", "3"})
     EXPECT_THAT(job.err(),
                 ContainsRegex(std::string("\n  rank ") + rank + ": [^\n]*waiting for [^\n]* through comm-ucx\n"));
@@ -97,7 +97,7 @@ TEST_F(TrainFailures, ALauncherThatIsStoppedIsBlamedAndNoRank) {
   ASSERT_EQ(ranks.size(), 4u) << job.err();
   send_signal(job.pid(), SIGSTOP);
   for (const pid_t rank : ranks)
-    while (alive(rank)) ::usleep(5000); // they give up
+    while (alive(rank)) ::usleep(5000); // until they fail
   send_signal(job.pid(), SIGCONT);
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(), HasSubstr(" error launcher: launcher, not a rank, failed after step "));
@@ -109,11 +109,11 @@ TEST_F(TrainFailures, ALauncherThatIsStoppedIsBlamedAndNoRank) {
   EXPECT_TRUE(failure["rank"].is_null());
 }
 
-/// Whether a process that the launcher has started runs as a rank, whose arguments end in "-- run.toml".
+/// True if the launcher's child has executed the program as a rank: its arguments contain "--".
 bool has_executed(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
   const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return words.empty() || words.find(std::string("\0--\0", 4)) != std::string::npos; // empty: it has ended
+  return words.empty() || words.find(std::string("\0--\0", 4)) != std::string::npos; // empty: ended
 }
 
 TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
@@ -124,11 +124,11 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
     }
     ASSERT_EQ(ranks.size(), 4u) << job.err();
     for (const std::size_t rank : {2, 3}) {
-      while (!has_executed(ranks[rank])) { // stopped before, it would block its launcher, which waits for its exec
+      while (!has_executed(ranks[rank])) { // a rank stopped before its exec would block the launcher
       }
       send_signal(ranks[rank], SIGSTOP);
     }
-    // A process with a single thread has not tried to join yet.
+    // A process with one thread has not tried to join yet.
     if (threads_of(ranks[2]) != 1 || threads_of(ranks[3]) != 1) continue;
     EXPECT_EQ(job.wait(), 1);
     EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for 2, 3\n"));
@@ -152,7 +152,7 @@ TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
     EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck")) << told;
     EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
   }
-  Running job = start({"comm.transports=nonsense"}); // refused before any rank starts
+  Running job = start({"comm.transports=nonsense"}); // before any rank starts
   EXPECT_EQ(job.wait(), 2);
   EXPECT_THAT(job.err(), HasSubstr("transports = \"nonsense\": "));
   EXPECT_THAT(job.err(), HasSubstr("this machine has the transports "));
@@ -171,7 +171,7 @@ TEST_F(TrainFailures, TheErrorOfARankIsToldOnce) {
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr(" error rank 3: pipeline 1, data 0, tensor 1, step 2"));
 }
 
-/// TRIAX_KILLS=100 for more: ranks and launcher are killed at any moment of a job's life, and nothing stays.
+/// Kills ranks or the launcher at random times; all processes end. TRIAX_KILLS sets the number of kills.
 TEST_F(TrainFailures, ComeToAnEndWheneverOneIsKilled) {
   const char* wanted = std::getenv("TRIAX_KILLS");
   const int kills = wanted ? std::atoi(wanted) : 8;

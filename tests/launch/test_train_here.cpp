@@ -1,4 +1,4 @@
-// Ranks as threads of one process: they train alike, leave together, and end together when one fails.
+// Ranks as threads of one process: they compute the same, leave together, and end together when one fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-/// Keeps what a rank says, from debug on.
+/// Keeps a rank's log lines of all levels from debug.
 class Notes final : public Log {
  public:
   bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::debug; }
@@ -39,7 +39,7 @@ class Notes final : public Log {
   std::mutex mutex_;
 };
 
-/// Counts a rank's steps, and calls something at the end of each.
+/// Counts a rank's steps, and calls a function at the end of each.
 class Steps final : public executor::WalkObserver {
  public:
   std::function<void(std::int64_t step)> ended = [](std::int64_t) {};
@@ -51,7 +51,7 @@ class Steps final : public executor::WalkObserver {
   std::int64_t done = 0;
 };
 
-/// Ranks 0 to 3: data 2 x tensor 2. No deadline comes to their help.
+/// Ranks 0 to 3: data 2 x tensor 2. Deadlines are too far away to end a wait.
 class TrainHere : public ::testing::Test {
  protected:
   TrainHere() {
@@ -97,11 +97,11 @@ class TrainHere : public ::testing::Test {
     for (const Steps& of : steps_) out.push_back(of.done);
     return out;
   }
-  /// In a process of its own that may start three threads: for signals, the watchdog, one rank (or a sanitizer).
+  /// For a separate process that may start three threads: for signals, the watchdog, and one rank (or a sanitizer).
   [[noreturn]] void go_with_three_threads() {
     const config::RunConfig config = run_.config();
     const rlimit four{4, 4};
-    constexpr uid_t kNobodyElse = 54321; // the limit counts the threads of a user, and does not bind root
+    constexpr uid_t kNobodyElse = 54321; // the limit counts a user's threads, and does not apply to root
     if (::setrlimit(RLIMIT_NPROC, &four) != 0 || ::setuid(kNobodyElse) != 0) ::_exit(2);
     const bool failed = !go(config);
     for (const std::string& error : errors()) std::fputs(error.c_str(), stderr);
@@ -119,7 +119,7 @@ class TrainHere : public ::testing::Test {
   std::vector<Notes*> notes_;
   train::Reports reports_;
   std::vector<Steps> steps_{4};
-  std::unique_ptr<control::LocalStore> store_; // of the last training
+  std::unique_ptr<control::LocalStore> store_; // of the last run
 };
 
 TEST_F(TrainHere, EightRanksTrainAsOneDoes) {
@@ -135,7 +135,7 @@ TEST_F(TrainHere, EightRanksTrainAsOneDoes) {
   run_.keys["parallel.pipeline"] = "2";
   const std::optional<train::LoopResult> eight = go();
   ASSERT_TRUE(eight);
-  EXPECT_EQ(eight->first_loss, four->first_loss); // pipeline ranks change no bit
+  EXPECT_EQ(eight->first_loss, four->first_loss); // the pipeline size changes no bit
   EXPECT_EQ(eight->last_loss, four->last_loss);
   EXPECT_EQ(eight->eval_loss, four->eval_loss);
 
@@ -163,10 +163,10 @@ TEST_F(TrainHere, ASignalStopsAllAfterTheSameStep) {
 
 TEST_F(TrainHere, NoRankGoesBeforeAllHaveTrained) {
   const std::filesystem::path gone = run_.folder() / "gone";
-  fails(1000, "step"); // none of them
+  fails(1000, "step"); // no rank
   run_.keys["optimizer.gone"] = text("\"{}\"", gone.string());
   bool early = false;
-  reports_.step = [&](const report::StepRecord& record) { // of rank 0
+  reports_.step = [&](const report::StepRecord& record) { // on rank 0
     if (record.step < 6) return;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!early && store_->waiting() < 3 && std::chrono::steady_clock::now() < deadline) {
@@ -192,8 +192,7 @@ TEST_F(TrainHere, AFailureReachesTheOtherEndOfThePipeline) {
   }
 }
 
-// The ranks that did not fail wait for the one that did: in the store for the first of a group, in join() for another,
-// in a step.
+// While one rank fails, the others wait for it in the store (the first of a group), in join() or in a step.
 class FailureOfOne : public TrainHere, public ::testing::WithParamInterface<std::tuple<int, const char*>> {};
 
 TEST_P(FailureOfOne, EndsAllAndIsToldOnce) {

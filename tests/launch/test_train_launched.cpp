@@ -1,5 +1,5 @@
-// triax train as one of the ranks that others have started, in the torchrun manner: what is told, by whom, and how
-// often.
+// triax train as a rank that a launcher has started with torchrun's variables: the messages, and which ranks print
+// them.
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -37,7 +37,7 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
 
 TEST_F(TrainLaunched, ARankThatCannotJoinSaysWhyAndExits) {
   const std::string unknown_host =
-      std::string(64, 'x') + ".invalid"; // too long for a label: no query leaves the machine
+      std::string(64, 'x') + ".invalid"; // too long for a DNS label: no query leaves the machine
   std::vector<std::string> nobody_serves = variables(1, 2, free_port()), unresolvable = nobody_serves;
   for (std::string& one : unresolvable)
     if (one.starts_with("MASTER_ADDR=")) one = "MASTER_ADDR=" + unknown_host;
@@ -108,7 +108,7 @@ TEST_F(TrainLaunched, RanksThatOthersStartTrainAndTellOfALoss) {
   EXPECT_THAT(ranks[0].err(), HasSubstr("was lost after step "));
 }
 
-/// Rank 0 serves the job and hangs: it is rank 0 that tells, and all end.
+/// Rank 0 runs the job server and hangs: it reports this itself, and all ranks end.
 TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   const int port = free_port();
   std::vector<Running> ranks;
@@ -126,7 +126,7 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   EXPECT_THAT(ranks[0].err(), HasSubstr("\n  this process is ended after "));
   const auto failure = nlohmann::json::parse(read_file(work_ / "run/failure.json"));
   EXPECT_EQ(failure["stuck"], true);
-  EXPECT_LT(failure["seconds_to_stop"], 3); // it does not count the time in which the rank was stuck
+  EXPECT_LT(failure["seconds_to_stop"], 3); // without the time in which the rank was stuck
   const auto result = nlohmann::json::parse(ranks[0].out());
   EXPECT_EQ(result["outcome"], "failed");
   EXPECT_EQ(result["rank"], 0);
@@ -182,7 +182,7 @@ TEST_F(TrainLaunched, VariablesThatContradictEachOtherMakeOneResult) {
   }
 }
 
-/// Nothing says which rank loads its plugins first, or that all machines have the same ones.
+/// Each rank checks its plugins: the order of ranks is not fixed, and machines may have different plugins.
 TEST_F(TrainLaunched, EachRankProbesItsPlugins) {
   Running rank = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-leaves", "optimizer.lr=1e-2",
                         "launch.start_timeout_s=1"},

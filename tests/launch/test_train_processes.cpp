@@ -1,5 +1,4 @@
-// triax train with its ranks as processes, over comm-ucx: what they learn, how signals end
-// them, and which runs do not start.
+// triax train with ranks as processes, over comm-ucx: results, signals, and runs that do not start.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 
@@ -22,7 +21,7 @@ using ::testing::Not;
 
 using TrainProcesses = ProcessRun;
 
-/// steps and losses, as text: the very bits.
+/// Steps, losses and gradient norms as text, with all bits.
 std::string losses(const std::filesystem::path& file) {
   std::istringstream lines(read_file(file));
   std::string out;
@@ -45,7 +44,7 @@ TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
   EXPECT_EQ(threads.wait(), 0) << threads.err();
   EXPECT_THAT(threads.err(), HasSubstr("comm-local; 4 ranks as threads of this process, "));
   EXPECT_EQ(losses(work_ / "run/metrics.jsonl"), losses(work_ / "threads/metrics.jsonl"));
-  // What each plugin says it has moved is the same as well.
+  // The reported traffic is also the same.
   const auto moved = [](std::string text) {
     text = text.substr(text.find("sent between"));
     text = text.substr(0, text.find("next:"));
@@ -56,7 +55,7 @@ TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
   EXPECT_EQ(moved(four.err()), moved(threads.err()));
 }
 
-/// A boundary goes in two parts, and the parts are gathered: the pipeline's bytes are fewer, the bits are not.
+/// Boundaries are sent in two parts and gathered: fewer bytes on the pipeline axis, the same bits.
 TEST_F(TrainProcesses, LearnTheSameBitsWhereBoundariesAreScattered) {
   Running whole = start({"train.steps=3"});
   EXPECT_EQ(whole.wait(), 0) << whole.err();
@@ -92,7 +91,7 @@ TEST_F(TrainProcesses, GoWithTheirLauncher) {
 }
 
 TEST_F(TrainProcesses, UnderNohupTheEndOfTheTerminalIsIgnored) {
-  std::signal(SIGHUP, SIG_IGN); // what it starts inherits that, as from nohup
+  std::signal(SIGHUP, SIG_IGN); // inherited by child processes, as with nohup
   Running job = start_for_ever();
   std::signal(SIGHUP, SIG_DFL);
   for (const pid_t rank : job.ranks()) send_signal(rank, SIGHUP);
@@ -106,7 +105,7 @@ TEST_F(TrainProcesses, UnderNohupTheEndOfTheTerminalIsIgnored) {
 TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
   rlimit before{};
   ::getrlimit(RLIMIT_CORE, &before);
-  const rlimit none{0, before.rlim_max}; // it would leave a core file
+  const rlimit none{0, before.rlim_max}; // prevents a core file
   ::setrlimit(RLIMIT_CORE, &none);
   Running job = start_for_ever();
   ::setrlimit(RLIMIT_CORE, &before);
@@ -124,7 +123,7 @@ TEST_F(TrainProcesses, AreStoppedTogetherAndGoOn) {
   std::vector<pid_t> all = job.ranks();
   ASSERT_EQ(all.size(), 4u) << job.err();
   all.push_back(job.pid());
-  for (int turn = 0; turn < 3; ++turn) { // as Ctrl-Z and fg send it
+  for (int turn = 0; turn < 3; ++turn) { // as with Ctrl-Z and fg
     for (const pid_t one : all) send_signal(one, SIGSTOP);
     ::usleep(turn == 2 ? 2'500'000 : 1'200'000);
     const auto before = std::filesystem::file_size(work_ / "run/metrics.jsonl");
@@ -149,7 +148,7 @@ TEST_F(TrainProcesses, AnInterruptedRunEndsAfterAStepOfAllRanks) {
 }
 
 TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
-  Running job = start_for_ever(); // as a terminal's Ctrl-C sends it
+  Running job = start_for_ever(); // as with Ctrl-C in a terminal
   for (const pid_t rank : job.ranks()) send_signal(rank, SIGINT);
   send_signal(job.pid(), SIGINT);
   EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
@@ -184,11 +183,11 @@ TEST_F(TrainProcesses, WhatOfLaunchCannotWorkIsRefusedBeforeAnyStarts) {
   EXPECT_EQ(trained.text, checked.text);
   EXPECT_FALSE(std::filesystem::exists(work_ / "run"));
   EXPECT_EQ(run(work_.path(), "check --no-device" + sets, "2>&1").status, 0);
-  const std::string threads = " --set comm.plugin=comm-local"; // need nothing of [launch]
+  const std::string threads = " --set comm.plugin=comm-local"; // threads do not use [launch]
   EXPECT_EQ(run(work_.path(), "check" + sets + threads, "2>&1").status, 0);
 }
 
-/// Content by name, but for the logs, which each run continues.
+/// Files by name, without the logs, which every run continues.
 std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : std::filesystem::directory_iterator(folder))

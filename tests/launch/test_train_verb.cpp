@@ -1,4 +1,4 @@
-// triax train with several ranks, as users run it: the same losses as one rank, one error, exit statuses.
+// triax train with several ranks, as users run it: same losses as one rank, one error message, exit statuses.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST_F(TrainVerb, FourRanksAndEightLearnWhatOneDoes) {
   for (std::size_t step = 0; step < 10; ++step) {
     EXPECT_NEAR(of_four[step]["loss"].get<double>(), of_one[step]["loss"].get<double>(), 1e-5) << step;
     EXPECT_NEAR(of_four[step]["grad_norm"].get<double>(), of_one[step]["grad_norm"].get<double>(), 1e-4) << step;
-    EXPECT_EQ(of_eight[step]["loss"], of_four[step]["loss"]) << step; // pipeline ranks change no bit
+    EXPECT_EQ(of_eight[step]["loss"], of_four[step]["loss"]) << step; // the pipeline size changes no bit
     EXPECT_EQ(of_eight[step]["grad_norm"], of_four[step]["grad_norm"]) << step;
   }
   EXPECT_NEAR(of_four[9]["eval_loss"].get<double>(), of_one[9]["eval_loss"].get<double>(), 1e-5);
@@ -141,7 +141,7 @@ TEST_F(TrainVerb, InFp16SkippedStepsAreToldAndCounted) {
   EXPECT_THAT(told, HasSubstr(" info rank 0: step 1 is skipped: the gradient of "));
   EXPECT_THAT(told, HasSubstr("at loss scale 67108864; the next has 33554432\n"));
   EXPECT_THAT(told, HasSubstr("  " + std::to_string(skipped) + " skipped  "));
-  EXPECT_THAT(told, Not(HasSubstr("rank 1: "))); // one speaks for all
+  EXPECT_THAT(told, Not(HasSubstr("rank 1: "))); // only rank 0 prints it
   EXPECT_THAT(read_file(work_ / "run/rank-1.log"), HasSubstr("step 1 is skipped: "));
 }
 
@@ -155,10 +155,10 @@ TEST_F(TrainVerb, TheRankThatFailsIsToldAndNoOther) {
   EXPECT_EQ(failed.text.find(" error "), failed.text.rfind(" error ")) << failed.text;
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr("out of luck"));
   const std::size_t recorded = records(work_ / "run/metrics.jsonl").size();
-  EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have been through with the step
+  EXPECT_TRUE(recorded == 1 || recorded == 2) << recorded; // rank 0 may have completed the step
 }
 
-/// Threads cannot be ended one by one: the process says which rank hangs where, and ends.
+/// A thread cannot be killed: the process reports which rank hangs and where, and ends.
 TEST_F(TrainVerb, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "--set plugins.path=[\\\"" TEST_PLUGINS "\\\"] --set train.stall_timeout_s=2 ";
   const Outcome hung =
@@ -212,14 +212,14 @@ TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {
       "cd '" + work_.path().string() +
       "' && ulimit -f 20 && exec '" TRIAX_BINARY_DIR
       "/bin/triax' train run.toml --set train.steps=80 --set log.level=debug >out.txt 2>err.txt";
-  const int status = std::system(command.c_str()); // NOLINT(cert-env33-c): ulimit is the shell's
+  const int status = std::system(command.c_str()); // NOLINT(cert-env33-c): ulimit needs a shell
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
   const std::string told = read_file(work_ / "err.txt");
   EXPECT_THAT(told, HasSubstr("metrics.jsonl: the record of step "));
   EXPECT_THAT(told, HasSubstr(" cannot be written: File too large\n"));
   EXPECT_THAT(told, Not(HasSubstr("LOG ERROR")));
-  const std::size_t written = records(work_ / "run/metrics.jsonl").size(); // each line is JSON
+  const std::size_t written = records(work_ / "run/metrics.jsonl").size(); // each line is valid JSON
   EXPECT_GT(written, 0u);
   EXPECT_LT(written, 80u);
   EXPECT_THAT(read_file(work_ / "out.txt"),
@@ -257,7 +257,7 @@ TEST_F(TrainVerb, ACopyOfARunsFolderTrainsInTheCopy) {
   EXPECT_EQ(read_file(work_ / "copy/metrics-1.jsonl"), original);
 }
 
-/// The line that is printed works in a shell, whatever the names are; none of them steers the terminal.
+/// The printed command works in a shell for any file names, and no name controls the terminal.
 TEST_F(TrainVerb, TheNextCommandTrainsAnewWhateverTheNamesAre) {
   std::filesystem::copy(work_ / "run.toml", work_ / "-x.toml");
   const std::string odd = "odd\x1b[2J'\n  name";
@@ -268,7 +268,7 @@ TEST_F(TrainVerb, TheNextCommandTrainsAnewWhateverTheNamesAre) {
   const auto shell = [this](const std::string& command) {
     const std::string whole =
         "cd '" + work_.path().string() + "' && unset TRIAX_PLUGIN_PATH && " + command + " >all.txt 2>&1";
-    return std::system(whole.c_str()); // NOLINT(cert-env33-c): it is a shell's line that is tested
+    return std::system(whole.c_str()); // NOLINT(cert-env33-c): the test is about a shell command
   };
   ASSERT_EQ(shell("bash set.sh"), 0) << read_file(work_ / "all.txt");
   const std::string told = read_file(work_ / "all.txt");

@@ -1,4 +1,4 @@
-// Who is stuck: times without progress, their limits, and what happens to a process whose rank does not end.
+// The watchdog: times without progress, their limits, and the end of a process whose rank does not return.
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -44,7 +44,7 @@ class WatchdogTest : public ::testing::Test {
   }
   train::StopSignals signals_;
   ObservedRank rank_{3};
-  const RankActivity::Binding bound_{rank_.activity()}; // this thread is the rank's
+  const RankActivity::Binding bound_{rank_.activity()}; // this thread is the rank
   std::optional<Watchdog::Watching> watching_;
 };
 
@@ -75,7 +75,7 @@ TEST_F(WatchdogTest, ProgressRestartsTheTimeOfACall) {
 }
 
 TEST_F(WatchdogTest, ARankThatMakesProgressIsNotReported) {
-  constexpr double kLimit = 1; // hundreds of times the period of the progress, so that a busy machine is no failure
+  constexpr double kLimit = 1; // hundreds of progress intervals: tolerates a busy machine
   Watchdog watchdog({.stall_timeout_s = kLimit, .signals = signals_});
   const std::future<Error> report = report_of(watchdog, rank_);
   const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
@@ -118,7 +118,7 @@ TEST_F(WatchdogTest, AProcessWhoseRankDoesNotEndIsEndedAfterAFailure) {
   const ActivityScope call(ActivityScope::Kind::plugin_call, "step", "optim-x");
   std::future<void> end = ended.get_future();
   report_of(watchdog, rank_).get();
-  EXPECT_EQ(end.wait_for(kNever), std::future_status::timeout); // nobody has said that the run fails
+  EXPECT_EQ(end.wait_for(kNever), std::future_status::timeout); // the run has not failed yet
   watchdog.expect_end();
   end.wait();
   watching_.reset();

@@ -1,4 +1,4 @@
-// Ranks, coordinates and groups.
+// Layout: ranks, coordinates and groups.
 #include <gmock/gmock.h>
 
 #include <set>

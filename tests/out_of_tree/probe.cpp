@@ -1,4 +1,4 @@
-// Loads one scheduler, makes it, uses it, and prints what came back: exceptions and objects across the door.
+// Loads, creates and uses one scheduler, and prints the results: exceptions and objects across the plugin ABI.
 #include <iostream>
 
 #include "plugin/loader.hpp"

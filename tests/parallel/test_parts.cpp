@@ -1,4 +1,4 @@
-// Descriptions of parameters: splits, ranges of a vocabulary, random sites.
+// Descriptions of split parameters: shapes, vocabulary ranges, random sites.
 #include <gmock/gmock.h>
 
 #include "triax/error.hpp"

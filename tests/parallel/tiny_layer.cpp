@@ -77,7 +77,7 @@ class TinyRank {
     counted("head backward", [&] { head_.backward_input(call, params_, targets_, dy_, stash_); });
     counted("head weight", [&] { head_.backward_weight(call, y_, stash_, grads_); });
     counted("down backward",
-            [&] { down_.backward_input(call, params_, dy_, da_, Activation::gelu_tanh, z_); }); // to before the GELU
+            [&] { down_.backward_input(call, params_, dy_, da_, Activation::gelu_tanh, z_); }); // to the GELU's input
     counted("down weight", [&] { down_.backward_weight(call, a_, dy_, grads_); });
     counted("up backward", [&] { up_.backward_input(call, params_, da_, dx_); });
     counted("up weight", [&] { up_.backward_weight(call, x_, da_, grads_); });

@@ -1,6 +1,6 @@
-// The complete engine compared with PyTorch: the same weights, the same tokens, ten steps with each optimizer.
+// Compares complete training runs with PyTorch: same weights, same tokens, ten steps with each optimizer.
 //
-// scripts/make-torch-reference.py wrote torch_reference.json; this test does not need PyTorch.
+// scripts/make-torch-reference.py creates torch_reference.json; this test does not need PyTorch.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A folder that a test writes to, removed at its end.
+// A temporary folder, removed at the end of the test.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Whatever a plugin's function throws is an Error that names both.
+// Any exception of a plugin function becomes an Error that names the plugin and the function.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

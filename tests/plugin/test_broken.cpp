@@ -1,4 +1,4 @@
-// Every way a plugin can be broken has its own sentence, held by golden/.
+// Every kind of broken plugin has its own error message; golden/ has the expected texts.
 #include <elf.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ void expect_golden(const std::string& name, const std::string& text) {
   test::expect_golden(fs::path(GOLDEN) / (name + ".txt"), text + "\n");
 }
 
-/// The error's whole text, what differs from build to build replaced.
+/// The error's complete text, with build-dependent parts replaced.
 std::string told(const Error& error, const fs::path& folder) {
   std::string out = error.what();
   const std::string sanitizer = TRIAX_TOOLCHAIN_SANITIZER, version = TRIAX_VERSION;
@@ -60,7 +60,7 @@ std::string create_error(const std::string& name) {
   return "it is created";
 }
 
-/// GoogleTest wants an identifier.
+/// GoogleTest requires an identifier.
 std::string test_name(const testing::TestParamInfo<const char*>& fixture) {
   std::string name = fixture.param;
   replace_all(name, "-", "_");
@@ -146,7 +146,7 @@ TEST(BrokenFile, ALibraryCutOffIsNotHandedToDlopen) {
   const Scratch scratch;
   const fs::path honest = fs::path(FIXTURES) / "honest.so";
   fs::copy_file(honest, scratch / "honest.so");
-  fs::resize_file(scratch / "honest.so", 3000); // headers are there, code is not
+  fs::resize_file(scratch / "honest.so", 3000); // complete headers, incomplete code
   EXPECT_EQ(load_error(scratch / "honest.so"), "DIR/honest.so: is a damaged shared library (cut off?)");
 }
 

@@ -1,4 +1,4 @@
-// Listing and describing load and make plugins in a process of their own; this one survives them.
+// Listing and describing plugins loads and creates them in a separate process; a crash does not affect this one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What loads, and what comes back from it.
+// Loading valid plugins, and creating their objects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

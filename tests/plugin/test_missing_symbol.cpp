@@ -1,4 +1,4 @@
-// The hint of an undefined symbol names the library that has it.
+// The hint for an undefined symbol names the library that defines it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// Edit distance, and suggestions for misspelled names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ TEST(Nearest, OrdersByDistanceThenAlphabetAndStopsAtThree) {
   EXPECT_THAT(nearest("lr", {"lx", "lx", "la"}), ElementsAre("la", "lx"));
 }
 
-/// "schedule.plugin "sched-a" was not found; nearest: sched-a" helps nobody.
+/// "schedule.plugin "sched-a" was not found; nearest: sched-a" would not help.
 TEST(Nearest, NeverNamesTheNameItself) {
   EXPECT_THAT(nearest("lr", {"lr", "lr", "lx"}), ElementsAre("lx"));
   EXPECT_THAT(nearest("base.toml", {"base.toml"}), IsEmpty());

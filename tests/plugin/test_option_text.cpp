@@ -1,3 +1,4 @@
+// Option values as TOML text: parsing, limits, and checks of option tables.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// Plugins that end or hold up the process that calls them: a probe process says which one, and in which call.
+// Plugins that end or block the process that calls them: a probe process reports which plugin, and in which call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ std::string reason_of(const std::function<std::string()>& body) {
 }
 
 TEST(Probe, ReturnsWhatTheFunctionReturns) {
-  const std::string large(300'000, 'x'); // more than a pipe holds
+  const std::string large(300'000, 'x'); // larger than a pipe's buffer
   EXPECT_EQ(run_probe([&] { return large; }, ProbeOutput::captured).output, large);
   EXPECT_EQ(reason_of([] { return std::string(); }), "it returned ");
 }
@@ -60,7 +60,7 @@ TEST(Probe, NamesTheCallThatWasCurrent) {
 TEST(Probe, OutsideOfAllCallsNoPluginIsNamed) {
   const auto dies = []() -> std::string {
     { const CallScope call("model-a", "supports()"); }
-    _exit(0); // without an answer, a status of 0 is no success
+    _exit(0); // exits without an answer: not a success in spite of status 0
   };
   EXPECT_EQ(reason_of(dies), ": its call called exit(0)");
 }
@@ -88,7 +88,7 @@ TEST(Probe, TellsTheLastLineThatWasPrinted) {
 TEST(ProbeLoading, FindsEachFileThatMustNotBeLoaded) {
   const std::vector<fs::path> files = {fixture("honest"), fixture("killed"),       fixture("bad-magic"),
                                        fixture("leaves"), fixture("looping-load"), fixture("grown")};
-  const bool before = is_loaded(fixture("grown")); // by another test of this program
+  const bool before = is_loaded(fixture("grown")); // another test of this program may have loaded it
   const auto failures = probe_loading(files, kShort);
   ASSERT_EQ(failures.size(), 3u) << "what load() itself refuses is not listed";
   EXPECT_EQ(failures.at(fixture("killed")).reason(), "its library initializer was killed by SIGKILL (Killed)");

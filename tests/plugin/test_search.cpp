@@ -1,3 +1,4 @@
+// Search for plugin files: order of folders, shadowing, and names that are not found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -87,13 +88,13 @@ TEST_F(Search, ABrokenFileIsFoundAllTheSame) {
   EXPECT_EQ(find("sched-broken", {{scratch_ / "a", ""}}).file, broken);
 }
 
-/// Whatever has the plugin's name was put there to be used: nothing behind it is taken in its place.
+/// An unusable file with the plugin's name is not replaced by one from a later folder.
 TEST_F(Search, AnEntryThatCannotBeReadIsFoundAllTheSame) {
   touch("b", "sched-a.so");
   fs::create_directory(scratch_ / "a");
   const fs::path entry = scratch_ / "a" / "sched-a.so";
   const std::vector<SearchFolder> folders = {{scratch_ / "a", ""}, {scratch_ / "b", ""}};
-  for (const char* target : {"gone.so", "sched-a.so"}) { // dangling; a loop
+  for (const char* target : {"gone.so", "sched-a.so"}) { // dangling; a symlink loop
     fs::create_symlink(target, entry);
     EXPECT_EQ(find("sched-a", folders).file, entry) << target;
     EXPECT_THAT(candidates(scratch_ / "a"), testing::ElementsAre(entry));

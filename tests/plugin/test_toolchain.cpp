@@ -1,3 +1,4 @@
+// Which toolchains of plugin and engine are compatible.
 #include <gtest/gtest.h>
 
 #include "plugin/toolchain.hpp"

@@ -1,4 +1,4 @@
-// `triax plugins` as a script sees it: exit status, what is on stdout.
+// `triax plugins` as scripts use it: exit status and stdout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ TEST(Plugins, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
 }
 
 TEST(PluginsList, ShowsTheBrokenAndGoesOn) {
-  const Scratch scratch; // without the fixtures that loop: each would take its whole deadline
+  const Scratch scratch; // without the looping fixtures, each of which would take its whole timeout
   for (const char* name : {"bad-magic.so", "crashing-create.so", "killed.so", "throwing-int.so"})
     std::filesystem::copy_file(std::filesystem::path(FIXTURES) / name, scratch / name);
   const auto listed = run({"list", "--path", scratch.folder()});

@@ -1,4 +1,4 @@
-// Philox against the published vectors of Random123, and what the engine makes of it.
+// Philox gives the published results of Random123; keys, counters, uniform numbers and dropout thresholds.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -58,7 +58,7 @@ TEST(DropThreshold, DropsThePartAskedFor) {
   for (std::uint64_t block = 0; block < 25000; ++block) {
     for (const std::uint32_t word : philox_at(key, 4 * block, 16, 0)) dropped += word < drop_threshold(0.1f);
   }
-  EXPECT_NEAR(dropped, 10000, 400); // four standard deviations; the numbers are fixed
+  EXPECT_NEAR(dropped, 10000, 400); // four standard deviations; the numbers are deterministic
 }
 
 } // namespace

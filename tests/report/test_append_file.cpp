@@ -1,5 +1,5 @@
-// Files that grow by whole lines, and files that are replaced whole: full disks, limits, files deleted or moved
-// meanwhile.
+// Files that grow by whole lines, and files that are replaced as a whole: full disks, size limits, files deleted or
+// moved in the meantime.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -24,7 +24,7 @@ using triax::test::TempFolder;
 using triax::test::write_file;
 using triax::testing::error_of;
 
-/// Files of this process cannot grow beyond it while this lives.
+/// Limits the size of this process's files during its lifetime.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -66,7 +66,7 @@ TEST_F(AppendFileTest, APartOfALineIsRemovedAndALaterLineContinuesTheFile) {
   AppendFile file = open(folder_ / "m");
   EXPECT_TRUE(file.append("first", "the record of step 1"));
   {
-    const FileSizeLimit limit(10); // six bytes are there: four of the next line would fit
+    const FileSizeLimit limit(10); // six bytes exist, so four bytes of the next line fit
     EXPECT_FALSE(file.append("second", "the record of step 2"));
     EXPECT_FALSE(file.append("third", "the record of step 3"));
   }

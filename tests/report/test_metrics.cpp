@@ -1,4 +1,4 @@
-// metrics.jsonl: its keys and their order, floats that keep their bits, errors.
+// metrics.jsonl: keys and their order, floats with all bits, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

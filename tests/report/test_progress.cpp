@@ -1,4 +1,4 @@
-// What progress writes, to the byte, on a terminal and elsewhere; and what counts as a terminal.
+// Progress output byte by byte, on a terminal and elsewhere; detection of terminals.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 const std::string kClear = "\r\x1b[K";
 
-/// A progress on a text, and a clock that stands still until it is moved.
+/// A progress display that writes to a string, with a clock that the test sets.
 struct Stage {
   explicit Stage(bool terminal, int columns = 80, bool colour = false, std::int64_t steps = 1000)
       : progress(out, terminal, colour, columns, steps, [this] { return now; }) {}
@@ -106,7 +106,7 @@ TEST(Progress, OnATerminalDrawsTenTimesASecondAtMost) {
   stage.step(3);
   EXPECT_NE(stage.written(), "");
   stage.step(4);
-  stage.progress.finish(); // what was not drawn is not lost
+  stage.progress.finish(); // draws what was not drawn yet
   EXPECT_EQ(stage.written().substr(0, kClear.size() + 11), kClear + "step 4/1000");
 }
 
@@ -172,7 +172,7 @@ TEST(Progress, OneSlowStepDoesNotMakeTheTimeLeftJump) {
   stage.step(1, 4.5, 100);
   stage.now += seconds(10);
   stage.written();
-  stage.step(2, 4.5, 1100); // counts for a tenth
+  stage.step(2, 4.5, 1100); // weight of one tenth
   EXPECT_EQ(stage.written(), "step 2/1000  loss 4.5000  12.3 k tokens/s  3 min 20 s left\n");
 }
 
@@ -186,7 +186,7 @@ TEST(Terminal, IsDecidedByTheSystemTermAndNoColor) {
   const Terminal full = decide_terminal(true, "xterm", nullptr, 120);
   EXPECT_TRUE(full.terminal && full.colour);
   EXPECT_EQ(full.columns, 120);
-  EXPECT_TRUE(decide_terminal(true, "xterm", "", 0).colour); // NO_COLOR counts when it is not empty
+  EXPECT_TRUE(decide_terminal(true, "xterm", "", 0).colour); // NO_COLOR has no effect if empty
   EXPECT_EQ(decide_terminal(true, "xterm", "", 0).columns, 80);
   const Terminal plain = decide_terminal(true, "xterm", "1", 80);
   EXPECT_TRUE(plain.terminal && !plain.colour);

@@ -1,4 +1,4 @@
-// The log of a run: its lines, its levels, its files.
+// The log of a run: lines, levels and files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

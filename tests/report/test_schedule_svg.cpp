@@ -1,4 +1,4 @@
-// Pictures of timelines. Whole ones are docs/figures (tests/schedule/test_drawing_verb.cpp).
+// Timelines as SVG. Complete pictures are in docs/figures (tests/schedule/test_drawing_verb.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ struct Drawn {
   double x = 0, y = 0, width = 0;
   std::string told;
 };
-/// The boxes of passes, in the order of the file.
+/// The rectangles of passes, in the order of the file.
 std::vector<Drawn> boxes(const std::string& svg) {
   static const std::regex kBox("<rect x=\"([^\"]*)\" y=\"([^\"]*)\" width=\"([^\"]*)\"[^>]*><title>([^<]*)</title>");
   std::vector<Drawn> out;
@@ -59,7 +59,7 @@ TEST(ScheduleSvg, ABoxIsAsLongAsItsPass) {
   EXPECT_LT(drawn[0].y, drawn[2].y);
 }
 
-/// A measured timeline is on a clock of its own.
+/// A measured timeline has its own clock.
 TEST(ScheduleSvg, PanelsStandAboveEachOtherInOneScale) {
   const std::string svg =
       report::schedule_svg({"a run", "", {{"measured", two_ranks(1000, 2)}, {"planned", two_ranks(0, 1)}}});
@@ -109,7 +109,7 @@ TEST(ScheduleSvg, ChunksAreDarkToLight) {
 TEST(ScheduleSvg, TextsAreEscaped) {
   const std::string svg = report::schedule_svg({"<a> & \"b\"", "", {{"\x01 \xff \xc3\xa4", two_ranks(0, 1)}}});
   EXPECT_THAT(svg, HasSubstr("&lt;a&gt; &amp; &quot;b&quot;"));
-  EXPECT_THAT(svg, HasSubstr(">\xEF\xBF\xBD \xEF\xBF\xBD \xc3\xa4<")); // what XML cannot hold, and what it can
+  EXPECT_THAT(svg, HasSubstr(">\xEF\xBF\xBD \xEF\xBF\xBD \xc3\xa4<")); // characters that XML cannot and can contain
 }
 
 TEST(ScheduleSvg, NumbersOfAPictureAreShort) {

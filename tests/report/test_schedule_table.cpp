@@ -1,4 +1,4 @@
-// Schedules drawn as text.
+// Schedules as text tables.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST(ScheduleTable, ColoursAreThoseOfPicturesAndMoveNothing) {
 const PipelineShape kTwoRanks{2, 1, 2};
 const std::vector<std::string> kTwoRows = {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"};
 
-/// 35 columns as a whole: 8, and 3 for each of 9 units of time.
+/// The table has 35 columns: 8, and 3 for each of 9 time units.
 TEST(ScheduleTable, FoldsIntoBlocksOfTimeThatFitTheTerminal) {
   EXPECT_THAT(drawn(kTwoRanks, {0, 1}, kTwoRows, {.columns = 35}),
               ::testing::HasSubstr("\nrank 0 |F0|F1|     |B0   |  |B1   |\n"));
@@ -82,7 +82,7 @@ TEST(ScheduleTable, FoldsIntoBlocksOfTimeThatFitTheTerminal) {
             "use --output\n");
 }
 
-/// Ten columns: one unit of time a block, and of nine blocks the first three and the last.
+/// Ten columns: one time unit per block; of nine blocks, the first three and the last are printed.
 TEST(ScheduleTable, LeavesOutTheMiddleOfManyBlocks) {
   const std::string folded = drawn(kTwoRanks, {0, 1}, kTwoRows, {.columns = 10});
   EXPECT_THAT(folded, ::testing::StartsWith("time    0\nrank 0 |F0|\nrank 1 \ntime    1\n"));

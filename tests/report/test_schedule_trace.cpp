@@ -63,7 +63,7 @@ TEST(ScheduleTrace, ASlotIsAMillisecond) {
   EXPECT_EQ(passes[10]["tid"], 1);
 }
 
-/// What waits on its own rank, and what gets there without a transfer, has none.
+/// A pass has no arrow to its own rank, or to a pass that needs no transfer.
 TEST(ScheduleTrace, AnArrowGoesToWhatNeedsThePassOnAnotherRank) {
   const std::string trace = report::schedule_trace({"a v", "", {{"", vee()}}});
   std::map<int, std::string> begun, arrows;
@@ -88,7 +88,7 @@ TEST(ScheduleTrace, PanelsAreProcesses) {
   for (const Json& event : events(trace, "X")) ++passes[event["pid"]];
   for (const Json& event : events(trace, "s")) ++arrows[event["id"]];
   EXPECT_EQ(passes, (std::map<int, int>{{0, 11}, {1, 11}}));
-  EXPECT_EQ(arrows.size(), 8u); // no number twice
+  EXPECT_EQ(arrows.size(), 8u); // all ids differ
 }
 
 TEST(ScheduleJson, HasShapePlacementAndTimes) {

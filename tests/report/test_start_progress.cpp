@@ -1,4 +1,4 @@
-// What is written while ranks start, to the byte, on a terminal and elsewhere.
+// Progress output while ranks start, byte by byte, on a terminal and elsewhere.
 #include <gtest/gtest.h>
 
 #include <sstream>

@@ -1,4 +1,4 @@
-// Timelines of ranks as files: what is written reads back to the same bits, and nothing else is taken for one.
+// Timeline files of ranks: they round-trip with the same bits, and other files are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What ranks have moved, added up and told; and the lines of ranks that are processes.
+// Traffic of ranks, added and printed; prefixed output lines of ranks that are processes.
 #include <gmock/gmock.h>
 
 #include <sstream>

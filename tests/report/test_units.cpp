@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers with units, as printed for users.
 #include <gtest/gtest.h>
 
 #include <limits>

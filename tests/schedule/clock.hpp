@@ -1,8 +1,7 @@
-// A clock for tests: runs a schedule's rows tick by tick, in integers, and with its own idea of what an action waits
-// for; it shares nothing with the engine but the rows.
+// Reference simulator for tests: runs the rows of a schedule tick by tick, in integers. It has its own definition of
+// dependencies, and shares only the rows with the engine.
 //
-// Threads: one. Ownership: refers to the schedule. Blocking: never. Errors: a failure of the test that asks, where the
-// rows never get to their ends.
+// Threads: one. Ownership: refers to the schedule. Blocking: never. Errors: a test failure if the rows deadlock.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,21 +13,21 @@
 
 namespace triax::test {
 
-/// Time of a stage's passes, one tick or more; a whole backward takes both of its halves'. Link: from one rank to
-/// another.
+/// Times of a stage's passes in ticks, at least one each; a whole backward takes input + weight. Link: time between two
+/// ranks.
 struct Costs {
   int forward = 1, input = 1, weight = 1, link = 0;
   int pass() const { return forward + input + weight; }
 };
 
 struct Measured {
-  int span = 0;                 // from the first start to the last end of all ranks
-  int longest_row = 0;          // from a rank's own first start to its last end, the most over ranks
+  int span = 0;                 // from the first start to the last end over all ranks
+  int longest_row = 0;          // longest interval of a rank, from its first start to its last end
   std::vector<int> work{};      // by rank
-  std::vector<int> in_flight{}; // by rank: the most forwards whose weight gradient has not been computed
+  std::vector<int> in_flight{}; // by rank: most forwards whose weight gradient is still missing
 };
 
-/// A free rank starts its next action in the tick by which all it waits for has ended.
+/// An idle rank starts its next action in the first tick at which all its dependencies have ended.
 class Clock {
  public:
   Clock(const Schedule& schedule, const PipelineShape& shape, Costs costs)
@@ -65,7 +64,7 @@ class Clock {
   int& end_of(std::vector<int>& ends, int stage, int microbatch) {
     return ends[static_cast<std::size_t>(stage * shape_.microbatches + microbatch)];
   }
-  /// When what stage `from` made is on the rank of stage `to`.
+  /// Time at which the output of stage `from` is on the rank of stage `to`.
   int arrives(std::vector<int>& ends, int from, int to, int microbatch) {
     const std::vector<int>& ranks = schedule_.stage_rank().at(0);
     const bool crosses = ranks[static_cast<std::size_t>(from)] != ranks[static_cast<std::size_t>(to)];

@@ -1,7 +1,8 @@
-// An exhaustive search of what ranks can do, one before another in every order there is: what the proof's verdicts are
-// held against. It shares nothing with the proof: what F, B, I and W need is written here by hand.
+// Exhaustive search over every order in which ranks can run their actions; tests compare the verifier's results with
+// it. It shares nothing with the verifier: the dependencies of F, B, I and W are written here by hand.
 //
-// Threads: one. Ownership: values. Blocking: never; the time goes with the number of states, so for small sizes.
+// Threads: one. Ownership: values. Blocking: never. Time: proportional to the number of states, so for small sizes
+// only.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +21,18 @@ namespace triax::test {
 inline constexpr int kMostSearchedRanks = 4;
 inline constexpr const char* kForEver = "all that are left wait for ever";
 
-/// How far each rank has got.
+/// Number of actions that each rank has run.
 using Reached = std::array<std::uint8_t, kMostSearchedRanks>;
 
 struct Searched {
-  std::string fault{}; // the first that some order leads to; empty: there is none
+  std::string fault{}; // first fault that some order leads to; empty: none
   std::size_t states = 0;
   bool safe() const { return fault.empty(); }
 };
 
-/// Every state that some order of steps leads to, each once: whichever order it was, the same steps have been made, so
-/// states that are as many steps from the beginning are met together. A state from which nothing goes on must be the
-/// end. World::next(state, out) adds the states one step later, and names a fault if a step is one.
+/// Visits every state that some order of steps leads to, once. States with the same number of steps form a layer.
+/// Orders with the same steps lead to the same state, so duplicates are in one layer. A state without a next state must
+/// be the end. World::next(state, out) adds the states one step later, and returns a fault if a step has one.
 template <class World>
 Searched search(const World& world) {
   std::vector<typename World::State> layer{world.begin()}, following;
@@ -51,7 +52,7 @@ Searched search(const World& world) {
   return out;
 }
 
-/// Rows: each rank does its own in their order, each as soon as what it needs has been done.
+/// Rows: each rank runs its row in order, each action as soon as its dependencies have completed.
 class RowsWorld {
  public:
   using State = Reached;
@@ -119,10 +120,10 @@ class RowsWorld {
   std::string fault_;
 };
 
-/// Whether each stage's input gradients, and its weight gradients, come in ascending order of microbatches: what makes
-/// the bits of a sum, and hangs nobody.
+/// True if input gradients and weight gradients of each stage are in ascending order of microbatches. The order affects
+/// the bits of sums, but cannot cause a deadlock.
 inline bool gradients_ascend(const Schedule& schedule) {
-  std::map<std::pair<int, bool>, int> last; // by stage, and whether it is the weight's
+  std::map<std::pair<int, bool>, int> last; // by stage; true: weight gradient
   bool ascend = true;
   const auto note = [&](const Action& action, bool weight) {
     const auto [entry, first] = last.try_emplace({action.stage, weight}, action.microbatch);

@@ -1,6 +1,6 @@
-// Programs one flip away from what lowering makes.
+// Programs that differ by one change (flip) from lowered programs.
 //
-// Threads: pure. Ownership: values; programs refer to nothing. Blocking: never.
+// Threads: pure functions. Ownership: values; programs refer to nothing. Blocking: never.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace triax::test {
 
-/// Programs as lists that may be bent; waits go on naming the actions that they named.
+/// Programs as lists that can be changed. Waits keep referring to the same actions.
 class BentPrograms {
  public:
   using Posts = schedule::Program::Posts;
@@ -31,7 +31,7 @@ class BentPrograms {
     }
   }
 
-  /// A slot for each microbatch, so that what is moved seldom finds its slot taken.
+  /// Gives each microbatch its own slot, so that moved actions rarely find a slot in use.
   void give_room(int microbatches) {
     for (std::vector<schedule::ProgramAction>& list : lists_)
       for (schedule::ProgramAction& action : list)
@@ -95,13 +95,13 @@ class BentPrograms {
 
 struct ProgramFlip {
   enum class How {
-    move,           // to a place; the next one: neighbours change places
-    move_unwaited,  // to a place; what it passes does not wait for it any more
-    drop_wait,      // `to`: which of its waits
+    move,           // to a position; to the next position: swaps neighbours
+    move_unwaited,  // to a position; the actions that it passes no longer wait for it
+    drop_wait,      // `to`: index of the wait
     drop,           // a transfer or a gather
-    duplicate,      // the same; the second goes to a place
-    swap,           // two transfers of an edge, at one of its ends
-    swap_both_ends, // at both
+    duplicate,      // a transfer or a gather; the copy goes to a position
+    swap,           // two transfers of an edge, at one end
+    swap_both_ends, // two transfers of an edge, at both ends
     swap_names      // the microbatches of two transfers of an edge
   };
   How how;
@@ -111,8 +111,8 @@ struct ProgramFlip {
 inline constexpr int kProgramFlips = 8;
 
 inline const char* name_of(ProgramFlip::How how) {
-  constexpr const char* kNames[kProgramFlips] = {
-      "move", "drop a wait", "drop", "duplicate", "swap at one end", "swap at both ends", "swap names"};
+  constexpr const char* kNames[kProgramFlips] = {"move",      "move unwaited",   "drop a wait",       "drop",
+                                                 "duplicate", "swap at one end", "swap at both ends", "swap names"};
   return kNames[static_cast<std::size_t>(how)];
 }
 
@@ -122,7 +122,7 @@ inline bool on_one_edge(const schedule::ProgramAction& one, const schedule::Prog
   return one.peer >= 0 && one.peer == other.peer && schedule::sends(one.kind) == schedule::sends(other.kind);
 }
 
-/// Where the other end of a transfer is.
+/// Position of the other end of a transfer.
 inline std::size_t other_end(const BentPrograms& programs, const schedule::ProgramAction& transfer) {
   using schedule::Kind;
   const bool forwards = transfer.kind == Kind::send_f || transfer.kind == Kind::recv_f;
@@ -139,7 +139,7 @@ inline std::size_t other_end(const BentPrograms& programs, const schedule::Progr
 
 } // namespace flips
 
-/// Every one.
+/// All flips.
 inline std::vector<ProgramFlip> program_flips(const BentPrograms& programs) {
   using How = ProgramFlip::How;
   std::vector<ProgramFlip> out;

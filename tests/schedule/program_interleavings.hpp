@@ -1,13 +1,13 @@
-// The exhaustive search over programs: ranks walk their lists, and what they have posted completes in every order that
-// the assumptions allow. What actions read and fill, who meets whom on an edge and which queues there are is written
-// here by hand; nothing is shared with the proof but the programs.
+// Exhaustive search over programs: ranks run their lists, and posted transfers complete in every order that the
+// assumptions allow. What actions read and fill, the matching of transfers and the queues are written here by hand;
+// only the programs are shared with the verifier.
 //
 // Threads: one. Ownership: values. Blocking: never. For up to 64 transfers.
 //
-// A fault is a rank that waits for ever; a slot that is read before it holds its data; a slot that is read or written
-// while a transfer may still write or read it (it is the transport's from the post until the transfer is complete); two
-// ends of a transfer that hold different data; an action that is missing, comes twice or sums what is not there yet.
-// A buffered send completes without its receive, but not inside its post: until then the transport is copying.
+// Faults are: a rank that waits forever; a slot that is read before it has its data; a slot that is read or written
+// while a transfer may still write or read it (from the post until the transfer is complete); two ends of a transfer
+// with different data; an action that is missing, repeated, or adds data that does not exist yet. A buffered send
+// completes without its receive, but not inside its post: until then the transport copies.
 #pragma once
 
 #include <compare>
@@ -22,8 +22,9 @@ namespace triax::test {
 
 class ProgramsWorld {
  public:
-  /// Orders that differ only in when a transfer completes that no step can trip over any more are one: it completes as
-  /// soon as it can, before all else, since that keeps nothing else from happening. `all` tries those too.
+  /// `that_differ` merges orders that differ only in the completion of a transfer that no later step can conflict with.
+  /// Such a transfer completes as soon as it can, before all else, which prevents no other step. `all` tries these
+  /// orders too.
   enum class Orders { that_differ, all };
 
   struct State {
@@ -58,9 +59,9 @@ class ProgramsWorld {
     }
   }
 
-  /// What the proof demands beyond going well, each for a reason that it gives (schedule/verify.hpp).
+  /// Rules that the verifier adds although their violation does no harm here, with its reasons (schedule/verify.hpp).
   bool sums_ascend() const {
-    std::map<std::pair<int, bool>, int> last; // by stage, and whether it is the weight's
+    std::map<std::pair<int, bool>, int> last; // by stage; true: weight gradient
     bool ascend = true;
     for_each_step([&](const Step& step) {
       const schedule::ProgramAction& action = *step.action;
@@ -86,7 +87,7 @@ class ProgramsWorld {
     return one;
   }
   bool waits_are_named() const {
-    Mask posted = 0, waited = 0; // a step looks at transfers of its own rank alone, so ranks may share these
+    Mask posted = 0, waited = 0; // a step uses only transfers of its own rank, so ranks can share these
     bool named = true;
     for_each_step([&](const Step& step) {
       waited |= step.waits;
@@ -127,20 +128,20 @@ class ProgramsWorld {
   using Pool = schedule::Pool;
   using Mask = std::uint64_t;
 
-  /// Masks are of transfers of any rank.
+  /// Masks are sets of transfers of any rank.
   struct Step {
     const schedule::ProgramAction* action = nullptr;
     int rank = 0;
     std::string text{};
     Mask own = 0;     // its own bit, if it is a transfer
-    Mask waits = 0;   // as the program says
-    Mask held = 0;    // posts before it that block
-    Mask touched = 0; // that were the last to have its slots
+    Mask waits = 0;   // waits of the program
+    Mask held = 0;    // earlier blocking posts
+    Mask touched = 0; // last users of its slots
   };
   struct Transfer {
     Mask bit;
     std::size_t rank, at;
-    Mask before = 0;             // in its queue
+    Mask before = 0;             // earlier in its queue
     std::size_t other = kNobody; // the other end
     bool waits_for_other = false;
   };
@@ -186,12 +187,12 @@ class ProgramsWorld {
 
   struct Slot {
     int holds = -1;
-    bool part = false; // of what it is to hold
-    Mask writer = 0;   // if it is a receive
+    bool part = false; // has only a part of its data
+    Mask writer = 0;   // if a receive filled it
     Mask touched = 0;  // by any transfer
   };
 
-  /// Lists are walked in order, so who was in a slot before is known without any search.
+  /// Lists run in order, so the previous users of a slot are known without a search.
   void follow_slots(const schedule::Program& program) {
     std::map<std::tuple<int, Pool, int>, Slot> slots;
     for (Step& step : lists_[static_cast<std::size_t>(program.rank())]) {
@@ -221,7 +222,7 @@ class ProgramsWorld {
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
 
   void follow_forwards(const schedule::Program& program) {
-    std::set<std::pair<int, int>> met; // stage and microbatch
+    std::set<std::pair<int, int>> met; // stages and microbatches
     for (const Step& step : lists_[at(program.rank())]) {
       if (step.own != 0 || step.action->kind == Kind::gather_f) continue;
       if (step.action->kind != Kind::forward) fault(step.text + " is no forward");
@@ -230,12 +231,12 @@ class ProgramsWorld {
     if (met.size() != program.stages().size() * at(shape_.microbatches)) fault("a forward is missing");
   }
 
-  /// A stage's gradients are whole when they are reduced; reduced, on all stages, when the ranks meet over them; the
-  /// two meetings and the optimizer come in this order; nothing is missing.
+  /// A stage's gradients are complete when they are reduced. All stages are reduced before the ranks meet for them. The
+  /// two meetings and the optimizer step are in this order. Nothing is missing.
   void follow_sums(const schedule::Program& program) {
-    std::map<int, int> halves; // of backwards, by stage
+    std::map<int, int> halves; // number of backward halves, by stage
     std::set<int> reduced;
-    std::set<std::tuple<Kind, int, int>> met; // whatever an action is
+    std::set<std::tuple<Kind, int, int>> met; // all actions
     Mask reductions = 0;
     int endings = 0;
     for (Step& step : lists_[at(program.rank())]) {
@@ -264,19 +265,19 @@ class ProgramsWorld {
     if (is_edge(kind)) return assumptions_.edges;
     return kind == Kind::reduce_grad ? assumptions_.reductions : assumptions_.layers;
   }
-  /// Whether it is carried by one of those that keep one order; passes and gathers are by what they send.
+  /// True if a serial backend carries it; passes and gathers count because layers communicate.
   bool in_one_queue(Kind kind) const {
     const bool ending = meets(kind) || kind == Kind::opt_step;
     return !ending && promise(kind).order == CommTraits::Order::serial;
   }
 
-  /// What must be complete before a transfer begins, and before the rank goes on: where posts block, and where what it
-  /// would run stands in the queue.
+  /// Computes what must be complete before a transfer begins, and before the rank continues: earlier blocking posts;
+  /// for work in a serial queue, earlier transfers of the queue; in channel order, earlier transfers of the edge.
   void queue(const schedule::Program& program) {
     const bool sets = program.posts() == schedule::Program::Posts::sets;
     std::map<std::pair<int, bool>, Mask> of_edge;
     Mask queued = 0, blocking = 0;         // of this rank
-    Mask run_queued = 0, run_blocking = 0; // of those that are posted together now
+    Mask run_queued = 0, run_blocking = 0; // of the current set of posts
     bool run_goes_on = false;
     for (Step& step : lists_[at(program.rank())]) {
       const Kind kind = step.action->kind;
@@ -304,7 +305,7 @@ class ProgramsWorld {
   const schedule::ProgramAction& action_of(const Transfer& transfer) const {
     return *lists_[transfer.rank][transfer.at].action;
   }
-  /// A tag says whose data it is; without tags the k-th of an edge meets the k-th.
+  /// Tags identify the data. Without tags, the k-th send of an edge matches its k-th receive.
   bool same_data(const Transfer& send, const Transfer& receive) const {
     const schedule::ProgramAction &from = action_of(send), &to = action_of(receive);
     const bool forwards = from.kind == Kind::send_f;
@@ -337,7 +338,7 @@ class ProgramsWorld {
     const Step& step = lists_[rank][state.reached[rank]];
     return ((step.waits | step.held) & ~state.complete) == 0;
   }
-  /// Whether the rank has come to its meeting of the kind, or is through it.
+  /// True if the rank has reached its meeting of this kind or passed it.
   bool is_at(Kind kind, std::size_t rank, const State& state) const {
     const std::vector<Step>& list = lists_[rank];
     const auto met = std::ranges::find_if(list, [kind](const Step& step) { return step.action->kind == kind; });
@@ -355,7 +356,7 @@ class ProgramsWorld {
   bool has_begun(const Transfer& transfer, const State& state) const {
     return state.reached[transfer.rank] > transfer.at && (transfer.before & ~state.complete) == 0;
   }
-  /// False: it cannot, or has.
+  /// False if the transfer cannot complete or is already complete.
   bool complete(const Transfer& transfer, const State& state, std::vector<State>& out) const {
     if ((state.complete & transfer.bit) != 0 || !has_begun(transfer, state)) return false;
     if (transfer.waits_for_other && !has_begun(transfers_[transfer.other], state)) return false;
@@ -370,7 +371,7 @@ class ProgramsWorld {
   bool scattered_;
   SlotsByHand slots_;
   std::vector<std::vector<Step>> lists_; // by rank
-  /// By rank and position: what some step from there on touches without waiting for it.
+  /// By rank and position: transfers that some later step touches without waiting for them.
   std::vector<std::vector<Mask>> watched_;
   std::vector<Transfer> transfers_;
   Mask all_ = 0;

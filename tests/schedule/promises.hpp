@@ -1,6 +1,6 @@
-// What backends may promise, for tests that hold whatever it is.
+// Guarantees of backends, for tests that must pass with all of them.
 //
-// Threads: pure. Ownership: values. Blocking: never.
+// Threads: pure functions. Ownership: values. Blocking: never.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace triax::test {
 inline constexpr schedule::Promise kLoosest{CommTraits::Order::tagged, CommTraits::Send::buffered,
                                             CommTraits::Post::nonblocking};
 
-/// Every promise for all that is sent; then backends of different kinds for the axes.
+/// Each combination of guarantees for all communication, and then different backends per class.
 inline std::vector<schedule::Assumptions> all_assumptions() {
   std::vector<schedule::Assumptions> out;
   for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged})

@@ -1,7 +1,7 @@
-// Schedules one flip away from a valid one.
+// Schedules that differ by one change (flip) from a valid one.
 //
-// Threads: pure. Ownership: values. Blocking: loading schedulers reads files. For programs made by triax_add_test with
-// the schedulers' targets under DEPENDS.
+// Threads: pure functions. Ownership: values. Blocking: loading schedulers reads files. For programs of triax_add_test
+// with the schedulers' targets under DEPENDS.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct NamedSchedule {
   Schedule schedule;
 };
 
-/// The rows of every scheduler that supports the shape; those that two agree on come once.
+/// The rows of every scheduler that supports the shape; equal rows are included once.
 inline std::vector<NamedSchedule> valid_schedules(const PipelineShape& shape) {
   std::vector<NamedSchedule> out;
   for (const char* name : {"sched-1f1b", "sched-breadth-first", "sched-gpipe", "sched-interleaved", "sched-zb-h1",
@@ -38,11 +38,11 @@ inline std::vector<NamedSchedule> valid_schedules(const PipelineShape& shape) {
 struct RowFlip {
   enum class How { swap, drop, duplicate, kind, stage, microbatch, move, split };
   How how;
-  int rank;               // of the cell
-  std::size_t at;         // its place
-  int other_rank = 0;     // duplicate, move: where it goes
-  std::size_t to = 0;     // swap: the other cell; duplicate, move: the place there; split: W's place
-  std::int32_t value = 0; // kind, stage, microbatch: what it becomes
+  int rank;               // of the action
+  std::size_t at;         // position of the action
+  int other_rank = 0;     // duplicate, move: target rank
+  std::size_t to = 0;     // swap: the other action; duplicate, move: target position; split: position of W
+  std::int32_t value = 0; // kind, stage, microbatch: new value
 };
 
 inline const char* name_of(RowFlip::How how) {
@@ -52,13 +52,13 @@ inline const char* name_of(RowFlip::How how) {
 
 namespace flips {
 
-/// The cell at every other place of every row; in its own, ahead of itself and behind.
+/// Adds the flip for every position in every row; in its own row, for positions before and after it.
 inline void add_places(std::vector<RowFlip>& out, const Schedule& schedule, RowFlip flip) {
   for (flip.other_rank = 0; flip.other_rank < schedule.ranks(); ++flip.other_rank) {
     const bool moves_at_home = flip.how == RowFlip::How::move && flip.other_rank == flip.rank;
     const std::size_t places = schedule.row(flip.other_rank).size() + (moves_at_home ? 0 : 1);
     for (flip.to = 0; flip.to < places; ++flip.to)
-      if (!moves_at_home || flip.to + 1 < flip.at || flip.to > flip.at + 1) out.push_back(flip); // else it is a swap
+      if (!moves_at_home || flip.to + 1 < flip.at || flip.to > flip.at + 1) out.push_back(flip); // the others are swaps
   }
 }
 
@@ -69,13 +69,13 @@ inline void add_values(std::vector<RowFlip>& out, const PipelineShape& shape, co
       if (flip.value != now) out.push_back(flip);
   };
   each(RowFlip::How::kind, 0, 4, static_cast<std::int32_t>(cell.kind));
-  each(RowFlip::How::stage, -1, shape.stages() + 1, cell.stage); // and one that there is not, at each end
+  each(RowFlip::How::stage, -1, shape.stages() + 1, cell.stage); // also an invalid one at each end
   each(RowFlip::How::microbatch, -1, shape.microbatches + 1, cell.microbatch);
 }
 
 } // namespace flips
 
-/// Every one. A split makes a B its I, with its W at some place behind.
+/// All flips. A split turns a B into its I, with the W at a later position.
 inline std::vector<RowFlip> row_flips(const Schedule& schedule, const PipelineShape& shape) {
   std::vector<RowFlip> out;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {

@@ -1,6 +1,6 @@
-// Which slots an action reads and which it fills, written by hand: the rule table has no part in it.
+// The slots that an action reads and fills, written by hand and independent of the rule table.
 //
-// Threads: pure. Ownership: values. Blocking: never.
+// Threads: pure functions. Ownership: values. Blocking: never.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,7 @@ class SlotsByHand {
 
   explicit SlotsByHand(schedule::StageMap stages) : stages_(std::move(stages)) {}
 
-  /// Of its own stage.
+  /// Pools of its own stage.
   std::vector<Pool> reads(const schedule::ProgramAction& action) const {
     const bool first = action.stage == 0, last = action.stage + 1 == stages_.stages();
     std::vector<Pool> out;
@@ -52,7 +52,7 @@ class SlotsByHand {
     }
     return out;
   }
-  /// Stage and pool.
+  /// Pairs of stage and pool.
   std::vector<std::pair<int, Pool>> fills(const schedule::ProgramAction& action) const {
     const int stage = action.stage;
     std::vector<std::pair<int, Pool>> out;

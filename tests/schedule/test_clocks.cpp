@@ -1,4 +1,4 @@
-// Times of several machines on one clock.
+// Clock alignment: times of several machines are converted to one clock.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// 1F1B of one microbatch over three ranks: forwards of 2, backwards of 4, and `link` between two ranks.
+/// 1F1B of one microbatch over three ranks: F takes 2, B takes 4, and a link between two ranks takes `link`.
 Timeline three_ranks(double link) {
   Timeline out{{3, 1, 1}, StageMap({0, 1, 2}), Timeline::Unit::ms, {}};
   const double down = 2 + link, up = 4 + link, last = 3 * 2 + 2 * link;
@@ -33,7 +33,8 @@ TEST(Clocks, AreAlignedByWhatRanksNeedOfOneAnother) {
   shift(timeline.rows[1], 1000);
   shift(timeline.rows[2], -7e6);
   const Alignment aligned = align(timeline, {0, 1, 2});
-  // The same both ways: the middle between the bounds is right, and each link adds what it takes to what may be wrong.
+  // Links take the same time in both directions, so the middle of the bounds is exact; each link adds its time to
+  // `within`.
   EXPECT_THAT(aligned.shift, ElementsAre(0, DoubleNear(-1000, 1e-6), DoubleNear(7e6, 1e-6)));
   EXPECT_NEAR(aligned.within, 1, 1e-6);
 }
@@ -46,17 +47,17 @@ TEST(Clocks, OfOneMachineStayAsTheyAre) {
 
 TEST(Clocks, ALinkThatIsSlowOneWayPutsThemOffByNoMoreThanIsTold) {
   Timeline timeline{{2, 1, 1}, StageMap({0, 1}), Timeline::Unit::ms, {}};
-  timeline.rows = {{{Kind::forward, 0, 0, 0, 2}, {Kind::backward, 0, 0, 11, 15}}, // forwards are under way for 3
+  timeline.rows = {{{Kind::forward, 0, 0, 0, 2}, {Kind::backward, 0, 0, 11, 15}}, // forwards take 3 in transit
                    {{Kind::forward, 1, 0, 5, 7}, {Kind::backward, 1, 0, 7, 11}}};
   const Alignment aligned = align(timeline, {0, 1});
-  EXPECT_THAT(aligned.shift, ElementsAre(0, -1.5)); // and both clocks are right
+  EXPECT_THAT(aligned.shift, ElementsAre(0, -1.5)); // although both clocks are right
   EXPECT_EQ(aligned.within, 1.5);
 }
 
 TEST(Clocks, ThatRunAtOtherRatesAreAsFarOffAsTheyContradictThemselves) {
   Timeline timeline{{2, 1, 1}, StageMap({0, 1}), Timeline::Unit::ms, {}};
   timeline.rows = {{{Kind::forward, 0, 0, 0, 2}, {Kind::backward, 0, 0, 11, 15}},
-                   {{Kind::forward, 1, 0, 1, 3}, {Kind::backward, 1, 0, 10, 14}}}; // begins 1 early, ends 3 late
+                   {{Kind::forward, 1, 0, 1, 3}, {Kind::backward, 1, 0, 10, 14}}}; // starts 1 early, ends 3 late
   const Alignment aligned = align(timeline, {0, 1});
   EXPECT_THAT(aligned.shift, ElementsAre(0, -1));
   EXPECT_EQ(aligned.within, 2);
@@ -64,7 +65,7 @@ TEST(Clocks, ThatRunAtOtherRatesAreAsFarOffAsTheyContradictThemselves) {
 
 TEST(Clocks, ThatNothingConnectsAreRefused) {
   Timeline timeline = three_ranks(0.5);
-  for (std::vector<Span>& row : timeline.rows) row.pop_back(); // forwards alone tell one way
+  for (std::vector<Span>& row : timeline.rows) row.pop_back(); // forwards give a bound in one direction only
   EXPECT_THAT(triax::testing::error_of([&] { align(timeline, {0, 1, 1}); }), HasSubstr("nothing tells how far"));
 }
 

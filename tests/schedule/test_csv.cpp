@@ -1,4 +1,4 @@
-// CSV in PyTorch's form.
+// Writing schedules as CSV in PyTorch's format.
 #include <gtest/gtest.h>
 
 #include "schedule/csv.hpp"

@@ -1,5 +1,4 @@
-// triax schedule --format svg, json and trace, and tables in colour: what comes out of the program. Refusals in words
-// are cases of tests/golden.
+// triax schedule --format svg, json and trace, and coloured tables. Error messages are cases of tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,11 +35,11 @@ int status_of(const std::string& command) {
 }
 
 struct Figure {
-  std::string arguments; // of triax, without --output
+  std::string arguments; // arguments of triax, without --output
   std::filesystem::path file;
 };
 
-/// What the page tells its readers to run.
+/// The drawing commands that docs/schedules.md contains.
 std::vector<Figure> documented_figures() {
   const std::string verb = "build/release/bin/triax ", output = " --output docs/";
   std::vector<Figure> out;
@@ -137,7 +136,7 @@ TEST(ScheduleDrawing, ATraceHasEveryPassAndEveryTransfer) {
   EXPECT_EQ(arrows, 2 * 2 * 6);
 }
 
-/// Of a program that runs on a terminal of its own.
+/// Output of triax schedule on a pseudoterminal.
 std::string on_a_terminal(const TempFolder& work, const std::string& environment, const std::string& arguments) {
   write_file(work / "terminal.py", "import pty, sys\nsys.exit(pty.spawn(sys.argv[1:]) >> 8)\n");
   EXPECT_EQ(status_of(text("{} python3 {} " TRIAX_BINARY_DIR "/bin/triax schedule {} > {} < /dev/null", environment,
@@ -168,7 +167,7 @@ std::size_t longest_line(const std::string& text) {
 TEST(ScheduleDrawing, ATableFitsItsTerminalAndIsWholeElsewhere) {
   const TempFolder work;
   const std::string shape = "--scheduler sched-1f1b --pipeline 4 --microbatches 64 ";
-  const std::string seen = on_a_terminal(work, "TERM=xterm NO_COLOR=1", shape); // of 80 columns
+  const std::string seen = on_a_terminal(work, "TERM=xterm NO_COLOR=1", shape); // 80 columns
   EXPECT_LE(longest_line(seen), 80u);
   EXPECT_THAT(seen, HasSubstr("folded to 80 columns: --output FILE writes it whole"));
   EXPECT_GT(longest_line(schedule(shape).text), 600u);
@@ -192,7 +191,7 @@ TEST(ScheduleDrawing, WhereNothingCanBeWrittenIsRefusedBefore) {
   const Outcome long_name = schedule(text("{}--format svg --output {}.svg", kShape, std::string(300, 'x')));
   EXPECT_EQ(long_name.status, 2);
   EXPECT_THAT(long_name.text, HasSubstr(".svg cannot be written: File name too long\n"));
-  // Nobody, root included, may write to what runs.
+  // A running program cannot be overwritten, not even by root.
   const Outcome busy = schedule(text("{}--format svg --output {}/bin/triax", kShape, TRIAX_BINARY_DIR));
   EXPECT_EQ(busy.status, 2);
   EXPECT_THAT(busy.text, HasSubstr("bin/triax cannot be written: Text file busy\n"));

@@ -1,6 +1,5 @@
-// Schedules in files, as `triax schedule --file` takes them. corrupted/ has what must be refused, each with all that is
-// said of it and the exit status (UPDATE_GOLDEN=1 writes the texts anew); pytorch/ has what PyTorch has written, of
-// which a few are refused too.
+// Schedule files for `triax schedule --file`. corrupted/ contains invalid files, each with its complete error text and
+// exit status (UPDATE_GOLDEN=1 rewrites them). pytorch/ contains files that PyTorch wrote; some of them are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +34,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& file) {
   return name;
 }
 
-/// All that is said of a file, and the exit status, are those of NAME.txt.
+/// Compares the error text and exit status with NAME.txt.
 void expect_refused(const fs::path& folder, const std::string& name) {
   const fs::path flags = folder / (name + ".arguments");
   std::string arguments = text("schedule --file {}.csv {}", name, fs::exists(flags) ? read_file(flags) : "");
@@ -46,7 +45,7 @@ void expect_refused(const fs::path& folder, const std::string& name) {
   expect_golden(folder / (name + ".txt"), refused.text + text("exit status {}\n", refused.status));
 }
 
-/// As we write it: without idle cells.
+/// Removes idle cells, as to_csv() does not write them.
 std::string without_idle_cells(std::string csv) {
   replace_all(csv, "\r", "");
   while (csv.find(",,") != std::string::npos) replace_all(csv, ",,", ",");
@@ -74,7 +73,7 @@ TEST_P(PyTorch, IsTakenOrRefusedInWords) {
 
 INSTANTIATE_TEST_SUITE_P(Files, PyTorch, testing::ValuesIn(files_of(kPyTorch)), test_name);
 
-// The first gradient is received in place before all that leads to it, through hundreds of actions.
+// The first gradient is received before the sends that lead to it: the cycle has hundreds of actions.
 TEST(ScheduleFiles, ALongCircleIsToldInFewWords) {
   constexpr int kMicrobatches = 700;
   std::string first = "0F0,0RECV_B0", second, sends, backwards = ",0B0";
@@ -122,7 +121,7 @@ TEST(ScheduleFiles, NeitherTheirNameNorACellReachesATerminalRaw) {
   EXPECT_THAT(refused.text, testing::HasSubstr("rows.csv:1:1: \"0F0\\u007F\\u009B31m\" is no action"));
 }
 
-/// What a file says takes as long as what made it.
+/// A file takes as long as the scheduler that created it.
 TEST(ScheduleFiles, AreSimulated) {
   const TempFolder work;
   const std::string scheduler = "--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2 ";
@@ -136,7 +135,7 @@ TEST(ScheduleFiles, AreSimulated) {
   }
 }
 
-/// The actions of the largest schedules fit, those of larger ones are refused before they fill the memory.
+/// The actions of the largest schedules fit; larger files are refused before they fill the memory.
 TEST(ScheduleFiles, AreNoLargerThanSchedules) {
   const TempFolder work;
   std::string row;

@@ -1,4 +1,4 @@
-// Rows one flip away from a scheduler's: the proof says of each what a search of every order of the ranks says.
+// For rows that differ by one flip from a scheduler's, the verifier agrees with a search over every order of actions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using namespace triax;
 using test::RowFlip;
 
-/// The order of a sum makes its bits and hangs nobody: of this rule a search of orders knows nothing.
+/// The order of sums affects bits and causes no deadlock, so the search does not check it.
 bool only_order_of_sums(const std::vector<schedule::Fault>& refusals) {
   return !refusals.empty() && std::ranges::all_of(refusals, [](const schedule::Fault& refusal) {
     return refusal.rule == schedule::Fault::Rule::ascending;
@@ -34,7 +34,7 @@ std::string shown(const Schedule& schedule, const std::vector<schedule::Fault>& 
   return out;
 }
 
-/// False: the proof and the search differ.
+/// False if verifier and search disagree.
 bool agree(const Schedule& schedule, const PipelineShape& shape, RowFlipCounts& counts) {
   const std::vector<schedule::Fault> refusals = schedule::verify(schedule, shape);
   const test::Searched found = test::search(test::RowsWorld(schedule, shape));
@@ -47,14 +47,14 @@ bool agree(const Schedule& schedule, const PipelineShape& shape, RowFlipCounts& 
   return right;
 }
 
-/// From a flip to the next, as long as the rows would run: schedules that no scheduler makes.
+/// Applies flip after flip while the rows still run: schedules that no scheduler creates.
 void walk(const test::NamedSchedule& from, const PipelineShape& shape, std::mt19937& random, RowFlipCounts& counts) {
   constexpr int kSteps = 200, kFar = 25;
   Schedule reached = from.schedule;
   for (int step = 0; step < kSteps; ++step) {
     if (step % kFar == 0) reached = from.schedule;
     const std::vector<RowFlip> flips = test::row_flips(reached, shape);
-    std::vector<RowFlip> orders; // most of the others are refused at once
+    std::vector<RowFlip> orders; // most other flips are refused at once
     std::ranges::copy_if(flips, std::back_inserter(orders), [](const RowFlip& flip) {
       return flip.how == RowFlip::How::split || flip.how == RowFlip::How::swap ||
              (flip.how == RowFlip::How::move && flip.rank == flip.other_rank);

@@ -1,5 +1,5 @@
-// The published bubbles and activation counts, over every shape up to p = 16, m = 64, v = 4, against a clock that
-// shares nothing with the engine.
+// Published bubbles and activation counts for every shape up to p = 16, m = 64, v = 4, compared with a reference
+// simulator that shares nothing with the engine.
 //
 // Bubbles: GPipe (arXiv 1811.06965), 1F1B (SC'21, arXiv 2104.04473, section 2.2.1), interleaved 1F1B (2.2.2), and the
 // zero-bubble schedules (arXiv 2401.10241, tables 1 and 2, section 6, and appendix B for few microbatches).
@@ -24,9 +24,9 @@ using test::Costs;
 using test::Measured;
 
 constexpr int kMaxPipeline = 16, kMaxMicrobatches = 64, kMaxChunks = 4;
-constexpr int kMaxProved = 192; // passes of a step whose programs are proved as well
+constexpr int kMaxProved = 192; // stages times microbatches up to which programs are verified too
 
-/// By the times that lowering uses: F one, B two.
+/// With lowering's times: F takes 1, B takes 2.
 std::int64_t engine_span(const Schedule& schedule) {
   std::vector<std::vector<Action>> rows;
   for (int rank = 0; rank < schedule.ranks(); ++rank) rows.push_back(schedule.row(rank));
@@ -36,13 +36,13 @@ std::int64_t engine_span(const Schedule& schedule) {
   return span;
 }
 
-/// What a schedule is held to. Bubble: what the rank that is there longest waits, from its first start to its last end;
-/// none: no formula is known. In flight: by rank.
+/// Expected values of a schedule. Bubble: idle time of the rank with the longest interval from first start to last end;
+/// empty if no formula is known. In flight: by rank.
 struct Published {
   std::function<std::optional<int>(const PipelineShape&, const Costs&)> bubble;
   std::function<int(const PipelineShape&, int)> in_flight;
   std::vector<Costs> costs = {{1, 1, 1}, {3, 2, 1}, {3, 3, 2}};
-  /// Whether some rank is there from the first forward to the last backward.
+  /// True if one rank is active from the first forward to the last backward.
   bool spans_the_step = true;
 };
 
@@ -75,7 +75,7 @@ class Formulas : public ::testing::TestWithParam<int> {
     if (shape.stages() * shape.microbatches <= kMaxProved) check_programs(schedule, shape);
   }
 
-  /// For backends that promise the least.
+  /// Verifies the programs with the weakest guarantees of backends.
   void check_programs(const Schedule& schedule, const PipelineShape& shape) {
     const schedule::Assumptions least = schedule::everywhere(schedule::kLeastPromise);
     for (const auto boundaries : {schedule::Boundaries::whole, schedule::Boundaries::scattered}) {
@@ -89,31 +89,31 @@ class Formulas : public ::testing::TestWithParam<int> {
   }
 };
 
-/// (p-1) forwards and backwards of one chunk beside the work of m*v of them: bubble over ideal = (p-1)/(v*m) with a
-/// chunk's times a v-th of a rank's. For GPipe and 1F1B v is 1.
+/// Bubble: (p-1) forwards and backwards of one chunk, for m*v of work. So bubble over ideal = (p-1)/(v*m); the time of
+/// a chunk is 1/v of a rank's. For GPipe and 1F1B, v is 1.
 std::optional<int> ramps(const PipelineShape& shape, const Costs& costs) {
   return (shape.pipeline - 1) * costs.pass();
 }
 
-/// min(m, p-i) on stage i: the forwards of the warm-up, p-1-i, and the one that the steady state adds.
+/// min(m, p-i) on stage i: p-1-i forwards of the warm-up, and one in the steady state.
 int one_f_one_b_in_flight(const PipelineShape& shape, int rank) {
   return std::min(shape.microbatches, shape.pipeline - rank);
 }
 
-/// In chunks, as Megatron-LM counts: the warm-up's forwards, 2(p-1-i) + (v-1)g in groups of g microbatches, and the one
-/// that the steady state adds; with few microbatches a step has fewer passes than that, and then all are in flight.
+/// In chunks, as Megatron-LM counts: 2(p-1-i) + (v-1)g forwards of the warm-up with groups of g microbatches, and one
+/// in the steady state. If a step has fewer passes than that, all of them are in flight.
 int interleaved_in_flight(const PipelineShape& shape, int rank, int group) {
   return std::min(shape.microbatches * shape.chunks, 2 * (shape.pipeline - 1 - rank) + (shape.chunks - 1) * group + 1);
 }
 
-/// What a step takes over its work when microbatches are too few to fill the pipeline: (m+p-1)(F+I) + W in all, with
-/// the times of all chunks of a rank.
+/// Bubble if microbatches are too few to fill the pipeline: (m+p-1)(F+I) + W in total, minus the work, with the times
+/// of all chunks of a rank.
 int few_microbatches(const PipelineShape& shape, const Costs& costs) {
   const int p = shape.pipeline, m = shape.microbatches;
   return shape.chunks * ((m + p - 1) * (costs.forward + costs.input) + costs.weight - m * costs.pass());
 }
 
-/// F and I take W's time or more.
+/// F and I take at least as long as W.
 const std::vector<Costs> kSplitCosts = {{1, 1, 1}, {3, 3, 2}, {5, 6, 3}, {4, 3, 2}};
 
 TEST_P(Formulas, GPipe) {
@@ -136,7 +136,7 @@ TEST_P(Formulas, Interleaved) {
             {ramps, [p](const PipelineShape& shape, int rank) { return interleaved_in_flight(shape, rank, p); }});
 }
 
-/// Groups of more than p microbatches hold more chunks for the same bubble, also where the last one is smaller.
+/// Groups of more than p microbatches keep more chunks for the same bubble, also if the last group is smaller.
 TEST_P(Formulas, InterleavedInGroups) {
   const int p = GetParam();
   for (const int group : {p + 1, p + 3, 2 * p + 1}) {
@@ -148,7 +148,7 @@ TEST_P(Formulas, InterleavedInGroups) {
   }
 }
 
-/// With fewer microbatches than ranks each further chunk waits until the first microbatch has gone round.
+/// With fewer microbatches than ranks, each further chunk waits until the first microbatch returns to the first rank.
 TEST_P(Formulas, BreadthFirst) {
   const test::LoadedScheduler scheduler("sched-breadth-first");
   const Published published{[](const PipelineShape& shape, const Costs& costs) {
@@ -186,7 +186,7 @@ TEST_P(Formulas, ZeroBubbleH2) {
   for (int m = 1; m <= kMaxMicrobatches; ++m) check(*scheduler, {GetParam(), 1, m}, published);
 }
 
-/// No bubble at equal times, and 1F1B's p microbatches of two chunks on every rank.
+/// No bubble at equal times, and as many activations as 1F1B: p microbatches of two chunks on every rank.
 TEST_P(Formulas, ZeroBubbleV) {
   const test::LoadedScheduler scheduler("sched-zb-v");
   const int p = GetParam();
@@ -213,8 +213,8 @@ TEST_P(Formulas, ZeroBubbleVOfFewMicrobatches) {
   }
 }
 
-/// 1 + (p-1)/(p*v) times the activations of 1F1B's first rank, p*v chunks (Korthikanti et al., arXiv 2205.05198), where
-/// there are that many passes: from m = 2p on.
+/// 1 + (p-1)/(p*v) times the activations of 1F1B's first rank, p*v chunks (Korthikanti et al., arXiv 2205.05198). This
+/// needs that many passes: m >= 2p.
 TEST_P(Formulas, InterleavingHoldsThePublishedShareMore) {
   const int p = GetParam();
   const test::LoadedScheduler scheduler("sched-interleaved");
@@ -250,7 +250,7 @@ TEST(Schedulers, TheSameShapeGivesTheSameBytes) {
   for (const auto& [name, shape] : shapes) {
     const test::LoadedScheduler one(name), other(name);
     const Schedule first = one->rows(shape);
-    one->rows({shape.pipeline, shape.chunks, 2 * shape.pipeline}); // nothing of it stays
+    one->rows({shape.pipeline, shape.chunks, 2 * shape.pipeline}); // has no effect on later calls
     for (const Schedule& again : {one->rows(shape), other->rows(shape)}) {
       EXPECT_EQ(schedule::to_csv(again), schedule::to_csv(first)) << name;
       EXPECT_EQ(again.stage_rank(), first.stage_rank()) << name;

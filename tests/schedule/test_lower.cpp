@@ -1,4 +1,4 @@
-// The rule table, and lowering: which actions are added where, how many slots are needed, who gets which.
+// The rule table and lowering: added actions, numbers of slots, and their assignment.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ TEST(Rules, AWholeBackwardFreesWhatItsHalvesFreeBetweenThem) {
   for (const Pool pool : rule(Kind::backward).frees) whole.insert(pool);
   for (const Kind kind : {Kind::backward_input, Kind::backward_weight})
     for (const Pool pool : rule(kind).frees) halves.insert(pool);
-  halves.erase(Pool::stash_iw); // filled and freed inside
+  halves.erase(Pool::stash_iw); // filled and freed within the action
   EXPECT_EQ(whole, halves);
 }
 
@@ -135,8 +135,8 @@ TEST(Lower, LabelsStayWhereTheyAreWhenTheProgramMoves) {
   EXPECT_STREQ(label, "0B0");
 }
 
-// Figure 4 of Narayanan et al. (SC'21) in small: 1F1B, two ranks, three microbatches. A rank posts a receive before the
-// compute action during which the other end produces it.
+// Figure 4 of Narayanan et al. (SC'21) with two ranks and three microbatches. A rank posts a receive before the compute
+// action during which the other end produces its data.
 TEST(Lower, TransfersFollowOneGlobalOrder) {
   const PipelineShape shape{2, 1, 3};
   const std::vector<Program> programs =
@@ -173,12 +173,12 @@ TEST(Lower, WhoeverNeedsATransferWaitsForItOnce) {
   };
   using ::testing::ElementsAre;
   EXPECT_THAT(of(1, "1F0"), ElementsAre("1RECV_F0"));
-  EXPECT_THAT(of(1, "1I0"), ElementsAre()); // its forward has waited
+  EXPECT_THAT(of(1, "1I0"), ElementsAre()); // its forward has already waited
   EXPECT_THAT(of(0, "0I1"), ElementsAre("0RECV_B1"));
   EXPECT_THAT(of(0, "0F1"), ElementsAre());
-  EXPECT_THAT(of(0, "0F2"), ElementsAre("0SEND_F0")); // the slot of microbatch 0
+  EXPECT_THAT(of(0, "0F2"), ElementsAre("0SEND_F0")); // waits for the slot of microbatch 0
   EXPECT_THAT(of(0, "REDUCE_TIED"), ElementsAre("0SEND_F1", "0SEND_F2", "0REDUCE_GRAD"));
-  EXPECT_EQ(programs[0].slots(0, Pool::output), 2); // one is sent while the next is made
+  EXPECT_EQ(programs[0].slots(0, Pool::output), 2); // one is sent while the next is computed
   EXPECT_EQ(programs[1].slots(1, Pool::output), 0);
   EXPECT_EQ(programs[1].slots(1, Pool::input_gradient), 2);
 }

@@ -1,4 +1,4 @@
-// A measured step beside the planned one: what lies between them is told apart, and adds up.
+// Comparison of a measured step with the planned one: the differences are attributed to causes, and add up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 constexpr double kExact = 1e-9;
 
-/// Two ranks, two microbatches, F of 2 ms and B of 4 on both: rank 1 begins when rank 0's first F has ended.
+/// Two ranks, two microbatches; F takes 2 ms and B 4 ms on both. Rank 1 begins when rank 0's first F has ended.
 class TwoRanks : public ::testing::Test {
  protected:
   static MeasuredPass pass(Kind kind, int stage, int microbatch, double start, double end, double waited = 0) {
@@ -54,7 +54,7 @@ TEST_F(TwoRanks, OfTwoMachinesAreDrawnOnOneClock) {
   EXPECT_FALSE(one.clocks_within);
   for (MeasuredPass& of : rows_[1]) of.span.start += 86400000, of.span.end += 86400000;
   const Comparison two = compare(programs_, rows_, shape_, {0, 1});
-  EXPECT_THAT(two.clocks_within, ::testing::Optional(DoubleNear(0, 1e-6))); // nothing is under way here
+  EXPECT_THAT(two.clocks_within, ::testing::Optional(DoubleNear(0, 1e-6))); // links take no time here
   for (std::size_t rank = 0; rank < 2; ++rank)
     for (std::size_t at = 0; at < rows_[rank].size(); ++at)
       EXPECT_NEAR(two.measured.rows[rank][at].start, one.measured.rows[rank][at].start, 1e-6);
@@ -89,7 +89,7 @@ TEST_F(TwoRanks, APassThatIsSlowerThanIsUsualIsTold) {
   double now = 0;
   for (int i = 0; i < 3; ++i) {
     rows[0].push_back(pass(Kind::forward, 0, i, now, now + 2));
-    const double length = i == 1 ? 9 : 4; // one of three: the median stays
+    const double length = i == 1 ? 9 : 4; // one of three: does not change the median
     rows[0].push_back(pass(Kind::backward, 0, i, now + 2, now + 2 + length));
     now += 2 + length;
   }

@@ -1,4 +1,4 @@
-// triax schedule --measured on a run of kernels-sim: all formats, and what it says where there is nothing to show.
+// triax schedule --measured for a run of kernels-sim: all formats, and errors if no timeline exists.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using ::testing::IsSupersetOf;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// On two stages a rank; passes of about a millisecond.
+// Two stages per rank; passes take about a millisecond.
 const char* const kRun = R"([model]
 plugin = "model-gpt"
 layers = 4
@@ -91,7 +91,7 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
   const Json told = Json::parse(measured("--format json").text);
   EXPECT_EQ(told["step"], 2);
   ASSERT_EQ(told["ranks"].size(), 2u);
-  EXPECT_EQ(told["ranks"][1]["rank"], 2); // pipeline rank 1 of data 0: the ranks of its data axis are neighbours
+  EXPECT_EQ(told["ranks"][1]["rank"], 2); // pipeline rank 1 of data rank 0; data ranks have adjacent numbers
   for (const Json& rank : told["ranks"]) {
     const double sum = rank["even_ms"].get<double>() + rank["slow_stages_ms"].get<double>() +
                        rank["slow_passes_ms"].get<double>() + rank["late_ms"].get<double>() +
@@ -107,7 +107,7 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
   EXPECT_THAT(svg, AllOf(StartsWith("<svg"), HasSubstr(">measured<"), HasSubstr(">planned<"), HasSubstr("step 2")));
 }
 
-/// Beside the two timelines a process for each of the four ranks, with what it communicated and waited for.
+/// Besides the two timelines, a process for each of the four ranks, with its communication and waits.
 TEST_F(MeasuredVerb, ATraceHasEveryRankWithItsCommunicationAndWaits) {
   train();
   const Json trace = Json::parse(measured("--format trace").text);

@@ -1,5 +1,5 @@
-// Programs one flip away from what lowering makes, and further: under every promise a backend may make, the proof says
-// of each what a search of every order of steps and transfers says.
+// For programs that differ by one or more flips from lowered ones, the verifier agrees with a search over every order
+// of steps and transfers, under every guarantee that a backend may give.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,12 +23,12 @@ using Posts = Program::Posts;
 
 constexpr Assumptions kLeast = everywhere(test::kLoosest);
 
-/// Verdicts, each under one combination of assumptions.
+/// Results, each for one combination of assumptions.
 struct ProgramFlipCounts {
   int accepted = 0, faulty = 0, hanging = 0;
-  /// Refused though they go well, by the rule that refuses them.
+  /// Refused although they run correctly, by the rule that refuses them.
   int order_of_sums = 0, order_of_edges = 0, unnamed_waits = 0;
-  int by_promise = 0; // programs that some assumptions let pass and others do not
+  int by_promise = 0; // programs that some assumptions accept and others do not
   std::size_t states = 0;
 
   void record() const {
@@ -58,7 +58,7 @@ class Judge {
  public:
   Judge(const Purpose& purpose, ProgramFlipCounts& counts) : purpose_(purpose), counts_(counts) {}
 
-  /// False: proof and search differ.
+  /// False if verifier and search disagree.
   bool agree(const std::vector<Program>& programs) {
     int accepted = 0;
     const std::vector<Assumptions> assumed = test::all_assumptions();
@@ -77,9 +77,9 @@ class Judge {
     const ProgramsWorld world(programs, purpose_, assumptions);
     const test::Searched found = test::search(world);
     counts_.states += found.states;
-    // The order of a sum makes its bits and hangs nobody. Tags would tell apart what an edge's ends have in two orders:
-    // the executor sends none. What a slot or a meeting relies on is waited for by name: that a post blocks, that a
-    // queue or another rank's progress leaves nothing under way, is nothing that a program may count on.
+    // The verifier has three stricter rules. The order of a sum affects its bits, but causes no deadlock. Different
+    // orders at the ends of an edge would need tags, which the executor does not send. A slot or meeting must name the
+    // transfers it waits for: a program must not rely on blocking posts, on a queue, or on the progress of other ranks.
     const bool ascend = world.sums_ascend(), one_order = world.edges_keep_one_order(), named = world.waits_are_named();
     const bool holds = found.safe() && ascend && one_order && named;
     EXPECT_EQ(refusals.empty(), holds) << "search: " << (found.safe() ? "goes well" : found.fault) << "\n"
@@ -102,7 +102,7 @@ class Judge {
   ProgramFlipCounts& counts_;
 };
 
-/// What lowering makes, and the same with a slot for each microbatch.
+/// The lowered programs, and the same with one slot for each microbatch.
 std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose,
                                   Boundaries boundaries = Boundaries::whole) {
   std::vector<BentPrograms> out(
@@ -130,7 +130,7 @@ ProgramFlipCounts every_flip(Boundaries boundaries) {
             test::flip(bent, each);
             EXPECT_TRUE(judge.agree(bent.programs(posts)))
                 << text("{}, {} of rank {}, position {}, {}", name, name_of(each.how), each.rank, each.at, each.to);
-            if (::testing::Test::HasFailure()) return counts; // one says enough
+            if (::testing::Test::HasFailure()) return counts; // one failure is enough
           }
         }
   }
@@ -158,7 +158,7 @@ TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
   EXPECT_GE(counts.by_promise, 40);
 }
 
-/// A transfer that moves a little, or any flip.
+/// Draws a move of a transfer by a few positions, or any flip.
 ProgramFlip draw(const BentPrograms& programs, std::mt19937& random) {
   std::vector<ProgramFlip> flips = test::program_flips(programs);
   if (random() % 2 == 0)
@@ -169,7 +169,8 @@ ProgramFlip draw(const BentPrograms& programs, std::mt19937& random) {
   return flips[random() % flips.size()];
 }
 
-// From flip to flip, as long as the least that can be asked is kept: many of these stand still under stricter promises.
+// Applies flip after flip while the verifier accepts the result under the strongest guarantees. Many of these programs
+// deadlock under weaker ones.
 TEST(ProgramFlips, OneAfterAnother) {
   constexpr int kWalks = 6, kSteps = 25;
   std::mt19937 random(1);
@@ -201,7 +202,7 @@ TEST(ProgramFlips, OneAfterAnother) {
   EXPECT_GE(counts.by_promise, 80);
 }
 
-// What the search leaves out makes no difference.
+// The orders that the search merges make no difference.
 TEST(ProgramFlips, OrdersThatAreOneAreOne) {
   std::mt19937 random(1);
   const Purpose purpose{{2, 1, 2}};

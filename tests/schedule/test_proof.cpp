@@ -1,5 +1,5 @@
-// The proof over the programs of all ranks: what lowering makes holds whatever a backend promises; planted faults of
-// every kind are refused, in words that name rank, position and action.
+// The verifier on programs of all ranks: lowered programs pass with any guarantees of a backend; programs with faults
+// of every kind are refused, with rank, position and action in the message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ struct Mutable {
       if (action_text(actions[i].kind, actions[i].stage, actions[i].microbatch) == label) return i;
     throw std::runtime_error("no " + label);
   }
-  /// Waits name positions, so they follow.
+  /// Moves an action. Waits refer to positions, so they are adjusted.
   void move(const std::string& label, std::size_t to) {
     const std::size_t moved = at(label);
     const auto follow = [moved, to](ActionId id) {
@@ -66,7 +66,7 @@ struct Mutable {
   std::vector<Slots> slots;
 };
 
-/// The proof after a fault was planted on one rank.
+/// The violations after a change to one rank's program.
 template <class Fault>
 std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumptions, Fault fault) {
   std::vector<Program> programs = one_f_one_b();
@@ -108,8 +108,8 @@ TEST(Proof, SwappedTransfersOfAnEdgeAreRefused) {
                   "1RECV_F0 receives: both ends of an edge keep one order"));
 }
 
-// The receive of a gradient ahead of the send that leads to it: where transfers overtake one another nothing happens,
-// in one queue both ranks wait for ever.
+// A gradient is received before the send that leads to it. If transfers can overtake one another, this has no effect;
+// in a single queue both ranks deadlock.
 TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
   const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
   EXPECT_THAT(with_fault(0, kTagged, early), ElementsAre());
@@ -125,8 +125,8 @@ TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
   EXPECT_EQ(with_fault(0, blocking, early).size(), 1u);
 }
 
-// Lowering in place, each receive just before it is needed: under rendezvous with one transfer at a time 1F1B stands
-// still in its steady state, with buffered sends it does not.
+// Each receive is just before the action that needs it. Under rendezvous with one transfer at a time, 1F1B deadlocks in
+// its steady state; with buffered sends it does not.
 TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   const auto in_place = [](std::vector<Program>& programs) {
     for (Program& program : programs) {
@@ -248,8 +248,8 @@ TEST(Proof, TakesABackendAtItsWord) {
   EXPECT_EQ(least.post, CommTraits::Post::blocking);
 }
 
-// A receive that is posted early, before a forward that its sender needs: where both are in one queue, the forward
-// waits for the receive, and the receive for the forward.
+// A receive is posted before a forward that its sender needs. If both are in one queue, the forward waits for the
+// receive, and the receive for the forward.
 TEST(Proof, OneQueueForPipelineAndLayersIsRefusedWhereThatIsACircle) {
   const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
   const Assumptions queue_of_both{kOneQueue, kByTag, kOneQueue}, queue_of_layers{kByTag, kOneQueue, kOneQueue};
@@ -262,7 +262,7 @@ TEST(Proof, OneQueueForPipelineAndLayersIsRefusedWhereThatIsACircle) {
               ElementsAre(HasSubstr("with transfers in one queue per rank that is the layers' too, rendezvous sends")));
 }
 
-/// 1F1B whose boundaries are scattered.
+/// 1F1B with scattered boundaries.
 std::vector<Program> scattered() {
   return lower(one_f_one_b_rows(), kShape, Boundaries::scattered);
 }

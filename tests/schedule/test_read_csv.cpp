@@ -1,5 +1,5 @@
-// Schedules as CSV files: what is written is read again, what is not a schedule is refused in words, and nothing that a
-// file may hold brings the reader or the proof down. Files that the proof refuses are those of corrupted/.
+// Schedules as CSV files: written files can be read again, invalid ones are refused with a message, and no input
+// crashes the reader or the verifier. Files that the verifier refuses are in corrupted/.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_P(WrittenAndRead, ComputeActions) {
   for (int rank = 0; rank < written.ranks(); ++rank) EXPECT_EQ(read.schedule.row(rank), written.row(rank));
 }
 
-/// Slots and waits follow from the order, so a file need not hold them.
+/// Slots and waits follow from the order, so a file does not contain them.
 TEST_P(WrittenAndRead, ALoweredProgram) {
   const std::vector<Program> written = lower(schedule(), GetParam().shape);
   const std::string csv = to_csv(written);
@@ -123,15 +123,15 @@ TEST(ReadCsv, KeepsThePlaceOfEveryAction) {
 
 const std::string kEnding = "REDUCE_TIED,NORM,OPT_STEP\n";
 
-/// Of a lowered file.
+/// Violations of a lowered file.
 std::vector<std::string> faults(const std::string& csv, const PipelineShape& shape, const Assumptions& assumptions) {
   const CsvFile file = read_csv(csv, "rows.csv");
   EXPECT_THAT(file.problems, IsEmpty());
   return reasons(verify(programs_of(file), {shape}, assumptions));
 }
 
-/// The sends of the two ranks cross: one by one neither would end before the other had begun; in a set with the receive
-/// behind it that of rank 1 does.
+/// The sends of the two ranks cross. Posted one by one, each waits for the other to begin; in a set with the receive
+/// behind it, rank 1's does not.
 TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   const std::string first =
       "0F0,0SEND_F0,0F1,0SEND_F1,0F2,0RECV_B0,0B0,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2,0REDUCE_GRAD," + kEnding;
@@ -148,7 +148,7 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), IsEmpty());
 }
 
-/// In one queue what stands behind a set waits for all of it, though it be for another rank.
+/// In a serial queue, work behind a set waits for the whole set, including transfers with other ranks.
 TEST(ReadCsv, ASetTakesOnePlaceInTheQueue) {
   const std::string csv = "0F0,0SEND_F0,0RECV_B0,0F1,0SEND_F1,0B0,0RECV_B1,0B1,0REDUCE_GRAD," + kEnding +
                           "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1REDUCE_GRAD," + kEnding;
@@ -181,7 +181,7 @@ TEST(ReadCsv, WhatNoScheduleHasIsRefusedBeforeItFillsTheMemory) {
   EXPECT_THAT(read_csv(csv, "rows.csv").problems, SizeIs(1));
 }
 
-/// A few bytes of a good file are others: whatever it then is, it is told in words.
+/// Changes a few bytes of a valid file: the result is accepted, or refused with a message.
 TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
   std::mt19937 random(7);
   const auto below = [&random](std::size_t end) { return random() % end; };
@@ -217,7 +217,7 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
     faults.empty() ? ++proved : ++refused;
   }
   EXPECT_GT(refused, 3000);
-  EXPECT_GT(proved, 0); // blanks and idle cells change nothing
+  EXPECT_GT(proved, 0); // blanks and idle cells have no effect
 }
 
 } // namespace

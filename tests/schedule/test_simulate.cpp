@@ -1,5 +1,5 @@
-// The simulator: against the published bubble rates, against a clock that shares nothing with the engine, and what it
-// says of memory and of times that differ.
+// The simulator, compared with published bubble rates and with a reference simulator; peak memory, and stages with
+// different times.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ Simulation simulated(const std::string& scheduler, const PipelineShape& shape, c
   return simulated(test::LoadedScheduler(scheduler)->rows(shape), shape, times, link);
 }
 
-/// Rows of a file of data by model, p and m: the columns after those.
+/// Rows of a data file by model, p and m; the values are the remaining columns.
 std::map<std::string, std::vector<double>> table(const std::string& file) {
   std::ifstream in(std::string(SCHEDULE_DATA) + "/" + file);
   EXPECT_TRUE(in) << file;
@@ -108,7 +108,7 @@ TEST(Simulate, TellsWhenEachActionStartsAndEnds) {
                                   "1F1 7.5-9.5", "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
   EXPECT_EQ(told.makespan_ms(), 25.5);
   EXPECT_EQ(told.extent.cost, 24);
-  EXPECT_EQ(told.extent.work, 24); // the second rank's
+  EXPECT_EQ(told.extent.work, 24); // of the second rank
   EXPECT_EQ(told.extent.bubble_rate(), 0);
 }
 
@@ -128,7 +128,7 @@ TEST(Simulate, NoBubbleIsNegativeByRounding) {
     }
 }
 
-/// Bytes by rank: a forward keeps `forward`, of which `weight` stays until the weight gradient.
+/// Peak bytes by rank: a forward keeps `forward` bytes, of which `weight` remain until the weight gradient.
 std::vector<std::int64_t> peak_bytes(const std::string& scheduler, const PipelineShape& shape, std::int64_t forward,
                                      std::int64_t weight) {
   const std::vector<Program> programs = lower(test::LoadedScheduler(scheduler)->rows(shape), shape);
@@ -138,7 +138,7 @@ std::vector<std::int64_t> peak_bytes(const std::string& scheduler, const Pipelin
       .peak_bytes;
 }
 
-/// Worker i = 1..p: (p-i+1) M_B + (i-1) M_W under ZB-H1, (2p-2i+1) M_B + (2i-2) M_W under ZB-H2 (arXiv 2401.10241,
+/// Worker i = 1..p: (p-i+1) M_B + (i-1) M_W with ZB-H1, (2p-2i+1) M_B + (2i-2) M_W with ZB-H2 (arXiv 2401.10241,
 /// section 2.3 and table 2).
 TEST(Simulate, GivesThePublishedActivationsOfEveryWorker) {
   constexpr std::int64_t kForward = 1000, kWeight = 301;
@@ -153,7 +153,7 @@ TEST(Simulate, GivesThePublishedActivationsOfEveryWorker) {
       EXPECT_EQ(h1[at], (p - i + 1) * kForward + (i - 1) * kWeight);
       EXPECT_EQ(h2[at], (2 * p - 2 * i + 1) * kForward + (2 * i - 2) * kWeight);
       EXPECT_EQ(plain[at], (p - i + 1) * kForward);
-      EXPECT_LE(vee[at], 2 * p * kForward); // p of both chunks
+      EXPECT_LE(vee[at], 2 * p * kForward); // p microbatches of both chunks
     }
   }
 }

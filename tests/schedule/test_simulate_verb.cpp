@@ -1,4 +1,4 @@
-// triax simulate: what it prints, and with which exit status. Refusals in words are cases of tests/golden.
+// triax simulate: output and exit status. Error messages are cases of tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(SimulateVerb, ZeroBubbleIsZero) {
   EXPECT_EQ(out["bubble_rate"], 0.0);
   EXPECT_EQ(out["bubble_over_ideal"], 0.0);
   EXPECT_EQ(out["cost_ms"], 48.0);
-  EXPECT_EQ(out["makespan_ms"], 51.0); // the last rank starts three forwards late
+  EXPECT_EQ(out["makespan_ms"], 51.0); // the last rank starts three forwards later
   EXPECT_EQ(out["peak_in_flight"], (std::vector<int>{8, 8, 8, 8}));
 }
 

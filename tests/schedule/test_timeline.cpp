@@ -1,4 +1,4 @@
-// Timelines: what the simulator plans, what a timeline comes to, and what a rank keeps.
+// Timelines: created from the simulator, their totals, and the activations that a rank keeps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

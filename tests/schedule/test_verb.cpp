@@ -1,4 +1,4 @@
-// triax schedule: what it prints, where, and with which exit status. Refusals in words are cases of tests/golden.
+// triax schedule: output, files and exit status. Error messages are cases of tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_P(Shapes, AsTable) {
   expect("table", ".txt");
 }
 
-// Four ranks and eight microbatches are those of figures 3 and 4 of SC'21 (arXiv 2104.04473).
+// Four ranks and eight microbatches, as in figures 3 and 4 of SC'21 (arXiv 2104.04473).
 INSTANTIATE_TEST_SUITE_P(Figures, Shapes,
                          testing::Values(Shown{"sched-gpipe", " --pipeline 4 --microbatches 8"},
                                          Shown{"sched-1f1b", " --pipeline 4 --microbatches 8"},
@@ -90,10 +90,10 @@ TEST(ScheduleVerb, WritesAFileInsteadOfStdout) {
   EXPECT_EQ(full.status, 1);
   EXPECT_EQ(full.text, "/dev/full: cannot be written: No space left on device\n");
   const Outcome nowhere = schedule(shape + "--output " + (work / "none" / "rows.csv").string());
-  EXPECT_EQ(nowhere.status, 2); // told before anything is made
+  EXPECT_EQ(nowhere.status, 2); // found before anything is created
 }
 
-// Whoever has it open, or reads it while another is made, has all of one: it is replaced, not written over.
+// A file is replaced as a whole, so readers see either the old or the new content.
 TEST(ScheduleVerb, ReplacesAFileAsAWhole) {
   const TempFolder work;
   write_file(work / "rows.csv", "what was there before");
@@ -106,13 +106,13 @@ TEST(ScheduleVerb, ReplacesAFileAsAWhole) {
   EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
   EXPECT_TRUE(fs::is_symlink(work / "link.csv"));
   EXPECT_EQ(fs::status(work / "rows.csv").permissions(), fs::perms::owner_read | fs::perms::owner_write);
-  // Who has standard output open goes on writing there.
+  // An open standard output is written to, not replaced.
   EXPECT_EQ(run(work.path(), "schedule " + shape + "/dev/stdout", "> shared; cat shared").text, "0F0,0B0\n");
   const std::string also = "schedule " + shape + "/dev/fd/3";
   run(work.path(), also, "3> shared >&2; stat -c %i shared > before");
   run(work.path(), also, "3>> shared >&2; stat -c %i shared > after");
   EXPECT_EQ(read_file(work / "before"), read_file(work / "after"));
-  // What cannot be made whole leaves what was there, and nothing beside it.
+  // If the new file cannot be completed, the old one remains.
   fs::create_directories(work / "rows.csv.partial/in the way");
   EXPECT_EQ(schedule(shape + (work / "rows.csv").string()).status, 1);
   EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
@@ -206,7 +206,7 @@ TEST(ScheduleVerb, WhatASchedulerThrowsIsTold) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, HasSubstr("it does not want to be made"));
   const Outcome failed = schedule(std::string(kFaulty) + "--set schedule.fault=throw");
-  EXPECT_EQ(failed.status, 2); // there is nothing to prove
+  EXPECT_EQ(failed.status, 2); // no rows to verify
   EXPECT_THAT(failed.text, HasSubstr(", rows(): "));
   EXPECT_THAT(failed.text, HasSubstr("it lost its rows"));
 }

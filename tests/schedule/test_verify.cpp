@@ -1,4 +1,4 @@
-// Verification of rows and programs: what is refused, in which words.
+// The verifier on rows and programs: what is refused, and with which message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Case {
   PipelineShape shape;
   std::vector<int> stage_rank;
   std::vector<std::string> rows;
-  std::vector<std::string> reasons; // empty: proved
+  std::vector<std::string> reasons; // empty: accepted
 };
 
 void PrintTo(const Case& value, std::ostream* out) {

@@ -37,7 +37,7 @@ inline std::vector<double> tokens(std::int64_t count, std::int64_t vocab) {
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>((i * i * 7 + i * 3 + 5) % vocab));
   return values;
 }
-/// Running numbers of `count` samples, from `first` on.
+/// Numbers of `count` samples, starting at `first`.
 inline CaseTensor samples(std::int64_t count, std::int64_t first = 3) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(first + i));

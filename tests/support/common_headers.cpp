@@ -1,2 +1,2 @@
-// triax_add_test() precompiles the headers that most tests include, with this file.
+// Target for the precompiled headers that triax_add_test() uses.
 int main() {}

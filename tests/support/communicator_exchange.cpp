@@ -121,7 +121,7 @@ TEST(Exchange, MovesEmptyViewsAndEveryType) {
   });
 }
 
-/// Exchanges and collectives of one group in each step of a pipeline.
+/// Exchanges and collectives of one group alternate, as in the steps of a pipeline.
 TEST(Exchange, GoesBesideCollectives) {
   run_members(3, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");

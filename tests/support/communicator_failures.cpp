@@ -216,7 +216,7 @@ TEST(Reduction, OfBytesIsRefused) {
   });
 }
 
-/// Ranks that are threads stop each other: run_ranks() throws the first error, and no rank hangs.
+/// If one rank fails, run_ranks() throws its error and no rank hangs.
 TEST(RunRanks, TheFirstErrorComesOutAndTheOthersStop) {
   const std::string what = error_of([] {
     run_members(4, [](Rank& rank) {

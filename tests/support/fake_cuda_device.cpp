@@ -136,7 +136,7 @@ class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
     FakeCudaDevice& device_;
   };
 
-  /// cudaFree waits for the GPU; here that could last forever, if a gate is closed. So memory is freed later.
+  /// cudaFree waits for the GPU. Here that could block forever if a gate is closed, so memory is freed later.
   void free(std::unique_ptr<Block> block) {
     std::vector<Event> before;
     for (const auto& lane : lanes_) before.push_back(lane->record());

@@ -26,8 +26,8 @@ inline constexpr bool kOnHostCuda = false;
 inline constexpr const char* kKernelsFolder = "lib/triax/plugins";
 #endif
 
-/// Cases of every operation. The CUDA host emulator skips attention over many keys: it takes long there, and consists
-/// of the same row operations as other cases.
+/// Cases of every operation. The CUDA host emulator skips attention over many keys: it is slow there, and consists of
+/// the same row operations as other cases.
 inline std::vector<OperationCase> suite_cases(DType type) {
   std::vector<OperationCase> cases = operation_cases(type);
   if (kOnHostCuda)

@@ -4,9 +4,9 @@
 //     EXPECT_EQ(compare(tested, device, reference, one, 1e-5), "") << one.name;
 //   }
 //
-// Ownership: cases are values; a comparison allocates on the devices and frees again. Blocking: yes.
-// The reference gets the same (rounded) inputs in f64. Outputs start as NaN. Every view lies in a larger block of NaN,
-// which must not change: so reads and writes outside the views are found.
+// Ownership: cases are values; a comparison allocates on the devices and frees again. Blocking: yes. The reference gets
+// the same (rounded) inputs in f64. Outputs start as NaN. Every view is in a larger block of NaN, which must not
+// change, so reads and writes outside the views are detected.
 #pragma once
 
 #include <functional>

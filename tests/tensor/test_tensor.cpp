@@ -1,4 +1,4 @@
-// Shapes and views.
+// Data types, shapes and tensor views.
 #include <gmock/gmock.h>
 
 #include "triax/error.hpp"

@@ -1,5 +1,5 @@
-// The steady state: from the third step on, the thread that walks the program calls no operator new. Its own program,
-// since it counts every call.
+// Steady state: from the third step on, the thread that runs the program does not call operator new. A separate
+// program, because it counts every call.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -57,7 +57,7 @@ TEST(SteadyState, AllocatesNothing) {
     }
 }
 
-/// The scale falls for some steps, and the others are taken.
+/// With a small loss scale no step is skipped; with a large one, steps are skipped and the scale falls.
 TEST(SteadyState, AllocatesNothingInFp16) {
   for (const char* initial : {"1024.0", "1073741824.0"}) {
     test::TinyRun run;
@@ -73,7 +73,7 @@ TEST(SteadyState, AllocatesNothingWithSplitBackwards) {
   EXPECT_EQ(steady(run, "0F0 0F1 0I0 0F2 0I1 0W0 0F3 0I2 0I3 0W1 0W2 0W3"), kNone);
 }
 
-/// Steps 3 to 6 of one rank.
+/// Allocations in steps 3 to 6 of one rank.
 std::vector<std::size_t> steady_rank(const config::RunConfig& config, const Layout& layout, int index, Store& store,
                                      control::AbortFlag& abort) {
   test::TinySource source;
@@ -87,13 +87,13 @@ std::vector<std::size_t> steady_rank(const config::RunConfig& config, const Layo
       if (step == 4) rank.evaluate();
     }
   } catch (const std::exception& error) {
-    abort.raise(index, error.what()); // before the rank goes, or the others would wait for it
+    abort.raise(index, error.what()); // before the rank is destroyed, because the others would wait for it
     throw;
   }
   return {counter.of_step.begin() + 2, counter.of_step.end()};
 }
 
-/// Of every rank of a layout, each counting on a thread of its own.
+/// The same for every rank of a layout; each counts on its own thread.
 std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);

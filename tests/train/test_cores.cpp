@@ -1,4 +1,4 @@
-// Cores: the affinity mask cut by control groups, from files laid out as the kernel lays them out.
+// Number of cores: the affinity mask, limited by control groups, from files with the kernel's layout.
 #include <gtest/gtest.h>
 
 #include "support/temp_folder.hpp"
@@ -28,9 +28,9 @@ TEST_F(Cores, Version2) {
   file("proc/self/cgroup", "0::/pod/run\n");
   file("sys/fs/cgroup/pod/run/cpu.max", "max 100000\n");
   EXPECT_EQ(cores(), 8);
-  file("sys/fs/cgroup/pod/cpu.max", "350000 100000\n"); // the group above
+  file("sys/fs/cgroup/pod/cpu.max", "350000 100000\n"); // parent group
   EXPECT_EQ(cores(), 3);
-  file("sys/fs/cgroup/pod/run/cpu.max", "50000 100000\n"); // half a core is still a thread
+  file("sys/fs/cgroup/pod/run/cpu.max", "50000 100000\n"); // half a core still gives one thread
   EXPECT_EQ(cores(), 1);
 }
 
@@ -42,7 +42,7 @@ TEST_F(Cores, Version2InAContainerSeesItsOwnGroupAtTheMount) {
 
 TEST_F(Cores, Version1) {
   file("proc/self/cgroup", "5:memory:/run\n4:cpu,cpuacct:/run\n0::/\n");
-  file("sys/fs/cgroup/memory/run/cpu.cfs_quota_us", "100000\n"); // not the group that counts
+  file("sys/fs/cgroup/memory/run/cpu.cfs_quota_us", "100000\n"); // not the relevant group
   file("sys/fs/cgroup/cpu,cpuacct/run/cpu.cfs_quota_us", "-1\n");
   file("sys/fs/cgroup/cpu,cpuacct/run/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(cores(), 8);

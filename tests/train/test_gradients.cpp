@@ -1,5 +1,5 @@
-// The gradient that a step leaves behind, against differences of the loss; the tied one above all, since each of its
-// sides alone, or one counted twice, would still train.
+// The gradient after a step, compared with differences of the loss. The tied gradient matters most: training would work
+// with one side only, or with one side counted twice.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,12 +18,12 @@ class Gradients : public ::testing::Test {
     run_.keys["train.precision"] = "\"fp64\"";
     run_.keys["model.dropout"] = "0.0";
     run_.keys["optimizer.plugin"] = "\"optim-sgd\"";
-    run_.keys["optimizer.lr"] = "0.0"; // the weights stay
+    run_.keys["optimizer.lr"] = "0.0"; // the weights do not change
   }
   TinyRun run_;
 };
 
-/// Of evaluate(), which sees the samples of the first step.
+/// Slope of evaluate(), which uses the samples of the first step.
 double difference(train::Rank& rank, double& weight) {
   constexpr double kStep = 1e-5;
   const double before = weight;
@@ -45,7 +45,7 @@ TEST_F(Gradients, AreTheLosssSlope) {
     }
 }
 
-// Token 12 occurs in no sample: its row of the table gets a gradient from the head alone.
+// Token 12 occurs in no sample: its row of the table gets a gradient from the head only.
 TEST_F(Gradients, OfATieAreThoseOfBothSides) {
   class FewTokens final : public executor::BatchSource {
    public:

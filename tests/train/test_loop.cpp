@@ -1,4 +1,4 @@
-// The loop: which steps are recorded and evaluated, files that cannot be written, stopping by a signal.
+// The training loop: recorded and evaluated steps, files that cannot be written, and signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ using test::TinyRun;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Calls something before the first microbatch of a step.
+/// Calls a function before each microbatch.
 class Prompted final : public executor::BatchSource {
  public:
   std::function<void(std::int64_t sample)> prompt = [](std::int64_t) {};
@@ -73,7 +73,7 @@ TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
   EXPECT_EQ(result.signal, 0);
   const std::vector<Json> all = records();
   ASSERT_EQ(all.size(), 6u);
-  EXPECT_EQ(all.front()["loss"].get<double>(), result.first_loss); // to the bit
+  EXPECT_EQ(all.front()["loss"].get<double>(), result.first_loss); // same bits
   EXPECT_EQ(all.back()["loss"].get<double>(), result.last_loss);
   EXPECT_GT(result.tokens_per_s, 0);
   const test::Trace again = test::train(run_, 6);
@@ -94,7 +94,7 @@ TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
 TEST_F(LoopTest, InFp16RecordsTheLossScaleAndWhatWasSkipped) {
   run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
   run_.keys["train.precision"] = "\"fp16\"";
-  run_.keys["loss_scale.initial"] = "16777216"; // 2^22 / 24 tokens is more than 65504 still; hysteresis is 2
+  run_.keys["loss_scale.initial"] = "16777216"; // 2^22 / 24 tokens is still above 65504; hysteresis is 2
   run_.keys["train.steps"] = "14";
   const train::LoopResult result = go();
   const std::vector<Json> all = records();
@@ -156,8 +156,8 @@ TEST_F(LoopTest, AFolderThatIsDeletedIsToldAtTheStepAndTheTrainingGoesOn) {
   run_.keys["log.every"] = "100";
   std::size_t told_before_the_end = 0;
   source_.prompt = [&](std::int64_t sample) {
-    if (sample == 8) std::filesystem::remove_all(config_.folder); // the third step's first
-    if (sample == 12) told_before_the_end = log_.lines.size();    // and the fourth's
+    if (sample == 8) std::filesystem::remove_all(config_.folder); // first sample of the third step
+    if (sample == 12) told_before_the_end = log_.lines.size();    // and of the fourth
   };
   const train::LoopResult result = go();
   EXPECT_EQ(result.steps, 6);
@@ -204,7 +204,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   {
     const train::StopSignals signals(log);
     source_.prompt = [&](std::int64_t sample) {
-      if (sample != 8) return; // the third step's first
+      if (sample != 8) return; // first sample of the third step
       ::kill(::getpid(), SIGTERM);
       while (!log.written) ::usleep(1000);
     };
@@ -227,7 +227,7 @@ TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
   std::int64_t latest = 0;
   held_out.prompt = [&](std::int64_t sample) {
     latest = std::max(latest, sample);
-    if (sample != 12) return; // the fourth batch's first
+    if (sample != 12) return; // first sample of the fourth batch
     ::kill(::getpid(), SIGINT);
     while (signals.caught() == 0) ::usleep(1000);
   };
@@ -235,7 +235,7 @@ TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
   const train::LoopResult result = loop(*rank, signals);
   EXPECT_EQ(result.signal, SIGINT);
   EXPECT_EQ(result.steps, 2);
-  EXPECT_EQ(latest, 15); // that batch was the last
+  EXPECT_EQ(latest, 15); // no batch after that one
   EXPECT_FALSE(result.eval_loss);
   ASSERT_EQ(records().size(), 2u);
   EXPECT_FALSE(records().back().contains("eval_loss"));
@@ -249,7 +249,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   config_ = run_.config();
   const train::StopSignals signals(null_log());
   source_.prompt = [&](std::int64_t sample) {
-    if (sample != 8) return; // the third step's first
+    if (sample != 8) return; // first sample of the third step
     ::kill(::getpid(), SIGTERM);
     while (signals.caught() == 0) ::usleep(1000);
   };
@@ -260,7 +260,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   EXPECT_FALSE(records().back().contains("eval_loss"));
 }
 
-/// In a process of its own, which may start no thread.
+/// Runs in a separate process that cannot start threads.
 [[noreturn]] void start_without_threads() {
   const rlimit none{0, 0};
   const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);

@@ -1,4 +1,4 @@
-// Training in fp16: the loss scale, steps that are skipped, on all ranks or on none, and what they leave as it was.
+// Training in fp16: the loss scale; steps are skipped on all ranks or none, and change nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class Fp16Run : public TinyRun {
   }
 };
 
-/// The samples of the first step at every step.
+/// Every step gets the samples of the first step.
 class SameSamples final : public executor::BatchSource {
  public:
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {
@@ -49,8 +49,8 @@ std::map<std::string, std::vector<std::byte>> weights_of(train::Rank& rank) {
   return out;
 }
 
-/// The step that is taken leaves what it would have left as the first of a run: so nothing of the skipped ones is in
-/// the weights, in the optimizer's state, or in its number of steps.
+/// The first step that is not skipped gives the same result as the first step of a new run. So skipped steps change
+/// neither weights nor optimizer state nor the number of steps.
 TEST(LossScale, SkippedStepsLeaveEverythingAsItWas) {
   for (const char* optimizer : {"\"optim-adamw\"", "\"optim-sgd\""}) {
     SameSamples source;
@@ -64,14 +64,14 @@ TEST(LossScale, SkippedStepsLeaveEverythingAsItWas) {
     ASSERT_TRUE(result.skipped);
     for (; result.skipped; result = rank->step()) {
       EXPECT_EQ(result.loss_scale, scale);
-      EXPECT_NEAR(result.loss, std::log(13.0), 0.05); // the forward passes are as good as ever
+      EXPECT_NEAR(result.loss, std::log(13.0), 0.05); // the forward passes are still valid
       EXPECT_FALSE(std::isfinite(result.grad_norm));
       EXPECT_EQ(weights_of(*rank), before);
       scale /= 2;
       ASSERT_GT(scale, 256);
     }
     EXPECT_EQ(result.loss_scale, scale);
-    EXPECT_LT(scale, 0x1p24); // 24 tokens: the loss gradient alone does not fit before
+    EXPECT_LT(scale, 0x1p24); // 24 tokens: with a larger scale even the loss gradient overflows
     EXPECT_NE(weights_of(*rank), before);
 
     run.keys["loss_scale.initial"] = text("{}", scale);
@@ -86,7 +86,7 @@ TEST(LossScale, SkippedStepsLeaveEverythingAsItWas) {
   }
 }
 
-/// Steps as they come, some of them too large for the scale.
+/// Ordinary steps, of which some overflow with the current scale.
 TEST(LossScale, FollowsItsWindowAndHysteresis) {
   Fp16Run run("1048576", "2");
   run.keys["loss_scale.window_steps"] = "3";
@@ -136,7 +136,7 @@ TEST(LossScale, AConstantOneStaysAndEndsTheRunAfterManySkippedSteps) {
   EXPECT_EQ(weights_of(*rank), before);
 }
 
-/// No scale helps against that.
+/// No loss scale can correct this.
 TEST(LossScale, ALossThatIsNotFiniteIsAnErrorInFp16Too) {
   TinyRank rank(Fp16Run("1024"));
   rank->step();
@@ -195,7 +195,8 @@ struct RankSteps {
   Weights before, after_first, after;
 };
 
-/// One token is the target of samples of even numbers, another that of odd ones: with two data ranks, rank 1 has these.
+/// Samples with even numbers have one target token, those with odd numbers another. With two data ranks, rank 1 has the
+/// odd ones.
 class EvenAndOdd final : public executor::BatchSource {
  public:
   EvenAndOdd(std::int32_t even, std::int32_t odd) : even_(even), odd_(odd) {}
@@ -211,8 +212,8 @@ class EvenAndOdd final : public executor::BatchSource {
   std::int32_t even_, odd_;
 };
 
-/// A head that is sure of one token, whatever it reads: the gradients of samples that have it as their target are next
-/// to nothing, and those of others as large as they can be.
+/// Makes the head predict one token for every input. Samples with this target have gradients near zero; others have the
+/// largest possible ones.
 void make_sure_of(train::Rank& rank, std::int64_t token) {
   for (const train::RankParameter& parameter : rank.parameters()) {
     const bool table = parameter.name == "embedding/tokens.weight", bias = parameter.name == "head/norm.bias";
@@ -260,7 +261,7 @@ std::vector<RankSteps> two_steps(const TinyRun& run, std::int32_t even, std::int
         try {
           out[static_cast<std::size_t>(index)] = two_steps(rank, even);
         } catch (const std::exception& error) {
-          abort.raise(index, error.what()); // before the rank goes: the others must hear of the cause first
+          abort.raise(index, error.what()); // before the rank is destroyed, so that the others get the cause first
         }
       } catch (const std::exception& error) {
         abort.raise(index, error.what());
@@ -273,12 +274,12 @@ std::vector<RankSteps> two_steps(const TinyRun& run, std::int32_t even, std::int
 
 TEST(LossScale, AnOverflowOnOneRankSkipsTheStepOnAll) {
   constexpr std::int32_t kEven = 7, kOdd = 8; // both on tensor rank 1
-  Fp16Run run("4194304");                     // 2^22 / 48 tokens is more than 65504, its half is not
+  Fp16Run run("4194304");                     // 2^22 / 48 tokens is above 65504, half of it is not
   run.keys["batch.global"] = "8";
   for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";
   run.keys["schedule.plugin"] = "\"sched-gpipe\"";
 
-  // Where no sample is like those of data rank 1, nobody overflows.
+  // If data rank 1 has no other target, no rank overflows.
   for (const RankSteps& rank : two_steps(run, kEven, kEven)) EXPECT_THAT(rank.skipped, ElementsAre(false, false));
 
   const std::vector<RankSteps> ranks = two_steps(run, kEven, kOdd);
@@ -288,12 +289,12 @@ TEST(LossScale, AnOverflowOnOneRankSkipsTheStepOnAll) {
     const RankSteps& rank = ranks[static_cast<std::size_t>(index)];
     EXPECT_THAT(rank.skipped, ElementsAre(true, false));
     EXPECT_THAT(rank.scales, ElementsAre(0x1p22, 0x1p21));
-    EXPECT_NEAR(rank.losses[0], 15, 0.1); // half of the samples at 30
+    EXPECT_NEAR(rank.losses[0], 15, 0.1); // half of the samples have a loss of 30
     EXPECT_EQ(rank.losses, ranks.front().losses);
     EXPECT_EQ(rank.after_first, rank.before);
     EXPECT_NE(rank.after, rank.before);
     const int first[] = {layout.coordinate(index, "tensor"), 0, layout.coordinate(index, "pipeline")};
-    EXPECT_EQ(rank.after, ranks[static_cast<std::size_t>(layout.rank_of(first))].after); // of data rank 0
+    EXPECT_EQ(rank.after, ranks[static_cast<std::size_t>(layout.rank_of(first))].after); // as on data rank 0
   }
 }
 

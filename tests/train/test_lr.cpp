@@ -52,7 +52,7 @@ TEST(LearningRate, AllStepsMayWarmUp) {
 
 TEST(LearningRate, ARunMayEndInItsWarmUp) {
   for (const char* decay : {"constant", "linear", "cosine"}) {
-    const config::RunConfig run = run_with(decay, 20, 0.1); // of 12 steps
+    const config::RunConfig run = run_with(decay, 20, 0.1); // run of 12 steps
     for (int step = 1; step <= 12; ++step) EXPECT_DOUBLE_EQ(train::learning_rate(run, step), 0.025 * step) << decay;
   }
 }

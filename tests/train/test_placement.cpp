@@ -1,4 +1,4 @@
-// How ranks share the cores, and how that reads.
+// How ranks share cores, and the text that describes it.
 #include <gtest/gtest.h>
 
 #include "train/placement.hpp"
@@ -25,7 +25,7 @@ TEST(Placement, ReadsAsASentence) {
   EXPECT_EQ(to_text(Placement{2, 8, false}, host, 4), "2 ranks as processes, 4 CPU threads each on 8 cores");
 }
 
-/// A kernel set may use more or fewer threads than a rank's part of the cores.
+/// A kernel set may use more or fewer threads than a rank's share of the cores.
 TEST(Placement, TellsTheThreadsThatAreUsed) {
   const DeviceKind host = DeviceKind::host;
   EXPECT_EQ(to_text(Placement{1, 2}, host, 65), "1 rank, 65 CPU threads on 2 cores");

@@ -1,4 +1,4 @@
-// What preflight refuses, and what it tells of a run that may start.
+// Preflight: what it refuses, and what it reports about a valid run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ void expect_same_memory(const std::vector<train::MemoryRow>& planned, const std:
   }
 }
 
-/// What each rank takes when it is made.
+/// Memory that each rank allocates.
 std::vector<std::vector<train::MemoryRow>> memory_of_ranks(const config::RunConfig& config) {
   const Layout layout = train::layout_of(config);
   std::vector<std::vector<train::MemoryRow>> out(static_cast<std::size_t>(layout.world()));
@@ -38,7 +38,7 @@ std::vector<std::vector<train::MemoryRow>> memory_of_ranks(const config::RunConf
   return out;
 }
 
-/// A run whose data files are real: 400 bytes of text.
+/// A run with real data files: 400 bytes of text.
 class PreflightTest : public ::testing::Test {
  protected:
   PreflightTest() {
@@ -74,7 +74,7 @@ TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
   ASSERT_EQ(checked.plans.size(), 1u);
   EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0));
   EXPECT_THAT(checked.plans[0].layers, ElementsAre("embedding", "block 0", "block 1", "head"));
-  const std::int64_t block = 12 * 8 * 8 + 13 * 8; // weights; biases and norms
+  const std::int64_t block = 12 * 8 * 8 + 13 * 8; // weights, and biases with norms
   EXPECT_EQ(checked.parameters, 257 * 8 + 6 * 8 + 2 * block + 2 * 8);
 
   test::TinyRank rank(config);
@@ -85,11 +85,11 @@ TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
 TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
   run_.keys["parallel.pipeline"] = "2";
   run_.keys["parallel.data"] = "2";
-  run_.keys["parallel.tensor"] = "2"; // 257 tokens: 129 rows each, one of them padding
+  run_.keys["parallel.tensor"] = "2"; // 257 tokens: 129 rows per rank, one of them padding
   const config::RunConfig config = run_.config();
   const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
   ASSERT_TRUE(checked.refusals.empty());
-  ASSERT_EQ(checked.plans.size(), 4u); // data ranks are alike
+  ASSERT_EQ(checked.plans.size(), 4u); // data ranks are equal
   EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0, 2));
   EXPECT_THAT(checked.plans[1].ranks, ElementsAre(1, 3));
   EXPECT_THAT(checked.plans[2].ranks, ElementsAre(4, 6));
@@ -103,7 +103,7 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
     for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
 }
 
-/// Of whole and of split backwards, and where pieces of boundaries are kept.
+/// With whole and split backwards, on every rank.
 TEST_F(PreflightTest, TellsWhatTheActivationsAreMadeOf) {
   run_.keys["parallel.pipeline"] = "2";
   const auto plans = [this] {
@@ -126,7 +126,7 @@ TEST_F(PreflightTest, TellsWhatTheActivationsAreMadeOf) {
   const auto block = std::ranges::find(gpipe.at(0).activations, "block", &executor::ActivationPart::what);
   ASSERT_NE(block, gpipe[0].activations.end());
   EXPECT_EQ(block->layers, 2);
-  EXPECT_EQ(block->microbatches, 4); // GPipe keeps them all
+  EXPECT_EQ(block->microbatches, 4); // GPipe keeps all of them
 }
 
 TEST_F(PreflightTest, TellsWhatUnevenStagesCost) {
@@ -137,8 +137,8 @@ TEST_F(PreflightTest, TellsWhatUnevenStagesCost) {
   EXPECT_EQ(balance.stages[0].layers, 2); // embedding, block
   EXPECT_EQ(balance.stages[1].pipeline, 1);
   ASSERT_TRUE(balance.step.has_value());
-  // GPipe of two stages, the second slower: all its passes, before them a forward of the first and after them a
-  // backward.
+  // GPipe with two stages, of which the second is slower: a forward of the first, all passes of the second, a backward
+  // of the first.
   const auto backward = [](const Cost& of) { return of.backward_input + of.backward_weight; };
   const Cost &first = balance.stages[0].flops, &second = balance.stages[1].flops;
   const double all = balance.stages[0].all_flops() + balance.stages[1].all_flops();
@@ -154,7 +154,7 @@ TEST_F(PreflightTest, TellsWhatUnevenStagesCost) {
   EXPECT_FALSE(train::preflight(alone, train::place_here(alone), null_log()).balance.step.has_value());
 }
 
-// Tied parameters of two pipeline ranks are one, and so are the parts of tensor ranks and the copies of data ranks.
+// Tied parameters of two pipeline ranks count once, as do the parts of tensor ranks and the replicas of data ranks.
 TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
   const auto parameters = [this] {
     const config::RunConfig config = run_.config();
@@ -177,7 +177,7 @@ TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
                                       "this run's 2 ranks are threads of one process\n  use comm-local, or another "
                                       "communicator that joins ranks of one process"));
   run_.keys["comm.plugin"] = "\"comm-local\"";
-  run_.keys["comm.tensor.plugin"] = "\"comm-lonely\""; // an axis of one rank asks nothing of it
+  run_.keys["comm.tensor.plugin"] = "\"comm-lonely\""; // not checked for an axis of one rank
   EXPECT_THAT(refusals(), ElementsAre());
   run_.keys["parallel.tensor"] = "2";
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.tensor.plugin \"comm-lonely\" for the tensor axis: it takes one "
@@ -208,7 +208,7 @@ TEST_F(PreflightTest, ACommunicatorOfSeveralAxesIsRefusedOnceForEachText) {
                   HasSubstr("comm.data.plugin \"comm-lonely\" for the data axis: it takes one rank a process")));
 }
 
-// [comm.tensor] without `plugin` has [comm]'s, under whose key both are told.
+// [comm.tensor] without `plugin` inherits that of [comm], so one error names both axes.
 TEST_F(PreflightTest, ATableThatInheritsItsCommunicatorIsToldWithTheOneThatNamesIt) {
   run_.keys["parallel.data"] = run_.keys["parallel.tensor"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
@@ -261,7 +261,7 @@ TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.heads = 3"))) << "nothing was planned, so no size is known";
 }
 
-/// Once, though each layer of each rank asks for it.
+/// Reported once, although each layer of each rank uses the operation.
 TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsToldAsTheSets) {
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";

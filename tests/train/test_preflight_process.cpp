@@ -1,4 +1,4 @@
-// Preflight in a child process: the same answers, and a refusal for a plugin that ends or holds up its process.
+// Preflight in a child process: same result, and an error for a plugin that ends or blocks the process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class PreflightProcess : public ::testing::Test {
                                       }},
                                      limits);
   }
-  /// The one refusal of a scheduler that fails.
+  /// The single error for a scheduler that fails.
   std::string refusal(const std::string& where, const std::string& how, const plugin::CallLimits& limits = {}) {
     run_.keys["schedule.plugin"] = "\"sched-crashing\"";
     run_.keys["schedule.where"] = '"' + where + '"';

@@ -1,4 +1,4 @@
-// Ranks as threads of one process: parallelism does not show in the loss; who waits in vain says for what.
+// Ranks as threads of one process: parallelism does not change the loss, and a stalled rank reports what it waits for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct RankTrace {
   std::map<std::string, std::vector<std::byte>> weights; // by name
 };
 
-/// `rows`, where given, in place of the scheduler's.
+/// `rows`, if given, replace the scheduler's.
 std::vector<RankTrace> train_ranks(const TinyRun& run, int steps, const Schedule* rows = nullptr) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
@@ -71,7 +71,7 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
       test::TinySource source;
       train::Rank rank(config, layout, index, store, null_log(), {.training = &source, .threads = 1});
       places[static_cast<std::size_t>(index)] = rank.place();
-      for (int round = 0; round < 8; ++round) // each rank has the largest once
+      for (int round = 0; round < 8; ++round) // each rank has the largest value once
         agreed[static_cast<std::size_t>(index)].push_back(rank.agree(index == round ? 100 + round : -index));
     });
   for (std::thread& thread : threads) thread.join();
@@ -79,7 +79,7 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
   EXPECT_THAT(places, ::testing::Each("before step 1"));
 }
 
-// As when a scheduler's file differs from machine to machine.
+// For example, if the scheduler's file differs between machines.
 TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
   TinyRun run;
   run.keys["parallel.pipeline"] = "2";
@@ -95,7 +95,7 @@ TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
     test::TinySource source;
     try {
       const train::Rank rank(config, layout, 0, store, null_log(), {.training = &source, .threads = 1, .abort = &flag});
-    } catch (const Error&) { // the other never joins
+    } catch (const Error&) { // the other rank never joins
     }
   });
   try {
@@ -117,13 +117,13 @@ TEST(Ranks, DataParallelismDoesNotShow) {
   run.keys["parallel.data"] = "2";
   const std::vector<RankTrace> two = train_ranks(run, 4);
   expect_near(one[0].trace, two[0].trace);
-  EXPECT_EQ(two[0].trace, two[1].trace); // the same bits on all ranks
+  EXPECT_EQ(two[0].trace, two[1].trace); // same bits on all ranks
   EXPECT_NEAR(one[0].held_out, two[1].held_out, 1e-12);
   EXPECT_TRUE(one[0].traffic.empty());
   ASSERT_EQ(two[0].traffic.size(), 1u);
   EXPECT_EQ(two[0].traffic[0].group, "data");
   EXPECT_EQ(two[0].traffic[0].plugin, "comm-local");
-  EXPECT_EQ(two[0].traffic[0].ops, 4u * (4 + 1)); // per step: a bucket for each of four layers, and the losses
+  EXPECT_EQ(two[0].traffic[0].ops, 4u * (4 + 1)); // per step: one bucket for each of four layers, and the losses
   EXPECT_GT(two[0].traffic[0].bytes_out, 0u);
 }
 
@@ -131,14 +131,14 @@ TEST(Ranks, TensorParallelismDoesNotShow) {
   TinyRun run;
   run.keys["train.precision"] = "\"fp64\"";
   const std::vector<RankTrace> one = train_ranks(run, 4);
-  run.keys["parallel.tensor"] = "2"; // 13 tokens: the second rank holds a padded row
+  run.keys["parallel.tensor"] = "2"; // 13 tokens: the second rank has a padding row
   const std::vector<RankTrace> two = train_ranks(run, 4);
   expect_near(one[0].trace, two[0].trace);
   EXPECT_EQ(two[0].trace.losses, two[1].trace.losses);
   EXPECT_EQ(two[0].trace.norms, two[1].trace.norms);
 }
 
-/// A rank's weights under the names they have in one rank.
+/// Compares a rank's weights with those of the single rank by name.
 void expect_same_weights(const std::vector<RankTrace>& one, const std::vector<RankTrace>& many) {
   ASSERT_EQ(one.size(), 1u);
   std::size_t found = 0;
@@ -166,8 +166,8 @@ TEST(Ranks, PipelineParallelismChangesNoBit) {
   }
 }
 
-// A V: the first and the last stage on one rank, and the two between them on the other. So a rank hands over to itself,
-// has both accumulators of the tied embedding, and sends both ways; backwards are split and late.
+// A V: one rank has the first and last stage, the other the two stages between. A rank passes tensors to itself, has
+// both gradients of the tied embedding, and sends in both directions. Backwards are split and delayed.
 TEST(Ranks, AVShapedStageMapChangesNoBit) {
   TinyRun run;
   run.keys["model.layers"] = "4";
@@ -190,7 +190,7 @@ TEST(Ranks, AVShapedStageMapChangesNoBit) {
   EXPECT_EQ(vee[1].weights.count("embedding/tokens.weight"), 0u);
 }
 
-/// Gives no data to step 2 until it is let go.
+/// Blocks step 2 until let_go().
 class HeldSource final : public executor::BatchSource {
  public:
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) override {

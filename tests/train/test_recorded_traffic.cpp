@@ -1,4 +1,4 @@
-// Totals of communicators that do not hear of the steps that are launched.
+// Traffic of captured steps: communicators do not count launches of the graph.
 #include <gtest/gtest.h>
 
 #include "train/recorded_traffic.hpp"

@@ -1,4 +1,4 @@
-// The run's folder: one run at a time, and what an earlier run left in it.
+// The run's folder: one run at a time, and the files of an earlier run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class RunFolderTest : public ::testing::Test {
     run_.folder = fs::canonical(folder_.path()) / "run";
     run_.log.metrics = run_.folder / "metrics.jsonl";
   }
-  /// A run of as many steps; what it says of moved files.
+  /// Runs this many steps; returns the message about moved files.
   std::string train(int steps, const std::string& resolved = "# a run\n") {
     const RunFolder folder(run_, resolved);
     RunRecords records(run_, resolved, null_log());
@@ -41,7 +41,7 @@ class RunFolderTest : public ::testing::Test {
     for (int step = 1; step <= steps; ++step) records.write(record(step));
     return moved;
   }
-  /// Content by path within the test's folder.
+  /// File contents by path within the test's folder.
   std::map<std::string, std::string> files() const {
     std::map<std::string, std::string> out;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
@@ -127,7 +127,7 @@ TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsRefused) {
   EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
               HasSubstr("file/run: the folder cannot be made: Not a directory\n  choose another with run.dir"));
   run_.folder = folder_ / "run";
-  fs::create_directories(run_.folder / "resolved.toml.tmp"); // where a file cannot be
+  fs::create_directories(run_.folder / "resolved.toml.tmp"); // a folder with the name of a file
   EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
               HasSubstr("run/resolved.toml: cannot be written: Is a directory"));
 }
@@ -138,7 +138,7 @@ TEST_F(RunFolderTest, ASecondRunInTheSameFolderIsRefused) {
     EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
                 HasSubstr(run_.folder.string() + ": another run is writing into this folder\n"));
   }
-  EXPECT_EQ(error_of([&] { RunFolder(run_, ""); }), "no error"); // the first has ended
+  EXPECT_EQ(error_of([&] { RunFolder(run_, ""); }), "no error"); // the first run has ended
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Schedules change no bit: whole and split backwards, any order, one chunk or several on a rank.
+// Schedules change no bit: whole and split backwards, any order, one or several chunks per rank.
 #include <gtest/gtest.h>
 
 #include "schedule/rows.hpp"

@@ -1,4 +1,4 @@
-// The timeline of a step, in the run's folder: passes, other actions, communication and waits of every rank.
+// The timeline of a step in the run's folder: passes, other actions, communication and waits of every rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,18 +50,18 @@ TEST_F(StepTrace, TimesThePassesOfTheOneStep) {
 
   EXPECT_EQ(told.rank, 0);
   EXPECT_EQ(told.step, 2);
-  ASSERT_EQ(told.passes.size(), 8u); // sched-gpipe: four forwards, four backwards
+  ASSERT_EQ(told.passes.size(), 8u); // sched-gpipe: four forwards and four backwards
   double before = 0;
   for (std::size_t i = 0; i < 8; ++i) {
     const schedule::MeasuredPass& pass = told.passes[i];
     EXPECT_EQ(pass.span.kind, i < 4 ? Kind::forward : Kind::backward);
     EXPECT_GE(pass.span.start, before);
     EXPECT_GT(pass.span.end, pass.span.start);
-    EXPECT_EQ(pass.waited_ms, 0); // for nobody
+    EXPECT_EQ(pass.waited_ms, 0); // no other rank
     before = pass.span.end;
   }
   EXPECT_EQ(told.actions.size(), 4u);
-  EXPECT_TRUE(told.calls.empty()); // no group has another rank
+  EXPECT_TRUE(told.calls.empty()); // all groups have one rank
 }
 
 TEST_F(StepTrace, IsNotThereUnlessAskedFor) {
@@ -79,7 +79,7 @@ TEST_F(StepTrace, AStepAfterTheLastIsRefused) {
       << loaded.refusals[0].text;
 }
 
-/// A run of two ranks on each axis, as threads; losses of its steps.
+/// Losses of a run with two ranks on each axis, as threads.
 std::vector<double> train_ranks(const config::RunConfig& config, int steps) {
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
@@ -123,12 +123,12 @@ class TraceOfRanks : public ::testing::Test {
     ranks_.clear();
     delete run_;
   }
-  static int pipeline_of(int rank) { return rank / 4; } // tensor, data, pipeline
+  static int pipeline_of(int rank) { return rank / 4; } // order: tensor, data, pipeline
   static int other_stage(int rank) { return (rank + 4) % kRanks; }
   static std::string label(const schedule::MeasuredPass& action) {
     return schedule::action_text(action.span.kind, action.span.stage, action.span.microbatch);
   }
-  /// Passes and others, as they ran.
+  /// Passes and other actions, in the order of their starts.
   static std::vector<schedule::MeasuredPass> all_actions(const report::RankTimeline& rank) {
     std::vector<schedule::MeasuredPass> out = rank.passes;
     out.insert(out.end(), rank.actions.begin(), rank.actions.end());
@@ -138,7 +138,7 @@ class TraceOfRanks : public ::testing::Test {
 
   static constexpr int kRanks = 8;
   static inline TinyRun* run_ = nullptr;
-  static inline std::vector<double> without_, with_; // losses
+  static inline std::vector<double> without_, with_; // losses without and with a timeline
   static inline std::vector<report::RankTimeline> ranks_;
 };
 
@@ -169,7 +169,7 @@ TEST_F(TraceOfRanks, HasEverySendAndReceiveWithItsPeer) {
     for (const report::MeasuredCall& call : rank.calls) {
       if (call.axis != "pipeline" || (call.call != "send" && call.call != "receive") || call.awaited) continue;
       EXPECT_EQ(call.peer, other_stage(rank.rank));
-      EXPECT_EQ(call.bytes, 6u * 8 * sizeof(float)); // sequence x hidden, of one sample
+      EXPECT_EQ(call.bytes, 6u * 8 * sizeof(float)); // sequence x hidden, one sample
       EXPECT_TRUE((call.call == "send" ? sent : received).insert(call.action).second) << call.action;
     }
     const auto each = [stage](const char* kind) {
@@ -182,7 +182,7 @@ TEST_F(TraceOfRanks, HasEverySendAndReceiveWithItsPeer) {
   }
 }
 
-/// Every call lies in the step and was posted by an action while that ran.
+/// Every call is within the step, and was posted during the action that it names.
 TEST_F(TraceOfRanks, CallsAreOfTheActionsThatPostThem) {
   for (const report::RankTimeline& rank : ranks_) {
     SCOPED_TRACE(rank.rank);
@@ -190,7 +190,7 @@ TEST_F(TraceOfRanks, CallsAreOfTheActionsThatPostThem) {
     for (const schedule::MeasuredPass& action : all_actions(rank)) actions[label(action)] = action.span;
     double posted = rank.start;
     for (const report::MeasuredCall& call : rank.calls) {
-      EXPECT_GE(call.posted, posted); // in their order
+      EXPECT_GE(call.posted, posted);
       EXPECT_GE(call.completed, call.posted);
       EXPECT_LE(call.completed, rank.end);
       EXPECT_GT(call.bytes, 0u);
@@ -215,14 +215,14 @@ TEST_F(TraceOfRanks, HasTheCollectivesOfLayersGradientsAndNorm) {
         EXPECT_EQ(call.peer, other_stage(rank.rank));
       }
     }
-    EXPECT_EQ(of_layers.size(), 8u); // forwards and backwards of every microbatch
+    EXPECT_EQ(of_layers.size(), 8u); // forward and backward of every microbatch
     EXPECT_THAT(of_gradients, UnorderedElementsAre(text("{}REDUCE_GRAD", pipeline_of(rank.rank))));
     EXPECT_THAT(of_norm, UnorderedElementsAre("NORM"));
     EXPECT_THAT(of_tied, UnorderedElementsAre("REDUCE_TIED"));
   }
 }
 
-/// What actions take less the waits inside them, the waits, and what the executor takes between actions are the step.
+/// The step consists of computation (actions without the waits inside them), waits, and executor time between actions.
 TEST_F(TraceOfRanks, WaitsAndComputingAreDisjointPartsOfTheStep) {
   for (const report::RankTimeline& rank : ranks_) {
     SCOPED_TRACE(rank.rank);
@@ -247,7 +247,7 @@ TEST_F(TraceOfRanks, WaitsAndComputingAreDisjointPartsOfTheStep) {
     }
     EXPECT_LE(free, rank.end);
     EXPECT_GT(busy, 0);
-    EXPECT_LE(busy + waited, rank.end - rank.start + 1e-6); // of sums of ms since the machine's start
+    EXPECT_LE(busy + waited, rank.end - rank.start + 1e-6); // rounding of sums of ms since boot
   }
 }
 

@@ -1,4 +1,4 @@
-// Whole trainings of a tiny model: what the loss depends on, and what it does not.
+// Complete trainings of a tiny model: what the loss depends on, and what it does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ TEST(Training, TheLossFalls) {
     run.keys["optimizer.lr"] = std::string(optimizer) == "\"optim-sgd\"" ? "0.3" : "1e-2";
     run.keys["model.dropout"] = "0.0";
     const Trace trace = test::train(run, 80);
-    EXPECT_NEAR(trace.losses.front(), std::log(13.0), 0.05) << optimizer; // weights near zero guess evenly
+    EXPECT_NEAR(trace.losses.front(), std::log(13.0), 0.05) << optimizer; // weights near zero give uniform predictions
     const double last = std::accumulate(trace.losses.end() - 10, trace.losses.end(), 0.0) / 10;
     EXPECT_LT(last, 0.7 * trace.losses.front()) << optimizer;
   }
@@ -45,7 +45,7 @@ TEST(Training, ThreadsChangeNoBit) {
   EXPECT_EQ(test::train(run, 4, one), test::train(run, 4, three));
 }
 
-// Dropout is keyed by sample, so that it is the same however the batch is cut.
+// Dropout depends on the sample number, so the microbatch size does not change it.
 TEST(Training, TheMicrobatchSizeChangesRoundingOnly) {
   TinyRun run;
   run.keys["train.precision"] = "\"fp64\"";
@@ -66,7 +66,7 @@ TEST(Training, TheGlobalBatchIsTheMeanOverItsSamples) {
   run.keys["train.precision"] = "\"fp64\"";
   const double four = test::train(run, 1).losses[0];
   run.keys["batch.global"] = "1";
-  run.keys["optimizer.lr"] = "0.0"; // the same weights for samples 0 to 3
+  run.keys["optimizer.lr"] = "0.0"; // same weights for samples 0 to 3
   run.keys["lr.min"] = "0.0";
   const Trace single = test::train(run, 4);
   double sum = 0;
@@ -97,7 +97,7 @@ TEST(Training, EvaluationDisturbsNothing) {
   EXPECT_NE(held_out.front(), held_out.back());
 }
 
-// The held-out samples are those of the first batches; without dropout, their loss is that of a step before it learns.
+// Evaluation uses the samples of the first batches. Without dropout their loss equals that of the first step.
 TEST(Training, EvaluationIsAForwardWithoutDropout) {
   TinyRun run;
   run.keys["model.dropout"] = "0.0";
@@ -134,11 +134,11 @@ TEST(Training, ClippingScalesTheGradientAndNothingElse) {
     return std::pair{norm, std::sqrt(squares)};
   };
   const auto [norm, free] = moved("0.0");
-  EXPECT_NEAR(free, 1e-2 * norm, 1e-8 * norm); // the learning rate reaches the kernel as a float
+  EXPECT_NEAR(free, 1e-2 * norm, 1e-8 * norm); // the kernel gets the learning rate as a float
   const auto [same_norm, loose] = moved("1000.0");
   EXPECT_EQ(loose, free);
   const auto [reported, clipped] = moved("0.05");
-  EXPECT_EQ(reported, norm); // before clipping
+  EXPECT_EQ(reported, norm); // reported before clipping
   ASSERT_GT(norm, 0.1);
   EXPECT_NEAR(clipped, 1e-2 * 0.05 * norm / (norm + 1e-6), 1e-9);
   EXPECT_EQ(same_norm, norm);
@@ -183,7 +183,7 @@ TEST(Training, AnOverflowByWeightDecayIsToldWithItsKey) {
   }
 }
 
-// The loss is finite, and one gradient is too large for a float: activations of the MLP that go nowhere (down is zero)
+// The loss is finite, but one gradient overflows a float: MLP activations without effect on the output (down is zero)
 // times a gradient that the last norm makes large.
 TEST(Training, AGradientThatIsInfiniteIsNamed) {
   TinyRank rank{TinyRun()};
@@ -222,8 +222,8 @@ TEST(Training, ReportsWhatItHolds) {
   EXPECT_EQ(bytes["weights"], weights);
   EXPECT_EQ(bytes["working weights"], 0u);
   const std::size_t table = 64 * 8 * 4, of_tokens = Arena::aligned(13 * 8 * 4); // 51 rows are padding
-  EXPECT_EQ(bytes["gradients"], weights + table);                               // both sides of the tie
-  EXPECT_EQ(bytes["optimizer state"], 2 * (weights - table + of_tokens));       // which has none of them
+  EXPECT_EQ(bytes["gradients"], weights + table);                               // gradients of both sides of the tie
+  EXPECT_EQ(bytes["optimizer state"], 2 * (weights - table + of_tokens));       // without padding rows
   EXPECT_GT(bytes["activations"], 0u);
   EXPECT_TRUE(rank->traffic().empty());
   EXPECT_EQ(rank->step().bubble_rate, 0);

@@ -1,7 +1,7 @@
-// A tiny run of a real model on kernels-reference, from a TOML of its own, to be bent by each test.
+// A tiny run of a real model on kernels-reference, from its own TOML, which each test modifies.
 //
-// Threads: one. Ownership: owns its folder; ranks made from it must go before it. For programs made by triax_add_test
-// with the plugins' targets under DEPENDS.
+// Threads: one. Ownership: owns its folder; destroy its ranks first. For programs of triax_add_test with the plugins'
+// targets under DEPENDS.
 #pragma once
 
 #include <cstring>
@@ -18,7 +18,7 @@
 
 namespace triax::test {
 
-/// Tokens that follow from the number of the sample; a pattern that a model can learn.
+/// Tokens that depend on the sample number, in a pattern that a model can learn.
 class TinySource final : public executor::BatchSource {
  public:
   explicit TinySource(std::int32_t vocab = 13) : vocab_(vocab) {}
@@ -44,7 +44,7 @@ class TinyRun {
     for (const char* file : {"text.bin", "text.idx"}) write_file(folder_ / file, "");
   }
 
-  /// Values by full key, as TOML.
+  /// TOML values by full key.
   std::map<std::string, std::string> keys = {{"model.plugin", "\"model-gpt\""},
                                              {"model.layers", "2"},
                                              {"model.hidden", "8"},
@@ -77,7 +77,7 @@ class TinyRun {
     write_file(folder_ / "run.toml", toml);
     return config::load(folder_ / "run.toml", {});
   }
-  /// Throws with the refusals if there are any.
+  /// Throws the error messages, if there are any.
   config::RunConfig config() const {
     const config::Loaded loaded = load();
     std::string refused;
@@ -91,7 +91,7 @@ class TinyRun {
   TempFolder folder_;
 };
 
-/// A rank of a TinyRun, alone in its world.
+/// The only rank of a TinyRun.
 class TinyRank {
  public:
   explicit TinyRank(const config::RunConfig& config, train::RankOptions options = {}) : config_(config) {
@@ -111,10 +111,10 @@ class TinyRank {
   std::optional<train::Rank> rank_;
 };
 
-/// What a training leaves behind, for comparing bits.
+/// Results of a training, to compare bits.
 struct Trace {
   std::vector<double> losses, norms;
-  std::vector<std::byte> weights, gradients; // of the last step
+  std::vector<std::byte> weights, gradients; // after the last step
   bool operator==(const Trace&) const = default;
 };
 
@@ -123,7 +123,7 @@ inline void append(std::vector<std::byte>& to, const TensorView& view) {
   to.insert(to.end(), bytes, bytes + view.bytes());
 }
 
-/// Of a device that may keep its memory out of the host's reach.
+/// For a device whose memory the host may not be able to access.
 inline void append(std::vector<std::byte>& to, const TensorView& view, Device& device) {
   if (device.kind() == DeviceKind::host) return append(to, view);
   const std::unique_ptr<Memory> pinned = device.allocate(view.bytes(), MemoryKind::pinned);

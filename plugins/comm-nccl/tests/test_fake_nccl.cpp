@@ -93,7 +93,7 @@ class FakeNccl : public ::testing::Test {
   }
 };
 
-/// Waits until all have called, so that the second call has been compared with the first.
+/// Waits until all threads have called, so that the second call has been compared with the first.
 class Meeting {
  public:
   explicit Meeting(int count) : count_(count) {}

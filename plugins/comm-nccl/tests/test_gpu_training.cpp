@@ -1,6 +1,6 @@
-// Runs of several ranks on one GPU, compared with one rank: p, t and d of 2, t and p over two communicators, captured
-// steps. The ranks are processes, with a launcher's environment. Each is told that it is alone on its machine, so that
-// all use the first GPU; several_ranks_per_gpu permits that.
+// Runs of several ranks on one GPU, compared with one rank: p, t and d of 2, t and p with two communicator plugins,
+// captured steps. The ranks are processes with a launcher's environment. Each is configured as the only rank of its
+// machine, so that all use the first GPU; several_ranks_per_gpu permits that.
 #include <gmock/gmock.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

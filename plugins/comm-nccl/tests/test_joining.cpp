@@ -213,8 +213,8 @@ TEST(Joining, NcclMayTakeItsTime) {
   });
 }
 
-/// NCCL writes the edge's communicator when the split is through or its parent aborted: it must have a place until
-/// then, and somebody to end it.
+/// NCCL writes the edge's communicator when the split completes or its parent is aborted. The memory must exist until
+/// then, and the communicator must be ended.
 TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
   Given given;
   given.edge_communicators = true;

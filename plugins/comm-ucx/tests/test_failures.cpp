@@ -68,7 +68,7 @@ TEST(Leaving, AStreamThatGoesWithReceivesGivesTheirBuffersBack) {
       memory.reset();
       rank.store().set("gone", "");
       rank.store().get("sent", Rank::deadline());
-      for (int i = 0; i < 100; ++i) rank.device().progress(); // UCX writes nothing any more
+      for (int i = 0; i < 100; ++i) rank.device().progress(); // UCX no longer writes to them
     } else {
       const TensorView view = rank.tensor(DType::f32, {100});
       const Transfer send{Direction::send, 0, 0, view};
@@ -175,7 +175,7 @@ TEST(Environment, ADeviceThatIsNotThereIsToldAndNotLeftOut) {
   EXPECT_THAT(refusal("devices", std::string()), HasSubstr("no network device \"eth77\""));
 }
 
-/// What the backend answers when a run is checked, which is before anything starts.
+/// The answer of the backend during preflight.
 Support checked(const char* key, const OptionValue& value) {
   const std::filesystem::path name = under_test().plugin;
   const plugin::Library& library =
@@ -189,7 +189,7 @@ Support checked(const char* key, const OptionValue& value) {
   return backend->supports({DeviceKind::host, {DType::f32}, {"tensor"}, true});
 }
 
-/// That the reason has each of `parts`, and the hint this machine's transports, and nothing of shared memory.
+/// Expects each of `parts` in the reason, this machine's transports in the hint, and nothing about shared memory.
 void expect_refused(const Support& answer, const std::vector<std::string>& parts) {
   for (const std::string& part : parts) EXPECT_THAT(answer.reason(), HasSubstr(part));
   EXPECT_THAT(answer.hint(), AllOf(HasSubstr("this machine has the transports "), HasSubstr("tcp")));

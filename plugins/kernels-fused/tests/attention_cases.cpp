@@ -1,4 +1,4 @@
-// Shapes of attention as operation cases.
+// Operation cases for shapes of attention.
 #include "attention_cases.hpp"
 
 #include <array>
@@ -24,7 +24,7 @@ Tensors tensors_of(const AttentionShape& s) {
   Tensors tensors = {in("q", q, s.padding), in("k", k, s.padding), in("v", k, s.padding), out("o", q, s.padding),
                      statistic_out("lse", {s.b, s.a, s.sq})};
   if (s.p > 0) tensors.push_back(samples(s.b, 5));
-  if (s.lengths) { // of the first sample none
+  if (s.lengths) { // the first sample has no visible key
     std::vector<double> lengths;
     for (std::int64_t i = 0; i < s.b; ++i) lengths.push_back(static_cast<double>(s.k0 + i * s.sk / s.b));
     tensors.push_back(own("lengths", Role::in, DType::i32, {s.b}, lengths));
@@ -66,14 +66,14 @@ OperationCase backward_case(DType dtype, const AttentionShape& shape) {
 }
 
 std::vector<AttentionShape> random_shapes(std::uint32_t seed, int count, std::int64_t width, std::int64_t longest) {
-  std::mt19937 random(seed); // its numbers are the same everywhere; those of a distribution are not
+  std::mt19937 random(seed); // the standard fixes its numbers, but not those of a distribution
   const auto below = [&](std::int64_t end) { return static_cast<std::int64_t>(random()) % end; };
   std::vector<AttentionShape> shapes;
   for (int i = 0; i < count; ++i) {
     AttentionShape s;
     s.d = width;
     s.sq = 1 + below(longest);
-    s.sk = 8 + below(longest); // of one key alone the gradient is 0, and there is nothing to compare rounding with
+    s.sk = 8 + below(longest); // with one key the gradient is 0, so there is no magnitude for a relative error
     s.b = 1 + below(3);
     s.a_kv = 1 + below(2);
     s.a = s.a_kv * (1 + below(2));

@@ -1,5 +1,5 @@
-// Cases of attention beyond those that all sets share: every width of tile, odd sizes, all kinds of views, drawn at
-// random from a seed.
+// Attention cases in addition to those that all sets share: every tile width, odd sizes and all kinds of views, drawn
+// at random from a seed.
 //
 // Threads: one. Ownership: values. Blocking, errors: none.
 #pragma once
@@ -20,15 +20,15 @@ struct AttentionShape {
   double scale = 0.4;
 };
 
-/// Forward alone, and backward after it.
+/// Forward only, and forward followed by backward.
 triax::testing::OperationCase forward_case(DType dtype, const AttentionShape& shape);
 triax::testing::OperationCase backward_case(DType dtype, const AttentionShape& shape);
 
-/// `count` shapes with heads of `width`, of up to `longest` queries and keys.
+/// `count` shapes with a head size of `width` and up to `longest` queries and `longest` + 7 keys.
 std::vector<AttentionShape> random_shapes(std::uint32_t seed, int count, std::int64_t width, std::int64_t longest);
 
-/// Allowed difference from the reference in f64, relative to the largest value: scores, probabilities and sums are f32;
-/// P, dS and what is written are rounded to the type.
+/// Allowed error relative to the largest value, compared with the reference in f64. Scores, probabilities and sums are
+/// f32; P, dS and outputs are rounded to the type.
 double attention_tolerance(DType dtype);
 
 } // namespace triax::fused

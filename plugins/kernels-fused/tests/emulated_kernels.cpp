@@ -1,4 +1,4 @@
-// Launches of attention's kernels on the host: the same tiles, blocks and shared memory as on a GPU.
+// Runs attention's kernels on the host, with the same tiles, blocks and shared memory as on a GPU.
 #include "emulated_kernels.hpp"
 
 #include "attention_backward.hpp"
@@ -25,7 +25,7 @@ void launch(std::int64_t blocks, int threads, std::size_t shared, std::uint32_t 
 
 template <class T>
 void backward(const Attention& attention, const AttentionGradients& gradients, std::uint32_t seed) {
-  // Fewer blocks than rows need: each takes several.
+  // Two blocks only, so that each processes several rows.
   const std::int64_t rows = attention.size.samples * attention.size.heads * attention.size.queries;
   launch(rows == 0 ? 0 : 2, 64, 0, seed, [&](HostMachine& m) { attention_delta<T>(m, attention, gradients); });
   with_width(attention.size.width, [&](auto width) {

@@ -1,6 +1,6 @@
-// A kernel set of attention alone, which runs the kernels' text on the host (host_machine.hpp).
+// A kernel set with attention only, which runs the kernels' source on the host (host_machine.hpp).
 //
-// Threads: one. Ownership: owns nothing. Blocking: a call computes. Errors: Error, as the host machine's.
+// Threads: one. Ownership: owns nothing. Blocking: computes in the call. Errors: Error, as for HostMachine.
 #pragma once
 
 #include "attention_plan.hpp"
@@ -10,7 +10,7 @@ namespace triax::fused {
 
 class EmulatedKernels final : public KernelSet {
  public:
-  /// `seed` decides what the kernels' text leaves open.
+  /// `seed` decides what the source leaves open, such as the order of threads.
   explicit EmulatedKernels(std::uint32_t seed = 1) : seed_(seed) {}
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
   Support supports(const KernelRequest&) const override { return Support::yes(); }

@@ -79,7 +79,7 @@ void EmulatedSet::do_act_bwd(const ActBwd& args, const OpContext& context) {
 void EmulatedSet::do_adamw(const AdamW& args, const OpContext& context) {
   do_multi_adamw({std::span(&args, 1)}, context);
 }
-/// The rows are this set's; the loss is the primitives', and is made of them here.
+/// The kernel computes the rows. The loss comes from a primitive on a GPU, so it is computed here.
 void EmulatedSet::do_xent_fused(const XentFused& args, const OpContext& context) {
   xent_rows(args, HostLauncher(context.scratch.data(), backwards_));
   const std::int64_t samples = args.loss.elements(), rows = args.sum_exp.elements();

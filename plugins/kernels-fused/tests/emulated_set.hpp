@@ -1,6 +1,6 @@
-// The kernels of this set run on the host: a kernel set of what they do, for the shared cases.
+// A kernel set that runs kernels of kernels-fused on the host, for the shared cases.
 //
-// Threads: one. Ownership: none. Blocking: computes in the call. Errors: refuses what the set leaves to others.
+// Threads: one. Ownership: none. Blocking: computes in the call. Errors: supports() refuses other operations.
 #pragma once
 
 #include "triax/kernels.hpp"

@@ -1,4 +1,4 @@
-// The statements of a warp, as the PTX ISA describes them.
+// Warp-level instructions, as the PTX ISA describes them.
 #include "host_machine.hpp"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace triax::fused {
 namespace {
 
 constexpr std::size_t kGuard = 1024;
-constexpr std::byte kPoison{0xFF}; // a NaN in every floating type
+constexpr std::byte kPoison{0xFF}; // NaN in every floating-point type
 
-/// Half `half` of a register, as a number.
+/// Half `half` of a register, as a float.
 float element(std::uint32_t pair, int half, bool bf16) {
   const auto bits = static_cast<std::uint16_t>(pair >> (16 * half));
   if (bf16) return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -28,7 +28,7 @@ float element(std::uint32_t pair, int half, bool bf16) {
 struct HostBlock::Scheduler {
   explicit Scheduler(std::mt19937& random) : fibers(random) {}
   test::Fibers fibers;
-  std::vector<int> arrived; // of each warp; of the block at its end
+  std::vector<int> arrived; // by warp; the last entry counts the whole block
 };
 
 HostBlock::HostBlock(int threads, std::size_t shared_bytes, std::uint32_t seed)
@@ -61,7 +61,7 @@ void HostBlock::run(std::int64_t index, std::int64_t count, const Body& body) {
   }
 }
 
-/// The last to arrive performs the statement and wakes the others.
+/// The last thread to arrive executes the statement and wakes the others.
 void HostBlock::meet(int thread, int first, int count) {
   int& arrived = scheduler_->arrived[count == 32 && threads_ != 32 ? static_cast<std::size_t>(first) / 32
                                                                    : scheduler_->arrived.size() - 1];
@@ -105,7 +105,8 @@ void HostBlock::perform(Operands* lanes) const {
     }
     case Together::load:
     case Together::load_transposed: {
-      // Lanes 8 m to 8 m + 7 give the rows of matrix m. Lane l gets of it row l / 4, columns 2 (l % 4) and the next.
+      // Lanes 8 m to 8 m + 7 provide the row addresses of matrix m. Lane l receives row l / 4, columns 2 (l % 4) and
+      // the next.
       std::uint16_t elements[4][8][8];
       for (int lane = 0; lane < 32; ++lane) {
         require_shared(lanes[lane].row, 16);
@@ -127,7 +128,7 @@ void HostBlock::perform(Operands* lanes) const {
       float a[16][16], b[16][8];
       for (int lane = 0; lane < 32; ++lane) {
         const int group = lane / 4, in_group = lane % 4;
-        for (int i = 0; i < 8; ++i) { // a0...a7, two in a register
+        for (int i = 0; i < 8; ++i) { // a0...a7, two per register
           const int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
           const int column = in_group * 2 + (i & 1) + (i < 4 ? 0 : 8);
           a[row][column] = element(lanes[lane].a[i / 2], i % 2, bf16);

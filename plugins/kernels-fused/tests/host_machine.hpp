@@ -1,13 +1,13 @@
-// A GPU's thread block on the host: it runs the text of attention's kernels, with no GPU.
+// Emulates a GPU thread block on the host. It runs the source of attention's kernels without a GPU.
 //
-// Threads: a block runs on the thread that calls it; each of its GPU threads is a fiber. Ownership: the block owns
-// stacks and shared memory. Blocking: never. Errors: Error for what a GPU does not allow, or allows with no meaning:
-// lanes of a warp at different statements, threads that end while others wait for them, addresses outside shared memory
-// or of the wrong alignment. What a kernel's text leaves open is decided at random, by a seed: which thread goes on,
-// and whether an asynchronous copy lands at once or only when it is waited for; so a barrier or a wait that is missing
-// gives wrong numbers. Shared memory begins as NaN.
+// Threads: a block runs on the calling thread; each of its GPU threads is a fiber. Ownership: the block owns stacks and
+// shared memory. Blocking: never. Errors: Error for what a GPU forbids or leaves undefined: lanes of a warp at
+// different statements, threads that exit while others wait for them, shared memory addresses that are out of bounds or
+// misaligned. A seed decides at random what the source leaves open: which thread runs next, and whether an asynchronous
+// copy completes at once or only in the wait. A missing barrier or wait therefore gives wrong numbers. Shared memory is
+// initialised with NaN.
 //
-// Fragments are those of the PTX ISA (7.0): "Matrix fragments for mma.m16n8k16 with floating point type" and
+// Fragment layouts follow the PTX ISA (7.0): "Matrix fragments for mma.m16n8k16 with floating point type" and
 // "Warp-level matrix load instruction: ldmatrix".
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace triax::fused {
 
-/// What lanes of a warp do together.
+/// Statements that all threads of a warp or block execute together.
 enum class Together : std::uint8_t {
   none,
   block_barrier,
@@ -36,7 +36,7 @@ enum class Together : std::uint8_t {
 
 class HostBlock;
 
-/// One thread of a block: what attention_steps.hpp calls a machine.
+/// One thread of a block: the `Machine` of attention_steps.hpp.
 class HostMachine {
  public:
   HostMachine(HostBlock& block, int thread) : block_(block), thread_(thread) {}
@@ -100,10 +100,10 @@ class HostMachine {
 
   HostBlock& block_;
   int thread_;
-  std::vector<Copy> copies_; // on their way
+  std::vector<Copy> copies_; // pending
 };
 
-/// Runs blocks of one launch, one after another.
+/// Runs the blocks of one launch, one after another.
 class HostBlock {
  public:
   HostBlock(int threads, std::size_t shared_bytes, std::uint32_t seed);
@@ -117,7 +117,7 @@ class HostBlock {
 
  private:
   friend class HostMachine;
-  /// What a lane gives to, and gets from, a statement of its warp.
+  /// Inputs and outputs of one lane in a statement of its warp.
   struct Operands {
     Together what = Together::none;
     float value = 0;           // shuffle
@@ -131,14 +131,14 @@ class HostBlock {
   };
   struct Scheduler;
 
-  void meet(int thread, int first, int count); // waits for threads [first, first + count) to come here
+  void meet(int thread, int first, int count); // waits until threads [first, first + count) arrive
   void perform(Operands* lanes) const;
   void require_shared(const void* address, std::size_t bytes) const;
   bool coin() { return random_() % 2 == 0; }
 
   int threads_;
   std::size_t shared_bytes_;
-  std::vector<std::byte> memory_; // shared, with guards around it
+  std::vector<std::byte> memory_; // shared memory, with guard bytes before and after
   std::byte* shared_;
   std::mt19937 random_;
   std::int64_t index_ = 0, count_ = 0;

@@ -1,9 +1,8 @@
-// Teams and their launcher on the host: a phase runs for one lane after another, and what lanes exchange between phases
-// is joined in the GPU's order.
+// Teams and their launcher on the host. The lanes of a phase run one after another; values that lanes exchange between
+// phases are reduced in the GPU's order.
 //
-// Threads: one. Ownership: none. Blocking: computes. Errors: none.
-// `backwards` runs lanes, rows and items from the last to the first: a result that depends on their order, which the
-// GPU does not promise, then differs.
+// Threads: one. Ownership: none. Blocking: computes in the call. Errors: none. With `backwards`, lanes, rows and items
+// run from last to first. A result that depends on their order, which a GPU does not guarantee, then differs.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The fused set against the unfused one on the same GPU: what they train is the same but for rounding.
+// Compares kernels-fused with kernels-cublas on the same GPU: results differ only by rounding.
 #include <cmath>
 
 #include "support/case_builder.hpp"
@@ -13,7 +13,7 @@ using Use = const UseCall&;
 
 class AgainstUnfused : public OnGpu {};
 
-/// Both sets' results of a case, as far apart as their types round.
+/// Compares both sets' results of a case; `tolerance` is relative to the largest value.
 void expect_alike(LoadedKernels& fused, LoadedKernels& unfused, const OperationCase& one, double tolerance) {
   const CaseResults got = run_case(fused.set(), fused.device(), one, one.dtype);
   const CaseResults want = run_case(unfused.set(), unfused.device(), one, one.dtype);
@@ -27,7 +27,7 @@ void expect_alike(LoadedKernels& fused, LoadedKernels& unfused, const OperationC
   }
 }
 
-/// Shapes of a real layer, where cuBLASLt's epilogues are used.
+/// Shapes of a real layer, for which cuBLASLt's epilogues are used.
 TEST_F(AgainstUnfused, ALinearLayerOfARealModel) {
   Options options;
   options.set("tf32", false);
@@ -54,7 +54,7 @@ TEST_F(AgainstUnfused, ALinearLayerOfARealModel) {
   }
 }
 
-/// GELU is that of tanh: at 2 the one of erf is 2e-4 away.
+/// GELU uses the tanh formula: at 2 it differs from the erf formula by 2e-4.
 TEST_F(AgainstUnfused, GeluIsOfTanh) {
   CaseTensor x = in("x", {16, 16}), w = in("w", {16, 16});
   x.low = x.high = 2;
@@ -66,7 +66,7 @@ TEST_F(AgainstUnfused, GeluIsOfTanh) {
   EXPECT_NEAR(got.at("y")[0], 2 * 0.5 * (1 + std::tanh(0.7978845608028654 * (2 + 0.044715 * 8))), 2e-6);
 }
 
-/// Sizes at which a warp or a block just keeps its row, or just does not, and ones that end within a pack.
+/// Row lengths at and just above the capacity of a warp or a block, and lengths that end within a pack.
 TEST_F(AgainstUnfused, RowsOfEveryLength) {
   LoadedKernels reference("kernels-reference");
   for (const std::int64_t n :

@@ -1,4 +1,4 @@
-// The text of attention's kernels, run on the host thread by thread, against the reference in double.
+// Compares attention's kernels, run on the host thread by thread, with the reference in double.
 #include <gtest/gtest.h>
 
 #include "attention_cases.hpp"
@@ -25,7 +25,7 @@ TEST_P(Emulated, AgreesOnTheCasesOfAllSets) {
     if (one.name.starts_with("attention")) expect_near(one);
 }
 
-/// Heads that fill their tiles, and such that do not: odd widths are copied element by element.
+/// Head sizes that fill their tiles and head sizes that do not. Odd sizes are copied element by element.
 TEST_P(Emulated, AgreesOnEveryWidthOfTile) {
   for (const std::int64_t width : {8, 31, 32, 40, 64, 77, 96, 128, 129, 256}) {
     const std::int64_t longest = width <= 64 ? 150 : 70;
@@ -35,14 +35,14 @@ TEST_P(Emulated, AgreesOnEveryWidthOfTile) {
 }
 
 TEST_P(Emulated, WritesZerosWhereNothingIsSeen) {
-  // No key at all; keys that all lie ahead; and gradients of keys that no query sees.
+  // No key at all; only keys at later positions; gradients of keys that no query sees.
   for (const AttentionShape& shape :
        {AttentionShape{.sq = 5, .sk = 20, .d = 16, .k0 = 30}, AttentionShape{.sq = 3, .sk = 70, .a = 2, .d = 16},
         AttentionShape{.sq = 40, .sk = 40, .b = 2, .d = 16, .lengths = true}})
     expect_near(backward_case(GetParam(), shape));
 }
 
-/// What a kernel's text leaves open (the order of threads, when copies land) changes no bit.
+/// The order of threads and the completion times of copies change no bit.
 TEST_P(Emulated, GivesTheSameBitsInAnyOrderOfThreads) {
   const AttentionShape shape{.sq = 70, .sk = 90, .a = 2, .d = 24, .q0 = 20, .p = 0.2f};
   const OperationCase one = backward_case(GetParam(), shape);
@@ -50,7 +50,7 @@ TEST_P(Emulated, GivesTheSameBitsInAnyOrderOfThreads) {
   EXPECT_TRUE(run_case(set_, *host_, one, GetParam()) == run_case(other, *host_, one, GetParam()));
 }
 
-/// Copies in pieces of 16 bytes and copies of single elements bring the same numbers to the same places.
+/// Copies of 16 bytes and copies of single elements give the same result.
 TEST_P(Emulated, GivesTheSameBitsWhereNothingIsAligned) {
   for (const std::int64_t width : {8, 32, 40, 256}) {
     for (const float p : {0.0f, 0.2f}) {

@@ -1,5 +1,5 @@
-// Attention on a GPU: every width of tile against the reference, the same bits again, and sequences as long as a
-// model's against the default made of primitives.
+// Attention on a GPU: every tile width compared with the reference, equal bits in repeated runs, and sequences of a
+// model's length compared with the default made of primitives.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ class AttentionOnGpu : public OnGpu, public ::testing::WithParamInterface<DType>
 TEST_P(AttentionOnGpu, AgreesOnEveryWidthOfTile) {
   LoadedKernels reference("kernels-reference");
   for (const std::int64_t width : {1, 8, 31, 32, 40, 64, 77, 80, 96, 100, 128, 129, 160, 192, 256}) {
-    const std::int64_t longest = width <= 64 ? 300 : 150; // the reference takes its time
+    const std::int64_t longest = width <= 64 ? 300 : 150; // limits the reference's run time
     for (const AttentionShape& shape : random_shapes(static_cast<std::uint32_t>(width), 5, width, longest)) {
       const OperationCase one = backward_case(GetParam(), shape);
       EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, attention_tolerance(GetParam())), "")
@@ -29,7 +29,7 @@ TEST_P(AttentionOnGpu, AgreesOnEveryWidthOfTile) {
   }
 }
 
-/// The default runs in f32, on the same rounded inputs.
+/// The default runs in f32, with the same rounded inputs.
 TEST_P(AttentionOnGpu, AgreesWithTheDefaultOnLongSequences) {
   Options options;
   options.set("tf32", false);
@@ -45,7 +45,7 @@ TEST_P(AttentionOnGpu, AgreesWithTheDefaultOnLongSequences) {
         for (std::size_t i = 0; i < values.size(); ++i) {
           largest = std::max(largest, std::abs(values[i]));
           const double off = std::abs(values[i] - got.at(name)[i]);
-          difference = off <= difference ? difference : off; // NaN too
+          difference = off <= difference ? difference : off; // catches NaN too
         }
         EXPECT_LE(difference, 2 * attention_tolerance(GetParam()) * largest) << one.name << ", " << name;
       }

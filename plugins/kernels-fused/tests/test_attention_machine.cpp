@@ -1,4 +1,5 @@
-// The host's machine itself: statements of a warp as the PTX ISA has them, and faults of a kernel's text that it finds.
+// The host machine (host_machine.hpp): warp statements follow the PTX ISA, and errors in a kernel's source are
+// detected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,11 +14,12 @@ namespace {
 
 constexpr std::size_t kShared = 4096;
 
-float small(std::uint64_t i) { // exact in 16 bits, and sums of their products in f32
+float small(std::uint64_t i) { // exact in 16 bits; sums of products are exact in f32
   return static_cast<float>(philox_at({7, 7}, i, 0, 0)[i % 4] % 17) - 8;
 }
 
-/// d = a b + c of whole matrices through ldmatrix and mma, as a kernel does it: a lies in rows, b in rows of columns.
+/// d = a b + c of whole matrices through ldmatrix and mma, as in a kernel. a is stored by rows; b by rows if
+/// `b_in_rows`, else by columns.
 template <class T>
 void expect_product(bool b_in_rows) {
   float a[16][16], b[16][8], c[16][8], d[16][8];
@@ -26,7 +28,7 @@ void expect_product(bool b_in_rows) {
   for (std::uint64_t i = 0; i < 128; ++i) c[i / 8][i % 8] = small(2000 + i);
   HostBlock block(32, kShared, 3);
   block.run(0, 1, [&](HostMachine& machine) {
-    T* at = reinterpret_cast<T*>(machine.shared()); // a [16][16], then b: [16][16], of which columns from 8 on are NaN
+    T* at = reinterpret_cast<T*>(machine.shared()); // a [16][16], then b [16][16], partly unset (NaN)
     if (machine.lane() == 0) {
       for (int row = 0; row < 16; ++row)
         for (int k = 0; k < 16; ++k) at[16 * row + k] = T(a[row][k]);
@@ -75,7 +77,7 @@ TEST(HostMachine, PassesNumbersBetweenLanes) {
   EXPECT_EQ(wrong, 0);
 }
 
-/// Thread i writes, and reads what its neighbour wrote. Whether that works without a barrier is up to the seed.
+/// Thread i writes an element and reads another warp's. Without a barrier or wait, the seed decides what it reads.
 int wrong_without(bool barrier, bool wait, std::uint32_t seed) {
   HostBlock block(64, kShared, seed);
   alignas(16) float from[64];

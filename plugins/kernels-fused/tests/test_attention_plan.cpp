@@ -1,4 +1,4 @@
-// What attention's kernels compute of places alone: masks of tiles, bits of dropout, tiles in shared memory, views.
+// Index computations of attention's kernels: masks of tiles, bits of dropout, tiles in shared memory, views.
 #include <gtest/gtest.h>
 
 #include <bitset>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kTile = 16;
 
-/// Every tile of a few masks against the definition, key by key.
+/// Compares every tile of a few masks with the definition, key by key.
 TEST(AttentionPlan, MasksOfTilesAreThoseOfTheDefinition) {
   const std::vector<std::int32_t> lengths = {0, 25, 1000};
   const std::int64_t queries = 40, keys = 50;
@@ -54,7 +54,7 @@ TEST(AttentionPlan, MasksOfTilesAreThoseOfTheDefinition) {
   }
 }
 
-/// Positions far past 32 bits do not overflow the mask of a tile.
+/// Positions far beyond 32 bits do not overflow the mask of a tile.
 TEST(AttentionPlan, MasksOfFarTiles) {
   const std::int64_t far = std::int64_t{1} << 40;
   EXPECT_TRUE(tile_mask({true, far, 0, nullptr}, 0, 0, 100).hides_none(64));
@@ -65,7 +65,7 @@ TEST(AttentionPlan, MasksOfFarTiles) {
 TEST(AttentionPlan, BitsOfDropoutAreThoseOfTheNumbering) {
   AttentionDrop drop{philox_key(5, RandomPurpose::dropout), 35, drop_threshold(0.3f), 1.0f, nullptr, 2, 1 << 20, 70001};
   const AttentionMask mask{true, 1000, 3, nullptr};
-  for (std::int64_t query = 0; query < 5; ++query) { // rows begin at every place within a Philox block
+  for (std::int64_t query = 0; query < 5; ++query) { // rows begin at every offset within a Philox block
     const std::uint64_t first = score_element(drop, mask, 6, query, 16);
     EXPECT_EQ(first, ((2 + 6) * (std::uint64_t{1} << 20) + 1000 + static_cast<std::uint64_t>(query)) * 70001 + 3 + 16);
     EXPECT_GT(first, std::uint64_t{1} << 32);
@@ -90,12 +90,13 @@ TEST(AttentionPlan, EveryTileHasItsBlock) {
   EXPECT_EQ(tile_place(0, 5, 3, false).tile, 0);
 }
 
-/// sm_80 gives a block 163 KiB; and eight rows read at one place, 16 bytes each, fall into all 32 banks.
+/// A block on sm_80 has 163 KiB of shared memory. Eight rows read at one column, 16 bytes each, must cover all 32
+/// banks.
 template <class Size>
 void expect_fits(std::size_t shared) {
   EXPECT_LE(shared, 163u << 10);
   for (int column = 0; column < Size::kWidth; column += Size::kPiece) {
-    std::bitset<8> banks; // in fours
+    std::bitset<8> banks; // groups of four banks
     for (int row = 0; row < 8; ++row) banks.set(Size::at(row, column) * sizeof(typename Size::T) / 16 % 8);
     EXPECT_TRUE(banks.all());
   }

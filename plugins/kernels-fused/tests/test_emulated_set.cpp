@@ -1,5 +1,5 @@
-// The kernels, run on the host, against the reference in double: on the shared cases, at the borders of the plans for
-// rows, and wherever a view lies.
+// Compares the kernels, run on the host, with the reference in double: on the shared cases, at the limits of the row
+// plans, and at every alignment of a view.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Emulated : public ::testing::Test {
     EXPECT_TRUE(run_case(forwards_, *host_, one, one.dtype) == run_case(backwards_, *host_, one, one.dtype))
         << one.name << ": the order of lanes, rows or items shows";
   }
-  /// Whether all of a case's calls are this set's own.
+  /// True if the set supports all calls of a case.
   bool covered(const OperationCase& one) {
     CaseViews views;
     for (const CaseTensor& tensor : one.tensors) {
@@ -43,7 +43,7 @@ class Emulated : public ::testing::Test {
   std::unique_ptr<Device> host_ = make_host_device();
 };
 
-/// In 16 bits each operation rounds what it writes.
+/// In 16 bits each operation rounds its output.
 double tolerance(DType type) {
   return type == DType::f32 ? 1e-5 : type == DType::bf16 ? 4 * 0x1p-8 : 4 * 0x1p-11;
 }
@@ -79,7 +79,7 @@ OperationCase norms(DType type, NormKind kind, std::int64_t rows, std::int64_t n
           }};
 }
 
-/// Rows that end within a pack, that a warp and a block just keep or just do not, and long ones.
+/// Row lengths that end within a pack, lengths at and just above the capacity of a warp or block, and long rows.
 constexpr std::int64_t kLengths[] = {1,    5,    31,   32,   255,  256,  512,  520,  1000, 1024,  1025,  1032,
                                      2048, 2049, 2056, 4096, 4100, 4104, 8192, 8193, 8200, 12288, 16384, 16392};
 
@@ -88,9 +88,9 @@ TEST_F(Emulated, NormsOfEveryLength) {
     for (const DType type : {DType::f32, DType::bf16, DType::f16})
       expect_near(norms(type, NormKind::layer, 3, n), 2 * tolerance(type));
   }
-  expect_near(norms(DType::f32, NormKind::layer, 131, 40), 2e-5); // more parts of rows than one
+  expect_near(norms(DType::f32, NormKind::layer, 131, 40), 2e-5); // rows are summed in more than one part
   OperationCase rms = norms(DType::f32, NormKind::rms, 70, 1030);
-  rms.tensors.erase(rms.tensors.begin() + 7); // an rms norm writes no mean
+  rms.tensors.erase(rms.tensors.begin() + 7); // an rms norm has no mean output
   rms.build = [](V v, Use use) {
     use(NormFwd{NormKind::rms, v["y"], v["x"], v["w"], {}, {}, v["rstd"], 1e-5});
     use(NormBwdInput{NormKind::rms, v["dx"], v["dy"], v["x"], v["w"], {}, v["rstd"], v["r"]});
@@ -99,7 +99,7 @@ TEST_F(Emulated, NormsOfEveryLength) {
   expect_near(rms, 2e-5);
 }
 
-/// column0: rows begin there in the numbering of what is dropped.
+/// column0: first column in the dropout numbering.
 OperationCase residuals(DType type, std::int64_t n, std::int64_t column0) {
   const Shape shape{2, 3, n};
   return {text("bias_dropout_add_norm {} {} from {}", name_of(type), n, column0),
@@ -153,7 +153,7 @@ TEST_F(Emulated, CrossEntropyOfAVocabulary) {
   const std::int64_t rows = 6, columns = 50304, valid = 50257;
   for (const DType type : {DType::f32, DType::bf16}) {
     CaseTensor logits = in_out("logits", {rows, columns});
-    logits.low = -40; // the maximum grows again and again
+    logits.low = -40; // the running maximum keeps increasing
     logits.high = 40;
     const OperationCase one{
         text("xent {}", name_of(type)),
@@ -168,7 +168,7 @@ TEST_F(Emulated, CrossEntropyOfAVocabulary) {
   }
 }
 
-/// Minus infinity is a logit like any other; and what is not a number is not lost.
+/// Minus infinity is a valid logit, and NaN propagates.
 TEST_F(Emulated, CrossEntropyOfLogitsThatAreNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> logits(3 * 700, -infinity);
@@ -231,7 +231,7 @@ TEST_F(Emulated, SumsOfManyPartsAndColumns) {
   }
 }
 
-/// The same values at another place, aligned or not, give the same bits.
+/// The same values at another address, aligned or not, give the same bits.
 TEST_F(Emulated, WhereViewsLieChangesNoBit) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
     for (const std::int64_t n : {1024, 1032, 2048, 2056, 4096, 9000, 16392}) {

@@ -1,4 +1,4 @@
-// How work is cut: everything is taken once, by the shape alone.
+// Plans of work: every element is processed once, and the split depends on the shape only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace triax::fused {
 namespace {
 
-/// And what is kept comes again: the same packs in the same order.
+/// Also checks the second pass over kept packs: the same packs in the same order.
 template <class T, class Plan>
 void expect_each_taken_once(std::int64_t n) {
   std::vector<int> taken(static_cast<std::size_t>(n));
@@ -95,7 +95,7 @@ TEST(Drop, BitsAreThoseOfEachElement) {
   plan.samples = samples.data();
   plan.batch = 2;
   plan.columns = 50;
-  plan.width = 61; // rows begin anywhere among the words of a block
+  plan.width = 61; // rows begin at any offset within a Philox block
   plan.row0 = 3;
   plan.column0 = 2;
   for (std::int64_t row = 0; row < 9; ++row) {
@@ -136,14 +136,14 @@ TEST(Drop, BlocksAreThoseOfEachElement) {
   plan.batch = 3;
   plan.columns = 48;
   plan.width = 60;
-  plan.row0 = std::int64_t{1} << 33; // numbers of elements are of 64 bits
+  plan.row0 = std::int64_t{1} << 33; // element numbers need 64 bits
   plan.column0 = 12;
   EXPECT_TRUE(drops_in_blocks(plan, 9));
   expect_blocks_drop_each_element<float>(plan);
   expect_blocks_drop_each_element<Bf16>(plan);
 }
 
-/// Where rows begin within a block, are too many, or are scores', elements are numbered one by one.
+/// Elements are numbered one by one if rows begin within a block, there are too many rows, or the drop is of scores.
 TEST(Drop, InBlocksWhereRowsBeginWithOne) {
   cuda::DropPlan plan;
   plan.width = 60;

@@ -1,4 +1,4 @@
-// Linear layers as products in columns: computed as cuBLASLt would, they are the reference's.
+// Linear layers as column-major products: evaluated as cuBLASLt documents them, they match the reference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Exact in 16 bits.
+/// Values that are exact in 16 bits.
 Floats numbers(std::size_t count, int seed) {
   Floats out(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -36,7 +36,7 @@ float gelu_slope(float x) {
   return static_cast<float>(0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x));
 }
 
-/// As cuBLASLt documents it: element (i, j) of a matrix in columns lies at i + j * (leading dimension).
+/// As cuBLASLt documents it: element (i, j) of a column-major matrix is at i + j * (leading dimension).
 template <class In, class Out>
 void multiply(const Product& product) {
   const ProductShape& shape = product.shape;
@@ -65,7 +65,7 @@ void multiply(const Product& product) {
   }
   if (shape.epilogue != Epilogue::bias_bwd) return;
   auto* dbias = static_cast<Out*>(product.dbias);
-  for (std::int64_t j = 0; j < shape.n; ++j) { // of each column of D, over all terms of the product
+  for (std::int64_t j = 0; j < shape.n; ++j) { // for each column of D, a sum over all terms of the product
     float sum = 0;
     for (std::int64_t l = 0; l < shape.k; ++l) sum += b_at(l, j);
     dbias[j] = Out(sum);
@@ -93,7 +93,7 @@ class Products : public ::testing::Test {
   std::vector<std::byte> scratch_ = std::vector<std::byte>(1 << 16);
 };
 
-/// The forward's arguments, of f32 or bf16.
+/// Arguments of the forward, in f32 or bf16.
 template <class Array>
 LinearFwd forward(Array& y, Array& z, Array& x, Array& w, Array* bias, Activation act) {
   const std::int64_t rows = 5, n = 8, k = 3;
@@ -120,7 +120,7 @@ TEST_F(Products, TheForwardWithItsEpilogues) {
   }
 }
 
-/// GELU of f32 is a pass of its own: the product makes what it takes, with the bias.
+/// In f32, GELU is a separate pass: the product writes GELU's input, with the bias added.
 TEST_F(Products, OfF32LeaveTheActivationOut) {
   Floats y(kRows * kN), z(y), want_y(y), want_z(y);
   reference_.set().linear_fwd(forward(want_y, want_z, x_, w_, &bias_, Activation::gelu_tanh), context());
@@ -130,7 +130,7 @@ TEST_F(Products, OfF32LeaveTheActivationOut) {
   expect_near(z, want_z);
 }
 
-/// silu_mul has a kernel of its own, after the product with its bias.
+/// silu_mul is a separate kernel, after the product with its bias.
 TEST_F(Products, OfSiluMulIsWhatTheActivationTakes) {
   Floats y(kRows * kN / 2), z(kRows * kN), want_y(y), want_z(z);
   const auto args = [&](Floats& to, Floats& before) {
@@ -173,7 +173,7 @@ TEST_F(Products, TheGradientThroughAnActivation) {
   EXPECT_EQ(product_of(args(want, dy_, w, before)).shape.epilogue, Epilogue::none) << "of f32";
 }
 
-/// Of 16 bits, added to f32.
+/// Inputs of 16 bits, gradients in f32.
 TEST_F(Products, TheBiasGradientOfTheEpilogueIsAPart) {
   Floats dw = numbers(kN * kK, 5), want_dw(dw), part(kN, 99), want(kN, 0);
   reference_.set().linear_bwd_weight(
@@ -204,7 +204,7 @@ TEST_F(Products, GoToCublasLtByShapeAndAlignment) {
   EXPECT_FALSE(suits_lt(product(0, 0, Activation::none))) << "nothing to compute";
 }
 
-/// Where something lies is no part of what an algorithm is chosen by.
+/// The choice of an algorithm does not depend on addresses.
 TEST_F(Products, OfOneShapeShareAnAlgorithm) {
   Floats other = x_, y(kRows * kN);
   const auto of = [&](Floats& x) {

@@ -1,5 +1,5 @@
-// comm-hang: a communicator that hangs on one rank in its first call, where a test says. Calls of the other ranks never
-// finish, until they are aborted.
+// comm-hang: a communicator that hangs on one rank, in the call that its options select. Calls of the other ranks
+// finish only when they are aborted.
 #include <unistd.h>
 
 #include <atomic>

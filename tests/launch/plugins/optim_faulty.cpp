@@ -1,5 +1,5 @@
-// optim-faulty: an optimizer that fails or hangs on one rank, where a test says, and otherwise leaves the weights as
-// they are.
+// optim-faulty: an optimizer that fails or hangs on one rank, in the call that its options select. It does not change
+// the weights.
 #include <unistd.h>
 
 #include <fstream>
@@ -34,7 +34,7 @@ class Faulty final : public Optimizer {
   Support supports(const OptimizerRequest&) const override { return Support::yes(); }
   OptimizerTraits traits() const override { return {}; }
   void prepare(std::span<const ParameterShard>) override {
-    // The first call is planning's.
+    // Planning makes the first call.
     if (++prepared_ == 2) fail_in("prepare");
   }
   void step(std::span<const ParameterShard>, const StepArgs&, KernelSet&) override {

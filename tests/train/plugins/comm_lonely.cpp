@@ -1,4 +1,4 @@
-// comm-lonely: a communicator that wants each rank in a process of its own, for tests of what is asked before a run.
+// comm-lonely: a communicator that requires one process per rank, for tests of preflight.
 #include <triax/communicator.hpp>
 #include <triax/plugin.hpp>
 

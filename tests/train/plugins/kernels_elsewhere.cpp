@@ -1,5 +1,5 @@
-// kernels-elsewhere: a kernel set for a device that is not there, for tests of what is asked before a run. Of the ranks
-// of a machine two have a device, of a megabyte. Attention has two heads at most.
+// kernels-elsewhere: a kernel set for a device that does not exist, for tests of preflight. Two ranks per machine have
+// a device, with one megabyte each. Attention supports two heads at most.
 #include <triax/kernels.hpp>
 #include <triax/plugin.hpp>
 

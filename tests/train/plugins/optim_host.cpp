@@ -1,4 +1,4 @@
-// optim-host: gradient descent in a loop of its own on the host, as an optimizer may do that is told where memory is.
+// optim-host: gradient descent in a loop on the host, for optimizers that check where weights are.
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 
@@ -18,7 +18,7 @@ class HostDescent final : public Optimizer {
   void prepare(std::span<const ParameterShard>) override {}
   void step(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet&) override {
     for (const ParameterShard& shard : shards) {
-      if (!shard.master.data() || args.scalars->skip != 0) continue; // without data: the planning call
+      if (!shard.master.data() || args.scalars->skip != 0) continue; // without data: called by planning
       const auto rate = static_cast<float>(args.scalars->lr * args.scalars->clip);
       for (std::int64_t i = 0; i < shard.master.elements(); ++i)
         shard.master.as<float>()[i] -= rate * shard.gradient.as<float>()[i];

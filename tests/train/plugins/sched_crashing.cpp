@@ -1,4 +1,4 @@
-// sched-crashing: a scheduler that ends or holds up its process, where and how a test says.
+// sched-crashing: a scheduler that ends or blocks its process in the call that its options select.
 #include <unistd.h>
 
 #include <csignal>
@@ -33,7 +33,7 @@ class Crashing final : public Scheduler {
     if (where != where_) return;
     while (how_ == "loop") pause();
     if (how_ == "exit") _exit(3);
-    std::signal(SIGSEGV, SIG_DFL); // a sanitizer's own handler would turn it into an exit
+    std::signal(SIGSEGV, SIG_DFL); // a sanitizer's handler would turn the signal into an exit
     std::raise(SIGSEGV);
   }
   std::string where_, how_;
