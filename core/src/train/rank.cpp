@@ -236,12 +236,13 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   Preparation prepared;
   std::optional<StepTrace> trace; // of the step that log.timeline names; streams refer to it
   std::unique_ptr<Stream> stream;
+  // These own memory that other ranks may read until the communicators are destroyed, if a step ends with an error.
+  std::optional<Agreement> agreement;
+  std::unique_ptr<executor::Executor> walker;
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
   std::vector<std::unique_ptr<TracedCommunicator>> traced; // where there is a trace, in front of `communicators`
   Groups groups;
-  std::optional<Agreement> agreement;
-  std::unique_ptr<executor::Executor> walker;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
