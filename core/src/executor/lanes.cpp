@@ -16,8 +16,7 @@ Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Pro
   std::size_t actions = 0;
   reductions_ = make_stream("gradient reduction");
   const bool serial = assumptions.edges.order == Order::serial;
-  Stream* const queue =
-      assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // for all serial backends
+  Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // of all serial ones
   Stream* const one = !serial ? nullptr : queue ? queue : make_stream("pipeline");
   for (const schedule::Program* program : programs) {
     TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,
