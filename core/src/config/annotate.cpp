@@ -1,4 +1,4 @@
-// Adds positions to a sentence that names keys, so that rooms and plugins can refuse without knowing of files.
+// Adds positions to a message that names keys, so that modules and plugins can report errors without knowing files.
 #include <algorithm>
 #include <cctype>
 
@@ -17,7 +17,7 @@ bool is_word(char letter) {
   return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
 }
 
-/// Where `word` stands on its own: not inside a longer key, though a sentence may end behind it.
+/// Finds `word` where it is not part of a longer key. A full stop may follow.
 std::size_t find_word(const std::string& text, const std::string& word) {
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const std::size_t end = at + word.size();
@@ -34,7 +34,7 @@ bool in_a_file(const ResolvedValue& value) {
   return value.origin.find(':') != std::string::npos;
 }
 
-/// Every key at its first mention, in the order of the text.
+/// The first mention of every key, in the order of the text.
 std::vector<Mention> mentions(const std::string& text, const std::vector<ResolvedValue>& values) {
   std::vector<Mention> out;
   for (const ResolvedValue& value : values) {
@@ -45,7 +45,7 @@ std::vector<Mention> mentions(const std::string& text, const std::vector<Resolve
   return out;
 }
 
-/// The plugin a sentence names, where it names no key: "sched-gpipe refuses ...".
+/// The plugin that a message without keys names: "sched-gpipe refuses ...".
 const ResolvedValue* named_plugin(const std::string& text, const std::vector<ResolvedValue>& values) {
   for (const ResolvedValue& value : values) {
     const bool plugin = value.key.ends_with(".plugin") && value.value.size() > 2;
@@ -54,7 +54,7 @@ const ResolvedValue* named_plugin(const std::string& text, const std::vector<Res
   return nullptr;
 }
 
-/// Behind "model.heads = 5", so that the position follows the value.
+/// The end of "model.heads = 5", so that the position follows the value.
 std::size_t behind_value(const std::string& text, const Mention& mention) {
   const std::string rest = text.substr(mention.end);
   for (const std::string& between : {std::string(" = "), std::string(" ")}) {
@@ -62,7 +62,7 @@ std::size_t behind_value(const std::string& text, const Mention& mention) {
       return mention.end + between.size() + mention.value->value.size();
   }
   if (!rest.starts_with(" = ")) return mention.end;
-  std::size_t end = mention.end + 3; // another spelling of the value: 1e-3
+  std::size_t end = mention.end + 3; // another spelling of the value, such as 1e-3
   while (end < text.size() && text[end] != ' ' && text[end] != ',' && text[end] != ':' && text[end] != ';') ++end;
   return end;
 }
@@ -72,7 +72,7 @@ std::size_t behind_value(const std::string& text, const Mention& mention) {
 Annotated annotate(const Support& support, const std::vector<ResolvedValue>& values) {
   Annotated out{support.reason(), {}};
   std::vector<Mention> keys = mentions(out.text, values);
-  // A flag or a default has no line: it leads only where nothing else is named.
+  // A flag or a default has no line: it leads only if no other key is named.
   auto lead = std::find_if(keys.begin(), keys.end(), [](const Mention& key) { return in_a_file(*key.value); });
   if (lead == keys.end()) {
     lead = std::find_if(keys.begin(), keys.end(), [](const Mention& key) { return key.value->origin == "--set"; });

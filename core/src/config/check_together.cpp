@@ -1,4 +1,4 @@
-// Values that are right alone and wrong together.
+// Checks combinations of values that are each valid alone.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -122,7 +122,7 @@ class Checks {
     }
   }
 
-  /// All corpora of a run have one tokenizer, as far as they tell.
+  /// All corpora of a run must have the same tokenizer, if their tokenizer files say which.
   void tokenizers() {
     std::vector<std::pair<const char*, Path>> all;
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
@@ -137,7 +137,7 @@ class Checks {
       const auto& [key, path] = all[i];
       std::error_code unreadable;
       const bool told = std::filesystem::exists(data::beside(path, ".json"), unreadable);
-      if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // refused already
+      if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // already reported
       const bool must_tell = derived && i > 0 && i < training;
       if (!told && !must_tell) continue;
       try {
@@ -186,17 +186,17 @@ class Checks {
     }
   }
 
-  /// resolved.toml holds every value.
+  /// resolved.toml must be able to hold every value.
   void encoding() {
     for (const std::string& key : values_.not_utf8()) {
-      if (key == "log.metrics" && values_.at(key).file.empty()) continue; // follows from run.dir
+      if (key == "log.metrics" && values_.at(key).file.empty()) continue; // derived from run.dir
       refuse(Support::no("{} holds bytes that are not UTF-8, and so cannot stand in a TOML", key)
                  .hint("use a name of valid UTF-8, in a folder with such a name"));
     }
   }
 
  private:
-  /// Whether there is a file that no run wrote its metrics into.
+  /// Whether the file exists and is not a metrics file of a run.
   static bool holds_something_else(const Path& file) {
     std::error_code unreadable;
     if (!std::filesystem::is_regular_file(file, unreadable) || std::filesystem::file_size(file, unreadable) == 0)
@@ -230,7 +230,7 @@ class Checks {
 
   void token_files(const char* key, const Path& prefix) {
     if (prefix.empty()) return refuse(Support::no("{} has an empty name", key));
-    if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix)) return; // listed as not checked
+    if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix)) return; // in Loaded::unchecked
     for (const char* ending : {".bin", ".idx"}) {
       const Path file = data::beside(prefix, ending);
       const std::string problem = data::why_not_a_file(file);

@@ -10,12 +10,12 @@ namespace {
 
 constexpr double kMany = std::numeric_limits<double>::infinity();
 constexpr double kMaxSize = 65536;     // of one axis
-constexpr double kMaxBatch = 16777216; // products with sizes of axes stay far inside 64 bits
+constexpr double kMaxBatch = 16777216; // products with axis sizes stay far inside 64 bits
 constexpr double kMaxSeconds = 1e8;    // three years; clocks count nanoseconds
 constexpr double kMaxVocab = 2147483647;
-constexpr double kMaxCount = 2147483647;                      // of what a device counts
-constexpr double kMaxRate = 1e30;                             // what fp32 weights are multiplied by, far inside fp32
-constexpr double kSmallestScale = 1e-9, kLargestScale = 1e30; // with what it is multiplied by, far inside fp32
+constexpr double kMaxCount = 2147483647;                      // of a counter on a device
+constexpr double kMaxRate = 1e30;                             // factor of fp32 weights, far inside the range of fp32
+constexpr double kSmallestScale = 1e-9, kLargestScale = 1e30; // factor of fp32 gradients, far inside the range of fp32
 
 constexpr CoreKey kRun[] = {
     {option_path("dir", nullptr, "folder of metrics, resolved.toml and logs"),
@@ -67,7 +67,7 @@ constexpr CoreKey kTrain[] = {
                   "seconds without progress before the run is stopped; has to exceed the longest single operation")},
 };
 
-// No value but in fp16, where derive() gives it.
+// No defaults here: derive() sets these keys in fp16 only.
 constexpr CoreKey kLossScale[] = {
     {option_float("initial", nullptr, kSmallestScale, kLargestScale,
                   "what the loss gradient is multiplied by at first; a power of 2 rounds nothing"),

@@ -1,7 +1,7 @@
-// The tables and keys that the core owns, in the form in which plugins declare theirs: checking, describing and the
-// documentation read this one list.
+// The tables and keys of the core, declared like the options of plugins. Checks, descriptions and documentation read
+// this list.
 //
-// Threads: constant data. Ownership: static. Blocking: never. Errors: none.
+// Threads: constants, any thread.
 #pragma once
 
 #include <span>
@@ -13,15 +13,15 @@ namespace triax::config {
 
 struct CoreKey {
   triax_option option;           // default NULL: required, unless `derived` is set
-  const char* derived = nullptr; // how the value comes about where none is written
+  const char* derived = nullptr; // how the value is found if none is written
 };
 
 struct CoreTable {
   const char* name; // "comm.tensor"
   const char* doc;  // one line
-  const char* kind; // of the plugin the table names in `plugin`, "communicator"; nullptr: it names none
+  const char* kind; // kind of the plugin that the table's key `plugin` names, "communicator"; nullptr: no such key
   std::span<const CoreKey> keys;
-  bool inherits = false; // without `plugin`, it takes [comm]'s
+  bool inherits = false; // without `plugin`, the table uses the plugin of [comm]
 };
 
 /// In the order in which a run is described.

@@ -11,8 +11,8 @@ namespace {
 using Path = std::filesystem::path;
 
 void derive_files(Values& values, const Path& file) {
-  // In the working folder, not beside the TOML: whoever runs an installed example has no right to write there. The name
-  // of a pipe (/dev/fd/63) says nothing.
+  // In the working folder, not beside the TOML: the user may not have write permission beside an installed example. The
+  // name of a pipe (/dev/fd/63) has no meaning.
   const Path name = is_piped(file) ? "pipe" : file.stem();
   if (!values.has("run.dir")) values.set("run.dir", std::filesystem::absolute("runs" / name), "default");
   if (!values.has("log.metrics")) values.set("log.metrics", values.get<Path>("run.dir") / "metrics.jsonl", "default");
@@ -41,7 +41,7 @@ void derive_vocab(Values& values, Refusals& refusals) {
   std::error_code unreadable;
   const bool there =
       !corpora.paths.empty() && std::filesystem::exists(data::beside(corpora.paths.front(), ".bin"), unreadable);
-  if (values.has("model.vocab") || !there) return; // files that are not there are refused with the other checks
+  if (values.has("model.vocab") || !there) return; // missing files are reported with the other checks
   try {
     values.set("model.vocab", data::read_tokenizer_info(corpora.paths.front()).vocab, "derived");
   } catch (const Error& error) {
@@ -51,7 +51,7 @@ void derive_vocab(Values& values, Refusals& refusals) {
   }
 }
 
-/// In fp16 alone: what resolved.toml holds is read again, and refused where it has no effect.
+/// In fp16 only: resolved.toml is loaded again, and a [loss_scale] without effect is an error.
 void derive_loss_scale(Values& values) {
   const auto* precision = values.find<std::string>("train.precision");
   if (!precision || *precision != kScaledPrecision) return;
@@ -66,11 +66,11 @@ void derive_loss_scale(Values& values) {
   set("loss_scale.hysteresis", std::int64_t{2});
 }
 
-/// The core's own keys are optional alone; one of these is needed.
+/// Each key of [data] is optional, but one of these two is required.
 void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Refusals& refusals) {
   if (purpose == Purpose::schedule || (purpose == Purpose::plan && values.has("model.vocab"))) return;
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
-  const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "", which is told in its line
+  const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "" is reported at its line
   if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
   refusals.add_text({}, text("{}: [data] lacks path (token files to train on), or paths (several of them)\n  {}", file,
                              data::how_to_prepare("data/mine") +

@@ -1,6 +1,6 @@
-// The values that follow from others, and the refusals of values that do not fit together.
+// Derives values from other values, and reports values that contradict each other.
 //
-// Threads: one. Ownership: values. Blocking: looks at the data's files. Errors: refusals.
+// Blocking: reads the index and tokenizer files of the data. Errors: added to `refusals`.
 #pragma once
 
 #include <filesystem>
@@ -19,22 +19,22 @@ struct CorporaKeys {
 inline constexpr CorporaKeys kTraining{"data.path", "data.paths", "data.weights"};
 inline constexpr CorporaKeys kValidation{"data.validation", "data.validation_paths", "data.validation_weights"};
 
-/// The precision whose gradients need [loss_scale].
+/// Precision with loss scaling ([loss_scale]).
 inline constexpr const char* kScaledPrecision = "fp16";
 
-/// None if no key names one.
+/// Empty if no key names a corpus.
 data::Corpora corpora_of(const Values& values, const CorporaKeys& keys);
 
-/// Whether a corpus has neither of its token files; one that has one of the two is broken.
+/// Whether both token files of a corpus are missing. A corpus with only one of them is an error.
 bool is_absent(const std::filesystem::path& prefix);
 
 struct Intent {
-  std::optional<int> world; // the number of ranks, where a launcher has decided it; else what the layout asks for
+  std::optional<int> world; // number of ranks, if a launcher has set it; otherwise the layout determines it
   Purpose purpose = Purpose::train;
 };
 void derive(Values& values, const std::filesystem::path& file, const Intent& intent, Refusals& refusals);
 
-/// What concerns several of the core's keys. Keys without a value are left out: they have been refused.
+/// Checks that concern several keys of the core. Skips keys without a value: their errors are already reported.
 void check_together(const Values& values, Purpose purpose, Refusals& refusals);
 
 } // namespace triax::config

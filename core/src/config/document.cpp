@@ -1,4 +1,4 @@
-// The only file of this room that includes toml++.
+// The only file of this module that includes toml++.
 #include "config/document.hpp"
 
 #include <toml++/toml.h>
@@ -27,7 +27,7 @@ struct Source {
   }
 };
 
-/// A date, a time or both: no key takes one.
+/// A date, a time or both. Keys never have this type.
 std::string dated(const toml::node& node) {
   std::ostringstream out;
   if (const auto* date = node.as_date()) out << date->get();

@@ -1,6 +1,6 @@
-// One TOML file as a flat list of what it says and where; the types are checked later, against the tables of keys.
+// One TOML file as a flat list of entries with their positions. Types are checked later, against the tables of keys.
 //
-// Threads: one. Ownership: values. Blocking: reads the file. Errors: Error with file:line:column.
+// Blocking: reads the file. Errors: Error with file:line:column.
 #pragma once
 
 #include <filesystem>
@@ -10,25 +10,25 @@
 
 namespace triax::config {
 
-/// Where something was written. Layers are numbered in the order they are read; a flag has no line.
+/// Position of an entry. Layers are numbered in the order of reading; a flag has no line.
 struct Position {
-  std::string file; // as it is shown; "--set" for a flag, empty: nowhere
+  std::string file; // as shown in messages; "--set" for a flag; empty: no position
   int layer = 0;
   int line = 0, column = 0;
 };
 
 std::string to_text(const Position& position); // "run.toml:5:9"
 
-/// A value as written, before anything is known of its key.
+/// A value as written; its key is not known yet.
 struct Written {
   enum class Type { boolean, integer, floating, string, list, table, other };
   Type type = Type::other;
-  std::string text; // boolean, integer, floating: and other (a date): TOML; string: its contents; table: that it is one
+  std::string text; // string: its contents; table: "a table"; other types, and dates: TOML
   std::vector<Written> items;
   Position at;
 };
 
-/// As TOML: strings in quotes.
+/// As TOML; strings are quoted.
 std::string to_toml(const Written& value);
 
 struct Entry {
@@ -40,10 +40,10 @@ struct Entry {
 
 struct Document {
   std::vector<Entry> entries;             // in the order of the file
-  std::map<std::string, Position> tables; // every table written, by full name
+  std::map<std::string, Position> tables; // all tables of the file, by full name
 };
 
-/// `shown` is how positions name the file.
+/// `shown`: how positions name the file.
 Document read_document(const std::filesystem::path& file, const std::string& shown, int layer);
 
 } // namespace triax::config

@@ -12,7 +12,7 @@ namespace triax::config {
 
 namespace {
 
-constexpr std::size_t kMaxIncludeDepth = 100; // they are read recursively
+constexpr std::size_t kMaxIncludeDepth = 100; // includes are read recursively
 
 struct Layer {
   Document document;
@@ -20,25 +20,25 @@ struct Layer {
   bool flag = false;
 };
 
-/// The folder as it is, and the file by its own name: a link to a file elsewhere has its paths begin beside the link.
+/// The folder with links resolved, and the file's own name. So paths in a linked file start beside the link.
 std::filesystem::path identity(const std::filesystem::path& file) {
-  std::error_code unreadable; // said when it is read
+  std::error_code unreadable; // reported when the file is read
   const std::filesystem::path folder =
       std::filesystem::weakly_canonical(std::filesystem::absolute(file).parent_path(), unreadable);
   return folder / file.filename();
 }
 
-/// Where relative paths in a file begin; empty: the working folder.
+/// Where relative paths in a file start; empty: the working folder.
 std::filesystem::path folder_of(const std::filesystem::path& file) {
   return is_piped(file) ? std::filesystem::path() : file.parent_path();
 }
 
-/// Reads a file and the files that it includes, each once, however often it is included.
+/// Reads a file and its included files. Each file is read once, however often it is included.
 class LayerReader {
  public:
   explicit LayerReader(Refusals& refusals) : refusals_(refusals) {}
 
-  /// The layers from the first, over which all others are laid, to the file itself.
+  /// The layers from the lowest to the main file, which overrides all others.
   std::vector<Layer> read(const std::filesystem::path& file, const std::string& shown) {
     std::vector<Layer> out;
     if (file.empty()) {
@@ -62,12 +62,12 @@ class LayerReader {
   };
   struct File {
     Layer layer;
-    std::vector<File*> includes; // in the order in which they are written
+    std::vector<File*> includes; // in the order of the include list
     bool placed = false;
   };
 
-  /// From the last layer to the first. A file that is included again and again has the place that its last inclusion
-  /// gives it: what it says wins over all that is included before that.
+  /// Adds the layers from the last to the first. If a file is included several times, its last inclusion counts: it
+  /// overrides all files that are included before that.
   void place(File& file, std::vector<Layer>& out) {
     if (std::exchange(file.placed, true)) return;
     out.push_back(std::move(file.layer));
@@ -80,7 +80,7 @@ class LayerReader {
     if (known != files_.end()) return known->second;
     File read{{read_document(file, shown, 0), folder_of(file)}, {}};
     std::vector<Entry>& entries = read.layer.document.entries;
-    std::error_code unreadable; // it has just been read
+    std::error_code unreadable; // the file has just been read
     open_.push_back({std::filesystem::weakly_canonical(file, unreadable), shown});
     const auto include = std::find_if(entries.begin(), entries.end(),
                                       [](const Entry& entry) { return entry.table.empty() && entry.key == "include"; });
@@ -105,7 +105,7 @@ class LayerReader {
     return {};
   }
 
-  /// Null, and a refusal, where there is nothing to read.
+  /// Null, with an error added, if the file cannot be read.
   File* read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
     if (name.text.empty()) {
       refusals_.add(name.at, "include has an empty name", "name a file, or leave it out");
@@ -119,7 +119,7 @@ class LayerReader {
     const std::filesystem::path file = folder_of(from) / name.text;
     const std::filesystem::path shown_folder = is_piped(from) ? "" : std::filesystem::path(from_shown).parent_path();
     const std::string shown = (shown_folder / name.text).lexically_normal().string();
-    std::error_code unreadable; // said when it is read
+    std::error_code unreadable; // reported when the file is read
     const std::filesystem::path canonical = std::filesystem::weakly_canonical(file, unreadable);
     const auto again =
         std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.file == canonical; });
@@ -132,7 +132,7 @@ class LayerReader {
     try {
       return &read_file(file, shown);
     } catch (const Error& error) {
-      // What is wrong inside the file has its own line; a file that cannot be read is the fault of this one.
+      // An error inside the file has its own line. If the file cannot be read, the error belongs to the include list.
       const bool inside = error.where() != shown;
       if (inside) {
         refusals_.add_text(name.at, error.what());
@@ -154,10 +154,10 @@ class LayerReader {
 
   Refusals& refusals_;
   std::vector<Open> open_;
-  std::map<std::filesystem::path, File> files_; // its nodes do not move
+  std::map<std::filesystem::path, File> files_; // nodes keep their addresses
 };
 
-/// A plugin's name is compared before the types of keys are known.
+/// Plugin names are compared before the types of keys are known.
 std::string unquoted(const std::string& text) {
   const bool quotes = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
   return quotes ? text.substr(1, text.size() - 2) : text;
@@ -177,7 +177,7 @@ Layer flag_layer(const Override& flag, int layer) {
   return out;
 }
 
-/// Lays one layer over another, and drops what a swapped plugin makes void.
+/// Merges layers, and drops the keys of a plugin that a later layer replaces.
 class Merger {
  public:
   explicit Merger(Layers& out) : out_(out) {}
@@ -197,7 +197,7 @@ class Merger {
   }
 
  private:
-  /// The plugin that a table names or inherits, or nothing.
+  /// The plugin that a table names or inherits; empty if there is none.
   std::string plugin_of(const CoreTable& table) const {
     const Setting* own = out_.find(table.name, "plugin");
     if (!own && table.inherits) own = out_.find("comm", "plugin");

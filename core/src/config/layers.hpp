@@ -1,6 +1,6 @@
-// Includes, the file itself, and flags, laid over one another: which value each key has, and where it was written.
+// Merges layers (included files, the main file, flags): the value of each key, and where it was written.
 //
-// Threads: one. Ownership: values. Blocking: reads files. Errors: refusals.
+// Blocking: reads files. Errors: added to `refusals`.
 #pragma once
 
 #include <filesystem>
@@ -14,11 +14,11 @@
 
 namespace triax::config {
 
-/// A key as the last layer that has it wrote it.
+/// A key, as written in the last layer that has it.
 struct Setting {
   Entry entry;
-  std::filesystem::path base; // relative paths begin here
-  bool flag = false;          // the value is a flag's text, to be read by the type of its key
+  std::filesystem::path base; // relative paths start here
+  bool flag = false;          // the value is the text of a flag, to be parsed by the type of its key
 };
 
 struct Layers {
@@ -31,7 +31,7 @@ struct Layers {
   const Setting* find(const std::string& table, const std::string& key) const;
 };
 
-/// Files that cannot be read or parsed are refused; the rest is then worth nothing.
+/// If a file cannot be read or parsed, adds an error to `refusals`; the result is then incomplete.
 Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals);
 
 } // namespace triax::config

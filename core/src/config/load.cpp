@@ -13,7 +13,7 @@ namespace {
 using Path = std::filesystem::path;
 using Int = std::int64_t;
 
-/// [comm]'s plugin for every axis but those that have a table of their own.
+/// The plugin of [comm], for every axis that has no table.
 std::map<std::string, PluginChoice> plugins_by_axis(const std::map<std::string, PluginChoice>& plugins) {
   std::map<std::string, PluginChoice> out;
   for (const char* axis : {"tensor", "data", "pipeline"}) {
@@ -23,7 +23,7 @@ std::map<std::string, PluginChoice> plugins_by_axis(const std::map<std::string, 
   return out;
 }
 
-/// Those that have a value; the others have been refused.
+/// The keys that have a value. The errors of the others are already reported.
 LaunchKeys launch_keys(const Values& values) {
   LaunchKeys out;
   if (const auto* interface = values.find<std::string>("launch.interface")) out.interface = *interface;
@@ -42,7 +42,7 @@ Precision precision_of(const std::string& name) {
   return {name == "bf16" ? DType::bf16 : DType::f32, DType::f32};
 }
 
-/// Nothing but in fp16: derive() has given the values that count there.
+/// Empty except in fp16, where derive() has set the values.
 std::optional<LossScaleKeys> loss_scale(const Values& values) {
   const auto* initial = values.find<double>("loss_scale.initial");
   if (!initial) return std::nullopt;
@@ -88,7 +88,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
                number("train.stall_timeout_s"),
                loss_scale(values)};
   run.data = {corpora_of(values, kTraining), corpora_of(values, kValidation)};
-  if (const Int* vocab = values.find<Int>("model.vocab")) run.vocab = *vocab; // Purpose::schedule needs none
+  if (const Int* vocab = values.find<Int>("model.vocab")) run.vocab = *vocab; // not needed for Purpose::schedule
   run.eval = {integer("eval.every"), integer("eval.batches")};
   run.log = {values.get<Path>("log.metrics"), integer("log.every"), values.get<std::string>("log.level"),
              integer("log.timeline")};
@@ -96,7 +96,7 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   return run;
 }
 
-/// A run may be planned without its data: corpora that are not on this machine are left out.
+/// A run can be planned without its data: removes corpora that are not on this machine.
 void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) {
   if (run.data.training.paths.empty()) unchecked.emplace_back("data: data.path is not given");
   for (data::Corpora* corpora : {&run.data.training, &run.data.validation}) {

@@ -1,7 +1,6 @@
-// From a TOML file and overrides to a RunConfig, with the origin of every value and all refusals at once.
+// Loads a RunConfig from a TOML file and overrides, with the origin of every value. Reports all errors at once.
 //
-// Threads: one. Ownership: values. Blocking: reads files, loads the plugins named. Errors: what the user wrote wrong
-// becomes a refusal, never an exception.
+// Blocking: reads files, loads the named plugins. Errors: errors of the user are in Loaded::refusals, not thrown.
 #pragma once
 
 #include <filesystem>
@@ -15,12 +14,12 @@
 
 namespace triax::config {
 
-/// What a run is loaded for, and so what it must have on this machine.
+/// What the run is loaded for. It determines what must exist on this machine.
 enum class Purpose {
   train,
-  /// Data files, and communicators and kernel sets of the engine, may be missing; what is then not checked is listed.
+  /// Data files, and communicators and kernel sets of the engine, may be missing. Checks that this skips are listed.
   plan,
-  /// To make the schedule alone: needs no plugin but the scheduler, and no data.
+  /// To create only the schedule: needs no plugin but the scheduler, and no data.
   schedule,
 };
 
@@ -35,33 +34,33 @@ struct ResolvedValue {
   std::string key;           // "batch.global"
   std::string value;         // as TOML text
   std::string origin;        // "run.toml:5:9", "--set", "default", "derived"
-  std::string portable = {}; // the value for resolved.toml: a path within run.dir is relative to run.dir
+  std::string portable = {}; // value for resolved.toml: a path inside run.dir is relative to run.dir
 };
 
-/// A whole refusal as it is printed: "run.toml:5:9: model.heads = 5 ...\n  use heads 4 or 6".
+/// A configuration error as printed: "run.toml:5:9: model.heads = 5 ...\n  use heads 4 or 6".
 struct Refusal {
   std::string text;
 };
 
 struct Loaded {
-  std::optional<RunConfig> run; // set if nothing was refused
+  std::optional<RunConfig> run; // set if there are no errors
   std::vector<ResolvedValue> values;
-  std::vector<std::string> dropped; // keys of an earlier layer that a swapped plugin made void, with where they stood
+  std::vector<std::string> dropped; // keys of a plugin that a later layer replaces, with their positions
   std::vector<Refusal> refusals;
-  std::vector<std::string> unchecked; // what this machine lacks, and what was therefore not checked; see Purpose::plan
-  LaunchKeys launch; // also of a run that was refused, so that its ranks can agree on that: what could be read
+  std::vector<std::string> unchecked; // checks skipped for lack of something on this machine; see Purpose::plan
+  LaunchKeys launch; // the keys that could be read, also if there are errors: ranks need them to agree on the result
 };
 
-/// `world`: the number of ranks, where a launcher has decided it; without one it is what the layout asks for.
-/// `first_load`: direct in a process whose plugins another one of the run has probed.
+/// `world`: number of ranks, if a launcher has set it; otherwise the layout determines it. `first_load`: `direct` if
+/// another process of the run has already probed the plugins.
 Loaded load(const std::filesystem::path& file, const std::vector<Override>& overrides, std::optional<int> world = {},
             Purpose purpose = Purpose::train, plugin::FirstLoad first_load = plugin::FirstLoad::probed);
 
-/// Turns a room's or a plugin's Support::no into a refusal: the first full key found in its text ("model.heads") gives
-/// the position in front, each further key gets its own in brackets.
+/// Turns a Support::no of a module or plugin into a configuration error. The first full key in its text ("model.heads")
+/// gives the position at the front; the position of each further key follows that key in brackets.
 Refusal refusal(const Support& support, const std::vector<ResolvedValue>& values);
 
-/// resolved.toml: every value with its origin as a comment. In the run's folder it loads to the same run; in a copy of
+/// resolved.toml: every value, with its origin as a comment. In the run's folder it loads to the same run; in a copy of
 /// the folder, to the same run in that copy.
 std::string to_toml(const Loaded& loaded);
 

@@ -32,7 +32,7 @@ bool is_text(const triax_option& option) {
 std::filesystem::path located(const std::filesystem::path& path, const std::filesystem::path& base) {
   if (path.empty()) return path;
   const std::filesystem::path whole = std::filesystem::absolute(base / path);
-  std::error_code unreadable; // a name too long, a circle of links: said by whoever opens it
+  std::error_code unreadable; // name too long or cyclic links: reported when the path is opened
   const std::filesystem::path canonical = std::filesystem::weakly_canonical(whole, unreadable);
   return unreadable ? whole.lexically_normal() : canonical;
 }
@@ -62,13 +62,13 @@ bool readable(const triax_option& option, const std::string& toml) {
   }
 }
 
-/// What to write instead, where that is plain.
+/// What to write instead, if that is clear.
 std::string hint_for(const triax_option& option, const Written& value) {
   if (is_list(option) && value.type != Written::Type::list) {
     const std::string listed = "[" + to_toml(value) + "]";
     return readable(option, listed) ? text("write {}", listed) : std::string();
   }
-  // Quotes around a number, or around true.
+  // A number or boolean in quotes.
   if (value.type == Written::Type::string && !value.text.empty() && readable(option, value.text))
     return text("write {}", value.text);
   if (element_type(option) != TRIAX_OPTION_INT || value.type != Written::Type::floating) return {};
@@ -77,7 +77,7 @@ std::string hint_for(const triax_option& option, const Written& value) {
   return whole ? text("write {}", static_cast<std::int64_t>(number)) : std::string();
 }
 
-/// For a value that is no text where one is wanted.
+/// For a value that should be a string.
 std::string text_hint(const triax_option& option, const Written& value) {
   if (option.choices) return text("write one of {}, in quotes", option.choices);
   return value.type == Written::Type::list ? std::string() : text("write \"{}\"", to_toml(value));
@@ -88,7 +88,7 @@ std::string trimmed(std::string_view text, std::string_view characters) {
   return std::string(text.substr(begin, text.find_last_not_of(characters) + 1 - begin));
 }
 
-/// Of a list of texts without quotes, which a shell may have removed: with them, in quotes that the shell removes.
+/// For a list of strings without quotes, which a shell may have removed: the list with quotes that the shell keeps.
 std::string quoted_list_hint(const Entry& entry) {
   const std::string& flag = entry.value.text;
   if (flag.find('\'') != std::string::npos) return text("write the list as TOML: [\"...\", \"...\"]");
@@ -125,7 +125,7 @@ std::string choice_hint(const triax_option& option, const OptionValue& value) {
   const std::string small = lower_case(*chosen);
   std::vector<std::string> near = plugin::nearest(small, choices);
   if (std::find(choices.begin(), choices.end(), small) != choices.end()) near = {small}; // "BF16"
-  // "f16" is as near to bf16 as to fp16.
+  // "f16" has the same distance from bf16 and fp16.
   const auto farther = [&](const std::string& choice) {
     return plugin::edit_distance(small, choice) > plugin::edit_distance(small, near.front());
   };
@@ -150,7 +150,7 @@ Reading read_setting(const triax_option& option, const Setting& setting) {
   const Written& value = setting.entry.value;
   const std::string toml = setting.flag ? value.text : to_toml(value);
   const bool bare = !setting.flag && is_text(option) && !is_list(option) && value.type != Written::Type::string;
-  if (bare) { // parse_option would take it for the text itself
+  if (bare) { // parse_option would accept it as a string
     const char* wanted = element_type(option) == TRIAX_OPTION_PATH ? "a path" : "a string";
     return {{}, text("{} = {} is not {}", option.name, toml, wanted), text_hint(option, value)};
   }

@@ -1,6 +1,6 @@
-// From what is written in a file or a flag to a value that its key's row allows.
+// Converts the text of a file or flag to a value that the key's declaration allows.
 //
-// Threads: any. Ownership: values. Blocking: looks at the file system for paths. Errors: a reading says what is wrong.
+// Threads: any. Blocking: resolves paths in the file system. Errors: returned in a Reading.
 #pragma once
 
 #include <optional>
@@ -12,16 +12,16 @@
 
 namespace triax::config {
 
-/// A value, or what is wrong with it: "steps = 1.5 is not an integer".
+/// A value, or the problem: "steps = 1.5 is not an integer".
 struct Reading {
   std::optional<OptionValue> value;
   std::string problem;
   std::string hint;
 };
 
-/// Relative paths begin at the setting's base.
+/// Relative paths start at the setting's base.
 Reading read_setting(const triax_option& option, const Setting& setting);
-/// The option's default; its default_value must not be NULL.
+/// The option's default. Its default_value must not be NULL.
 Reading read_default(const triax_option& option);
 
 } // namespace triax::config

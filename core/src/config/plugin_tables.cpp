@@ -26,7 +26,7 @@ const KindWords& words(std::string_view kind) {
   throw Error(text("unknown kind of plugin: {}", kind));
 }
 
-/// Also of those that this build has left out.
+/// Also true for plugins that were left out of this build.
 bool is_engine_plugin(const std::string& name) {
   std::istringstream names(TRIAX_ENGINE_PLUGINS);
   for (std::string one; names >> one;)
@@ -41,13 +41,13 @@ void PluginFinder::probe(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     try {
       files.push_back(plugin::find(name, folders_).file);
-    } catch (const Error&) { // find() refuses it, at its position
+    } catch (const Error&) { // find() reports it with its position
       continue;
     }
   }
   try {
     probe_files(files);
-  } catch (const Error&) { // no child process can be started: load() tries again, and says so
+  } catch (const Error&) { // cannot start a child process: load() tries again and reports it
     return;
   }
 }
@@ -107,10 +107,10 @@ std::string PluginFinder::why_absent(const CoreTable& table, const std::string& 
   }
   try {
     probe_files({file});
-  } catch (const Error&) { // no child process can be started: find() says so
+  } catch (const Error&) { // cannot start a child process: find() reports it
     return {};
   }
-  if (failures_.contains(file)) return {}; // it crashes: find() refuses it
+  if (failures_.contains(file)) return {}; // it crashes: find() reports it
   try {
     plugin::load(file, "");
     return {};

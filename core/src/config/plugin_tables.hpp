@@ -1,7 +1,7 @@
-// Finding the plugin that a table names, with the refusals of everything that can be wrong with the name.
+// Finds the plugin that a table names, and reports what is wrong with the name.
 //
-// Threads: one. Ownership: libraries stay loaded for ever. Blocking: reads files; loads libraries, the first time in a
-// child process. Errors: refusals.
+// Ownership: libraries are never unloaded. Blocking: reads files; loads libraries, the first time in a child process.
+// Errors: added to `refusals`.
 #pragma once
 
 #include <map>
@@ -24,16 +24,17 @@ class PluginFinder {
                plugin::FirstLoad first_load = plugin::FirstLoad::probed)
       : folders_(std::move(folders)), refusals_(refusals), first_load_(first_load) {}
 
-  /// Loads these plugins in one child process, before find() loads them here. find() does it for any that is left out.
+  /// Loads these plugins in one child process, before find() loads them here. find() probes any plugin that was left
+  /// out.
   void probe(const std::vector<std::string>& names);
-  /// Null, and a refusal, if `name`, written at `at`, is no plugin of the table's kind.
+  /// If `name`, written at `at`, is not a plugin of the table's kind: adds an error to `refusals` and returns null.
   const plugin::Library* find(const CoreTable& table, const std::string& name, const Position& at);
-  /// Files of a plugin's name that are not used, because its own stands in an earlier folder.
+  /// Files with the plugin's name in later folders of the search path, which are not used.
   std::vector<std::filesystem::path> shadowed(const plugin::Library& library) const;
-  /// Empty if find() would find it, or if it is not a plugin of this kind that belongs to the engine; else why it
-  /// cannot be used on this machine: it was left out of the build, or a library that it needs is missing.
+  /// Why this plugin of the engine cannot be used on this machine: it was left out of the build, or a library that it
+  /// needs is missing. Empty if find() finds it, if it crashes, or if it is not an engine plugin of this kind.
   std::string why_absent(const CoreTable& table, const std::string& name);
-  /// "installed schedulers: sched-gpipe, ..."; by the prefixes of file names, nothing is loaded for it.
+  /// "installed schedulers: sched-gpipe, ..."; uses the prefixes of file names, loads nothing.
   std::string installed(std::string_view kind) const;
 
  private:
@@ -45,8 +46,8 @@ class PluginFinder {
   Refusals& refusals_;
   const plugin::FirstLoad first_load_;
   std::set<std::filesystem::path> probed_;
-  std::map<std::filesystem::path, plugin::ProbeFailure> failures_;                // of those
-  std::map<const plugin::Library*, std::vector<std::filesystem::path>> shadowed_; // of those found
+  std::map<std::filesystem::path, plugin::ProbeFailure> failures_;                // of probed files
+  std::map<const plugin::Library*, std::vector<std::filesystem::path>> shadowed_; // of plugins that were found
 };
 
 } // namespace triax::config

@@ -1,6 +1,4 @@
-// The list of what is wrong with a run, kept in the order of the files.
-//
-// Threads: one. Ownership: values. Blocking: never. Errors: none.
+// The configuration errors of a run, in the order of the files.
 #pragma once
 
 #include <string>
@@ -14,12 +12,12 @@ namespace triax::config {
 
 class Refusals {
  public:
-  /// "run.toml:5:9: message", the hint on a line of its own.
+  /// "run.toml:5:9: message", with the hint on a separate line.
   void add(const Position& at, std::string_view message, std::string_view hint = {});
-  /// A whole text that begins with its position already.
+  /// A complete text, which begins with its position.
   void add_text(const Position& at, std::string text);
   bool empty() const { return entries_.empty(); }
-  /// By layer, line and column; what has no line comes last, in the order it was added.
+  /// By layer, line and column. Errors without a line come last, in the order of addition.
   std::vector<Refusal> sorted() const;
 
  private:

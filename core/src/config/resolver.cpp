@@ -25,7 +25,7 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
   return near.empty() ? std::string() : text("; did you mean \"{}\"?", near.front());
 }
 
-/// The core's keys of that name in other tables, in full.
+/// Full names of the core's keys in other tables that have this name.
 std::vector<std::string> core_keys_named(const std::string& key) {
   std::vector<std::string> out;
   for (const CoreTable& table : core_tables()) {
@@ -66,7 +66,7 @@ std::vector<plugin::SearchFolder> Resolver::plugin_folders() {
   const Setting* setting = layers_.find("plugins", "path");
   if (!setting) return {};
   const Reading reading = read_setting(find_core_table("plugins")->keys.front().option, *setting);
-  if (!reading.value) return {}; // refused with its table
+  if (!reading.value) return {}; // reported with its table
   const Position& at = setting->entry.value.at;
   const std::string line = at.line == 0 ? at.file : text("{}:{}", at.file, at.line);
   std::vector<plugin::SearchFolder> out;
@@ -82,7 +82,7 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
   Options options;
   if (inherits) {
     const auto parent = out_.plugins.find("comm");
-    if (parent == out_.plugins.end()) return; // [comm] was refused
+    if (parent == out_.plugins.end()) return; // [comm] has an error
     library = parent->second.library;
     options = parent->second.options;
   } else if (table.kind) {
@@ -93,7 +93,7 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
   if (library) {
     for (const triax_option& option : library->options) own.push_back({&option});
   }
-  if (inherits) { // only what it writes itself; the rest is [comm]'s
+  if (inherits) { // only the keys that it has; the others are those of [comm]
     std::erase_if(own, [&](const Row& row) { return !layers_.find(table.name, row.option->name); });
   }
   std::vector<const Row*> missing;
@@ -197,7 +197,7 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
   if (keys.empty()) keys = "none";
   for (const auto& [key, setting] : settings->second) {
     if (std::find(known.begin(), known.end(), key) != known.end() || (key == "plugin" && table.kind)) continue;
-    if (const CoreTable* inner = find_core_table(full_key(table, key.c_str()))) { // comm.tensor = "comm-ucx"
+    if (const CoreTable* inner = find_core_table(full_key(table, key.c_str()))) { // such as comm.tensor = "comm-ucx"
       refuse_table_as_key(*inner, setting);
       continue;
     }
@@ -235,7 +235,7 @@ void Resolver::refuse_unknown_tables() {
   }
 }
 
-/// Where the table names a plugin, that is most likely what was meant.
+/// If the table names a plugin, the user most likely meant that.
 void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& setting) {
   const Written& value = setting.entry.value;
   std::string hint = text("write [{}] and its keys", table.name);
@@ -253,7 +253,7 @@ void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& settin
 
 void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
   if (const CoreTable* table = find_core_table(key)) return refuse_table_as_key(*table, setting);
-  if (key == "include") { // a file's own has been read
+  if (key == "include") { // only from --set: the include lists of files are already processed
     refusals_.add(setting.entry.key_at, "include is no key that can be set", "write it in a TOML file");
     return;
   }

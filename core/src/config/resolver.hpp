@@ -1,6 +1,7 @@
-// Checks every table against the rows of its keys, the core's and its plugin's, and gives every key its value.
+// Checks every table against the declarations of its keys (the core's and the plugin's) and assigns a value to each
+// key.
 //
-// Threads: one. Ownership: values. Blocking: loads the plugins named. Errors: refusals.
+// Blocking: loads the named plugins. Errors: added to `refusals`.
 #pragma once
 
 #include <map>
@@ -18,8 +19,8 @@ namespace triax::config {
 
 struct Resolved {
   Values values;
-  std::map<std::string, PluginChoice> plugins; // by table; [comm.tensor] and its like only where they are written
-  std::vector<std::string> unchecked;          // see Loaded
+  std::map<std::string, PluginChoice> plugins; // by table; those that inherit only if written
+  std::vector<std::string> unchecked;          // see Loaded::unchecked
 };
 
 class Resolver {
@@ -33,13 +34,13 @@ class Resolver {
   /// One row of a table: a core key, or an option of its plugin.
   struct Row {
     const triax_option* option;
-    bool derived = false; // its value comes later
+    bool derived = false; // derive() sets its value
   };
 
   void resolve_table(const CoreTable& table, PluginFinder& finder);
   void resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing);
   const plugin::Library* plugin_of(const CoreTable& table, PluginFinder& finder);
-  /// Whether the run is looked at without the plugin of this table where it is not installed.
+  /// Whether the run can be loaded without the plugin of this table if it is not installed.
   bool may_be_absent(const CoreTable& table) const;
   void leave_out(const CoreTable& table, const std::string& name, const std::string& reason);
   void refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing);
@@ -47,7 +48,7 @@ class Resolver {
   void refuse_unknown_tables();
   void refuse_bare_key(const std::string& key, const Setting& setting);
   void refuse_table_as_key(const CoreTable& table, const Setting& setting);
-  /// The table's line, or the file where it is not written.
+  /// Position of the table, or the file if the table is not written.
   Position table_at(const CoreTable& table) const;
   std::vector<plugin::SearchFolder> plugin_folders();
   std::vector<std::string> plugin_names() const;

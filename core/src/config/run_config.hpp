@@ -1,7 +1,7 @@
-// A run as its TOML describes it, resolved: what every other room reads.
+// The resolved configuration of a run, which all other modules read.
 //
-// Threads: read-only after it is made. Ownership: owns everything. The plugins named are found, loaded, and their
-// options checked; nothing has been created yet. Blocking: never. Errors: none.
+// Threads: read-only after construction. Ownership: owns all values. The named plugins are loaded and their options are
+// checked; their objects do not exist yet.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ struct PluginChoice {
   std::string name;  // "model-gpt"
   const plugin::Library* library = nullptr;
   Options options;
-  std::string named_in; // the table whose `plugin` it is: "comm" also for a [comm.tensor] that inherits
-  std::vector<std::filesystem::path> shadowed; // files of the same name in later folders, which are not used
+  std::string named_in; // the table whose key `plugin` applies: "comm" also for a [comm.tensor] that inherits
+  std::vector<std::filesystem::path> shadowed; // files with the same name in later folders, which are not used
 };
 
 /// [launch]
 struct LaunchKeys {
-  std::string interface; // empty: loopback, or what a launcher named
-  int port = 0;          // 0: free, or what a launcher named
+  std::string interface; // empty: loopback, or the interface that the launcher names
+  int port = 0;          // 0: any free port, or the port that the launcher names
   double start_timeout_s = 300;
   std::filesystem::path token_file; // may be empty
 };
 
-/// [loss_scale], of a run in fp16.
+/// [loss_scale], in fp16 only.
 struct LossScaleKeys {
   double initial = 65536;
-  bool constant = false; // then the others have no meaning
+  bool constant = false; // if set, min, window_steps and hysteresis do not apply
   double min = 1;
   std::int64_t window_steps = 1000, hysteresis = 2;
 };
@@ -49,12 +49,12 @@ struct RunConfig {
   std::filesystem::path folder; // [run] dir, absolute
 
   PluginChoice model, schedule, kernels, optimizer;
-  std::map<std::string, PluginChoice> comm; // by axis: "tensor" "data" "pipeline", each resolved from [comm]
+  std::map<std::string, PluginChoice> comm; // by axis: "tensor" "data" "pipeline"; [comm] is the default
 
   struct {
     int pipeline = 1, tensor = 1, data = 1, chunks = 1;
     std::vector<std::int64_t> split; // transformer blocks per stage; empty: even
-    bool scatter_gather = false;     // boundary tensors in parts, of no effect where tensor is 1
+    bool scatter_gather = false;     // each tensor rank sends 1/t of a boundary; no effect if tensor is 1
   } parallel;
   struct {
     std::int64_t global = 1, micro = 1;
@@ -74,20 +74,20 @@ struct RunConfig {
     DType compute = DType::f32, master = DType::f32; // from `precision`
     bool cuda_graph = false;
     double stall_timeout_s = 0;
-    std::optional<LossScaleKeys> loss_scale; // in fp16
+    std::optional<LossScaleKeys> loss_scale; // in fp16 only
   } train;
   struct {
-    data::Corpora training, validation; // validation may be none
+    data::Corpora training, validation; // validation may be empty
   } data;
-  std::int64_t vocab = 0; // from [model] vocab, else from the tokenizer file beside the data
+  std::int64_t vocab = 0; // from [model] vocab, else from the tokenizer file of the data
   struct {
     std::int64_t every = 0, batches = 0; // every 0: off
   } eval;
   struct {
-    std::filesystem::path metrics; // the file
+    std::filesystem::path metrics;
     std::int64_t every = 1;
     std::string level = "info";
-    std::int64_t timeline = 0; // a step; 0: none
+    std::int64_t timeline = 0; // the step to record; 0: none
   } log;
   LaunchKeys launch;
 

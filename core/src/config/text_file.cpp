@@ -22,8 +22,8 @@ namespace triax::config {
 
 namespace {
 
-/// "did you mean base.toml?", where the folder has a TOML of that name or nearly. The ending is not compared: all have
-/// it, and so would be near.
+/// "did you mean base.toml?", if the folder has a TOML file with this name or a similar one. The ending is not
+/// compared, because all of these files have it.
 std::string near_file(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.parent_path();
   const std::string name = file.stem().string();
@@ -32,7 +32,7 @@ std::string near_file(const std::filesystem::path& file) {
   for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, unreadable)) {
     if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
   }
-  const bool ending = std::find(names.begin(), names.end(), name) != names.end(); // alone differs
+  const bool ending = std::find(names.begin(), names.end(), name) != names.end(); // only the ending differs
   const std::vector<std::string> near = ending ? std::vector{name} : plugin::nearest(name, names);
   return near.empty() ? std::string() : text("did you mean {}?", (folder / (near.front() + ".toml")).string());
 }
@@ -81,7 +81,7 @@ class TextFile {
     return true;
   }
 
-  /// For the next byte, or for the last writer to close.
+  /// Waits for the next byte, or until the last writer closes the pipe.
   void wait() const {
     pollfd readable{descriptor_, POLLIN, 0};
     const auto deadline = std::chrono::steady_clock::now() + limits_.silence;

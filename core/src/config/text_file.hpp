@@ -1,7 +1,7 @@
-// Reads a whole TOML text from a file, a pipe or a device: bounded in size, so that an endless source does not fill the
-// memory, and in time, so that a pipe without a writer does not block indefinitely.
+// Reads a TOML text from a file, a pipe or a device. The size is limited, so that an endless source does not fill the
+// memory; the time is limited, so that a pipe without a writer does not block indefinitely.
 //
-// Threads: any. Ownership: values. Blocking: reads; of a pipe, up to ReadLimits::silence. Errors: Error at `shown`.
+// Threads: any. Blocking: reads; a pipe for up to ReadLimits::silence. Errors: Error located at `shown`.
 #pragma once
 
 #include <chrono>
@@ -19,9 +19,8 @@ struct ReadLimits {
 /// `shown`: how errors name the file.
 std::string read_text(const std::filesystem::path& file, const std::string& shown, const ReadLimits& limits = {});
 
-/// Whether it can be read only once, or in this process alone, and is in no folder of the user's: an open file by its
-/// number ("/dev/stdin", "/dev/fd/63"), whatever it is, a FIFO or a device. Relative paths in such a text begin at the
-/// working folder.
+/// Whether `file` can be read only once or only in this process: an open descriptor ("/dev/stdin", "/dev/fd/63"), a
+/// FIFO or a device. Relative paths in such a text start at the working folder.
 bool is_piped(const std::filesystem::path& file);
 
 } // namespace triax::config

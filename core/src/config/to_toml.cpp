@@ -7,7 +7,7 @@ namespace triax::config {
 
 namespace {
 
-/// A comment is one line; a file may have any name.
+/// A comment must be one line, but file names can contain newlines.
 std::string comment(const std::string& origin) {
   std::string line = origin;
   std::replace(line.begin(), line.end(), '\n', ' ');
@@ -21,14 +21,14 @@ std::string to_toml(const Loaded& loaded) {
       "# A run with all its values, and where each came from. Paths within this folder are relative to it: a copy of "
       "the\n"
       "# folder trains in the copy.\n";
-  std::string open; // the table whose keys are being written
+  std::string open; // the table that is being written
   std::size_t width = 0;
   for (const ResolvedValue& value : loaded.values) {
     const std::size_t key = value.key.size() - value.key.rfind('.') - 1;
     width = std::max(width, std::min<std::size_t>(key + 3 + value.portable.size(), 60));
   }
   for (const ResolvedValue& value : loaded.values) {
-    if (value.key == "log.metrics" && value.origin == "default") continue; // follows from run.dir, also from another
+    if (value.key == "log.metrics" && value.origin == "default") continue; // derived from run.dir
     const std::size_t dot = value.key.rfind('.');
     const std::string table = value.key.substr(0, dot);
     if (table != open) out.append("\n[").append(table).append("]\n");

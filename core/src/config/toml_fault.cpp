@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kSpace) + 1);
 }
 
-/// Of a byte of the line.
+/// Column of a byte in the line.
 int column_of(std::string_view line, std::size_t byte) {
   int column = 1;
   for (std::string_view rest = line.substr(0, byte); !rest.empty(); ++column)
@@ -34,14 +34,14 @@ bool is_key(std::string_view text) {
   });
 }
 
-/// The name between a header's brackets, or nothing.
+/// The name in a table header; empty if the line is not a header.
 std::string_view table_of(std::string_view line) {
   line = trimmed(line);
   const std::size_t end = line.find(']');
   return line.starts_with('[') && end != std::string_view::npos ? trimmed(line.substr(1, end - 1)) : std::string_view();
 }
 
-/// "key = value # more" as it is written; the value is all that follows, and begins at a byte of the line.
+/// "key = value # more" as written. The value is the rest of the line; `begin` is its first byte.
 struct Pair {
   std::string_view key, value;
   std::size_t begin = 0;
@@ -55,7 +55,7 @@ std::optional<Pair> pair_of(std::string_view line) {
   return Pair{trimmed(line.substr(0, equals)), value, begin};
 }
 
-/// Where the string ends that `value` begins with, past its quote.
+/// Position after the closing quote of the string that `value` begins with.
 std::optional<std::size_t> end_of_string(std::string_view value) {
   const char quote = value.front();
   for (std::size_t i = 1; i < value.size(); ++i) {
@@ -97,7 +97,7 @@ class FaultLocator {
       value(*pair);
     }
     if (fault_.hint.empty()) list();
-    constexpr std::size_t kMost = 100; // bytes of a line that are shown
+    constexpr std::size_t kMost = 100; // longest line to show, in bytes
     if (fault_.hint.empty() && !trimmed(line_).empty() && line_.size() <= kMost)
       fault_.hint = text("it reads: {}", trimmed(line_));
     return fault_;
@@ -127,7 +127,7 @@ class FaultLocator {
     return false;
   }
 
-  /// A table or a key that is there already; it may also have been written in a way that is not looked for here.
+  /// A table or key that exists already. Spellings that this does not recognise keep the parser's message.
   void twice() {
     const std::string_view name = table_of(line_);
     if (!name.empty()) {
@@ -167,7 +167,7 @@ class FaultLocator {
       tell(line_.find('['), "the name of a table is not closed", text("write [{}]", trimmed(all.substr(1))));
   }
 
-  /// A list that is not closed is only found out where the next key or table begins, or the file ends.
+  /// An unclosed list is detected only at the next key or table, or at the end of the file.
   void list() {
     const bool item = table_of(line_).empty() && !pair_of(line_) && !trimmed(line_).empty();
     if (item) return;
@@ -188,7 +188,7 @@ class FaultLocator {
     if (pair.value.empty() || pair.value.starts_with('#')) {
       tell(pair.begin, text("{} has no value", pair.key), text("write {} = and its value, or leave it out", pair.key));
     } else if (pair.value.starts_with("\"\"\"") || pair.value.starts_with("'''")) {
-      return; // of several lines
+      return; // multi-line string
     } else if (pair.value.starts_with('"') || pair.value.starts_with('\'')) {
       string(pair);
     } else if (!pair.value.starts_with('[') && !pair.value.starts_with('{')) {
@@ -212,7 +212,7 @@ class FaultLocator {
          plain ? text("write {} = '{}', where a \\ is a \\", pair.key, inside) : std::string("write each \\ twice"));
   }
 
-  /// What is no string, list or table: a number, true, false, or a word that should have been one of these.
+  /// A value that is not a string, list or table: a number, a boolean, or a misspelled one.
   void word(const Pair& pair) {
     const std::string_view all = pair.value.substr(0, pair.value.find_first_of(" \t#,"));
     const std::size_t behind = pair.begin + all.size();
@@ -250,7 +250,7 @@ class FaultLocator {
   TomlFault fault_;
   std::string_view reason_;
   std::vector<std::string_view> lines_;
-  std::string_view line_; // in which the fault is
+  std::string_view line_; // the line with the error
 };
 
 } // namespace

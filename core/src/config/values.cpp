@@ -27,14 +27,14 @@ bool valid(const std::vector<Element>& list) {
 
 using Path = std::filesystem::path;
 
-/// "." for the folder itself; a path outside stays absolute.
+/// Relative to `folder`; "." is the folder itself. A path outside stays absolute.
 Path within(const Path& folder, const Path& path) {
   if (folder.empty() || path.empty()) return path;
   const Path relative = path.lexically_relative(folder);
   return relative.empty() || *relative.begin() == ".." ? path : relative;
 }
 
-/// For a file in `folder`.
+/// The value for a file in `folder`.
 OptionValue portable(OptionValue value, const Path& folder) {
   if (auto* path = std::get_if<Path>(&value)) *path = within(folder, *path);
   if (auto* paths = std::get_if<std::vector<Path>>(&value)) {

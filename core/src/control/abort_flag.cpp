@@ -33,7 +33,7 @@ bool AbortFlag::raise_with(int rank, Reason reason) noexcept {
   rank_ = rank;
   try {
     reason_ = reason();
-  } catch (...) { // out of memory: told without its text is better than not told
+  } catch (...) { // out of memory: abort without the reason
     reason_.clear();
   }
   for (Listener* listener : listeners_) listener->abort(reason_);

@@ -1,8 +1,8 @@
-// The abort flag of a run: the first rank that fails raises it, and whoever listens in this process is told at once.
+// The job's abort flag in this process: the first rank that fails sets it, and it calls its listeners at once.
 //
 // Threads: any. Ownership: borrows its listeners, which must outlive their Listening. Blocking: raise() and the end of
-// a Listening wait for a listener that is being told. Errors: none; out of memory costs the text alone.
-// A rank's failure in another process is raised here by the connection that hears of it (Client).
+// a Listening wait while a listener is called. Errors: none; without memory, only the reason is lost. The Client relays
+// failures of ranks in other processes to this flag.
 #pragma once
 
 #include <mutex>
@@ -17,11 +17,11 @@ class AbortFlag {
   class Listener {
    public:
     virtual ~Listener();
-    /// Any thread. Soon after, whatever the listener waits for has to fail with `why`.
+    /// Any thread. Calls that the listener waits for must then fail with `why`, soon.
     virtual void abort(std::string_view why) noexcept = 0;
   };
 
-  /// Tells the listener for as long as this object lives; at once if the flag has been raised.
+  /// Registers the listener for as long as this object lives. If the flag is set, calls the listener at once.
   class Listening {
    public:
     Listening(AbortFlag& flag, Listener& listener);
@@ -34,25 +34,25 @@ class AbortFlag {
     Listener& listener_;
   };
 
-  /// The first rank counts, and stays. True if it is `rank`: its failure is the cause, not a consequence.
+  /// Only the first rank counts. Returns whether that is `rank`: then its failure is the cause, not a consequence.
   bool raise(int rank, std::string_view why) noexcept;
-  /// The same for what was heard from elsewhere, with the whole reason: "rank 2 was lost: ...". A rank of -1: what
-  /// failed is no rank ("the server of the job at 10.0.0.7:29500 was lost: ...").
+  /// Sets the flag for a failure in another process, with the complete reason: "rank 2 was lost: ...". Rank -1: not a
+  /// rank failed, but the server ("the server of the job at 10.0.0.7:29500 was lost: ...").
   bool relay(int rank, std::string_view reason) noexcept;
   bool raised() const noexcept;
-  /// "rank 2 failed: ..."; empty until raised.
+  /// "rank 2 failed: ..."; empty until the flag is set.
   std::string reason() const;
-  /// The rank that failed first; -1 until raised, and where what failed is no rank.
+  /// The rank that failed first; -1 until the flag is set, and if not a rank failed.
   int rank() const noexcept;
 
  private:
   template <class Reason>
   bool raise_with(int rank, Reason reason) noexcept;
 
-  mutable std::mutex mutex_; // of what follows; held while listeners are told
+  mutable std::mutex mutex_; // protects the members below; held while listeners are called
   std::vector<Listener*> listeners_;
   bool raised_ = false;
-  int rank_ = -1; // that failed first
+  int rank_ = -1; // the rank that failed first
   std::string reason_;
 };
 

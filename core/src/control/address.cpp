@@ -21,11 +21,11 @@ namespace triax::control {
 namespace {
 
 struct Interface {
-  std::string name, number; // without a number: it has none that serves
+  std::string name, number; // empty number: no usable IP address
   bool v4 = false;
 };
 
-/// Empty for what is no address of TCP, or one that means nothing without its interface.
+/// Empty unless it is an IP address that is valid without naming its interface.
 std::string number_of(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> number{};
   if (address && address->sa_family == AF_INET) {
@@ -58,7 +58,7 @@ std::string listed(const std::vector<Interface>& all) {
   return list;
 }
 
-/// Of a number or a host name. Empty: it has none.
+/// IP addresses of a number or host name; empty if there are none.
 std::vector<std::string> numbers_of(const std::string& host) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -87,10 +87,10 @@ std::string address_of_interface(std::string_view interface) {
     throw Error(text("the interface \"{}\" of this machine has no address", interface), "launch.interface", hint);
 
   std::vector<std::string> numbers = numbers_of(std::string(interface));
-  // Some systems give the machine's own name a number of loopback first.
+  // Some systems map the host name to a loopback address first.
   std::stable_partition(numbers.begin(), numbers.end(), [](const std::string& one) { return !is_loopback(one); });
   for (const std::string& number : numbers) {
-    // All of 127.0.0.0/8 is loopback's, whatever number the interface has.
+    // All of 127.0.0.0/8 is loopback, whichever address the interface has.
     const bool ours = is_loopback(number) ||
                       std::any_of(all.begin(), all.end(), [&](const Interface& one) { return one.number == number; });
     if (ours && !number.empty()) return number;

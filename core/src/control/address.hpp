@@ -1,7 +1,7 @@
-// Where the server of a job listens.
+// The address at which a job server listens.
 //
-// Threads: any. Ownership: values. Blocking: resolving a name may ask the network. Errors: Error naming what was looked
-// for and, for an interface, which there are.
+// Threads: any. Blocking: name resolution may use the network. Errors: Error with the name, and for an interface with
+// the interfaces that exist.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ struct Address {
   int port = 0;
 };
 
-/// The number of an interface of this machine, by its name ("eth0") or by a number or host name that belongs to it
-/// ("10.0.0.7"). Empty: loopback.
+/// The IP address of an interface of this machine, given its name ("eth0"), its IP address ("10.0.0.7") or a host name.
+/// Empty: loopback.
 std::string address_of_interface(std::string_view interface);
 bool is_loopback(std::string_view number);
 /// "10.0.0.7:29500", "[::1]:29500"

@@ -47,7 +47,7 @@ struct Client::Impl {
   const double silence_s;
   ClientThread serving;
   std::thread thread;
-  std::optional<AbortFlag::Listening> listening; // ends first
+  std::optional<AbortFlag::Listening> listening; // destroyed first
 };
 
 Client::Client(const ClientRequest& request, AbortFlag& flag) : impl_(std::make_unique<Impl>(request, flag)) {
@@ -57,9 +57,9 @@ Client::Client(const ClientRequest& request, AbortFlag& flag) : impl_(std::make_
 Client::~Client() {
   try {
     leave();
-  } catch (const std::exception&) { // the server is gone, and nobody here waits for what it has missed
+  } catch (const std::exception&) { // the server is lost, and no caller waits for what it has not received
   }
-  impl_->listening.reset(); // before the rest: until then the flag may call abort()
+  impl_->listening.reset(); // first: until then the flag can call abort()
 }
 
 void Client::set(std::string_view key, std::string_view value) {

@@ -1,15 +1,14 @@
-// A rank's connection to the server of its job: the store for its communicators, its heartbeat, and the wire that an
-// abort travels on.
+// A rank's connection to the job server: the store for its communicators, its heartbeats, and abort messages.
 //
-// Threads: any; one thread of its own reads, beats four times a second and calls the functions of ClientRequest.
-// Ownership: owns its socket; the flag must outlive it. Blocking: the constructor, get() and barrier(), until their
-// deadlines; set() and add() until the server has answered, which they give silence_s. Errors: Error; after an
-// abort every call that waits throws its reason.
+// Threads: any; its own thread reads, sends heartbeats and calls the functions of ClientRequest. Ownership: owns its
+// socket; the flag must outlive it. Blocking: the constructor, get() and barrier(), until their deadlines; set() and
+// add() until the server answers, for at most silence_s. Errors: Error; after an abort, every call that waits throws
+// the reason of the abort.
 //
-// Both ways: the flag raised here by this rank goes to the server with its error, and from there to all; a failure that
-// the server tells of, and the loss of the server itself, raise the flag here. After that the process has grace_s to
-// leave(), or a second if its rank is stuck; then this object's thread ends it with status 1, whatever it hangs in. The
-// flag is this rank's alone.
+// Aborts travel both ways. If this rank sets the flag, the client sends the rank's error to the server, which sends it
+// to all ranks. If the server reports a failure, or is lost, the client sets the flag. The process must then call
+// leave() within grace_s, or within a second if its rank is stuck. Otherwise the client's thread ends the process with
+// status 1, whatever it waits for. The flag must belong to this rank only.
 #pragma once
 
 #include <functional>
@@ -24,35 +23,35 @@
 
 namespace triax::control {
 
-/// What a rank tells of its progress with each heartbeat.
+/// Progress of the rank; part of each heartbeat.
 struct RankProgress {
-  double stalled_s = 0;       // without progress in one call, but for calls that wait for others
-  bool is_stuck = false;      // so long that the run has to end
-  bool has_timed_out = false; // a wait for others ended at its deadline
+  double stalled_s = 0;       // time without progress in one call; calls that wait for other ranks do not count
+  bool is_stuck = false;      // for so long that the run must end
+  bool has_timed_out = false; // a wait for other ranks reached its deadline
 };
 
 struct ClientRequest {
   Address server;
   JobToken token;
   int rank = 0, world = 1;
-  double start_timeout_s = 300; // to reach the server, which may come later than this rank
-  double silence_s = 600;       // how long the server may be silent
-  double grace_s = 5;           // from an abort to the end of a process that does not leave
-  // Called on the thread of the Client; they may neither wait nor throw.
-  /// Where the rank is: "step 118, 0RECV_B3 from rank 2 through comm-ucx". Goes with each beat.
+  double start_timeout_s = 300; // to reach the server, which may start later than this rank
+  double silence_s = 600;       // longest silence of the server
+  double grace_s = 5;           // from an abort until this process is ended if it has not left
+  // The client's thread calls these functions. They must not block or throw.
+  /// Position of the rank: "step 118, 0RECV_B3 from rank 2 through comm-ucx". Part of each heartbeat.
   std::function<std::string()> place;
   std::function<void(int signal)> on_stop;
   std::function<RankProgress()> progress = {};
-  /// Before it ends a process that does not leave: the time for a report.
+  /// Called before the client ends the process; here a report can be written.
   std::function<void()> before_end = {};
 };
 
 class Client final : public Store, public AbortFlag::Listener {
  public:
-  /// Connects, shows the token and is let in; from then on it listens to the flag. Throws Error naming the server's
+  /// Connects, authenticates with the token and joins the job; then listens to the flag. Throws Error with the server's
   /// address and the reason.
   Client(const ClientRequest& request, AbortFlag& flag);
-  /// Leaves if nobody did.
+  /// Calls leave() if that has not been called.
   ~Client() override;
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -61,17 +60,18 @@ class Client final : public Store, public AbortFlag::Listener {
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
   std::int64_t add(std::string_view key, std::int64_t amount, Deadline deadline);
-  /// Until all ranks of the job are in the barrier of that name. Throws Error naming those that are missing.
+  /// Waits until all ranks of the job are in the barrier of this name. Throws Error with the missing ranks.
   void barrier(std::string_view name, Deadline deadline);
 
-  /// A line for the process that runs the server. Does not wait; it arrives before what this rank asks later, and
-  /// leave() sees it off.
+  /// Sends a line to the process of the server. Does not block. The line arrives before later requests of this rank,
+  /// and before leave() returns.
   void tell(std::string_view topic, std::string_view text);
-  /// From here on the end of this connection is no loss. Whatever was told has arrived: throws Error where the server
-  /// has not said so within silence_s, after an abort within grace_s.
+  /// After this, the end of the connection does not count as a loss. Waits until everything sent has arrived. Throws
+  /// Error if the server does not confirm that within silence_s, or after an abort within the smaller of grace_s and
+  /// silence_s.
   void leave();
 
-  /// The flag was raised here.
+  /// Called when this process sets the flag.
   void abort(std::string_view why) noexcept override;
 
  private:

@@ -1,4 +1,4 @@
-// What the threads of a rank ask of its client.
+// The calls that a rank's threads make on its client.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -14,7 +14,7 @@ namespace {
 using Kind = Message::Kind;
 
 constexpr double kAnswerTime = 5;           // seconds for the answer to "forget"
-constexpr std::size_t kMaxError = 64 << 10; // bytes; what is longer is cut
+constexpr std::size_t kMaxError = 64 << 10; // bytes; longer errors are truncated
 
 } // namespace
 
@@ -29,7 +29,7 @@ bool ClientThread::mark_aborted(std::string_view why) noexcept {
   aborted_at_ = Clock::now();
   try {
     why_ = why.substr(0, kMaxError);
-  } catch (...) { // out of memory: told without its text is better than not told
+  } catch (...) { // out of memory: abort without the reason
     why_.clear();
   }
   changed_.notify_all();
@@ -38,7 +38,7 @@ bool ClientThread::mark_aborted(std::string_view why) noexcept {
 
 template <class Done>
 void ClientThread::await(Lock& lock, Deadline deadline, Done done) {
-  // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
+  // Not wait_until(Deadline::max()): its conversion to the system clock overflows in some libraries.
   WaitDeadline until(deadline);
   while (!done() && !until.passed()) changed_.wait_for(lock, until.slice());
 }

@@ -20,9 +20,9 @@ namespace {
 using Kind = Message::Kind;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kClientPoll{200}; // the longest wait
-constexpr double kGraceOfStuck = 1;      // seconds: time to hear what the others were at
-constexpr std::size_t kMaxPlace = 1024;  // bytes; what is longer is cut
+constexpr milliseconds kClientPoll{200}; // longest wait
+constexpr double kGraceOfStuck = 1;      // seconds, to receive the positions of other ranks
+constexpr std::size_t kMaxPlace = 1024;  // bytes; longer positions are truncated
 
 Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -79,7 +79,7 @@ void ClientThread::read() {
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
-    // Time beyond the longest wait: the process was stopped, and has not listened.
+    // A longer time than the longest wait: the process was stopped and could not receive.
     if (now - round_ > 2 * kClientPoll) heard_ += now - round_ - kClientPoll;
     round_ = now;
     connection_.flush();
@@ -111,13 +111,13 @@ void ClientThread::take(Message& message) {
   const std::lock_guard lock(mutex_);
   if (message.kind == Kind::goodbye) {
     leaving_ = Leaving::done;
-  } else if (const auto call = calls_.find(message.id); call != calls_.end()) { // else it was given up
+  } else if (const auto call = calls_.find(message.id); call != calls_.end()) { // else the call has given up
     call->second = std::move(message);
   }
   changed_.notify_all();
 }
 
-/// First the server is told where this rank stood when it happened.
+/// First sends the server the position of this rank at the time of the failure.
 void ClientThread::hear(const Message& failure) {
   beat(true);
   std::string reason = reason_of(failure);
@@ -128,12 +128,12 @@ void ClientThread::hear(const Message& failure) {
   relay(static_cast<int>(failure.number), std::move(reason));
 }
 
-/// On a thread of its own: a listener that hangs in abort() must not keep this one from ending the process.
+/// On a separate thread: if a listener hangs in abort(), this thread must still be able to end the process.
 void ClientThread::relay(int rank, std::string reason) {
   const auto raise = [this, rank, reason = std::move(reason)] { flag_.relay(rank, reason); };
   try {
     relaying_ = std::thread(raise);
-  } catch (const std::system_error&) { // no thread is to be had: better here than not at all
+  } catch (const std::system_error&) { // cannot create a thread: set the flag on this one
     raise();
   }
 }
@@ -142,7 +142,7 @@ void ClientThread::beat(bool knows) {
   next_beat_ = Clock::now() + duration(beat_interval_s(request_.world, request_.silence_s));
   const Message message = make_message(Kind::beat, encode_beat(knows, progress().stalled_s), place());
   const std::lock_guard lock(mutex_);
-  // A server that reads nothing need not be sent more of them.
+  // Does not queue more heartbeats for a server that does not read.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
 }
 
@@ -156,11 +156,11 @@ void ClientThread::tell_failure() {
   untold_ = false;
   message.value = why_;
   const std::string ours = text("rank {} failed: ", request_.rank);
-  if (message.value.starts_with(ours)) message.value.erase(0, ours.size()); // the server says that itself
+  if (message.value.starts_with(ours)) message.value.erase(0, ours.size()); // the server adds it again
   send(message);
 }
 
-/// Where the rank is, and how long it has not heard the server: the server may be why it gives up.
+/// Includes the time since the server was last heard: the server may be the reason for giving up.
 Message ClientThread::given_up() const {
   const RankProgress now = progress();
   const GaveUp why = now.is_stuck ? GaveUp::stuck : now.has_timed_out ? GaveUp::waiting : GaveUp::error;
@@ -211,7 +211,7 @@ void ClientThread::end_if_late() {
     why = why_;
   }
   if (request_.before_end) request_.before_end();
-  if (is_stuck) std::_Exit(1); // the error has said it
+  if (is_stuck) std::_Exit(1); // the error is already printed
   const std::string last = text("rank {} has not ended within {} s of an abort, and is ended: {}\n  it was at: {}\n",
                                 request_.rank, request_.grace_s, why, place());
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, last.data(), last.size());

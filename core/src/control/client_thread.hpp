@@ -1,10 +1,11 @@
-// The inside of a Client: its connection, and the thread that reads it, beats, and ends a process that hangs.
+// Implementation of Client: its connection, and the thread that reads it, sends heartbeats, and ends a process that
+// hangs.
 //
-// Threads: the public functions from any; run() on one. Ownership: owns its connection; borrows flag. Blocking: call()
-// and leave() as they say, run() until quit(). Errors: Error.
+// Threads: public functions: any; run(): one. Ownership: owns its connection; borrows the flag. Blocking: call() and
+// leave() as documented; run() until quit().
 //
-// Lock order: the flag's mutex before this one's, for the flag tells its listeners while it holds its own. So the
-// flag is raised, and what the request brought is called, with no lock held.
+// Lock order: the flag's mutex before this one, because the flag calls its listeners while it holds its mutex. So the
+// thread sets the flag, and calls the functions of the request, without holding its own mutex.
 #pragma once
 
 #include <condition_variable>
@@ -30,14 +31,14 @@ class ClientThread {
   void run();
   void quit();
 
-  /// Sends a request and waits for its answer. Once the deadline has passed, the server is asked to forget it. Throws
-  /// Error(reason, where) after an abort, and where the server refuses or is silent.
+  /// Sends a request and waits for its answer. After the deadline, asks the server to cancel the request. Throws
+  /// Error(reason, where) after an abort, and if the server refuses or does not answer.
   Message call(Message request, Deadline deadline, const std::string& where);
-  /// Sends, and does not wait; after an abort as well.
+  /// Sends without waiting, also after an abort.
   void post(Message message);
   bool aborted() const;
   void abort(std::string_view why) noexcept;
-  /// Throws Error if the server did not say that all has arrived.
+  /// Throws Error if the server did not confirm that everything arrived.
   void leave();
 
  private:
@@ -58,7 +59,7 @@ class ClientThread {
   Message given_up() const;
   RankProgress progress() const;
 
-  // With the mutex held.
+  // Called with the mutex held.
   void send(const Message& message);
   bool mark_aborted(std::string_view why) noexcept;
   template <class Done>
@@ -68,22 +69,22 @@ class ClientThread {
   AbortFlag& flag_;
   Wake wake_;
 
-  mutable std::mutex mutex_; // of what follows
+  mutable std::mutex mutex_; // protects the members below
   std::condition_variable changed_;
   Connection connection_;
-  std::map<std::uint64_t, std::optional<Message>> calls_; // by id, with their answers
+  std::map<std::uint64_t, std::optional<Message>> calls_; // open requests by id, with their answers
   std::uint64_t last_id_ = 0;
   Leaving leaving_ = Leaving::no;
   bool quit_ = false;
-  bool lost_ = false; // the server, and what it had sent has been taken
+  bool lost_ = false; // the server is lost, and everything it sent has been handled
   bool aborted_ = false;
-  bool untold_ = false; // the abort was this rank's own, and the server does not know yet
-  std::string why_;     // of the abort
+  bool untold_ = false; // this rank set the flag, and the server does not know it yet
+  std::string why_;     // reason of the abort
   Clock::time_point aborted_at_{};
 
-  // Of the thread alone.
+  // Used by the client's thread only.
   Clock::time_point round_, heard_, next_beat_;
-  std::thread relaying_; // raises the flag
+  std::thread relaying_; // sets the flag
 };
 
 } // namespace triax::control

@@ -27,7 +27,7 @@ bool Connection::receive() {
   if (got > 0) {
     reader_.append({bytes.data(), static_cast<std::size_t>(got)});
     if (reader_.too_long()) end("it announced a message that is too long");
-  } else if (got == 0 || errno == ECONNRESET) { // reset: it went with something unread
+  } else if (got == 0 || errno == ECONNRESET) { // reset: the other end closed with unread bytes
     end("its connection closed");
   } else if (!later(errno)) {
     end(text("its connection broke: {}", errno_text()));
@@ -49,7 +49,7 @@ void Connection::skip() {
 
 void Connection::send(std::string_view frame) {
   if (ended() || deaf_) return;
-  if (sent_ > out_.size() / 2) { // who reads slowly is never done, and what was sent must go
+  if (sent_ > out_.size() / 2) { // a slow reader may never empty the queue: discard what was sent
     out_.erase(0, sent_);
     sent_ = 0;
   }

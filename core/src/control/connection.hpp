@@ -1,7 +1,6 @@
-// One end of a connection: frames in and out of a socket that never blocks.
+// One end of a connection: sends and receives frames through a non-blocking socket.
 //
-// Threads: one at a time. Ownership: owns its socket and what has not been sent. Blocking: never. Errors: none; a
-// connection that has ended says why.
+// Ownership: owns its socket and unsent bytes. Errors: none; why() says why a connection has ended.
 #pragma once
 
 #include <optional>
@@ -15,26 +14,26 @@ namespace triax::control {
 
 class Connection {
  public:
-  /// `limit`: of the frames that it receives.
+  /// `limit`: size of the largest frame to receive.
   Connection(Descriptor socket, std::size_t limit) : socket_(std::move(socket)), reader_(limit) {}
 
   const Descriptor& socket() const noexcept { return socket_; }
   void set_limit(std::size_t bytes) noexcept { reader_.set_limit(bytes); }
 
-  /// Takes what there is to read, 64 KiB at most; true: there was something.
+  /// Reads what is available, at most 64 KiB; returns whether anything was.
   bool receive();
-  /// The next frame that was received; they can be taken after the end as well.
+  /// The next received frame, also after the end of the connection.
   std::optional<std::string> take();
-  /// Receives, and forgets it.
+  /// Receives and discards.
   void skip();
 
-  /// Queues a frame, and sends what the socket takes. The connection ends where that leaves more than 64 MiB.
+  /// Queues a frame and sends as much as the socket accepts. Ends the connection if more than 64 MiB remain queued.
   void send(std::string_view frame);
-  /// Sends more of what is queued.
+  /// Sends more of the queue.
   void flush();
-  /// Bytes that wait to be sent.
+  /// Bytes in the queue.
   std::size_t pending() const noexcept { return out_.size() - sent_; }
-  /// Nothing more will be sent. What was is still on its way.
+  /// Closes the sending direction. Bytes already sent still arrive.
   void finish();
 
   void end(std::string why);
@@ -47,8 +46,8 @@ class Connection {
   FrameReader reader_;
   std::string out_;
   std::size_t sent_ = 0; // of out_
-  bool deaf_ = false;    // the other end takes nothing more; what it has said can still be read
-  std::string why_;      // it ended
+  bool deaf_ = false;    // the other end accepts no more bytes; what it sent can still be read
+  std::string why_;      // why it ended
 };
 
 } // namespace triax::control

@@ -1,6 +1,4 @@
-// A file descriptor that is closed with its owner.
-//
-// Threads: one at a time. Ownership: owns the descriptor. Blocking: never. Errors: none.
+// A file descriptor that its owner closes.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +9,7 @@ namespace triax::control {
 
 class Descriptor {
  public:
-  /// Negative: none, as the calls that open one say it.
+  /// A negative number, as open calls return on error, means no descriptor.
   explicit Descriptor(int number) noexcept : number_(number) {}
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);

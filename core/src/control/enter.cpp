@@ -42,7 +42,7 @@ std::string hello_of(const ClientRequest& request) {
       "every rank needs the job's own token: TRIAX_JOB_TOKEN, or launch.token_file, has to be the same for all");
 }
 
-/// One attempt. None: `why` says why another may do better.
+/// One attempt. On a failure worth a retry, returns nothing and sets `why`.
 std::optional<Connection> try_enter(const ClientRequest& request, const std::string& hello, Deadline deadline,
                                     std::string& why) {
   std::optional<Descriptor> socket = connect_to(request.server, deadline, why);

@@ -1,7 +1,7 @@
-// How a rank comes to its server: it connects, shows the token and is let in.
+// Connects and authenticates a rank to the job server.
 //
-// Threads: any. Ownership: returns a value. Blocking: until the deadline in the request, plus what resolving a name
-// takes. Errors: Error naming the server's address and the reason; the flag's reason once that is raised.
+// Threads: any. Blocking: until the request's deadline, plus the time of name resolution. Errors: Error with the
+// server's address and the reason; the flag's reason once the flag is set.
 #pragma once
 
 #include "control/client.hpp"
@@ -9,7 +9,7 @@
 
 namespace triax::control {
 
-/// Tries until the deadline: the server may come later, and it may drop who comes in a crowd.
+/// Retries until the deadline: the server may start later, and may drop connections under load.
 Connection enter(const ClientRequest& request, const AbortFlag& flag);
 
 } // namespace triax::control

@@ -17,7 +17,7 @@ namespace triax::control {
 
 namespace {
 
-/// At most `most` bytes.
+/// Reads at most `most` bytes.
 std::string read_start(int descriptor, std::size_t most, const std::string& file) {
   std::string bytes(most, '\0');
   std::size_t there = 0;
@@ -46,7 +46,7 @@ JobToken JobToken::make() {
   return JobToken(secret);
 }
 
-// Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
+// Without O_NONBLOCK, opening a FIFO without a writer blocks indefinitely.
 JobToken JobToken::from_file(const std::filesystem::path& file) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened)
@@ -72,7 +72,7 @@ JobToken JobToken::from_file(const std::filesystem::path& file) {
 bool JobToken::matches(std::string_view shown) const noexcept {
   if (!given()) return true;
   if (shown.size() != secret_.size()) return false;
-  volatile unsigned char differ = 0; // volatile: a compiler must not leave the loop early
+  volatile unsigned char differ = 0; // volatile: the compiler must not leave the loop early
   for (std::size_t i = 0; i < shown.size(); ++i)
     differ = static_cast<unsigned char>(
         differ | (static_cast<unsigned char>(shown[i]) ^ static_cast<unsigned char>(secret_[i])));

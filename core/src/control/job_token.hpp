@@ -1,7 +1,7 @@
-// The secret that ranks of one job show to its server: who does not know it is a stranger.
+// The job token: a secret that ranks send to the job server. Connections without it are rejected.
 //
-// Threads: any. Ownership: values. Blocking: from_file() reads a small file. Errors: Error naming the file.
-// It travels in the environment of ranks and in their first message: never on a command line, never in a log.
+// Threads: any. Blocking: from_file() reads a small file. Errors: Error with the file. The token is passed in the
+// environment of ranks and in their first message, never on a command line and never in a log.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@ class JobToken {
  public:
   static constexpr std::size_t kMaxBytes = 512;
 
-  /// None: every rank that speaks the protocol is let in.
+  /// No token: every rank that speaks the protocol is accepted.
   JobToken() = default;
   explicit JobToken(std::string secret) : secret_(std::move(secret)) {}
-  /// 32 random bytes of the system, in hexadecimal.
+  /// 32 random bytes from the system, in hexadecimal.
   static JobToken make();
-  /// The first line of a file that only its owner can read.
+  /// The first line of a file. Only the owner may have access to the file.
   static JobToken from_file(const std::filesystem::path& file);
 
   bool given() const noexcept { return !secret_.empty(); }
-  /// Takes as long for a wrong token as for the right one of that length. Without a token, everything matches.
+  /// Takes the same time for all tokens of the right length. Without a token, everything matches.
   bool matches(std::string_view shown) const noexcept;
   const std::string& secret() const noexcept { return secret_; }
 

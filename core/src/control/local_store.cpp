@@ -16,7 +16,7 @@ void LocalStore::set(std::string_view key, std::string_view value) {
 std::string LocalStore::get(std::string_view key, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const auto there = [&] { return values_.find(key) != values_.end(); };
-  // Not wait_until(Deadline::max()): converting it to the system clock overflows in some libraries.
+  // Not wait_until(Deadline::max()): its conversion to the system clock overflows in some libraries.
   for (WaitDeadline until(deadline); !there();) {
     if (aborted_) throw Error(why_, text("store, waiting for the key \"{}\"", key));
     if (until.passed()) {
@@ -49,7 +49,7 @@ void LocalStore::abort(std::string_view why) noexcept {
     aborted_ = true;
     try {
       why_ = why;
-    } catch (...) { // out of memory: told without its text is better than not told
+    } catch (...) { // out of memory: abort without the reason
       why_.clear();
     }
   }

@@ -1,7 +1,7 @@
 // The store for ranks that are threads of one process.
 //
-// Threads: any; made for many. Ownership: shared by the ranks; must outlive them. Blocking: get() waits. Errors: get()
-// throws Error at its deadline, and for ever after abort().
+// Threads: any. Ownership: shared by the ranks; must outlive them. Blocking: get(). Errors: get() throws Error if the key
+// does not exist at its deadline or after abort().
 #pragma once
 
 #include <condition_variable>
@@ -19,13 +19,13 @@ class LocalStore final : public Store, public AbortFlag::Listener {
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, Deadline deadline) override;
   std::int64_t add(std::string_view key, std::int64_t amount) override;
-  /// How many are in get() now, without their key.
+  /// Number of callers that wait in get().
   int waiting() const;
-  /// Who waits for a key is told that nobody may set it any more.
+  /// Ends all calls of get() whose key does not exist.
   void abort(std::string_view why) noexcept override;
 
  private:
-  mutable std::mutex mutex_; // of what follows
+  mutable std::mutex mutex_; // protects the members below
   std::condition_variable changed_;
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, std::int64_t, std::less<>> counters_;

@@ -7,7 +7,7 @@ namespace triax::control {
 namespace {
 
 constexpr int kMaxItems = 10;
-constexpr std::size_t kMinRange = 3; // ranks
+constexpr std::size_t kMinRange = 3; // shortest range, in ranks
 
 } // namespace
 

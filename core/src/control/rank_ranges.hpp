@@ -1,6 +1,6 @@
-// Numbers of ranks as text: "3, 7-12, 40".
+// Formats rank numbers: "3, 7-12, 40".
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: none.
+// Threads: pure function.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace triax::control {
 
-/// `ranks` ascend. Three and more consecutive ones are written as a range. After ten ranks or ranges: " and 31 more".
+/// `ranks` in ascending order. Three or more consecutive ranks become a range. After ten ranks or ranges: " and 31
+/// more".
 std::string rank_ranges(const std::vector<int>& ranks);
 
 } // namespace triax::control

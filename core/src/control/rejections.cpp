@@ -10,7 +10,7 @@ namespace triax::control {
 namespace {
 
 constexpr std::size_t kMaxReason = 200; // bytes
-constexpr std::size_t kMaxShown = 4;    // kinds in a text
+constexpr std::size_t kMaxShown = 4;    // kinds in a message
 
 std::string to_text(const Rejection& kind) {
   std::string out = kind.rank < 0 ? kind.address : text("rank {} from {}", kind.rank, kind.address);

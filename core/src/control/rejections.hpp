@@ -1,8 +1,7 @@
-// The connections that a job server did not let in: how many, and for each kind who claimed to be there, from where,
-// and why not. Bounded: strangers cannot fill memory or the log.
+// The connections that a job server rejected: their number, and for each kind the claimed rank, the address and the
+// reason. Limited, so that connections from outside the job cannot fill memory or the log.
 //
-// Threads: one at a time. Ownership: values. Blocking: never. Errors: none. No text holds a token, and control
-// characters are escaped.
+// Texts never contain a token. Control characters are escaped.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace triax::control {
 
 /// Connections with the same claimed rank, address and reason.
 struct Rejection {
-  int rank = -1;               // that it claimed to be; -1: it did not say so in this protocol
+  int rank = -1;               // the claimed rank; -1: no valid handshake
   std::string address, reason; // "10.0.0.7", "wrong token"
   std::int64_t count = 0;
 };
@@ -25,7 +24,7 @@ struct Rejections {
   void add(int rank, std::string_view address, std::string_view reason);
 
   std::int64_t total = 0;
-  std::vector<Rejection> kinds; // the first kMaxKinds, in the order in which they came
+  std::vector<Rejection> kinds; // the first kMaxKinds, in order of arrival
 };
 
 /// "rejected 3 connections: rank 1 from 127.0.0.1: wrong token (2 times); 10.0.0.9: no valid handshake"; empty: none.

@@ -11,10 +11,10 @@ namespace triax::control {
 
 namespace {
 
-/// How long after a rank gave up the loss of another explains it.
+/// If a rank gave up, the loss of another rank within this time is the cause.
 constexpr std::chrono::seconds kSameEvent{1};
 
-/// Seconds without progress from which on a rank explains that others wait for it.
+/// A rank without progress for at least this time, in seconds, can be the cause of a timeout of others.
 constexpr double kMinStall = 1;
 
 double seconds(Clock::duration time) {
@@ -89,7 +89,7 @@ bool Roster::note(const Failure& failure, Clock::time_point now) {
   return is_first;
 }
 
-/// The one that has made no progress for longest. Ranks that wait for it poll, which is progress.
+/// The rank that has made no progress for the longest time. Ranks that wait for it poll, and that counts as progress.
 std::optional<Failure> Roster::stuck_rank(Clock::time_point now) const {
   const auto stalled_s = [now](const Entry& entry) {
     const bool is_here = entry.status.state == RankStatus::State::here;

@@ -1,6 +1,6 @@
-// What a server knows of its ranks, and of the job's first failure.
+// The job server's state of all ranks, and the job's first failure.
 //
-// Threads: one at a time. Ownership: values. Blocking: never; the time is told by the caller. Errors: none.
+// The caller passes the time.
 #pragma once
 
 #include <optional>
@@ -17,31 +17,31 @@ class Roster {
  public:
   explicit Roster(int world) : ranks_(static_cast<std::size_t>(world)) {}
 
-  /// Why a rank cannot come in; empty: it can.
+  /// Why a rank cannot join; empty if it can.
   std::string refusal(const Hello& hello) const;
   void came(const Hello& hello, Clock::time_point now);
   void heard(int rank, Clock::time_point now) { of(rank).heard = now; }
-  /// `stalled_s`: for how long it has made no progress there.
+  /// `stalled_s`: time without progress at this position.
   void is_at(int rank, std::string place, Clock::time_point now, double stalled_s = 0);
-  /// The failure that it is about to tell: it waited for others in vain.
+  /// The failure that the rank is about to report is a timeout of a wait for other ranks.
   void timed_out(int rank) { of(rank).has_timed_out = true; }
-  /// It was told of the failure and lives: its going, if it goes, is no cause.
+  /// The rank acknowledged the failure. If it disconnects later, that is not the root cause.
   void knows(int rank) { of(rank).knows = true; }
   void left(int rank) { of(rank).status.state = RankStatus::State::left; }
-  /// The server did not run for that long, until `now`: it does not count as the ranks' silence.
+  /// The server did not run for this time, until `now`. The time does not count as silence of the ranks.
   void excuse(Clock::duration absence, Clock::time_point now);
-  /// The failure to note when a rank gives up that has not heard the server for unheard_s, where server and ranks may
-  /// be silent for limit_s. It is the server's where the server did not run for most of the time.
+  /// The failure to record when a rank gives up that has not heard the server for unheard_s, with limit_s as the
+  /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
   Failure cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const;
   bool silent(int rank, double seconds, Clock::time_point now) const;
 
-  /// True: it is the first, and has to be told to all.
+  /// Returns whether it is the first failure, which must be sent to all ranks.
   bool note(const Failure& failure, Clock::time_point now);
   const std::optional<Failure>& failure() const { return failure_; }
-  /// When the first failure was noted, also where another has taken its place; nothing: none was.
+  /// When the first failure was recorded, also if another has replaced it; empty if there is none.
   std::optional<Clock::time_point> failed_at() const { return failure_ ? std::optional(first_) : std::nullopt; }
   std::vector<RankStatus> statuses(Clock::time_point now) const;
-  /// Ranks that have joined, whatever has become of them since.
+  /// Number of ranks that have joined, whatever their state is now.
   int joined() const { return joined_; }
   std::vector<int> missing() const;
 
@@ -50,7 +50,7 @@ class Roster {
     RankStatus status;
     Clock::time_point heard{}, placed{};
     bool knows = false, has_timed_out = false;
-    double stalled_s = 0; // when it was placed
+    double stalled_s = 0; // at the time `placed`
   };
 
   Entry& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
@@ -61,9 +61,9 @@ class Roster {
 
   std::vector<Entry> ranks_;
   std::optional<Failure> failure_;
-  Clock::time_point first_{}; // when a failure was noted first
+  Clock::time_point first_{}; // when the first failure was recorded
   int joined_ = 0;
-  Clock::duration absence_{}; // the last time that the server did not run
+  Clock::duration absence_{}; // the last time during which the server did not run
   Clock::time_point absence_ended_{};
 };
 

@@ -1,17 +1,16 @@
-// The server of a job: the key-value store its ranks meet in, and the place where it is known how each of them is. It
-// lives in the process that started the ranks, or in rank 0 where somebody else did.
+// The job server: the key-value store of the job's ranks, and the state of each rank. It runs in the process that
+// started the ranks, or in rank 0 if an external launcher started them.
 //
-// Threads: any; it works on a thread of its own, which start() begins. Ownership: owns its sockets. Blocking: none of
-// its functions waits for a rank. Errors: the constructor throws Error if it cannot listen; later, what a connection
-// does wrong ends that connection alone.
+// Threads: any; start() starts its own thread. Ownership: owns its sockets. Blocking: no function waits for a rank.
+// Errors: the constructor throws Error if it cannot listen; later, an invalid message ends only its connection.
 //
-// The first failure is told to all ranks at once: that a rank gave up (its abort), that it is lost (its connection
-// closed without goodbye, or nothing was heard from it for silence_s), or fail(). Connections without a hello of this
-// protocol and version within a few seconds, with a wrong token, or of a rank that is not of this job or has joined
-// already, are rejected, counted and listed (rejections()).
+// The server sends the first failure to all ranks at once. A failure is: a rank gave up (its abort), a rank is lost
+// (its connection closed without goodbye, or it was silent for silence_s), or a call of fail(). A connection is
+// rejected, counted and listed in rejections() if it sends no hello of this protocol and version within a few seconds,
+// has a wrong token, or claims a rank that does not exist or has joined already.
 //
-// Time in which the server itself did not run (its process was stopped) does not count as the ranks' silence. Where the
-// ranks gave up because of it, the failure names no rank (kNoRank).
+// If the server itself does not run (its process is stopped), that time does not count as silence of the ranks. If
+// ranks gave up because of it, the failure has no rank (kNoRank).
 #pragma once
 
 #include <cstdint>
@@ -29,35 +28,35 @@
 namespace triax::control {
 
 struct ServerRequest {
-  std::string interface; // as address_of_interface() takes it
-  int port = 0;          // 0: one that is free
+  std::string interface; // as for address_of_interface()
+  int port = 0;          // 0: any free port
   int world = 1;
-  JobToken token;         // without one, only on loopback
-  double silence_s = 600; // how long nothing may be heard from a rank
+  JobToken token;         // if empty, only loopback is allowed
+  double silence_s = 600; // longest silence of a rank
 };
 
-/// A rank as the server last heard of it.
+/// The last known state of a rank.
 struct RankStatus {
   enum class State { missing, here, left, lost };
   State state = State::missing;
   int pid = 0;
   std::string host;
   std::string place;      // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
-  double silent_s = 0;    // since something was heard; of a rank that left or was lost, until then
-  double place_age_s = 0; // of a rank that was lost: since it had told its place, until then
+  double silent_s = 0;    // since the last message; for a rank that left or was lost, until then
+  double place_age_s = 0; // for a rank that was lost: age of `place` at that time
 };
 
-/// In place of a rank: what failed is none of them.
+/// In place of a rank number: the failure is not of a rank.
 inline constexpr int kNoRank = -1;
 
 struct Failure {
   int rank = kNoRank;
-  bool lost = false;  // else it gave up by itself
-  std::string why;    // of a lost rank: "its connection closed"; of kNoRank a whole sentence; else its error, whole
-  bool stuck = false; // its main thread does not return from a call
+  bool lost = false; // else the rank gave up and reported an error
+  std::string why;   // lost rank: "its connection closed"; kNoRank: a complete sentence; else the rank's complete error
+  bool stuck = false; // its main thread has not returned from a call
 };
 
-/// What a rank told its server (Client::tell).
+/// A message from a rank to the process of the server (Client::tell).
 struct Told {
   int rank = 0;
   std::string topic, text;
@@ -65,38 +64,38 @@ struct Told {
 
 class Server {
  public:
-  /// Listens: from now on ranks can connect, and wait until start(). Raises this process's limit of open files where
-  /// the ranks need that.
+  /// Listens: ranks can connect from now on, and wait until start(). Raises the process's limit of open files if the
+  /// ranks need that.
   explicit Server(const ServerRequest& request);
-  /// Ends its thread and closes all connections.
+  /// Stops its thread and closes all connections.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   void start();
-  /// Where ranks of this machine reach it.
+  /// The address for ranks of this machine.
   Address address() const;
 
-  /// All ranks are asked to stop after their step: Client's `on_stop`.
+  /// Asks all ranks to stop after their current step, through ClientRequest::on_stop.
   void stop(int signal);
-  /// Tells all ranks of a failure that was noticed elsewhere. Only the first counts; what the rank itself sent before
-  /// counts first.
+  /// Sends a failure that was detected elsewhere to all ranks. Only the first failure counts; messages that the rank
+  /// sent earlier take precedence.
   void fail(const Failure& failure);
 
-  /// The first failure. Where it is that a rank gave up, a rank lost within the second after it takes its place: that
-  /// one's going is what the other noticed. Where it is that a wait for other ranks timed out, it is the rank that
-  /// makes no progress, if there is one.
+  /// The first failure. Two kinds of consequence are replaced by their cause: if a rank gave up and another is lost
+  /// within the next second, the failure is that loss. If a wait for other ranks timed out, the failure is the rank
+  /// that makes no progress, if there is one.
   std::optional<Failure> failure() const;
-  /// When the server noted that something had failed.
+  /// When the server recorded the first failure.
   std::optional<Clock::time_point> failed_at() const;
   std::vector<RankStatus> ranks() const;
-  /// Ranks that have joined, and those that have not, ascending.
+  /// Number of ranks that have joined, and the ranks that have not, in ascending order.
   int joined() const;
   std::vector<int> missing() const;
-  /// What ranks have added to the key (Client::add); 0: nothing.
+  /// Sum of what ranks have added to the key (Client::add); 0 if none has.
   std::int64_t counter(std::string_view key) const;
   Rejections rejections() const;
-  /// What has been told since the last call, in order.
+  /// The messages since the last call, in order.
   std::vector<Told> take_told();
 
  private:

@@ -1,4 +1,4 @@
-// What a server does with what it hears.
+// How a server handles the messages it receives.
 #include <utility>
 
 #include "control/server_thread.hpp"
@@ -16,7 +16,7 @@ Message told(const Failure& failure) {
 
 } // namespace
 
-/// True: it had something to read.
+/// Returns whether there was something to read.
 bool ServerThread::serve(Peer& peer, Clock::time_point now) {
   Connection& connection = peer.connection;
   connection.flush();
@@ -110,7 +110,7 @@ void ServerThread::give_up(Peer& peer, Message message, Clock::time_point now) {
   note(roster_.cause_of(std::move(failure), unheard_s(message), request_.silence_s, now), now);
 }
 
-/// `answer`: what the other end is told; nothing of the job to one without its token.
+/// `answer`: sent to the other end; contains nothing about the job if the token was wrong.
 void ServerThread::reject(Peer& peer, int rank, const std::string& reason, const std::string& answer,
                           Clock::time_point now) {
   rejections_.add(rank, peer.from, reason);

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Message::Kind;
 
-constexpr std::size_t kMaxWaiting = 1024; // requests of one rank
+constexpr std::size_t kMaxWaiting = 1024; // open requests of one rank
 
 } // namespace
 
@@ -37,7 +37,7 @@ void ServerStore::handle(int rank, Message request) {
       return;
     case Kind::add: {
       std::int64_t& counter = counters_[request.key];
-      // In unsigned numbers, whose overflow is no fault of the server's.
+      // Unsigned arithmetic, whose overflow is defined.
       counter =
           static_cast<std::int64_t>(static_cast<std::uint64_t>(counter) + static_cast<std::uint64_t>(request.number));
       Message sum = make_message(Kind::number, counter);
@@ -83,10 +83,10 @@ void ServerStore::barrier(int rank, const Message& request) {
 void ServerStore::forget(int rank, Id id) {
   std::map<Id, Waiting>& waits = waiting_[static_cast<std::size_t>(rank)];
   const auto found = waits.find(id);
-  if (found == waits.end()) return; // it has been answered
+  if (found == waits.end()) return; // already answered
   const Waiting forgotten = std::move(found->second);
   waits.erase(found);
-  std::string who = forgotten.in_barrier ? missing(forgotten.key) : std::string(); // while this rank is in it
+  std::string who = forgotten.in_barrier ? missing(forgotten.key) : std::string(); // while this rank is still in it
   stop_waiting(rank, forgotten, id);
   answer(rank, id, Kind::missing, std::move(who));
 }

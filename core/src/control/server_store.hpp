@@ -1,7 +1,7 @@
-// The key-value store of a server, and who waits for what in it.
+// The key-value store of a job server, and the requests that wait in it.
 //
-// Threads: one at a time. Ownership: owns the values. Blocking: never; who has to wait gets no answer yet. Errors:
-// none; a request that makes no sense is answered "refused".
+// Ownership: owns the values. Blocking: never; a request that must wait is answered later. Errors: none; an invalid
+// request is answered with "refused".
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,14 @@ namespace triax::control {
 
 class ServerStore {
  public:
-  /// `send`: takes the answers.
+  /// `send`: sends the answers.
   ServerStore(int world, std::function<void(int rank, const Message&)> send)
       : send_(std::move(send)), waiting_(static_cast<std::size_t>(world)) {}
 
-  /// Takes a request: set, get, add, barrier or forget. Answers what can be answered now, this rank and those that
-  /// waited for it.
+  /// Handles a request: set, get, add, barrier or forget. Answers every request, of any rank, that can be answered now.
   void handle(int rank, Message request);
   std::int64_t counter(std::string_view key) const;
-  /// The rank has gone; nobody waits for an answer there.
+  /// The rank has disconnected: its requests get no answer.
   void drop(int rank);
 
  private:
@@ -38,7 +37,7 @@ class ServerStore {
     std::string key;
   };
   struct Barrier {
-    std::vector<std::optional<Id>> ids; // by rank, of those that are in it
+    std::vector<std::optional<Id>> ids; // by rank, of the ranks that are in the barrier
     std::size_t count = 0;
   };
 
@@ -54,7 +53,7 @@ class ServerStore {
   std::map<std::string, std::string> values_;
   std::map<std::string, std::int64_t, std::less<>> counters_;
   std::vector<std::map<Id, Waiting>> waiting_;                  // by rank
-  std::map<std::string, std::set<std::pair<int, Id>>> for_key_; // who waits for it
+  std::map<std::string, std::set<std::pair<int, Id>>> for_key_; // requests that wait for the key
   std::map<std::string, Barrier> barriers_;
 };
 

@@ -17,12 +17,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kServerPoll{200}; // the longest wait
+constexpr milliseconds kServerPoll{200}; // longest wait
 constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
-constexpr std::size_t kMaxEvents = 256; // of a round
-constexpr int kAcceptsPerRound = 64;    // then those that are there get their turn
-constexpr rlim_t kOtherFiles = 64;      // that this process may want to open
+constexpr std::size_t kMaxEvents = 256; // per round
+constexpr int kAcceptsPerRound = 64;    // then the connected ranks are served
+constexpr rlim_t kOtherFiles = 64;      // open files for other uses of this process
 
 Descriptor listen(const ServerRequest& request, Address& address) {
   TRIAX_REQUIRE(request.world > 0, "a job of {} ranks", request.world);
@@ -80,7 +80,7 @@ void ServerThread::run() {
     if (quit_) return;
     const Clock::time_point now = Clock::now();
     check_absence(now);
-    bool connections = full_; // tried again after a round
+    bool connections = full_; // try again after a round
     for (int i = 0; i < ready; ++i) {
       void* const what = events[static_cast<std::size_t>(i)].data.ptr;
       if (what == &wake_) {
@@ -95,13 +95,13 @@ void ServerThread::run() {
     remove_ended(now);
     if (connections) accept_some(now);
     remove_ended(now);
-    // While no file can be opened, the sockets that wait in the queue must not wake this thread all the time.
+    // At the limit of open files, the connections that wait in the queue must not wake this thread all the time.
     if (accepting == full_) wait_for(listening_.number(), this, full_ ? 0U : EPOLLIN, EPOLL_CTL_MOD);
     accepting = !full_;
   }
 }
 
-/// Time beyond the longest wait: the process was stopped, or its machine suspended or overloaded.
+/// A longer time than the longest wait: the process was stopped, or its machine was suspended or overloaded.
 void ServerThread::check_absence(Clock::time_point now) {
   const Clock::duration since = now - std::exchange(round_, now);
   if (since > 2 * kServerPoll) roster_.excuse(since - kServerPoll, now);
@@ -119,7 +119,7 @@ void ServerThread::accept_some(Clock::time_point now) {
     peer.self = std::prev(strangers_.end());
     peer.events = EPOLLIN;
     wait_for(peer.connection.socket().number(), &peer, EPOLLIN, EPOLL_CTL_ADD);
-    serve(peer, now); // most have said hello by now: a crowd of ranks is no crowd of strangers
+    serve(peer, now); // most have already sent their hello, so many ranks at once do not fill the list of strangers
   }
 }
 
@@ -155,7 +155,7 @@ void ServerThread::end(Peer& peer, std::string why) {
   settle(peer);
 }
 
-/// After everything that a connection has sent or received: waits for what it needs next, or for its removal.
+/// Called after everything that a connection sends or receives: waits for its next events, or queues its removal.
 void ServerThread::settle(Peer& peer) {
   if (peer.connection.ended()) {
     if (!std::exchange(peer.ending, true)) ended_.push_back(&peer);
@@ -169,7 +169,7 @@ void ServerThread::settle(Peer& peer) {
 }
 
 void ServerThread::remove_ended(Clock::time_point now) {
-  // One by one: a loss is told to the others, which may end them.
+  // One at a time: the others are sent the loss, and that may end their connections.
   while (!ended_.empty()) {
     Peer& peer = *ended_.back();
     ended_.pop_back();
@@ -178,7 +178,7 @@ void ServerThread::remove_ended(Clock::time_point now) {
     const std::string why = peer.connection.why();
     if (is_lost) by_rank_[static_cast<std::size_t>(rank)] = nullptr;
     if (rank == kNoRank && peer.suspect && !peer.leaving) rejections_.add(kNoRank, peer.from, "no valid handshake");
-    // A child between clone and exec holds a copy of the socket, and the close alone would leave it in the epoll set.
+    // A child between clone and exec has a copy of the socket, so close() alone leaves the socket in the epoll set.
     wait_for(peer.connection.socket().number(), nullptr, 0, EPOLL_CTL_DEL);
     (rank == kNoRank ? strangers_ : members_).erase(peer.self);
     if (!is_lost) continue;
@@ -201,7 +201,7 @@ void ServerThread::stop(int signal) {
     stop_ = signal;
     send_to_all(make_message(Message::Kind::stop, signal));
   }
-  wake_.wake(); // what could not be sent now is waited for
+  wake_.wake(); // waits for sockets that could not send now
 }
 
 void ServerThread::fail(const Failure& failure) {

@@ -1,10 +1,10 @@
-// The inside of a Server: its connections, and the thread that serves them.
+// Implementation of Server: its connections, and the thread that serves them.
 //
-// Threads: the public functions from any; run() on one. Ownership: owns its sockets. Blocking: run() until quit().
-// Errors: the constructor as Server's.
+// Threads: public functions: any; run(): one. Ownership: owns its sockets. Blocking: run() until quit(). Errors: as for
+// the constructor of Server.
 //
-// The work of a round depends on how many connections have something to say, not on how many there are: epoll names
-// them, ranks are found by their number, and only every kRound all of them are looked at for their silence.
+// The cost of a round depends on the number of connections with events, not on the number of connections. epoll reports
+// these connections, and ranks are indexed by number. All connections are checked for silence only every kRound.
 #pragma once
 
 #include <cstdint>
@@ -43,24 +43,24 @@ class ServerThread {
   std::vector<Told> take_told();
 
  private:
-  static constexpr std::size_t kPauseBytes = 1 << 20; // unsent to a rank: nothing more is read from it
+  static constexpr std::size_t kPauseBytes = 1 << 20; // with more than this unsent to a peer, nothing is read from it
 
   struct Peer;
   using Peers = std::list<Peer>;
   struct Peer {
     Connection connection;
-    Clock::time_point since;  // it came, or was told to go
-    std::string from;         // the number of its other end
-    Peers::iterator self{};   // in strangers_ or members_
-    int rank = kNoRank;       // that said hello
-    bool leaving = false;     // nothing is expected but its end
-    bool suspect = false;     // it has sent something, or nothing for too long: if no rank comes of it, it is rejected
-    bool paused = false;      // frames that it sent wait until it has read more
-    bool ending = false;      // it is in ended_
-    std::uint32_t events = 0; // that are waited for
+    Clock::time_point since; // arrival, or time at which it was asked to leave
+    std::string from;        // IP address of the other end
+    Peers::iterator self{};  // position in strangers_ or members_
+    int rank = kNoRank;      // from its hello
+    bool leaving = false;    // only the end of the connection is expected
+    bool suspect = false; // it sent something, or was silent for too long: counted as rejected unless it becomes a rank
+    bool paused = false;  // received frames wait until it has read more
+    bool ending = false;  // it is in ended_
+    std::uint32_t events = 0; // that epoll waits for
   };
 
-  // All of these with the mutex held.
+  // Called with the mutex held.
   bool serve(Peer& peer, Clock::time_point now);
   void hello(Peer& peer, const std::string& frame, Clock::time_point now);
   void message(Peer& peer, const std::string& frame, Clock::time_point now);
@@ -84,23 +84,23 @@ class ServerThread {
   void wait_for(int descriptor, void* what, std::uint32_t events, int operation);
 
   const ServerRequest request_;
-  Address address_; // before the socket, which fills it in
+  Address address_; // declared before the socket, which sets it
   const Descriptor listening_;
   const Descriptor epoll_;
   Wake wake_;
 
-  mutable std::mutex mutex_; // of what follows
+  mutable std::mutex mutex_; // protects the members below
   bool quit_ = false;
-  bool full_ = false;          // no file can be opened: connections are left waiting for a round
-  Peers strangers_, members_;  // strangers in the order in which they came; ranks
-  std::vector<Peer*> by_rank_; // null: not here
-  std::vector<Peer*> ended_;   // that are to be removed
+  bool full_ = false;          // open file limit reached: new connections wait for a round
+  Peers strangers_, members_;  // connections before their hello, oldest first; ranks
+  std::vector<Peer*> by_rank_; // null: not connected
+  std::vector<Peer*> ended_;   // to be removed
   ServerStore store_;
   Roster roster_;
   Rejections rejections_;
   std::vector<Told> told_;
   std::optional<int> stop_;                // the signal
-  Clock::time_point round_ = Clock::now(); // when the thread was last seen running
+  Clock::time_point round_ = Clock::now(); // when the thread last ran
   Clock::time_point judged_{};
 };
 

@@ -27,7 +27,7 @@ constexpr int kSocketType = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-/// Null: `why` says why the name has no number.
+/// Null if the name cannot be resolved; `why` is the reason.
 Addresses resolve(const Address& address, int flags, std::string& why) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -42,7 +42,7 @@ Addresses resolve(const Address& address, int flags, std::string& why) {
   return {found, ::freeaddrinfo};
 }
 
-/// A socket that has connected to itself: the port it was given happens to be the one it asked for, and nobody listens.
+/// Whether a socket has connected to itself: the port it got is the port it connects to, where no server listens.
 bool met_itself(const Descriptor& socket) {
   sockaddr_storage here{}, there{};
   socklen_t size = sizeof here, other = sizeof there;
@@ -52,7 +52,7 @@ bool met_itself(const Descriptor& socket) {
 }
 
 void without_delay(const Descriptor& socket) {
-  const int yes = 1; // a refusal costs speed alone
+  const int yes = 1; // if it fails, only speed is lost
   ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
@@ -64,7 +64,7 @@ bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
   return false;
 }
 
-/// 0, or why not.
+/// 0, or the error number.
 int try_connect(const Descriptor& socket, const addrinfo& to, Deadline deadline) {
   if (!socket) return errno;
   if (::connect(socket.number(), to.ai_addr, to.ai_addrlen) != 0) {
@@ -85,7 +85,7 @@ Wake::Wake() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 }
 
 void Wake::wake() noexcept {
-  const std::uint64_t one = 1; // fails only where it is awake already
+  const std::uint64_t one = 1; // fails only if the thread is already awake
   [[maybe_unused]] const ssize_t written = ::write(event_.number(), &one, sizeof one);
 }
 
@@ -99,7 +99,7 @@ Descriptor listen_on(const Address& address) {
   const Addresses found = resolve(address, AI_NUMERICHOST | AI_PASSIVE, why);
   if (!found) throw Error(text("the address {} is none: {}", to_text(address), why), "control");
   Descriptor socket(::socket(found->ai_family, kSocketType, 0));
-  const int yes = 1; // else the port stays refused for a minute after a job has ended
+  const int yes = 1; // else the port stays unusable for a minute after a job
   if (socket && ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
       ::bind(socket.number(), found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket.number(), SOMAXCONN) == 0)
     return socket;

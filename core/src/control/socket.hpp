@@ -1,8 +1,7 @@
-// TCP sockets as the control plane uses them: not blocking, closed on exec, without delay.
+// TCP sockets of the control plane: non-blocking, close-on-exec, TCP_NODELAY.
 //
-// Threads: one at a time; Wake::wake() from any. Ownership: values. Blocking: connect_to() until
-// its deadline, and resolving a name may ask the network. Errors: Error where the machine refuses; of a connection that
-// fails, the reason as text.
+// Threads: one at a time; Wake::wake(): any. Blocking: connect_to() until its deadline; name resolution may use the
+// network. Errors: Error if the operating system refuses; a failed connection returns its reason as text.
 #pragma once
 
 #include <optional>
@@ -14,31 +13,31 @@
 
 namespace triax::control {
 
-/// Ends a poll() of another thread.
+/// Wakes another thread from poll().
 class Wake {
  public:
   Wake();
   int number() const noexcept { return event_.number(); }
   void wake() noexcept;
-  /// After the poll().
+  /// Call it after poll().
   void clear() noexcept;
 
  private:
   Descriptor event_;
 };
 
-/// Listens on a number of this machine. Throws Error naming address and reason.
+/// Listens on an IP address of this machine. Throws Error with the address and the reason.
 Descriptor listen_on(const Address& address);
-/// The port it listens on.
+/// The port on which the socket listens.
 int port_of(const Descriptor& listening);
-/// The next connection, if there is one, and the number of its other end ("10.0.0.7"); `full`: this process may open no
-/// more files.
+/// The next connection, if there is one, and the IP address of its other end ("10.0.0.7"). `full`: the limit of open
+/// files is reached.
 Descriptor accept_from(const Descriptor& listening, bool& full, std::string& from);
-/// One attempt at each number of the address. None: `why` says what became of the last.
+/// Tries each IP address of the name once. If all fail, `why` is the reason of the last.
 std::optional<Descriptor> connect_to(const Address& address, Deadline deadline, std::string& why);
-/// Until the descriptor can be read or is at its end, at most until the deadline; false: the deadline was first.
+/// Waits until the descriptor can be read or is at its end. Returns false at the deadline.
 bool wait_readable(const Descriptor& socket, Deadline deadline);
-/// Milliseconds for poll(), rounded up; at most a second.
+/// Milliseconds for poll(), rounded up, at most 1000.
 int poll_ms(Deadline deadline);
 
 } // namespace triax::control

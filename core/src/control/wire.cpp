@@ -37,7 +37,7 @@ class Writer {
   std::string bytes_;
 };
 
-/// Reads in the order of the Writer. What is not there reads as 0 or empty, and is remembered.
+/// Reads in the order of the Writer. Missing bytes read as 0 or empty, and are remembered.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
@@ -91,7 +91,7 @@ std::int64_t milliseconds_of(double seconds) {
 
 } // namespace
 
-// The lowest bit, and milliseconds above it.
+// Lowest bit: knows; above it: milliseconds.
 std::int64_t encode_beat(bool knows, double stalled_s) {
   return milliseconds_of(stalled_s) * 2 + (knows ? 1 : 0);
 }
@@ -105,7 +105,7 @@ double stalled_s(const Message& beat) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-// The two lowest bits, and milliseconds above them.
+// Two lowest bits: the kind; above them: milliseconds.
 std::int64_t encode_gave_up(GaveUp why, double unheard_s) {
   return milliseconds_of(unheard_s) * 4 + static_cast<std::int64_t>(why);
 }
@@ -195,7 +195,7 @@ std::optional<std::string> FrameReader::take() {
   if (there < kLengthBytes || length > limit_ || there - kLengthBytes < length) return std::nullopt;
   std::string frame = buffer_.substr(taken_ + kLengthBytes, length);
   taken_ += kLengthBytes + length;
-  if (taken_ == buffer_.size() || taken_ >= kMaxHelloBytes) { // not for each of many small frames
+  if (taken_ == buffer_.size() || taken_ >= kMaxHelloBytes) { // moves bytes only rarely when many small frames arrive
     buffer_.erase(0, taken_);
     taken_ = 0;
   }

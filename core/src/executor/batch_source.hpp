@@ -1,7 +1,7 @@
-// Where the tokens of a microbatch come from: a dataset in training, whatever a test likes.
+// Source of the tokens of a microbatch: a dataset in training, or a test's own source.
 //
-// Threads: called by the rank's main thread, before the first action of a step. Ownership: the caller's views, filled
-// in the call. Blocking: may read files. Errors: throws Error.
+// Threads: called by the rank's main thread, before the first action of a step. Ownership: fills the caller's views.
+// Blocking: may read files.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace triax::executor {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  /// Fills tokens and targets, host i32 [s, b], with the samples of these b running numbers.
+  /// Fills tokens and targets (host, i32 [s, b]) with the b samples of these numbers.
   virtual void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens,
                           const TensorView& targets) = 0;
 };

@@ -1,4 +1,4 @@
-// Staging a step's data.
+// Uploads the data of a step.
 #include "executor/batches.hpp"
 
 #include "triax/rank_activity.hpp"

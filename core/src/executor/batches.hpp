@@ -1,9 +1,9 @@
-// The data of a step: tokens, targets and running numbers of every microbatch, and the losses that come out.
+// The data of a step: tokens, targets and sample numbers of every microbatch, and the resulting losses.
 //
-// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: stage() waits until the step before has
-// read what it is about to overwrite.
+// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: stage() waits until the previous step
+// has read the buffers that it overwrites.
 //
-// Global microbatch k*d + r is data rank r's k-th; sample numbers run on from step to step.
+// Global microbatch k*d + r is the k-th of data rank r. Sample numbers continue from step to step.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace triax::executor {
 struct BatchShape {
   std::int64_t microbatches = 1, micro = 1, sequence = 1; // of this rank
   int data_size = 1, data_index = 0;
-  std::int64_t global() const { return microbatches * micro * data_size; } // samples of a step
+  std::int64_t global() const { return microbatches * micro * data_size; } // samples per step
   std::int64_t tokens() const { return global() * sequence; }
 };
 
@@ -35,9 +35,9 @@ class Batches {
   void place(RankMemory& memory);
   const MicrobatchViews& of(int microbatch) const { return device_.each[static_cast<std::size_t>(microbatch)]; }
 
-  /// Fills all microbatches; `first` is the running number of the global batch's first sample.
+  /// Fills all microbatches; `first` is the number of the global batch's first sample.
   void stage(BatchSource& source, std::int64_t first, Device& device, Stream& stream, Deadline deadline);
-  /// This rank's losses on the device, f64 [m*b], each summed over its sample's tokens.
+  /// This rank's losses on the device, f64 [m*b], each the sum over the tokens of its sample.
   const TensorView& losses() const { return losses_; }
 
  private:
@@ -48,7 +48,7 @@ class Batches {
   static All place(Arena& arena, const BatchShape& shape);
 
   BatchShape shape_;
-  All host_, device_; // host: pinned
+  All host_, device_; // host_ is pinned memory
   TensorView losses_;
   Event uploaded_;
 };

@@ -1,4 +1,4 @@
-// The walk.
+// Runs programs.
 #include "executor/executor.hpp"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ StepOutcome Executor::step(std::int64_t step, double lr, BatchSource& source, Wa
   return out;
 }
 
-/// Two steps are walked first: what is loaded when it is first used is there then, and no ring grows any more.
+/// Runs two steps before the capture: by then, lazily loaded code is loaded and ring buffers have their final size.
 StepOutcome::Ran Executor::train(Walk& walk) {
   constexpr int kWalkedFirst = 2;
   const bool records = recorder_ && !recording_ && walked_ == kWalkedFirst;
@@ -63,11 +63,11 @@ StepOutcome::Ran Executor::train(Walk& walk) {
   position_.begins(walk.program, walk.step);
   if (records) record(walk);
   walk.norm = recorded_norm_;
-  position_.at(static_cast<ActionId>(walk.program.actions().size())); // of the step, and of no action
+  position_.at(static_cast<ActionId>(walk.program.actions().size())); // past the last action: the whole step
   try {
     recording_->launch(parts_.stream);
     parts_.device.wait(parts_.stream.record(), deadline());
-  } catch (...) { // communicators whose calls it holds come to an end only when it has gone
+  } catch (...) { // communicators whose calls it contains complete only after it is destroyed
     recording_.reset();
     throw;
   }
@@ -83,7 +83,7 @@ void Executor::record(Walk& walk) {
   } catch (...) {
     try {
       recorder_->end_recording();
-    } catch (const std::exception&) { // what it says of half a step is of no use
+    } catch (const std::exception&) { // ignored: the captured step is incomplete
     }
     throw;
   }
@@ -91,7 +91,7 @@ void Executor::record(Walk& walk) {
   recorded_norm_ = walk.norm;
 }
 
-/// All of it is on the host by now. Errors are those of the action that decided.
+/// All values are on the host by now. Errors are located at NORM.
 StepOutcome Executor::outcome(const Walk& walk, double lr) {
   const StepValues& values = parts_.state.values();
   const BatchShape& batch = parts_.state.batches().shape();
@@ -116,7 +116,7 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
   return out;
 }
 
-/// A run that can only skip has to end.
+/// A run that only skips steps must end.
 void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, double lr) {
   const bool at_min = outcome.loss_scale <= static_cast<double>(rules().min);
   skipped_at_min_ = at_min && !outcome.skipped.empty() ? skipped_at_min_ + 1 : 0;
@@ -129,7 +129,8 @@ void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, doubl
                    walk.step - 1, smaller_decay(lr), rules().window > 0 ? "min" : "initial"));
 }
 
-/// Decay multiplies a weight by 1 - lr x weight_decay in each step: below -1 it grows until it overflows.
+/// Decay multiplies a weight by 1 - lr x weight_decay per step. If that is below -1, the weight grows until it
+/// overflows.
 std::string Executor::smaller_decay(double lr) const {
   const double product = lr * settings_.weight_decay;
   if (product <= 2) return {};
@@ -181,7 +182,7 @@ void Executor::walk_list(Walk& walk) {
   }
 }
 
-/// Where an error was met, and what the action was still waiting for.
+/// Location of an error: step, action, and the transfers that the action still waits for.
 std::string Executor::place(const Walk& walk, ActionId id, const std::string& inner) const {
   std::string out = walk.step > 0 ? text("step {}", walk.step) : "evaluation";
   out += text(", {}", walk.program.label(id));
@@ -248,10 +249,10 @@ void Executor::post(const ProgramAction& action, ActionId id) {
   lanes_.send_or_receive(action, id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
 }
 
-/// Operations of the host would wait inside their first call; here the time can be told from computing.
+/// Host operations would wait inside their first call. Waiting here separates this time from computing.
 Clock::duration Executor::wait_for_posted(const ProgramAction& next) {
   parts_.device.progress();
-  if (parts_.device.kind() != DeviceKind::host) return {}; // its queue waits by itself, and the host runs ahead
+  if (parts_.device.kind() != DeviceKind::host) return {}; // streams wait by themselves, and the host runs ahead
   const Event posted = parts_.stream.record();
   if (posted.fired()) return {};
   const auto pending = std::ranges::find_if(next.waits, [this](ActionId waited) { return lanes_.pending(waited); });
@@ -302,7 +303,7 @@ void Executor::all_reduce(const TensorView& view, std::string_view axis, Stream&
   group->wait(group->all_reduce(view, view, Reduce::sum, stream, id), stream);
 }
 
-/// Each rank that has a layer of a tied parameter sends its accumulator to the others that have one.
+/// Each rank with a layer of a tied parameter sends its accumulator to all other ranks that have one.
 void Executor::list_tied() {
   const int here = parts_.state.parameters().here();
   for (const Parameter& parameter : parts_.state.parameters().all()) {
@@ -333,7 +334,7 @@ ValueContext Executor::value_context(ActionId id) const {
   return {parts_.device, parts_.kernels, parts_.stream, parts_.groups, parts_.state.scratch(), deadline(), id};
 }
 
-/// The host goes on without the answer: what it is matters to the device alone.
+/// The host does not wait for the result, which only the device needs.
 void Executor::find_norm(Walk& walk, ActionId id) {
   StepValues& values = parts_.state.values();
   const ValueContext context = value_context(id);

@@ -1,10 +1,10 @@
-// Walks a program on one rank: what runs is what was proved, in that order and nothing else.
+// Runs a program on one rank: exactly the verified actions, in order.
 //
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.
-// Blocking: step() and evaluate() compute and wait; every wait pumps progress, reads the rank's interrupt and keeps the
-// deadline. Errors: Error whose place is step and action; up to and with a loss or gradient that is not finite, no
-// weight has been written: NORM has OPT_STEP skip it on the device, and the host reads of it when the walk is over.
-// From the third step on, no call of operator new between the first and the last action, but for what libraries do.
+// Blocking: step() and evaluate() compute and wait; every wait runs the progress loop, and checks the rank's abort flag
+// and the deadline. Errors: Error located at step and action. If a loss or gradient is not finite, no weight changes:
+// NORM makes OPT_STEP skip the step on the device, and the host learns of it at the end of the step. From the third
+// step on, operator new is not called between the first and the last action, except by libraries.
 #pragma once
 
 #include <optional>
@@ -29,10 +29,10 @@ struct ExecutorParts {
   RankState& state;
   const schedule::Program& training;
   const schedule::Program& evaluation;
-  schedule::Assumptions assumptions; // with which the programs were proved
+  schedule::Assumptions assumptions; // that the verification relies on
 };
 
-/// What the loss gradient is multiplied by at first, and how that follows the gradients.
+/// The first loss scale, and the rules by which it changes.
 struct LossScale {
   float initial = 1;
   LossScaling rules;
@@ -42,33 +42,33 @@ struct ExecutorSettings {
   double weight_decay = 0;
   double clip_grad = 0; // 0: off
   double stall_timeout_s = 600;
-  /// None: it is 1, and a gradient that is not finite is an error in place of a step that is skipped.
+  /// Empty: the loss scale is 1, and a gradient that is not finite is an error instead of a skipped step.
   std::optional<LossScale> loss_scale = {};
-  bool record = false; // the third step on, see Recorder
+  bool record = false; // capture the third step, see Recorder
 };
 
 struct StepOutcome {
-  double loss = 0;      // mean over the global batch's tokens
-  double grad_norm = 0; // before clipping; not finite in a step that was skipped
-  /// Part of the time from the start of the first to the end of the last F, B, I or W in which the rank could not begin
-  /// its next action, because what it had posted (transfers of other ranks' results) was not there yet.
+  double loss = 0;      // mean over the tokens of the global batch
+  double grad_norm = 0; // before clipping; not finite in a skipped step
+  /// Fraction of the time from the start of the first pass (F, B, I or W) to the end of the last in which the rank
+  /// waited for posted transfers before its next action. 0 on devices that run asynchronously.
   double bubble_rate = 0;
-  double loss_scale = 1, next_loss_scale = 1; // of this step, and from the next one on
-  std::string skipped;                        // why no weight was changed; empty: the step was taken
+  double loss_scale = 1, next_loss_scale = 1; // of this step, and of the next
+  std::string skipped;                        // why no weight changed; empty: the step was not skipped
   enum class Ran : std::uint8_t { walked, recorded, launched };
-  Ran ran = Ran::walked; // recorded: walked for the recording, then launched
+  Ran ran = Ran::walked; // recorded: captured, then launched
 };
 
 class Executor {
  public:
   Executor(const ExecutorParts& parts, const ExecutorSettings& settings);
 
-  /// Steps in a row, at the smallest loss scale, that may be skipped: a smaller one would not help them.
+  /// Limit of consecutive skipped steps at the smallest loss scale: smaller scales are not allowed.
   static constexpr int kMostSkipped = 20;
 
-  /// Step number `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`.
+  /// Runs step `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`.
   StepOutcome step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer = nullptr);
-  /// Losses of one global batch added up, without dropout; `first` is the number of its first sample.
+  /// Sum of the losses of one global batch, without dropout; `first` is the number of its first sample.
   double evaluate(std::int64_t first, BatchSource& source);
 
   /// Any thread may read it.
@@ -79,7 +79,7 @@ class Executor {
     const schedule::Program& program;
     std::int64_t step = 0; // 0: evaluation
     ActionId norm = kNoAction;
-    Clock::time_point first_began, last_ended; // of F, B, I, W
+    Clock::time_point first_began, last_ended; // of passes
     Clock::duration idle{};
     WalkObserver* observer = nullptr;
   };
@@ -110,15 +110,15 @@ class Executor {
   ExecutorSettings settings_;
   double loss_gradient_;
   double loss_scale_;      // of the next step
-  int skipped_at_min_ = 0; // steps in a row
+  int skipped_at_min_ = 0; // consecutive steps
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;
-  FirstUse* first_use_ = nullptr; // where the device is to be told
-  bool evaluated_ = false;        // the evaluation has been walked
-  Recorder* recorder_ = nullptr;  // where steps are recorded
+  FirstUse* first_use_ = nullptr; // set if the device has this interface
+  bool evaluated_ = false;        // the evaluation program has run once
+  Recorder* recorder_ = nullptr;  // set if steps are captured
   std::unique_ptr<Recording> recording_;
-  int walked_ = 0; // training steps
+  int walked_ = 0; // training steps that were not launched from a graph
   ActionId recorded_norm_ = kNoAction;
   std::vector<Transfer> tied_; // accumulators of tied parameters, to and from other pipeline ranks
 };

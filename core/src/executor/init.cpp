@@ -1,4 +1,4 @@
-// Drawing initial weights.
+// Draws initial weights.
 #include "executor/init.hpp"
 
 #include <algorithm>
@@ -15,25 +15,25 @@ namespace triax::executor {
 
 namespace {
 
-constexpr std::int64_t kWorthAThread = 1 << 18; // elements
+constexpr std::int64_t kWorthAThread = 1 << 18; // elements; fewer are not worth a thread
 
 double constant(const Init& init) {
   return init.kind == Init::Kind::ones ? 1 : 0;
 }
 
-/// In (0, 1]: its logarithm is finite.
+/// In (0, 1], so that the logarithm is finite.
 double positive_uniform(std::uint32_t word) {
   return (static_cast<double>(word) + 1) / 4294967296.0;
 }
 
-/// Elements `pair` and `pair` + 1 of a block, 0 or 2.
+/// Elements `pair` and `pair` + 1 of a block; `pair` is 0 or 2.
 std::array<double, 2> normals(const PhiloxBlock& block, std::size_t pair, double std) {
   const double radius = std::sqrt(-2 * std::log(positive_uniform(block[pair])));
   const double angle = 2 * std::numbers::pi * (static_cast<double>(block[pair + 1]) / 4294967296.0);
   return {std * radius * std::cos(angle), std * radius * std::sin(angle)};
 }
 
-/// Elements that follow each other in the global tensor: each block is made once.
+/// Consecutive elements of the global tensor: computes each block once.
 template <class T>
 void draw_run(T* out, const ParamSpec& spec, PhiloxKey key, std::uint64_t first, std::int64_t count) {
   if (spec.init.kind != Init::Kind::normal) {

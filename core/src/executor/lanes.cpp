@@ -1,4 +1,4 @@
-// One stream for each queue.
+// Assigns transfers to streams.
 #include "executor/lanes.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Pro
   std::size_t actions = 0;
   reductions_ = make_stream("gradient reduction");
   const bool serial = assumptions.edges.order == Order::serial;
-  Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // of all that is serial
+  Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // of all serial ones
   Stream* const one = !serial ? nullptr : queue ? queue : make_stream("pipeline");
   for (const schedule::Program* program : programs) {
     TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,
@@ -33,7 +33,7 @@ Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Pro
     }
   }
   events_.resize(actions);
-  constexpr std::size_t kMostTensors = 16; // of one boundary, before the list has to grow
+  constexpr std::size_t kMostTensors = 16; // of a boundary, before the list grows
   set_.reserve(kMostTensors);
 }
 
@@ -65,7 +65,7 @@ void Lanes::gather(ActionId id, Views views, Stream& compute) {
   TRIAX_REQUIRE(scattered_over_, "action {} gathers, and boundaries are not scattered over a tensor group", id);
   for (const TensorView& view : views)
     scattered_over_->wait(scattered_over_->all_gather(part(view), view, compute, id), compute);
-  if (device_.kind() == DeviceKind::host) compute.ready(); // communicating, not waiting for another stage
+  if (device_.kind() == DeviceKind::host) compute.ready(); // this wait is communication, not waiting for another stage
 }
 
 Stream& Lanes::begin_reduction(Stream& compute) {

@@ -1,11 +1,11 @@
-// The streams of a rank's transfers, and what has been posted on them.
+// The transfer streams of a rank, and the events of posted transfers.
 //
-// Threads: the rank's main thread. Ownership: owns the streams and the list of events; device and communicators are
-// borrowed. Blocking: finish() alone. Errors: Error for a program with transfers and no pipeline group, and for one
-// that posts in sets.
+// Threads: the rank's main thread. Ownership: owns the streams and the events; borrows device and communicators.
+// Blocking: only finish(). Errors: Error if a program has transfers and there is no pipeline group, or if it posts in
+// sets.
 //
-// A stream is a queue, so transfers that may overtake one another are on streams of their own: one for each directed
-// edge and one for gradient reductions, but one for all whose backends keep a single order (`serial`).
+// A stream is a queue, so transfers that may overtake each other need separate streams: one per directed edge and one
+// for gradient reductions. All backends with one call order (`serial`) share one stream.
 #pragma once
 
 #include <map>
@@ -23,39 +23,39 @@ namespace triax::executor {
 
 class Lanes {
  public:
-  /// For the transfers of these programs.
+  /// Creates the streams for these programs.
   Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs,
         const schedule::Assumptions& assumptions);
 
-  /// Sends or receives `views` over the pipeline group, after what `compute` has been given so far; where boundaries
-  /// are scattered, this tensor rank's part of each.
+  /// Sends or receives `views` over the pipeline group, after the current work of `compute`. If boundaries are
+  /// scattered, moves this tensor rank's part of each view.
   void send_or_receive(const schedule::ProgramAction& action, ActionId id, Views views, Stream& compute);
-  /// Makes `views`, of which this tensor rank's parts are there, whole, on `compute`.
+  /// Gathers `views` on `compute`; this rank's part of each is already in place.
   void gather(ActionId id, Views views, Stream& compute);
-  /// The stream for gradient reductions; what is put on it starts after what `compute` has been given so far.
+  /// The stream for gradient reductions. Work that is added to it starts after the current work of `compute`.
   Stream& begin_reduction(Stream& compute);
   void end_reduction(ActionId id) { events_[id] = reductions_->record(); }
 
-  /// Later items of `compute` start after the transfer posted for `id`.
+  /// Later work on `compute` starts after the transfer posted for `id`.
   void make_wait(Stream& compute, ActionId id) { compute.wait(events_[id]); }
   bool pending(ActionId id) const { return !events_[id].fired(); }
-  /// Blocks until everything has gone.
+  /// Blocks until all transfers have completed.
   void finish(Deadline deadline);
 
  private:
-  using Edge = std::pair<int, bool>; // peer, and whether it is sent
+  using Edge = std::pair<int, bool>; // peer, and whether it is a send
   static Edge edge_of(const schedule::ProgramAction& action);
   Stream* make_stream(const std::string& name);
   TensorView part(const TensorView& view) const;
 
   Device& device_;
   Communicator* pipeline_;
-  Communicator* scattered_over_ = nullptr; // the tensor group, where boundaries are scattered
+  Communicator* scattered_over_ = nullptr; // the tensor group, if boundaries are scattered
   std::vector<std::unique_ptr<Stream>> streams_;
   std::map<Edge, Stream*> edges_;
   Stream* reductions_ = nullptr;
   std::vector<Event> events_; // by action
-  std::vector<Transfer> set_; // what one action moves
+  std::vector<Transfer> set_; // transfers of one action
 };
 
 } // namespace triax::executor

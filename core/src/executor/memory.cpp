@@ -1,4 +1,4 @@
-// Counting and allocating a rank's memory.
+// Counts and allocates a rank's memory.
 #include "executor/memory.hpp"
 
 #include <algorithm>

@@ -1,8 +1,9 @@
-// The memory of a rank: one arena per purpose, counted first, then allocated once, before the first step.
+// The memory of a rank: one arena per purpose. Sizes are counted first; then all memory is allocated once, before the
+// first step.
 //
-// Threads: the rank's main thread. Ownership: owns the blocks; views point into them. Blocking: allocates only in
-// allocated(). Whoever places tensors does it twice in the same order: into a counting memory, whose views have no
-// data, and into the one allocated from it.
+// Threads: the rank's main thread. Ownership: owns the blocks; views point into them. Blocking: only allocated()
+// allocates. Callers place their tensors twice in the same order: in a counting memory, whose views have no data, and
+// in the memory allocated from it.
 #pragma once
 
 #include <algorithm>
@@ -16,24 +17,24 @@
 
 namespace triax::executor {
 
-/// A block that different tensors use one after another: it is as large as the largest set of them.
+/// A block that several sets of tensors use one after another. Its size is that of the largest set.
 class Overlay {
  public:
   Overlay() = default;
   explicit Overlay(std::byte* base) : base_(base) {}
-  /// What was placed before is no longer needed when what comes now is.
+  /// Starts the next set: the tensors placed before are no longer needed.
   void restart() { used_ = 0; }
   TensorView tensor(DType dtype, const Shape& shape);
   std::size_t most() const { return most_; }
 
  private:
-  std::byte* base_ = nullptr; // null: counts
+  std::byte* base_ = nullptr; // null: counts only
   std::size_t used_ = 0, most_ = 0;
 };
 
-/// Part of a rank's activations: `layers` layers keep `bytes` each, of each of `microbatches` microbatches.
+/// Part of a rank's activations: each of `layers` layers keeps `bytes` for each of `microbatches` microbatches.
 struct ActivationPart {
-  std::string what; // of layers their kind: "block"; "transfers", and "workspace", which is used again by every layer
+  std::string what; // kind of layer ("block"), "transfers", or "workspace", which all layers share
   int layers = 1, microbatches = 1;
   std::size_t bytes = 0;
   std::size_t total() const {
@@ -45,13 +46,13 @@ class RankMemory {
  public:
   /// Counts only.
   RankMemory();
-  /// Blocks of the sizes that were counted, zeroed, and `scratch` bytes for operations. Throws Error naming the purpose
-  /// and the size if the device has no room.
+  /// Allocates blocks of the counted sizes, zeroed, and `scratch` bytes for operations. Throws Error with the purpose
+  /// and the size if the device lacks memory.
   static RankMemory allocated(Device& device, const RankMemory& counted, std::size_t scratch, Stream& stream);
 
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
       activations{"activations"}, batches{"batches"}, values{"step values"}, staging{"staging"};
-  /// Within one layer's call; and between neighbouring layers, by parity of the boundary.
+  /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary.
   Overlay transient;
   std::array<Overlay, 2> between;
   std::span<std::byte> scratch;
@@ -60,10 +61,10 @@ class RankMemory {
     const char* what;
     std::size_t bytes;
   };
-  /// What is used of each, for reports; `scratch_bytes` where nothing is allocated yet.
+  /// The used bytes of each purpose, for reports; `scratch_bytes` is used while nothing is allocated.
   std::vector<Row> rows(std::size_t scratch_bytes) const;
   std::size_t workspace() const;
-  /// The device's blocks, whole.
+  /// All blocks of the device, with their full size.
   std::vector<std::span<std::byte>> blocks() const;
 
  private:

@@ -1,4 +1,4 @@
-// Building the list of parameters, and placing them.
+// Builds the list of parameters, and places them in memory.
 #include "executor/parameters.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace triax::executor {
 
 namespace {
 
-/// The tie in which this parameter is the second, or null.
+/// The tie whose second parameter is this one, or null.
 const Tie* tie_of(std::span<const Tie> ties, int number, std::string_view param) {
   const auto found =
       std::ranges::find_if(ties, [&](const Tie& tie) { return tie.layer_b == number && tie.param_b == param; });
@@ -102,7 +102,7 @@ void Parameters::place(RankMemory& memory) {
   const auto accumulator = [](Parameter& parameter, std::size_t at) -> TensorView& {
     return at == 0 ? parameter.gradient : parameter.others[at - 1];
   };
-  // Layer by layer, so that the gradients of a layer lie together whatever else is on the rank.
+  // Layer by layer, so that the gradients of a layer are contiguous.
   for (OfLayer& of : layers_) {
     if (of.rank != here_) continue;
     of.working.clear();

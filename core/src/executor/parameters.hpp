@@ -1,12 +1,12 @@
-// The parameters of a rank: one storage each, also for two that are tied, and an accumulator for every layer that adds
-// to its gradient.
+// The parameters of a rank: one storage per parameter, shared by tied ones, and one accumulator for every layer that
+// adds to its gradient.
 //
-// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: never. Errors: Error for a tie that
-// names no parameter or two of different sizes.
+// Threads: the rank's main thread. Ownership: views into RankMemory. Errors: Error for a tie with an unknown parameter
+// or with different sizes.
 //
-// A tied pair keeps two accumulators, also on one stage: microbatches may reach the two layers in different orders
-// under different schedules, and only two separate sums, added once at the end of the step, give the same bits always.
-// A pair on two pipeline ranks is stored on both; each rank gets the other's sum and adds them in the same order.
+// A tied pair has two accumulators, even on one stage: schedules differ in the order in which microbatches reach the
+// two layers. Two separate sums, added once at the end of the step, always give the same bits. A pair on two pipeline
+// ranks is stored on both. Each rank receives the other's sum and adds the two in the same order.
 #pragma once
 
 #include <map>
@@ -23,19 +23,19 @@ struct Parameter {
   std::string name; // "block 3/attention.qkv.weight"
   const ParamSpec* spec = nullptr;
   TensorView master, gradient;
-  TensorView working;             // what layers read; the master itself where the types are equal
+  TensorView working;             // what layers read; the master if the types are equal
   std::vector<TensorView> others; // accumulators of the layers tied to it, in the order of the model
-  /// The pipeline rank that adds to each accumulator: to `gradient`, then to `others`. One of another rank is room to
-  /// receive it in.
+  /// The pipeline ranks of the accumulators: of `gradient`, then of `others`. An accumulator of another rank is a
+  /// receive buffer.
   std::vector<int> ranks;
-  std::vector<TensorView> state; // the optimizer's, of the part that is no padding
+  std::vector<TensorView> state; // the optimizer's, without padding
 };
 
-/// A parameter of the whole model, as every rank knows it.
+/// A parameter of the whole model; the same list on all ranks.
 struct GlobalParameter {
   std::string name;
   const ParamSpec* spec = nullptr;
-  int rank = 0;          // the pipeline rank of its first layer
+  int rank = 0;          // pipeline rank of its first layer
   std::size_t index = 0; // in that rank's Parameters::all()
 };
 
@@ -51,36 +51,37 @@ class Parameters {
     const Layer* layer = nullptr;
     int rank = 0;
   };
-  /// `layers`: the whole model in its order; `here`: this pipeline rank, whose parameters it keeps.
+  /// `layers`: the whole model in order; `here`: this pipeline rank, whose parameters are stored.
   Parameters(std::span<const NumberedLayer> layers, int here, std::span<const Tie> ties, const MemoryTypes& types,
              std::size_t states);
 
   void place(RankMemory& memory);
 
-  /// In the order of the model, a tied one at the place of its first layer, wherever that is: every norm and every
-  /// optimizer step goes through them in this order.
+  /// In the order of the model; a tied parameter is at the position of its first layer, whichever rank has that. Norms
+  /// and optimizer steps use this order.
   std::vector<Parameter>& all() { return parameters_; }
   const std::vector<Parameter>& all() const { return parameters_; }
-  /// Of all pipeline ranks, in the order of the model; tied ones once.
+  /// Of all pipeline ranks, in the order of the model; tied parameters once.
   const std::vector<GlobalParameter>& global() const { return global_; }
-  /// The longest all() of any pipeline rank.
+  /// The largest size of all() of any pipeline rank.
   std::size_t most_on_a_rank() const;
   int here() const { return here_; }
-  /// What layer `number` reads, and what it adds its gradients to, in the order of its description.
+  /// The working weights that layer `number` reads, and the accumulators of its gradients, in the order of its
+  /// params().
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
 
-  /// One per parameter; views into state live as long as this object and its placement.
+  /// One per parameter. The views into `state` are valid until the next place() or the end of this object.
   std::vector<ParameterShard> shards() const;
   bool separate_working() const { return types_.compute != types_.master; }
 
  private:
-  /// A parameter of the model with all the layers that are tied to it.
+  /// A parameter of the model, with all layers that are tied to it.
   struct Family {
     std::string name;
     const ParamSpec* spec = nullptr;
     std::vector<int> ranks;           // of its layers, in the order of the model
-    std::map<int, std::size_t> index; // in all() of each rank that has it
+    std::map<int, std::size_t> index; // index in all() of each rank that stores it
   };
   struct Side {
     std::size_t family = 0, accumulator = 0;
@@ -100,13 +101,13 @@ class Parameters {
   MemoryTypes types_;
   std::size_t states_;
   std::vector<Family> families_;
-  std::map<int, std::size_t> counts_; // of parameters, by rank
+  std::map<int, std::size_t> counts_; // number of parameters, by rank
   std::vector<Parameter> parameters_;
   std::vector<GlobalParameter> global_;
   std::vector<OfLayer> layers_; // of the whole model
 };
 
-/// The part of a parameter's storage that is no padding; contiguous.
+/// The part of a parameter's storage without padding; contiguous.
 TensorView without_padding(const TensorView& view, const ParamSpec& spec);
 
 } // namespace triax::executor

@@ -1,4 +1,4 @@
-// Planning is running: the layers' own code against a kernel set and a device that only take notes.
+// Plans a rank's memory: runs the layers' code with a kernel set and a device that only record requirements.
 #include <set>
 
 #include "executor/rank_state.hpp"

@@ -1,7 +1,7 @@
-// Where a walk is, for another thread to read: the heartbeat, the report of a failure.
+// The position of a running program, for other threads: heartbeats and failure reports.
 //
-// Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. Blocking: never. Errors:
-// none. What is read together need not have been written together; an action's number may be one of another program.
+// Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. The fields of a snapshot
+// may be of different times; `action` may belong to another program.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,11 @@ class Position {
   }
   void ends() { program_.store(nullptr, std::memory_order_release); }
   void at(ActionId action) { action_.store(action, std::memory_order_relaxed); }
-  /// For a transfer, or kNoAction: no longer.
+  /// Set while it waits for a transfer; kNoAction: no wait.
   void waits_for(ActionId transfer) { waited_.store(transfer, std::memory_order_relaxed); }
 
   struct Seen {
-    const schedule::Program* program = nullptr; // null: between two walks
+    const schedule::Program* program = nullptr; // null: no program is running
     std::int64_t step = -1;                     // -1: none has begun
     ActionId action = 0, waited = kNoAction;
   };

@@ -1,4 +1,4 @@
-// Building a rank's stages, counting and allocating their memory, drawing the weights.
+// Creates a rank's stages, counts and allocates their memory, draws the weights.
 #include "executor/rank_state.hpp"
 
 #include <algorithm>
@@ -97,7 +97,7 @@ void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, st
     const TensorView drawn(host->data(), master_, parameter.spec->local);
     draw_weights(drawn, *parameter.spec, seed, threads);
     device.upload(parameter.master, drawn, stream);
-    device.wait(stream.record(), Deadline::max()); // the next is drawn into the same block
+    device.wait(stream.record(), Deadline::max()); // the next parameter uses the same host block
   }
   refresh_working(device, stream);
 }

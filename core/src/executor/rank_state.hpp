@@ -1,8 +1,8 @@
-// Everything a rank keeps from step to step: stages, parameters, optimizer state, batches. Made without memory;
-// planned; then given its memory once.
+// The state that a rank keeps from step to step: stages, parameters, optimizer state, batches. It is constructed
+// without memory, planned, and then allocated once.
 //
-// Threads: the rank's main thread. Ownership: owns all of it; plugin objects are borrowed and must outlive it.
-// Blocking: allocate() draws and copies the weights. Errors: Error where the model's layers do not fit together.
+// Threads: the rank's main thread. Ownership: owns all of it; borrows plugin objects, which must outlive it. Blocking:
+// allocate() draws and copies the weights. Errors: Error if the model's layers do not fit together.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct RankRequest {
   BatchShape batch;
 };
 
-/// What the layers and the optimizer will ask of the kernel set.
+/// What layers and optimizer require of the kernel set.
 struct Plan {
   std::size_t scratch = 0;
   std::vector<Support> refusals;
@@ -33,18 +33,17 @@ struct Plan {
 
 class RankState {
  public:
-  /// `training` says which stages this rank has and how many slots; the slots are enough for `evaluation` too. Layers
-  /// of other pipeline ranks are made as well, for what they say of themselves.
+  /// `training` determines the stages and slots of this rank; there are enough slots for `evaluation` too. Layers of
+  /// other pipeline ranks are created as well, for their descriptions.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
-  /// Runs one action of each kind of each stage, the norm and the optimizer's step against a planning set and device.
-  /// Before allocate() only.
+  /// Runs one action of each kind of each stage, the norm and the optimizer step with a planning kernel set and device.
+  /// Only before allocate().
   Plan plan(KernelSet& kernels, Optimizer& optimizer);
 
-  /// Allocates, and draws the weights from `seed`.
-  /// Weights are drawn on `threads` threads.
+  /// Allocates, and draws the weights from `seed` on `threads` threads.
   void allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads);
-  /// Working weights follow the master weights.
+  /// Updates the working weights from the master weights.
   void refresh_working(Device& device, Stream& stream);
 
   Stage& stage(int index);
@@ -57,9 +56,9 @@ class RankState {
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(std::size_t scratch_bytes) const { return memory_.rows(scratch_bytes); }
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_; }
-  /// What the activations are made of, the largest part first; together they are the row of memory().
+  /// Parts of the activations, largest first; their sum is the row "activations" of memory().
   std::vector<ActivationPart> activation_parts() const;
-  /// Views of one layer's accumulators as one piece: a bucket of the gradient reduction.
+  /// One layer's accumulators as one view: a bucket of the gradient reduction.
   TensorView bucket(int layer_number) const;
 
  private:
@@ -67,7 +66,7 @@ class RankState {
   void make_stages(const RankRequest& request);
   void join_stage(Stage& stage);
   Stage* find_stage(int index);
-  /// Of any layer of the model, here or elsewhere.
+  /// Of any layer of the model, on any rank.
   const Layer& description(int number) const { return *all_layers_[static_cast<std::size_t>(number)].layer; }
 
   const schedule::Program& training_;

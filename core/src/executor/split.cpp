@@ -1,4 +1,4 @@
-// Splitting a model's layers into stages.
+// Splits a model's layers into stages.
 #include "executor/split.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Which layers each stage has.
+// Assigns layers to stages.
 //
-// Threads: pure. Ownership: values. Blocking: never.
+// Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ struct StageLayers {
   int first = 0, count = 0;
 };
 
-/// Blocks as `split` says, or as even as it goes with the larger stages first; what a model has before its blocks goes
-/// to the first stage, what it has after them to the last. `split` must have passed check_split.
+/// Splits the blocks by `split`, or evenly, with larger stages first. Layers before the blocks go to the first stage,
+/// layers after them to the last. `split` must have passed check_split().
 std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<const std::int64_t> split);
 
-/// Bytes that the largest boundary between two stages carries for one microbatch.
+/// Bytes of the largest boundary between two stages, for one microbatch.
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
 
-/// Whether every tensor between two stages divides into equal parts, one for each tensor rank.
+/// Checks that every boundary tensor is divisible by the number of tensor ranks.
 Support check_scatter(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
 
-/// Whether every stage gets a layer and the split counts all blocks.
+/// Checks that every stage gets a layer and that the split has all blocks.
 Support check_split(const Model& model, int stages, std::span<const std::int64_t> split);
 
 } // namespace triax::executor

@@ -1,4 +1,4 @@
-// Running a stage: for each layer, the views of what is alive in the action at hand.
+// Runs a stage: collects each layer's views for the current action.
 #include "executor/stage.hpp"
 
 #include <algorithm>

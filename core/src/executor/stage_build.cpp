@@ -1,4 +1,4 @@
-// Building a stage: joining layers by the names of their boundary tensors, and giving every tensor its place.
+// Builds a stage: connects layers by the names of their boundary tensors, and assigns a location to every tensor.
 #include <algorithm>
 #include <map>
 
@@ -28,7 +28,7 @@ std::string kind_of(std::string_view layer) {
   return std::string(layer.substr(0, end == std::string_view::npos ? layer.size() : end + 1));
 }
 
-/// Adds a slot of `views`, all of one size, to what is kept of as many microbatches.
+/// Adds a slot of `views`, which have one size, to the memory for that number of microbatches.
 void add_slots(std::map<int, std::size_t>& bytes_by_slots, const std::vector<TensorView>& views) {
   if (!views.empty()) bytes_by_slots[static_cast<int>(views.size())] += Arena::aligned(views.front().bytes());
 }
@@ -156,7 +156,7 @@ void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slo
     if (home.where == Home::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
   }
   held.input_gradients.clear();
-  between.restart(); // gradients come when no forward is under way
+  between.restart(); // gradients exist only while no forward runs
   for (const TensorSpec& spec : inputs)
     held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
 }
@@ -195,7 +195,7 @@ void Stage::place_stash(Held& held, RankMemory& memory, const schedule::Slots& s
   place(Life::forward_only, Home::Where::shared, {}, true);
   place(Life::forward_to_input, Home::Where::pool, Pool::stash_i, false);
   place(Life::forward_to_weight, Home::Where::pool, Pool::stash_w, false);
-  place(Life::input_to_weight, Home::Where::pool, Pool::stash_iw, true); // shared: within a whole backward
+  place(Life::input_to_weight, Home::Where::pool, Pool::stash_iw, true); // shared: in a whole backward
 }
 
 } // namespace triax::executor

@@ -1,4 +1,4 @@
-// Sending and collecting the numbers of a step.
+// Sends and collects the scalars of a step.
 #include "executor/values.hpp"
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace triax::executor {
 
 namespace {
 
-/// The group's parts one after another; a rank alone has its own.
+/// Gathers the group's parts in order; without a group, copies the rank's own.
 void gather(const char* axis, const TensorView& own, const TensorView& all, const ValueContext& context) {
   if (Communicator* group = context.groups.find(axis)) {
     group->wait(group->all_gather(own, all.flat(), context.stream, context.action), context.stream);

@@ -1,8 +1,7 @@
-// Observer of a training step: its start, its end, and when each action of the program ran. For counts of allocations
-// and for timelines.
+// Observer of a training step: its start, its end, and when each action of the program ran. Used for timelines, and to
+// count allocations.
 //
-// Threads: called by the rank's main thread. Ownership: the caller's. Blocking: must not. Errors: what it throws ends
-// the step.
+// Threads: called by the rank's main thread. Blocking: must not. Errors: an exception ends the step.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +10,18 @@
 
 namespace triax::executor {
 
-/// Of a transfer: when it was posted.
+/// For a transfer: when it was posted.
 struct ActionTime {
   Clock::time_point began, ended;
-  Clock::duration waited{}; // until it began, for what the rank had posted
+  Clock::duration waited{}; // waiting for posted transfers before `began`
 };
 
 class WalkObserver {
  public:
   virtual ~WalkObserver() = default;
-  /// The step's data is in place; the first action comes next.
+  /// The step's data is in place; the first action follows.
   virtual void walk_begins(std::int64_t step) = 0;
-  /// An action has been run, enqueued or posted. In the order of the program.
+  /// An action was run, enqueued or posted. Called in the order of the program.
   virtual void ran(ActionId, const ActionTime&) {}
   /// The last action has finished.
   virtual void walk_ends(std::int64_t step) = 0;

@@ -22,10 +22,10 @@ namespace triax::launch {
 namespace {
 
 constexpr std::size_t kLongestLine = 65536;
-constexpr int kMoments = 2000; // of waiting for the end of a process that was killed: two seconds
+constexpr int kMoments = 2000; // number of waits for the end of a killed process: two seconds
 constexpr useconds_t kMomentUs = 1000;
 
-/// Those of this process, but for the names that are given.
+/// The variables of this process, with `variables` overriding those of the same names.
 std::vector<std::string> merged(const std::vector<Variable>& variables) {
   std::vector<std::string> out;
   for (char** entry = environ; *entry; ++entry) {
@@ -46,7 +46,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return out;
 }
 
-/// Arguments of posix_spawn: no input, output into the pipe, the stop signals blocked.
+/// Arguments of posix_spawn: no input, output into the pipe, stop signals blocked.
 class SpawnPlan {
  public:
   explicit SpawnPlan(int output) {
@@ -55,7 +55,7 @@ class SpawnPlan {
     posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
     posix_spawnattr_init(&attributes_);
-    sigset_t stops; // wait until somebody asks for them (train/stop_signals)
+    sigset_t stops; // pending until train/stop_signals unblocks them
     sigemptyset(&stops);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);
@@ -90,7 +90,7 @@ Child::Child(const std::vector<std::string>& arguments, const std::vector<Variab
   int failed = 0;
   {
     const SpawnPlan plan(pipe[1]);
-    // The very program that runs, also if its file has been replaced since.
+    // This program, even if its file has been replaced since it started.
     failed = posix_spawn(&pid_, "/proc/self/exe", &plan.files_, &plan.attributes_, pointers(words).data(),
                          pointers(environment).data());
   }
@@ -110,7 +110,7 @@ Child::Child(Child&& other) noexcept
       partial_(std::move(other.partial_)) {}
 
 Child::~Child() {
-  // One that hangs in the kernel is left to it.
+  // A process that hangs in the kernel is abandoned.
   if (pid_ > 0 && !ended()) kill();
   for (int moment = 0; pid_ > 0 && moment < kMoments && !ended(); ++moment) usleep(kMomentUs);
   if (output_ >= 0) close(output_);
@@ -119,12 +119,12 @@ Child::~Child() {
 std::vector<std::string> Child::lines() {
   std::array<char, 4096> buffer{};
   ssize_t count = 0;
-  std::size_t room = kLongestLine; // of one call: a rank that writes without end must not keep its launcher
+  std::size_t room = kLongestLine; // limit per call, so that a rank with endless output cannot block its launcher
   while (output_ >= 0 && room >= buffer.size() && (count = read(output_, buffer.data(), buffer.size())) > 0) {
     partial_.append(buffer.data(), static_cast<std::size_t>(count));
     room -= static_cast<std::size_t>(count);
   }
-  // What a rank has started may keep the pipe open longer than the rank lives.
+  // Processes that a rank has started may keep the pipe open longer than the rank lives.
   const bool all = output_ >= 0 && count <= 0 && (count == 0 || ended_);
   std::vector<std::string> out;
   std::size_t begin = 0;
@@ -139,7 +139,7 @@ std::vector<std::string> Child::lines() {
 bool Child::ended() noexcept {
   if (ended_) return true;
   const pid_t found = waitpid(pid_, &status_, WNOHANG);
-  ended_ = found == pid_ || (found < 0 && errno == ECHILD); // reaped by somebody else: its status is lost
+  ended_ = found == pid_ || (found < 0 && errno == ECHILD); // ECHILD: reaped elsewhere, so its status is lost
   return ended_;
 }
 
@@ -154,7 +154,7 @@ std::string how_it_ended(int status) {
 
 void end_with_parent(pid_t parent) noexcept {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) std::_Exit(1); // it went before the kernel was told
+  if (getppid() != parent) std::_Exit(1); // the parent ended before prctl()
 }
 
 } // namespace triax::launch

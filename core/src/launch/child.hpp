@@ -1,10 +1,9 @@
-// A rank as a process of its own: this program again, with other arguments and variables, and its output read through a
-// pipe.
+// A rank as a child process: this program again, with other arguments and variables. A pipe returns its output.
 //
-// Threads: one, which should live as long as the child: the kernel ends the child with the thread that made it
-// (end_with_parent). Ownership: owns the process and the pipe; a child still running at the end is killed. Blocking:
-// only the destructor, a moment for the end of a process that was killed. Errors: the constructor throws Error if the
-// system does not give a process or a pipe.
+// Threads: one, which must live as long as the child, because the kernel kills the child when the thread that started
+// it ends (end_with_parent). Ownership: owns the process and the pipe; the destructor kills a running child. Blocking:
+// only the destructor, briefly, after it killed the child. Errors: the constructor throws Error if the system cannot
+// create a process or a pipe.
 #pragma once
 
 #include <sys/types.h>
@@ -20,19 +19,19 @@ struct Variable {
 
 class Child {
  public:
-  /// `arguments` go after the program's name; `variables` go over those of this process. The child's input is empty;
-  /// it starts with SIGINT, SIGTERM and SIGHUP blocked, and no other signal.
+  /// `arguments` follow the program's name; `variables` override those of this process. The child's input is empty. It
+  /// starts with SIGINT, SIGTERM and SIGHUP blocked, and all other signals unblocked.
   Child(const std::vector<std::string>& arguments, const std::vector<Variable>& variables);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
   pid_t pid() const noexcept { return pid_; }
-  /// Readable when there is output; -1 once all has been read.
+  /// Readable when there is output; -1 once everything has been read.
   int output() const noexcept { return output_; }
-  /// The lines that have come since the last call; after the child's end also a last one without its newline.
+  /// The lines since the last call; after the child's end, also a last line without newline.
   std::vector<std::string> lines();
-  /// Whether it has ended, and then how (waitpid).
+  /// Whether the child has ended; then status() is its wait status (waitpid).
   bool ended() noexcept;
   int status() const noexcept { return status_; }
   void kill() noexcept;
@@ -48,7 +47,8 @@ class Child {
 /// "killed by signal 9 (Killed)", "ended with status 1"
 std::string how_it_ended(int status);
 
-/// For a child, first thing: the kernel kills it when `parent` goes. Ends the process at once if it has gone already.
+/// Call it first in a child: the kernel kills the child when `parent` ends. If `parent` has ended already, ends the
+/// process at once.
 void end_with_parent(pid_t parent) noexcept;
 
 } // namespace triax::launch

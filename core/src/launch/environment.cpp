@@ -1,4 +1,4 @@
-// Which variables each launcher sets was read in torchrun's source and seen under Open MPI 4.1 and Slurm 22.05.
+// Sources of the variables: torchrun's source code; observed under Open MPI 4.1 and Slurm 22.05.
 #include "launch/environment.hpp"
 
 #include <charconv>
@@ -11,7 +11,7 @@
 namespace triax::launch {
 namespace {
 
-/// The variables of one launcher. One that is set to nothing counts as not set.
+/// The variables of one launcher. An empty variable counts as unset.
 class Reader {
  public:
   Reader(const Variables& variables, Launcher launcher) : variables_(variables), launcher_(launcher) {}
@@ -25,7 +25,7 @@ class Reader {
     if (!has(name)) throw error(text("{} is missing", name), hint);
     return find(name);
   }
-  /// What is after "NAME = " is digits alone, or refused.
+  /// The value must consist of digits only.
   template <class Number = int>
   Number number(const char* name, std::string_view hint) const {
     const std::string_view value = need(name, hint);
@@ -49,7 +49,7 @@ class Reader {
   Launcher launcher_;
 };
 
-/// Names of the variables that tell the same thing under each launcher.
+/// Names of the corresponding variables of each launcher.
 struct Names {
   const char *rank, *world, *local_rank, *local_world;
 };
@@ -65,17 +65,17 @@ void check_ranks(const Reader& reader, const Environment& found, const Names& na
                        hint);
 }
 
-/// Two jobs on one machine rarely get the same, and every rank of one job does. Below 32768: from there on Linux takes
-/// ports for outgoing connections.
+/// A port derived from the job id: equal for all ranks of a job, and rarely equal for two jobs on one machine. Below
+/// 32768, where Linux's range for outgoing connections starts.
 int port_of_job(std::string_view job) {
   constexpr std::uint32_t kFirst = 20000, kEnd = 32768;
-  std::uint32_t hash = 2166136261u; // FNV-1a: job ids differ in a digit
+  std::uint32_t hash = 2166136261u; // FNV-1a: job ids may differ in one digit
   for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return static_cast<int>(kFirst + hash % (kEnd - kFirst));
 }
 
 Environment read_torchrun(const Variables& variables) {
-  // Our own launcher speaks as torchrun does, and adds its process number.
+  // Triax's launcher uses torchrun's variables, and adds TRIAX_LAUNCHER.
   const bool own = Reader(variables, Launcher::triax).has("TRIAX_LAUNCHER");
   Environment out;
   out.launcher = own ? Launcher::triax : Launcher::torchrun;
@@ -86,13 +86,13 @@ Environment read_torchrun(const Variables& variables) {
   out.rank = reader.number("RANK", hint);
   out.world = reader.number("WORLD_SIZE", hint);
   out.local_rank = reader.number("LOCAL_RANK", hint);
-  // Without it nobody knows how many share this machine: it cannot be more than all.
+  // Without it, the number of ranks on this machine is unknown, and at most all.
   const bool told = reader.has("LOCAL_WORLD_SIZE");
   out.local_world = told ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
   check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", told ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
   out.server = {std::string(reader.need("MASTER_ADDR", hint)), reader.port("MASTER_PORT", hint)};
   out.serves = !own;
-  // torchrun's agent may listen on MASTER_PORT itself, for torch's own store.
+  // torchrun's agent may listen on MASTER_PORT itself, for torch's store.
   if (!own && reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True" && ++out.server.port > 65535)
     throw reader.error(
         "MASTER_PORT = 65535 leaves no port after it: torchrun's agent listens on MASTER_PORT, rank 0 "
@@ -139,26 +139,26 @@ Environment read_open_mpi(const Variables& variables) {
 
 constexpr std::string_view kSrunHint = "start the ranks with srun, which sets all SLURM_ variables of a step";
 
-/// Whether this is a task of a step that srun started. A batch script has SLURM_PROCID and SLURM_NTASKS too, and no
-/// step; an interactive shell (and whatever else Slurm gives a number from 0xfffffff0 on) is a step but no task of one.
+/// Whether this is a task of a step started by srun. A batch script has SLURM_PROCID and SLURM_NTASKS too, but no step.
+/// An interactive shell, or another step with a number from 0xfffffff0, is not a task.
 bool is_slurm_task(const Reader& reader) {
   constexpr std::uint64_t kFirstSpecialStep = 0xfffffff0;
   return reader.has("SLURM_PROCID") && reader.has("SLURM_STEP_ID") &&
          reader.number<std::uint64_t>("SLURM_STEP_ID", kSrunHint) < kFirstSpecialStep;
 }
 
-/// A list that Slurm wrote, read by `parse`; what is wrong with it is told with the variable's name.
+/// Parses a list that Slurm wrote; errors name the variable.
 template <class Parse>
 auto read_list(const Reader& reader, const char* name, Parse parse) {
   try {
     return parse(reader.need(name, kSrunHint));
   } catch (const Error& error) {
-    if (!error.where().empty()) throw; // it is missing
+    if (!error.where().empty()) throw; // the variable is missing
     throw reader.error(text("{}: {}", name, error.message()), kSrunHint);
   }
 }
 
-/// Nodes of one step may have different numbers of tasks: rank / tasks is not the node.
+/// Nodes of one step may have different numbers of tasks, so the node is not rank / tasks.
 int tasks_of_this_node(const Reader& reader, const char* list, const char* world_name, int world) {
   const std::vector<int> tasks = read_list(reader, list, parse_tasks_per_node);
   const int node = reader.number("SLURM_NODEID", kSrunHint);
@@ -184,7 +184,7 @@ Environment read_slurm(const Variables& variables) {
   out.local_rank = reader.number("SLURM_LOCALID", kSrunHint);
   out.local_world = tasks_of_this_node(reader, tasks, world, out.world);
   check_ranks(reader, out, {"SLURM_PROCID", world, "SLURM_LOCALID", tasks}, kSrunHint);
-  // Not SLURM_LAUNCH_NODE_IPADDR: that is where srun was called.
+  // Not SLURM_LAUNCH_NODE_IPADDR, which is the host that called srun.
   out.server.host = reader.has("MASTER_ADDR") ? std::string(reader.find("MASTER_ADDR"))
                                               : read_list(reader, "SLURM_STEP_NODELIST", parse_node_list).front();
   if (reader.has("MASTER_PORT")) {
@@ -213,11 +213,11 @@ std::string_view name_of(Launcher launcher) {
   return "?";
 }
 
-// The order is from the inside out. torchrun is often started by srun, one on each node; and mpirun, inside a job of
-// Slurm, starts its daemons by srun: what they leave in the environment numbers the nodes, not the ranks.
+// The innermost launcher comes first. srun often starts one torchrun per node. Inside a Slurm job, mpirun starts its
+// daemons with srun. In both cases the SLURM_ variables number the nodes, not the ranks.
 std::optional<Environment> find_environment(const Variables& variables) {
   const auto has = [&variables](const char* name) { return Reader(variables, Launcher::triax).has(name); };
-  // A shell may have RANK or WORLD_SIZE for reasons of its own.
+  // RANK or WORLD_SIZE alone may be set in a shell for another purpose.
   if (has("TRIAX_LAUNCHER") || (has("RANK") && (has("WORLD_SIZE") || has("LOCAL_RANK"))))
     return read_torchrun(variables);
   if (has("OMPI_COMM_WORLD_RANK") || has("OMPI_COMM_WORLD_SIZE")) return read_open_mpi(variables);

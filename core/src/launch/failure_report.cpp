@@ -15,8 +15,8 @@ namespace {
 
 using control::RankStatus;
 
-constexpr int kShown = 16;       // ranks whose place is told
-constexpr double kBeatsLate = 3; // seconds; ranks beat four times a second
+constexpr int kShown = 16;       // ranks listed with their position
+constexpr double kBeatsLate = 3; // seconds; a heartbeat this late is mentioned
 
 std::string_view state_name(RankStatus::State state) {
   constexpr std::array<std::string_view, 4> kNames = {"missing", "here", "left", "lost"};
@@ -35,7 +35,7 @@ std::string who(const FailureFacts& facts, int rank) {
   return out + ")";
 }
 
-/// Where a rank stood when it was last heard of.
+/// The last known position of a rank.
 std::string where(const FailureFacts& facts, int rank) {
   const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
   using State = RankStatus::State;
@@ -44,7 +44,7 @@ std::string where(const FailureFacts& facts, int rank) {
   if (status.state == State::here && status.silent_s > kBeatsLate)
     out += text("; not heard of for {} s: its process is stopped, or its host is gone",
                 report::decimals_text(status.silent_s, 1));
-  if (status.state == State::lost && !status.place.empty()) // it may have been elsewhere since
+  if (status.state == State::lost && !status.place.empty()) // it may have moved since
     out += text(" (told {} s before)", report::decimals_text(status.place_age_s, 1));
   return out;
 }

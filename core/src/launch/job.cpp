@@ -14,22 +14,23 @@ namespace triax::launch {
 
 namespace {
 
-constexpr const char* kRefusals = "launch/refusals"; // those of rank 0
-constexpr const char* kKeys = "launch/keys";         // those of rank 0
-constexpr const char* kRefused = "launch/refused";   // how many ranks refuse
-constexpr const char* kFailures = "launch/failures"; // how many ranks have failed
-constexpr double kPatience = 10; // seconds more than the process that serves waits: it reports who is missing
-constexpr auto kRankExitGrace = std::chrono::seconds(5); // for other ranks to end, after a failure or a refusal
-constexpr auto kVerdict = std::chrono::seconds(1);       // for who failed first to say so
+constexpr const char* kRefusals = "launch/refusals"; // errors of rank 0
+constexpr const char* kKeys = "launch/keys";         // configuration values of rank 0
+constexpr const char* kRefused = "launch/refused";   // number of ranks with errors
+constexpr const char* kFailures = "launch/failures"; // number of ranks that have failed
+constexpr double kPatience = 10; // seconds; other ranks wait this much longer than the one that reports missing ranks
+constexpr auto kRankExitGrace =
+    std::chrono::seconds(5); // for other ranks to end, after a failure or a start that was refused
+constexpr auto kVerdict = std::chrono::seconds(1); // for the first rank that failed to report
 constexpr auto kMoment = std::chrono::milliseconds(20);
-constexpr auto kAfterStart = std::chrono::milliseconds(200); // between looks at the server's rejections
+constexpr auto kAfterStart = std::chrono::milliseconds(200); // period of checking for rejected connections
 
 control::JobToken token_for(const config::LaunchKeys& launch) {
   if (const char* secret = std::getenv("TRIAX_JOB_TOKEN"); secret && *secret) return control::JobToken(secret);
   return launch.token_file.empty() ? control::JobToken() : control::JobToken::from_file(launch.token_file);
 }
 
-/// "key=value" lines; neither holds a line break.
+/// "key=value" lines. Keys and values contain no line break.
 std::string to_lines(const std::map<std::string, std::string>& keys) {
   std::string out;
   for (const auto& [key, value] : keys) out += text("{}={}\n", key, value);
@@ -82,7 +83,7 @@ void Job::enter() {
   try {
     client_ = std::make_unique<control::Client>(client, abort_);
   } catch (const Error& error) {
-    // The ranks that have joined must hear the cause. Otherwise they only see that the server closed.
+    // The ranks that have joined must learn the cause. Otherwise they only see that the server closed.
     if (server_) server_->fail({environment.rank, false, error.what()});
     throw;
   }
@@ -102,7 +103,7 @@ void Job::track_start() {
   };
   try {
     tracking_ = std::jthread(track);
-  } catch (const std::system_error&) { // no thread: ranks start without progress
+  } catch (const std::system_error&) { // without a thread, the start shows no progress
   }
 }
 
@@ -126,7 +127,7 @@ std::optional<std::string> Job::refusal(const Candidate& candidate) {
   return is_rank_0 || refused != told ? refused : std::string();
 }
 
-/// In what this rank's run is another than rank 0's, if that one has one.
+/// The values in which this rank's run differs from rank 0's, if rank 0 has a run.
 std::string Job::difference(const Candidate& candidate) {
   const double timeout_s = request_.launch.start_timeout_s + kPatience;
   const auto theirs = from_lines(client().get(kKeys, deadline_in(timeout_s)));
@@ -148,8 +149,8 @@ void Job::meet() {
   try {
     client().barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (server_ ? 0 : kPatience)));
   } catch (const Error& error) {
-    tracking_ = {};             // its line must not stand between what follows
-    if (abort_.raised()) throw; // why has been told
+    tracking_ = {};             // its line must not appear among the messages below
+    if (abort_.raised()) throw; // the reason is already reported
     std::string message = error.message();
     if (const control::Rejections rejections = server_ ? server_->rejections() : control::Rejections();
         rejections.total > 0)
@@ -187,7 +188,7 @@ void Job::set_before_end(std::function<void()> report) {
   before_end_ = std::move(report);
 }
 
-/// With the mutex held, so that whom it reports for cannot go meanwhile.
+/// Holds the mutex, so that the object that the function refers to cannot be destroyed meanwhile.
 void Job::report_before_end() {
   const std::lock_guard lock(mutex_);
   if (before_end_) before_end_();
@@ -200,10 +201,10 @@ bool Job::fails_first() {
     if (client().add(kFailures, 1, deadline_in(std::chrono::duration<double>(kRankExitGrace).count())) == 1)
       return true;
     answered = true;
-  } catch (const Error&) { // it has been told already, or nobody is there to ask
+  } catch (const Error&) { // the failure is already known, or the server does not answer
     answered = false;
   }
-  // The first is about to tell, and should be the one that the server hears first.
+  // The server should receive the report of the first rank before this one.
   const auto began = Clock::now();
   while (!abort_.raised() && Clock::now() - began < kVerdict) std::this_thread::sleep_for(kMoment);
   return !answered && !abort_.raised();
@@ -211,7 +212,7 @@ bool Job::fails_first() {
 
 void Job::leave() {
   tracking_ = {};
-  if (client_) client_->leave(); // else enter() failed: there is no connection to close
+  if (client_) client_->leave(); // null: enter() failed
   if (!server_) return;
   const auto began = Clock::now();
   const auto somebody_is_here = [this] {

@@ -1,10 +1,10 @@
-// A rank's part in a job of several processes: its connection to the job's server, its abort flag, and, in rank 0 where
-// nobody else does it, the server itself.
+// A rank's part in a job of several processes: its connection to the job server, its abort flag, and, in rank 0 if no
+// launcher runs it, the job server itself.
 //
-// Threads: the rank's main thread. Ownership: owns server and connection; borrows environment, signals and the rank
-// that it watches. Order: abort(), server(), observe() and leave() are allowed at any time, everything else only after
-// enter(). Blocking: enter() waits for the server, refusal() and finish() for all ranks, leave() a moment.
-// Errors: Error naming what cannot be listened on, reached or read, or who is missing.
+// Threads: the rank's main thread. Ownership: owns server and connection; borrows environment, signals and the observed
+// rank. Order: abort(), server(), observe() and leave() are always allowed, the other functions only after enter().
+// Blocking: enter() waits for the server, refusal() and finish() for all ranks, leave() for some seconds. Errors: Error
+// with the address or file, or the missing ranks.
 #pragma once
 
 #include <functional>
@@ -28,49 +28,51 @@ namespace triax::launch {
 struct JobRequest {
   const Environment& environment;
   config::LaunchKeys launch;
-  double stall_timeout_s = 600; // how long server and ranks may be silent
-  StartReports start = {};      // in the rank that serves; called on a thread of the Job until all ranks are ready
+  double stall_timeout_s = 600; // longest silence of the server and of ranks
+  StartReports start = {}; // in the rank that runs the server; called on a thread of the Job until all ranks are ready
 };
 
-/// What a rank brings to the start.
+/// What a rank contributes to the decision whether the job starts.
 struct Candidate {
-  std::string refused;                     // what it says against the run, or nothing
-  std::map<std::string, std::string> keys; // of its run, that must be the same on all ranks
+  std::string refused;                     // its errors against the run; empty if there are none
+  std::map<std::string, std::string> keys; // configuration values that must be equal on all ranks
 };
 
 class Job {
  public:
-  /// In the rank that serves: listens. The token is that of TRIAX_JOB_TOKEN, else of launch.token_file, else none.
+  /// In the rank that runs the server: listens. The token is that of TRIAX_JOB_TOKEN, else of launch.token_file, else
+  /// empty.
   Job(const JobRequest& request, train::StopSignals& signals);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Goes to the server. Waits for it until launch.start_timeout_s.
+  /// Connects to the server. Waits for it up to launch.start_timeout_s.
   void enter();
-  /// Waits until all ranks have come. Nothing if none of them refuses to start; else what this rank has to tell of
-  /// that, which is empty where another rank tells it. Who differs from rank 0 in a key refuses.
+  /// Waits until all ranks have joined. Returns nothing if all ranks can start. Else returns what this rank must
+  /// report, which is empty if another rank reports it. A rank whose keys differ from rank 0's cannot start.
   std::optional<std::string> refusal(const Candidate& candidate);
 
   Store& store() { return client(); }
   control::AbortFlag& abort() { return abort_; }
-  /// Its place and progress go with the heartbeat from here on; null: no longer, and its last place stays.
+  /// From now on, heartbeats carry the position and progress of this rank. Null: they carry the last position.
   void observe(const ObservedRank* rank);
-  /// The rank is made: from here on a signal has it stop after its step.
+  /// The rank is constructed: from now on a signal stops it after its current step.
   void start_steps() { signals_.end_at_once(false); }
-  /// Called on another thread before the process is ended because its rank did not end after a failure; empty: nothing.
+  /// Called on another thread before the process is ended because its rank did not stop after a failure. May be empty.
   void set_before_end(std::function<void()> report);
   void tell(std::string_view topic, std::string_view text) { client().tell(topic, text); }
-  /// Whether no rank has asked before: what a later one noticed is likely the end of the first, so it waits a moment
-  /// for the abort flag to tell of that. Where nobody answers it is the first.
+  /// Whether this is the first rank that asks. A later failure is most likely a consequence of the first, so a later
+  /// rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank counts as
+  /// first if the flag is still not set.
   bool fails_first();
-  /// Waits until all ranks have trained to their end.
+  /// Waits until all ranks have finished training.
   void finish(double timeout_s);
-  /// After this call the end of this process does not count as a failure. The rank that serves leaves last: it waits
-  /// until all others have left, for a few seconds at most. Allowed also when enter() has failed.
+  /// After this, the end of this process does not count as a failure. The rank that runs the server leaves last: it
+  /// waits up to 5 s for the others to leave. Allowed also if enter() has failed.
   void leave();
 
-  /// In rank 0 where it serves; else null.
+  /// In the rank that runs the server; else null.
   control::Server* server() { return server_.get(); }
 
  private:
@@ -87,13 +89,13 @@ class Job {
   train::StopSignals& signals_;
   control::AbortFlag abort_;
   std::unique_ptr<control::Server> server_;
-  std::jthread tracking_;    // the start
-  mutable std::mutex mutex_; // of what follows
+  std::jthread tracking_;    // follows the start of the job
+  mutable std::mutex mutex_; // protects the members below
   const ObservedRank* rank_ = nullptr;
   std::string last_place_;
   control::RankProgress last_progress_;
   std::function<void()> before_end_;
-  std::unique_ptr<control::Client> client_; // goes first: its thread asks for the place
+  std::unique_ptr<control::Client> client_; // destroyed first: its thread reads the position
 };
 
 } // namespace triax::launch

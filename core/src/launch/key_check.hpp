@@ -1,7 +1,7 @@
-// What of [launch] cannot work on this machine, asked before any rank is started.
+// Checks before any rank starts that the keys of [launch] can work on this machine.
 //
-// Threads: any. Ownership: values. Blocking: resolving a name may ask the network; reads a small file. Errors: none:
-// refusals whose reasons name keys in full.
+// Threads: any. Blocking: name resolution may use the network; reads a small file. Errors: returned; their reasons
+// contain full names of keys.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace triax::launch {
 
-/// Of a run whose ranks are processes; threads of one process need nothing of [launch].
+/// For runs whose ranks are processes. Runs with threads do not use [launch].
 std::vector<Support> check_keys(const config::LaunchKeys& keys);
 
 } // namespace triax::launch

@@ -10,7 +10,7 @@
 namespace triax::launch {
 namespace {
 
-// Slurm's own limit of a cluster: a list that asks for more is no list of nodes, and would fill the memory.
+// Slurm's limit for a cluster. A longer list is invalid and would fill the memory.
 constexpr std::size_t kMaxNodes = 65536;
 
 bool is_digit(char c) {
@@ -20,7 +20,7 @@ bool is_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
 }
 
-/// Reads one list from its front to its end.
+/// Parses one list from front to end.
 class Cursor {
  public:
   Cursor(std::string_view list, std::string_view what) : list_(list), what_(what) {}
@@ -62,7 +62,7 @@ class Cursor {
   std::size_t at_ = 0;
 };
 
-/// "003-005" or "7": appends the numbers as text, as wide as the first one is written.
+/// "003-005" or "7": appends the numbers as text, padded to the width of the first.
 void read_range(Cursor& cursor, std::vector<std::string>& out) {
   const std::string_view low = cursor.digits();
   const std::string_view high = cursor.take('-') ? cursor.digits() : low;
@@ -75,7 +75,7 @@ void read_range(Cursor& cursor, std::vector<std::string>& out) {
   }
 }
 
-/// What follows "[": "003-005,7]".
+/// The rest after "[": "003-005,7]".
 std::vector<std::string> read_bracket(Cursor& cursor) {
   std::vector<std::string> out;
   do read_range(cursor, out);
@@ -84,7 +84,7 @@ std::vector<std::string> read_bracket(Cursor& cursor) {
   return out;
 }
 
-/// Every name with every ending, the endings fastest.
+/// All names with all endings; the endings vary fastest.
 std::vector<std::string> multiply(const Cursor& cursor, const std::vector<std::string>& names,
                                   const std::vector<std::string>& endings) {
   if (names.size() * endings.size() > kMaxNodes) cursor.fail_count();
@@ -96,7 +96,7 @@ std::vector<std::string> multiply(const Cursor& cursor, const std::vector<std::s
   return out;
 }
 
-/// "gpu[003-005]-ib", up to the next "," outside of brackets.
+/// "gpu[003-005]-ib", up to the next "," outside brackets.
 std::vector<std::string> read_item(Cursor& cursor) {
   std::vector<std::string> names = {""};
   if (!is_name(cursor.peek()) && cursor.peek() != '[') cursor.fail_here("a node's name");
@@ -119,7 +119,7 @@ int task_count(const Cursor& cursor, std::string_view digits) {
   return static_cast<int>(count);
 }
 
-/// What follows a count: "(x3)", or nothing.
+/// The part after a count: "(x3)" or nothing.
 std::uint64_t read_repeat(Cursor& cursor) {
   if (!cursor.take('(')) return 1;
   if (!cursor.take('x')) cursor.fail_here("\"x\"");
@@ -139,7 +139,7 @@ std::vector<std::string> parse_node_list(std::string_view list) {
     if (nodes.size() + item.size() > kMaxNodes) cursor.fail_count();
     nodes.insert(nodes.end(), item.begin(), item.end());
   } while (cursor.take(','));
-  return nodes; // read_item() ends at "," or at the end alone
+  return nodes; // read_item() ends only at "," or at the end
 }
 
 std::vector<int> parse_tasks_per_node(std::string_view list) {

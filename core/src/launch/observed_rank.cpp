@@ -6,7 +6,7 @@ namespace triax::launch {
 
 namespace {
 
-constexpr double kLongCall = 1; // seconds from which on a call is reported
+constexpr double kLongCall = 1; // seconds; longer calls are reported
 
 } // namespace
 

@@ -1,8 +1,7 @@
 // A rank in training as other threads of its process see it: its position, its progress, and whether it is stuck.
 //
-// Threads: set_rank() and activity() belong to the rank's main thread, look() to the watchdog, the rest to any.
-// Ownership: borrows the layout and the rank. Blocking: set_rank() waits while another thread reads the position.
-// Errors: none.
+// Threads: set_rank() and activity(): the rank's main thread; look(): the watchdog; the others: any. Ownership: borrows
+// the layout and the rank. Blocking: set_rank() waits while another thread reads the position.
 #pragma once
 
 #include <atomic>
@@ -25,27 +24,27 @@ class ObservedRank {
   int number() const noexcept { return number_; }
   RankActivity& activity() noexcept { return activity_; }
   const RankActivity& activity() const noexcept { return activity_; }
-  /// Once it is made; null before it goes: then its last position stays.
+  /// Sets the constructed rank; null before it is destroyed: then its last position remains.
   void set_rank(const train::Rank* rank);
 
   void look(Clock::time_point now);
-  /// For how long it has made no progress, in a wait as well.
+  /// Time without progress, also in a wait.
   double stalled_s() const noexcept { return stalled_s_.load(); }
   void set_stuck() noexcept { is_stuck_.store(true); }
 
   /// "step 118, 0F3"; "starting" until the rank is made.
   std::string position() const;
-  /// The position, and what the rank does where that takes long: "step 118, 0F3, in gemm() of plugin "x" for 2.1 s".
+  /// The position, and the current call if it takes long: "step 118, 0F3, in gemm() of plugin "x" for 2.1 s".
   std::string place() const;
   control::RankProgress progress() const;
 
  private:
   const int number_;
   RankActivity activity_;
-  StallClock clock_; // of the watchdog
+  StallClock clock_; // used by the watchdog
   std::atomic<double> stalled_s_{0};
   std::atomic<bool> is_stuck_{false};
-  mutable std::mutex mutex_; // of what follows
+  mutable std::mutex mutex_; // protects the members below
   const train::Rank* rank_ = nullptr;
   std::string last_position_ = "starting";
 };

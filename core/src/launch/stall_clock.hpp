@@ -1,6 +1,6 @@
-// How long a rank has made no progress, as somebody sees it who looks from time to time.
+// Measures how long a rank has made no progress, by polling.
 //
-// Threads: one. Ownership: values. Blocking: never; the caller gives the time. Errors: none.
+// The caller passes the time.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace triax::launch {
 
 class StallClock {
  public:
-  /// Between two looks no more than this counts: a process that was stopped meanwhile is not stuck.
+  /// Longest time that counts between two calls of look(): a process that was stopped meanwhile is not stuck.
   static constexpr std::chrono::milliseconds kMaxGap{500};
 
-  /// `progress` as RankActivity gives it.
+  /// `progress`: RankActivity::progress().
   void look(std::uint64_t progress, Clock::time_point now) {
     stalled_ = progress != progress_ ? Clock::duration{} : stalled_ + std::min<Clock::duration>(now - looked_, kMaxGap);
     progress_ = progress;
@@ -25,7 +25,7 @@ class StallClock {
   double stalled_s() const { return std::chrono::duration<double>(stalled_).count(); }
 
  private:
-  std::uint64_t progress_ = ~std::uint64_t{0}; // none has been seen
+  std::uint64_t progress_ = ~std::uint64_t{0}; // no value seen yet
   Clock::time_point looked_;
   Clock::duration stalled_{};
 };

@@ -1,7 +1,7 @@
-// Follows the start of a job at its server: how many ranks have joined and are ready, which are missing, and which
+// Tracks the start of a job at its server: how many ranks have joined and are ready, which are missing, and which
 // connections the server rejected.
 //
-// Threads: one at a time. Ownership: borrows the server. Blocking: as the callbacks. Errors: those of the callbacks.
+// Ownership: borrows the server. Blocking and errors: those of the callbacks.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@
 
 namespace triax::launch {
 
-/// The counter of ranks that could take a step (control::Client::add).
+/// Counter of the ranks that are ready for their first step (control::Client::add).
 inline constexpr const char* kReady = "launch/ready";
 
-/// Callbacks; each may be empty.
+/// Each callback may be empty.
 struct StartReports {
-  /// Ten times a second while ranks start, and once with `over`.
+  /// Called ten times a second while ranks start, and once with `over`.
   std::function<void(const report::StartState&)> state;
-  /// A line about rejected connections: when there are more, and at most every ten seconds.
+  /// A line about rejected connections: if there are new ones, and at most every ten seconds.
   std::function<void(const std::string& line)> warning;
 };
 
@@ -28,9 +28,9 @@ class StartTracker {
  public:
   StartTracker(const control::Server& server, int world, StartReports reports);
 
-  /// To be called often: does something at most ten times a second.
+  /// Call it often; it acts at most ten times a second.
   void look();
-  /// The start is over, however it ended.
+  /// Ends the start, whether or not all ranks are ready.
   void finish();
   bool over() const noexcept { return over_; }
 
@@ -41,7 +41,7 @@ class StartTracker {
   const int world_;
   const StartReports reports_;
   bool over_ = false;
-  std::int64_t rejected_ = 0; // as the last warning said
+  std::int64_t rejected_ = 0; // as of the last warning
   std::chrono::steady_clock::time_point next_look_{}, next_warning_{};
 };
 

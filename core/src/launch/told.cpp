@@ -69,7 +69,7 @@ std::string to_line(const train::LoopResult& result) {
               {"metrics", result.metrics},
               {"records", result.records},
               {"missing", {result.missing.records, result.missing.log_lines, result.missing.timelines}}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace); // a path may have bytes that are not UTF-8
+      .dump(-1, ' ', false, Json::error_handler_t::replace); // a path may contain invalid UTF-8
 }
 
 train::LoopResult read_result(std::string_view line) {

@@ -1,7 +1,7 @@
-// What ranks tell the process that runs their server: rank 0 each step and the result, every rank what it moved.
+// Messages from ranks to the process of the job server: steps and result from rank 0, traffic from all ranks.
 //
-// Threads: pure; a JobResult belongs to one. Ownership: values. Blocking: never. Errors: reading throws Error for text
-// that is none of these. Numbers read back to the same bits. The lines travel between processes of one build only.
+// Errors: the read functions throw Error for other text. Numbers are restored bit by bit. Only processes of the same
+// build exchange these lines.
 #pragma once
 
 #include <optional>
@@ -19,18 +19,18 @@ inline constexpr const char* kStep = "step";
 inline constexpr const char* kResult = "result";
 inline constexpr const char* kNote = "note"; // a line for the user
 
-std::string to_line(const report::StepRecord& record); // without its traffic
+std::string to_line(const report::StepRecord& record); // without traffic
 report::StepRecord read_step(std::string_view line);
 
-std::string to_line(const train::LoopResult& result); // with its traffic
+std::string to_line(const train::LoopResult& result); // with traffic
 train::LoopResult read_result(std::string_view line);
 
-/// Puts together the messages of all ranks.
+/// Combines the messages of all ranks.
 class JobResult {
  public:
-  /// A step of rank 0, for the progress bar; results are kept. Not for notes.
+  /// Returns a step of rank 0, for the progress display; stores results. Not for notes.
   std::optional<report::StepRecord> take(const control::Told& told);
-  /// The result of rank 0, with the traffic and the missing files of all ranks; nothing if rank 0 sent none.
+  /// The result of rank 0 with the traffic and the missing files of all ranks; empty if rank 0 sent none.
   std::optional<train::LoopResult> together() const;
   std::int64_t last_step() const { return last_step_; }
 

@@ -50,7 +50,7 @@ class LocalRanks {
     for (std::thread& thread : threads) thread.join();
     if (!abort_.raised()) return together();
     if (failure_ && failure_->stuck) report(*failure_);
-    if (training_.failed && failure_) training_.failed(failure_->rank, failure_->why); // as the failure file says it
+    if (training_.failed && failure_) training_.failed(failure_->rank, failure_->why); // as in failure.json
     if (training_.failed && !failure_) training_.failed(abort_.rank(), abort_.reason());
     return std::nullopt;
   }
@@ -94,7 +94,7 @@ class LocalRanks {
     if (!failure_) status_of(number).state = rank ? RankStatus::State::here : RankStatus::State::left;
   }
 
-  /// The first failure, and where all ranks are at that moment.
+  /// Records the first failure, and the positions of all ranks at that moment.
   void note(const control::Failure& failure) {
     const std::lock_guard lock(mutex_);
     if (failure_) return;
@@ -106,7 +106,7 @@ class LocalRanks {
       if (observed_[rank]) statuses_[rank].place = observed_[rank]->place();
   }
 
-  /// On the watchdog's thread: ranks that do not end cannot be waited for, nor stopped.
+  /// Called on the watchdog's thread: ranks that do not end can be neither joined nor stopped.
   [[noreturn]] void end_process() {
     const ObservedRank* longest = nullptr;
     const std::lock_guard lock(mutex_);
@@ -193,17 +193,17 @@ class LocalRanks {
   control::LocalStore& store_;
   const control::AbortFlag::Listening store_listens_{abort_, store_};
   std::vector<train::LoopResult> results_; // by rank
-  std::mutex starting_;                    // of what follows
+  std::mutex starting_;                    // protects the members below
   std::condition_variable changed_;
-  int ready_ = 0, ended_ = 0; // ranks that could take a step, and that have ended
+  int ready_ = 0, ended_ = 0; // ranks that are ready for their first step; ranks that have ended
   std::atomic<std::int64_t> last_step_{0};
-  std::mutex mutex_;                          // of what follows
-  std::vector<const ObservedRank*> observed_; // by rank; null: not there
-  std::vector<RankStatus> statuses_;          // by rank, at the failure
+  std::mutex mutex_;                          // protects the members below
+  std::vector<const ObservedRank*> observed_; // by rank; null: not in training
+  std::vector<RankStatus> statuses_;          // by rank, at the time of the failure
   std::optional<control::Failure> failure_;
-  bool waited_in_vain_ = false; // the rank that failed, for others
+  bool waited_in_vain_ = false; // the failed rank timed out waiting for others
   Clock::time_point failed_at_;
-  Watchdog watchdog_; // goes first
+  Watchdog watchdog_; // destroyed first
 };
 
 } // namespace

@@ -1,9 +1,8 @@
-// Starting ranks here: trains a run with all of its ranks as threads of this process.
+// Trains a run with all ranks as threads of this process.
 //
-// Threads: called by the thread that made the stop signals; it starts one thread a rank and waits for all of them.
-// Ownership: borrows what LocalTraining refers to. Blocking: for the length of the training. Errors: what a rank throws
-// ends all ranks within seconds and is logged once, by the rank that failed first; the others tell at debug level why
-// they stopped.
+// Threads: called by the thread that created the stop signals; starts one thread per rank and waits for all. Ownership:
+// borrows what LocalTraining refers to. Blocking: until training ends. Errors: an exception in a rank ends all ranks
+// within seconds. The rank that failed first logs it; the others log at debug level why they stopped.
 #pragma once
 
 #include <functional>
@@ -25,15 +24,15 @@ struct LocalTraining {
   std::span<const std::unique_ptr<Log>> logs; // one per rank
   const train::StopSignals& signals;
   train::Reports reports; // of rank 0
-  /// What differs from the run's TOML; threads and abort flag are set here. Called on the rank's thread.
+  /// Options beyond the run's TOML; threads, local rank and abort flag are set here. Called on the rank's thread.
   std::function<train::RankOptions(int rank)> options = {};
-  control::LocalStore* store = nullptr; // that the ranks meet in; null: one of their own
+  control::LocalStore* store = nullptr; // store of the ranks; null: creates one
   OnFailure failed = {};
-  const train::RunFolder* folder = nullptr;                     // that failures are reported in; null: none is
+  const train::RunFolder* folder = nullptr;                     // for failure reports; null: none are written
   std::function<void(const report::StartState&)> starting = {}; // ten times a second until all ranks are ready
 };
 
-/// The result of rank 0 with the traffic of all ranks, or nothing if a rank failed.
+/// The result of rank 0 with the traffic of all ranks; empty if a rank failed.
 std::optional<train::LoopResult> train_here(const LocalTraining& training);
 
 } // namespace triax::launch

@@ -93,14 +93,14 @@ class OneRank {
   void leave(bool failed) {
     try {
       of_.job.leave();
-    } catch (const Error& error) { // the server has gone: nobody is left to be told
+    } catch (const Error& error) { // the server is lost
       if (failed) of_.log.debug("{}", error.what());
       if (!failed) of_.log.warn("{}", error.what());
     }
   }
 
-  /// Where others have started the ranks, rank 0 reports what became of them. Also before a process is ended whose rank
-  /// is stuck: so it does not ask the flag, which may be held by a listener that hangs.
+  /// If an external launcher started the ranks, rank 0 reports the failure. Also called before the process is ended
+  /// because its rank is stuck. So it must not lock the flag's mutex: a listener that hangs may hold it.
   void report_failure(bool is_ended) {
     const control::Server* server = of_.job.server();
     const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
@@ -113,7 +113,7 @@ class OneRank {
     write_failure(facts, of_.log);
   }
 
-  /// Under our launcher, which holds the server, either that one reports it for all ranks or nobody reads it.
+  /// Under Triax's launcher, which runs the server, either the launcher reports this for all ranks or nothing reads it.
   void report_lost_server() {
     const control::AbortFlag& flag = of_.job.abort();
     const control::Server* server = of_.job.server();

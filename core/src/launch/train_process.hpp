@@ -1,7 +1,7 @@
-// One rank of a job of several processes, trained in this process.
+// Trains one rank of a job of several processes in this process.
 //
-// Threads: the rank's main thread. Ownership: borrows what ProcessRank refers to. Blocking: for the length of the
-// training. Errors: none leave it: what a rank throws ends the job, and is told once (train_rank.hpp).
+// Threads: the rank's main thread. Ownership: borrows what ProcessRank refers to. Blocking: until training ends.
+// Errors: not thrown: an exception in the rank ends the job and is logged once (train_rank.hpp).
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@ namespace triax::launch {
 struct ProcessRank {
   const config::RunConfig& run;
   const Environment& environment;
-  Job& job; // its ranks are ready
+  Job& job; // all ranks have passed Job::refusal()
   int threads = 1;
   Log& log;
   const train::StopSignals& signals;
-  train::Reports reports;                   // of rank 0; under our launcher, steps and notes are sent to it besides
-  const train::RunFolder* folder = nullptr; // in rank 0 where it serves; else null
+  train::Reports reports; // of rank 0; under Triax's launcher, steps and notes are also sent to the launcher
+  const train::RunFolder* folder = nullptr; // in rank 0 if it runs the job server; else null
   OnFailure failed = {};
 };
 
-/// This rank's result, or nothing if a rank failed. In the rank that serves the job's store: with the traffic of all
-/// ranks, and what is told of a failure is in the log, and failure.json in the run's folder.
+/// This rank's result; empty if a rank failed. In the rank that runs the job server, the result has the traffic of all
+/// ranks. That rank also logs a failure and writes failure.json to the run's folder.
 std::optional<train::LoopResult> train_process(const ProcessRank& rank);
 
-/// In rank 0 where it serves: a failure before train_process(), for programs, in the run's folder. Returns it; nothing
-/// if the server knows of none.
+/// In rank 0 if it runs the job server: writes failure.json for a failure before train_process(). Returns the failure,
+/// or nothing if the server has none.
 std::optional<control::Failure> write_failed_start(const config::RunConfig& run, const control::Server& server,
                                                    const train::RunFolder& folder, Log& log);
 

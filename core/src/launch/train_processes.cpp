@@ -20,11 +20,11 @@ namespace triax::launch {
 namespace {
 
 constexpr std::chrono::steady_clock::duration kWorkerExitGrace =
-    std::chrono::seconds(6); // for ranks to end by themselves, a second more than they give themselves
+    std::chrono::seconds(6); // for ranks to end; a second longer than their own limit
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
-constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe for each rank
+constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe per rank
 
 class LocalProcesses {
  public:
@@ -38,7 +38,7 @@ class LocalProcesses {
                  {training.starting, [this](const std::string& line) { training_.log.warn("{}", line); }}) {}
 
   std::optional<train::LoopResult> train() {
-    raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // what is missing, Child says
+    raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
     began_ = std::chrono::steady_clock::now();
     server_.start();
     for (int rank = 0; rank < layout_.world(); ++rank) {
@@ -46,7 +46,7 @@ class LocalProcesses {
       tracker_.look();
     }
     while (!all_ended() && !given_up()) pump(kPollMs);
-    pump(0); // what came with the last one's end
+    pump(0); // output and messages from the end of the last rank
     tracker_.finish();
     if (stopped_at_start_) return stopped();
     if (failed()) {
@@ -80,12 +80,12 @@ class LocalProcesses {
     Child& child = children_[static_cast<std::size_t>(rank)];
     if (!child.ended()) return false;
     const int status = child.status();
-    // Counts if it could not tell by itself.
+    // Counts only if the rank did not report the failure itself.
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) server_.fail({rank, true, how_it_ended(status)});
     return true;
   }
 
-  /// Waits for output a moment, and passes on all there is.
+  /// Waits for output for up to timeout_ms, and passes on all available output and messages.
   void pump(int timeout_ms) {
     std::vector<pollfd> outputs;
     for (const Child& child : children_)
@@ -107,7 +107,7 @@ class LocalProcesses {
     end_late_ones();
   }
 
-  /// The ranks have the same deadline, but only the server knows all that are missing.
+  /// The ranks have the same deadline, but only the server knows all missing ranks.
   void check_start() {
     const double limit_s = training_.run.launch.start_timeout_s;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
@@ -131,14 +131,14 @@ class LocalProcesses {
     return out;
   }
 
-  /// Killed processes that have not gone hang in the kernel.
+  /// A killed process that has not ended hangs in the kernel.
   bool given_up() const {
     return failed_at_ && std::chrono::steady_clock::now() - *failed_at_ > kWorkerExitGrace + kGraceOfTheKernel;
   }
 
   bool failed() const { return server_.failure().has_value(); }
 
-  /// A rank that is lost and still there has been stopped, or hangs: nothing is to be had from it.
+  /// A lost rank whose process still runs is stopped or hangs, so it is killed soon.
   void end_late_ones() {
     const std::optional<control::Failure> failure = server_.failure();
     if (!failure) return;

@@ -1,11 +1,11 @@
-// The launcher: trains a run with each of its ranks as a process of this machine, and tells how they are.
+// The launcher: trains a run with each rank as a process of this machine, and reports their state.
 //
-// Threads: one, the program's main thread: ranks die with it. Ownership: owns the processes and the job's server;
-// borrows what ProcessTraining refers to. Blocking: for the length of the training. Errors: Error if a rank cannot be
-// started, nothing can listen, or a rank sends a malformed message; then nothing is left running. A rank that fails, is
-// lost, or has not joined after launch.start_timeout_s ends all of them within seconds; the log and failure.json say
-// which it was and where the others were. Where this process itself was stopped for so long that the ranks gave up,
-// they name the launcher and no rank.
+// Threads: the program's main thread; if it ends, the kernel kills the ranks. Ownership: owns the processes and the job
+// server; borrows what ProcessTraining refers to. Blocking: until training ends. Errors: Error if a rank cannot be
+// started, the server cannot listen, or a rank sends a malformed message; then all ranks are ended. If a rank fails, is
+// lost, or has not joined after launch.start_timeout_s, all ranks end within seconds. The log and failure.json name
+// that rank and the positions of the others. If this process was stopped for so long that the ranks gave up, they name
+// the launcher instead of a rank.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,18 @@ namespace triax::launch {
 
 struct ProcessTraining {
   const config::RunConfig& run;
-  /// Of this program, for a rank: "train", "run.toml", "--set", ...
+  /// Arguments of this program for a rank: "train", "run.toml", "--set", ...
   std::vector<std::string> arguments;
   const train::RunFolder& folder;
   Log& log;
   const train::StopSignals& signals;
-  std::function<void(const report::StepRecord&)> step;                // of every step
-  std::function<void(int rank, const std::string& line)> output = {}; // of what ranks write on stdout and stderr
+  std::function<void(const report::StepRecord&)> step;                // called for every step
+  std::function<void(int rank, const std::string& line)> output = {}; // a line that a rank wrote to stdout or stderr
   OnFailure failed = {};
   std::function<void(const report::StartState&)> starting = {}; // ten times a second until all ranks are ready
 };
 
-/// The result of rank 0 with the traffic of all ranks, or nothing if a rank failed.
+/// The result of rank 0 with the traffic of all ranks; empty if a rank failed.
 std::optional<train::LoopResult> train_processes(const ProcessTraining& training);
 
 } // namespace triax::launch

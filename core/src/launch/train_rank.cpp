@@ -8,7 +8,7 @@ namespace triax::launch {
 
 namespace {
 
-/// "pipeline 0, data 1, tensor 0, step 118, 0F3"; a rank that is alone needs no coordinates.
+/// "pipeline 0, data 1, tensor 0, step 118, 0F3"; without coordinates if there is only one rank.
 std::string place(const Layout& layout, int number, const std::string& where) {
   if (layout.world() == 1) return where;
   const auto at = [&](std::string_view axis) { return layout.coordinate(number, axis); };
@@ -16,7 +16,7 @@ std::string place(const Layout& layout, int number, const std::string& where) {
   return where.empty() ? rank : rank + ", " + where;
 }
 
-/// A store whose calls are marked as waits for others.
+/// Marks the calls of a store as waits for other ranks.
 class MarkedStore final : public Store {
  public:
   explicit MarkedStore(Store& store) : store_(store) {}
@@ -52,7 +52,7 @@ class OneTraining {
 
  private:
   std::optional<train::LoopResult> trained() {
-    std::optional<train::Rank> rank; // goes after its failure has been told: the others must hear of that first
+    std::optional<train::Rank> rank; // destroyed after the failure is reported: other ranks must learn of it first
     std::optional<train::LoopResult> result;
     try {
       result = trained(rank);
@@ -86,7 +86,7 @@ class OneTraining {
 
   void is_stuck(const Error& error) { failed(Error(error.message(), observed_.position(), error.hint())); }
 
-  /// Once: a rank that fails while it is made has told before its groups go.
+  /// Acts only once: a rank that fails in its constructor reports before its groups are destroyed.
   void failed(const Error& error) {
     if (told_.exchange(true)) return;
     of_.watchdog.expect_end();

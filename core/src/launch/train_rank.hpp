@@ -1,8 +1,8 @@
-// One rank's training from its first to its last step: the one place where what a rank throws is caught.
+// Trains one rank from its first to its last step. All exceptions of a rank are caught here.
 //
-// Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: for the length of the
-// training. Errors: none leave it: they raise the abort flag; the rank that failed first logs its error, the others
-// tell at debug level why they stopped.
+// Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: until training ends.
+// Errors: not thrown: they set the abort flag. The rank that failed first logs its error; the others log at debug level
+// why they stopped.
 #pragma once
 
 #include <functional>
@@ -24,21 +24,22 @@ struct RankTraining {
   const train::StopSignals& signals;
   train::Reports reports;
   train::RankOptions options; // the abort flag is set here
-  /// Given this rank's result, with the rank still there: returns once all have trained, with what train_rank() is to
-  /// return. A rank that went sooner would close connections that others still wait on, and be lost to them.
+  /// Called with this rank's result while the rank still exists. Returns once all ranks have trained, with the result
+  /// of train_rank(). If a rank were destroyed earlier, it would close connections that others still use.
   std::function<std::optional<train::LoopResult>(const train::LoopResult&)> finish;
   Watchdog& watchdog;
-  /// Told of the rank before it is made, and with null before it goes. May be empty.
+  /// Called with the rank before it is constructed, and with null at its end. May be empty.
   std::function<void(const ObservedRank*)> observe = {};
-  /// Told once it is made. May be empty.
+  /// Called after construction. May be empty.
   std::function<void()> made = {};
-  /// Told of its failure, before the others are. The rank's thread or the watchdog's. May be empty.
+  /// Called with the rank's failure, before the others learn of it. The rank's thread or the watchdog's. May be empty.
   std::function<void(const control::Failure&)> failed = {};
-  /// Asked of a failure before the flag is raised: whether no rank of another process has failed before. Empty: yes.
+  /// Called on a failure before the flag is set: returns whether no rank of another process has failed before. Empty:
+  /// yes.
   std::function<bool()> fails_first = {};
 };
 
-/// Nothing if it failed.
+/// Empty if the rank failed.
 std::optional<train::LoopResult> train_rank(const RankTraining& training);
 
 } // namespace triax::launch

@@ -80,7 +80,7 @@ void Watchdog::look() {
 void Watchdog::report(Watched& watched, const Error& error) {
   try {
     watched.reporting = std::thread([tell = watched.report, error] { tell(error); });
-  } catch (const std::system_error&) { // no thread can be had: the next look tries again
+  } catch (const std::system_error&) { // cannot create a thread: the next poll tries again
     return;
   }
   watched.rank->set_stuck();

@@ -1,12 +1,12 @@
-// The watchdog of the ranks of this process: it reports a rank that makes no progress for train.stall_timeout_s, and
-// ends a process whose ranks do not end.
+// The watchdog for the ranks of this process: reports a rank that makes no progress for train.stall_timeout_s, and ends
+// the process if its ranks do not stop after a failure.
 //
-// A rank waits for others in loops that poll, which is progress, and have deadlines of their own. So what makes no
-// progress is inside one call of a plugin or one operation of the engine, and nothing but another thread can tell.
+// Waits of a rank for others poll, which counts as progress, and have their own deadlines. So a rank without progress
+// is in one call of a plugin or one operation of the engine. Only another thread can detect that.
 //
-// Threads: any; it looks on a thread of its own, and reports on another, for a report may hang in what the rank hangs
-// in. Ownership: borrows what is watched. Blocking: the destructors, for a report and for a look. Errors: the
-// constructor throws Error if there is no thread to be had.
+// Threads: any; polls on its own thread, and reports on another, because a report may hang in the same call as the
+// rank. Ownership: borrows what is watched. Blocking: the destructors wait for a report and a poll. Errors: the
+// constructor throws Error if it cannot create a thread.
 #pragma once
 
 #include <functional>
@@ -24,21 +24,21 @@ namespace triax::launch {
 struct WatchdogRequest {
   double stall_timeout_s = 600;
   const train::StopSignals& signals;
-  /// Called on the watchdog's thread when ranks have not ended after a failure; does not return. Empty: somebody else
-  /// ends the process.
+  /// Called on the watchdog's thread if ranks have not ended after a failure; does not return. Empty: the process is
+  /// ended elsewhere.
   std::function<void()> end_process = {};
-  /// After a signal a rank may stay in one call for this long, or stall_timeout_s if that is less. Batch systems kill
-  /// what is still there 30 seconds after SIGTERM.
+  /// After a signal, a rank may stay in one call for at most this long (or stall_timeout_s if that is less). Batch
+  /// systems kill processes 30 s after SIGTERM.
   double stall_after_signal_s = 20;
 };
 
 class Watchdog {
  public:
-  /// Calls that wait have deadlines, a little after train.stall_timeout_s, and may be late by this.
+  /// Calls that wait have deadlines slightly after train.stall_timeout_s, and may end this much later.
   static constexpr double kMaxLateness = 10; // seconds
-  /// From a failure to the end of a process with a rank that makes no progress.
+  /// From a failure to the end of the process, if a rank makes no progress.
   static constexpr double kGrace = 5; // seconds
-  /// The same where that rank is the failure.
+  /// The same, if that rank is the failure.
   static constexpr double kGraceOfStuck = 1; // seconds
 
   explicit Watchdog(const WatchdogRequest& request);
@@ -48,12 +48,12 @@ class Watchdog {
 
   struct Watched {
     ObservedRank* rank = nullptr;
-    std::function<void(const Error&)> report; // empty once it has been called
-    std::optional<double> reported_at_s;      // stalled
+    std::function<void(const Error&)> report; // empty once called
+    std::optional<double> reported_at_s;      // stall time at the report
     std::thread reporting;
   };
 
-  /// Watches a rank for as long as this object lives. `report` is called once at most, on a thread of its own.
+  /// Watches a rank for as long as this object lives. Calls `report` at most once, on a separate thread.
   class Watching {
    public:
     Watching(Watchdog& watchdog, ObservedRank& rank, std::function<void(const Error&)> report);
@@ -66,7 +66,7 @@ class Watchdog {
     std::list<Watched>::iterator watched_;
   };
 
-  /// A rank has failed: from now on all have to end.
+  /// A rank has failed: all ranks must end from now on.
   void expect_end();
 
  private:
@@ -74,16 +74,16 @@ class Watchdog {
   void look();
   bool is_end_overdue();
 
-  // With the mutex held.
+  // Called with the mutex held.
   void report(Watched& watched, const Error& error);
   double limit_s(RankActivity::Kind kind) const;
   Error error_of(const ObservedRank& rank) const;
 
   const WatchdogRequest request_;
-  std::mutex mutex_; // of what follows
+  std::mutex mutex_; // protects the members below
   std::list<Watched> watched_;
   bool end_expected_ = false;
-  std::jthread thread_; // goes first
+  std::jthread thread_; // destroyed first
 };
 
 } // namespace triax::launch

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the user can do, by the reason why a line was not written.
+/// What the user can do, given the error number of a failed write.
 std::string next_step(int error) {
   const std::string then = "the run continues, and writes later lines as soon as it can";
   if (error == ENOSPC || error == EDQUOT) return "free space there: " + then;
@@ -25,7 +25,7 @@ std::string next_step(int error) {
   return "repair the folder: " + then;
 }
 
-/// Where the kernel says that an open file is; empty where it has no name.
+/// The current name of an open file; empty if it has none.
 fs::path name_of(int descriptor) {
   std::error_code unknown;
   const fs::path name = fs::read_symlink("/proc/self/fd/" + std::to_string(descriptor), unknown);
@@ -66,13 +66,13 @@ bool AppendFile::append(std::string_view line, std::string_view what) {
     return true;
   }
   ++lost_lines_;
-  if (error != ENOENT) // else check() has told that the file was deleted
+  if (error != ENOENT) // else check() has reported the deletion
     tell(errno_text(error),
          Error(text("{} cannot be written: {}", what, errno_text(error)), path_.string(), next_step(error)), true);
   return false;
 }
 
-/// 0, or the reason why nothing of `bytes` is in the file.
+/// 0, or the error number if nothing of `bytes` is in the file.
 int AppendFile::write_all(std::string_view bytes) {
   struct stat status {};
   if (fstat(descriptor_, &status) != 0) return errno;
@@ -104,7 +104,7 @@ void AppendFile::check() {
 
 void AppendFile::on_deleted() {
   deleted_lines_ += std::exchange(lines_, 0);
-  // Not over a file that somebody else has put there.
+  // Must not overwrite a file that another program created.
   const bool again = open(O_EXCL);
   const int error = again ? 0 : errno;
   std::string what = "was deleted while the run writes it";

@@ -1,9 +1,8 @@
-// A file that grows by whole lines: metrics.jsonl and the logs. A line that the file system does not take is removed
-// again, so a reader never meets half a line, and the next line continues the file.
+// A file that grows by whole lines: metrics.jsonl and the logs. A line that cannot be written completely is removed, so
+// readers never see half a line, and the next line is valid.
 //
-// Threads: one. Ownership: owns its descriptor. Blocking: writes. Errors: the constructor throws Error; later nothing
-// is thrown: append() returns false, and each cause goes once to the observer as an Error with file, reason and next
-// step.
+// Ownership: owns its descriptor. Blocking: writes. Errors: the constructor throws Error. Later functions do not throw:
+// append() returns false, and the observer gets each cause once, as an Error with file, reason and next step.
 #pragma once
 
 #include <sys/types.h>
@@ -22,23 +21,23 @@ namespace triax::report {
 
 class AppendFile {
  public:
-  /// `lost`: something cannot be or is not in the file; else the file was moved, and its lines go to the new place.
+  /// `lost`: lines are or may be missing in the file; else the file was moved, and lines go to its new location.
   using Observer = std::function<void(const Error& problem, bool lost)>;
 
-  /// Creates the file if there is none, and never truncates it. Throws Error naming a file that cannot be opened.
+  /// Creates the file if it does not exist; never truncates it. Throws Error with a file that cannot be opened.
   AppendFile(std::filesystem::path file, Observer observer);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// Writes `line` and a newline, or nothing. `what` names the line in a message: "the record of step 7".
+  /// Writes `line` and a newline, or nothing. `what` names the line in messages: "the record of step 7".
   bool append(std::string_view line, std::string_view what);
-  /// Looks whether the file was deleted or moved. A deleted file is created again as soon as its folder is there.
+  /// Checks whether the file was deleted or moved. A deleted file is created again as soon as its folder exists.
   void check();
 
-  /// Where the file is now.
+  /// The current location of the file.
   const std::filesystem::path& path() const { return path_; }
-  /// Lines that were not written.
+  /// Lines that could not be written.
   std::int64_t lost_lines() const { return lost_lines_; }
   /// Lines that were written, and deleted with the file.
   std::int64_t deleted_lines() const { return deleted_lines_; }
@@ -53,9 +52,9 @@ class AppendFile {
   std::filesystem::path path_;
   const Observer observer_;
   int descriptor_ = -1;
-  bool regular_ = false;       // else a device or a FIFO: nothing to truncate, delete or move
-  std::optional<off_t> whole_; // the size to go back to, where a part of a line could not be removed
-  std::int64_t lines_ = 0;     // in the file, written by this object
+  bool regular_ = false;       // else a device or a FIFO, which cannot be truncated, deleted or moved
+  std::optional<off_t> whole_; // the size to restore, if a partial line could not be removed
+  std::int64_t lines_ = 0;     // written by this object and still in the file
   std::int64_t lost_lines_ = 0, deleted_lines_ = 0;
   std::string buffer_;
   std::vector<std::string> told_; // causes

@@ -1,7 +1,7 @@
-// JSON objects with their keys in the order they were set: what metrics.jsonl and --json write.
+// JSON objects that keep their keys in the order of set(); for metrics.jsonl and --json.
 //
-// Threads: one per object. Ownership: values. Blocking: never. Errors: Error of a number that JSON cannot hold. Floats
-// are the shortest text that reads back to the same bits. nlohmann-json does the work; its header stays in json.cpp.
+// Threads: one per object. Errors: Error for a number that JSON cannot represent. Floats are the shortest text that
+// reads back to the same bits. Implemented with nlohmann-json, whose header is only included in json.cpp.
 #pragma once
 
 #include <concepts>
@@ -20,9 +20,9 @@ class JsonObject {
   JsonObject(JsonObject&&) noexcept;
   JsonObject& operator=(JsonObject&&) noexcept;
 
-  JsonObject& set(std::string_view key, std::string_view value); // bytes that are no UTF-8 become U+FFFD
+  JsonObject& set(std::string_view key, std::string_view value); // invalid UTF-8 becomes U+FFFD
   JsonObject& set(std::string_view key, const char* value) { return set(key, std::string_view(value)); }
-  /// Throws Error naming the key unless `value` is finite: JSON has no other numbers.
+  /// Throws Error with the key unless `value` is finite: JSON has no other numbers.
   JsonObject& set(std::string_view key, double value);
   template <std::integral Value>
   JsonObject& set(std::string_view key, Value value) {
@@ -39,7 +39,7 @@ class JsonObject {
   JsonObject& set(std::string_view key, std::vector<JsonObject> values);
   JsonObject& set(std::string_view key, const std::vector<std::string>& values);
 
-  /// On one line, without a newline.
+  /// One line, without a newline.
   std::string line() const;
 
  private:

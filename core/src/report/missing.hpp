@@ -1,6 +1,6 @@
-// What a run was to leave in its folder, and could not: counted, so that the end of the run tells.
+// Counts what a run could not write to its folder, for the summary at the end.
 //
-// Threads: values. Ownership: values. Blocking: never. Errors: none.
+// Threads: values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Missing {
   void add(const Missing& other);
 };
 
-/// "3 of 10 records, 1 line of logs"; empty where nothing is missing. `records`: that were to be written.
+/// "3 of 10 records, 1 line of logs"; empty if nothing is missing. `records`: number that should be written.
 std::string to_text(const Missing& missing, std::int64_t records);
 
 } // namespace triax::report

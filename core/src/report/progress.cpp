@@ -15,7 +15,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto kLineEvery = std::chrono::seconds(10);
-constexpr auto kBarEvery = std::chrono::milliseconds(100); // fast steps must not be slowed down by a terminal
+constexpr auto kBarEvery = std::chrono::milliseconds(100); // so that a terminal does not slow down fast steps
 constexpr int kBarCells = 24;
 constexpr int kFewestCells = 6;
 
@@ -37,7 +37,7 @@ Progress Progress::for_stderr(std::int64_t steps) {
 }
 
 void Progress::update(const StepRecord& record) {
-  // An average over about ten steps: the time left must neither jump nor keep the first, slow steps for ever.
+  // Average over about ten steps: the remaining time is stable and does not depend on slow first steps for long.
   smoothed_ms_ = last_ ? smoothed_ms_ + (record.step_ms - smoothed_ms_) / 10 : record.step_ms;
   const std::int64_t skipped = (last_ ? last_->skipped : 0) + (record.skipped ? 1 : 0);
   last_ =
@@ -87,8 +87,8 @@ std::string Progress::line(bool bar) const {
   if (left > 0) parts.push_back(duration_text(smoothed_ms_ / 1000 * static_cast<double>(left)) + " left");
 
   if (!bar) return joined(parts, parts.size());
-  // The last column stays free: terminals wrap there, and a wrapped bar cannot be taken back. What is least missed goes
-  // first: the bar, then the parts from the end.
+  // The last column stays free: terminals wrap there, and a wrapped bar cannot be cleared. If space is short, the bar
+  // is left out first, then parts from the end.
   const int room = std::max(0, columns_ - 1);
   std::size_t count = parts.size();
   while (count > 1 && static_cast<int>(joined(parts, count).size()) > room) --count;

@@ -1,6 +1,6 @@
-// Progress of a run on stderr: a bar on a terminal, else a line every ten seconds, never colour where NO_COLOR is set.
+// Progress of a run on stderr: a bar on a terminal, else a line every ten seconds. No colour if NO_COLOR is set.
 //
-// Threads: one. Ownership: borrows the stream. Blocking: writes to stderr. Errors: none.
+// Ownership: borrows the stream. Blocking: writes to stderr.
 #pragma once
 
 #include <chrono>
@@ -19,24 +19,24 @@ using ProgressClock = std::function<std::chrono::steady_clock::time_point()>;
 
 class Progress {
  public:
-  /// `terminal` and `colour` are what the caller found out about `out` (see for_stderr).
+  /// `terminal`, `colour`, `columns`: properties of `out` (see for_stderr()).
   Progress(std::ostream& out, bool terminal, bool colour, int columns, std::int64_t steps,
            ProgressClock clock = &std::chrono::steady_clock::now);
   static Progress for_stderr(std::int64_t steps);
 
   /// The first record is shown at once.
   void update(const StepRecord& record);
-  /// Takes the bar away and leaves the last state as a line.
+  /// Removes the bar and prints the last state as a line.
   void finish();
-  /// Takes the bar away and leaves nothing: why the run ended has been told.
+  /// Removes the bar and prints nothing, if the reason of the end is printed elsewhere.
   void clear();
 
  private:
   struct Shown {
     std::int64_t step = 0;
     double loss = 0, tokens_per_s = 0;
-    std::optional<double> eval_loss; // of the last step that evaluated
-    std::int64_t skipped = 0;        // steps so far
+    std::optional<double> eval_loss; // of the last evaluation
+    std::int64_t skipped = 0;        // number of steps so far
   };
 
   void write();
@@ -50,7 +50,7 @@ class Progress {
   std::int64_t steps_;
   ProgressClock clock_;
   std::optional<Shown> last_;
-  bool shown_ = false; // last_ has been written
+  bool shown_ = false; // last_ is on the screen
   double smoothed_ms_ = 0;
   std::optional<std::chrono::steady_clock::time_point> last_written_;
 };

@@ -1,7 +1,6 @@
-// What ranks that are processes write on their stdout and stderr, as lines of this process's stderr: "rank 2: ...".
+// Prints the stdout and stderr of rank processes on this process's stderr, as "rank 2: ...".
 //
-// Threads: one. Ownership: borrows the stream. Blocking: writes. Errors: none: a stream that
-// takes nothing is left alone.
+// Ownership: borrows the stream. Blocking: writes. Errors: none; a stream that fails is not used further.
 #pragma once
 
 #include <iosfwd>
@@ -11,11 +10,11 @@ namespace triax::report {
 
 class RankOutput {
  public:
-  /// `terminal`: a bar may stand on the line; it comes back with the next step.
+  /// `terminal`: the line may show a progress bar, which reappears with the next step.
   RankOutput(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
   static RankOutput for_stderr();
 
-  /// Control characters are shown, not sent.
+  /// Escapes control characters.
   void write(int rank, std::string_view line);
 
  private:

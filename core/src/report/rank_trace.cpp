@@ -12,7 +12,7 @@ namespace {
 
 using Json = TraceEvents::Json;
 
-/// Of a rank: calls that wait for one another are on one track.
+/// The track of a call on its rank: calls that run one after another share a track.
 std::string track_of(const MeasuredCall& call) {
   if (call.peer >= 0)
     return text("{}: {} {}rank {}", call.axis, call.call,
@@ -70,7 +70,7 @@ class RankProcess {
   static constexpr std::size_t kCompute = 0, kWaits = 1;
   struct Track {
     std::size_t number = 0;
-    double free = 0; // when the call before has completed
+    double free = 0; // when the previous call completed
   };
 
   void name_track(std::size_t track, const std::string& name) {

@@ -1,7 +1,6 @@
-// What a rank did in a step as trace events: a track of what it computed, one of its waits, and tracks of what it
-// communicated, by axis.
+// One step of a rank as trace events: a track of computing, one of waits, and tracks of communication by axis.
 //
-// Threads: pure functions. Ownership: the timeline is borrowed. Blocking: never. Errors: none.
+// Threads: pure functions. Ownership: borrows the timeline.
 #pragma once
 
 #include <string>
@@ -14,12 +13,12 @@ class TraceEvents;
 
 struct RankTrace {
   std::string name;                       // "rank 5: pipeline 1, data 0, tensor 1"
-  const RankTimeline* timeline = nullptr; // times of its own clock
-  double shift = 0;                       // ms to be added to them
+  const RankTimeline* timeline = nullptr; // times of the rank's clock
+  double shift = 0;                       // ms to add to these times
 };
 
-/// As process number `process`. Calls that were posted before the one ahead of them had completed start where that one
-/// ended; their arguments have the time of the post.
+/// Adds the rank as process number `process`. A call that was posted before the previous call on its track completed is
+/// drawn from that completion on; its arguments have the time of the post.
 void add_rank(const RankTrace& rank, int process, TraceEvents& events);
 
 } // namespace triax::report

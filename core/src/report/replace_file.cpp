@@ -34,7 +34,7 @@ void write_temporary(const fs::path& file, std::string_view content) {
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor < 0) fail(file, errno);
   int error = write_all(descriptor, content);
-  if (::close(descriptor) != 0 && error == 0) error = errno; // where a network file system says that it is full
+  if (::close(descriptor) != 0 && error == 0) error = errno; // network file systems may report a full disk here
   if (error == 0) return;
   remove_temporary(file);
   fail(file, error);

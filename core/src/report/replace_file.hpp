@@ -1,7 +1,6 @@
-// Writes a whole file: its readers see the former content or the new one, never a part.
+// Replaces a whole file atomically: readers see the old or the new content, never a part.
 //
-// Threads: any, one per file. Ownership: values. Blocking: writes. Errors: Error naming the file; then the former
-// file is as it was.
+// Threads: any, one per file. Blocking: writes. Errors: Error with the file; the old file is then unchanged.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +8,16 @@
 
 namespace triax::report {
 
-/// The name under which a file is written before it gets its own.
+/// Name of the temporary file that is written first.
 std::filesystem::path temporary_name(const std::filesystem::path& file);
 
-/// Creates or replaces the temporary file with `content`. Throws Error, naming `file`.
+/// Creates or replaces the temporary file with `content`. Throws Error with `file`.
 void write_temporary(const std::filesystem::path& file, std::string_view content);
-/// Gives the temporary file its name. Throws Error.
+/// Renames the temporary file to `file`. Throws Error.
 void commit_temporary(const std::filesystem::path& file);
 void remove_temporary(const std::filesystem::path& file) noexcept;
 
-/// Both.
+/// write_temporary() and commit_temporary().
 void replace_file(const std::filesystem::path& file, std::string_view content);
 
 } // namespace triax::report

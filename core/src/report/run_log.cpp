@@ -44,13 +44,13 @@ std::string pattern(int rank) {
 
 constexpr const char* kPlainPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$: %v";
 
-/// On stderr alone: what went wrong is the log.
+/// On stderr only, because writing the log failed.
 void print_log_problem(const std::string& problem) {
   const std::string line = (stderr_terminal().terminal ? kClearLine : "") + printable(problem) + "\n";
   std::fputs(line.c_str(), stderr);
 }
 
-/// Each line goes to the file at once: a run may be killed at any time, and the last lines tell why.
+/// Writes each line at once: a run may be killed at any time, and the last lines contain the reason.
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(const std::filesystem::path& file)
@@ -66,7 +66,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
     std::string_view written(line.data(), line.size());
-    if (written.ends_with('\n')) written.remove_suffix(1); // of the formatter
+    if (written.ends_with('\n')) written.remove_suffix(1); // added by the formatter
     file_.append(written, "a line");
     lost_lines_.store(file_.lost_lines());
   }
@@ -102,7 +102,7 @@ spdlog::sink_ptr stderr_sink(int rank, const OnStderr& wanted) {
   const auto mode = terminal.colour ? spdlog::color_mode::always : spdlog::color_mode::never;
   auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
   const std::string line = wanted.names_rank ? pattern(rank) : kPlainPattern;
-  sink->set_pattern((terminal.terminal ? kClearLine : "") + line); // over the bar, which comes back
+  sink->set_pattern((terminal.terminal ? kClearLine : "") + line); // clears the progress bar, which reappears
   sink->set_level(theirs(wanted.from));
   return sink;
 }

@@ -1,6 +1,6 @@
-// A timeline as one JSON object, an action to a line (docs/schedules.md has the form).
+// A timeline as one JSON object, one action per line (docs/schedules.md describes the format).
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.
+// Threads: pure functions. Errors: those of extent().
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace triax::report {
 
-/// `name`: whose schedule it is.
+/// `name`: the scheduler.
 std::string schedule_json(const std::string& name, const schedule::Timeline& timeline);
 
 } // namespace triax::report

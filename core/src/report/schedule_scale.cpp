@@ -11,13 +11,13 @@ namespace {
 
 using schedule::Span;
 
-constexpr double kDigit = 0.63;                      // width of a digit over the size of its letters
-constexpr double kSmallest = 7, kLargest = 11;       // letters in boxes
-constexpr double kPage = 1000, kWidest = 3000;       // what a page has room for, and what a wall has
-constexpr double kNarrowest = 480;                   // a title has to fit
+constexpr double kDigit = 0.63;                      // width of a digit relative to the font size
+constexpr double kSmallest = 7, kLargest = 11;       // font sizes in boxes
+constexpr double kPage = 1000, kWidest = 3000;       // width of a page; widest picture
+constexpr double kNarrowest = 480;                   // width for the title
 constexpr double kEasyPass = 26, kReadablePass = 12; // width of a short pass
 
-/// The shortest that a kind of pass takes on average: one short pass of a measured timeline tells nothing.
+/// The shortest mean time of a kind of pass. One short pass of a measured timeline is not representative.
 double short_pass(const Picture& picture) {
   std::array<double, schedule::kKinds> sum{}, count{};
   for (const Panel& panel : picture.panels)
@@ -33,7 +33,7 @@ double short_pass(const Picture& picture) {
   return out;
 }
 
-/// 1, 2 or 5 of some power of ten, `least` or the next above.
+/// The smallest 1, 2 or 5 times a power of ten that is at least `least`.
 double round_number(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double step : {1.0, 2.0, 5.0})

@@ -1,6 +1,6 @@
-// Where things stand in a picture of timelines: everything that depends on how many ranks, passes and digits there are.
+// Dimensions of a picture of timelines: everything that depends on the number of ranks, passes and digits.
 //
-// Threads: values and pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.
+// Threads: values and pure functions. Errors: those of extent().
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace triax::report {
 
-/// Of all panels of a picture; lengths in pixels.
+/// For all panels of a picture; lengths in pixels.
 struct Scale {
   explicit Scale(const Picture& picture);
 
@@ -17,14 +17,14 @@ struct Scale {
 
   double width = 0;       // of the longest timeline
   double row = 0;         // height of a rank's boxes
-  double strip = 0;       // height of the picture of what a rank has in flight
-  double number = 0;      // letters in boxes
-  double gap = 0;         // white between boxes that touch
+  double strip = 0;       // height of a rank's strip of microbatches in flight
+  double number = 0;      // font size in boxes
+  double gap = 0;         // between adjacent boxes
   int most_in_flight = 1; // of any rank
-  int labelled = 1;       // every how many ranks have their label
+  int labelled = 1;       // every labelled-th rank has a label
   double tick = 1;        // time between two ticks
 
-  /// Of the microbatch's number in a box.
+  /// Whether the number of a microbatch fits in a box.
   bool fits(const std::string& number_text, double box_width) const;
 
  private:

@@ -9,10 +9,10 @@ namespace triax::report {
 namespace {
 
 struct Range {
-  Shade dark, light; // of a rank's first chunk, and of its last
+  Shade dark, light; // of a rank's first and last chunk
 };
 
-/// Blue goes forward, green backward, as in the figures of SC'21; a W, which nobody waits for, is amber.
+/// Blue for forward, green for backward, as in the figures of SC'21; amber for W, on which no pass depends.
 Range range_of(schedule::Kind kind) {
   switch (kind) {
     case schedule::Kind::forward:
@@ -32,7 +32,7 @@ std::uint8_t between(std::uint8_t dark, std::uint8_t light, double share) {
   return static_cast<std::uint8_t>(std::lround(dark + share * (light - dark)));
 }
 
-constexpr int kCube[] = {0, 95, 135, 175, 215, 255}; // xterm's
+constexpr int kCube[] = {0, 95, 135, 175, 215, 255}; // colour cube of xterm
 
 int nearest(int value) {
   const auto closer = [value](int one, int other) { return std::abs(one - value) < std::abs(other - value); };

@@ -1,7 +1,7 @@
-// The colours in which schedules are drawn: one for each kind of pass, darkest for a rank's first chunk, so that they
-// differ in grey as well.
+// Colours of schedules: one per kind of pass, darkest for a rank's first chunk, so that chunks also differ in
+// greyscale.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: none.
+// Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct Shade {
   bool operator==(const Shade&) const = default;
 };
 
-/// `chunk` of the `chunks` that a rank has. What is no pass has a grey.
+/// Colour of a pass of chunk `chunk` of the rank's `chunks` chunks. Other actions are grey.
 Shade shade_of(schedule::Kind kind, int chunk, int chunks);
-/// Whether white is read better on it than black.
+/// Whether white text is easier to read on it than black.
 bool wants_white(Shade shade);
 
 std::string hex(Shade shade);    // "#2f6db5"
-int of_256_colours(Shade shade); // the nearest of a terminal's colour cube
+int of_256_colours(Shade shade); // nearest colour of the 256-colour palette
 inline constexpr Shade kBubble = {231, 234, 240};
 
-/// Of each stage, which of its rank's chunks it is: from 0, in ascending order of the rank's stages.
+/// For each stage, the number of its chunk on its rank: from 0, in ascending order of the rank's stages.
 struct Chunks {
   explicit Chunks(const schedule::StageMap& stage_map);
   std::vector<int> of_stage;

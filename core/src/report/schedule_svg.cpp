@@ -29,13 +29,13 @@ const char* name_of(Timeline::Unit unit) {
   return unit == Timeline::Unit::pass ? "time" : "ms";
 }
 
-/// Without what sums of times have rounded.
+/// Removes rounding errors of sums of times.
 std::string rounded(double time, int decimals) {
   const double power = std::pow(10, decimals);
   return triax::to_text(std::round(time * power) / power);
 }
 
-/// Of letters of size 11: nobody here knows the reader's fonts.
+/// At font size 11; the fonts of the reader are not known.
 double estimated_width(const std::string& letters) {
   double out = 0;
   for (const char letter : letters) {
@@ -46,7 +46,7 @@ double estimated_width(const std::string& letters) {
   return out;
 }
 
-/// One timeline: boxes, axis, and what is in flight.
+/// One timeline: boxes, axis, and microbatches in flight.
 class PanelDrawing {
  public:
   PanelDrawing(const Timeline& timeline, const Scale& scale, Svg& svg, double top)
@@ -57,7 +57,7 @@ class PanelDrawing {
         svg_(svg),
         y_(top) {}
 
-  /// Returns where it ends.
+  /// Returns the y coordinate of its end.
   double draw() {
     for (std::size_t rank = 0; rank < timeline_.rows.size(); ++rank) {
       label(rank, y_ + scale_.row / 2 + 4);
@@ -129,7 +129,7 @@ class PanelDrawing {
     y_ += 30;
   }
 
-  /// All that is in flight, and over it, darker, what still is whole.
+  /// Everything in flight, and over it, darker, those before their input gradient.
   void strip(const std::vector<Span>& row, std::size_t rank) {
     const std::vector<InFlight> flying = schedule::in_flight(row);
     const double base = y_ + scale_.strip;
@@ -160,7 +160,7 @@ class PanelDrawing {
   double y_;
 };
 
-/// What the boxes of a picture are: of each kind that it has, a sample for each chunk.
+/// Legend: for each kind of pass in the picture, a sample per chunk.
 class Legend {
  public:
   Legend(const Picture& picture, double width, Svg& svg, double top) : right_(width), svg_(svg), y_(top) {

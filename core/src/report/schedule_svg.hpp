@@ -1,8 +1,7 @@
-// Timelines of schedules as a picture, in the manner of the papers' figures: a row per rank, boxes with the number of
-// the microbatch, and below them what each rank has in flight. A file of SVG that needs no other.
+// Timelines of schedules as an SVG picture, as in papers: a row per rank, boxes with microbatch numbers, and below them
+// the microbatches in flight of each rank. The file refers to no other file.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at, and at
-// pictures that svg_support() refuses.
+// Threads: pure functions. Errors: those of extent(), and Error for pictures that svg_support() rejects.
 #pragma once
 
 #include <string>
@@ -18,13 +17,13 @@ struct Panel {
   schedule::Timeline timeline;
 };
 
-/// Panels stand above each other, each from its own first start on, all in one scale; they have one unit.
+/// Panels are drawn below each other, each from the start of its first pass, with the same scale and unit.
 struct Picture {
   std::string title, note; // the note is a second line; may be empty
   std::vector<Panel> panels;
 };
 
-/// Whether it can still be read.
+/// Whether the picture is small enough to be readable.
 Support svg_support(const Picture& picture);
 
 std::string schedule_svg(const Picture& picture);

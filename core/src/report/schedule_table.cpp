@@ -15,16 +15,16 @@ using schedule::Span;
 using schedule::Timeline;
 using Row = std::vector<Span>;
 
-constexpr std::int64_t kRulerUnits = 5; // between two numbers above the drawing
+constexpr std::int64_t kRulerUnits = 5; // between two numbers of the ruler
 
-constexpr std::int64_t kMaxBlocks = 4; // of a folded drawing; the last one is the step's end
+constexpr std::int64_t kMaxBlocks = 4; // in a folded drawing; the last one is the end of the step
 
-/// Units of time that a block shows.
+/// The units of time in one block.
 struct Window {
   std::int64_t from = 0, to = 0;
 };
 
-/// Of time: what F, I and W take.
+/// Times are whole numbers of F, I or W passes.
 std::int64_t units(double time) {
   return std::llround(time);
 }
@@ -35,7 +35,7 @@ bool stage_is_rank(const schedule::StageMap& stage_map) {
   return true;
 }
 
-/// Text whose columns are counted apart from the bytes that colour it.
+/// Text with its number of columns, not counting escape sequences.
 class Line {
  public:
   explicit Line(std::string text) : text_(std::move(text)), columns_(text_.size()) {}
@@ -72,7 +72,7 @@ class Drawing {
     return out;
   }
 
-  /// How many units of time fit `columns`, in steps of the ruler where that leaves any.
+  /// Units of time that fit in `columns`, rounded down to the ruler's steps if possible.
   std::int64_t units_within(std::size_t columns) const {
     const std::size_t used = label_width_ + 1;
     const auto fit = static_cast<std::int64_t>(columns > used ? (columns - used) / unit_width_ : 0);
@@ -90,7 +90,7 @@ class Drawing {
     return out + '\n';
   }
 
-  /// A box begins behind the bar of the one before it, or behind one of its own.
+  /// A box shares the bar of the box directly before it; otherwise it starts with its own.
   std::string row(std::size_t rank, const Row& spans, Window window) const {
     Line out(label(rank));
     std::int64_t reached = -1;
@@ -118,7 +118,7 @@ class Drawing {
     const Shade shade = shade_of(span.kind, chunks_.of_stage.at(static_cast<std::size_t>(span.stage)), chunks_.most);
     return text("\x1b[38;5;{};48;5;{}m", wants_white(shade) ? 231 : 16, of_256_colours(shade));
   }
-  /// Of the first character of a box that starts then.
+  /// Column of the first character of a box that starts at this time.
   std::size_t column(std::int64_t at) const { return label_width_ + 1 + static_cast<std::size_t>(at) * unit_width_; }
 
   bool with_stage_, colour_;

@@ -18,7 +18,7 @@ using schedule::Span;
 constexpr double kMicroseconds = kTraceMicroseconds;
 constexpr double kNanosecond = 0.001; // of a microsecond
 
-/// The panel's number is its process, the rank its thread.
+/// The process is the panel, its threads are the ranks.
 class PanelProcess {
  public:
   PanelProcess(const Panel& panel, int number, TraceEvents& events)
@@ -47,9 +47,9 @@ class PanelProcess {
     });
   }
 
-  /// `next`: the number of the first arrow; returns that of the next process's.
+  /// `next`: number of the first arrow. Returns the number after the last.
   int arrows(int next) {
-    std::map<std::tuple<Kind, int, int>, std::pair<std::size_t, const Span*>> made; // a whole backward is both halves
+    std::map<std::tuple<Kind, int, int>, std::pair<std::size_t, const Span*>> made; // a whole backward has both halves
     each([&made](std::size_t rank, const Span& span) {
       const Kind kind = span.kind == Kind::backward ? Kind::backward_input : span.kind;
       made[{kind, span.stage, span.microbatch}] = {rank, &span};
@@ -87,10 +87,10 @@ class PanelProcess {
 
   void arrow(int id, const Span& from, std::size_t from_rank, const Span& to, std::size_t to_rank) {
     Json begin = placed("s", "transfer", from_rank, from.end);
-    // At its very end viewers take it for the next pass's.
+    // At the exact end, viewers assign the arrow to the next pass.
     begin["ts"] = std::max(from.start * kMicroseconds, from.end * kMicroseconds - kNanosecond);
     Json end = placed("f", "transfer", to_rank, to.start);
-    end["bp"] = "e"; // bound to the pass that begins there
+    end["bp"] = "e"; // bound to the pass that begins at this time
     for (Json* event : {&begin, &end}) {
       (*event)["cat"] = "transfer";
       (*event)["id"] = id;

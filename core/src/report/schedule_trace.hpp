@@ -1,6 +1,6 @@
-// Timelines of schedules as trace events: what chrome://tracing and ui.perfetto.dev open.
+// Timelines of schedules as trace events, for chrome://tracing and ui.perfetto.dev.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.
+// Threads: pure functions. Errors: those of extent().
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace triax::report {
 
-/// A process for each panel and a track for each rank; an arrow from each pass to what needs it on another rank. A unit
-/// of time is drawn as a millisecond. After the panels a process for each of `ranks`.
+/// One process per panel and one track per rank, with arrows from passes to dependent passes on other ranks. A unit of
+/// time is drawn as a millisecond. Each of `ranks` is another process.
 std::string schedule_trace(const Picture& picture, std::span<const RankTrace> ranks = {});
 
 } // namespace triax::report

@@ -1,7 +1,7 @@
-// How far the start of a run is, on stderr: "starting: 37 of 128 ranks joined, waiting for 3, 7-96". A line that is
-// redrawn on a terminal, else a line after two seconds and then one every ten; a quick start draws nothing.
+// Progress of the start of a run on stderr: "starting: 37 of 128 ranks joined, waiting for 3, 7-96". On a terminal, one
+// line that is redrawn; else a line after two seconds and then every ten. A quick start prints nothing.
 //
-// Threads: one at a time. Ownership: borrows the stream. Blocking: writes to stderr. Errors: none.
+// Ownership: borrows the stream. Blocking: writes to stderr.
 #pragma once
 
 #include <chrono>
@@ -14,11 +14,11 @@
 namespace triax::report {
 
 struct StartState {
-  int joined = 0; // ranks that have reached the job's server
-  int ready = 0;  // ranks that could take a step
+  int joined = 0; // ranks that have reached the job server
+  int ready = 0;  // ranks that are ready for their first step
   int world = 0;
   std::string missing; // ranks that have not joined: "3, 7-96"
-  bool over = false;   // all are ready, or the start has failed: nothing more is drawn
+  bool over = false;   // all ranks are ready, or the start has failed: nothing more is drawn
 };
 
 class StartProgress {

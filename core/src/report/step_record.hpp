@@ -1,6 +1,4 @@
-// What one step reports: a line of metrics.jsonl, and the progress bar's input.
-//
-// Threads: values. Ownership: values. Blocking: never. Errors: none.
+// The results of one step: a line of metrics.jsonl, and the input of the progress bar.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +10,13 @@ namespace triax::report {
 
 struct GroupTraffic {
   std::string group;  // "tensor", "data", "pipeline"
-  std::string plugin; // who moved it
+  std::string plugin; // the communicator
   std::uint64_t ops = 0, bytes_out = 0, bytes_in = 0;
 };
 
 struct StepRecord {
   std::int64_t step = 0; // from 1
-  double loss = 0;       // mean over the global batch's tokens
+  double loss = 0;       // mean over the tokens of the global batch
   double grad_norm = 0;
   double lr = 0;
   double tokens_per_s = 0;
@@ -26,9 +24,9 @@ struct StepRecord {
   double model_tflops = 0; // model FLOPs of the step / its time
   double bubble_rate = 0;
   std::vector<GroupTraffic> comm;
-  std::optional<double> eval_loss, eval_perplexity; // on steps that evaluated
+  std::optional<double> eval_loss, eval_perplexity; // for steps with an evaluation
   std::optional<double> loss_scale;                 // that the step was computed with, in fp16
-  bool skipped = false;                             // no weight was changed; grad_norm has no value
+  bool skipped = false;                             // no weight changed; grad_norm has no value
 };
 
 } // namespace triax::report

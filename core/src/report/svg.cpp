@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD"; // U+FFFD
 
-/// Bytes of the character that begins at `at`; 0: it is none.
+/// Length of the UTF-8 character at `at`; 0 if it is invalid.
 std::size_t character_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
   const unsigned char lead = byte(at);

@@ -1,6 +1,6 @@
-// SVG elements as text: numbers of two decimals, texts escaped, nothing that needs another file.
+// SVG elements as text: numbers with two decimals, escaped strings, no references to other files.
 //
-// Threads: one per object. Ownership: owns what was written. Blocking: never. Errors: Error at a number that is none.
+// Threads: one per object. Errors: Error for a number that is not finite.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace triax::report {
 
-/// With at most two decimals, and the same bytes everywhere.
+/// At most two decimals; the same bytes on every machine.
 std::string svg_number(double value);
-/// For texts and attributes; what XML cannot hold becomes U+FFFD.
+/// For text and attributes; characters that XML does not allow become U+FFFD.
 std::string svg_escaped(std::string_view text);
 
 struct Box {
@@ -29,14 +29,14 @@ class Svg {
     std::string fill = "#333740";
   };
 
-  /// What is shown where a pointer rests on the box: `told`, unless it is empty.
+  /// `told`: tooltip; may be empty.
   void box(const Box& box, Shade fill, std::string_view told = {});
   /// `y`: of the base line.
   void letters(double x, double y, std::string_view text, const Letters& letters);
   void line(double x, double y, double to_x, double to_y);
   /// `d`: an SVG path.
   void area(std::string_view d, Shade fill);
-  /// What follows, until close(), has these attributes unless it has its own.
+  /// Opens a group: elements until close() have these attributes unless they have their own.
   void open(std::string_view attributes);
   void close() { out_ += "</g>\n"; }
 
@@ -46,7 +46,7 @@ class Svg {
   std::string out_;
 };
 
-/// A whole file. `title` is what readers that see no pictures are told.
+/// A whole file. `title`: description for screen readers.
 std::string svg_page(double width, double height, std::string_view title, const Svg& content);
 
 } // namespace triax::report

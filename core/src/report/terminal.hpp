@@ -1,6 +1,6 @@
-// What stderr or stdout is: whether a bar can be drawn on it, in how many columns, and whether colour is wanted.
+// Properties of stderr and stdout: whether it is a terminal, its columns, and whether to use colour.
 //
-// Threads: any. Ownership: values. Blocking: asks the system, does not wait. Errors: none.
+// Threads: any. Errors: none.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace triax::report {
 
-/// Takes a bar, or half of one, off the line before something else is written on it.
+/// Clears the line, including a progress bar, before other output.
 inline constexpr const char* kClearLine = "\r\x1b[K";
 
 struct Terminal {
@@ -17,7 +17,7 @@ struct Terminal {
   int columns = 80;
 };
 
-/// Attributes of text on a terminal (ECMA-48, SGR).
+/// Text attributes of terminals (ECMA-48, SGR).
 inline constexpr const char *kBold = "1", *kFaint = "2", *kGreen = "32";
 
 struct Paint {
@@ -27,15 +27,15 @@ struct Paint {
   }
 };
 
-/// Folds lines that are longer than `columns` at their spaces; what is folded is indented by two more spaces than its
-/// line. Words stay whole. 0 columns: nothing is folded. Without escape sequences.
+/// Folds lines that are longer than `columns` at spaces; continuation lines are indented by two more spaces. Words are
+/// not split. 0 columns: no folding. The text must have no escape sequences.
 std::string fold_words(const std::string& text, std::size_t columns);
 
-/// A terminal that cannot move its cursor (TERM=dumb) counts as none; NO_COLOR, set and not empty, means no colour.
+/// A terminal that cannot move its cursor (TERM=dumb) does not count; a non-empty NO_COLOR disables colour.
 Terminal stderr_terminal();
 Terminal stdout_terminal();
 
-/// The same, from what it depends on; null: not set.
+/// The same from explicit inputs; null: variable not set.
 Terminal decide_terminal(bool is_terminal, const char* term, const char* no_color, int columns);
 
 } // namespace triax::report

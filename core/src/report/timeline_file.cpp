@@ -59,7 +59,7 @@ JsonObject to_json(const MeasuredWait& wait) {
   return out;
 }
 
-/// ,"key":[ and a line to an entry
+/// Writes ,"key":[ and one entry per line.
 template <class Entry>
 void write_list(std::ostream& out, const char* key, const std::vector<Entry>& entries) {
   out << ",\"" << key << "\":[";
@@ -95,7 +95,7 @@ double time(const nlohmann::json& of, const char* key, double least) {
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
 
-/// Passes, or the other actions, which may be of no one stage or microbatch. `free`: when the one before has ended.
+/// Reads a pass or another action, which may have no stage or microbatch. `free`: end of the previous one.
 schedule::MeasuredPass to_action(const nlohmann::json& of, bool pass, double free) {
   const std::int64_t least = pass ? 0 : -1;
   schedule::MeasuredPass out;
@@ -140,7 +140,7 @@ MeasuredWait to_wait(const nlohmann::json& of, double free) {
   return out;
 }
 
-/// An empty one where there is none: a file may have the passes alone.
+/// Empty if it is missing: a file may have only passes.
 nlohmann::json list(const nlohmann::json& of, const char* key) {
   return of.contains(key) ? of.at(key) : nlohmann::json::array();
 }

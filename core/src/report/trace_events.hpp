@@ -1,6 +1,6 @@
-// The list of trace events that chrome://tracing and ui.perfetto.dev read, as text.
+// Trace events as JSON text, for chrome://tracing and ui.perfetto.dev.
 //
-// Threads: one. Ownership: values. Blocking: never. Errors: none: bytes that are not UTF-8 are replaced.
+// Errors: none; invalid UTF-8 is replaced.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace triax::report {
 
-inline constexpr double kTraceMicroseconds = 1000; // of a millisecond
+inline constexpr double kTraceMicroseconds = 1000; // per millisecond
 
 class TraceEvents {
  public:
@@ -18,11 +18,11 @@ class TraceEvents {
   void add(const Json& event) {
     out_ += (out_.empty() ? "\n" : ",\n") + event.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
-  /// What a process or one of its tracks is called, or where it stands: "process_name", "thread_name"...
+  /// Metadata of a process or track: "process_name", "thread_name", "thread_sort_index"...
   void add_name(const char* what, int process, std::size_t track, const Json& args) {
     add({{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", track}, {"args", args}});
   }
-  /// An event at `time_ms`; "X" has yet to get its "dur".
+  /// An event at `time_ms`; the caller must add "dur" to an "X".
   static Json at(const char* phase, const std::string& name, int process, std::size_t track, double time_ms) {
     return {{"ph", phase}, {"name", name}, {"pid", process}, {"tid", track}, {"ts", time_ms * kTraceMicroseconds}};
   }

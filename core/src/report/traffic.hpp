@@ -1,6 +1,6 @@
-// What the groups of a run have moved, over all ranks.
+// Traffic of the groups of a run, summed over all ranks.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: none.
+// Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace triax::report {
 
-/// Adds up what belongs to the same group and plugin.
+/// Adds entries with the same group and plugin.
 void add_traffic(std::vector<GroupTraffic>& sums, const std::vector<GroupTraffic>& of);
 
-/// "sent between ranks, all of them together:" and a line for each group: its plugin, calls and bytes sent. Empty for
-/// a run without groups.
+/// "sent between ranks, all of them together:" and a line per group: plugin, calls and bytes sent. Empty for a run
+/// without groups.
 std::string traffic_text(const std::vector<GroupTraffic>& sums);
 
 } // namespace triax::report

@@ -9,14 +9,14 @@
 namespace triax::report {
 
 std::string decimals_text(double value, int decimals) {
-  std::array<char, 400> out{}; // the largest double has 309 digits in front
+  std::array<char, 400> out{}; // the largest double has 309 digits before the point
   std::snprintf(out.data(), out.size(), "%.*f", decimals, value);
   return out.data();
 }
 
 namespace {
 
-/// Three significant digits of a value below 1000, without zeros at the end of the decimals.
+/// Three significant digits of a value below 1000, without trailing zeros.
 std::string three_digits(double value) {
   std::string out = decimals_text(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
   if (out.find('.') == std::string::npos) return out;

@@ -1,7 +1,6 @@
-// Numbers as people read them: 1.2 M, 3.4 GB, 1 h 02 min.
+// Formats numbers with units: 1.2 M, 3.4 GB, 1 h 02 min.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: none. Where nothing else is said: three significant
-// digits, decimal multiples (1 kB = 1000 B).
+// Threads: pure functions. Unless stated otherwise: three significant digits, decimal multiples (1 kB = 1000 B).
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,11 @@ namespace triax::report {
 std::string decimals_text(double value, int decimals);
 /// 0.125 is "12.5 %".
 std::string percent_text(double part);
-/// "980", "12.3 k", "1.2 M"; whole numbers below 1000 stay as they are.
+/// "980", "12.3 k", "1.2 M"; whole numbers below 1000 are unchanged.
 std::string count_text(double count);
 /// "512 B", "3.4 GB"
 std::string bytes_text(std::uint64_t bytes);
-/// "340 ms", "12 s", "4 min 02 s", "1 h 02 min", "3 d 04 h"; "?" for what is no duration (negative, not finite).
+/// "340 ms", "12 s", "4 min 02 s", "1 h 02 min", "3 d 04 h"; "?" for an invalid duration (negative, not finite).
 std::string duration_text(double seconds);
 
 } // namespace triax::report

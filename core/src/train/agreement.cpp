@@ -11,13 +11,13 @@ Agreement::Agreement(Device& device, Stream& stream, std::vector<Communicator*> 
       value_(on_device_->data(), DType::i32, {1}),
       host_value_(on_host_->data(), DType::i32, {1}) {}
 
-/// The largest over one axis after the other is the largest over all ranks.
+/// The maximum over one axis after the other is the maximum over all ranks.
 std::int32_t Agreement::largest(std::int32_t value, Deadline deadline) {
   if (groups_.empty()) return value;
   *host_value_.as<std::int32_t>() = value;
   device_.upload(value_, host_value_, stream_);
   for (Communicator* group : groups_) group->wait(group->all_reduce(value_, value_, Reduce::max, stream_), stream_);
-  device_.wait(stream_.record(), deadline); // before operations that wait within the call
+  device_.wait(stream_.record(), deadline); // before operations that wait inside the call
   device_.download(host_value_, value_, stream_);
   device_.wait(stream_.record(), deadline);
   return *host_value_.as<std::int32_t>();

@@ -1,7 +1,7 @@
-// A number that all ranks agree on: the largest that one of them gave.
+// All ranks agree on a number: the largest that any rank passes.
 //
 // Threads: the rank's main thread. Ownership: owns eight bytes of memory; device, stream and communicators must outlive
-// it. Blocking: largest() waits until all ranks have come, or the deadline. Errors: Error of the wait.
+// it. Blocking: largest() waits until all ranks call it, or for the deadline. Errors: Error of the wait.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace triax::train {
 
 class Agreement {
  public:
-  /// `groups`: of this rank, one per axis; their order must be the same on all ranks.
+  /// `groups`: one group of this rank per axis, in the same order on all ranks.
   Agreement(Device& device, Stream& stream, std::vector<Communicator*> groups);
   std::int32_t largest(std::int32_t value, Deadline deadline);
 

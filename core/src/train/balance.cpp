@@ -31,7 +31,7 @@ double step_length(std::span<const schedule::Program> training, std::vector<Pass
   return schedule::simulate(training, {std::move(times)}).makespan_ms();
 }
 
-/// A model may say nothing, or nonsense: then there is nothing to simulate.
+/// Whether the FLOPs can be simulated: a model may report none or invalid values.
 bool is_cost(const StagePlan& stage) {
   const Cost& of = stage.flops;
   const auto flops = {of.forward, of.backward_input, of.backward_weight};
@@ -50,7 +50,7 @@ std::optional<StepEstimate> estimate(std::span<const StagePlan> stages, std::spa
   std::vector<PassTimes> times;
   PassTimes mean;
   const auto count = static_cast<double>(stages.size());
-  for (const StagePlan& stage : stages) { // in parts of the largest: sums stay exact enough
+  for (const StagePlan& stage : stages) { // relative to the largest, so that sums stay exact enough
     const PassTimes& of = times.emplace_back(PassTimes{
         stage.flops.forward / largest, stage.flops.backward_input / largest, stage.flops.backward_weight / largest});
     mean.forward_ms += of.forward_ms / count;
@@ -60,7 +60,7 @@ std::optional<StepEstimate> estimate(std::span<const StagePlan> stages, std::spa
   const double even = step_length(training, std::vector<PassTimes>(stages.size(), mean));
   const double own = step_length(training, std::move(times));
   const double work = (mean.forward_ms + mean.input_ms + mean.weight_ms) * count * static_cast<double>(microbatches) /
-                      static_cast<double>(training.size()); // of a rank, their mean
+                      static_cast<double>(training.size()); // mean over ranks
   return StepEstimate{own / even - 1, 1 - work / own, 1 - work / even};
 }
 

@@ -1,7 +1,7 @@
-// How even the stages of a pipeline are, and what it costs that they are not: what each stage stores and computes, and
-// the step that the simulator makes of that beside the step of stages that all compute the same.
+// Load balance of a pipeline: what each stage stores and computes, and the cost of uneven stages. The simulator
+// compares the step with a step in which all stages compute the same.
 //
-// Threads: one. Ownership: values. Blocking: computes. Errors: what layers throw when they are made.
+// Errors: those of the constructors of layers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace triax::train {
 
-/// On each rank that has it.
+/// Values per rank that has the stage.
 struct StagePlan {
   int pipeline = 0; // pipeline rank
   int layers = 0;
@@ -24,15 +24,16 @@ struct StagePlan {
   double all_flops() const { return flops.forward + flops.backward_input + flops.backward_weight; }
 };
 
-/// Passes take as long as their FLOPs, transfers take no time, and what ends a step is left out.
+/// Passes take time in proportion to their FLOPs; transfers take no time; the actions at the end of a step are left
+/// out.
 struct StepEstimate {
-  double longer = 0;              // than with even stages, as a part of that step: 0.18 is 18 %
-  double idle = 0, even_idle = 0; // part of the step that ranks are idle, their mean: as it is, and with even stages
+  double longer = 0;              // how much longer than with even stages, as a fraction of that step: 0.18 is 18 %
+  double idle = 0, even_idle = 0; // mean idle fraction of ranks: as it is, and with even stages
 };
 
 struct Balance {
   std::vector<StagePlan> stages;
-  std::optional<StepEstimate> step; // empty: of one stage, or the model does not say what its layers cost
+  std::optional<StepEstimate> step; // empty: one stage, or the model does not report FLOPs
 };
 
 /// `training`: the verified programs of all pipeline ranks.

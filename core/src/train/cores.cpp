@@ -24,15 +24,15 @@ double quota_v2(const fs::path& group) {
   return file >> quota >> period && period > 0 ? quota / period : kNoQuota;
 }
 
-/// cpu.cfs_quota_us is -1 without a quota.
+/// cpu.cfs_quota_us is -1 if there is no quota.
 double quota_v1(const fs::path& group) {
   double quota = 0, period = 0;
   std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
   return quota_file >> quota && period_file >> period && quota > 0 && period > 0 ? quota / period : kNoQuota;
 }
 
-/// The group at `path` below `mount`, and all above it. In a container the path may not be visible below the mount,
-/// which then is the container's own group: groups that are not there have no say, and the mount always has.
+/// The smallest quota of the group at `path` below `mount` and of all groups above it. In a container, the path may not
+/// be visible below the mount, which is then the container's own group. Groups that do not exist are skipped.
 double smallest(const fs::path& mount, const std::string& path, double (*quota)(const fs::path&)) {
   double least = quota(mount);
   fs::path group = mount;
@@ -74,7 +74,7 @@ int available_cores(int affinity, const fs::path& root) {
 int available_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  // More than CPU_SETSIZE cores do not fit the mask; then the number of cores stands in for it.
+  // The mask is too small for more than CPU_SETSIZE cores. Then uses the number of cores.
   const bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
   return available_cores(known ? CPU_COUNT(&mask) : static_cast<int>(std::thread::hardware_concurrency()), "/");
 }

@@ -1,7 +1,6 @@
-// How many CPU cores this process may use: the affinity mask, and the quotas of its control groups.
+// The number of CPU cores that this process may use, from its affinity mask and the quotas of its control groups.
 //
-// Threads: any. Ownership: values. Blocking: reads a few small files. Errors: none; a quota that cannot
-// be read is none.
+// Threads: any. Blocking: reads a few small files. Errors: none; a quota that cannot be read is ignored.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +10,8 @@ namespace triax::train {
 /// At least 1.
 int available_cores();
 
-/// The same from what it depends on: the number of cores in the affinity mask, and where /proc and /sys are found.
-/// Control groups of version 1 and 2 count, the process's own and all above it; a quota of 2.5 cores gives 2.
+/// The same from explicit inputs: the number of cores in the affinity mask, and the folder that contains /proc and
+/// /sys. Uses control groups of versions 1 and 2: the process's group and all above it. A quota of 2.5 cores gives 2.
 int available_cores(int affinity, const std::filesystem::path& root);
 
 } // namespace triax::train

@@ -1,7 +1,7 @@
-// One run at a time in a run's folder: two would write into each other's metrics.
+// Locks a run's folder, because two runs at a time would write to the same metrics file.
 //
-// Threads: one. Ownership: owns a descriptor; the lock goes with it, also when the process is killed. Blocking: never.
-// Errors: Error naming the folder, where another run has it or it cannot be locked.
+// Ownership: owns a descriptor; the lock ends with it, also if the process is killed. Errors: Error with the folder, if
+// another run has it or it cannot be locked.
 #pragma once
 
 #include <filesystem>

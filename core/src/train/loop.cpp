@@ -21,8 +21,8 @@ class Loop {
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
-    // All ranks have joined once they agree here. None ends its first step, and writes a file of it, before rank 0 has
-    // begun that step: the norm sums over all ranks.
+    // This agreement means that all ranks have joined. No rank ends its first step, and writes a file of it, before
+    // rank 0 has begun that step, because the norm sums over all ranks.
     if (!stopped()) begin_records();
     while (rank_.steps_done() < run_.train.steps && result_.signal == 0) placed_step();
     end_records();
@@ -32,7 +32,8 @@ class Loop {
   }
 
  private:
-  /// Asked at every place where all ranks may stop: they meet in every step, so none may leave before another.
+  /// Called at every point where all ranks may stop. Ranks wait for each other in every step, so all must stop
+  /// together.
   bool stopped() {
     result_.signal = rank_.agree(signals_.caught());
     return result_.signal != 0;
@@ -58,7 +59,7 @@ class Loop {
     try {
       step();
     } catch (const Error& error) {
-      if (error.where().starts_with(place)) throw; // the executor knows the action too
+      if (error.where().starts_with(place)) throw; // the executor adds the action
       throw Error(error.message(), error.where().empty() ? place : text("{}, {}", place, error.where()), error.hint());
     } catch (const std::exception& error) {
       throw Error(error.what(), place);
@@ -71,12 +72,12 @@ class Loop {
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
     result_.skipped += done.skipped ? 1 : 0;
-    const bool ends = stopped() || done.step == run_.train.steps; // the last step knows it, and is recorded
+    const bool ends = stopped() || done.step == run_.train.steps; // the last step is always recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
     if (due && result_.signal == 0) evaluate(record);
     if (reports_.records) {
-      reports_.records->check(); // a deleted file is told when it happens, also where records are rare
+      reports_.records->check(); // logs a deleted file at once, even if records are rare
       if (done.step % run_.log.every == 0 || due || ends) reports_.records->write(record);
     }
     if (reports_.step) reports_.step(record);
@@ -87,7 +88,7 @@ class Loop {
     if (!held_out) return;
     record.eval_loss = result_.eval_loss = held_out->loss;
     if (std::isfinite(held_out->perplexity))
-      record.eval_perplexity = held_out->perplexity; // e^710 is too large for a number
+      record.eval_perplexity = held_out->perplexity; // e^710 is too large for a double
   }
 
   report::StepRecord record_of(const StepResult& done) {
@@ -117,8 +118,8 @@ class Loop {
   Rank& rank_;
   const Reports reports_;
   const StopSignals& signals_;
-  std::vector<report::GroupTraffic> traffic_; // totals after the step before
-  double tokens_;                             // of a step
+  std::vector<report::GroupTraffic> traffic_; // totals after the previous step
+  double tokens_;                             // per step
   double seconds_ = 0;
   LoopResult result_;
 };

@@ -1,14 +1,14 @@
 // The learning rate of a step.
 //
-// Threads: pure. Ownership: values. Blocking: never. Errors: Error of a decay that is none.
+// Threads: pure function. Errors: Error for an unknown decay.
 //
-// With n steps of which w warm up, step k (from 1) has
+// With n steps, w of them warm-up, step k (from 1) has
 //   k <= w:            lr * k / w
 //   after, constant:   lr
 //   after, linear:     min + (lr - min) * (1 - x)               x = (k - w) / (n - w), in (0, 1]
 //   after, cosine:     min + (lr - min) * (1 + cos(pi * x)) / 2
-// so that step w has lr itself and the last step has min. With w > n the run ends in its warm-up, below lr, which is
-// noted when it starts. A run that goes on beyond n stays at min (constant: at lr).
+// So step w has lr itself, and the last step has min. If w > n, the run ends in its warm-up, below lr; a note says so
+// when the run starts. Beyond n, the rate stays at min (constant: at lr).
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ std::uint64_t machine_memory() {
     fs::path group = mount;
     for (const fs::path& part : fs::path(line.substr(3)).relative_path()) {
       group /= part;
-      std::uint64_t limit = 0; // "max" leaves the stream failed
+      std::uint64_t limit = 0; // reading "max" fails and leaves no limit
       if (std::ifstream(group / "memory.max") >> limit) bytes = std::min(bytes, limit);
     }
   }
@@ -37,8 +37,8 @@ std::uint64_t machine_memory() {
 } // namespace
 
 Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
-  if (preflight.device != DeviceKind::host) return Support::yes(); // its own memory was asked for with it
-  std::vector<std::uint64_t> needs;                                // of each rank
+  if (preflight.device != DeviceKind::host) return Support::yes(); // checked with the device
+  std::vector<std::uint64_t> needs;                                // per rank
   for (const RankPlan& plan : preflight.plans) {
     needs.insert(needs.end(), plan.ranks.size(), plan.bytes());
   }

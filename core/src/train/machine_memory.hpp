@@ -1,6 +1,6 @@
-// Whether the memory that a plan asks for is there.
+// Checks that this machine has the planned memory.
 //
-// Threads: any. Ownership: values. Blocking: reads a few small files. Errors: none: a refusal.
+// Threads: any. Blocking: reads a few small files. Errors: returned.
 #pragma once
 
 #include "train/preflight.hpp"
@@ -8,9 +8,9 @@
 
 namespace triax::train {
 
-/// The planned memory of the ranks of this machine against what this process may use: the machine's memory, or less
-/// where a control group (version 2, its own or one above it) limits it. Of a run on several machines it is not known
-/// here which ranks these are: those that need least are counted.
+/// Compares the planned memory of the ranks on this machine with what this process may use: the machine's memory, or
+/// less if a control group (version 2, the process's or one above it) limits it. In a run on several machines, the
+/// ranks of this machine are not known here, so the ranks that need least are counted.
 Support fits_in_memory(const Preflight& preflight, const Placement& placement);
 
 } // namespace triax::train

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 20;
 
-/// A run of one rank has nobody to reach. What a plugin throws here, preflight meets again and tells.
+/// True if there is only one rank. Preflight reports what a plugin throws here.
 bool in_one_process(const config::RunConfig& run, std::int64_t ranks) {
-  if (ranks == 1 || ranks > kMostRanks) return true; // more than that, preflight refuses
+  if (ranks == 1 || ranks > kMostRanks) return true; // preflight reports more ranks as an error
   const Layout layout = layout_of(run);
   for (const auto& [axis, choice] : run.comm) {
     if (layout.size(axis) == 1 || !choice.library) continue;
@@ -32,7 +32,7 @@ bool in_one_process(const config::RunConfig& run, std::int64_t ranks) {
 } // namespace
 
 Placement place_here(const config::RunConfig& run) {
-  // Sizes of axes may multiply to what no run can have; preflight refuses that.
+  // The product of the axis sizes may be larger than any run; preflight reports that.
   const std::int64_t ranks = std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data;
   const auto most = std::int64_t{std::numeric_limits<int>::max()};
   return {static_cast<int>(std::min(ranks, most)), available_cores(), in_one_process(run, ranks)};

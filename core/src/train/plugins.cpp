@@ -1,4 +1,4 @@
-// Making a rank's plugin objects and asking them.
+// Creates a rank's plugin objects and queries them.
 #include "train/plugins.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
   return plugin::create<Interface>(*choice.library, PluginContext{choice.options, log, layout, rank, threads});
 }
 
-/// Whether a communicator of this kind reaches from rank to rank where the run has them.
+/// Whether such a communicator can connect the ranks, given whether they are threads or processes.
 Support reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement& placement) {
   if (placement.ranks_are_threads && ranks == CommTraits::Ranks::one_per_process)
     return Support::no("it takes one rank a process, and this run's {} ranks are threads of one process",
@@ -41,7 +41,7 @@ std::string axes_text(const std::vector<std::string>& axes) {
   return out + (axes.size() == 1 ? " axis" : " axes");
 }
 
-/// What tables alike are refused for, and the axes that each of them serves.
+/// One reason that applies to several tables, and the axes that each of them serves.
 struct CommRefusal {
   std::string reason, hint;
   struct Asked {
@@ -51,7 +51,7 @@ struct CommRefusal {
   std::vector<Asked> asked;
 };
 
-/// Once for each text; a table that inherits its plugin stands with the one that names it.
+/// Merges equal reasons. A table that inherits its plugin is merged with the table that names it.
 void add(std::vector<CommRefusal>& refusals, const Support& answer, const config::PluginChoice& choice,
          const std::vector<std::string>& axes) {
   auto same = std::ranges::find_if(refusals, [&answer](const CommRefusal& refusal) {
@@ -113,10 +113,10 @@ std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const L
   return out;
 }
 
-/// What needs no communicator asks none: a table all of whose axes have one rank will join nobody.
+/// Skips tables whose axes all have one rank: they need no communicator.
 void RankPlugins::ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
                                     std::vector<Support>& refusals) const {
-  if (!run_.kernels.library) return; // on which device it computes is not known
+  if (!run_.kernels.library) return; // the device kind is not known
   std::vector<CommRefusal> refused;
   for (const auto& [table, axes] : axes_served(layout)) {
     const config::PluginChoice& choice = run_.comm.at(axes.front());
@@ -152,7 +152,7 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
     return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout);
   });
   supports(run_.kernels.name, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
-  if (run_.kernels.library) // else its device is not known
+  if (run_.kernels.library) // else the device kind is not known
     supports(run_.optimizer.name, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
   supports(run_.schedule.name, [&] { return scheduler_->supports(pipeline_shape(run_)); });
   ask_communicators(layout, placement, on_this_machine, out);
@@ -166,7 +166,7 @@ std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement
   return out;
 }
 
-/// What a graph holds runs without the host.
+/// A CUDA graph runs without the host.
 void RankPlugins::ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const {
   if (kernels_->device_kind() != DeviceKind::cuda)
     refusals.push_back(

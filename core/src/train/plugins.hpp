@@ -1,7 +1,7 @@
-// The objects of a rank's plugins, and what the run asks of them.
+// The plugin objects of a rank, and what the run requires of them.
 //
-// Threads: the rank's main thread. Ownership: owns the objects; run, layout and log must outlive it. Blocking: making
-// plugin objects is cheap by contract. Errors: Error with the plugin's own words.
+// Threads: the rank's main thread. Ownership: owns the objects; run, layout and log must outlive it. Blocking: by
+// contract, plugin objects are cheap to create. Errors: Error with the plugin's message.
 #pragma once
 
 #include <map>
@@ -26,26 +26,26 @@ class RankPlugins {
   RankPlugins(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log);
 
   Model& model() const { return *model_; }
-  /// What the scheduler makes of this run's shape, unverified. Throws Error naming it if it throws.
+  /// The scheduler's schedule for this run, unverified. Throws Error naming the scheduler if that throws.
   Schedule rows() const;
   KernelSet& kernels() const { return *kernels_; }
   Optimizer& optimizer() const { return *optimizer_; }
-  /// The backend that serves an axis; axes that share a table share the object.
+  /// The backend of an axis; axes with the same table share one object.
   CommBackend& comm(const std::string& axis) const { return *backends_.at(run_.comm.at(axis).table); }
 
-  /// Every supports() of every kind, with what this run asks.
-  /// `on_this_machine`: also what depends on it.
+  /// Calls supports() of every plugin with what this run requires. `on_this_machine`: includes what depends on the
+  /// machine.
   std::vector<Support> refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
-  /// Whether this machine has the device that the kernel set needs, in its words.
+  /// Whether this machine has the device that the kernel set needs, with the kernel set's reason.
   Support device_available(const DeviceRequest& request) const;
-  /// Throws Error with what device_available() says against it.
+  /// Throws Error with that reason.
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
   void ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const;
   void ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
                          std::vector<Support>& refusals) const;
-  /// By table, the axes of more than one rank; tables without any are left out.
+  /// Tables with the axes of more than one rank that they serve. Tables without such axes are left out.
   std::map<std::string, std::vector<std::string>> axes_served(const Layout& layout) const;
 
   const config::RunConfig& run_;
@@ -57,10 +57,10 @@ class RankPlugins {
 };
 
 PipelineShape pipeline_shape(const config::RunConfig& run);
-/// Scattered where the run asks for it and there are tensor ranks to scatter over.
+/// Scattered if the run sets it and there is more than one tensor rank.
 schedule::Boundaries boundaries(const config::RunConfig& run);
 Layout layout_of(const config::RunConfig& run);
-/// What its kernel set, or its device, refuses: told as theirs.
+/// An error of the kernel set or its device, with the kernel set's name in front.
 Support of_kernels(const config::RunConfig& run, const Support& refusal);
 
 } // namespace triax::train

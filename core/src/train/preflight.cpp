@@ -1,4 +1,4 @@
-// Asks everything that can be asked before a run starts.
+// Runs all checks before a run starts.
 #include "train/preflight.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class Check {
   }
 
  private:
-  /// What a plugin or a room throws while being asked is a refusal as well; of `key`, where one is at fault.
+  /// Turns exceptions of plugins and modules into errors, with `key` in front if one is responsible.
   template <class Body>
   void guarded(const std::string& key, Body body) {
     try {
@@ -42,7 +42,7 @@ class Check {
     } catch (const Error& error) {
       const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
       refuse(Support::no("{}{}{}", of, where, error.message()).hint("{}", error.hint()));
-    } catch (const std::exception& error) { // such as no memory
+    } catch (const std::exception& error) { // such as out of memory
       refuse(Support::no("{}{}", key.empty() ? "" : key + ": ", error.what()));
     }
   }
@@ -65,7 +65,7 @@ class Check {
   }
 
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {
-    if (corpora.paths.empty()) return; // of a run that is planned without them
+    if (corpora.paths.empty()) return; // the run is planned without data
     const data::BlendedDataset readable(corpora, plugins_->model().info().sequence, run_.vocab, run_.train.seed);
     for (std::size_t i = 0; i < corpora.paths.size(); ++i) {
       out_.corpora.push_back({corpora.paths[i], validation, readable.blend().share(i), readable.corpus(i).tokens(),
@@ -73,7 +73,7 @@ class Check {
     }
   }
 
-  /// Of the whole model by global shape, whoever holds which part; of tied ones the first.
+  /// Parameters of the whole model, by global shape. Of tied parameters, the first counts.
   void count_parameters() {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
     const Model& model = plugins_->model();
@@ -109,7 +109,7 @@ class Check {
       for (int tensor = 0; tensor < layout_.tensor(); ++tensor) plan_alike(pipeline, tensor, programs);
   }
 
-  /// The ranks of these coordinates hold the same, and the first is planned for all of them.
+  /// The ranks with these coordinates hold the same: plans the first of them.
   void plan_alike(int pipeline, int tensor, const Programs& programs) {
     RankPlan row;
     row.pipeline = pipeline;
@@ -126,7 +126,7 @@ class Check {
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals)
       if (refused_.insert(refusal.reason()).second)
-        refuse(of_kernels(run_, refusal)); // ranks of one shape are refused alike
+        refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
     row.layers = prepared.state->layer_names();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
@@ -134,9 +134,9 @@ class Check {
     out_.plans.push_back(std::move(row));
   }
 
-  /// What the ranks take is known where all of them are here. The first that has no device speaks for all.
+  /// The memory of a rank is only known if all ranks are on this machine. Reports only the first rank without a device.
   void ask_devices() {
-    if (!plugins_) return; // could not be made, and that was told
+    if (!plugins_) return; // could not be created; already reported
     for (int local = devices_.first; local < devices_.first + devices_.count; ++local) {
       const double bytes = placement_.ranks == layout_.world() ? bytes_of(local) : 0;
       Support answer = plugins_->device_available({local, placement_.ranks, bytes});
@@ -160,7 +160,7 @@ class Check {
   const AskedDevices devices_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
-  std::set<std::string> refused_; // by the plan of a rank
+  std::set<std::string> refused_; // from the plans of ranks
   Preflight out_;
 };
 

@@ -1,8 +1,8 @@
-// Everything short of training: creates each plugin's object, asks every supports(), makes and proves the program,
-// plans every rank without memory, and lists the refusals together.
+// All checks that need no training step: creates each plugin's object, calls every supports(), creates and verifies the
+// programs, plans every rank without memory, and returns all errors together.
 //
-// Threads: one. Ownership: values. Blocking: computes; no network; of devices, asks whether they are there.
-// Errors: none: what a plugin or a room throws is a refusal.
+// Blocking: computes; no network; checks that devices exist. Errors: returned, also for exceptions of plugins and
+// modules.
 #pragma once
 
 #include <cstddef>
@@ -27,36 +27,36 @@ struct MemoryRow {
   std::size_t bytes = 0;
 };
 
-/// Ranks that differ in their data coordinate alone, which hold the same.
+/// Plan of the ranks that differ only in their data coordinate: they hold the same.
 struct RankPlan {
   std::vector<int> ranks; // by data coordinate
   int pipeline = 0, tensor = 0;
-  std::vector<std::string> layers;                     // names of the layers that each of them holds
-  std::vector<MemoryRow> memory;                       // of each of them
-  std::vector<executor::ActivationPart> activations{}; // what that row of `memory` is made of, the largest first
-  std::uint64_t bytes() const;                         // of all rows of `memory`
+  std::vector<std::string> layers;                     // layers of each of these ranks
+  std::vector<MemoryRow> memory;                       // of each of these ranks
+  std::vector<executor::ActivationPart> activations{}; // parts of the row "activations", largest first
+  std::uint64_t bytes() const;                         // sum of all rows of `memory`
 };
 
-/// What the run will take of a corpus.
+/// How much of a corpus the run uses.
 struct CorpusPlan {
   std::filesystem::path path;
   bool validation = false;
-  double share = 0; // of the samples
+  double share = 0; // fraction of the samples
   std::int64_t tokens = 0;
-  double epochs = 0; // how often training, or one evaluation, goes through it
+  double epochs = 0; // passes through the corpus, in training or in one evaluation
 };
 
 struct Preflight {
-  std::vector<Support> refusals; // reasons name keys in full ("parallel.tensor"); config::refusal adds positions
+  std::vector<Support> refusals; // reasons contain full keys ("parallel.tensor"); config::refusal adds positions
   std::vector<RankPlan> plans;   // by pipeline, then tensor coordinate
   std::vector<CorpusPlan> corpora;
-  std::int64_t parameters = 0;      // of the whole model, tied ones once
-  std::optional<DeviceKind> device; // of the kernel set; none: it is not installed here
-  int threads = 1;                  // with which it computes on the host, in each rank
+  std::int64_t parameters = 0;      // of the whole model; tied parameters count once
+  std::optional<DeviceKind> device; // of the kernel set; empty: not installed here
+  int threads = 1;                  // CPU threads of the kernel set per rank
   Balance balance{};                // of the stages
 };
 
-/// `devices`: the ranks of this machine whose devices are asked for; none where the run is only looked at.
+/// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log,
                     const AskedDevices& devices = {});
 

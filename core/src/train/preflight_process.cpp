@@ -8,7 +8,7 @@
 
 namespace triax::train {
 
-// The answer of the child is MessagePack: its strings may be paths, which need not be UTF-8, and its numbers are exact.
+// The child answers in MessagePack: strings may be paths, which need not be UTF-8, and numbers are exact.
 using Json = nlohmann::json;
 
 namespace {
@@ -104,7 +104,7 @@ CheckedRun unpacked(const std::string& bytes) {
   return out;
 }
 
-/// `schedule.plugin "sched-mine"` for each table that names the plugin, in the order of the tables.
+/// `schedule.plugin "sched-mine"`: the first table that names the plugin, with the plugin's file.
 std::string named_in(const config::RunConfig& run, const std::string& plugin, std::filesystem::path& file) {
   std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
   for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);

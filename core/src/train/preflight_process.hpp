@@ -1,8 +1,8 @@
-// Preflight in a child process: a plugin that crashes, exits or never returns when it is made or asked is refused by
-// name, and nothing that it did to its process stays in this one.
+// Preflight in a child process. A plugin that crashes, exits or hangs is reported by name, and cannot change the state
+// of this process.
 //
-// Threads: as plugin::run_probe(). Ownership: values. Blocking: computes in the child. Errors: Error if no process can
-// be started, or if the child failed outside of every plugin; all else is a refusal.
+// Threads: as for plugin::run_probe(). Blocking: until the child ends. Errors: Error if no process can be started, or
+// if the child failed outside all plugins; other errors are returned.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@
 namespace triax::train {
 
 struct PreflightRequest {
-  std::optional<Placement> placement;                              // place_here(), if there is none
-  std::function<AskedDevices(const Placement& placement)> devices; // whose devices are asked for
+  std::optional<Placement> placement;                              // empty: place_here()
+  std::function<AskedDevices(const Placement& placement)> devices; // ranks whose devices are checked
 };
 
 struct CheckedRun {

@@ -1,4 +1,4 @@
-// From rows to programs and a rank's state.
+// Creates programs from rows, and a rank's state from programs.
 #include "train/preparation.hpp"
 
 #include "schedule/lower.hpp"
@@ -12,7 +12,7 @@ std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const 
   return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
 }
 
-/// Of an axis of one rank nothing is sent.
+/// On an axis with one rank nothing is sent.
 schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
   std::size_t largest =
       executor::largest_boundary(plugins.model(), layer_context(run, layout, 0), split_of(run, plugins.model()));
@@ -24,7 +24,7 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
   return {promise("pipeline"), schedule::both(promise("data"), tensor), tensor}; // a gradient may be of a tensor group
 }
 
-/// One refusal for all violations: a scheduler's mistake is often the same on every rank. `of`: what was verified.
+/// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.
 Support refuse_schedule(const config::RunConfig& run, const char* of, const std::vector<schedule::Fault>& faults) {
   const std::size_t all = faults.size();
   const std::string shown =

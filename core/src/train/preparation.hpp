@@ -1,8 +1,8 @@
-// What a rank's run is made of before there is memory: programs, and the request for its state. Shared by preflight
-// and the rank itself, so that what is checked is what runs.
+// The parts of a rank that exist before its memory: programs, and the memory request of its state. Preflight and Rank
+// share this code, so that what is checked is what runs.
 //
 // Threads: the rank's main thread. Ownership: owns the state; run, layout, plugins and programs must outlive it.
-// Blocking: computes. Errors: Error listing what was refused.
+// Blocking: computes. Errors: Error with the violations.
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@
 
 namespace triax::train {
 
-/// What the layers of a rank are made for. `layout` must outlive it.
+/// The context in which a rank's layers are created. `layout` must outlive it.
 LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank);
 
-/// What is wrong with the split, and with the rows that a scheduler made for this run: of their violations the first,
-/// and how many more there are.
+/// Errors in the split and in the rows of the scheduler. Of their violations, reports the first and the number of
+/// others.
 std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
 
-/// The programs of all pipeline ranks, proved for the run's communicators.
+/// The programs of all pipeline ranks, verified for the run's communicators.
 struct Programs {
   std::vector<schedule::Program> training, evaluation;
-  schedule::Assumptions assumptions; // with which they were
+  schedule::Assumptions assumptions; // guarantees that the verification relies on
 };
-/// The schedule must have passed check_schedule. Throws Error with the first violation, and how many more there are.
+/// The schedule must have passed check_schedule(). Throws Error with the first violation and the number of others.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule);
 

@@ -1,6 +1,6 @@
-// Whether all ranks run the same programs: a digest of a rank's programs is compared through the job's store.
+// Checks that all ranks run the same programs, by comparing digests through the job's store.
 //
-// Blocking: waits for rank 0's digest, until the deadline. Errors: Error of a difference, or of the wait.
+// Blocking: waits for rank 0's digest until the deadline. Errors: Error for a difference, or of the wait.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace triax::train {
 
-/// Of all actions of all pipeline ranks, in order, and the placement of the stages.
+/// Digest of all actions of all pipeline ranks, in order, and of the stage map.
 std::string program_digest(std::span<const schedule::Program> programs);
 
-/// Each rank has asked its own scheduler, which may have read a file that differs on another machine. `scheduler` is
-/// the plugin that the Error names.
+/// Each rank calls its own scheduler, which may read a file that differs between machines. `scheduler`: the plugin's
+/// name, for the Error.
 void compare_programs(std::span<const schedule::Program> programs, int rank, const std::string& scheduler, Store& store,
                       Deadline deadline);
 

@@ -1,4 +1,4 @@
-// Making a rank: plugins, device, groups, state, executor, data; and its steps.
+// Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/rank.hpp"
 
 #include <cmath>
@@ -60,7 +60,7 @@ std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
 
 } // namespace
 
-// In the order in which members are made; they go the other way round.
+// Members are constructed in this order and destroyed in reverse.
 struct Rank::Impl final : control::AbortFlag::Listener {
   Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& store, Log& to,
        const RankOptions& given)
@@ -92,11 +92,11 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     }
   }
 
-  /// Of waits for other ranks. A little more than train.stall_timeout_s, so that of two ranks, one of which is stuck
-  /// and the other waits for it, the watchdog names the first.
+  /// Timeout of waits for other ranks. Slightly more than train.stall_timeout_s: if one rank is stuck and another waits
+  /// for it, the watchdog names the first.
   double wait_timeout_s() const { return run.train.stall_timeout_s + kWaitMargin; }
 
-  /// Before the groups go: the others must hear of the cause first, not of a rank that left.
+  /// Called before the groups are destroyed: other ranks must see the cause first, not that a rank left.
   void failed(const Error& error) {
     if (options.failing) {
       options.failing(error);
@@ -162,12 +162,12 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   }
 
   void abort(std::string_view why) noexcept override {
-    device->interrupt().raise(why); // first: its reason is the one that waits throw
+    device->interrupt().raise(why); // first: waits throw this reason
     const std::lock_guard lock(mutex);
     for (const std::unique_ptr<Communicator>& communicator : communicators) communicator->abort(why);
   }
 
-  /// ", waiting for all_reduce of tensor with rank 1 through comm-ucx", or nothing. Any thread.
+  /// ", waiting for all_reduce of tensor with rank 1 through comm-ucx", or empty. Any thread.
   std::string waiting_for(ActionId action) const {
     for (const std::unique_ptr<Communicator>& communicator : communicators) {
       const PendingCall call = communicator->pending();
@@ -185,7 +185,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
     return {};
   }
 
-  /// What each communicator has counted itself.
+  /// The counters of each communicator.
   std::vector<CommStats> counted() const {
     std::vector<CommStats> out;
     for (const std::unique_ptr<Communicator>& communicator : communicators) out.push_back(communicator->stats());
@@ -202,7 +202,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
       log.debug("the loss scale grows to {} after step {}", outcome.next_loss_scale, result.step);
   }
 
-  /// A file that cannot be written does not end the training.
+  /// If the file cannot be written, training continues.
   void write_timeline() {
     try {
       report::RankTimeline timeline = trace->timeline();
@@ -230,24 +230,24 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   const RankOptions options;
   Log& log;
   std::unique_ptr<Device> device; // outlives plugins and memory
-  const int threads;              // of the processor, for this rank
+  const int threads;              // CPU threads of this rank
   RankPlugins plugins;
   const Programs programs;
   Preparation prepared;
-  std::optional<StepTrace> trace; // of the step that log.timeline names; streams refer to it
+  std::optional<StepTrace> trace; // of the step in log.timeline; streams refer to it
   std::unique_ptr<Stream> stream;
   // These own memory that other ranks may read until the communicators are destroyed, if a step ends with an error.
   std::optional<Agreement> agreement;
   std::unique_ptr<executor::Executor> walker;
   std::mutex mutex; // of communicators, which abort() reads
   std::vector<std::unique_ptr<Communicator>> communicators;
-  std::vector<std::unique_ptr<TracedCommunicator>> traced; // where there is a trace, in front of `communicators`
+  std::vector<std::unique_ptr<TracedCommunicator>> traced; // wrap `communicators` if there is a trace
   Groups groups;
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
   std::int64_t steps = 0, missing_timelines = 0;
-  std::optional<control::AbortFlag::Listening> listening; // ends first
+  std::optional<control::AbortFlag::Listening> listening; // destroyed first
 };
 
 Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,

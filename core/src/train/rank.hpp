@@ -1,9 +1,9 @@
-// One rank of a training run, as an object: its plugins' objects, device, groups, stages, data and executor.
+// One rank of a training run, as an object: its plugin objects, device, groups, stages, data and executor.
 //
-// Threads: made, used and destroyed on one thread, the rank's main thread; abort() may come from any. Many ranks may
-// live in one process. Ownership: owns what it makes; run, layout, store, log and the sources of RankOptions must
-// outlive it. Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: throws
-// Error; a throw before the optimizer's part of step() leaves the weights of the step before.
+// Threads: constructed, used and destroyed on one thread, the rank's main thread; abort() and place(): any. One process
+// may have many ranks. Ownership: owns what it creates; run, layout, store, log and the sources of RankOptions must
+// outlive it. Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: Error. If
+// step() throws before its optimizer action, the weights are those of the previous step.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ namespace triax::train {
 
 struct StepResult {
   std::int64_t step = 0; // from 1
-  double loss = 0;       // mean over the global batch's tokens
-  double grad_norm = 0;  // of all parameters together, before clipping; not finite in a step that was skipped
+  double loss = 0;       // mean over the tokens of the global batch
+  double grad_norm = 0;  // of all parameters together, before clipping; not finite in a skipped step
   double lr = 0;
   double seconds = 0;     // of the whole step
-  double bubble_rate = 0; // part of the time from the first to the last F, B, I or W that this rank stood waiting
+  double bubble_rate = 0; // waits of this rank between its first and last pass, over that time; 0 on GPUs
   std::optional<double> loss_scale = {}; // that the step was computed with, in fp16
-  bool skipped = false;                  // no weight was changed, on any rank
+  bool skipped = false;                  // no weight changed, on any rank
 };
 
 struct EvalResult {
@@ -46,28 +46,28 @@ struct EvalResult {
   std::int64_t tokens = 0;
 };
 
-/// A parameter as this rank holds it. Tied parameters are one and come once, under the first's name.
+/// A parameter on this rank. Tied parameters are listed once, under the name of the first. In fp16, gradients are
+/// multiplied by the loss scale of the step.
 struct RankParameter {
-  std::string name; // "block 3/attention.qkv.weight": the layer's name and the parameter's
+  std::string name; // "block 3/attention.qkv.weight": the names of the layer and of the parameter
   const ParamSpec* spec = nullptr;
-  TensorView master;   // master dtype, spec->local
-  TensorView gradient; // of the last step, summed over the global batch and both sides of a tie, before clipping; in
-                       // fp16 it is multiplied by the step's loss scale
+  TensorView master;   // in the master type; shape spec->local
+  TensorView gradient; // of the last step, before clipping; sum over the global batch and both sides of a tie
 };
 
-/// What a run's TOML does not say. Everything may be left as it is.
+/// Settings that are not in the TOML file. All are optional.
 struct RankOptions {
-  executor::BatchSource* training = nullptr; // in place of the dataset at data.path
-  executor::BatchSource* held_out = nullptr; // in place of the dataset at data.validation
-  const Schedule* schedule = nullptr;        // rows to run in place of the scheduler's
+  executor::BatchSource* training = nullptr; // instead of the corpora of [data]
+  executor::BatchSource* held_out = nullptr; // instead of the validation corpora
+  const Schedule* schedule = nullptr;        // rows to run instead of the scheduler's
   executor::WalkObserver* observer = nullptr;
-  int threads = 0; // CPU threads for this rank; 0: all cores this process may use
-  /// Told of a failure while the rank is made, before its groups go; and heard from then on, so that another rank's
-  /// failure ends this one's waits. Null: neither.
+  int threads = 0; // CPU threads for this rank; 0: all cores that this process may use
+  /// Set if the constructor fails, before the groups are destroyed. Also ends this rank's waits when another rank
+  /// fails. May be null.
   control::AbortFlag* abort = nullptr;
-  /// Told of a failure while the rank is made, in place of the flag, which it has to raise. May be empty.
+  /// Called if the constructor fails, instead of setting the flag; it must set the flag. May be empty.
   std::function<void(const Error& error)> failing = {};
-  int local_rank = 0, local_ranks = 1; // among the ranks of this machine: which of its devices is this one's
+  int local_rank = 0, local_ranks = 1; // among the ranks of this machine: determines the rank's device
 };
 
 class Rank {
@@ -78,38 +78,38 @@ class Rank {
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  /// One step of training. A loss or norm that is not finite throws Error, and no weight is written; in fp16 a norm
-  /// that is not finite has the step skipped.
+  /// One training step. A loss or norm that is not finite throws Error, and no weight changes; in fp16, a norm that is
+  /// not finite skips the step.
   StepResult step();
-  /// Forward only, without dropout, over the same held-out samples at each call; changes nothing that step() reads.
+  /// Forward only, without dropout, over the same held-out samples in each call. Changes nothing that step() reads.
   EvalResult evaluate();
-  /// The same; before each batch but the first it asks whether to stop there: then there is no result.
+  /// The same; calls `stopped` before each batch but the first. If that returns true, there is no result.
   std::optional<EvalResult> evaluate_unless(const std::function<bool()>& stopped);
 
-  /// In the order of the model. The views stay where they are for the rank's life.
+  /// In the order of the model. The views stay valid and unchanged while the rank exists.
   std::span<const RankParameter> parameters() const;
-  /// Throws Error naming what is near.
+  /// Throws Error with the closest name.
   const RankParameter& parameter(std::string_view name) const;
-  /// After writing into a master view: brings the working copies, where there are any, up to date.
+  /// Call it after writing to a master view: updates the working weights, if they are separate.
   void weights_changed();
 
-  /// Makes what the rank waits for, now or later, fail with `why`, here and in its groups. Any thread.
+  /// Makes all current and later waits of the rank and its groups fail with `why`. Any thread.
   void abort(std::string_view why) noexcept;
 
-  /// The largest `value` that a rank gave: all ranks call it at the same places, and all get the same answer. Throws
-  /// Error if they do not come before train.stall_timeout_s.
+  /// The largest `value` of all ranks. All ranks must call it at the same points; all get the same result. Throws Error
+  /// if some do not call it within about train.stall_timeout_s.
   std::int32_t agree(std::int32_t value);
-  /// Where it is: "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx". Any thread.
+  /// The position: "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx". Any thread.
   std::string place() const;
 
   std::int64_t steps_done() const;
-  std::int64_t sequence() const; // tokens of a sample
+  std::int64_t sequence() const; // tokens per sample
   Device& device();
-  /// Totals since the start, one entry per joined group.
+  /// Totals since the start, one entry per group.
   std::vector<report::GroupTraffic> traffic() const;
-  /// What its arenas hold.
+  /// Contents of its arenas.
   std::vector<MemoryRow> memory() const;
-  double flops_per_step() const;          // of the whole global batch, over all ranks
+  double flops_per_step() const;          // of the global batch, over all ranks
   std::int64_t missing_timelines() const; // files of log.timeline that could not be written
 
  private:

@@ -1,7 +1,7 @@
-// What recorded steps move: a step that is launched again moves what the one did that was recorded, and no communicator
-// hears of it.
+// Traffic of captured steps: launching a graph moves the same bytes as the captured step, but communicators do not
+// count them.
 //
-// Threads: the rank's main thread. Ownership: values. Blocking: never. Errors: none.
+// Threads: the rank's main thread.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,10 @@ namespace triax::train {
 
 class RecordedTraffic {
  public:
-  /// After each step: how it ran, and what each communicator counted before and after it, always in one order.
+  /// Call it after each step with how the step ran, and the counters of each communicator before and after it, always
+  /// in the same order.
   void add(executor::StepOutcome::Ran ran, const std::vector<CommStats>& before, const std::vector<CommStats>& after);
-  /// What a communicator's own count lacks.
+  /// What to add to the communicator's own counters.
   CommStats beyond(std::size_t communicator) const {
     return communicator < beyond_.size() ? beyond_[communicator] : CommStats{};
   }

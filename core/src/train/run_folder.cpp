@@ -32,7 +32,7 @@ bool is_there(const fs::path& file) {
   return fs::symlink_status(file, unknown).type() != fs::file_type::not_found;
 }
 
-/// The file itself where its name is a link; a device or a FIFO is nobody's earlier metrics.
+/// The target, if the name is a link. A device or a FIFO is not a metrics file of an earlier run.
 fs::path metrics_file(const config::RunConfig& run) {
   std::error_code unknown;
   const fs::path file = fs::weakly_canonical(run.log.metrics, unknown);
@@ -44,7 +44,7 @@ fs::path numbered(const fs::path& file, int number) {
   return file.parent_path() / (file.stem().string() + text("-{}", number) + file.extension().string());
 }
 
-/// What an earlier run left, and the names it can be kept under.
+/// The files that an earlier run left, and new names for them.
 class EarlierFiles {
  public:
   explicit EarlierFiles(const config::RunConfig& run) : folder_(run.folder), timelines_(report::timelines_in(folder_)) {
@@ -52,7 +52,7 @@ class EarlierFiles {
     const fs::path metrics = metrics_file(run);
     if (fs::is_regular_file(metrics, unknown) && fs::file_size(metrics, unknown) > 0) files_.push_back(metrics);
     if (is_there(folder_ / kFailure)) files_.push_back(folder_ / kFailure);
-    if (files_.empty() && timelines_.empty()) return; // a run that recorded nothing
+    if (files_.empty() && timelines_.empty()) return; // the run recorded nothing
     if (is_there(folder_ / kResolved)) files_.push_back(folder_ / kResolved);
   }
 
@@ -75,7 +75,7 @@ class EarlierFiles {
   }
 
  private:
-  /// One number for all, so that it is seen what belongs together.
+  /// One number for all files, so that it shows which belong together.
   int free_number() const {
     int number = 1;
     const auto taken = [&] {
@@ -102,7 +102,7 @@ class EarlierFiles {
   std::vector<fs::path> files_;
 };
 
-/// That a file can be made here, and how its content fits.
+/// Checks that a file can be created here and that its content fits.
 void try_to_write(const fs::path& file, const std::string& content) {
   report::write_temporary(file, content);
   report::remove_temporary(file);

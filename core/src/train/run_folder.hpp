@@ -1,8 +1,8 @@
-// The run's folder: locked and tried before anything starts; what an earlier run left in it is moved aside only after
+// The run's folder. It is locked and tested before the run starts. Files of an earlier run are moved aside only after
 // all ranks of this run have joined.
 //
-// Threads: one. Ownership: RunFolder owns the lock; RunRecords owns the metrics file and borrows run and log. Blocking:
-// files. Errors: the constructor of RunFolder and begin() throw Error naming the file; nothing later does.
+// Ownership: RunFolder owns the lock; RunRecords owns the metrics file and borrows run and log. Blocking: writes files.
+// Errors: the constructor of RunFolder and begin() throw Error with the file; later functions do not throw.
 #pragma once
 
 #include <filesystem>
@@ -17,18 +17,18 @@
 
 namespace triax::train {
 
-/// In the process that the user or a launcher started: this run's folder for as long as the object lives.
+/// In the process that the user or a launcher started: reserves the folder for this run while the object exists.
 class RunFolder {
  public:
-  /// Creates the folder, locks it, and writes a temporary file there and beside the metrics. No file of an earlier run
-  /// is changed. Throws Error naming the file that cannot be written, or the folder if another run has it.
+  /// Creates the folder, locks it, and writes temporary files in it and beside the metrics file. Does not change files
+  /// of an earlier run. Throws Error with a file that cannot be written, or with the folder if another run has it.
   RunFolder(const config::RunConfig& run, const std::string& resolved_toml);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  /// Where a failure is reported: failure.json once rank 0's begin() has made the folder this run's, until then
-  /// failed-start.json, since failure.json may be an earlier run's.
+  /// The file for a failure report: failure.json after rank 0's begin(); before that failed-start.json, because
+  /// failure.json may belong to an earlier run.
   std::filesystem::path failure_file() const;
 
  private:
@@ -38,23 +38,24 @@ class RunFolder {
   std::unique_ptr<const Identity> resolved_before_; // of resolved.toml
 };
 
-/// Of rank 0, in its process: what a run records in its folder.
+/// In the process of rank 0: the files that a run writes to its folder.
 class RunRecords {
  public:
   RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log);
 
-  /// Called once all ranks have joined. Moves the files of an earlier run aside (metrics.jsonl to metrics-1.jsonl, and
-  /// so on), writes resolved.toml and opens the metrics. Returns a line that says what was moved; empty if nothing was.
+  /// Call it once all ranks have joined. Moves the files of an earlier run aside (metrics.jsonl to metrics-1.jsonl, and
+  /// so on), writes resolved.toml and opens the metrics file. Returns a line that says what was moved; empty if nothing
+  /// was.
   std::string begin();
-  /// Adds a record. One that the file does not take is counted in missing(); the log says why, once per cause.
+  /// Appends a record. If it cannot be written, missing() counts it, and the log gives the reason, once per cause.
   void write(const report::StepRecord& record);
-  /// Looks whether the metrics were deleted or moved.
+  /// Checks whether the metrics file was deleted or moved.
   void check();
 
-  /// Where the metrics are now.
+  /// The current metrics file.
   std::filesystem::path metrics() const;
-  std::int64_t records() const; // that were to be written
-  std::int64_t missing() const; // of these
+  std::int64_t records() const; // number of records that should be written
+  std::int64_t missing() const; // number of these that are not in the file
 
  private:
   const config::RunConfig& run_;

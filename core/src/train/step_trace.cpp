@@ -17,7 +17,7 @@ double ms(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-/// Sorts, and takes from each what the ones before it cover: the rank waits for both there. What is left of none goes.
+/// Sorts the waits and removes overlaps: a wait starts after the previous one has ended. Drops waits that become empty.
 std::vector<report::MeasuredWait> disjoint(std::vector<report::MeasuredWait> waits) {
   std::ranges::stable_sort(waits, {}, &report::MeasuredWait::start);
   std::vector<report::MeasuredWait> out;
@@ -36,7 +36,7 @@ StepTrace::StepTrace(const schedule::Program& program, std::int64_t step, bool b
 }
 
 void StepTrace::walk_begins(std::int64_t step) {
-  if (step == step_ && calls_posted_ > calls_.size()) calls_.resize(calls_posted_); // as many as the step before had
+  if (step == step_ && calls_posted_ > calls_.size()) calls_.resize(calls_posted_); // as many as in the previous step
   calls_posted_ = 0;
   running_ = step == step_;
   if (next_) next_->walk_begins(step);
@@ -78,7 +78,7 @@ report::MeasuredCall StepTrace::measured(const Call& call) const {
   return out;
 }
 
-/// For the transfer that came last of those that the action needs.
+/// The wait before an action, with the transfer that arrived last of those that the action needs.
 report::MeasuredWait StepTrace::wait_before(const Action& action) const {
   report::MeasuredWait out{ms(action.time.began - action.time.waited), ms(action.time.began), "posted work"};
   const std::vector<ActionId>& needed = program_.actions()[action.id].waits;

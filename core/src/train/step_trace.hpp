@@ -1,12 +1,11 @@
-// Records one step of a rank: when each action of its program ran, what was posted to its communicators and when that
-// completed. Communicators are observed through TracedCommunicator.
+// Records one step of a rank: when each action of its program ran, when each communicator call was posted, and when it
+// completed. TracedCommunicator reports the calls.
 //
-// Threads: the rank's main thread. Ownership: borrows program, next observer and compute stream; it must outlive the
-// streams that calls are posted on. Blocking: never; between the first and the last action it allocates nothing from
-// the second step on. Errors: none of its own.
+// Threads: the rank's main thread. Ownership: borrows program, next observer and compute stream; must outlive the
+// streams of the calls. From the second step on, it does not allocate between the first and the last action.
 //
-// On the host an action runs inside its time, and a call completes where its stream gets past it. Where a device runs
-// behind, what is timed is the enqueuing, of calls too.
+// On the host, an action runs during the measured time, and a call completes when its stream has passed it. On devices
+// that run asynchronously, only the enqueuing of actions and calls is measured.
 #pragma once
 
 #include <cstdint>
@@ -21,36 +20,36 @@
 
 namespace triax::train {
 
-/// What a call moves, as it is known when it is posted.
+/// What a call moves, known when it is posted.
 struct CallShape {
   const char* name = nullptr; // "all_reduce"
-  const char* axis = nullptr; // lives as long as the communicator
-  int peer = -1;              // a rank of the run; -1: the group, or several
+  const char* axis = nullptr; // valid while the communicator exists
+  int peer = -1;              // a rank of the run; -1: the group, or several ranks
   std::size_t bytes = 0;
 };
 
 class StepTrace final : public executor::WalkObserver {
  public:
-  /// `next` is told as well; it may be null. `behind`: the device runs behind the host.
+  /// `next` gets the same calls; may be null. `behind`: the device runs asynchronously to the host.
   StepTrace(const schedule::Program& program, std::int64_t step, bool behind, executor::WalkObserver* next);
 
-  /// Calls posted on this stream are waited for before anything else is computed.
+  /// Calls that are posted on this stream complete before the next computation.
   void set_compute(const Stream& stream) { compute_ = &stream; }
 
   void walk_begins(std::int64_t step) override;
   void ran(ActionId action, const executor::ActionTime& time) override;
   void walk_ends(std::int64_t step) override;
 
-  /// Whether calls are recorded now; where not, they are counted, so that there is room when they are.
+  /// Whether calls are recorded now. If not, counts them, to reserve space for the recorded step.
   bool records_call() {
     ++calls_posted_;
     return running_;
   }
-  /// `posted`: before the call. Puts a mark behind the call on its stream.
+  /// `posted`: time before the call. Enqueues a marker after the call on its stream.
   void called(const CallShape& shape, Clock::time_point posted, const Work& work, Stream& stream);
 
   std::int64_t step() const { return step_; }
-  /// Of that step; nothing before it has ended. Rank, ranks and machine are the caller's to fill in.
+  /// The recorded step; empty before its end. The caller sets rank, number of ranks and machine.
   report::RankTimeline timeline() const;
 
  private:
@@ -58,7 +57,7 @@ class StepTrace final : public executor::WalkObserver {
     ActionId id = 0;
     executor::ActionTime time;
   };
-  /// Follows its call on the stream.
+  /// Marker after a call on its stream.
   struct Call final : HostTask {
     bool advance() noexcept override {
       if (!work.event.fired()) return false;
@@ -81,11 +80,11 @@ class StepTrace final : public executor::WalkObserver {
   executor::WalkObserver* const next_;
   const Stream* compute_ = nullptr;
   bool running_ = false;
-  std::size_t calls_posted_ = 0; // in this walk, or since the one before
+  std::size_t calls_posted_ = 0; // in this step, or since the previous one
   Clock::time_point began_, ended_;
   std::vector<Action> actions_;
-  std::deque<Call> calls_; // stay where they are: streams refer to them
-  std::size_t used_ = 0;   // of calls_
+  std::deque<Call> calls_; // fixed addresses: streams refer to the elements
+  std::size_t used_ = 0;   // used elements of calls_
 };
 
 } // namespace triax::train

@@ -1,4 +1,4 @@
-// Waiting for signals on a thread of its own: no handler, and so nothing global.
+// Waits for signals on a separate thread: without a handler, nothing is global.
 #include "train/stop_signals.hpp"
 
 #include <pthread.h>
@@ -74,7 +74,7 @@ void StopSignals::report(int signal, std::string_view what) {
   }
 }
 
-/// The default action, from the thread that may be interrupted by it.
+/// Triggers the default action, on this thread.
 void StopSignals::quit() {
   report(SIGQUIT, "ending at once");
   sigset_t quit;
@@ -82,7 +82,7 @@ void StopSignals::quit() {
   sigaddset(&quit, SIGQUIT);
   pthread_sigmask(SIG_UNBLOCK, &quit, nullptr);
   ::raise(SIGQUIT);
-  std::_Exit(128 + SIGQUIT); // somebody has installed a handler
+  std::_Exit(128 + SIGQUIT); // a handler has been installed elsewhere
 }
 
 } // namespace triax::train

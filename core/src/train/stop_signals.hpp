@@ -1,14 +1,14 @@
-// Signals that end a run. SIGINT, SIGTERM and SIGHUP ask to stop after the current step; a second one ends the process
-// at once. SIGQUIT ends it at once, with its default action: a core dump, where the system writes them. Each of them is
-// logged. A signal that the process was started to ignore stays ignored, as SIGHUP under nohup.
+// Signals that end a run. SIGINT, SIGTERM and SIGHUP request a stop after the current step; a second one ends the
+// process at once. SIGQUIT ends it at once with the default action: a core dump, if the system writes them. Each signal
+// is logged. A signal that was ignored when the process started stays ignored, like SIGHUP under nohup.
 //
-// Ranks under our own launcher get the request from it, and it ends them if need be. To them a second signal, of a
-// terminal's Ctrl-C to all of its processes, is the same request; SIGQUIT keeps its default action.
+// Ranks under Triax's launcher get the request from the launcher, which also ends them if necessary. For them a second
+// signal, from a terminal's Ctrl-C to all of its processes, is the same request; SIGQUIT has its default action.
 //
-// Threads: made on the thread that starts the run, before it starts others, so that all of them leave the signals to
-// this object's own thread. One at a time in a process. Ownership: owns its thread; borrows the log; the signal mask is
-// restored at the object's end. Blocking: the destructor waits for the thread, a tenth of a second at most. Errors: the
-// constructor throws Error if there is no thread to be had.
+// Threads: create it on the thread that starts the run, before other threads, so that all of them leave the signals to
+// this object's thread. At most one per process. Ownership: owns its thread; borrows the log; the destructor restores
+// the signal mask. Blocking: the destructor waits for the thread, at most 0.1 s. Errors: the constructor throws Error
+// if it cannot create a thread.
 #pragma once
 
 #include <atomic>
@@ -30,13 +30,14 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Where signals are logged from here on; null: only SIGQUIT is reported, on stderr.
+  /// Sets where signals are logged; null: only SIGQUIT is reported, on stderr.
   void set_log(Log* log);
   /// The number of the signal, or 0.
   int caught() const noexcept { return caught_.load(); }
-  /// Whether the first one ends the process at once: while a rank waits for others, there is no step to stop after.
+  /// Whether the first signal ends the process at once: while a rank waits for others to start, there is no current
+  /// step.
   void end_at_once(bool at_once) noexcept { at_once_.store(at_once); }
-  /// As if it had been caught. Any thread.
+  /// Has the effect of a caught signal. Any thread.
   void ask(int signal) noexcept { caught_.store(signal); }
 
  private:
@@ -48,12 +49,12 @@ class StopSignals {
   sigset_t signals_{}, mask_before_{};
   std::atomic<int> caught_{0};
   std::atomic<bool> at_once_{false};
-  std::mutex mutex_; // of the log
+  std::mutex mutex_; // protects the log
   Log* log_ = nullptr;
   std::jthread thread_;
 };
 
-/// The log of stop signals for as long as this object lives.
+/// Sets the log of stop signals while this object exists.
 class StopSignalLog {
  public:
   StopSignalLog(StopSignals& signals, Log& log) : signals_(signals) { signals_.set_log(&log); }

@@ -4,7 +4,7 @@
 
 namespace triax::train {
 
-/// `shape()` is asked where the call is recorded.
+/// Calls `shape()` only if the call is recorded.
 template <class Shape, class Post>
 Work TracedCommunicator::traced(Shape shape, Stream& stream, Post post) {
   if (!trace_.records_call()) return post();

@@ -1,7 +1,7 @@
-// A communicator that hands every call on to another, and has a StepTrace record it.
+// A communicator that forwards every call to another, and reports it to a StepTrace.
 //
-// Threads: as the communicator behind it. Ownership: borrows communicator and trace. Blocking: as the communicator
-// behind it. Errors: as the communicator behind it; it checks the arguments again.
+// Threads, blocking, errors: those of the other communicator. Ownership: borrows communicator and trace. Arguments are
+// checked twice.
 #pragma once
 
 #include "train/step_trace.hpp"
@@ -17,7 +17,7 @@ class TracedCommunicator final : public Communicator {
   void barrier(Deadline deadline) override { inner_.barrier(deadline); }
   void abort(std::string_view why) noexcept override { inner_.abort(why); }
   void* extension(std::string_view id) override { return inner_.extension(id); }
-  void progress() noexcept override {} // the communicator behind it is a source of its own
+  void progress() noexcept override {} // the other communicator is registered as a progress source
 
  protected:
   Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,

@@ -23,7 +23,7 @@ class UninstalledKernels final : public KernelSet {
 
 class UninstalledCommunicator final : public CommBackend {
  public:
-  /// As schedule::kLeastPromise.
+  /// The same as schedule::kLeastPromise.
   CommTraits traits() const override {
     CommTraits traits;
     traits.order = CommTraits::Order::serial;

@@ -1,7 +1,7 @@
-// Stand-ins for a communicator and a kernel set that are not installed here, with which a run is planned and never
-// trained: they support everything and guarantee the least. config::Loaded::unchecked says what was not asked.
+// Placeholders for a communicator and a kernel set that are not installed here. A run can be planned with them, but not
+// trained: they support everything and have the weakest guarantees. config::Loaded::unchecked lists the skipped checks.
 //
-// Threads: as their interfaces. Ownership: the caller's. Blocking: never. Errors: Error from what would run or connect.
+// Errors: Error from functions that would run or connect.
 #pragma once
 
 #include "plugin/loader.hpp"
