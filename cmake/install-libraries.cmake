@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Part of installing a bundle: copies what `programs` and `modules` need into lib, but for what was built in `build` and
 # what belongs to the machine they will run on: glibc, and NVIDIA's libraries.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} MODULES ${modules}

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds positions to a sentence that names keys, so that rooms and plugins can refuse without knowing of files.
 #include <algorithm>
 #include <cctype>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values that are right alone and wrong together.
 #include <algorithm>
 #include <cstdint>

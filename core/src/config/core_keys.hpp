@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables and keys that the core owns, in the form in which plugins declare theirs: checking, describing and the
 // documentation read this one list.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The values that follow from others, and the refusals of values that do not fit together.
 //
 // Threads: one. Ownership: values. Blocking: looks at the data's files. Errors: refusals.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One TOML file as a flat list of what it says and where; the types are checked later, against the tables of keys.
 //
 // Threads: one. Ownership: values. Blocking: reads the file. Errors: Error with file:line:column.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Includes, the file itself, and flags, laid over one another: which value each key has, and where it was written.
 //
 // Threads: one. Ownership: values. Blocking: reads files. Errors: refusals.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a TOML file and overrides to a RunConfig, with the origin of every value and all refusals at once.
 //
 // Threads: one. Ownership: values. Blocking: reads files, loads the plugins named. Errors: what the user wrote wrong

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From what is written in a file or a flag to a value that its key's row allows.
 //
 // Threads: any. Ownership: values. Blocking: looks at the file system for paths. Errors: a reading says what is wrong.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding the plugin that a table names, with the refusals of everything that can be wrong with the name.
 //
 // Threads: one. Ownership: libraries stay loaded for ever. Blocking: reads files; loads libraries, the first time in a

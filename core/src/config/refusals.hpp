@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of what is wrong with a run, kept in the order of the files.
 //
 // Threads: one. Ownership: values. Blocking: never. Errors: none.

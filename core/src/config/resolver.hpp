@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks every table against the rows of its keys, the core's and its plugin's, and gives every key its value.
 //
 // Threads: one. Ownership: values. Blocking: loads the plugins named. Errors: refusals.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run as its TOML describes it, resolved: what every other room reads.
 //
 // Threads: read-only after it is made. Ownership: owns everything. The plugins named are found, loaded, and their

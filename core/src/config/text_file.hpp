@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a whole TOML text from a file, a pipe or a device: bounded in size, so that an endless source does not fill the
 // memory, and in time, so that a pipe without a writer does not block indefinitely.
 //

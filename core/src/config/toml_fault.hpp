@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is wrong with a text that is not TOML, in words that say what to write instead: a parser tells what it expected.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every key's value after all layers, with its origin, in the order in which a run is described.
 //
 // Threads: one. Ownership: values. Blocking: never. Errors: none; a key whose value was refused has a place and no

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The abort flag of a run: the first rank that fails raises it, and whoever listens in this process is told at once.
 //
 // Threads: any. Ownership: borrows its listeners, which must outlive their Listening. Blocking: raise() and the end of

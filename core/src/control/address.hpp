@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the server of a job listens.
 //
 // Threads: any. Ownership: values. Blocking: resolving a name may ask the network. Errors: Error naming what was looked

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's connection to the server of its job: the store for its communicators, its heartbeat, and the wire that an
 // abort travels on.
 //

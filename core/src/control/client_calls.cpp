@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the threads of a rank ask of its client.
 #include <algorithm>
 #include <chrono>

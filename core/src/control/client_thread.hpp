@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inside of a Client: its connection, and the thread that reads it, beats, and ends a process that hangs.
 //
 // Threads: the public functions from any; run() on one. Ownership: owns its connection; borrows flag. Blocking: call()

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One end of a connection: frames in and out of a socket that never blocks.
 //
 // Threads: one at a time. Ownership: owns its socket and what has not been sent. Blocking: never. Errors: none; a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file descriptor that is closed with its owner.
 //
 // Threads: one at a time. Ownership: owns the descriptor. Blocking: never. Errors: none.

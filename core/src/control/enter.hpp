@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank comes to its server: it connects, shows the token and is let in.
 //
 // Threads: any. Ownership: returns a value. Blocking: until the deadline in the request, plus what resolving a name

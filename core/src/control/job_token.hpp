@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The secret that ranks of one job show to its server: who does not know it is a stranger.
 //
 // Threads: any. Ownership: values. Blocking: from_file() reads a small file. Errors: Error naming the file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of ranks as text: "3, 7-12, 40".
 //
 // Threads: pure. Ownership: values. Blocking: never. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connections that a job server did not let in: how many, and for each kind who claimed to be there, from where,
 // and why not. Bounded: strangers cannot fill memory or the log.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a server knows of its ranks, and of the job's first failure.
 //
 // Threads: one at a time. Ownership: values. Blocking: never; the time is told by the caller. Errors: none.

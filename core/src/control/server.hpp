@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The server of a job: the key-value store its ranks meet in, and the place where it is known how each of them is. It
 // lives in the process that started the ranks, or in rank 0 where somebody else did.
 //

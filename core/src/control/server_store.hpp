@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key-value store of a server, and who waits for what in it.
 //
 // Threads: one at a time. Ownership: owns the values. Blocking: never; who has to wait gets no answer yet. Errors:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The inside of a Server: its connections, and the thread that serves them.
 //
 // Threads: the public functions from any; run() on one. Ownership: owns its sockets. Blocking: run() until quit().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TCP sockets as the control plane uses them: not blocking, closed on exec, without delay.
 //
 // Threads: one at a time; Wake::wake() from any. Ownership: values. Blocking: connect_to() until

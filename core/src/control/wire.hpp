@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks and the server of their job send to each other: frames, and the messages in them.
 //
 // Threads: values; a FrameReader is used by one thread at a time. Ownership: values. Blocking: never. Errors: none;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the tokens of a microbatch come from: a dataset in training, whatever a test likes.
 //
 // Threads: called by the rank's main thread, before the first action of a step. Ownership: the caller's views, filled

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Staging a step's data.
 #include "executor/batches.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data of a step: tokens, targets and running numbers of every microbatch, and the losses that come out.
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: stage() waits until the step before has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The walk.
 #include "executor/executor.hpp"
 

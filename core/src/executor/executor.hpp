@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Walks a program on one rank: what runs is what was proved, in that order and nothing else.
 //
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.

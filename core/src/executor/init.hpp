@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initial weights, drawn on the host.
 //
 // Threads: pure but for the views written; draw_weights() starts some. Ownership: the caller's. Blocking: computes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One stream for each queue.
 #include "executor/lanes.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The streams of a rank's transfers, and what has been posted on them.
 //
 // Threads: the rank's main thread. Ownership: owns the streams and the list of events; device and communicators are

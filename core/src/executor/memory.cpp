@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counting and allocating a rank's memory.
 #include "executor/memory.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of a rank: one arena per purpose, counted first, then allocated once, before the first step.
 //
 // Threads: the rank's main thread. Ownership: owns the blocks; views point into them. Blocking: allocates only in

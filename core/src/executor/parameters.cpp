@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building the list of parameters, and placing them.
 #include "executor/parameters.hpp"
 

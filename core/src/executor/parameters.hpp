@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameters of a rank: one storage each, also for two that are tied, and an accumulator for every layer that adds
 // to its gradient.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planning is running: the layers' own code against a kernel set and a device that only take notes.
 #include <set>
 

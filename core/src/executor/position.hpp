@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a walk is, for another thread to read: the heartbeat, the report of a failure.
 //
 // Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. Blocking: never. Errors:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building a rank's stages, counting and allocating their memory, drawing the weights.
 #include "executor/rank_state.hpp"
 

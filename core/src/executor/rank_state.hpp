@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything a rank keeps from step to step: stages, parameters, optimizer state, batches. Made without memory;
 // planned; then given its memory once.
 //

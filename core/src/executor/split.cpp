@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splitting a model's layers into stages.
 #include "executor/split.hpp"
 

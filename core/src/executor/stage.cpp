@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running a stage: for each layer, the views of what is alive in the action at hand.
 #include "executor/stage.hpp"
 

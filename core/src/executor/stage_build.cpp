@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Building a stage: joining layers by the names of their boundary tensors, and giving every tensor its place.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sending and collecting the numbers of a step.
 #include "executor/values.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The few numbers of a step: what goes to the device (StepScalars) and what comes back (losses, norms of gradients).
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start() and send_rate() wait.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank as a process of its own: this program again, with other arguments and variables, and its output read through a
 // pipe.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which variables each launcher sets was read in torchrun's source and seen under Open MPI 4.1 and Slurm 22.05.
 #include "launch/environment.hpp"
 

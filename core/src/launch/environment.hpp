@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a launcher told this process: which rank it is, of how many, and where rank 0 is found.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: Error naming the variable that is missing, contradicts

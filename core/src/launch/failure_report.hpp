@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report of a run of several processes that failed: which rank, or its launcher, where, why, and where the others
 // were.
 //

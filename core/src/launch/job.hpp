@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's part in a job of several processes: its connection to the job's server, its abort flag, and, in rank 0 where
 // nobody else does it, the server itself.
 //

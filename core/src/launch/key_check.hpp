@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What of [launch] cannot work on this machine, asked before any rank is started.
 //
 // Threads: any. Ownership: values. Blocking: resolving a name may ask the network; reads a small file. Errors: none:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slurm's compressed lists: of nodes ("gpu[003-005,7],login1") and of tasks per node ("3,1", "2(x3),1").
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: Error quoting the list and what cannot be read in it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank in training as other threads of its process see it: its position, its progress, and whether it is stuck.
 //
 // Threads: set_rank() and activity() belong to the rank's main thread, look() to the watchdog, the rest to any.

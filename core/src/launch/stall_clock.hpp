@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How long a rank has made no progress, as somebody sees it who looks from time to time.
 //
 // Threads: one. Ownership: values. Blocking: never; the caller gives the time. Errors: none.

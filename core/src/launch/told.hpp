@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks tell the process that runs their server: rank 0 each step and the result, every rank what it moved.
 //
 // Threads: pure; a JobResult belongs to one. Ownership: values. Blocking: never. Errors: reading throws Error for text

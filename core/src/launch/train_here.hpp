@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starting ranks here: trains a run with all of its ranks as threads of this process.
 //
 // Threads: called by the thread that made the stop signals; it starts one thread a rank and waits for all of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank of a job of several processes, trained in this process.
 //
 // Threads: the rank's main thread. Ownership: borrows what ProcessRank refers to. Blocking: for the length of the

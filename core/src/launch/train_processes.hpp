@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher: trains a run with each of its ranks as a process of this machine, and tells how they are.
 //
 // Threads: one, the program's main thread: ranks die with it. Ownership: owns the processes and the job's server;

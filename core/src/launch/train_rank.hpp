@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank's training from its first to its last step: the one place where what a rank throws is caught.
 //
 // Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: for the length of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The watchdog of the ranks of this process: it reports a rank that makes no progress for train.stall_timeout_s, and
 // ends a process whose ranks do not end.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that grows by whole lines: metrics.jsonl and the logs. A line that the file system does not take is removed
 // again, so a reader never meets half a line, and the next line continues the file.
 //

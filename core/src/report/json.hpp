@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON objects with their keys in the order they were set: what metrics.jsonl and --json write.
 //
 // Threads: one per object. Ownership: values. Blocking: never. Errors: Error of a number that JSON cannot hold. Floats

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl: step records only, one JSON object a line, floats that read back to the same bits.
 //
 // Threads: one. Ownership: owns its file. Blocking: writes each line. Errors: the constructor throws Error naming the

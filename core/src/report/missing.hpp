@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run was to leave in its folder, and could not: counted, so that the end of the run tells.
 //
 // Threads: values. Ownership: values. Blocking: never. Errors: none.

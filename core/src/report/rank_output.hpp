@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ranks that are processes write on their stdout and stderr, as lines of this process's stderr: "rank 2: ...".
 //
 // Threads: one. Ownership: borrows the stream. Blocking: writes. Errors: none: a stream that

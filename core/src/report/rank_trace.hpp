@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a rank did in a step as trace events: a track of what it computed, one of its waits, and tracks of what it
 // communicated, by axis.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a whole file: its readers see the former content or the new one, never a part.
 //
 // Threads: any, one per file. Ownership: values. Blocking: writes. Errors: Error naming the file; then the former

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A timeline as one JSON object, an action to a line (docs/schedules.md has the form).
 //
 // Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where things stand in a picture of timelines: everything that depends on how many ranks, passes and digits there are.
 //
 // Threads: values and pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The colours in which schedules are drawn: one for each kind of pass, darkest for a rank's first chunk, so that they
 // differ in grey as well.
 //

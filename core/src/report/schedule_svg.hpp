@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines of schedules as a picture, in the manner of the papers' figures: a row per rank, boxes with the number of
 // the microbatch, and below them what each rank has in flight. A file of SVG that needs no other.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines of schedules as trace events: what chrome://tracing and ui.perfetto.dev open.
 //
 // Threads: pure functions. Ownership: values. Blocking: never. Errors: Error at what extent() throws at.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far the start of a run is, on stderr: "starting: 37 of 128 ranks joined, waiting for 3, 7-96". A line that is
 // redrawn on a terminal, else a line after two seconds and then one every ten; a quick start draws nothing.
 //

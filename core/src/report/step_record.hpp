@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one step reports: a line of metrics.jsonl, and the progress bar's input.
 //
 // Threads: values. Ownership: values. Blocking: never. Errors: none.

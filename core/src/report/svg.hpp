@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SVG elements as text: numbers of two decimals, texts escaped, nothing that needs another file.
 //
 // Threads: one per object. Ownership: owns what was written. Blocking: never. Errors: Error at a number that is none.

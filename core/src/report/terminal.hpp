@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stderr or stdout is: whether a bar can be drawn on it, in how many columns, and whether colour is wanted.
 //
 // Threads: any. Ownership: values. Blocking: asks the system, does not wait. Errors: none.

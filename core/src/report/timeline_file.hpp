@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The timeline of a rank's step as a file of the run's folder, timeline-rank-N.json: its passes, the other actions of
 // its program, what it posted to its communicators, and when it waited. All times are in ms of its machine's steady
 // clock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The list of trace events that chrome://tracing and ui.perfetto.dev read, as text.
 //
 // Threads: one. Ownership: values. Blocking: never. Errors: none: bytes that are not UTF-8 are replaced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the groups of a run have moved, over all ranks.
 //
 // Threads: pure. Ownership: values. Blocking: never. Errors: none.

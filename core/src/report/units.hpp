@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers as people read them: 1.2 M, 3.4 GB, 1 h 02 min.
 //
 // Threads: pure. Ownership: values. Blocking: never. Errors: none. Where nothing else is said: three significant

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number that all ranks agree on: the largest that one of them gave.
 //
 // Threads: the rank's main thread. Ownership: owns eight bytes of memory; device, stream and communicators must outlive

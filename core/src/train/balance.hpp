@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How even the stages of a pipeline are, and what it costs that they are not: what each stage stores and computes, and
 // the step that the simulator makes of that beside the step of stages that all compute the same.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many CPU cores this process may use: the affinity mask, and the quotas of its control groups.
 //
 // Threads: any. Ownership: values. Blocking: reads a few small files. Errors: none; a quota that cannot

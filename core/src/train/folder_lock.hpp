@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One run at a time in a run's folder: two would write into each other's metrics.
 //
 // Threads: one. Ownership: owns a descriptor; the lock goes with it, also when the process is killed. Blocking: never.

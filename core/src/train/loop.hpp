@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop as each rank runs it: steps, evaluation, metrics, stopping.
 //
 // Threads: the rank's main thread. Ownership: borrows its arguments. Blocking: for the length of the training.

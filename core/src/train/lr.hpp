@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The learning rate of a step.
 //
 // Threads: pure. Ownership: values. Blocking: never. Errors: Error of a decay that is none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the memory that a plan asks for is there.
 //
 // Threads: any. Ownership: values. Blocking: reads a few small files. Errors: none: a refusal.

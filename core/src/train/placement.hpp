@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the ranks of a run are, and how those of one process share its cores.
 //
 // Threads: any. Ownership: values. Blocking: place_here() reads a few small files, and asks the communicators.

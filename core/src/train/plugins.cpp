@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Making a rank's plugin objects and asking them.
 #include "train/plugins.hpp"
 

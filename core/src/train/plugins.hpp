@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The objects of a rank's plugins, and what the run asks of them.
 //
 // Threads: the rank's main thread. Ownership: owns the objects; run, layout and log must outlive it. Blocking: making

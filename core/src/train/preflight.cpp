@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks everything that can be asked before a run starts.
 #include "train/preflight.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything short of training: creates each plugin's object, asks every supports(), makes and proves the program,
 // plans every rank without memory, and lists the refusals together.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preflight in a child process: a plugin that crashes, exits or never returns when it is made or asked is refused by
 // name, and nothing that it did to its process stays in this one.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From rows to programs and a rank's state.
 #include "train/preparation.hpp"
 

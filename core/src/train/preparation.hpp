@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a rank's run is made of before there is memory: programs, and the request for its state. Shared by preflight
 // and the rank itself, so that what is checked is what runs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether all ranks run the same programs: a digest of a rank's programs is compared through the job's store.
 //
 // Blocking: waits for rank 0's digest, until the deadline. Errors: Error of a difference, or of the wait.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank of a training run, as an object: its plugins' objects, device, groups, stages, data and executor.
 //
 // Threads: made, used and destroyed on one thread, the rank's main thread; abort() may come from any. Many ranks may

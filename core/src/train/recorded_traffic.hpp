@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What recorded steps move: a step that is launched again moves what the one did that was recorded, and no communicator
 // hears of it.
 //

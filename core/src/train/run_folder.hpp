@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run's folder: locked and tried before anything starts; what an earlier run left in it is moved aside only after
 // all ranks of this run have joined.
 //

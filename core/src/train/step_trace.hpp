@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records one step of a rank: when each action of its program ran, what was posted to its communicators and when that
 // completed. Communicators are observed through TracedCommunicator.
 //

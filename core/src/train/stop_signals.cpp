@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waiting for signals on a thread of its own: no handler, and so nothing global.
 #include "train/stop_signals.hpp"
 

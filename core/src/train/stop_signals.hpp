@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that end a run. SIGINT, SIGTERM and SIGHUP ask to stop after the current step; a second one ends the process
 // at once. SIGQUIT ends it at once, with its default action: a core dump, where the system writes them. Each of them is
 // logged. A signal that the process was started to ignore stays ignored, as SIGHUP under nohup.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A communicator that hands every call on to another, and has a StepTrace record it.
 //
 // Threads: as the communicator behind it. Ownership: borrows communicator and trace. Blocking: as the communicator

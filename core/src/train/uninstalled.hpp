@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stand-ins for a communicator and a kernel set that are not installed here, with which a run is planned and never
 // trained: they support everything and guarantee the least. config::Loaded::unchecked says what was not asked.
 //
