@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of comm-ucx: all_reduce compared with MPI_Allreduce, alternating in one run. With --bandwidth, messages in one
 // direction through exchange(), a window at a time, as ucx_perftest -t tag_bw does (scripts/bench-comm compares the
 // two).

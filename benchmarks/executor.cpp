@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Overhead of the engine: complete training steps with kernels-sim at a speed that makes arithmetic free. The remaining
 // time is the executor, the layers that issue operations, the checks of each operation, and the communicator.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains one GPT with Triax and with plain PyTorch, for scripts that compare the two.
 
 Processes: each training is a separate process. Errors: SystemExit with the program's own message.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward and backward of one microbatch through all layers of model-gpt, to time a kernel set at a model's shapes.
 //
 // Ownership: owns everything except the kernel set and its device. Blocking: run() computes.

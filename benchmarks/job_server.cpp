@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Latency and cost of the job server with many ranks: the time for N ranks to join, exchange keys, complete a barrier,
 // learn of a failure and leave, and the cost of heartbeats. One thread simulates the ranks over loopback, so the times
 // include the simulation: they are upper bounds of the server's.

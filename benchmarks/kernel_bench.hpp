@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel set, loaded as a plugin, with filled device buffers, to time its operations.
 //
 // Ownership: owns the set, its device, and all memory it returns. Blocking: seconds_of() waits for the device; run()

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of kernels-cpu at the shapes of a small GPT: products compared with plain oneDNN, attention, norms, a full
 // step.
 //

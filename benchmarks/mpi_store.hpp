@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A store over MPI, for benchmarks that run under mpirun: every rank sends what it sets and adds to all others.
 //
 // Threads: the one that initialised MPI. Blocking: get(), until its deadline; the destructor, until all ranks reach it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Efficiency of a kernel set on its device: every operation of a GPT block, the head and the optimizer at a model's
 // shapes, compared with the roofline (Williams et al., CACM 2009) of a product and a copy that are measured first.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time to prepare a schedule: create rows, verify, lower, verify the programs, and simulate; over microbatches on 64
 // ranks, and over stages, as ranks or as chunks of one. The complexity is in actions of the programs and should be
 // linear.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel set that times the calls of another one.
 //
 // Ownership: refers to the other set. Threads, blocking, errors: as the other set.

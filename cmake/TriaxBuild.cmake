@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Flags and helpers for targets of this tree. What plugin authors use is core/cmake/TriaxPlugin.cmake.
 
 set(CMAKE_CXX_STANDARD 20)

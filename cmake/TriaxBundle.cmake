@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The bundle: an archive by CPack that runs where nothing can be installed (docs/bundle.md). It is the installation and a
 # component of its own: tests, benchmarks, and the libraries all of them need, but for glibc and NVIDIA's.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Settles TRIAX_CUDA: AUTO takes a toolkit if one is found, ON demands it, OFF does not look. Sets TRIAX_WITH_CUDA.
 
 set(TRIAX_WITH_CUDA OFF)

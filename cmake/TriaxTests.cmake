@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Test programs and their ctest entries.
 
 # What most tests include takes half of the time that it takes to compile one; it is compiled once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Run by ctest when it starts, once for each test program: writes the program's entries to a file, where the program is
 # newer than that file, and reads them. See triax_discover_tests().
 # Variables: program, folder (working directory), prefix (of names), labels, environment, entries (the file).

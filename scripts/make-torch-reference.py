@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains a small GPT-2 in plain PyTorch and writes what the engine is compared with: tests/parity/torch_reference.json.
 
 The model is written here on its own, from the description of GPT-2, so that a mistake of the engine is not repeated.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax check: everything short of training.
 #include <CLI/CLI.hpp>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `triax check` found, and the two ways of telling it.
 //
 // Threads: one. Ownership: values. Blocking: never. Errors: none.

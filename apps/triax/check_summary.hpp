@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What matters first of a run with many ranks: the rank that needs most memory and why, whether it fits, how even the
 // stages are, and which ranks are alike.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax data: text to token files and tokenizers.
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax data prepare: text files to token files.
 #include <iostream>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How far `triax data` is: a bar on a terminal, a line every ten seconds elsewhere.
 //
 // Threads: one. Ownership: values; the bar is taken off the line at the end. Blocking: writes to stderr.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax data train-tokenizer: text files to a tokenizer.json.
 #include <iostream>
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the verbs below `triax data` share.
 //
 // Threads: one. Ownership: values. Blocking: as what they run does. Errors: refusals and signals become the exit

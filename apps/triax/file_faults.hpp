@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the proof has against a schedule that was read from a file, in the words of the file: it names ranks and
 // positions, from 0 and without idle cells; a reader of the file looks for lines and cells.
 //

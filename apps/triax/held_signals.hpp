@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SIGINT, SIGTERM and SIGHUP held back, to be asked for where a verb can stop and leave nothing behind.
 //
 // Threads: the one that makes it, in a program that has no other. Ownership: the signal mask comes back with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line: parses, runs one verb, prints an error once, returns the exit status.
 #include <fcntl.h>
 #include <poll.h>

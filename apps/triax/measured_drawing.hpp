@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A run's step as it was measured, above the same step as it was planned, and what lies between them.
 //
 // Threads: one. Ownership: values. Blocking: reads the timelines in the run's folder. Errors: Error where there are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The timelines that the ranks of a run have written, by pipeline group and all together on one clock.
 //
 // Threads: one. Ownership: values. Blocking: reads files of the run's folder. Errors: Error where a timeline is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory that each rank's device is said to have, `triax check --memory 80GiB`, and whether the plan of a run fits.
 //
 // Threads: pure functions. Ownership: values. Blocking: never. Errors: a text is invalid, a plan refused, in words.

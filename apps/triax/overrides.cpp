@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every verb that reads a run's TOML shares: --set, and how refusals are printed.
 #include "problems.hpp"
 #include "verbs.hpp"

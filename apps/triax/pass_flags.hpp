@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags with which verbs are told how long the passes of a stage take.
 //
 // Threads: one. Ownership: values; the flags must outlive the parsing. Blocking: never. Errors: CLI::ParseError.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax plugins list | describe: what can be named in a TOML, and what it understands.
 #include <CLI/CLI.hpp>
 #include <filesystem>

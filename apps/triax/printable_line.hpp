@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A name from elsewhere (a path, a plugin's text) as a part of one line on a terminal.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Telling what went wrong: words on stderr, fit for a terminal whatever is in them; with --json also the one object of
 // stdout.
 //

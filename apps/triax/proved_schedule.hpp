@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The schedule that a source asks for, made by its scheduler or read from its file, and proved.
 //
 // Threads: one. Ownership: values; the scheduler is gone when it is made. Blocking: never. Errors: what is refused and

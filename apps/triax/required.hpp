@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags that are missing, all of them at once, where CLI11 names the first.
 //
 // Threads: one. Ownership: values. Blocking: never. Errors: CLI::RequiredError.

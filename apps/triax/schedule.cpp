@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax schedule: makes a schedule, proves it and shows it; nothing is trained.
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A proved schedule in one of the formats of `triax schedule`.
 //
 // Threads: one. Ownership: values. Blocking: never. Errors: what is too large to draw is told, never thrown.

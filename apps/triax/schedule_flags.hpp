@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags with which verbs are told of a schedule: a run's TOML, a scheduler and a shape, or a CSV file.
 //
 // Threads: one. Ownership: values; the arguments must outlive the parsing. Blocking: never. Errors: CLI::ParseError.

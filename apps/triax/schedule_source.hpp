@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `triax schedule` and `triax simulate` are asked about: a scheduler and a shape, from a run's TOML or from flags,
 // or a file that holds a schedule.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax simulate: how long a step of a schedule takes, from the times of its passes; nothing is trained.
 #include "schedule/simulate.hpp"
 

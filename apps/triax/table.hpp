@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Columns of text.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: none.

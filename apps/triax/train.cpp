@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax train: checks a run, then trains it here, with its ranks as threads or as processes of this machine; or is one
 // of the ranks that a launcher has started (train_launched.cpp).
 #include <CLI/CLI.hpp>

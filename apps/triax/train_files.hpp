@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The logs of a run, and the checks before it starts: shared by the ways in which `triax train` runs.
 //
 // Threads: one. Ownership: values. Blocking: files; asking computes. Errors: Error naming the log that cannot be

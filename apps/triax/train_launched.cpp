@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank of a job. What speaks against the run is told once: by rank 0, and by another rank only where it says
 // something else (a file that is missing on its machine). Then no rank starts.
 #include "train_launched.hpp"

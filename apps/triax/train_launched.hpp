@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `triax train` as one rank of a job: started by its own launcher, or by torchrun, Open MPI or Slurm.
 //
 // Threads: one. Ownership: borrows its arguments. Blocking: for the length of the training. Errors: printed; the exit

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How `triax train` reports the end of a run: lines for a user, with --json one object on stdout.
 //
 // Threads: one, but failed(): any. Ownership: TrainReport borrows its arguments. Blocking: writes. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `triax train` says of a run: its first line, its result, and what to try next.
 //
 // Threads: one. Ownership: values. Blocking: looks at paths. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One function per verb of the command line; each adds its subcommand and what it does to the program.
 #pragma once
 

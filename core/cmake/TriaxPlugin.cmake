@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # For plugin authors, in this tree and outside it:
 #   triax_add_plugin(comm-mine SOURCES src/comm.cpp [LINK MPI::MPI_CXX])
 # builds comm-mine.so, which exports the door of triax/abi.h and nothing else, and is never unloaded.

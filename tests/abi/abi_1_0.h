@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* FROZEN: triax/abi.h of plugin ABI 1.0, for plugins of the tests. Do not change its declarations: every plugin that
  * was compiled with it must load. */
 #ifndef TRIAX_ABI_1_0_H

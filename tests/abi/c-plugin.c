@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin in C, written for plugin ABI 1.0. */
 #include "abi_1_0.h"
 

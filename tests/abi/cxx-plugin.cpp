@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plugin with the descriptor of ABI 1.0 and a class built with today's interfaces.
 #include <triax/toolchain.h>
 

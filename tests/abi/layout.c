@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the offset of every field of ABI 1.0. Compiled against the frozen header and against today's. */
 #ifdef FROZEN
 #include "abi_1_0.h"

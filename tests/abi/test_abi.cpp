@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plugins compiled against the frozen ABI 1.0 load in today's core.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

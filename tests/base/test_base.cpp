@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text formatting, errors, Support, options, the null log, and wait deadlines.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Public calls of a communicator: what they refuse, count, and pass to the backend.
 #include <gmock/gmock.h>
 

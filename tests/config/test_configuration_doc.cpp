@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // docs/configuration.md matches the tables of keys; UPDATE_GOLDEN=1 rewrites it.
 #include <cctype>
 #include <sstream>

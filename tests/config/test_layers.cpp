@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Includes, flags, origins, and the keys that are dropped when a plugin is replaced.
 #include "config/workspace.hpp"
 

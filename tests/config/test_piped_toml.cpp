@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Run TOML from pipes, FIFOs and devices, and limits on how much is read.
 #include <fcntl.h>
 #include <sys/stat.h>

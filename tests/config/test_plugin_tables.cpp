@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plugins named in tables, their keys, and the axes of [comm].
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Positions in the file are added to error messages of modules and plugins, which do not know files.
 #include <gtest/gtest.h>
 

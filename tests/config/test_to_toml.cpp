@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // resolved.toml loads as the same run.
 #include <sstream>
 

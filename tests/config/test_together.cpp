@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-checks: values that are valid alone but not together. All errors are listed, in the order of the file.
 #include <sys/stat.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages for invalid TOML, by the user's line. The parser's own message appears only where Triax has no better one.
 #include <algorithm>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TOML that is nested too deeply is refused before it is parsed, wherever TOML is read.
 #include "config/workspace.hpp"
 #include "plugin/toml_nesting.hpp"

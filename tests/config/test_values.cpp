@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types of keys: values in files, values of flags, and the base of relative paths.
 #include "config/workspace.hpp"
 

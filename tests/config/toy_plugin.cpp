@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plugin with a name, a kind and an option table, for tests of configuration. create() always fails. The build
 // defines TOY_NAME, TOY_KIND and TOY_OPTIONS.
 #include <csignal>

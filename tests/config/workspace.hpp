@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder with a valid run of toy plugins and empty data files, which each test modifies.
 #pragma once
 

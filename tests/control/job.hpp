@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job server and its ranks for tests: clients in this process, and raw connections that send what no client sends.
 #pragma once
 

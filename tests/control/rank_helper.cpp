@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank as a process: control-rank PORT RANK WORLD SILENCE_S GRACE_S. It waits for a key that is never set. After an
 // abort, it and its abort listener hang.
 #include <cstdlib>

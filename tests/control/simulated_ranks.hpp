@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulates many ranks of one job in one thread. The connections speak the wire protocol without blocking, for tests
 // and benchmarks of the job server with more ranks than one machine can run as processes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AbortFlag: listeners get the first failure, and only the first failure counts.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The address of a network interface by its name, and address text.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clients and their server over real connections: store, barriers, messages to the server, joining and leaving.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A failure anywhere reaches all ranks: failed, killed and silent ranks, and a lost server.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Job tokens: creation, token files, comparison.
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The in-process store of ranks that are threads.
 #include <gmock/gmock.h>
 

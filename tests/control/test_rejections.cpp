@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of ranks as text, and counts of rejected connections.
 #include <gtest/gtest.h>
 

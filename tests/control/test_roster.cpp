@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which failure is the root cause of a job, and the states of its ranks.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job server with several hundred ranks: joining, key exchange, barriers with and without absent ranks, failures,
 // leaving.
 #include <gtest/gtest.h>

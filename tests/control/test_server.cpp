@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Addresses on which a server listens, and errors before it starts.
 #include <gmock/gmock.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connections that are not ranks of the job do no harm, and neither does a rank that misbehaves.
 #include <gmock/gmock.h>
 #include <sys/socket.h>

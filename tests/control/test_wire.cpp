@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wire protocol: messages round-trip, and invalid bytes do no harm.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixture with a CUDA device. Without a GPU, the test is skipped and prints the reason.
 //
 // Threads: one. Ownership: owns the device. Blocking: creation of the device. Errors: none.

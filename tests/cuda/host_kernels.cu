@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "host_kernels.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels with errors that only the CUDA host emulator detects, and some correct ones. They are a separate library
 // because its thread_local variables are shared memory (host_kernels.cu).
 //

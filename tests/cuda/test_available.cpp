@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Support answers about this machine's GPUs and driver before a run starts, and CUDA error messages.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>

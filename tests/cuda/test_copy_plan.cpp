@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splitting of copies between host and device memory into cudaMemcpy2D calls, simulated with memcpy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

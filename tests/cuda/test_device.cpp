@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU device: description, memory of every kind, and the error after a failed kernel.
 #include <gmock/gmock.h>
 

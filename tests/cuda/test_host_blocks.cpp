@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels give the same bits with few blocks, each of which loops over several work items, as with a full grid. Detects
 // state that a block leaves in shared memory for its next item.
 #include <gtest/gtest.h>

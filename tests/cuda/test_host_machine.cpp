@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA host emulator: it runs every thread once, in random order; it detects errors in kernels; it refuses what
 // CUDA refuses.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products of the primitives on the host emulator's cuBLAS, which is written from cuBLAS's definition: every
 // transposition, batches, strided rows, and the defined results for alpha, beta and empty sums.
 #include <gtest/gtest.h>

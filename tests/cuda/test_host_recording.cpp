@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captured steps on the CUDA host emulator have the same bits as steps that run without capture.
 #include <gtest/gtest.h>
 

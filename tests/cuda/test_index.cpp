@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Element offsets of views, computed on the host with the kernels' code.
 #include <gtest/gtest.h>
 

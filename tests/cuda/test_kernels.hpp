@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels for tests: one runs until the host ends it, and one writes to a given address.
 //
 // Threads: the test's. Ownership: the flag is the test's pinned memory. Blocking: never. Errors: launch errors are not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Grids and the share of each thread: every element is processed once, at odd sizes and above 2^31.
 #include <gtest/gtest.h>
 

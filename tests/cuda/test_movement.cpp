@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies, fills, conversions and additions on the GPU give the same bits as on the host device.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index computations of kernels, run on the host: dropped elements and visible keys match the reference.
 #include <gtest/gtest.h>
 

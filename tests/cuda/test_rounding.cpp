@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels' functions for conversion and addition, run on the host, give the same bits as the host device.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams of a GPU device (support/stream_suite.hpp), with both methods of waiting for the host. A stream is held by a
 // kernel that runs until the test ends it.
 #include <gmock/gmock.h>

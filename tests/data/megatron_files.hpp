@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes token files in Megatron's format byte by byte, without the code under test.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory use: filling a microbatch does not allocate, and preparing data has a bounded peak. A separate program,
 // because it counts every operator new.
 #include <gtest/gtest.h>

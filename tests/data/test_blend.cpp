@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blending of corpora: shares at every position of a run, without gaps or repeats.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The window of the token stream that each sample number selects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

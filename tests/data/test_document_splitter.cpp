@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DocumentSplitter gives the same documents however its input is divided.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks whether files can be created in a folder, for folders of every kind.
 #include <gtest/gtest.h>
 #include <sys/stat.h>

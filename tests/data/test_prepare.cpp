@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preparation of token files from text: contents, refused requests, and the files left after a failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preparation with BPE tokenizers: long documents, threads, end-of-document tokens, and the copied tokenizer file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

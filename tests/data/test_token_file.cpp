@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading of Megatron's token files, and refusal of inconsistent ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokenizer file next to a corpus: errors in it, and how to create it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

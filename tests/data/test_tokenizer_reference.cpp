@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokenizers give the same ids as Hugging Face's, for texts that are hard to split.
 #include <gtest/gtest.h>
 

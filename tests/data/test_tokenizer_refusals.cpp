@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error messages for unsupported or invalid tokenizer.json, vocab.json and merges.txt.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training a tokenizer gives the same result as Hugging Face's library, with any number of threads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

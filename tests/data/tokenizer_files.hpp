@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokenizers in tests/data/reference, which scripts/make-tokenizer-reference.py created with Hugging Face's
 // library.
 #pragma once

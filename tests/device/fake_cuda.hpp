@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fixture shared by the tests of the fake CUDA device.
 //
 // Threads: the test's. Ownership: memory is freed after the streams. Blocking: values() waits for its stream.

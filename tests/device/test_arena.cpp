@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arenas: alignment, counting without memory, and errors when they are full.
 #include <gmock/gmock.h>
 

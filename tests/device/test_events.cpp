@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events, the abort flag of a rank, and deadlines.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the fake CUDA device: the host cannot access it, it is poisoned, and it exists as long as items use it.
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams of the fake CUDA device: the suite for GPU streams (support/stream_suite.hpp), and behaviour of the fake
 // only.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copy, fill, convert and add on the host, for every type and for strided views.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The planning device: sizes without memory, and checks without work.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What other threads can read about a rank: the innermost call with its plugin, and whether the rank makes progress.
 #include <gmock/gmock.h>
 

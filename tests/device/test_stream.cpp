@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host stream: an ordered queue, advanced by the progress loop.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device::wait: the error message for each cause.
 #include <gmock/gmock.h>
 

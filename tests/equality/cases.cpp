@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fixed sample of cases, and all cases.
 #include "equality/cases.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The runs that must be equal: layouts, schedules, chunks, microbatch sizes and kernel sets.
 //
 // all_asked() reads the environment; the other functions are pure.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // With tensor size, data size and microbatch size fixed, pipeline size, chunks and schedule do not change a bit
 // (docs/adr/0001), and neither does a second run. Every case is compared with GPipe on one pipeline rank, shard by
 // shard: losses, norms, the loss on held-out samples, the gradients of the last step and the weights after it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows that no scheduler creates but that the verifier accepts: training with them completes, with the bits of the
 // schedule from which they differ by one flip.
 #include <gtest/gtest.h>

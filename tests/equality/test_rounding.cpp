@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor size, data size and microbatch size change only the order of sums: losses, norms, gradients and weights agree
 // with those of one rank up to fp32 rounding. The allowed difference is measured: the distance of the one-rank run from
 // the same run in double on kernels-reference.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic of a step, in bytes and operations, compared with the published formulas:
 //   tensor    Narayanan et al., SC'21, section 3.2: 8 b s h (t-1)/t elements per layer and microbatch: two all-reduces
 //             of b s h forward and two backward (f and g of Shoeybi et al., arXiv 1909.08053, section 3); one each for

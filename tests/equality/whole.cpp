@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assembles tensors from shards.
 #include "equality/whole.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model assembled from the shards of its ranks, in double.
 //
 // Errors: std::runtime_error if ranks that hold the same element (replicas over data and tensor ranks, both sides of a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains with ranks as threads, through the class that runs every rank.
 #include "equality/world.hpp"
 

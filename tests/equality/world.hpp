@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains one case with its ranks as threads of this process, and keeps all results to compare.
 //
 // Threads: train() starts one thread per rank and joins them all. Blocking: until the ranks have finished; a rank that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's state, created from a toy model and a row as text.
 #pragma once
 

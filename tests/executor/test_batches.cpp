@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The samples of a rank in each step, and where their losses are stored. Also: sizes of reused blocks.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which programs get transfer streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parameters: names, ties with two gradients, padding, initial values.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stages: the views that a layer gets in each call, the memory of tensors by lifetime, and refused models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

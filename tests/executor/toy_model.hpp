@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model whose layers only record their arguments, for tests of stages and memory.
 //
 // Threads: one. Ownership: the notes belong to the test. Blocking: never.

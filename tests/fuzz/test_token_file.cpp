@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token and tokenizer files with random changes are accepted, or refused with a message. Useful mainly under
 // sanitizers.
 #include <gtest/gtest.h>

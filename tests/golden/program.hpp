@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs the triax program as users do, and captures its output.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax check of a valid run: its output, exit status and streams.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax check on a terminal marks values that the file sets; elsewhere its output has no colours.
 #include <fcntl.h>
 #include <gmock/gmock.h>

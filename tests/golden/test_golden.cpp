@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error messages of refused runs. Every folder next to this file is a case: `triax check run.toml` (or arguments.txt)
 // runs in a copy of it, and expected.txt is the complete stderr. Next to the copy are base.toml, a valid run, and its
 // data, text.bin; setup.sh makes changes that files in the repository cannot contain. UPDATE_GOLDEN=1 rewrites the

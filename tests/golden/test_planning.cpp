@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions about a run on a machine that cannot train it: without the data, GPUs, GPU plugins or memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arrays and calls for tests that use the reference set directly, and gradient checks by finite differences.
 //
 // Ownership: an Array owns its elements. Operations run inside the call.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls do not allocate: neither their checks, nor their counts, nor the expansion of a fused operation.
 #include "kernels/kit.hpp"
 #include "support/count_allocations.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The default of attention: compared with the formula, and its gradients with central differences.
 #include "kernels/kit.hpp"
 

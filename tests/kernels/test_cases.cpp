@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference compared with itself in f64 on the cases for other sets, and faults that the comparison must find.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-entropy, whole and split by columns as over tensor ranks, with padding columns.
 #include "kernels/kit.hpp"
 

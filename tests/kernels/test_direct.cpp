@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products and fused operations compared with plain loops, norms of vectors, and what beta = 0 must not read.
 #include "kernels/kit.hpp"
 

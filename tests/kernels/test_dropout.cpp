@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout's mask: the share and the scale, and that the mask depends on the element and not on the view.
 #include "kernels/kit.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every backward of the element-wise operations, norms, softmax, rotary position embedding and linear layers, compared
 // with central differences of its forward in double.
 #include "kernels/kit.hpp"

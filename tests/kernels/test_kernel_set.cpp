@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel set itself: names, counts, statistics, scratch, planning, and errors for missing operations.
 #include <gmock/gmock.h>
 

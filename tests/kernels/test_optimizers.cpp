@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW and SGD over several steps, compared element by element with the published formulas.
 #include "kernels/kit.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every refusal of an operation's checks, by its text.
 #include <gtest/gtest.h>
 

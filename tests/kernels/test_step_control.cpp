@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // step_control compared with a copy of Megatron-LM's scaler over random sequences of steps, and its results for sums
 // and losses, with every kernel set that trains on the host.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tiny run over comm-ucx with ranks as processes, for tests.
 //
 // Threads: one. Ownership: owns its folder. Blocking: start_for_ever() until the first step. For programs of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A `triax train` process in the background, which tests can kill, stop and wait for.
 //
 // Threads: one. Ownership: owns the process, and kills it in the destructor if it still runs. Blocking: wait() until it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Child processes: the test program starts itself, with a filter that selects one of the bodies below.
 #include <gmock/gmock.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The environment variables of each launcher: what is read from them, and which combinations are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

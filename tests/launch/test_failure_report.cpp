@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Failure reports as text and as JSON.
 #include <gmock/gmock.h>
 

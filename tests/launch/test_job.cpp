@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's job before it has joined, and when it cannot join.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of the keys of [launch] before any rank starts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

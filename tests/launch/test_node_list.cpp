@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slurm's compressed lists are read as scontrol reads them; invalid ones are refused with a message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

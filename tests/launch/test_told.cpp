@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages from ranks to the launcher round-trip with the same bits, and traffic of all ranks is added.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax train with ranks as processes, over comm-ucx: reports when a rank or the launcher fails, hangs, or is stopped
 // or killed.
 #include <gmock/gmock.h>

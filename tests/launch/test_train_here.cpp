@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks as threads of one process: they compute the same, leave together, and end together when one fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

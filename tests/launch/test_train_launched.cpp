@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax train as a rank that a launcher has started with torchrun's variables: the messages, and which ranks print
 // them.
 #include <gmock/gmock.h>

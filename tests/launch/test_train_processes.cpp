@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax train with ranks as processes, over comm-ucx: results, signals, and runs that do not start.
 #include <gmock/gmock.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax train with several ranks, as users run it: same losses as one rank, one error message, exit statuses.
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The watchdog: times without progress, their limits, and the end of a process whose rank does not return.
 #include <gmock/gmock.h>
 

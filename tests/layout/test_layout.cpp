@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout: ranks, coordinates and groups.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads, creates and uses one scheduler, and prints the results: exceptions and objects across the plugin ABI.
 #include <iostream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptions of split parameters: shapes, vocabulary ranges, random sites.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor-parallel layers give the same results with 2, 3 and 4 ranks as with one, and send as much as the formulas say.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One layer made of all tensor-parallel parts, run forward and backward on the ranks of a tensor group; the results are
 // merged from the shards.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights and tokens of the PyTorch comparison, as in scripts/make-torch-reference.py: integers, exact in f32.
 #pragma once
 

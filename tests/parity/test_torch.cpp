@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares complete training runs with PyTorch: same weights, same tokens, ten steps with each optimizer.
 //
 // scripts/make-torch-reference.py creates torch_reference.json; this test does not need PyTorch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any exception of a plugin function becomes an Error that names the plugin and the function.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kind of broken plugin has its own error message; golden/ has the expected texts.
 #include <elf.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Listing and describing plugins loads and creates them in a separate process; a crash does not affect this one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

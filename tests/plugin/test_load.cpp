@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loading valid plugins, and creating their objects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

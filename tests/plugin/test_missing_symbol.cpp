@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The hint for an undefined symbol names the library that defines it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Edit distance, and suggestions for misspelled names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the ELF note and the required libraries of a plugin file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Option values as TOML text: parsing, limits, and checks of option tables.
 #include <gtest/gtest.h>
 

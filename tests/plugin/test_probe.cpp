@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plugins that end or block the process that calls them: a probe process reports which plugin, and in which call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Search for plugin files: order of folders, shadowing, and names that are not found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which toolchains of plugin and engine are compatible.
 #include <gtest/gtest.h>
 

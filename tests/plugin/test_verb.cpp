@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `triax plugins` as scripts use it: exit status and stdout.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

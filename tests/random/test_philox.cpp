@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Philox gives the published results of Random123; keys, counters, uniform numbers and dropout thresholds.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that grow by whole lines, and files that are replaced as a whole: full disks, size limits, files deleted or
 // moved in the meantime.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl: keys and their order, floats with all bits, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress output byte by byte, on a terminal and elsewhere; detection of terminals.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log of a run: lines, levels and files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines as SVG. Complete pictures are in docs/figures (tests/schedule/test_drawing_verb.cpp).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines as trace events and as JSON.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress output while ranks start, byte by byte, on a terminal and elsewhere.
 #include <gtest/gtest.h>
 

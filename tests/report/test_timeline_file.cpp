@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timeline files of ranks: they round-trip with the same bits, and other files are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic of ranks, added and printed; prefixed output lines of ranks that are processes.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers with units, as printed for users.
 #include <gtest/gtest.h>
 

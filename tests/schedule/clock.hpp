@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reference simulator for tests: runs the rows of a schedule tick by tick, in integers. It has its own definition of
 // dependencies, and shares only the rows with the engine.
 //

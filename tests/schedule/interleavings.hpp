@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exhaustive search over every order in which ranks can run their actions; tests compare the verifier's results with
 // it. It shares nothing with the verifier: the dependencies of F, B, I and W are written here by hand.
 //

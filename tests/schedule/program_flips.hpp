@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs that differ by one change (flip) from lowered programs.
 //
 // Threads: pure functions. Ownership: values; programs refer to nothing. Blocking: never.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exhaustive search over programs: ranks run their lists, and posted transfers complete in every order that the
 // assumptions allow. What actions read and fill, the matching of transfers and the queues are written here by hand;
 // only the programs are shared with the verifier.

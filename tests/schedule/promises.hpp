@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Guarantees of backends, for tests that must pass with all of them.
 //
 // Threads: pure functions. Ownership: values. Blocking: never.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules that differ by one change (flip) from a valid one.
 //
 // Threads: pure functions. Ownership: values. Blocking: loading schedulers reads files. For programs of triax_add_test

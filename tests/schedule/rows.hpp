@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows written as text, for tests: "0F0 0F1 0B0 0B1", one string per rank.
 #pragma once
 

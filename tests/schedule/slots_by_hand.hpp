@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The slots that an action reads and fills, written by hand and independent of the rule table.
 //
 // Threads: pure functions. Ownership: values. Blocking: never.

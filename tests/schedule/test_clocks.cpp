@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clock alignment: times of several machines are converted to one clock.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

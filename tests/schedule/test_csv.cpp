@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writing schedules as CSV in PyTorch's format.
 #include <gtest/gtest.h>
 

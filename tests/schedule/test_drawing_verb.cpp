@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax schedule --format svg, json and trace, and coloured tables. Error messages are cases of tests/golden.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

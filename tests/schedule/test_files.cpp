@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedule files for `triax schedule --file`. corrupted/ contains invalid files, each with its complete error text and
 // exit status (UPDATE_GOLDEN=1 rewrites them). pytorch/ contains files that PyTorch wrote; some of them are refused.
 #include <gmock/gmock.h>

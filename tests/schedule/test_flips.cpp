@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For rows that differ by one flip from a scheduler's, the verifier agrees with a search over every order of actions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

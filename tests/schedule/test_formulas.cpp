@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published bubbles and activation counts for every shape up to p = 16, m = 64, v = 4, compared with a reference
 // simulator that shares nothing with the engine.
 //

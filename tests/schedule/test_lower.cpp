@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule table and lowering: added actions, numbers of slots, and their assignment.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

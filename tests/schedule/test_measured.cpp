@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparison of a measured step with the planned one: the differences are attributed to causes, and add up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // triax schedule --measured for a run of kernels-sim: all formats, and errors if no timeline exists.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

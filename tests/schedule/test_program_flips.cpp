@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For programs that differ by one or more flips from lowered ones, the verifier agrees with a search over every order
 // of steps and transfers, under every guarantee that a backend may give.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The verifier on programs of all ranks: lowered programs pass with any guarantees of a backend; programs with faults
 // of every kind are refused, with rank, position and action in the message.
 #include <gmock/gmock.h>

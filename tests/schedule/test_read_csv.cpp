@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules as CSV files: written files can be read again, invalid ones are refused with a message, and no input
 // crashes the reader or the verifier. Files that the verifier refuses are in corrupted/.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulator, compared with published bubble rates and with a reference simulator; peak memory, and stages with
 // different times.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines: created from the simulator, their totals, and the activations that a rank keeps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The verifier on rows and programs: what is refused, and with which message.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short helpers for writing the cases of operations.
 #pragma once
 

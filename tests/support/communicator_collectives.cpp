@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collectives on 1 to 5 ranks, on a loaded plugin: values, bits, bytes.
 #include <gmock/gmock.h>
 

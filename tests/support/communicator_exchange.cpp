@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends and receives: matching by edge and order, unordered sets, bytes.
 #include <gmock/gmock.h>
 

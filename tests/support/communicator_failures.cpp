@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Failures in a group: every member gets an error message, and soon.
 #include <gmock/gmock.h>
 

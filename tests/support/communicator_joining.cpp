@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joining through the store.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that every communicator must pass: communicator_*.cpp of this folder, built into the tests of each backend. The
 // backend is TRIAX_COMMUNICATOR, or what a function under_test() of the backend's tests returns. Each backend's own
 // folder tests what only that backend guarantees. A backend's traits and device select the tests that apply. A backend

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts calls of operator new in every program that is linked with count_allocations.cpp.
 //
 // Threads: any. Tests use differences of the counts.

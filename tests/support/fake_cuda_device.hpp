@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device of kind cuda without a GPU. Threads execute what a CUDA device does with streams, host work and memory, so
 // that transports of device memory can be tested on any machine.
 //

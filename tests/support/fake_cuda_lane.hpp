@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fake's native CUDA stream: a queue of items and the thread that runs them, each after its own delay.
 //
 // Threads: put() and record() by the rank's main thread; fired() and failure() by any. Ownership: the device, which

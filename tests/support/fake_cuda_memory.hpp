@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the fake CUDA device, and the process-wide list of it.
 //
 // Threads: any. Ownership: a Block owns its pages. Freed blocks go to Freeing, which keeps them while earlier items may

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream of the fake CUDA device. As in core/cuda, it consists of a native stream and a queue of host work.
 //
 // Threads: the rank's main thread; current() from any. Ownership: the queue refers to tasks and events of others; the

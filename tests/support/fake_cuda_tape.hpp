@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fake's CUDA graph: the items of all streams in the order of their capture, with the events between them.
 //
 // Threads: the rank's main thread. Ownership: refers to lanes, which the device owns.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that take turns on one thread. Each runs until it waits or ends; then a ready one continues: any of them,
 // or in other runs one of those that became ready last, so that a few functions run far ahead of the rest.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A store in a folder, for tests whose ranks are processes: a key is a file, which an atomic rename sets.
 //
 // Threads: any, of any process. Blocking: get() polls every millisecond. Errors: get() throws Error at its deadline.

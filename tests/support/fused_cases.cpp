@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases for the fused operations.
 #include "support/case_builder.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares texts with committed files; UPDATE_GOLDEN=1 writes the files.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The same call gives the same bits: repeated, on another stream, and elsewhere in memory.
 #include "support/gpu_kernels_suite.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operation compared with the reference in double.
 #include "support/gpu_kernels_suite.hpp"
 

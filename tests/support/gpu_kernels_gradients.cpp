@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients as in training, compared with the reference: repeated tokens, and mixed types of training in 16 bits, where
 // data are 16 bits and gradients are accumulated in f32.
 #include "support/gpu_kernels_suite.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of a real model, compared with the reference.
 #include "support/gpu_kernels_suite.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A GPU kernel set on any machine: its description, its refusals, and the refusal of a run without a driver.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests that every GPU kernel set must pass: gpu_kernels_*.cpp of this folder, built into the tests of each set, with
 // TRIAX_KERNELS as its name. Each set's own folder tests what only that set guarantees. With TRIAX_ON_HOST_CUDA, the
 // set is the one compiled for the CUDA host emulator (support/host_cuda), in a separate folder.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on a GPU: the losses of the reference, and the same bits in every run.
 #include <cmath>
 

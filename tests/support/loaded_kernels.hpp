@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel set, loaded as a plugin, on its own device.
 //
 // Ownership: owns the set and the device. Blocking: loading reads a file. For programs built with triax_add_test: name

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scheduler, loaded as a plugin, and its rows as text.
 //
 // Ownership: owns the scheduler. Blocking: loading reads a file. For programs built with triax_add_test: name the

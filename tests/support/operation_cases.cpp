@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a case of an operation on a kernel set, and compares two sets.
 #include "support/operation_cases.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases for every operation of a kernel set, and the comparison of a set with the reference on them.
 //
 //   for (const OperationCase& one : operation_cases(DType::f32)) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds files that were built with a test. A build folder has the layout of an installation, and programs of both
 // search relative to themselves. So a test program still works when its installation is moved.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases for the primitives: sizes that are odd, small, and larger than a vector or a tile; strides where allowed.
 #include "support/case_builder.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks as threads: runs a function on every rank of a layout. Each rank has a device, a stream, communicators through
 // comm-local or another backend, loaded kernel sets, and memory that outlives the transports that read it. The device
 // need not be the host; then put(), values() and similar functions access its memory.

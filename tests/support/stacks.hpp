@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stack to run on, and the switch between stacks.
 //
 // Threads: one at a time; while a function is on a stack, the stack stays with its thread. Ownership: owns the memory.

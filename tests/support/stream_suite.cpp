@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests for the streams of every device that has streams (stream_suite.hpp). They do not depend on the speed of the
 // machine.
 #include "support/stream_suite.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of streams, events and host work for devices of kind cuda: GPUs and the fake one. A program that runs them
 // compiles stream_suite.cpp and defines streams_to_test() and make_streams().
 //

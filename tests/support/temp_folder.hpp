@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A temporary folder of a test, removed at its end; functions that read and write whole files.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transfers of single numbers between ranks, for tests of communicators.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data types, shapes and tensor views.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steady state: from the third step on, the thread that runs the program does not call operator new. A separate
 // program, because it counts every call.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Number of cores: the affinity mask, limited by control groups, from files with the kernel's layout.
 #include <gtest/gtest.h>
 

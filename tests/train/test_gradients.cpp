@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient after a step, compared with differences of the loss. The tied gradient matters most: training would work
 // with one side only, or with one side counted twice.
 #include <gtest/gtest.h>

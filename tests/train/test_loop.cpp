@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop: recorded and evaluated steps, files that cannot be written, and signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

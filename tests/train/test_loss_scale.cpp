@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training in fp16: the loss scale; steps are skipped on all ranks or none, and change nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

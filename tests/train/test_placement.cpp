@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How ranks share cores, and the text that describes it.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preflight: what it refuses, and what it reports about a valid run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preflight in a child process: same result, and an error for a plugin that ends or blocks the process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

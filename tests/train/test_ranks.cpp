@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks as threads of one process: parallelism does not change the loss, and a stalled rank reports what it waits for.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

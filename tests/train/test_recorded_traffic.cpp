@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic of captured steps: communicators do not count launches of the graph.
 #include <gtest/gtest.h>
 

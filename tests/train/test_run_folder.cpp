@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run's folder: one run at a time, and the files of an earlier run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules change no bit: whole and split backwards, any order, one or several chunks per rank.
 #include <gtest/gtest.h>
 

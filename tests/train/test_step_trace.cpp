@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The timeline of a step in the run's folder: passes, other actions, communication and waits of every rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Complete trainings of a tiny model: what the loss depends on, and what it does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

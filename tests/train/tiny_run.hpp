@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tiny run of a real model on kernels-reference, from its own TOML, which each test modifies.
 //
 // Threads: one. Ownership: owns its folder; destroy its ranks first. For programs of triax_add_test with the plugins'

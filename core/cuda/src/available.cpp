@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks whether this machine has a GPU for a rank, without creating a CUDA context.
 #include <cuda_runtime_api.h>
 

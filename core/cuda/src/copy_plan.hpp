@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits a copy between host and device memory into pieces for cudaMemcpy2DAsync: rows of bytes with a constant pitch.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA device: a GPU as a rank's device.
 #include "triax/cuda/device.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The events of one stream: CUDA events that are reused for one generation after another.
 //
 // Threads: the rank's main thread; fired() and failure() any. Ownership: the ring owns its slots and Events point to

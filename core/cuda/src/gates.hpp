@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gates: numbers in pinned memory that streams wait for (cuStreamWaitValue32) and the host writes.
 //
 // Ownership: Gates owns the memory of all gates as long as the device lives, even if their streams are destroyed,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of GPU memory, pinned host memory and plain host memory.
 //
 // Blocking: allocating and freeing GPU memory or pinned memory waits for the GPU. Errors: Error with the requested

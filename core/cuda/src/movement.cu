@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "movement.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/index.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A captured step as an executable CUDA graph.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream of the CUDA device: a native stream, and a host-side queue.
 //
 // Threads: the rank's main thread; current() any. Blocking: ready() and pass_host_work(); admitted() if it calls

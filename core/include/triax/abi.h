@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plugin ABI: the one C function that a plugin exports, and what it returns.
  *
  * Threads: entry function, create and destroy: the rank's main thread; ranks that are threads of one process may create

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Communicators: a CommBackend is a plugin's object, one per rank; it joins one Communicator per process group.
 //
 // Threads: the rank's main thread uses a backend and its communicators; abort() and pending() may be called by any

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device of a rank: memory, streams, events, and the data movements that a kernel set does not provide.
 //
 // Threads: a device belongs to one rank and is used by that rank's main thread. Other threads may use Interrupt, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors, and answers to capability queries.
 //
 // Threads: values, any thread. Ownership: values own their text. Blocking: never.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optional device interface: announces work that may load kernels for the first time.
 //
 // CUDA loads a kernel when it is first launched, and loading may wait for all work that runs on the GPU (CUDA C++

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 16-bit floating types bfloat16 and IEEE half (f16), for storage. Arithmetic is done in float.
 //
 // Threads: values, any thread. Ownership, blocking, errors: none. Narrowing rounds once to nearest, ties to even, also

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operations of a transformer, as argument structs. The comment of each says what its views hold.
 //
 // Threads, ownership: values; the memory of the views must stay valid until the operation has finished on its stream.

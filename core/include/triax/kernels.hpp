@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel sets: implementations of the operations of kernel_ops.hpp for one kind of device.
 //
 // Threads: one object per rank, used by the rank's main thread; a set may use its own threads inside a call. Ownership:

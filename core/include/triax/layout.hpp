@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout: coordinates of each rank, and the process groups.
 //
 // Threads: values, any thread. Ownership: values own their lists. Blocking: never. Errors: Error for a rank or

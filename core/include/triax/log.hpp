@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log that a plugin writes to. The core passes one to each plugin and decides what is printed where.
 //
 // Threads: write() may be called from any thread. Ownership: the core owns the log; it outlives every plugin object.

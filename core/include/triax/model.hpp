@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models: a Model is a plugin's object, one per rank, which creates Layers. Layers describe tensors and compute; they
 // do not own memory.
 //

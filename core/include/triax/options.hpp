@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of one plugin's TOML table, as its constructor gets them. Every option of the option table has a value of its
 // type and in its range; options that the user did not set have their default.
 //

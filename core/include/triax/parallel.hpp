@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor parallelism for models: linear layers split by columns or rows, and an embedding and a cross-entropy split by
 // vocabulary (Shoeybi et al., "Megatron-LM", arXiv 1909.08053).
 //

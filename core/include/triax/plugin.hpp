@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers for plugin authors: option rows, and the macro that exports a class as a plugin.
 //
 //   constexpr triax_option kOptions[] = {triax::option_float("beta1", "0.9", 0, 1, "decay of the first moment")};

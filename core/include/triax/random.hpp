@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers: a number depends on what it is for, never on who computes it or when.
 //
 // Threads: pure functions. Ownership, blocking: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the main thread of a rank is doing: the plugin call or the wait that it is in, and whether it makes progress. A
 // watchdog on another thread reads it, and can name the plugin whose call does not return.
 //

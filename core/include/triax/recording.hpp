@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optional device interface: captures the work of streams once, to launch it repeatedly with a single call. On CUDA, a
 // recording is a CUDA graph.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optional communicator interface (Communicator::extension): registers device memory with the transport before first
 // use.
 //

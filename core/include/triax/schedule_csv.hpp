@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a schedule from a CSV file: for schedulers whose rows were created by another program.
 //
 // Threads: any. Ownership: values. Blocking: reads the file. Errors: Error with the file, the line and the cell (both

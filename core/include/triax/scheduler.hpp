@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedulers: pure functions from a shape to rows of compute actions.
 //
 // Threads: any; a scheduler uses no device and no network. Ownership: values. Blocking: never. Errors: Error. Equal

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of the operation step_control, in one function, so that all kernel sets and all ranks decide the same.
 //
 // Threads: pure function. Ownership, blocking, errors: none. Plain arithmetic without calls, so that kernel sets for

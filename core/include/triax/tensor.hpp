@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensor views: element type, sizes, strides. A view does not own memory.
 //
 // Threads: values, any thread. Ownership: the memory belongs to an arena (device.hpp) or to the code that created the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text for errors and logs: text("m = {} is not a multiple of p = {}", m, p).
 //
 // Threads: any. Ownership: returns values. Blocking: never. Errors: none.

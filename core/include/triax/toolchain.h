@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TRIAX_TOOLCHAIN: the properties in which two C++ libraries must agree to share classes, as text.
  *
  * Must be equal: the library family, its string ABI, _GLIBCXX_DEBUG, the sanitizer. Must be at least C++20: the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's version; CMake reads it from here. */
 #ifndef TRIAX_VERSION_H
 #define TRIAX_VERSION_H

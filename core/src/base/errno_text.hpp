@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The system's message of an error number, such as "No such file or directory".
 #pragma once
 

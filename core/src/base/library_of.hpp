@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library that a class comes from. A plugin's file has the plugin's name, so this names the plugin.
 //
 // Threads: any. Ownership: values. Blocking: a moment, while a library is being added to the list of those loaded; not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limit of open files of this process (RLIMIT_NOFILE).
 //
 // Threads: any; the limit belongs to the process, and processes that it starts inherit it. Ownership: none. Blocking:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes text from outside (a TOML file, a file name, a plugin) safe to print on a terminal, and checks UTF-8.
 //
 // Header only, and not part of the plugin ABI: the engine and the core each compile it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "SIGTERM": the name of a signal, for messages.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: none; a number without a name is shown as it is.

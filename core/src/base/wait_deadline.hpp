@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The deadline of a wait that polls, without the time in which the process did not run: stopped (Ctrl-Z, SIGSTOP), or
 // on a machine that was suspended. Otherwise every wait would time out as soon as the process continues.
 //

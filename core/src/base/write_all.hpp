@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes all bytes to a descriptor, however many calls that takes.
 //
 // Threads: any. Ownership: borrows. Blocking: as write() does. Errors: returned.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public calls of a communicator: they check arguments, count calls, and call the backend.
 #include "triax/communicator.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds positions to a message that names keys, so that modules and plugins can report errors without knowing files.
 #include <algorithm>
 #include <cctype>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks combinations of values that are each valid alone.
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables and keys of the core, declared like the options of plugins. Checks, descriptions and documentation read
 // this list.
 //

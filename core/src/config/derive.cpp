@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/derive.hpp"
 
 #include "config/text_file.hpp"

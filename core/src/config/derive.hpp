@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derives values from other values, and reports values that contradict each other.
 //
 // Blocking: reads the index and tokenizer files of the data. Errors: added to `refusals`.

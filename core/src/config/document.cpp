@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only file of this module that includes toml++.
 #include "config/document.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One TOML file as a flat list of entries with their positions. Types are checked later, against the tables of keys.
 //
 // Blocking: reads the file. Errors: Error with file:line:column.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Merges layers (included files, the main file, flags): the value of each key, and where it was written.
 //
 // Blocking: reads files. Errors: added to `refusals`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads a RunConfig from a TOML file and overrides, with the origin of every value. Reports all errors at once.
 //
 // Blocking: reads files, loads the named plugins. Errors: errors of the user are in Loaded::refusals, not thrown.

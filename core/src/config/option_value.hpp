@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts the text of a file or flag to a value that the key's declaration allows.
 //
 // Threads: any. Blocking: resolves paths in the file system. Errors: returned in a Reading.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the plugin that a table names, and reports what is wrong with the name.
 //
 // Ownership: libraries are never unloaded. Blocking: reads files; loads libraries, the first time in a child process.

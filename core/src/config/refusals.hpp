@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The configuration errors of a run, in the order of the files.
 #pragma once
 

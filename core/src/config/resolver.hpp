@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks every table against the declarations of its keys (the core's and the plugin's) and assigns a value to each
 // key.
 //

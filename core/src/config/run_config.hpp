@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The resolved configuration of a run, which all other modules read.
 //
 // Threads: read-only after construction. Ownership: owns all values. The named plugins are loaded and their options are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a TOML text from a file, a pipe or a device. The size is limited, so that an endless source does not fill the
 // memory; the time is limited, so that a pipe without a writer does not block indefinitely.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Explains TOML syntax errors and suggests a correction. The parser only reports what it expected.
 //
 // Threads: any.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The value of every key after all layers, with its origin, in the order in which `triax check` prints a run.
 //
 // A key with an invalid value is listed without a value.

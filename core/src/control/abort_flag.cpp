@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/abort_flag.hpp"
 
 #include "triax/text.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job's abort flag in this process: the first rank that fails sets it, and it calls its listeners at once.
 //
 // Threads: any. Ownership: borrows its listeners, which must outlive their Listening. Blocking: raise() and the end of

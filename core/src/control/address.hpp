@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The address at which a job server listens.
 //
 // Threads: any. Blocking: name resolution may use the network. Errors: Error with the name, and for an interface with

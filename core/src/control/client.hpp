@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's connection to the job server: the store for its communicators, its heartbeats, and abort messages.
 //
 // Threads: any; its own thread reads, sends heartbeats and calls the functions of ClientRequest. Ownership: owns its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls that a rank's threads make on its client.
 #include <algorithm>
 #include <chrono>

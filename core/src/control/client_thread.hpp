@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implementation of Client: its connection, and the thread that reads it, sends heartbeats, and ends a process that
 // hangs.
 //

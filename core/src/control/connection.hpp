@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One end of a connection: sends and receives frames through a non-blocking socket.
 //
 // Ownership: owns its socket and unsent bytes. Errors: none; why() says why a connection has ended.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Connects and authenticates a rank to the job server.
 //
 // Threads: any. Blocking: until the request's deadline, plus the time of name resolution. Errors: Error with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job token: a secret that ranks send to the job server. Connections without it are rejected.
 //
 // Threads: any. Blocking: from_file() reads a small file. Errors: Error with the file. The token is passed in the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "control/local_store.hpp"
 
 #include "base/wait_deadline.hpp"

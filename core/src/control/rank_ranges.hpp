@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats rank numbers: "3, 7-12, 40".
 //
 // Threads: pure function.

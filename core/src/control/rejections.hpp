@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connections that a job server rejected: their number, and for each kind the claimed rank, the address and the
 // reason. Limited, so that connections from outside the job cannot fill memory or the log.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job server's state of all ranks, and the job's first failure.
 //
 // The caller passes the time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job server: the key-value store of the job's ranks, and the state of each rank. It runs in the process that
 // started the ranks, or in rank 0 if an external launcher started them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a server handles the messages it receives.
 #include <utility>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key-value store of a job server, and the requests that wait in it.
 //
 // Ownership: owns the values. Blocking: never; a request that must wait is answered later. Errors: none; an invalid

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implementation of Server: its connections, and the thread that serves them.
 //
 // Threads: public functions: any; run(): one. Ownership: owns its sockets. Blocking: run() until quit(). Errors: as for

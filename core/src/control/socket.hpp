@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TCP sockets of the control plane: non-blocking, close-on-exec, TCP_NODELAY.
 //
 // Threads: one at a time; Wake::wake(): any. Blocking: connect_to() until its deadline; name resolution may use the

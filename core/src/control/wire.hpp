@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Protocol between ranks and the job server: frames, and the messages in them.
 //
 // Threads: values; one thread at a time uses a FrameReader. Errors: none; invalid input decodes to nothing, whoever

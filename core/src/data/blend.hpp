@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blends several corpora: maps the running number of a sample to a corpus and to a sample number in that corpus. The
 // map is a pure function, needs no table, and is exact at every position of a run.
 //

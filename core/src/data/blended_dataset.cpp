@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/blended_dataset.hpp"
 
 #include "triax/error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples of several corpora, each with its weight.
 //
 // Threads: read-only after construction; any thread. Ownership: keeps the files open. Blocking: reads. Errors: Error

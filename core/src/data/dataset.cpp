@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dataset: computes the window of the token stream for each sample.
 #include "data/dataset.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token files, and the samples drawn from them.
 //
 // Threads: read-only after construction; any thread. Ownership: keeps PREFIX.bin open. Blocking: reads. Errors: Error

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts documents into jobs for several threads. Short documents share a job; a long one is split into parts that are
 // encoded as the whole document would be.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads input files one after another, cuts them into documents and passes these to a filler.
 //
 // Blocking: reads. Memory: constant. Errors: Error with file and byte.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits text into documents: at the end of each input, and at each line that equals the separator.
 //
 // Memory: constant, also for long lines. Errors: those of the sink.

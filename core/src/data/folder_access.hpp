@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks whether files can be created in a folder, without creating any.
 //
 // Blocking: queries the file system. Errors: none; the result is a reason.

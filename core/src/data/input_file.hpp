@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file with random access. It uses read calls, not a mapping: if another process truncates the file, this causes an
 // Error, whereas access to a mapping past the new end would kill the process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs jobs on several threads and delivers their results in order, so that results do not depend on the number of
 // threads.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A buffered output file, and atomic replacement of a whole file.
 //
 // Ownership: owns its descriptor. Blocking: writes. Errors: Error with the file and the system's reason.

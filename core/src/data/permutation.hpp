@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A random permutation of 0 .. size-1 without a table: each element is computed on its own, in constant memory.
 //
 // Threads: immutable value. Errors: Error for a size or an index that is out of range.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts text files to a dataset: PREFIX.bin, PREFIX.idx, PREFIX.json, and PREFIX-validation.* if requested.
 //
 // Threads: the calling thread reads and writes, others encode; the output does not depend on their number. Blocking:

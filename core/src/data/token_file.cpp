@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TokenFile: reads PREFIX.bin in blocks, and checks it against PREFIX.idx.
 #include <algorithm>
 #include <array>

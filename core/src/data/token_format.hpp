@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Megatron's indexed dataset, version 1: the layout of PREFIX.idx, and the token types of PREFIX.bin.
 //
 // Only definitions; token_index.hpp reads and checks an index.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and checks PREFIX.idx.
 //
 // Blocking: reads the whole index once, in blocks; memory is constant. Errors: Error with the file, the problem and a

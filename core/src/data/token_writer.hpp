@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a dataset (PREFIX.bin, .idx, .json, and -tokenizer.json if its tokenizer has one) to temporary files ending in
 // ".partial", and renames them when all are complete.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens tokenizers by name, and names the files of a dataset.
 //
 // Blocking: opening a tokenizer and read_tokenizer_info() (dataset.hpp) do I/O. Errors: Error with the file or the

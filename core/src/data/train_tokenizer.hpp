@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains a tokenizer.json on text files.
 //
 // Threads: the calling thread reads and merges, others count words; the result does not depend on their number.

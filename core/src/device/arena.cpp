@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arenas: views of one block of memory, or only their sizes.
 #include <utility>
 

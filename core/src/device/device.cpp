@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts that all devices share: names, deadlines, and the wait that runs the progress loop.
 #include "triax/device.hpp"
 

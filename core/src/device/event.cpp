@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events and the rank's abort flag.
 #include <string>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host device: memory from the heap, streams that the progress loop advances, data movements inside the call.
 #include <new>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host-side queue of a stream: waits for events, host tasks and marks, in order, advanced by the progress loop.
 //
 // Threads: the rank's main thread; any thread may query the events of marks. Blocking: pump_until() and run_dry().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream of the host device: a queue of waits, host tasks and marks that the progress loop advances.
 //
 // Threads: the rank's main thread; current() any. Blocking: ready().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error of a wait that times out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copy, fill, convert and add on host memory, for strided views of all dtypes.
 //
 // Threads: any, on memory that no other thread uses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The planning device, which has no memory and runs nothing: layers are run on it once to count what they need.
 #include <string>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Source of the tokens of a microbatch: a dataset in training, or a test's own source.
 //
 // Threads: called by the rank's main thread, before the first action of a step. Ownership: fills the caller's views.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uploads the data of a step.
 #include "executor/batches.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data of a step: tokens, targets and sample numbers of every microbatch, and the resulting losses.
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: stage() waits until the previous step

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a program on one rank: exactly the verified actions, in order.
 //
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initial weights, drawn on the host.
 //
 // Threads: pure functions; draw_weights() uses several threads. Blocking: computes. Errors: Error if the type or shape

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assigns transfers to streams.
 #include "executor/lanes.hpp"
 

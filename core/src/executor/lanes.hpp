@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transfer streams of a rank, and the events of posted transfers.
 //
 // Threads: the rank's main thread. Ownership: owns the streams and the events; borrows device and communicators.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts and allocates a rank's memory.
 #include "executor/memory.hpp"
 

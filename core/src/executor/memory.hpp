@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory of a rank: one arena per purpose. Sizes are counted first; then all memory is allocated once, before the
 // first step.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the list of parameters, and places them in memory.
 #include "executor/parameters.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameters of a rank: one storage per parameter, shared by tied ones, and one accumulator for every layer that
 // adds to its gradient.
 //

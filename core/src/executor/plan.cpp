@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans a rank's memory: runs the layers' code with a kernel set and a device that only record requirements.
 #include <set>
 

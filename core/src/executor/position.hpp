@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The position of a running program, for other threads: heartbeats and failure reports.
 //
 // Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. The fields of a snapshot

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates a rank's stages, counts and allocates their memory, draws the weights.
 #include "executor/rank_state.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state that a rank keeps from step to step: stages, parameters, optimizer state, batches. It is constructed
 // without memory, planned, and then allocated once.
 //

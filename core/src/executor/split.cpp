@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits a model's layers into stages.
 #include "executor/split.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a stage: collects each layer's views for the current action.
 #include "executor/stage.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stage: the layers of one model chunk, and the location of their tensors while they run.
 //
 // Threads: the rank's main thread. Ownership: owns its layers; views point into RankMemory; borrows neighbour stages on

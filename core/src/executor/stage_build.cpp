@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a stage: connects layers by the names of their boundary tensors, and assigns a location to every tensor.
 #include <algorithm>
 #include <map>

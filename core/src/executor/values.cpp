@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends and collects the scalars of a step.
 #include "executor/values.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scalars of a step: sent to the device (StepScalars) and read back (losses, gradient norms).
 //
 // Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start() and send_rate() wait.

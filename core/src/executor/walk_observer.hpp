@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Observer of a training step: its start, its end, and when each action of the program ran. Used for timelines, and to
 // count allocations.
 //

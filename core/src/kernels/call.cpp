@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operation calls as data: checks shapes, and counts FLOPs and bytes.
 //
 // FLOPs are model FLOPs: matrix products only, a multiply-add counts two, a causal mask is not subtracted. The backward

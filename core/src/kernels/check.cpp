@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The single checks of operation arguments, and their error messages.
 #include "kernels/check.hpp"
 

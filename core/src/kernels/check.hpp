@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Single checks of operation arguments: each function checks one condition and throws an Error that names it.
 //
 // Threads: any. Errors: Error "operation: view sizes ...".

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of element-wise operations, norms and reductions: shapes and types.
 #include <algorithm>
 

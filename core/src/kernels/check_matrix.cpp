@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of matrix products, softmax, rotary positions and attention: shapes and types.
 #include <algorithm>
 #include <tuple>

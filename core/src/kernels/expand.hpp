@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fused operations as lists of primitives. The same list is used to run, to plan scratch, to prepare and to query
 // support.
 //

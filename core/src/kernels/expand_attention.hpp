@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention as a list of primitives: one sample after another, all heads of a sample together.
 //
 // Scratch: the scores of one sample, a * sq * sk elements, once for the forward and twice for the backward.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public functions of a kernel set: counting, dispatch, and defaults that build fused operations from primitives.
 #include <algorithm>
 #include <typeinfo>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank as a child process: this program again, with other arguments and variables. A pipe returns its output.
 //
 // Threads: one, which must live as long as the child, because the kernel kills the child when the thread that started

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sources of the variables: torchrun's source code; observed under Open MPI 4.1 and Slurm 22.05.
 #include "launch/environment.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the launcher told this process in environment variables: its rank, the number of ranks, and the address of rank
 // 0.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The failure report of a run with several ranks: what failed first (a rank or the job server), where and why, and the
 // positions of the other ranks.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's part in a job of several processes: its connection to the job server, its abort flag, and, in rank 0 if no
 // launcher runs it, the job server itself.
 //

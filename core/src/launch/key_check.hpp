@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks before any rank starts that the keys of [launch] can work on this machine.
 //
 // Threads: any. Blocking: name resolution may use the network; reads a small file. Errors: returned; their reasons

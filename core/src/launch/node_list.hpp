@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses Slurm's compressed lists: of nodes ("gpu[003-005,7],login1") and of tasks per node ("3,1", "2(x3),1").
 //
 // Threads: any. Errors: Error with the list and the unexpected part.

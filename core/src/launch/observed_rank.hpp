@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank in training as other threads of its process see it: its position, its progress, and whether it is stuck.
 //
 // Threads: set_rank() and activity(): the rank's main thread; look(): the watchdog; the others: any. Ownership: borrows

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures how long a rank has made no progress, by polling.
 //
 // The caller passes the time.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tracks the start of a job at its server: how many ranks have joined and are ready, which are missing, and which
 // connections the server rejected.
 //

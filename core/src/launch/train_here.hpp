@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains a run with all ranks as threads of this process.
 //
 // Threads: called by the thread that created the stop signals; starts one thread per rank and waits for all. Ownership:

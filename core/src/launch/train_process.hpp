@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains one rank of a job of several processes in this process.
 //
 // Threads: the rank's main thread. Ownership: borrows what ProcessRank refers to. Blocking: until training ends.

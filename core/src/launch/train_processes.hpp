@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launcher: trains a run with each rank as a process of this machine, and reports their state.
 //
 // Threads: the program's main thread; if it ends, the kernel kills the ranks. Ownership: owns the processes and the job

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains one rank from its first to its last step. All exceptions of a rank are caught here.
 //
 // Threads: the rank's main thread. Ownership: borrows what RankTraining refers to. Blocking: until training ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The watchdog for the ranks of this process: reports a rank that makes no progress for train.stall_timeout_s, and ends
 // the process if its ranks do not stop after a failure.
 //

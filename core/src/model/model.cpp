@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model interface, the part in libtriax_core: destructors (one vtable per class) and the communicators by axis.
 #include "triax/model.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Descriptions of parameters (replicated, split, split by vocabulary), and the all-reduce of the tensor axis.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Embedding and cross-entropy split over the tensor ranks by vocabulary. Matrix products leave out the rows and columns
 // of padding, so their values are never read.
 #include "parallel/piece.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls of a plugin's functions that answer questions: whatever they throw becomes an Error that names plugin and
 // function, and a probe process records the call (plugin_call.hpp).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything that is known about a plugin's file, also about one that does not load.
 //
 // Threads: as run_probe(). Ownership: values; names and texts of `library` are the plugin's. Blocking: loads the

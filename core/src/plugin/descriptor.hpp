@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks of a plugin's descriptor: what is read before anything in it is trusted.
 //
 // Threads: any. Ownership: values; the descriptor is the plugin's static storage. Blocking: never. Errors: Error whose

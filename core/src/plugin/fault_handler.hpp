@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the plugin whose code a probe process was in when it crashed: calls that the engine does not record one by one,
 // as those between a layer and a kernel set, are named too.
 //

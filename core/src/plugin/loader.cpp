@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only file that includes Boost. Two uses of Boost.DLL 1.74 are deliberate: the throwing overloads, because the
 // others drop dlerror's text, and rtld_now, because a symbol missing at the first call would end the process.
 #include "plugin/loader.hpp"

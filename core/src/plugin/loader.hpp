@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finding, loading and making plugins.
 //
 // Threads: load() may be called from any thread. Ownership: loaded libraries stay loaded until the process ends; the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The next step for a plugin whose library lacks a symbol: which library defines it, and how to link that one.
 //
 // Threads: any. Ownership: values. Blocking: reads the engine's own libraries. Errors: none; what cannot be read is

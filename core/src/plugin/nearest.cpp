@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimal string alignment distance; a slip of the finger is most often two letters swapped.
 #include "plugin/nearest.hpp"
 

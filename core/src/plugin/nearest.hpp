@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names near a misspelt one, for "did you mean".
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads ELF headers by hand: the loader's library tells nothing usable about a file that is not a library.
 #include "plugin/note.hpp"
 

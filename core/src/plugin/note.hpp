@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a plugin's file tells without being loaded: whether it is a shared library for this machine, the ELF note that
 // TRIAX_PLUGIN leaves in it, and the libraries it wants. Read first, because a library of another sanitizer kills the
 // process inside dlopen, and because the note can say why a library does not load.

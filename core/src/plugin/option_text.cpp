@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only file of this room that includes toml++: a default is TOML text, so TOML reads it.
 #include "plugin/option_text.hpp"
 

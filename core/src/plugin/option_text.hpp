@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of a plugin's option table: from text to value, and whether a value is allowed.
 //
 // Threads: any. Ownership: values. Blocking: never. Errors: parse_option throws Error whose message begins with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Current plugin call of a probe process: the child records which plugin it is about to call, and its parent reads that
 // record when the child dies or does not return.
 //

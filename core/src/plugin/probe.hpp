@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First load of plugins, in a child process: a library whose initializers crash, exit or never return ends the child
 // and not this process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fork() without exec(): the function needs the configuration and the libraries that this process holds, and a run may
 // come through a pipe, which can be read once only.
 #include "plugin/probe_process.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a function that calls plugins in a child process: a plugin that crashes, exits or never returns ends the child,
 // and the parent can say which plugin it was and in which call.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where plugins are looked for. Only file names are read here; nothing is loaded.
 #include <dlfcn.h>
 

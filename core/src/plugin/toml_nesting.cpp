@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scan of TOML's lexical structure with a stack of its own: strings and comments are skipped, keys and brackets
 // counted.
 #include "plugin/toml_nesting.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks how deep a TOML text is nested before a parser reads it: toml++ 3.3 does not bound the parts of a dotted key,
 // and destroys what it made of them recursively, so a text of some hundred kilobytes would overflow the stack.
 //

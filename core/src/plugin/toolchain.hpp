@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether a plugin and this engine can share C++ classes, by their TRIAX_TOOLCHAIN texts (triax/toolchain.h has the
 // rule).
 //

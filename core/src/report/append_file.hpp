@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file that grows by whole lines: metrics.jsonl and the logs. A line that cannot be written completely is removed, so
 // readers never see half a line, and the next line is valid.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JSON objects that keep their keys in the order of set(); for metrics.jsonl and --json.
 //
 // Threads: one per object. Errors: Error for a number that JSON cannot represent. Floats are the shortest text that

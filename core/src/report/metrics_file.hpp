@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // metrics.jsonl: step records, one JSON object per line. Floats read back to the same bits.
 //
 // Ownership: owns its file. Blocking: writes each line. Errors: the constructor throws Error with the file; write()

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts what a run could not write to its folder, for the summary at the end.
 //
 // Threads: values.

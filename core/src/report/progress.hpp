@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress of a run on stderr: a bar on a terminal, else a line every ten seconds. No colour if NO_COLOR is set.
 //
 // Ownership: borrows the stream. Blocking: writes to stderr.

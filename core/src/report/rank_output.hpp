@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the stdout and stderr of rank processes on this process's stderr, as "rank 2: ...".
 //
 // Ownership: borrows the stream. Blocking: writes. Errors: none; a stream that fails is not used further.

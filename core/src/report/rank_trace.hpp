@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One step of a rank as trace events: a track of computing, one of waits, and tracks of communication by axis.
 //
 // Threads: pure functions. Ownership: borrows the timeline.

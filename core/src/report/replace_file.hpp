@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces a whole file atomically: readers see the old or the new content, never a part.
 //
 // Threads: any, one per file. Blocking: writes. Errors: Error with the file; the old file is then unchanged.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run's log: lines to stderr and to one file per rank in the run's folder.
 //
 // Threads: any. Ownership: owns its sinks. Blocking: writes. Errors: Error for a file that cannot be opened, or an

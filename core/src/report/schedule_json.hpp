@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A timeline as one JSON object, one action per line (docs/schedules.md describes the format).
 //
 // Threads: pure functions. Errors: those of extent().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dimensions of a picture of timelines: everything that depends on the number of ranks, passes and digits.
 //
 // Threads: values and pure functions. Errors: those of extent().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Colours of schedules: one per kind of pass, darkest for a rank's first chunk, so that chunks also differ in
 // greyscale.
 //

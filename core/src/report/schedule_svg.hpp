@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines of schedules as an SVG picture, as in papers: a row per rank, boxes with microbatch numbers, and below them
 // the microbatches in flight of each rank. The file refers to no other file.
 //

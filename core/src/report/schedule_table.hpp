@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A schedule as text, drawn as in papers: a row of boxes per rank over units of time.
 //
 //   time    0              5

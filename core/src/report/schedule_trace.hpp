@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timelines of schedules as trace events, for chrome://tracing and ui.perfetto.dev.
 //
 // Threads: pure functions. Errors: those of extent().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress of the start of a run on stderr: "starting: 37 of 128 ranks joined, waiting for 3, 7-96". On a terminal, one
 // line that is redrawn; else a line after two seconds and then every ten. A quick start prints nothing.
 //

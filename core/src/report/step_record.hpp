@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The results of one step: a line of metrics.jsonl, and the input of the progress bar.
 #pragma once
 

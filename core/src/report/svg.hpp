@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SVG elements as text: numbers with two decimals, escaped strings, no references to other files.
 //
 // Threads: one per object. Errors: Error for a number that is not finite.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of stderr and stdout: whether it is a terminal, its columns, and whether to use colour.
 //
 // Threads: any. Errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The measured timeline of a rank's step in the run's folder, timeline-rank-N.json: its passes, other actions,
 // communicator calls and waits. All times are in ms of its machine's steady clock.
 //

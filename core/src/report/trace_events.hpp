@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trace events as JSON text, for chrome://tracing and ui.perfetto.dev.
 //
 // Errors: none; invalid UTF-8 is replaced.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic of the groups of a run, summed over all ranks.
 //
 // Threads: pure functions.

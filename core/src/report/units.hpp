@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats numbers with units: 1.2 M, 3.4 GB, 1 h 02 min.
 //
 // Threads: pure functions. Unless stated otherwise: three significant digits, decimal multiples (1 kB = 1000 B).

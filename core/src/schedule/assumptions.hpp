@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The guarantees of communicators that the verifier may rely on.
 #pragma once
 

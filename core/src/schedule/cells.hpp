@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dense table with one value per kind, stage and microbatch. The verifier and the simulator access it millions of
 // times, so it does not check its indices.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the bounds between clocks from dependencies, and tightens them over all clocks.
 #include "schedule/clocks.hpp"
 

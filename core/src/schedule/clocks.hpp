@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clock alignment: converts the times of several machines to one clock. Steady clocks of machines start at different
 // times. But a pass starts only after the passes it needs on other ranks have ended; forwards give this bound in one
 // direction, and backwards in the other. The shift is the middle of the two bounds, as in NTP.

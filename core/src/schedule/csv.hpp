@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes schedules as CSV, in PyTorch's format: one row per pipeline rank, one action per cell, no header line.
 // read_csv.hpp reads them.
 //

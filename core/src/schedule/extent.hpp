@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Active interval and work of ranks, and from them cost, work and bubble of a step, simulated or measured.
 #pragma once
 

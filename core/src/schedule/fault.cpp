@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages of verification violations.
 #include "schedule/fault.hpp"
 

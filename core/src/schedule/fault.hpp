@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verification violations of a schedule or its programs, as data: the broken rule, the actions involved and their
 // positions. The messages are created here.
 #pragma once

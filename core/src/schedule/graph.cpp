@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates the edges of the graph, finds cycles, and computes longest paths.
 #include "schedule/graph.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dependency graph of a step. The verifier searches it for cycles (deadlocks); the simulator computes times as longest
 // paths.
 //

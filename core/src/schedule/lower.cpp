@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes times for the rows, sorts the transfers, and merges each rank's transfers into its row.
 #include "schedule/lower.hpp"
 

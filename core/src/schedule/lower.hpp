@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lowers a schedule's rows to one program per pipeline rank: adds transfers between stages of different ranks, slots,
 // waits and the actions at the end of a step.
 //

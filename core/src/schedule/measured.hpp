@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares a measured step with the same step in the simulator, and attributes the difference.
 //
 // Threads: values and pure functions. Errors: compare() throws Error with rank and position if the passes are not those

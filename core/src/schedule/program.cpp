@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Labels and lookups of a program.
 #include "schedule/program.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's program: the lowered form of a schedule. The executor runs exactly these actions.
 //
 // Threads: read-only after construction; any thread. Ownership: owns its lists and its labels, whose addresses are

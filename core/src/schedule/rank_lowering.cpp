@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assigns slots and waits according to the rule table.
 #include "schedule/rank_lowering.hpp"
 

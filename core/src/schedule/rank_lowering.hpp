@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the program of one rank: assigns slots to each action, and adds waits for the transfers that it depends on.
 #pragma once
 

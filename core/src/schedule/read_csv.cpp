@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads CSV files of all kinds of the rule table, based on the shared reader (scheduler/csv_actions.hpp).
 #include "schedule/read_csv.hpp"
 

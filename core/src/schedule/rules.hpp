@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rule table: one row per kind of action of the lowered form, with its name, the actions it needs, the pools that
 // it reads, fills and frees, and where it runs. It is the only source of these rules: verification, lowering, execution
 // and traces use it.

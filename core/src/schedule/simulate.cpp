@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes times from the graph, and the results of each rank.
 #include "schedule/simulate.hpp"
 

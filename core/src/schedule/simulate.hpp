@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Simulator: predicts the time of a step, as longest paths in the dependency graph (graph.hpp) with given pass times.
 //
 // Threads: pure functions. Errors: Error if the programs have not passed verify(), or if times and sizes do not match

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timeline: start and end of each action of each pipeline rank, simulated or measured. The input of all tables,
 // pictures, JSON and traces of schedules.
 //

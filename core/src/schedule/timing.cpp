@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes end times as longest paths in the graph of the rows.
 #include "schedule/timing.hpp"
 

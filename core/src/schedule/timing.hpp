@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // End times of the actions in rows, if every rank runs as early as possible and transfers take no time.
 //
 // Threads: pure functions. Errors: Error if the rows cannot be completed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verifier: checks that a schedule, and then the programs lowered from it, are a complete and correct training step.
 //
 // Threads: pure functions. Errors: violations are returned, not thrown. All violations that can be distinguished are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verification of the programs of all ranks: each program alone, the order on the edges, and deadlocks.
 #include <algorithm>
 #include <map>

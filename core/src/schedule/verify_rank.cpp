@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verification of one rank's program: its actions, then its slots.
 #include "schedule/verify_rank.hpp"
 

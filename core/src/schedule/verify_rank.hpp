@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks of the verifier that need the program of one rank only.
 //
 // Threads: pure. Errors: violations are returned, not thrown.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Verification of a scheduler's rows over all ranks.
 #include <array>
 #include <functional>

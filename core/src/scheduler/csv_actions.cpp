@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the cells of a schedule's CSV file.
 #include "scheduler/csv_actions.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the cells of a schedule's CSV file as actions of any kind, and derives the stage map. Shared by the readers of
 // compute-only and lowered files.
 //

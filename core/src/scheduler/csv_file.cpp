@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads a CSV file.
 #include <cerrno>
 #include <cstring>

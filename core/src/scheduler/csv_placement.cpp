@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Derives the stage map and the numbers of stages and microbatches from the cells of a CSV file.
 #include <algorithm>
 #include <map>

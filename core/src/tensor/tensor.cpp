@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "triax/tensor.hpp"
 
 #include "triax/error.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All ranks agree on a number: the largest that any rank passes.
 //
 // Threads: the rank's main thread. Ownership: owns eight bytes of memory; device, stream and communicators must outlive

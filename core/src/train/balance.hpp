@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Load balance of a pipeline: what each stage stores and computes, and the cost of uneven stages. The simulator
 // compares the step with a step in which all stages compute the same.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the affinity mask and control groups.
 #include "train/cores.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number of CPU cores that this process may use, from its affinity mask and the quotas of its control groups.
 //
 // Threads: any. Blocking: reads a few small files. Errors: none; a quota that cannot be read is ignored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Locks a run's folder, because two runs at a time would write to the same metrics file.
 //
 // Ownership: owns a descriptor; the lock ends with it, also if the process is killed. Errors: Error with the folder, if

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The training loop of each rank: steps, evaluation, metrics, stopping.
 //
 // Threads: the rank's main thread. Blocking: until training ends. Errors: Error of a step or of the data, with the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formulas of lr.hpp.
 #include "train/lr.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The learning rate of a step.
 //
 // Threads: pure function. Errors: Error for an unknown decay.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that this machine has the planned memory.
 //
 // Threads: any. Blocking: reads a few small files. Errors: returned.

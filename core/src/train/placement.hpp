@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // On which machine the ranks of a run are, and how those of one process share its cores.
 //
 // Threads: any. Blocking: place_here() reads a few small files, and queries the communicators. Errors: none; preflight

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates a rank's plugin objects and queries them.
 #include "train/plugins.hpp"
 

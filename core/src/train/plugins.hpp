@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plugin objects of a rank, and what the run requires of them.
 //
 // Threads: the rank's main thread. Ownership: owns the objects; run, layout and log must outlive it. Blocking: by

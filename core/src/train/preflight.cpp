@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs all checks before a run starts.
 #include "train/preflight.hpp"
 

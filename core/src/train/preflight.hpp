@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All checks that need no training step: creates each plugin's object, calls every supports(), creates and verifies the
 // programs, plans every rank without memory, and returns all errors together.
 //

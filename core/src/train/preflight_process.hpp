@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preflight in a child process. A plugin that crashes, exits or hangs is reported by name, and cannot change the state
 // of this process.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Creates programs from rows, and a rank's state from programs.
 #include "train/preparation.hpp"
 

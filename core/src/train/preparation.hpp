@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a rank that exist before its memory: programs, and the memory request of its state. Preflight and Rank
 // share this code, so that what is checked is what runs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks that all ranks run the same programs, by comparing digests through the job's store.
 //
 // Blocking: waits for rank 0's digest until the deadline. Errors: Error for a difference, or of the wait.

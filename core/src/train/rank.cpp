@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Constructs a rank (plugins, device, groups, state, executor, data), and runs its steps.
 #include "train/rank.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank of a training run, as an object: its plugin objects, device, groups, stages, data and executor.
 //
 // Threads: constructed, used and destroyed on one thread, the rank's main thread; abort() and place(): any. One process

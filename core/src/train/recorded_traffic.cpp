@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "train/recorded_traffic.hpp"
 
 namespace triax::train {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traffic of captured steps: launching a graph moves the same bytes as the captured step, but communicators do not
 // count them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The run's folder. It is locked and tested before the run starts. Files of an earlier run are moved aside only after
 // all ranks of this run have joined.
 //

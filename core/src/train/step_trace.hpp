@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records one step of a rank: when each action of its program ran, when each communicator call was posted, and when it
 // completed. TracedCommunicator reports the calls.
 //

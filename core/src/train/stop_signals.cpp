@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Waits for signals on a separate thread: without a handler, nothing is global.
 #include "train/stop_signals.hpp"
 

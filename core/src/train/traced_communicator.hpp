@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A communicator that forwards every call to another, and reports it to a StepTrace.
 //
 // Threads, blocking, errors: those of the other communicator. Ownership: borrows communicator and trace. Arguments are

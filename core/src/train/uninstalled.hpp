@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placeholders for a communicator and a kernel set that are not installed here. A run can be planned with them, but not
 // trained: they support everything and have the weakest guarantees. config::Loaded::unchecked lists the skipped checks.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One posted call of one member, as a host task. It fires its event when the call is complete, and fails it after an
 // abort.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A collective as a state machine: publish the buffers, wait for the other members' buffers, move the data, announce
 // it, and wait until no member needs the buffers any more.
 //

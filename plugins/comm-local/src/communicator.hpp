@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One member of a group: posts calls, and counts the bytes that they move.
 //
 // Threads: the rank's main thread; abort() from any thread. Ownership: holds one reference to the hub, and the pool of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of sends and receives as a state machine. A send publishes its buffer on the edge and completes when the
 // receiver has copied it; there is no buffering. The transfers of a set complete in any order.
 //

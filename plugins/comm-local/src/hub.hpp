@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared state of one group: one entry per member for each call in flight, one edge per (from, to, channel), the abort,
 // and which members have arrived and left.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comm-local: a communicator for ranks that are threads of one process. The backend joins groups through the store.
 #include <sched.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums and maxima over the members of a group, in the order of the group: x0 + x1 + ..., so that the result does not
 // depend on which member computes it or when. bf16 and f16 are added in fp32 and rounded once; integers wrap.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Properties of sends and receives that only comm-local has: no buffering, and edges are queues.
 #include <gmock/gmock.h>
 

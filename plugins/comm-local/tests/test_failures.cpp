@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Leaving a group, where comm-local differs from other communicators: a limited number of entries, and published
 // buffers.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joining through the store, and what the backend supports.
 #include <gmock/gmock.h>
 

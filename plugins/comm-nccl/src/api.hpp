@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Table of function pointers for every NCCL call of this plugin, and for the CUDA calls that Device and Stream lack.
 // The plugin uses a table bound to the linked NCCL; tests use one that implements NCCL's rules on the host.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plugin's backend, over any table of NCCL calls. supports() refuses what the machine or the environment does not
 // permit.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One member of a group. A post is an NCCL call on the native stream of the caller's stream; its Work is an event
 // recorded after it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The directed edges of a pipeline group that have their own communicator, and the rounds in which these are created.
 //
 // Threads: any; pure functions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One NCCL communicator of this rank, from creation to its end.
 //
 // Threads: the rank's main thread; abort() from any thread. A lock keeps two threads out of NCCL with the same

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table bound to the linked NCCL and CUDA.
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Group status in the store, which NCCL does not provide: a member's abort and its reason, a member's departure and the
 // number of its posts, and barriers.
 //

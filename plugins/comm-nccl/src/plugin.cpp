@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comm-nccl: a communicator over NCCL, for ranks that are processes with one GPU each.
 #include "backend.hpp"
 

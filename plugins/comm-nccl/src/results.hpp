@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Error messages from NCCL results: the result's text and name, NCCL's last error, and the next step.
 //
 // Threads: any. Errors: check() throws Error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plugin's options, and the environment variables that affect them. Settings that cannot work become a refusal;
 // unexpected effects become a note for the log.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Communicator of a group of one: calls copy, or do nothing, and do not use NCCL.
 //
 // Threads: the rank's main thread; abort() from any thread. Errors: after an abort, calls fail with its reason, and the

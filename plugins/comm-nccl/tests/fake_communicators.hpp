@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fake's calls that create and end communicators, and the checks that all calls of the fake share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data movement of the fake's calls, with NCCL's meaning of counts.
 #include "fake_kernels.hpp"
 

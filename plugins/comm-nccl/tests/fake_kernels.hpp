@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data structures of the fake NCCL: communicators, the calls that match in them, and kernels.
 //
 // Threads: any, with the fake's lock held. Ownership: shared.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's rules without NCCL: a table of its calls that moves memory of the fake CUDA device between ranks that are
 // threads. Calls run as kernels on streams. What would hang or corrupt real NCCL is recorded as a violation, and
 // becomes the asynchronous error of the communicators involved.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How kernels of the fake match, wait and run.
 #include "fake_world.hpp"
 

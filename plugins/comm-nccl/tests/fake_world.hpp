@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // State of the fake: one world for all ranks of the process, under one lock.
 //
 // Threads: any, with the lock held; `here` is thread-local. Ownership: owns all communicators until reset().

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads, each with a fake CUDA device, on this plugin's backend over the fake NCCL.
 //
 // Threads and blocking: as in support/ranks.hpp. At the end, a test fails on a violation or a remaining communicator.

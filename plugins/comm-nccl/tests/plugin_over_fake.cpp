@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comm-nccl-fake: comm-nccl over the fake NCCL, as a plugin, for training runs whose ranks are threads with fake CUDA
 // devices. Each rank has its own fake process and GPU. A violation ends the process, because a training run does not
 // check for violations.

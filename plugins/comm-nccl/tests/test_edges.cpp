@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Communicators of edges, and connections before the first step.
 #include <gmock/gmock.h>
 

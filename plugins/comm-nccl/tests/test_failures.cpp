@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors inside NCCL or of a member end the group soon, with a message.
 #include <gmock/gmock.h>
 

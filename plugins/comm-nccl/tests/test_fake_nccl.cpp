@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fake finds what would hang or corrupt NCCL. The tests call its table directly, as a faulty backend would.
 #include <gmock/gmock.h>
 

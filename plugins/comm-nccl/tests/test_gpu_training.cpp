@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs of several ranks on one GPU, compared with one rank: p, t and d of 2, t and p with two communicator plugins,
 // captured steps. The ranks are processes with a launcher's environment. Each is configured as the only rank of its
 // machine, so that all use the first GPU; several_ranks_per_gpu permits that.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL itself, with one rank on this machine's GPU. The tests of several ranks use the fake, or are in
 // test_gpu_training.cpp.
 #include <gmock/gmock.h>

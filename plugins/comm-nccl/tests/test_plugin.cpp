@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plugin on any machine: its description without a driver, and its refusals.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

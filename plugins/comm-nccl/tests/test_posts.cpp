@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Posts in the steady state: which NCCL calls they make, and that they do not allocate.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Environment variables that affect the options.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One posted call of one member, as a host task: posts UCX operations, continues when one of them completes, and fires
 // its event when all are complete, or fails it after an abort.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by collectives. The k-th call of a member matches the k-th of the other members, on whatever streams they are.
 // The first message between two members of a call (the opening) carries the signature. Requests and scratch belong to
 // the lane of the stream.

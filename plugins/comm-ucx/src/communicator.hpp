@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One member of a group: posts calls, and counts the bytes that they move.
 //
 // Threads: the rank's main thread; abort() from any thread. Ownership: shares the group's links and the pool of calls

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens UCX as the settings ask, and says what is wrong where UCX refuses: which variable or key, its value, and what
 // this machine has.
 //

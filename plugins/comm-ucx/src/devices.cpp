@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devices.hpp"
 
 #include <uct/api/uct.h>

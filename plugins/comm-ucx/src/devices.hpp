@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The network devices and transports that UCX finds on this machine.
 //
 // Threads: one at a time, as UCX requires (see context.cpp). Blocking: opens UCX's components, which probes the

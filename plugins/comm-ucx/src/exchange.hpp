@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of sends and receives, directly between the members' buffers. Each transfer gets its number on its edge when it
 // is posted, so that the k-th send matches the k-th receive on whatever streams they are. Transfers of staged device
 // memory are flows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A staged message between device memory and members, in pieces through two buffers in pinned memory: while one piece
 // is sent, the next is copied.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank waits while no message moves, between two polls of the progress loop; the core's wait loops also yield.
 //
 //   yield  does nothing more: the wait loop yields the core after every poll without progress.

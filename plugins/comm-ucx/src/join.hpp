@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the members of a group join: each publishes its worker's address in the store, and all connect in the order of
 // the group. They then exchange messages that UCX acknowledges, so that no connection is made during a step.
 //

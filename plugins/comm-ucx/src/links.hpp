@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A group's links: its number, an endpoint per member, and the control messages between members: hello, barrier, abort
 // with its reason, leave.
 //

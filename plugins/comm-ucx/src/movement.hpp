@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // all_gather, all_to_all and broadcast: openings and data are sent at once, the data directly between the members'
 // buffers. Staged device memory moves as flows, one per member or one for all. The root of a broadcast receives
 // openings from all members; they receive from the root only.

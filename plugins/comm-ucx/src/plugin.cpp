@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comm-ucx: a communicator over UCX's tag interface, for ranks that are threads or processes, on one machine or many.
 #include <memory>
 #include <optional>

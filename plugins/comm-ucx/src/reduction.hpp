@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // all_reduce and reduce_scatter: member i reduces slice i over all members, in the order of the group, so that the bits
 // do not depend on which member computes or when.
 //

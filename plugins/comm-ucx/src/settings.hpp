@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UCX settings from the plugin's options and the environment. An option and a UCX_ variable that contradict each other
 // become a refusal: neither has precedence.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Disables UCX's signal handlers. When its library is loaded, UCX takes SIGSEGV and similar signals to print a
 // backtrace, and SIGHUP for a debugging aid; a terminal that closes would then no longer end a run.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Description of a collective. The first message between two members of a call carries it, so that a mismatch gives an
 // error message and moves no wrong bytes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a call moves staged device memory: the pieces of flows, and copies, whose completion is polled.
 #include "call.hpp"
 #include "flow.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Staging of device memory: pinned host buffers for the messages of each stream's calls, and copies between them and
 // the device on two separate streams, one per direction, so that both directions run at once. If UCX transfers device
 // memory directly: buffers on the device, and sums there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 64-bit tags by which UCX matches a send with its receive. Every bit is significant: there are no wildcards.
 //
 //   kind 2 | group 14 | source 12 | control:    0

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UCX of one rank: a context, one worker, and one endpoint per peer, shared by all groups of the backend.
 //
 // Threads: the rank's main thread only; UCX's thread mode is "single". Ownership: outlives the groups; UCX uses an

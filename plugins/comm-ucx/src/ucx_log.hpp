@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What UCX says while one of its calls runs: its status codes do not say why a call failed, its log does.
 //
 // Threads: any; each captures the messages of its own calls. Ownership: values. Blocking: never. Errors: none.

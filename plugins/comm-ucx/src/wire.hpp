@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How device memory is described to UCX when UCX transfers it directly.
 //
 // A separate file, so that a test can replace it with memory that UCX reaches without a GPU.

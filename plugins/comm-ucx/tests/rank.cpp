@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One rank as a separate process, for test_processes.cpp: rank SCENARIO RANK RANKS FOLDER TRANSPORTS. It writes to
 // stderr, and exits with status 0, or 3 after an Error.
 #include <signal.h>

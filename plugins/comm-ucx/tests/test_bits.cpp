@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Same bits as comm-local, at sizes around every threshold; bytes moved and allocations.
 #include <gmock/gmock.h>
 

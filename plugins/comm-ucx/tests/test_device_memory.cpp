@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Staged device memory: pieces of all lengths, mismatched lengths, and refusals. Always on a fake CUDA device; the
 // shared suite runs there too (CMakeLists.txt).
 #include <gmock/gmock.h>

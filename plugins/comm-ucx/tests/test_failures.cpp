@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Failures that only UCX has: sends that cannot be cancelled, limits of tags, and options against the environment.
 #include <gmock/gmock.h>
 

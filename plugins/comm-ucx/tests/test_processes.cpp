@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks as processes, over shared memory and over TCP; the end of a group when one of them is killed.
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by attention forward and backward: views of one head as a matrix, and packing of rows into contiguous memory.
 //
 // Threads: any; pure functions.

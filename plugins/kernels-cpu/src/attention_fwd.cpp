@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention, forward. A few blocks of queries of one head go through the blocks of keys, with a running maximum score
 // and sum of exponentials per query (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et
 // al., "FlashAttention", NeurIPS'22).

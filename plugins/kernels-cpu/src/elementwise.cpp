@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums, bias, activations, dropout, rotary position embedding.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products by oneDNN: one single-threaded sgemm per tile; the shape determines the tiles.
 //
 // With several threads oneDNN may split K, which changes the bits. Tiles never split K, so a product has the same bits

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel set's construction, the types and operations that it supports, and the scratch that it needs.
 #include "kernels.hpp"
 

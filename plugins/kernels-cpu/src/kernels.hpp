@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU kernel set: oneDNN products in tiles, and vectorised loops for the rest, on its own threads. It computes in
 // f32; bf16 and f16 are storage types (widen.hpp).
 //

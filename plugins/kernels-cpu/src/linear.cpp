@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products, and the linear layer, which applies bias and activation to each tile while it is in the cache.
 #include "kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops of the kernel set, compiled for several instruction sets. The best one is selected once, at the start.
 //
 // Threads: any; pure functions over the caller's memory.

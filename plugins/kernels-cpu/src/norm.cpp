@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms, and reductions over whole tensors.
 #include <atomic>
 

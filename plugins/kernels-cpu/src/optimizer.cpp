@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Step control, and the optimizers' updates of one flat shard.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-cpu: plugin entry and options.
 #include "triax/plugin.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that share the items of one call, and sleep between calls.
 //
 // Threads: one pool per kernel set, used by the rank's main thread, which works too. run() cannot be nested.

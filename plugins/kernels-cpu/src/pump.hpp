@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Advances communication while the rank computes: polls the device's transports, at most every 50 us.
 //
 // Threads: the rank's main thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masked softmax of whole score tensors; attention_fwd.cpp has the fused form.
 #include "kernels.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations over a vocabulary: embedding and cross-entropy.
 #include <cmath>
 

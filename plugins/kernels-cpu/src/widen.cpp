@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which views each operation reads, writes and updates.
 #include "widen.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on bf16 and f16: the inputs are converted to f32 in scratch, the operation runs in f32, and its outputs
 // are rounded once.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Instances of the kernel set, without the plugin interface, with chosen threads and loops, each on its own device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bit equality with any number of threads and at any alignment of a buffer.
 #include <gtest/gtest.h>
 

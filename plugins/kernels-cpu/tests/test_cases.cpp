@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operation compared with the reference in double, with every instruction set of this machine.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of matrix products: they cover the product once, there are enough of them, and threads do not change a bit.
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops of each instruction set: accuracy of exp and the logistic function, random words, NaN and infinity.
 #include <gtest/gtest.h>
 

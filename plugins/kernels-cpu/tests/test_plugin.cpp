@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel set, loaded as a plugin.
 #include <gtest/gtest.h>
 

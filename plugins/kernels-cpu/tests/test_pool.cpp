@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pool: every item runs once, with any number of threads; exceptions; sleeping and waking.
 #include <gtest/gtest.h>
 #include <sys/resource.h>

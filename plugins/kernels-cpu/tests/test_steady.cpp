@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steady state: operations do not call operator new, in the calling thread or in the pool's threads.
 #include <gtest/gtest.h>
 

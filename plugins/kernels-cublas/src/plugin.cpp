@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-cublas: the primitives of triax::cuda_primitives; fused operations are the core's defaults.
 #include "triax/plugin.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scratch size of an operation depends on its shape only.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch. Their descriptions go in the kernel's parameters,
 // as many as these hold: nothing is allocated, copied or waited for. A team takes a chunk of one shard.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention of any type: which kernels are put on the stream.
 #include "attention.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention in tiles: scores exist for a tile of queries and keys at a time, in registers, and never in memory.
 //
 // Threads: any. Ownership: views and scratch are the caller's. Blocking: never: work is put on the stream. Errors:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention, backward, in three kernels: delta = rowsum(dout * o); the gradient of queries, a block for each of their
 // tiles; the gradients of keys and values, a block for each of theirs. Both of the latter compute the probabilities
 // again from q, k and lse (Dao, "FlashAttention-2", 2023, algorithm 2).

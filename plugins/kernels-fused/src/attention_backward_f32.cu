@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention's backward kernels for f32.
 #include "attention_launch.cuh"
 

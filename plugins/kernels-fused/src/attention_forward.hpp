@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention, forward: a block has a tile of queries of one head and passes over the keys they see, tile by tile,
 // keeping for each query the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online
 // normalizer calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).

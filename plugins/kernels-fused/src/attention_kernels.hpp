@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The launches of attention for each type: each is compiled in a file of its own.
 //
 // Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error where CUDA refuses the launch.

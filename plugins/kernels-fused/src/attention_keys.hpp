@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention, backward, the gradients of keys and values: a block has a tile of keys of one key head and passes over the
 // queries that see them: of the query heads that read it, in their order, tile by tile.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention's kernels for one type of element, and their launches.
 //
 // Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error where CUDA refuses the launch.

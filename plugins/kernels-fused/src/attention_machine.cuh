@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The machine that attention's steps run on: a thread of a GPU (sm_80 and later).
 //
 // Threads: each has its own; what says "together" is called by all threads of a warp (sync: of the block). Ownership:

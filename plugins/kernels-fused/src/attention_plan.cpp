@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention's arguments as plain numbers.
 #include "attention_plan.hpp"
 

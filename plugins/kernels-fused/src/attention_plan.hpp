@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What attention's kernels compute of places alone: tiles, visible keys, dropped elements, rows in memory.
 //
 // Threads: pure functions and values, any thread; also in kernels. Ownership: pointers are the device's memory (or, in

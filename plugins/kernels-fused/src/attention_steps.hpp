@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps that attention's kernels are made of: fetching tiles, products of tiles, bits of dropout, writing rows.
 //
 // They are written for a "machine": what a thread of a GPU can do together with the others of its warp and block

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiles of attention: their sizes for each width of head, and where their elements lie in shared memory.
 //
 // Threads: pure functions, any thread; also in kernels. Ownership, blocking, errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over rows: the gradients of biases and of norms. A team takes a part of the rows, cut by their number, and the
 // columns of a warp's loads; its warps take every eighth row. Then a thread for each column adds the parts in order.
 //

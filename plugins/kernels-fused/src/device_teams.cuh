@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Teams of the GPU's threads, and the launchers of what is written for teams (lanes.hpp).
 //
 // Threads: the launcher is the rank's main thread's. Ownership: none. Blocking: never. Errors: Error naming the

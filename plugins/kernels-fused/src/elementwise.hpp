@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations, pack by pack: gelu; silu_mul is the primitives'.
 //
 // Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the

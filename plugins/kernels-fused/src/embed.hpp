@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient of an embedding. Places are put in the order of their tokens, those of one token in the order of their
 // rows; then a thread owns a pack of one token's row and adds its places in that order. A place's position is the
 // number of places before it, which a warp counts: every place against every other, a few hundred microseconds at

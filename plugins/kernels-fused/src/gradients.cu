@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums: of gradients over rows, of places of a token, of squares; activations; and the optimizer.
 #include "adamw.hpp"
 #include "columns.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the set is made of, the scratch it needs, and linear layers by cuBLASLt.
 #include "kernels.hpp"
 

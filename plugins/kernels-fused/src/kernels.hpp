@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fused kernel set on GPUs.
 //
 // Threads: the rank's main thread. Ownership: as triax/cuda/primitives.hpp; memory comes in as views. Blocking: never:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The language that the kernels are written in: a team of lanes works on a row, in phases.
 //
 //   typename Team::template Each<float> sum;                       // one of each lane

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt: descriptions of products, and the choice among its algorithms.
 #include "lt.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products by cuBLASLt, each shape's algorithm chosen once.
 //
 // Threads: the rank's main thread. Ownership: owns a handle, and descriptions of the shapes seen. Blocking: never; the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019) in one pass over memory: a row lies in the registers
 // of its team while mean and variance are found, each by a sum of its own, so that nothing cancels.
 //

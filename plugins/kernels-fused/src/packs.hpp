@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sixteen bytes of a row: what a lane loads, computes on in f32, and stores at a time.
 //
 // A lane takes the same elements whether or not memory is aligned: where it is not, or where the row ends within, they

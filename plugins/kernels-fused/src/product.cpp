@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A linear layer's operations as products in columns.
 #include "product.hpp"
 

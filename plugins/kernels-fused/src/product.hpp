@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The products of a linear layer as cuBLASLt sees them.
 //
 // cuBLASLt thinks in columns, and a row-major matrix [r, c] is its transpose there: c rows, r columns, leading

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = residual + dropout(x + bias), pack by pack: an operation of its own, and what a norm reads in the fused one.
 //
 // Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations on the rows of the residual stream.
 #include "device_teams.cuh"
 #include "kernels.hpp"

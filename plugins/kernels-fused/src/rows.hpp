@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a row of n elements is shared out over a team, by its bytes alone: pack number p belongs to lane p % lanes, and
 // where a row is short enough its lanes keep it in registers between the passes over it, as it lies in memory.
 //

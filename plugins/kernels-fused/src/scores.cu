@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax, and cross-entropy.
 #include "device_teams.cuh"
 #include "kernels.hpp"

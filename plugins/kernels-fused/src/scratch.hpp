@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scratch of the operations that this set does itself.
 //
 // Threads: pure functions. Ownership, blocking, errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax of attention scores with scale and mask, a row in the registers of its team. The keys that a mask hides are
 // not read: a causal row costs what it sees, and writes its zeros.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sum of squares of a shard, in double: parts cut by the number of elements, then one team over the parts. What is
 // one part takes one launch.
 //

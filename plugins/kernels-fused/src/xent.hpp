@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-entropy over a row of logits, a block for each row. The fused forward finds the maximum and the sum of the
 // exponentials in one pass, by rescaling what it has whenever the maximum grows (Milakov & Gimelshein 2018).
 //

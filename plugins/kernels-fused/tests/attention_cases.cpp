@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operation cases for shapes of attention.
 #include "attention_cases.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention cases in addition to those that all sets share: every tile width, odd sizes and all kinds of views, drawn
 // at random from a seed.
 //

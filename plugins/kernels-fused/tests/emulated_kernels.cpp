@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs attention's kernels on the host, with the same tiles, blocks and shared memory as on a GPU.
 #include "emulated_kernels.hpp"
 

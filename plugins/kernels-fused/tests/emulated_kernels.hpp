@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel set with attention only, which runs the kernels' source on the host (host_machine.hpp).
 //
 // Threads: one. Ownership: owns nothing. Blocking: computes in the call. Errors: Error, as for HostMachine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kernel set that runs kernels of kernels-fused on the host, for the shared cases.
 //
 // Threads: one. Ownership: none. Blocking: computes in the call. Errors: supports() refuses other operations.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Warp-level instructions, as the PTX ISA describes them.
 #include "host_machine.hpp"
 

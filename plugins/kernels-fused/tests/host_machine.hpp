@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Emulates a GPU thread block on the host. It runs the source of attention's kernels without a GPU.
 //
 // Threads: a block runs on the calling thread; each of its GPU threads is a fiber. Ownership: the block owns stacks and

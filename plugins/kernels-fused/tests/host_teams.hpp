@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Teams and their launcher on the host. The lanes of a phase run one after another; values that lanes exchange between
 // phases are reduced in the GPU's order.
 //

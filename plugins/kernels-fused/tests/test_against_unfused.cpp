@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares kernels-fused with kernels-cublas on the same GPU: results differ only by rounding.
 #include <cmath>
 

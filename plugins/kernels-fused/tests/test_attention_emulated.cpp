@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares attention's kernels, run on the host thread by thread, with the reference in double.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on a GPU: every tile width compared with the reference, equal bits in repeated runs, and sequences of a
 // model's length compared with the default made of primitives.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host machine (host_machine.hpp): warp statements follow the PTX ISA, and errors in a kernel's source are
 // detected.
 #include <gmock/gmock.h>

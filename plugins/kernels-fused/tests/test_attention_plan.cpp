@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index computations of attention's kernels: masks of tiles, bits of dropout, tiles in shared memory, views.
 #include <gtest/gtest.h>
 

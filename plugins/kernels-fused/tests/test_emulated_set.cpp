@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the kernels, run on the host, with the reference in double: on the shared cases, at the limits of the row
 // plans, and at every alignment of a view.
 #include <gtest/gtest.h>

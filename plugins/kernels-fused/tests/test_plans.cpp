@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans of work: every element is processed once, and the split depends on the shape only.
 #include <gtest/gtest.h>
 

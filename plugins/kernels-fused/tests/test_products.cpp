@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Linear layers as column-major products: evaluated as cuBLASLt documents them, they match the reference.
 #include <gtest/gtest.h>
 

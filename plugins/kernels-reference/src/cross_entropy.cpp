@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cross-entropy over a range of the vocabulary's columns.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bias, sums, dropout and activations.
 #include <algorithm>
 #include <cmath>

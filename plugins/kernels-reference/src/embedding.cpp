@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lookup of table rows by token, and the addition of gradients to them.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reference kernel set: every primitive as plain loops, f32 or f64 storage, double arithmetic.
 //
 // Operations run inside the call. Fused operations are the core's defaults. Errors: Error for types other than f32 and

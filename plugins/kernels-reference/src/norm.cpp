@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019).
 #include <cmath>
 

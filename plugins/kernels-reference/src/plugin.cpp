@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-reference: plugin entry. The tests compare every other kernel set with this one.
 #include "triax/plugin.hpp"
 

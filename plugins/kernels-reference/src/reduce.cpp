@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of squares, scaling, the count of non-finite values, and step control, which uses them.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masked softmax and rotary position embedding.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-sim: takes the time that a modelled device would need, and computes nothing.
 #include <time.h>
 

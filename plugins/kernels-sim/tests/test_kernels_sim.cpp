@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-sim, loaded as a plugin. The tests set no upper limit on times, because the machine may be loaded.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A transformer block, pre-layer-norm: x + attention(norm(x)), then the same with the MLP. Heads and the MLP's columns
 // are split over the tensor ranks. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
 #include "norm.hpp"

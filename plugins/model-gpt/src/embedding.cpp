@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first layer: token table (split by vocabulary) plus learned positions, then dropout.
 #include "gpt.hpp"
 

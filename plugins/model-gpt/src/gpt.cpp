@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model-gpt: GPT-2 (Radford et al. 2019). Learned positions, pre-layer-norm, an MLP of 4h with tanh GeLU, tied
 // embeddings, final layer norm.
 #include "gpt.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the layers of this model: its sizes, GPT-2's constants, and a base class that stores a layer's
 // descriptions.
 #pragma once

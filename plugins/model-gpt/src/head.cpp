@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last layer: final norm, logits with its own copy of the token table, loss.
 #include "norm.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward and backward of layer norm as a part of a layer.
 #include "norm.hpp"
 

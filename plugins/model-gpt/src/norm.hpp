@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layer norm as a part of a layer: weight, bias, and the statistics that its backward needs.
 //
 // Shapes: x, y and their gradients [s, b, h].

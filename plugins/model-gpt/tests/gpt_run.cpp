@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a complete model-gpt layer by layer.
 #include "gpt_run.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a complete model-gpt layer by layer, without schedule or executor, for tests of the layers.
 //
 // Every tensor has its own memory, which is filled with NaN before and after the tensor's declared life. A layer that

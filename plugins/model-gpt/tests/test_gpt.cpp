@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model-gpt: its descriptions and refusals, and invariants of its forward.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model-gpt's backward: compared with finite differences of its forward, and f32 with f64.
 #include <gtest/gtest.h>
 

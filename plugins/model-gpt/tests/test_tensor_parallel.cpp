@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model-gpt split over tensor ranks has the same loss and gradients as on one rank, with dropout.
 #include <gtest/gtest.h>
 

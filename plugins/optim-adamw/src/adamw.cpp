@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // optim-adamw: Adam with decoupled weight decay (Loshchilov & Hutter, ICLR'19). StepScalars bring the learning rate,
 // clipping, loss scale, step number and whether the step is skipped. The core owns weight decay and passes it with each
 // step.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // optim-adamw, loaded as a plugin, on kernels-reference in double, compared with the formula of its paper.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // optim-sgd, loaded as a plugin, on kernels-reference in double, with and without momentum.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-breadth-first: all microbatches of a chunk before the next chunk (Lamy-Poirier, "Breadth-first pipeline
 // parallelism", MLSys'23).
 // Bubble over work: (p-1)/(v*m) for m >= p, 1/v of GPipe's. In flight: all m microbatches on all v chunks.

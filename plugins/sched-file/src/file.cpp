@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-file: the schedule of a CSV file in PyTorch's format: one line per pipeline rank, one action per cell.
 // For schedules from a planner or written by hand. It reads the output of `triax schedule --format csv`, and what
 // PyTorch dumps as compute_only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-file, loaded as a plugin, with valid and invalid files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-interleaved: one forward, one backward over several model chunks per rank (Narayanan et al., SC'21, section
 // 2.2.2; the order is Megatron-LM's).
 // Bubble over work: (p-1)/(v*m), 1/v of 1F1B's, with v times the transfers. In flight on rank i:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-zb-h1: 1F1B with weight gradients W moved after the input gradients I, into the bubble (Qi et al., "Zero bubble
 // pipeline parallelism", ICLR'24, section 2.3, which writes B for I).
 // Bubble: (p-1)(F+I-W); 1F1B has (p-1)(F+I+W). In flight on every stage: min(m, p) microbatches, as on 1F1B's first

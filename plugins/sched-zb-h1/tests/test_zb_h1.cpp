@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of sched-zb-h1, loaded as a plugin.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-zb-h2: more forwards in the warm-up, and weight gradients W in the remaining bubble (Qi et al., "Zero bubble
 // pipeline parallelism", ICLR'24, section 2.3, which writes B for the input gradient I).
 // Bubble: (p-1)(F+I-2W), zero if the three are equal. In flight on every stage: min(m, 2p-1) microbatches, nearly twice

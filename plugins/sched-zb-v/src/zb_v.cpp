@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-zb-v: two chunks per rank in a V, and weight gradients in the bubble (Qi et al., "Zero bubble pipeline
 // parallelism", ICLR'24, section 6).
 // No bubble if F, I and W take equal times and m >= 2p-1. In flight on every rank: min(2m, 2p) microbatches over its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-fake-cuda: the reference's operations on the fake CUDA device (support/fake_cuda_device.hpp). An operation is
 // enqueued on its stream and runs later on the stream's thread, and the host cannot access its memory. So a missing
 // wait or a host access of the engine or a communicator shows in training on any machine.

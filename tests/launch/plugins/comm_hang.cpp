@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comm-hang: a communicator that hangs on one rank, in the call that its options select. Calls of the other ranks
 // finish only when they are aborted.
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // optim-faulty: an optimizer that fails or hangs on one rank, in the call that its options select. It does not change
 // the weights.
 #include <unistd.h>

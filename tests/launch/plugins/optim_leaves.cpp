@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // optim-leaves: ends the process that loads it, with status 0.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrix products as cuBLAS defines them, as plain loops over columns.
 #include <cublas_v2.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernel launches on the host: blocks run one after another in random order, and the threads of a block are fibers that
 // take turns in random order, so that results that depend on either order differ.
 //

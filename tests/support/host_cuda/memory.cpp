@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices and device memory of the CUDA host emulator.
 #include <cuda_runtime_api.h>
 

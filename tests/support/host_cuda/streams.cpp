@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events and graphs. Work on a stream runs inside the call that enqueues it, so every event reads as complete.
 // A captured stream stores its work; a stream that waits for an event of a capture joins it.
 #include "support/host_cuda/streams.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared by the parts of the CUDA host emulator: streams, and checks of memory.
 //
 // Threads: any. Blocking: put() runs the work, unless the stream is captured. Errors: Error for an invalid stream.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // comm-lonely: a communicator that requires one process per rank, for tests of preflight.
 #include <triax/communicator.hpp>
 #include <triax/plugin.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // kernels-elsewhere: a kernel set for a device that does not exist, for tests of preflight. Two ranks per machine have
 // a device, with one megabyte each. Attention supports two heads at most.
 #include <triax/kernels.hpp>

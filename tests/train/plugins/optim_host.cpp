@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // optim-host: gradient descent in a loop on the host, for optimizers that check where weights are.
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>

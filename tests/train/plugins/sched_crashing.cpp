@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-crashing: a scheduler that ends or blocks its process in the call that its options select.
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums and maxima over the threads of a block, in an order that never changes.
 //
 // All threads of a block of kThreads call these together, and all get the result. Inside a warp the halves swap and add

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums over rows: the gradients of biases and of norms. In two steps: parts of the rows, cut by the shape, into
 // scratch; then the parts of each column in their order.
 #include "internal.hpp"

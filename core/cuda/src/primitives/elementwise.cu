@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bias, sums, dropout, activations, and the scaling of a product without terms.
 #include "internal.hpp"
 #include "triax/cuda/activations.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of matrices by cuBLAS.
 //
 // cuBLAS thinks in columns. A row-major matrix is its transpose there, and d = op(a) op(b) becomes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the files of the primitives know of each other.
 //
 // Threads, ownership, blocking, errors: as triax/cuda/primitives.hpp.

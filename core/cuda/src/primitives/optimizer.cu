@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decision about a step, and the optimizers' updates of one flat shard. The step's scalars are written and read on
 // the GPU: a step that is skipped leaves everything as it is without the host knowing.
 #include "internal.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms, the search for values that are not finite, and scaling. Sums in two steps: a block for each part of the
 // elements, cut by their number, into scratch; then one block over the parts.
 #include "block.cuh"

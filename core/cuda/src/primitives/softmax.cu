@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Masked softmax, a block for each row; and rotary positions (Su et al. 2021).
 #include <cmath>
 

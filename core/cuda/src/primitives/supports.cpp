@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the set computes on, in which types, and the scratch it needs.
 #include "internal.hpp"
 #include "triax/cuda/device.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The embedding, and cross-entropy over a range of the vocabulary's columns.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Default options of sanitizers for all programs of this repository. ASAN_OPTIONS and the environment take precedence.
 #include <cstdlib>
 

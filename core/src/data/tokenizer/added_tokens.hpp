@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Added tokens, such as <|endoftext|>: found in the original text, before it is cut into words.
 //
 // Threads: read-only after construction.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-level byte-pair encoding (BPE), as in GPT-2: text is cut into words, and the bytes of a word are merged in the
 // order of the merges' ranks.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains a byte-level BPE tokenizer: the most frequent pair of neighbours becomes a token, repeatedly. Gives the same
 // result as Hugging Face's BpeTrainer: of equally frequent pairs, the one with smaller ids is first.
 //

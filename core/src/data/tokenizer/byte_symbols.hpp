@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GPT-2's text form of bytes: each byte of a token is written as one printable character, so that vocabularies are
 // text. Printable ASCII and Latin-1 represent themselves; the other 68 bytes are the characters from U+0100 on.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A value in a JSON file together with its path, for error messages: "model.merges[5]".
 //
 // Errors: Error with file and path.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair merges: looks up the result and rank of a pair, and merges the tokens of a word.
 //
 // Threads: a MergeTable is read-only and may be shared; a Merger belongs to one thread. Memory: that of a merger grows

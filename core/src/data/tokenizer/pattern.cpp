@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only file that includes PCRE2.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "data/tokenizer/pattern.hpp"

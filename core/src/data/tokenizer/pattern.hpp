@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Regular expressions, with incremental search in a text that may continue.
 //
 // Threads: a Pattern is read-only and may be shared; a Search belongs to one thread. Ownership: a Search borrows its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translates the regular expressions of tokenizer files, in Oniguruma's syntax, to PCRE2's syntax with the same
 // matches.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Interface of tokenizers, which convert text to token ids and back.
 //
 // Threads: a Tokenizer is read-only and may be shared; an Encoder belongs to one thread. Ownership: an encoder borrows

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads and writes tokenizer.json, the file format of Hugging Face's `tokenizers`, for tokenizers of the GPT-2 family;
 // also reads GPT-2's own vocab.json and merges.txt.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Characters that Unicode 15 and 16 added to the general categories of Unicode 14. The PCRE2 of Debian 12 has Unicode
 // 14; the `tokenizers` library has Unicode 16. No character was removed from these categories.
 //

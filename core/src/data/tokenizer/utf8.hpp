@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UTF-8: checks text that arrives in pieces, and reads and writes single characters.
 //
 // Valid is what Unicode's table 3-7 allows: no surrogates, nothing above U+10FFFF, no overlong form.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cache of the tokens of recent words: a table of fixed size, in which a word replaces the previous word of its slot.
 //
 // Memory: constant; only short words with few tokens are stored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizer/word_splitter.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts text into words (pre-tokens), which limit byte-pair merging, as the `tokenizers` library does: first added
 // tokens, then one pattern after another. A text may arrive in parts; then only words that no continuation could change
 // are cut.

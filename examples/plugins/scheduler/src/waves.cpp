@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sched-template: GPipe in waves. Forward passes of a few microbatches, then their backward passes, then the next few.
 // In flight: `wave` microbatches instead of all m, at the cost of one bubble per wave.
 #include <algorithm>

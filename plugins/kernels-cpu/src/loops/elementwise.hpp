@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums, activations, dropout, rotation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversions between the 16-bit storage types and fp32. Narrowing rounds to nearest even; values beyond the largest
 // number become infinity; NaN stays NaN. The bits equal those of triax/half.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exp and the logistic function on vectors, with an error of about one unit in the last place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layer norm and rms norm of one row, and sums over rows.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout masks: Philox-4x32-10 (triax/random.hpp), one block per vector lane.
 #pragma once
 

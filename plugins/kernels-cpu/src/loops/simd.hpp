@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors as wide as the registers of the instruction set that this file is compiled for.
 //
 // Compiled several times, each time into its own namespace (TRIAX_LOOPS). Do not use inline functions of other headers

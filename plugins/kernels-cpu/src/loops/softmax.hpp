@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exponentials of rows: softmax, attention, cross-entropy.
 #pragma once
 

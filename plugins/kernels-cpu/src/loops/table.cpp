@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of loops for one instruction set. Compiled once per set, with its flags and its namespace TRIAX_LOOPS.
 #include "loops/elementwise.hpp"
 #include "loops/half.hpp"

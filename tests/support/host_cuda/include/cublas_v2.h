@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA host emulator: the cuBLAS functions that core/cuda calls.
 //
 // Threads: one thread per handle. Ownership: the caller owns the handle. Blocking: as work on its stream. Errors: those

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA host emulator: what core/cuda uses of the driver's header.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA host emulator: the kernel language as C++. nvcc includes the toolkit's header of this name before a .cu file;
 // the build includes this one in the same way (tests/support/CMakeLists.txt).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA host emulator: the runtime functions that core/cuda calls, under the toolkit's names. Tests compile core/cuda
 // with these headers in place of the toolkit's, and run it on any machine (docs/adr/0011).
 //

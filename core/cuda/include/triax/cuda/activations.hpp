@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations and their derivatives, for kernels and for tests on the host.
 //
 // Threads: pure functions, any thread; also in kernels. Ownership, blocking, errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CUDA device: a kernel set for GPUs creates it as the rank's device.
 //
 //   Support device_available(const DeviceRequest& request) const override { return cuda::available(request); }

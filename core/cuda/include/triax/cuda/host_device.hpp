@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Marks functions that run on the GPU and on the host, so that tests without a GPU can run them.
 //
 // Threads, ownership, blocking, errors: none; it is a macro. For a C++ compiler they are plain inline functions. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launch configurations: pure functions of sizes, so that a shape always gives the same launch.
 //
 // Threads: values, any thread; Share also in kernels. Ownership, blocking, errors: none.

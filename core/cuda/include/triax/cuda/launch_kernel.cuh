@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches a kernel by a function call. The call is plain C++, so tests can compile it for the host
 // (tests/support/host_cuda).
 //

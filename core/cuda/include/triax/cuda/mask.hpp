@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many keys a query can see, for kernels and for tests on the host.
 //
 // Threads: values, any thread; also in kernels. Ownership: `lengths` is device memory (host memory in tests). Blocking:

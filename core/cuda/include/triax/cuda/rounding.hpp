@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Type conversion of numbers, bit-identical to the host device: one rounding to nearest, ties to even.
 //
 // Threads: pure functions, any thread; also in kernels. Ownership, blocking, errors: none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dispatch from a view's dtype to the C++ type that a kernel is instantiated for.
 //
 // Threads: any. Ownership: none. Blocking: never. Errors: Error with the type if no kernels exist for it.

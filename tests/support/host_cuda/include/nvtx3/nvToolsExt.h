@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA host emulator: NVTX ranges without a profiler do nothing.
 #pragma once
 
