@@ -132,6 +132,14 @@ void add_result(CLI::App& verb, ScheduleCommand& arguments) {
       ->type_name("FILE");
 }
 
+/// Refuses an output that would replace an input.
+void require_other_output(const ScheduleCommand& arguments) {
+  std::error_code unknown;
+  for (const std::string& input : {arguments.source.file, arguments.source.csv})
+    if (!input.empty() && is_replaced(arguments.output) && fs::equivalent(input, arguments.output, unknown))
+      throw CLI::ValidationError("--output", arguments.output + " is an input and would be overwritten");
+}
+
 /// Of what was parsed: the times of passes, all or none of them, and only where they are drawn.
 std::optional<PassFlags> passes_of(const CLI::App& verb, const ScheduleCommand& arguments) {
   const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
@@ -157,6 +165,7 @@ void add_schedule(CLI::App& program, int& status) {
   verb->callback([verb, arguments, &status] {
     if (arguments->lowered && arguments->format != "csv")
       throw CLI::ValidationError("--lowered", text("--format {} has no such form; csv has", arguments->format));
+    require_other_output(*arguments);
     const std::optional<PassFlags> passes = passes_of(*verb, *arguments);
     if (arguments->measured && arguments->source.file.empty())
       throw CLI::ValidationError("--measured", "needs the TOML of the run that timed a step");

@@ -10,9 +10,11 @@
 
 #include "data/dataset.hpp"
 #include "data/document_splitter.hpp"
+#include "data/prefix_lock.hpp"
 #include "data/prepare.hpp"
 #include "data/token_writer.hpp"
 #include "data/tokenizer.hpp"
+#include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::data {
@@ -235,6 +237,23 @@ TEST(PrepareRefuses, ToOverwriteUnlessForced) {
   EXPECT_THAT(reasons(request), IsEmpty());
   prepare(request, {});
   EXPECT_EQ(stream_of(folder / "out"), "new|");
+}
+
+TEST(PrepareRefuses, APrefixThatAnotherProcessWrites) {
+  const TempFolder folder;
+  PrepareRequest request = request_of(folder, {"text"});
+  request.force = true;
+  {
+    const PrefixLock other(request.output);
+    write_file(folder / "out.bin.partial", "of the other process");
+    EXPECT_THAT(triax::testing::error_of([&] { prepare(request, {}); }),
+                HasSubstr("out: another process is writing this dataset"));
+    EXPECT_EQ(read_file(folder / "out.bin.partial"), "of the other process");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.lock"));
+  write_file(folder / "out.lock", ""); // as a killed process leaves it
+  prepare(request, {});
+  EXPECT_FALSE(std::filesystem::exists(folder / "out.lock"));
 }
 
 TEST(PrepareRefuses, ToReplaceWhatIsNoFileEvenIfForced) {

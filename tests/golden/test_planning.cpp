@@ -29,6 +29,13 @@ class Planning : public testing::Test {
   TempFolder work_;
 };
 
+// Each value is in its range, and the product of some has more than 63 bits.
+TEST_F(Planning, SizesWhoseProductIsHugeAreSizedOrRefused) {
+  const Outcome told = triax("check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000");
+  EXPECT_THAT(told.text, Not(HasSubstr("runtime error")));
+  EXPECT_THAT(told.text, Not(HasSubstr("defect")));
+}
+
 TEST_F(Planning, AModelOfAPaperIsSizedWithoutDataGpusAndTheirPlugins) {
   const Outcome told = triax("check run.toml --no-device --json", "2>/dev/null");
   ASSERT_EQ(told.status, 0) << triax("check run.toml --no-device").text;

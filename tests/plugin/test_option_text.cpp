@@ -66,6 +66,15 @@ TEST(ParseOption, CannotSmuggleASecondKey) {
   EXPECT_NE(refusal(kInt, "1\nother = 2"), "it is read");
 }
 
+TEST(CheckOption, TextWithANulCharacterIsRefused) {
+  const triax_option path = option_path("metrics", nullptr, "doc");
+  const triax_option words = option_string("transports", nullptr, nullptr, "doc");
+  EXPECT_EQ(check_option(path, std::filesystem::path(std::string("a\0b", 3))).reason(),
+            "metrics contains a NUL character, which paths cannot have");
+  EXPECT_EQ(check_option(words, std::string("tcp\0x", 5)).reason(),
+            "transports contains a NUL character, which strings cannot have");
+}
+
 TEST(CheckOption, LimitsAndChoices) {
   EXPECT_TRUE(check_option(kInt, std::int64_t{1}));
   EXPECT_TRUE(check_option(kInt, std::int64_t{1000000}));

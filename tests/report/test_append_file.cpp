@@ -80,6 +80,13 @@ TEST_F(AppendFileTest, APartOfALineIsRemovedAndALaterLineContinuesTheFile) {
                                  "file's size (ulimit -f) before the next run; the run continues"));
 }
 
+TEST_F(AppendFileTest, AFifoThatNobodyReadsIsRefusedAndDoesNotBlock) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "log").c_str(), 0600), 0);
+  EXPECT_THAT(error_of([&] { const AppendFile file(folder / "log", [](const Error&, bool) {}); }),
+              HasSubstr("it is a FIFO that no process reads"));
+}
+
 TEST_F(AppendFileTest, AFullDiskIsToldOnceAndEachLineCounted) {
   AppendFile file = open("/dev/full");
   for (int step = 0; step < 3; ++step) EXPECT_FALSE(file.append("line", "a line"));

@@ -2,6 +2,7 @@
 // Timeline files of ranks: they round-trip with the same bits, and other files are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "report/timeline_file.hpp"
 #include "support/error_of.hpp"
@@ -21,6 +22,12 @@ class TimelineFile : public ::testing::Test {
   }
   test::TempFolder folder_;
 };
+
+TEST_F(TimelineFile, AFifoIsRefusedAndDoesNotBlock) {
+  ASSERT_EQ(::mkfifo((folder_ / "timeline-rank-3.json").c_str(), 0600), 0);
+  EXPECT_THAT(triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); }),
+              HasSubstr("timeline-rank-3.json: is not a regular file"));
+}
 
 TEST_F(TimelineFile, ReadsBackToTheSameBits) {
   const report::RankTimeline written{

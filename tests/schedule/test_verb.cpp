@@ -94,6 +94,16 @@ TEST(ScheduleVerb, WritesAFileInsteadOfStdout) {
   EXPECT_EQ(nowhere.status, 2); // found before anything is created
 }
 
+TEST(ScheduleVerb, DoesNotReplaceItsInput) {
+  const TempFolder work;
+  write_file(work / "rows.csv", "0F0,0B0\n");
+  const Outcome told =
+      schedule("--file " + (work / "rows.csv").string() + " --output " + (work / "." / "rows.csv").string());
+  EXPECT_EQ(told.status, 2);
+  EXPECT_THAT(told.text, HasSubstr("rows.csv is an input and would be overwritten"));
+  EXPECT_EQ(read_file(work / "rows.csv"), "0F0,0B0\n");
+}
+
 // A file is replaced as a whole, so readers see either the old or the new content.
 TEST(ScheduleVerb, ReplacesAFileAsAWhole) {
   const TempFolder work;

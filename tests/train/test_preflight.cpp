@@ -83,6 +83,14 @@ TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
   expect_same_memory(checked.plans[0].memory, real);
 }
 
+TEST_F(PreflightTest, AnEvaluationOfAnyLengthIsSized) {
+  run_.keys["data.validation"] = "\"text\"";
+  run_.keys["eval.every"] = "1";
+  run_.keys["eval.batches"] = "9223372036854775807";
+  const config::RunConfig config = run_.config();
+  EXPECT_TRUE(train::preflight(config, train::place_here(config), null_log()).refusals.empty());
+}
+
 TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
   run_.keys["parallel.pipeline"] = "2";
   run_.keys["parallel.data"] = "2";

@@ -68,6 +68,25 @@ TEST_F(RunFolderTest, ARunThatDoesNotBeginChangesNoFileOfAnEarlierRun) {
   EXPECT_EQ(files(), before);
 }
 
+TEST_F(RunFolderTest, ResolvedTomlIsKeptEvenIfItsRunRecordedNothing) {
+  train(0, "# first\n");
+  EXPECT_EQ(train(0, "# first\n"), ""); // the same run again
+  EXPECT_EQ(train(0, "# second\n"),
+            run_.folder.string() + ": files of the earlier run were moved: resolved.toml to resolved-1.toml");
+  EXPECT_THAT(files(), Contains(Pair("run/resolved-1.toml", "# first\n")));
+  EXPECT_THAT(files(), Contains(Pair("run/resolved.toml", "# second\n")));
+}
+
+TEST_F(RunFolderTest, MetricsInTheUsualPlaceGoWithTheirResolvedToml) {
+  train(2, "# first\n");
+  run_.log.metrics = folder_ / "elsewhere.jsonl";
+  EXPECT_EQ(train(1, "# second\n"), run_.folder.string() +
+                                        ": files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, "
+                                        "resolved.toml to resolved-1.toml");
+  EXPECT_THAT(files(), Contains(Pair("run/resolved-1.toml", "# first\n")));
+  EXPECT_THAT(files(), Contains(Key("elsewhere.jsonl")));
+}
+
 TEST_F(RunFolderTest, ARunThatBeginsMovesAllFilesOfAnEarlierRunUnderOneNumber) {
   EXPECT_EQ(train(2, "# first\n"), "");
   write_file(run_.folder / "failure.json", "earlier failure");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store for ranks that are threads of one process.
 //
-// Threads: any. Ownership: shared by the ranks; must outlive them. Blocking: get(). Errors: get() throws Error if the key
-// does not exist at its deadline or after abort().
+// Threads: any. Ownership: shared by the ranks; must outlive them. Blocking: get(). Errors: get() throws Error if the
+// key does not exist at its deadline or after abort().
 #pragma once
 
 #include <condition_variable>

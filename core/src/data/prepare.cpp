@@ -7,6 +7,7 @@
 
 #include "data/document_jobs.hpp"
 #include "data/token_writer.hpp"
+#include "data/prefix_lock.hpp"
 
 namespace triax::data {
 
@@ -85,15 +86,19 @@ std::uint64_t encode_inputs(const PrepareRequest& request, const Tokenizer& toke
   return bytes;
 }
 
-void make_room(const PrepareRequest& request) {
+void create_folder(const PrepareRequest& request) {
   std::error_code failure;
   const fs::path folder = request.output.parent_path();
   if (!folder.empty()) fs::create_directories(folder, failure);
   if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
-  if (!request.force) return;
+}
+
+/// Removes files that a stopped process left. Call it only with the lock.
+void remove_partial(const PrepareRequest& request) {
+  std::error_code ignored;
   for (const fs::path& prefix : {request.output, beside(request.output, "-validation")}) {
     if (prefix != request.output && request.validation_fraction <= 0) break;
-    for (const fs::path& file : dataset_files(prefix)) fs::remove(partial(file), failure);
+    for (const fs::path& file : dataset_files(prefix)) fs::remove(partial(file), ignored);
   }
 }
 
@@ -121,7 +126,9 @@ Prepared prepare(const PrepareRequest& request, const ReadProgress& progress) {
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(request.tokenizer);
   const std::optional<std::int32_t> end = end_of_document(request, *tokenizer);
   const TokenFormat format = format_of(*tokenizer, end);
-  make_room(request);
+  create_folder(request);
+  const PrefixLock lock(request.output);
+  if (request.force) remove_partial(request);
   DocumentWriter writer(request, format);
   const std::uint64_t bytes = encode_inputs(request, *tokenizer, end, writer, progress);
   writer.check();

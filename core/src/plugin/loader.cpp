@@ -211,6 +211,7 @@ void* create_object(const Library& library, const PluginContext& context) {
   } catch (...) {
     plugin_detail::report(&error, "an exception that is not derived from std::exception");
   }
+  reason[sizeof reason - 1] = '\0'; // the plugin may have filled all of it
   throw Error(text("{} could not be created: {}", library.descriptor->name, *reason ? reason : "it does not say why"),
               library.file.string());
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -132,7 +133,12 @@ Support check_element(const triax_option& option, const T& value) {
       if (std::isinf(option.min)) return Support::no("{} = {} is above {}", option.name, shown, to_text(option.max));
       return Support::no("{} = {} is outside {}", option.name, shown, limits_text(option));
     }
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    if (value.native().find('\0') != std::string::npos)
+      return Support::no("{} contains a NUL character, which paths cannot have", option.name);
   } else if constexpr (std::is_same_v<T, std::string>) {
+    if (value.find('\0') != std::string::npos)
+      return Support::no("{} contains a NUL character, which strings cannot have", option.name);
     if (!option.choices) return Support::yes();
     const auto choices = split_choices(option.choices);
     if (std::find(choices.begin(), choices.end(), value) == choices.end()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "plugin/loader.hpp"
+#include "plugin/plugin_call.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plugin {
@@ -14,6 +15,8 @@ namespace {
 
 std::string load_all(std::span<const fs::path> files) {
   for (const fs::path& file : files) {
+    // load() records the calls that it knows by name; the rest, such as reading a descriptor, belongs to the file, too.
+    const CallScope call(file.stem().string(), "its descriptor", file);
     try {
       load(file, "");
     } catch (const Error&) { // the process that asks gets the same error from load()

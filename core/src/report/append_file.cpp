@@ -40,7 +40,10 @@ bool same_file(const struct stat& one, const struct stat& other) {
 } // namespace
 
 AppendFile::AppendFile(fs::path file, Observer observer) : path_(std::move(file)), observer_(std::move(observer)) {
-  if (!open(0)) throw Error("cannot be opened: " + errno_text(), path_.string());
+  if (open(0)) return;
+  const int error = errno;
+  throw Error("cannot be opened: " + errno_text(error), path_.string(),
+              error == ENXIO ? "it is a FIFO that no process reads: start its reader first, or remove it" : "");
 }
 
 AppendFile::~AppendFile() {
@@ -48,8 +51,10 @@ AppendFile::~AppendFile() {
 }
 
 bool AppendFile::open(int flags) {
-  const int opened = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | flags, 0666);
+  // Without O_NONBLOCK, a FIFO that nobody reads would block here.
+  const int opened = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0666);
   if (opened < 0) return false;
+  fcntl(opened, F_SETFL, O_APPEND); // writes wait
   if (descriptor_ >= 0) close(descriptor_);
   descriptor_ = opened;
   struct stat status {};

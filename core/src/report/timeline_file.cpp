@@ -178,6 +178,9 @@ void write_timeline(const fs::path& folder, const RankTimeline& timeline) {
 
 RankTimeline read_timeline(const fs::path& folder, int rank) {
   const fs::path file = file_of(folder, rank);
+  std::error_code unknown;
+  if (fs::exists(file, unknown) && !fs::is_regular_file(file, unknown))
+    throw Error("is not a regular file", file.string(), "replace it with the timeline that the rank wrote");
   std::ifstream in(file);
   if (!in) {
     const int why = errno;

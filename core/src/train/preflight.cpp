@@ -61,8 +61,8 @@ class Check {
     const std::int64_t steps = std::min(run_.train.steps, kMostSamples / run_.batch.global);
     guarded(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
     if (run_.data.validation.paths.empty() || run_.eval.every == 0) return;
-    guarded(run_.data.validation.key,
-            [&] { check_corpora(run_.data.validation, run_.eval.batches * run_.batch.global, true); });
+    const std::int64_t batches = std::min(run_.eval.batches, kMostSamples / run_.batch.global);
+    guarded(run_.data.validation.key, [&] { check_corpora(run_.data.validation, batches * run_.batch.global, true); });
   }
 
   void check_corpora(const data::Corpora& corpora, std::int64_t samples, bool validation) {

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -45,16 +47,29 @@ fs::path numbered(const fs::path& file, int number) {
   return file.parent_path() / (file.stem().string() + text("-{}", number) + file.extension().string());
 }
 
+bool has_content(const fs::path& file) {
+  std::error_code unknown;
+  return fs::is_regular_file(file, unknown) && fs::file_size(file, unknown) > 0;
+}
+
+std::string content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 /// The files that an earlier run left, and new names for them.
 class EarlierFiles {
  public:
-  explicit EarlierFiles(const config::RunConfig& run) : folder_(run.folder), timelines_(report::timelines_in(folder_)) {
-    std::error_code unknown;
-    const fs::path metrics = metrics_file(run);
-    if (fs::is_regular_file(metrics, unknown) && fs::file_size(metrics, unknown) > 0) files_.push_back(metrics);
+  EarlierFiles(const config::RunConfig& run, const std::string& resolved_toml)
+      : folder_(run.folder), timelines_(report::timelines_in(folder_)) {
+    const fs::path metrics = metrics_file(run), usual = folder_ / "metrics.jsonl";
+    if (has_content(metrics)) files_.push_back(metrics);
+    if (usual != metrics && has_content(usual)) files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailure)) files_.push_back(folder_ / kFailure);
-    if (files_.empty() && timelines_.empty()) return; // the run recorded nothing
-    if (is_there(folder_ / kResolved)) files_.push_back(folder_ / kResolved);
+    const fs::path resolved = folder_ / kResolved;
+    const bool recorded = !files_.empty() || !timelines_.empty();
+    if (is_there(resolved) && (recorded || !has_content(resolved) || content_of(resolved) != resolved_toml))
+      files_.push_back(resolved);
   }
 
   std::string move_aside() const {
@@ -150,7 +165,7 @@ RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, 
 std::string RunRecords::begin() {
   const fs::path resolved = run_.folder / kResolved;
   report::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
-  std::string moved = EarlierFiles(run_).move_aside();
+  std::string moved = EarlierFiles(run_, resolved_toml_).move_aside();
   report::commit_temporary(resolved);
   std::error_code none;
   fs::remove(run_.folder / kFailedStart, none); // this start has not failed

@@ -13,9 +13,9 @@ class Head final : public GptLayer {
         norm_(parts_, sizes, context, "norm"),
         normed_(parts_.add(gpt::stash("normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight))),
         loss_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
-        logits_flops_(2.0 *
-                      static_cast<double>(context.micro * sizes.sequence * sizes.hidden *
-                                          vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
+        logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(sizes.sequence) *
+                      static_cast<double>(sizes.hidden) *
+                      static_cast<double>(vocab_range(context.vocab, context.tensor(), context.tensor_index()).valid)) {
     inputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute, Life::forward_to_input},
                {"targets", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_input}};
     outputs_ = {{"loss", {context.micro}, DType::f64}};
