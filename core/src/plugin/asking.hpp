@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a plugin's functions that answer questions: whatever they throw becomes an Error that names plugin and
-// function, and a probe process records the call (plugin_call.hpp).
+// Guarded calls of plugin functions that answer queries. An exception becomes an Error with plugin and function, and a
+// probe process records the call (plugin_call.hpp).
 //
-// Threads: the caller's. Ownership: none. Blocking: as the function. Errors: Error alone.
+// Threads: the caller's. Blocking: as the function does. Errors: only Error.
 #pragma once
 
 #include <exception>
@@ -14,7 +14,7 @@
 
 namespace triax::plugin {
 
-/// `function`: a literal.
+/// `function`: a string literal.
 template <class Call>
 auto asking(const std::string& plugin, const char* function, Call call, CallKind kind = CallKind::call) {
   const CallScope scope(plugin, text("{}()", function), {}, kind);

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// A library's texts need not be UTF-8; JSON must.
+/// Strings of a library may be invalid UTF-8, which JSON does not allow.
 std::string dumped(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
@@ -43,7 +43,7 @@ Json option_json(const triax_option& option) {
   return json;
 }
 
-/// "FILE: message\n  hint" without file and hint.
+/// Removes file and hint from "FILE: message\n  hint".
 std::string first_line(const std::string& problem, const std::filesystem::path& file) {
   const std::string prefix = file.string() + ": ";
   const std::size_t begin = problem.starts_with(prefix) ? prefix.size() : 0;
@@ -76,7 +76,7 @@ Description inspect(const std::filesystem::path& file) {
   return out;
 }
 
-/// Makes an object and destroys it. What it throws is no defect: options without a default were not given.
+/// Creates an object and destroys it. An Error is not a defect, because options without default are not set.
 void try_object(const Library& library) {
   Options options;
   for (const triax_option& option : library.options)
@@ -91,7 +91,7 @@ void try_object(const Library& library) {
   }
 }
 
-/// In a child: whether the plugin can be loaded and made, and what it says of itself.
+/// In a child process: whether the plugin can be loaded and created, and its description.
 ProbeResult probe(const std::filesystem::path& file, const CallLimits& limits) {
   const auto body = [&file] {
     const Description found = inspect(file);
@@ -109,7 +109,7 @@ Description describe(const std::filesystem::path& file, const CallLimits& limits
   if (!probed.failure) return inspect(whole);
   Description out;
   out.file = whole;
-  ElfFile elf = read_elf(whole); // it was read before it was loaded
+  ElfFile elf = read_elf(whole); // cannot fail: it succeeded before the plugin was loaded
   out.note = std::move(elf.note);
   out.needed = std::move(elf.needed);
   out.problem = Error(probed.failure->reason(), whole.string(), probe_hint(whole)).what();
@@ -158,7 +158,7 @@ std::string to_json(const std::vector<Row>& rows) {
 
 std::vector<Row> list(const std::vector<SearchFolder>& folders, const CallLimits& limits) {
   std::vector<Row> rows;
-  std::map<std::string, std::size_t> first; // by name, its row
+  std::map<std::string, std::size_t> first; // row by name
   for (const auto& searched : folders) {
     for (const auto& candidate : candidates(searched.folder)) {
       Row row;
@@ -167,7 +167,7 @@ std::vector<Row> list(const std::vector<SearchFolder>& folders, const CallLimits
       const auto [winner, is_first] = first.emplace(row.name, rows.size());
       if (!is_first) {
         Row& used = rows[winner->second];
-        if (is_same_file(used.file, row.file)) continue; // its folder is named twice
+        if (is_same_file(used.file, row.file)) continue; // the same folder is listed twice
         row.shadowed_by = used.file;
         used.shadows.push_back(row.file);
       }

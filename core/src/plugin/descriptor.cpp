@@ -20,18 +20,18 @@ namespace triax::plugin {
 
 namespace {
 
-constexpr std::size_t kSize10 = 104, kOptionSize10 = 56; // of door 1.0; frozen
-constexpr std::size_t kMostOptions = 1000;               // more is a wild number
+constexpr std::size_t kSize10 = 104, kOptionSize10 = 56; // sizes in plugin ABI 1.0, frozen
+constexpr std::size_t kMostOptions = 1000;               // a larger count is a defect
 
 struct Kind {
   std::string_view name;
   std::uint32_t interface_version;
-  const char* table;                             // of the TOML
+  const char* table;                             // of the TOML file
   std::span<const std::string_view> core_keys{}; // of that table, besides `plugin`
 };
 
 // A test compares them with the tables of the config module.
-constexpr std::string_view kCommKeys[] = {"tensor", "pipeline", "data"}; // tables in it
+constexpr std::string_view kCommKeys[] = {"tensor", "pipeline", "data"}; // tables inside [comm]
 constexpr std::string_view kModelKeys[] = {"vocab"};
 constexpr std::string_view kOptimizerKeys[] = {"lr", "weight_decay"};
 
@@ -124,7 +124,7 @@ std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std
   return options;
 }
 
-/// The value of such a key goes to the core: the plugin's own range, default and text would never be used.
+/// The value of such a key goes to the core, so the plugin's range, default and text would never be used.
 void check_core_keys(const triax_plugin& descriptor, const std::vector<triax_option>& options,
                      const std::filesystem::path& file) {
   const std::string_view kind = descriptor.kind, plugin = descriptor.name;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of a plugin's descriptor: what is read before anything in it is trusted.
+// Checks a plugin's descriptor before the engine uses it.
 //
-// Threads: any. Ownership: values; the descriptor is the plugin's static storage. Blocking: never. Errors: Error whose
-// `where` is the file, one sentence per check, in the order of the door: magic, size, ABI, toolchain, kind, interface,
+// Threads: any. Ownership: the descriptor is static storage of the plugin. Errors: Error located at the file, for the
+// first failed check. The order of checks is that of the plugin ABI: magic, size, ABI, toolchain, kind, interface,
 // name, texts, functions, options.
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace triax::plugin {
 
-/// Returns the option table, copied out by the plugin's own stride. The file's stem must be the plugin's name.
+/// Returns a copy of the option table, read with the plugin's stride. The file's stem must be the plugin's name.
 std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const std::filesystem::path& file);
 
-/// Throws unless the plugin is of `kind` and can make objects of it.
+/// Throws Error unless the plugin is of `kind` and can create objects.
 void check_kind(const triax_plugin& descriptor, std::string_view kind, const std::filesystem::path& file);
 
-/// Keys of the core in the table of a kind, which no option may be named like: "lr" for an optimizer. Without `plugin`.
+/// Keys of the core in the table of a kind, except `plugin`: "lr" for an optimizer. Options must not have these names.
 std::span<const std::string_view> core_keys(std::string_view kind);
 
 } // namespace triax::plugin

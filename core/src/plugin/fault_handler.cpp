@@ -16,15 +16,16 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{1} << 16;
 
-CallRecord* faults_of = nullptr;             // of the process: a handler gets no argument of its own
-alignas(16) char handler_stack[kStackBytes]; // a stack that has overflowed holds no handler
+CallRecord* faults_of = nullptr;             // global: a signal handler has no user argument
+alignas(16) char handler_stack[kStackBytes]; // after a stack overflow, the handler needs another stack
 
-/// Plugins are named NAME.so; libraries that others link have a version behind it, and programs have no suffix.
+/// Plugins are named NAME.so. Other shared libraries have a version after the suffix, and programs have no suffix.
 bool is_plugin(const char* file) {
   return file && std::string_view(file).ends_with(".so");
 }
 
-/// backtrace() and dladdr() are not async-signal-safe: in a process that is about to end, a second fault ends it too.
+/// backtrace() and dladdr() are not async-signal-safe. Acceptable here: the process ends anyway, and a second fault
+/// ends it too.
 void handle(int signal) {
   std::array<void*, 64> frames;
   const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
@@ -36,7 +37,7 @@ void handle(int signal) {
     faults_of->fault_file[size] = '\0';
     break;
   }
-  raise(signal); // SA_RESETHAND: the default action, as soon as this returns
+  raise(signal); // SA_RESETHAND: the default action, once this returns
 }
 
 } // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the plugin whose code a probe process was in when it crashed: calls that the engine does not record one by one,
-// as those between a layer and a kernel set, are named too.
+// Finds the plugin in which a probe process crashed. This also names calls that the engine does not record, such as
+// those between a layer and a kernel set.
 //
-// Threads: the handler runs on the thread that crashed. Ownership: none. Blocking: never. Errors: none; without a frame
-// of a plugin on the stack nothing is recorded.
+// Threads: the handler runs on the thread that crashed. Errors: none; if the stack has no frame of a plugin, nothing is
+// recorded.
 #pragma once
 
 #include <csignal>
@@ -12,11 +12,11 @@
 
 namespace triax::plugin {
 
-/// Signals that a process sends itself by a defect.
+/// Signals that a defect raises in its own process.
 inline constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 
-/// From now on a fault of this process writes the library of the innermost stack frame that may be a plugin's to
-/// `record.fault_file`, and then ends the process as before. Signals with a handler (of a sanitizer) are left alone.
+/// On a fault, the process writes the library of the innermost stack frame that may be a plugin's to
+/// `record.fault_file`, and then ends as before. Signals that have a handler (of a sanitizer) are not changed.
 void record_faults(CallRecord& record) noexcept;
 
 } // namespace triax::plugin

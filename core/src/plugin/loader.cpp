@@ -29,21 +29,21 @@ namespace fs = std::filesystem;
 
 struct Opened {
   boost::dll::shared_library library;
-  std::optional<Library> checked; // empty: a check failed; the library stays loaded all the same
+  std::optional<Library> checked; // empty: a check failed; the library stays loaded
 };
 
 struct Registry {
   std::mutex mutex;
-  std::map<fs::path, Opened> opened; // by absolute path; its nodes do not move
+  std::map<fs::path, Opened> opened; // by absolute path; nodes keep their addresses
 };
 
 Registry& registry() {
-  // Leaked: code of a plugin may run until the very end of the process (threads, exit hooks, thrown objects).
+  // Leaked: code of a plugin may run until the end of the process (threads, exit hooks, thrown objects).
   static auto* const leaked = new Registry;
   return *leaked;
 }
 
-/// dlerror's text out of Boost's, without the path in front.
+/// Extracts dlerror's text from Boost's, without the leading path.
 std::string dlerror_text(std::string what, const fs::path& file) {
   const std::string before = "(dlerror system message: ", after = "): Bad file descriptor";
   if (const auto at = what.find(before); at != std::string::npos) what.erase(0, at + before.size());
@@ -60,7 +60,7 @@ std::string rebuild_hint(const Note& note) {
   return text("its note says triax {}; this is {}: rebuild it", note.triax, TRIAX_VERSION);
 }
 
-/// Libraries of GPUs are not part of any package of Triax: the machine has them, or the user says where they are.
+/// GPU libraries are not part of Triax's packages: they are installed on the machine, or the user names their folder.
 std::string missing_library_hint(const std::string& library) {
   constexpr const char* kOfGpus[] = {"libcudart.so", "libcublas.so", "libcublasLt.so", "libnccl.so"};
   if (std::ranges::any_of(kOfGpus, [&library](const char* name) { return library.starts_with(name); })) {
@@ -70,7 +70,7 @@ std::string missing_library_hint(const std::string& library) {
   return text("install {}, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it", library);
 }
 
-/// dlopen's failure with its next step.
+/// The error of dlopen, with the next step.
 Error load_error(const std::string& what, const ElfFile& elf, const fs::path& file) {
   const std::string found = "found, but does not load: ";
   constexpr std::string_view kUndefined = "undefined symbol: ", kMissing = ": cannot open shared object file";
@@ -86,8 +86,8 @@ Error load_error(const std::string& what, const ElfFile& elf, const fs::path& fi
                at == std::string::npos ? rebuild_hint(elf.note) : missing_library_hint(what.substr(0, at)));
 }
 
-/// The soname of the core in this process, "libtriax_core.so.0.1". A plugin linked with another would bring a second
-/// core along, and with it second copies of every class.
+/// Checks the core's soname, "libtriax_core.so.0.1". A plugin linked with another core would load that too, with second
+/// copies of every class.
 void check_core(const ElfFile& elf, const fs::path& file) {
   const std::string prefix = "libtriax_core.so", version = TRIAX_VERSION;
   const std::string ours = prefix + "." + version.substr(0, version.rfind('.'));
@@ -108,7 +108,7 @@ ElfFile read_before_loading(const fs::path& file) {
   return elf;
 }
 
-/// Exceptions that leave a library while it is loaded or asked for its descriptor.
+/// Reports an exception that a library throws while it is loaded or its descriptor is requested.
 [[noreturn]] void throw_foreign(const fs::path& file, std::string_view what, const std::exception* error) {
   throw Error(
       text("{} threw {}", what,

@@ -23,17 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Symbols that begin with `prefix`, and with a capital letter after it where `then_capital` is set, belong to
-/// `library`; `target` is what a CMakeLists.txt links.
+/// Symbols that begin with `prefix` (followed by a capital letter if `then_capital`) belong to `library`. `target` is
+/// what a CMakeLists.txt links.
 struct KnownLibrary {
   std::string_view prefix;
   bool then_capital;
   std::string_view library, target;
 };
 
-// The first that fits counts: longer prefixes come first.
+// The first match counts: longer prefixes come first.
 constexpr KnownLibrary kKnown[] = {
-    {"triax::cuda::", false, "Triax's CUDA libraries", "triax::cuda_primitives"}, // which brings triax::cuda
+    {"triax::cuda::", false, "Triax's CUDA libraries", "triax::cuda_primitives"}, // links triax::cuda too
     {"cublasLt", false, "cuBLASLt (libcublasLt.so)", "CUDA::cublasLt"},
     {"cublas", false, "cuBLAS (libcublas.so)", "CUDA::cublas"},
     {"cudnn", false, "cuDNN (libcudnn.so)", "cudnn"},
@@ -77,10 +77,10 @@ std::optional<T> item(const std::string& bytes, std::uint64_t offset) {
 
 std::string_view string_at(const std::string& bytes, std::uint64_t offset) {
   if (offset >= bytes.size()) return {};
-  return bytes.c_str() + offset; // a std::string ends in a NUL
+  return bytes.c_str() + offset; // a std::string ends with NUL
 }
 
-/// Whether the dynamic symbol table of a library defines `symbol`. The engine's libraries have a few thousand symbols.
+/// Whether the dynamic symbol table of a library defines `symbol`. The engine's libraries have some thousand symbols.
 bool exports(const fs::path& library, const std::string& symbol) {
   std::ifstream in(library, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};

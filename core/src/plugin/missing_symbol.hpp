@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next step for a plugin whose library lacks a symbol: which library defines it, and how to link that one.
+// Hint for a plugin that lacks a symbol: which library defines the symbol, and how to link that library.
 //
-// Threads: any. Ownership: values. Blocking: reads the engine's own libraries. Errors: none; what cannot be read is
-// left out.
+// Threads: any. Blocking: reads the engine's own libraries. Errors: none; unreadable libraries are skipped.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +9,13 @@
 
 namespace triax::plugin {
 
-/// The C++ name of a mangled symbol; any other name as it is.
+/// The C++ name of a mangled symbol; other names are returned unchanged.
 std::string demangled(const std::string& symbol);
 
-/// "libtriax_cuda.so exports it: triax_add_plugin(NAME SOURCES ... LINK triax::cuda)". `symbol` as the linker has it.
+/// "libtriax_cuda.so exports it: triax_add_plugin(NAME SOURCES ... LINK triax::cuda)". `symbol`: as the linker reports
+/// it.
 std::string link_hint(const std::string& symbol, const std::string& plugin);
-/// The same with the folder of the engine's libraries given.
+/// The same with an explicit folder of the engine's libraries.
 std::string link_hint(const std::string& symbol, const std::string& plugin, const std::filesystem::path& libraries);
 
 } // namespace triax::plugin

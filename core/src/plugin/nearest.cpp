@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimal string alignment distance; a slip of the finger is most often two letters swapped.
+// Optimal string alignment distance, because swapped neighbours are the most frequent misspelling.
 #include "plugin/nearest.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names near a misspelt one, for "did you mean".
+// Finds names similar to a misspelled one, for "did you mean".
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: none.
+// Threads: any.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace triax::plugin {
 
-/// Insertions, deletions, replacements and swaps of neighbours between two texts.
+/// Number of insertions, deletions, replacements and swaps of neighbours between two strings.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidates near enough to be meant (a third of the name's letters may differ, at least 1), nearest first, then
-/// by alphabet; at most three.
+/// The candidates within the distance of a likely misspelling (a third of the name's letters, at least 1), sorted by
+/// distance, then alphabetically; at most three.
 std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
 
 } // namespace triax::plugin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ELF headers by hand: the loader's library tells nothing usable about a file that is not a library.
+// Reads ELF headers directly: Boost.DLL's errors say nothing useful about a file that is not a library.
 #include "plugin/note.hpp"
 
 #include <elf.h>
@@ -27,9 +27,9 @@ constexpr const char* kMachineName = "AArch64";
 #error "name this machine's ELF number"
 #endif
 
-constexpr std::uint64_t kMostBytes = 1 << 20; // of a note segment, a dynamic section, a string: more is no library
+constexpr std::uint64_t kMostBytes = 1 << 20; // limit of a note segment, a dynamic section, a string
 
-/// Reads pieces of one file; a piece that does not lie in the file is empty.
+/// Reads parts of one file. A part that is outside the file is empty.
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& file) : in_(file, std::ios::binary) {}
@@ -82,7 +82,7 @@ std::vector<Elf64_Phdr> read_segments(Reader& reader, const Elf64_Ehdr& header, 
   std::vector<Elf64_Phdr> segments;
   for (int i = 0; i < header.e_phnum; ++i) {
     const auto segment = reader.at<Elf64_Phdr>(header.e_phoff + static_cast<std::uint64_t>(i) * header.e_phentsize);
-    // A segment that the file does not hold would be a bus error inside dlopen.
+    // A segment that is not completely in the file would cause a bus error in dlopen.
     if (!segment || segment->p_offset + segment->p_filesz > size) {
       throw Error("is a damaged shared library (cut off?)", file.string());
     }
@@ -91,9 +91,9 @@ std::vector<Elf64_Phdr> read_segments(Reader& reader, const Elf64_Ehdr& header, 
   return segments;
 }
 
-constexpr std::string_view kName("Triax\0", 6); // a note's name has its NUL
+constexpr std::string_view kName("Triax\0", 6); // a note's name includes its NUL
 
-/// The text of the note of type 1 and name "Triax" in one PT_NOTE segment.
+/// The text of the note with type 1 and name "Triax" in one PT_NOTE segment.
 std::string find_note(const std::string& bytes, std::uint64_t alignment) {
   const auto align = [alignment](std::uint64_t n) { return (n + alignment - 1) / alignment * alignment; };
   for (std::uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= bytes.size();) {
@@ -110,7 +110,7 @@ std::string find_note(const std::string& bytes, std::uint64_t alignment) {
   return {};
 }
 
-/// Where the byte at an address of the loaded library lies in the file.
+/// Position in the file of an address in the loaded library.
 std::optional<std::uint64_t> file_offset(const std::vector<Elf64_Phdr>& segments, std::uint64_t address) {
   for (const auto& segment : segments) {
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address < segment.p_vaddr + segment.p_filesz) {
@@ -138,7 +138,7 @@ std::vector<std::string> read_needed(Reader& reader, const std::vector<Elf64_Phd
   return needed;
 }
 
-/// Throws Error unless `file` is, or leads to, a file that this process may read.
+/// Throws Error unless `file` is a readable file, or a symlink to one.
 void check_readable(const std::filesystem::path& file) {
   std::error_code failed;
   const auto status = std::filesystem::status(file, failed);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin's file tells without being loaded: whether it is a shared library for this machine, the ELF note that
-// TRIAX_PLUGIN leaves in it, and the libraries it wants. Read first, because a library of another sanitizer kills the
-// process inside dlopen, and because the note can say why a library does not load.
+// Reads a plugin's file without loading it: whether it is a shared library for this machine, its ELF note from
+// TRIAX_PLUGIN, and the libraries it needs. Done before loading, because a library with another sanitizer ends the
+// process in dlopen, and because the note can explain why a library does not load.
 //
-// Threads: any. Ownership: values. Blocking: reads the file. Errors: Error if the file is no library for this machine.
+// Threads: any. Blocking: reads the file. Errors: Error if the file is not a library for this machine.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,9 @@
 
 namespace triax::plugin {
 
-/// "triax=0.1.0;abi=1.0;libstdc++-cxx11abi1;sanitizer=none;c++20;release=12", taken apart.
+/// "triax=0.1.0;abi=1.0;libstdc++-cxx11abi1;sanitizer=none;c++20;release=12", parsed.
 struct Note {
-  std::string text; // empty: the file has no note, as a plugin in C may not
+  std::string text; // empty: the file has no note, which is allowed for a plugin in C
   std::string triax;
   std::string abi;
   std::string toolchain;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file of this room that includes toml++: a default is TOML text, so TOML reads it.
+// The only file of this module that includes toml++. Defaults are TOML text, so TOML parses them.
 #include "plugin/option_text.hpp"
 
 #include <toml++/toml.h>
@@ -68,7 +68,7 @@ const char* type_phrase(std::uint32_t type) {
   throw Error(triax::text("{} = {} is not {}", option.name, text.empty() ? "\"\"" : text, type_phrase(option.type)));
 }
 
-/// The one element as T; an integer is a number too.
+/// One element as T; an integer is accepted as a float.
 template <class T>
 std::optional<T> scalar(const toml::node& node) {
   if constexpr (std::is_same_v<T, std::filesystem::path>) {
@@ -105,7 +105,7 @@ bool is_bare(const triax_option& option, std::string_view text) {
 
 std::string one_line(std::string_view text) {
   std::string out(text);
-  std::replace(out.begin(), out.end(), '\n', ' '); // else a line of its own could set a second key
+  std::replace(out.begin(), out.end(), '\n', ' '); // a second line could set another key
   return out;
 }
 
@@ -117,7 +117,7 @@ std::vector<std::string> split_choices(const char* choices) {
 }
 
 std::string number_text(const triax_option& option, double value) {
-  // Integers in full: 1000000 rather than 1e+06.
+  // Integers in full: 1000000, not 1e+06.
   const bool whole = element_type(option) == TRIAX_OPTION_INT && std::abs(value) < 9e15;
   return whole ? std::to_string(static_cast<long long>(value)) : to_text(value);
 }
@@ -157,7 +157,7 @@ bool is_key(std::string_view name) {
 std::string quoted(const std::string& value) {
   using Flags = toml::format_flags;
   const toml::value<std::string> node(value);
-  std::ostringstream out; // in double quotes and on one line, whatever is in it
+  std::ostringstream out; // with double quotes, on one line, whatever the value
   out << toml::toml_formatter(
       node, toml::toml_formatter::default_flags & ~(Flags::allow_literal_strings | Flags::allow_multi_line_strings));
   return out.str();
@@ -172,7 +172,7 @@ std::string element_toml(const T& value) {
   } else {
     const std::string out = to_text(value);
     const bool whole = std::is_same_v<T, double> && out.find_first_not_of("-0123456789") == std::string::npos;
-    return whole ? out + ".0" : out; // a float stays a float when it is read back
+    return whole ? out + ".0" : out; // so that a float is read back as a float
   }
 }
 

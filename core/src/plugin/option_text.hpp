@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a plugin's option table: from text to value, and whether a value is allowed.
+// Options of a plugin: parses and checks values.
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: parse_option throws Error whose message begins with the
-// option's name; position and plugin are the caller's to add.
+// Threads: any. Errors: parse_option() throws Error whose message begins with the option's name; the caller adds
+// position and plugin.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace triax::plugin {
 
-/// "int", "list of float"; empty for a type that the door does not know.
+/// "int", "list of float"; empty for a type that the plugin ABI does not have.
 std::string type_name(std::uint32_t type);
 
-/// `text` as a default or a --set writes it: TOML, but a string or path needs no quotes. The limits are not checked.
+/// `text` as in a default or in --set: TOML, but a string or path needs no quotes. Does not check limits.
 OptionValue parse_option(const triax_option& option, std::string_view text);
 
-/// yes, or how the value misses the option's limits or choices: "timeout_s = 0 is outside 1..86400".
+/// yes, or how the value violates the option's limits or choices: "timeout_s = 0 is outside 1..86400".
 Support check_option(const triax_option& option, const OptionValue& value);
 
 /// "1..86400", "spin|yield|event", or empty: what the option allows beyond its type.
@@ -30,7 +30,7 @@ std::string limits_text(const triax_option& option);
 /// The value as TOML text: 600, true, "auto", [1, 2].
 std::string to_toml(const OptionValue& value);
 
-/// yes, or what is wrong with one row of a table: unknown type, bad name, no doc, a default that does not fit.
+/// yes, or the defect of a row of an option table: unknown type, bad name, no doc, a default that does not fit.
 Support check_row(const triax_option& option);
 
 } // namespace triax::plugin

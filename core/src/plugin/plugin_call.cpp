@@ -7,7 +7,7 @@ namespace triax::plugin {
 
 namespace {
 
-// Of a thread, not an argument: calls into plugins are made all over the engine, and only a probe records them.
+// Thread-local, not an argument: the engine calls plugins in many places, and only a probe records the calls.
 thread_local CallRecord* active = nullptr;
 
 template <std::size_t N>
@@ -37,7 +37,7 @@ CallScope::CallScope(std::string_view plugin, std::string_view what, const std::
   if (kind != CallKind::unlimited) {
     const auto limit = kind == CallKind::call ? active->limits.call : active->limits.plan;
     const auto deadline = std::chrono::steady_clock::now() + limit;
-    if (deadline < before_.deadline) { // a call inside another one does not prolong it
+    if (deadline < before_.deadline) { // a nested call does not extend the deadline
       active->current.kind = kind;
       active->current.deadline = deadline;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Current plugin call of a probe process: the child records which plugin it is about to call, and its parent reads that
-// record when the child dies or does not return.
+// Current plugin call of a probe process. The child records which plugin it is about to call; its parent reads the
+// record if the child dies or hangs.
 //
-// Threads: the thread that set the record; on any other thread, and in every process but a probe, CallScope does
-// nothing. Ownership: the record is memory that both processes map. Blocking: never. Errors: none.
+// Threads: the thread that set the record. On other threads, and outside probe processes, CallScope does nothing.
+// Ownership: the record is memory that both processes map.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace triax::plugin {
 
-/// How long one call may take. A search for a schedule or the plan of a large stage may compute for minutes; everything
-/// else returns at once, but libraries of GPUs may take seconds to load.
+/// Time limits of one call. Creating a schedule or planning a large stage may take minutes. Other calls return at once,
+/// but GPU libraries may take seconds to load.
 struct CallLimits {
   std::chrono::milliseconds call = std::chrono::seconds(30);
   std::chrono::milliseconds plan = std::chrono::seconds(600);
@@ -24,10 +24,10 @@ struct CallLimits {
 enum class CallKind {
   call,
   plan,
-  unlimited // around calls that have deadlines of their own
+  unlimited // for calls that have their own deadlines
 };
 
-/// What the child is doing. Texts are cut off at their size.
+/// The current call. Strings are truncated to the size of the array.
 struct PluginCall {
   char plugin[128] = "";
   char file[1024] = "";
@@ -40,15 +40,15 @@ struct CallRecord {
   CallLimits limits;
   PluginCall current;
   char fault_file[1024] = ""; // the library that crashed, see fault_handler.hpp
-  /// Of `current`, in ticks of the steady clock: the one field that the parent reads while the child runs.
+  /// Deadline of `current` in ticks of the steady clock: the only field that the parent reads while the child runs.
   std::atomic<std::int64_t> deadline{std::chrono::steady_clock::time_point::max().time_since_epoch().count()};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared by two processes");
 
-/// From now on CallScope objects of this thread write to `record`; null: to nothing.
+/// From now on CallScope objects of this thread write to `record`; null: to none.
 void record_calls(CallRecord* record) noexcept;
 
-/// Records a call for as long as it lives; then the call around it is the current one again.
+/// Records a call while this object exists, then restores the enclosing call.
 class CallScope {
  public:
   CallScope(std::string_view plugin, std::string_view what, const std::filesystem::path& file = {},

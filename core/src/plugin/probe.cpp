@@ -19,7 +19,7 @@ std::string load_all(std::span<const fs::path> files) {
     const CallScope call(file.stem().string(), "its descriptor", file);
     try {
       load(file, "");
-    } catch (const Error&) { // the process that asks gets the same error from load()
+    } catch (const Error&) { // the calling process gets the same error from load()
       continue;
     }
   }

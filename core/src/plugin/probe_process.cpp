@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fork() without exec(): the function needs the configuration and the libraries that this process holds, and a run may
-// come through a pipe, which can be read once only.
+// fork() without exec(): the function needs the configuration and libraries of this process, and the TOML may come
+// through a pipe, which can be read only once.
 #include "plugin/probe_process.hpp"
 
 #include <fcntl.h>
@@ -68,7 +68,7 @@ class SharedRecord {
   CallRecord* record_ = nullptr;
 };
 
-/// A file without a name for what the child prints; none where it writes to its parent's streams.
+/// An unnamed file for the child's output; none if the child writes to its parent's streams.
 Descriptor capture_file(ProbeOutput output) {
   if (output == ProbeOutput::inherited) return Descriptor(-1);
   const int number = memfd_create("triax-probe", MFD_CLOEXEC);
@@ -84,24 +84,24 @@ std::string answer_of(const std::function<std::string()>& body) {
   }
 }
 
-/// Never returns: what the parent has registered for its own end must not run in its child.
+/// Never returns: exit handlers of the parent must not run in the child.
 [[noreturn]] void be_child(const std::function<std::string()>& body, CallRecord& record, int out, int captured,
                            pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1); // the parent went before it could be watched
+  if (getppid() != parent) _exit(1); // the parent ended before prctl()
   if (captured >= 0) {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO); // what stands on standard input is for the parent to read
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO); // standard input belongs to the parent
     dup2(captured, STDOUT_FILENO);
     dup2(captured, STDERR_FILENO);
   }
   record_calls(&record);
   record_faults(record);
-  write_all(out, answer_of(body)); // if that fails, the parent is gone, and this process goes with it
+  write_all(out, answer_of(body)); // if this fails, the parent has ended, and so does this process
   _exit(0);
 }
 
-/// What has arrived so far; false at the end of the stream.
+/// Reads what has arrived; returns false at the end of the stream.
 bool read_some(int in, std::string& answer) {
   char buffer[4096];
   for (;;) {
@@ -122,15 +122,15 @@ struct ChildEnd {
   bool timed_out = false;
 };
 
-/// Ends a child whose call has taken too long: SIGABRT first, whose handler records which plugin is on its stack.
+/// Ends a child whose call exceeded its limit: first with SIGABRT, whose handler records the plugin on its stack.
 void end_child(pid_t child, Clock::time_point deadline) {
   constexpr auto kGrace = std::chrono::seconds(2);
   kill(child, Clock::now() < deadline + kGrace ? SIGABRT : SIGKILL);
 }
 
-/// Reads the answer until the child has ended, or ends it when its current call has taken too long.
+/// Reads the answer until the child has ended. Ends the child if its current call exceeds its limit.
 ChildEnd wait_for(pid_t child, int in, const CallRecord& record) {
-  constexpr auto kPoll = std::chrono::milliseconds(20); // the end of a child whose own children keep the pipe open
+  constexpr auto kPoll = std::chrono::milliseconds(20); // detects the end of a child whose children keep the pipe open
   ChildEnd end;
   pollfd waiting{in, POLLIN, 0};
   for (;;) {
@@ -146,7 +146,7 @@ ChildEnd wait_for(pid_t child, int in, const CallRecord& record) {
   return end;
 }
 
-/// The last line that is not empty, without its line end.
+/// The last non-empty line, without its line end.
 std::string last_line(int file) {
   if (file < 0) return {};
   constexpr off_t kMax = 1024;
@@ -191,9 +191,9 @@ ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput outp
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
   Descriptor in(ends[0]), out(ends[1]);
-  fcntl(out.number(), F_SETFL, 0); // the child may wait for its reader
+  fcntl(out.number(), F_SETFL, 0); // the child's writes may block
   std::cout.flush();
-  std::fflush(nullptr); // what is buffered here is written once, by this process
+  std::fflush(nullptr); // else both processes would write what is buffered
   const pid_t parent = getpid(), child = fork();
   if (child < 0) {
     throw Error(text("cannot start a process to probe plugins in: {}", errno_text()), {},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function that calls plugins in a child process: a plugin that crashes, exits or never returns ends the child,
-// and the parent can say which plugin it was and in which call.
+// Runs a function that calls plugins in a child process. If a plugin crashes, exits or hangs, it ends the child, and
+// the parent can report the plugin and the call.
 //
-// Threads: the calling process should have one thread; the child has that one alone. Ownership: values. Blocking: until
-// the function returns, or one of its calls takes too long. Errors: Error if no process can be started; what becomes of
-// the child is in the result.
+// Threads: the calling process should have one thread; the child has only that one. Blocking: until the function
+// returns, or one of its calls exceeds its time limit. Errors: Error if no process can be started; failures of the
+// child are returned.
 #pragma once
 
 #include <filesystem>
@@ -16,29 +16,29 @@
 
 namespace triax::plugin {
 
-/// Why a child did not finish.
+/// Why a child did not complete.
 struct ProbeFailure {
-  std::string plugin; // empty, as `call` is: outside of all plugin calls
+  std::string plugin; // empty, like `call`, if it failed outside all plugin calls
   std::filesystem::path file;
   std::string call;    // "its constructor"
   std::string outcome; // "crashed with SIGSEGV (Segmentation fault)", "called exit(3)", "did not return within 30 s"
-  std::string printed; // the last line that the child printed, where its output was captured
+  std::string printed; // the last line of the child's output, if captured
 
   /// "its constructor crashed with SIGSEGV (Segmentation fault); it printed: ..."
   std::string reason() const;
 };
 
 struct ProbeResult {
-  std::string output;                  // what the function returned
-  std::optional<ProbeFailure> failure; // then there is no output
+  std::string output;                  // return value of the function
+  std::optional<ProbeFailure> failure; // if set, there is no output
 };
 
 enum class ProbeOutput {
   inherited, // the child writes to the streams of its parent
-  captured   // what it prints is dropped, but for the last line of a child that fails
+  captured   // output is dropped, except the last line of a child that fails
 };
 
-/// Throws Error with the text of a std::exception that `body` throws.
+/// If `body` throws a std::exception, throws Error with its text.
 ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits = {});
 
 /// The next step for the user and for the author of a plugin that failed. `file` may be empty.

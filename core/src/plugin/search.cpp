@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where plugins are looked for. Only file names are read here; nothing is loaded.
+// Searches folders for plugins. Reads only file names; loads nothing.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -42,8 +42,8 @@ std::vector<fs::path> folders_of_environment() {
   return out;
 }
 
-/// Whether the folder has an entry of that name, whatever it is: a dangling symlink, a folder and a file that cannot be
-/// read were all put there to be used. Throws Error for a folder that cannot be searched.
+/// Whether the folder has an entry of that name. Dangling symlinks, folders and unreadable files count, because the
+/// user intended to use them. Throws Error for a folder that cannot be searched.
 bool has_entry(const SearchFolder& searched, const fs::path& file) {
   std::error_code failed;
   const fs::file_status status = fs::symlink_status(file, failed);
@@ -55,8 +55,8 @@ bool has_entry(const SearchFolder& searched, const fs::path& file) {
 
 } // namespace
 
-/// The null log is an object of the library, so its address lies in it; the address of a function might be that of the
-/// program's own jump table.
+/// Uses the address of the null log, an object in the library. The address of a function could be in the program's jump
+/// table.
 fs::path core_folder() {
   Dl_info info;
   if (dladdr(&null_log(), &info) == 0 || !info.dli_fname) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scan of TOML's lexical structure with a stack of its own: strings and comments are skipped, keys and brackets
-// counted.
+// Scans TOML's lexical structure without recursion: skips strings and comments, counts keys and brackets.
 #include "plugin/toml_nesting.hpp"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ class Scanner {
   }
 
  private:
-  /// A list or an inline table that is open.
+  /// An open list or inline table.
   struct Open {
     char closed_by;
     int outer; // levels around it
@@ -42,7 +41,7 @@ class Scanner {
   void skip_line() { at_ = std::min(text_.find('\n', at_), text_.size()); }
   void reach(int levels) { deepest_ = std::max(deepest_, levels); }
 
-  /// White space, line ends and comments; false at the end of the text.
+  /// Skips white space, line ends and comments; returns false at the end of the text.
   bool skip_blank_lines() {
     for (skip(" \t\r\n"); !ends() && text_[at_] == '#'; skip(" \t\r\n")) skip_line();
     return !ends();
@@ -64,7 +63,7 @@ class Scanner {
     return value(table_levels_ + parts);
   }
 
-  /// The number of parts of a dotted key, up to what follows it; 0 where it is not valid.
+  /// The number of parts of a dotted key; stops after it. 0 if it is not valid.
   int key() {
     for (int parts = 1;; ++parts) {
       skip(" \t");
@@ -82,7 +81,7 @@ class Scanner {
     return at_ > begin;
   }
 
-  /// With all that is nested in it. `levels`: around it. Without recursion, as the text decides how deep it goes.
+  /// A value with everything nested in it. `levels`: around it. Not recursive, because the text determines the depth.
   bool value(int levels) {
     std::vector<Open> open;
     do {
@@ -108,7 +107,8 @@ class Scanner {
     return true;
   }
 
-  /// The key in front of a value in an inline table, whose parts are levels of that value; or nothing, before its end.
+  /// The key before a value in an inline table, whose parts are levels of the value; or nothing, before the table's
+  /// end.
   bool inline_key(int& levels) {
     if (!skip_blank_lines()) return false;
     if (starts("}")) return true;
@@ -120,7 +120,7 @@ class Scanner {
     return true;
   }
 
-  /// A string, or anything else up to one of `ends`.
+  /// A string, or other text up to one of `ends`.
   bool scalar(std::string_view ends) {
     for (const std::string_view quotes : {"\"\"\"", "'''"})
       if (starts(quotes)) return string_of_lines(quotes);
@@ -146,7 +146,7 @@ class Scanner {
     for (at_ += quotes.size(); !ends(); ++at_) {
       if (starts(quotes)) {
         at_ += quotes.size();
-        for (int more = 0; more < 2 && starts(quotes.substr(0, 1)); ++more) ++at_; // its last characters are quotes
+        for (int more = 0; more < 2 && starts(quotes.substr(0, 1)); ++more) ++at_; // quotes at the end of the value
         return true;
       }
       if (text_[at_] == '\\' && quotes.front() == '"') ++at_;

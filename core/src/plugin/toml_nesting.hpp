@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks how deep a TOML text is nested before a parser reads it: toml++ 3.3 does not bound the parts of a dotted key,
-// and destroys what it made of them recursively, so a text of some hundred kilobytes would overflow the stack.
+// Checks how deep a TOML text is nested before a parser reads it. toml++ 3.3 does not limit the parts of a dotted key,
+// and destroys the resulting tables recursively, so a text of some hundred kilobytes would overflow the stack.
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: none.
+// Threads: any.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@ namespace triax::plugin {
 inline constexpr int kMaxTomlNesting = 32;
 
 struct DeepNesting {
-  int line = 0, column = 0; // of the table's name or the key; from 1, a column is a character
+  int line = 0, column = 0; // position of the table's name or key; from 1, columns count characters
   int levels = 0;
 };
 
-/// The first statement that is nested deeper than kMaxTomlNesting. A text that is not valid TOML is scanned up to the
-/// place where a parser must stop as well.
+/// The first statement that is nested deeper than kMaxTomlNesting. If the text is not valid TOML, scans up to the
+/// position at which a parser also stops.
 std::optional<DeepNesting> find_deep_nesting(std::string_view toml);
 
 } // namespace triax::plugin

@@ -34,7 +34,7 @@ Toolchain parse(std::string_view text) {
       out.sanitizer = part.substr(part.find('=') + 1);
     } else if (part.starts_with("c++")) {
       out.language = part;
-    } // the release and what later versions add is told, not compared
+    } // the release, and parts of later versions, are not compared
   }
   return out;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a plugin and this engine can share C++ classes, by their TRIAX_TOOLCHAIN texts (triax/toolchain.h has the
-// rule).
+// Checks whether a plugin and this engine can share C++ classes, by their TRIAX_TOOLCHAIN texts (the rule is in
+// triax/toolchain.h).
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: none; what does not go is the answer.
+// Threads: any. Errors: returned.
 #pragma once
 
 #include <string_view>
@@ -11,11 +11,11 @@
 
 namespace triax::plugin {
 
-/// The text's library is "c": a door written in C, which can be described but makes no objects.
+/// Whether the text's library is "c": a plugin written in C, which can be described but not create objects.
 bool is_c(std::string_view toolchain);
 
-/// yes, or what differs: "built with the address sanitizer; this triax has none". A C door has to agree in the
-/// sanitizer only.
+/// yes, or the difference: "built with the address sanitizer; this triax has none". For a plugin in C, only the
+/// sanitizer must match.
 Support compatible(std::string_view plugin, std::string_view engine);
 
 } // namespace triax::plugin
