@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax check: everything short of training.
+// triax check: runs all checks before training.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

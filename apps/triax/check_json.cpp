@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What plugin::to_toml writes is JSON, but for a few escapes.
+/// The output of plugin::to_toml() is JSON, except for a few escapes.
 Json value_json(const std::string& toml) {
   Json value = Json::parse(toml, nullptr, false);
   return value.is_discarded() ? Json(toml) : value;
@@ -38,7 +38,7 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
   return out;
 }
 
-/// What ranks take of the cores is told where they compute on them.
+/// CPU threads per rank are only included if the ranks compute on the host.
 Json placement_json(const train::Placement& placement, const train::Preflight& preflight) {
   Json out = {{"ranks", placement.ranks},
               {"as", placement.ranks_are_threads ? "threads" : "processes"},
@@ -60,7 +60,7 @@ Json corpora_json(const train::Preflight& preflight) {
   return out;
 }
 
-/// Whether it fits is null without --memory.
+/// "fits" is null without --memory.
 Json memory_json(const CheckReport& report) {
   if (report.preflight.plans.empty()) return nullptr;
   const train::RankPlan& most = largest_plan(report.preflight);
@@ -105,7 +105,7 @@ std::string to_json(const CheckReport& report) {
   out["balance"] = balance_json(report.preflight.balance);
   out["corpora"] = corpora_json(report.preflight);
   out["parameters"] = report.preflight.parameters;
-  return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be no UTF-8
+  return out.dump(2, ' ', false, Json::error_handler_t::replace); // paths may be invalid UTF-8
 }
 
 } // namespace triax::app

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `triax check` found, and the two ways of telling it.
-//
-// Threads: one. Ownership: values. Blocking: never. Errors: none.
+// The result of `triax check`, and its two output formats.
 #pragma once
 
 #include <optional>
@@ -17,23 +15,23 @@ namespace triax::app {
 struct CheckReport {
   std::string file;
   config::Loaded loaded;
-  train::Placement placement; // with the next: empty if the configuration was refused
+  train::Placement placement; // this and preflight: empty if the configuration has errors
   train::Preflight preflight;
-  std::vector<config::Refusal> refusals; // all of them
-  bool asked_devices = true;             // and this machine
-  std::optional<MemoryLimit> limit{};    // of each rank's device
+  std::vector<config::Refusal> refusals; // all errors, of configuration and preflight
+  bool asked_devices = true;             // whether the devices and memory of this machine were checked
+  std::optional<MemoryLimit> limit{};    // --memory: of each rank's device
 };
 
 struct CheckStyle {
   bool colour = false;
-  int columns = 0;  // of the terminal that sentences have to fit; 0: none
-  bool all = false; // every value and rank, however many ranks there are
+  int columns = 0;  // width of the terminal, to fold sentences; 0: no folding
+  bool all = false; // --all: every value and rank, however many ranks there are
 };
 
-/// For people, of a run that was accepted: values, plugins, layout, memory, the model's size. Of a run with many ranks
-/// that differ a summary alone, unless all of it is wanted.
+/// Text for a run without errors: values, plugins, layout, memory, model size. A run with many different ranks gets
+/// only a summary, unless `all` is set.
 std::string to_text(const CheckReport& report, const CheckStyle& style);
-/// One JSON object, of any run.
+/// One JSON object, for any run.
 std::string to_json(const CheckReport& report);
 
 } // namespace triax::app

@@ -81,7 +81,7 @@ std::string stage_lines(const train::Balance& balance) {
                    report::percent_text(step.idle), report::percent_text(step.even_idle));
 }
 
-/// "embedding, 6 block": how many layers of each kind, in their order.
+/// "embedding, 6 block": number of layers of each kind, in order.
 std::string layer_counts(const std::vector<std::string>& layers) {
   std::vector<std::pair<std::string, int>> kinds;
   for (const std::string& layer : layers) {
@@ -131,7 +131,7 @@ std::string groups_text(const train::Preflight& preflight) {
   constexpr std::size_t kMaxGroups = 8;
   const std::vector<Group> groups = groups_of(preflight.plans);
   std::vector<std::vector<std::string>> rows = {{"ranks", "first", "pipeline", "layers"}};
-  const auto used = [&groups](std::size_t part) { // what no rank has is left out
+  const auto used = [&groups](std::size_t part) { // leaves out parts that no rank has
     return std::ranges::any_of(groups, [part](const Group& of) { return of.plans.front()->memory[part].bytes > 0; });
   };
   const std::vector<train::MemoryRow>& parts = preflight.plans.front().memory;

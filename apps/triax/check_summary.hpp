@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What matters first of a run with many ranks: the rank that needs most memory and why, whether it fits, how even the
-// stages are, and which ranks are alike.
+// Summary of a run with many ranks: the rank that needs most memory and why, whether it fits, how even the stages are,
+// and groups of equal ranks.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: none. Of a run that was accepted.
+// Threads: pure functions. Only for runs without errors.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace triax::app {
 
-/// A few sentences, a line each; they may be folded.
+/// Some sentences, one per line; the caller may fold them.
 std::string summary_text(const CheckReport& report);
 
-/// A table with a row for all ranks that hold as many layers of each kind and as much memory, the largest first.
+/// A table with one row for all ranks with the same layers of each kind and the same memory, largest first.
 std::string groups_text(const train::Preflight& preflight);
 
 } // namespace triax::app

@@ -18,7 +18,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Where colours are wanted, what was written stands out from what was not.
+// With colours, values that the user wrote are emphasized.
 using report::kBold;
 using report::kFaint;
 using report::Paint;
@@ -34,7 +34,7 @@ std::string origin_text(const config::ResolvedValue& value, const std::string& t
 }
 
 std::string values_text(const CheckReport& report, Paint paint) {
-  constexpr std::size_t kWide = 24; // a path does not push all origins to the right
+  constexpr std::size_t kWide = 24; // limit, so that a long path does not move all origins to the right
   std::size_t key_width = 0, value_width = 0;
   for (const config::ResolvedValue& value : report.loaded.values) {
     key_width = std::max(key_width, value.key.size() - value.key.rfind('.') - 1);
@@ -79,7 +79,7 @@ std::string plugins_text(const config::RunConfig& run) {
   return "\nplugins\n" + table(rows);
 }
 
-/// "embedding, block 0-5, head": neighbours that differ in their number only are joined.
+/// "embedding, block 0-5, head": joins neighbours that differ only in their number.
 std::string layers_text(const std::vector<std::string>& layers) {
   const auto split = [](const std::string& layer) {
     const std::size_t digits = layer.find_last_not_of("0123456789") + 1;
@@ -103,7 +103,7 @@ std::string layout_line(const CheckReport& report) {
               train::to_text(report.placement, report.preflight.device, report.preflight.threads));
 }
 
-/// Ranks that differ in their data coordinate alone have one row.
+/// Ranks that differ only in their data coordinate share a row.
 std::string layout_text(const CheckReport& report) {
   const int data = report.loaded.run->parallel.data;
   Rows rows = {{"rank", "pipeline", "data", "tensor", "layers"}};
@@ -116,7 +116,7 @@ std::string layout_text(const CheckReport& report) {
 
 std::string memory_text(const train::Preflight& preflight) {
   const std::vector<train::RankPlan>& plans = preflight.plans;
-  const auto used = [&plans](std::size_t part) { // what no rank has is left out
+  const auto used = [&plans](std::size_t part) { // leaves out parts that no rank has
     return std::any_of(plans.begin(), plans.end(), [part](const auto& plan) { return plan.memory[part].bytes > 0; });
   };
   Rows rows = {{"rank"}};
@@ -163,7 +163,7 @@ std::string size_text(const CheckReport& report) {
 } // namespace
 
 std::string to_text(const CheckReport& report, const CheckStyle& style) {
-  constexpr std::size_t kMaxRows = 16; // of ranks that differ, in a table of them all
+  constexpr std::size_t kMaxRows = 16; // rows of different ranks in the full table
   const std::size_t columns = style.columns > 0 ? static_cast<std::size_t>(style.columns) : 0;
   std::string end;
   for (const std::string& note : notes(*report.loaded.run)) end += "\nnote: " + note + '\n';

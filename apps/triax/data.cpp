@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax data: text to token files and tokenizers.
+// triax data: converts text to token files, trains tokenizers.
 #include <iostream>
 
 #include "base/signal_name.hpp"

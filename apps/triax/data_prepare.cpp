@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax data prepare: text files to token files.
+// triax data prepare: converts text files to token files.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -25,7 +25,7 @@ struct PrepareFlags {
 
 void print_part(const data::PreparedPart& part) {
   std::string files = part.files.front().string();
-  for (std::size_t i = 1; i < part.files.size(); ++i) // what follows the prefix
+  for (std::size_t i = 1; i < part.files.size(); ++i) // endings after the prefix
     files += " " + part.files[i].string().substr(part.prefix.string().size());
   std::cout << text("{}: {} document{}, {} tokens, {}\n", printable_line(files), part.documents,
                     part.documents == 1 ? "" : "s", part.tokens, report::bytes_text(part.bytes));
@@ -53,7 +53,7 @@ void print(const data::Prepared& made, const PrepareFlags& flags) {
   std::cout << out.line() << '\n';
 }
 
-/// What an earlier run put aside may be among what this one made for training.
+/// Documents that an earlier run put into the validation set may now be in the training set.
 void note_older_validation(const data::PrepareRequest& request) {
   std::error_code unreadable;
   const std::filesystem::path older = data::beside(request.output, "-validation.bin");

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far `triax data` is: a bar on a terminal, a line every ten seconds elsewhere.
+// Progress of `triax data`: a bar on a terminal, else a line every ten seconds.
 //
-// Threads: one. Ownership: values; the bar is taken off the line at the end. Blocking: writes to stderr.
-// Errors: none; what cannot be shown is not.
+// Ownership: the destructor removes the bar. Blocking: writes to stderr. Errors: none; write errors are ignored.
 #pragma once
 
 #include <chrono>
@@ -17,9 +16,9 @@ class DataProgress {
  public:
   explicit DataProgress(std::string verb) : verb_(std::move(verb)) {}
   ~DataProgress();
-  /// Bytes read, and how many there are.
+  /// Bytes read, and their total.
   void read(std::uint64_t done, std::uint64_t total);
-  /// Tokens made, and how many there shall be.
+  /// Tokens created, and their final number.
   void made(std::int64_t tokens, std::int64_t vocab);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax data train-tokenizer: text files to a tokenizer.json.
+// triax data train-tokenizer: trains a tokenizer.json on text files.
 #include <iostream>
 #include <memory>
 #include <string>

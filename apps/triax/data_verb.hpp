@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the verbs below `triax data` share.
+// Shared code of the subcommands of `triax data`.
 //
-// Threads: one. Ownership: values. Blocking: as what they run does. Errors: refusals and signals become the exit
-// status; what fails in the work is thrown on, to main.
+// Blocking: as the subcommand does. Errors: invalid requests and signals determine the exit status; errors of the work
+// are thrown to main.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,14 +16,14 @@
 
 namespace triax::app {
 
-/// Thrown out of a progress callback: what is being made is taken back.
+/// Thrown by a progress callback to stop; the incomplete output is removed.
 struct Stopped : std::exception {
   explicit Stopped(int number) : signal(number) {}
   int signal;
 };
 
-/// Tells the refusals, if there are any; else runs `make` with a callback that leaves it after a signal. Returns the
-/// exit status.
+/// Prints `refused` if it is not empty; else runs `make` with a callback that throws Stopped after a signal. Returns
+/// the exit status.
 int run_data_verb(const std::vector<Support>& refused, bool as_json,
                   const std::function<void(const std::function<void()>& stop_if_asked)>& make);
 

@@ -15,7 +15,7 @@ using schedule::CsvFile;
 using schedule::Fault;
 using schedule::Standing;
 
-/// By line and cell, from 1.
+/// Locates violations by line and cell, from 1.
 class FindingInFile final : public schedule::Finding {
  public:
   explicit FindingInFile(const CsvFile& file) : file_(file) {}
@@ -37,12 +37,12 @@ class FindingInFile final : public schedule::Finding {
   std::string there(const Standing& action) const override { return place(action); }
 
  private:
-  /// Null: the file does not have it, or has none of its kind.
+  /// Null if the file does not have the action.
   const CsvFile::PlacedAction* in_file(const Standing& action) const {
     const std::vector<CsvFile::PlacedAction>& actions = file_.actions.at(static_cast<std::size_t>(action.rank));
     if (!action.position) return nullptr;
     if (*action.position < actions.size() && is(actions[*action.position], action)) return &actions[*action.position];
-    // The program that is made of a file of compute actions has other positions, and each action once.
+    // A program lowered from compute actions has other positions, but each action once.
     const auto found = std::ranges::find_if(actions, [&](const CsvFile::PlacedAction& one) { return is(one, action); });
     return found == actions.end() ? nullptr : &*found;
   }

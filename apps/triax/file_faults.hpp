@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the proof has against a schedule that was read from a file, in the words of the file: it names ranks and
-// positions, from 0 and without idle cells; a reader of the file looks for lines and cells.
-//
-// Threads: one. Ownership: values. Blocking: never. Errors: none.
+// Verification violations of a schedule from a file, located by line and cell. The verifier uses ranks and positions,
+// from 0 and without idle cells.
 #pragma once
 
 #include <vector>
@@ -16,7 +14,8 @@ namespace triax::app {
 /// "rows.csv:2:5: 1B0: it waits for 2B0 at line 3, cell 4, which is never reached"
 Support in_words_of_file(const schedule::CsvFile& file, const schedule::Fault& fault);
 
-/// Without what follows from the others: slots are given out in the order of the file, and a reader does not see them.
+/// Removes violations that are consequences of others. Slots are such: they are assigned in the order of the file and
+/// invisible to its reader.
 std::vector<schedule::Fault> without_consequences(std::vector<schedule::Fault> faults);
 
 } // namespace triax::app

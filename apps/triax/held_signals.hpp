@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT, SIGTERM and SIGHUP held back, to be asked for where a verb can stop and leave nothing behind.
+// Blocks SIGINT, SIGTERM and SIGHUP, so that a subcommand can poll for them where it can stop without leftovers.
 //
-// Threads: the one that makes it, in a program that has no other. Ownership: the signal mask comes back with the
-// object's end. Blocking: never. Errors: none. Signals that the process was started to ignore stay ignored.
+// Threads: the constructing thread, in a program without other threads. Ownership: the destructor restores the signal
+// mask. Signals that were ignored when the process started stay ignored.
 #pragma once
 
 #include <csignal>
@@ -12,12 +12,12 @@ namespace triax::app {
 class HeldSignals {
  public:
   HeldSignals();
-  /// A signal that nobody asked for came too late to stop anything, and is dropped.
+  /// Drops pending signals: they came too late to stop anything.
   ~HeldSignals();
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  /// The number of a signal that has come, or 0.
+  /// The number of a pending signal, or 0.
   int caught();
 
  private:

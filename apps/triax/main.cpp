@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: parses, runs one verb, prints an error once, returns the exit status.
+// The command line: parses it, runs a subcommand, prints errors, returns the exit status.
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace triax::app;
 
-/// The verb in use, down to "plugins describe".
+/// The subcommand in use, down to "plugins describe".
 const CLI::App& innermost(const CLI::App& app) {
   const std::vector<CLI::App*> used = app.get_subcommands();
   return used.empty() ? app : innermost(*used.front());
@@ -45,7 +45,7 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return out;
 }
 
-/// "train.steps" for "--steps=5", where one key alone has that name.
+/// "train.steps" for "--steps=5", if only one key has this name.
 std::string key_of(const std::string& flag) {
   std::string name = flag.starts_with("--") ? flag.substr(2, flag.find('=') - 2) : std::string();
   std::replace(name.begin(), name.end(), '-', '_');
@@ -57,7 +57,7 @@ std::string key_of(const std::string& flag) {
   return found.size() == 1 ? found.front() : std::string();
 }
 
-/// "did you mean check?" for the first word that was not understood, or nothing.
+/// "did you mean check?" for the first unknown word with a similar name; else empty.
 std::string suggestion(const CLI::App& program) {
   const std::vector<std::string> known = words_of(innermost(program));
   const bool set = std::find(known.begin(), known.end(), "--set") != known.end();
@@ -70,7 +70,7 @@ std::string suggestion(const CLI::App& program) {
   return {};
 }
 
-/// What CLI11 demands and did not get: it names the first alone.
+/// All missing required options; CLI11 reports only the first.
 std::vector<std::string> missing_of(const CLI::App& app) {
   std::vector<std::string> out;
   for (const CLI::Option* option : app.get_options())
@@ -84,12 +84,12 @@ std::string command_of(const CLI::App& app) {
 
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
   std::string what = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // whose own list is back to front
+  if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
     const std::vector<std::string> extras = program.remaining(true);
     what = extras.size() == 1 ? "this argument is not expected:" : "these arguments are not expected:";
     for (const std::string& extra : extras) what += " " + extra;
   }
-  // With a verb missing or misspelt, CLI11 only says that there has to be one.
+  // If the subcommand is missing or misspelled, CLI11 only says that one is required.
   const std::vector<std::string> verbs = verbs_of(innermost(program));
   if (error.get_name() == "RequiredError" && !verbs.empty()) {
     const std::vector<std::string> extras = program.remaining(true);
@@ -110,24 +110,24 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
   return kRefused;
 }
 
-/// A result that could not be written is no result. A reader that went away (`| head`) is not worth a word.
+/// Fails if stdout could not be written. If its reader has closed the pipe (`| head`), prints no error.
 int finish(int status) {
   std::cout.flush();
   if (std::cout) return status;
-  // Who wrote first may have been std::cerr, which flushes this one: so errno does not tell.
+  // std::cerr flushes std::cout, so the failed write may be an earlier one, and errno is not reliable.
   pollfd reader{STDOUT_FILENO, 0, 0};
   if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return 128 + SIGPIPE;
   std::cerr << "standard output could not be written\n";
   return kFailed;
 }
 
-/// Also where the command line is not understood.
+/// Also works if the command line is invalid.
 bool wants_json(int argc, char** argv) {
   return std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc;
 }
 
-/// A file opened while 0, 1 or 2 is closed would take its number, and what is printed would land in it. A result for a
-/// closed standard output must not vanish unseen either: what takes its place cannot be written.
+/// If descriptor 0, 1 or 2 is closed, the next opened file would get its number, and output would go into that file.
+/// Replaces closed ones by /dev/null; stdout by one that cannot be written, so that a lost result is an error.
 void keep_standard_streams() {
   for (int stream = 0; stream <= 2; ++stream) {
     while (fcntl(stream, F_GETFD) == -1 && errno == EBADF)
@@ -139,10 +139,10 @@ void keep_standard_streams() {
 
 int main(int argc, char** argv) {
   keep_standard_streams();
-  // A peer or a reader that goes away is an error of the write, not the end of the process.
+  // A closed peer or reader makes the write fail, and must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGCHLD, SIG_DFL); // a parent's "ignore" would hide how ranks end
-  std::signal(SIGXFSZ, SIG_IGN); // so is a file that grows beyond its limit (ulimit -f)
+  std::signal(SIGCHLD, SIG_DFL); // if the parent ignores SIGCHLD, exit statuses of ranks would be lost
+  std::signal(SIGXFSZ, SIG_IGN); // a file at its size limit (ulimit -f) makes the write fail, too
   CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};
   program.set_version_flag("--version", "triax " TRIAX_VERSION);
   program.require_subcommand(1);

@@ -19,7 +19,7 @@ namespace {
 
 struct MeasuredStep {
   std::int64_t number = 0;
-  MeasuredGroup group; // of rank 0's pipeline
+  MeasuredGroup group; // of rank 0
   schedule::Comparison comparison;
 };
 
@@ -28,7 +28,7 @@ std::string bubbles(const schedule::Comparison& of) {
               report::percent_text(schedule::extent(of.planned).bubble_rate()));
 }
 
-/// Empty where all ranks ran on one machine.
+/// Empty if all ranks ran on one machine.
 std::string clocks(const MeasuredStep& step) {
   if (!step.comparison.clocks_within) return {};
   std::string hosts;

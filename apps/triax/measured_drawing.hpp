@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run's step as it was measured, above the same step as it was planned, and what lies between them.
+// Draws the measured step of a run above the planned one, with an analysis of the difference.
 //
-// Threads: one. Ownership: values. Blocking: reads the timelines in the run's folder. Errors: Error where there are
-// none, or those of another run; what is too large to draw is told, never thrown.
+// Blocking: reads the timelines in the run's folder. Errors: Error if they are missing or of another run. If the
+// picture is too large, the result says so.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace triax::app {
 
-/// Of the pipeline ranks that share rank 0's data and tensor coordinates. `format`: table, svg, json or trace. The
-/// source is a run.
+/// Draws the pipeline ranks with the data and tensor coordinates of rank 0. `format`: table, svg, json or trace.
+/// `source` must be a run.
 ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source, const ProvedSchedule& proved);
 
 } // namespace triax::app

@@ -18,10 +18,10 @@ Error other_step(const report::RankTimeline& read, const report::RankTimeline& f
 
 struct Shift {
   report::Machine machine;
-  double ms = 0; // to be added to its clock
+  double ms = 0; // to add to its clock
 };
 
-/// Of each machine of a group: what the comparison has added to its times.
+/// For each machine of a group: what the comparison added to its times.
 std::vector<Shift> shifts_of(const MeasuredGroup& group, const schedule::Comparison& comparison) {
   std::vector<Shift> out;
   for (const report::Machine& machine : group.machines) out.push_back({machine, 0});
@@ -63,7 +63,7 @@ class AllRanks {
     return found == shifts_.end() ? nullptr : &*found;
   }
 
-  /// `group` is aligned in itself; a machine known already says where it is beside the others.
+  /// The machines of `group` are aligned to each other; a machine that is already known aligns them to the others.
   void align(const std::vector<Shift>& group) {
     double between = 0;
     for (const Shift& of : group)

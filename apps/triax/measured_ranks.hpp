@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timelines that the ranks of a run have written, by pipeline group and all together on one clock.
+// The timelines that the ranks of a run have written: of one pipeline group, or of all ranks on one clock.
 //
-// Threads: one. Ownership: values. Blocking: reads files of the run's folder. Errors: Error where a timeline is
-// missing, or is one of another run or step.
+// Blocking: reads files of the run's folder. Errors: Error if a timeline is missing, or of another run or step.
 #pragma once
 
 #include <deque>
@@ -15,25 +14,26 @@
 
 namespace triax::app {
 
-/// The ranks of a pipeline, by pipeline rank.
+/// One pipeline group, by pipeline rank.
 struct MeasuredGroup {
-  std::vector<int> ranks; // of the run
+  std::vector<int> ranks; // numbers in the run
   std::vector<report::RankTimeline> timelines;
-  std::vector<report::Machine> machines; // different ones
-  std::vector<int> clock_of;             // by pipeline rank, which of `machines`
+  std::vector<report::Machine> machines; // without duplicates
+  std::vector<int> clock_of;             // by pipeline rank: index in `machines`
 };
 /// The pipeline group of a rank.
 MeasuredGroup read_group(const ScheduleSource& source, int rank);
 
-/// Throws Error naming the run's folder where the passes are not those of the programs.
+/// Throws Error with the run's folder if the passes are not those of the programs.
 schedule::Comparison compare(const MeasuredGroup& group, const ScheduleSource& source, const ProvedSchedule& proved);
 
 struct MeasuredRanks {
-  std::deque<report::RankTimeline> timelines; // which the traces refer to
+  std::deque<report::RankTimeline> timelines; // the traces refer to these
   std::vector<report::RankTrace> traces;      // by rank of the run
 };
-/// All ranks, on the clock of `first`'s comparison. A machine that `first` has no rank on is aligned through the
-/// pipeline group that has one there; one that shares no machine with those before starts its first pass with them.
+/// All ranks, on the clock of the comparison of `first`. A machine without a rank in `first` is aligned through a
+/// pipeline group with ranks on both. A group that shares no machine with earlier ones starts its first pass together
+/// with them.
 MeasuredRanks read_ranks(const ScheduleSource& source, const ProvedSchedule& proved, const MeasuredGroup& first,
                          const schedule::Comparison& comparison);
 

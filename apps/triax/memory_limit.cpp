@@ -14,7 +14,7 @@ namespace triax::app {
 
 namespace {
 
-/// 1024^2 of "MiB", 1000^2 of "MB"; none of what is not a unit.
+/// 1024^2 for "MiB", 1000^2 for "MB"; empty for an unknown unit.
 std::optional<double> factor_of(std::string_view unit) {
   if (unit == "B") return 1;
   constexpr std::string_view kPrefixes = "KMGTP";
@@ -36,7 +36,7 @@ std::optional<std::uint64_t> bytes_of(const std::string& written) {
   std::string_view rest(unit, static_cast<std::size_t>(end - unit));
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   const std::optional<double> factor = factor_of(rest);
-  if (!factor || !(number * *factor >= 1) || number * *factor > kMaxBytes) return std::nullopt; // NaN is neither
+  if (!factor || !(number * *factor >= 1) || number * *factor > kMaxBytes) return std::nullopt; // also rejects NaN
   return static_cast<std::uint64_t>(number * *factor);
 }
 
@@ -49,7 +49,7 @@ std::string parts_text(const std::vector<train::MemoryRow>& parts) {
   return out;
 }
 
-/// By what there is most of.
+/// What to change, given the largest part.
 std::string remedy(const train::RankPlan& plan, const std::string& largest) {
   if (largest == "activations") {
     int in_flight = 0;
@@ -82,7 +82,7 @@ const train::RankPlan& largest_plan(const train::Preflight& preflight) {
 }
 
 Support fits(const MemoryLimit& limit, const train::Preflight& preflight) {
-  if (preflight.plans.empty()) return Support::yes(); // refused before
+  if (preflight.plans.empty()) return Support::yes(); // errors are already reported
   const train::RankPlan& most = largest_plan(preflight);
   if (most.bytes() <= limit.bytes) return Support::yes();
   std::size_t above = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that each rank's device is said to have, `triax check --memory 80GiB`, and whether the plan of a run fits.
+// Memory of each rank's device, from `triax check --memory 80GiB`, and whether a plan fits in it.
 //
-// Threads: pure functions. Ownership: values. Blocking: never. Errors: a text is invalid, a plan refused, in words.
+// Threads: pure functions. Errors: returned.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,17 @@ struct MemoryLimit {
   std::uint64_t bytes = 0;
 };
 
-/// Empty, or what is wrong with the text: a number above 0 and a unit, B, kB to PB (powers of 1000) or KiB to PiB
+/// Empty, or why the text is invalid. Valid is a number above 0 and a unit: B, kB to PB (powers of 1000) or KiB to PiB
 /// (powers of 1024).
 std::string is_memory_limit(const std::string& written);
 /// The text must be valid.
 MemoryLimit parse_memory_limit(const std::string& written);
 
-/// The plan that needs most; the first of equals. There must be one.
+/// The plan that needs most memory; the first of equals. There must be one.
 const train::RankPlan& largest_plan(const train::Preflight& preflight);
 
-/// Names the rank that needs most, its largest parts, how many ranks do not fit, and what would reduce them.
+/// The reason names the rank that needs most, its largest parts, how many ranks do not fit, and what reduces the
+/// memory.
 Support fits(const MemoryLimit& limit, const train::Preflight& preflight);
 
 } // namespace triax::app

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb that reads a run's TOML shares: --set, and how refusals are printed.
+// Shared by subcommands that read a run's TOML: --set, and how errors are printed.
 #include "problems.hpp"
 #include "verbs.hpp"
 

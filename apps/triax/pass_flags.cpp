@@ -10,14 +10,14 @@ namespace triax::app {
 
 namespace {
 
-constexpr double kMostMs = 1e12; // thirty years, and sums of them stay exact enough
+constexpr double kMostMs = 1e12; // thirty years; sums stay exact enough
 
-/// CLI11 alone would read "nan" and "inf" too.
+/// CLI11 alone would accept "nan" and "inf".
 std::string is_a_time(const std::string& written) {
   double value = 0;
   const char* end = written.data() + written.size();
   const auto [read, error] = std::from_chars(written.data(), end, value);
-  if (error == std::errc() && read == end && value >= 0 && value <= kMostMs) return {}; // NaN is neither
+  if (error == std::errc() && read == end && value >= 0 && value <= kMostMs) return {}; // also rejects NaN
   return text("must be a time in ms, from 0 to {}, not \"{}\"", kMostMs, written);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags with which verbs are told how long the passes of a stage take.
+// Flags for the duration of a stage's passes.
 //
-// Threads: one. Ownership: values; the flags must outlive the parsing. Blocking: never. Errors: CLI::ParseError.
+// Ownership: the flags must outlive the parsing. Errors: CLI::ParseError.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,13 +19,13 @@ struct PassFlags {
 };
 inline constexpr const char* kPassFlags[] = {"--forward-ms", "--input-ms", "--weight-ms", "--link-ms"};
 
-/// None is required, and each is 0 unless given.
+/// No flag is required; the default is 0.
 void add_pass_flags(CLI::App& verb, PassFlags& flags);
 
-/// Which of the flags named were not given, in words; empty: none.
+/// Which of these flags are missing, as text; empty if none.
 std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names);
 
-/// Of what was parsed: refuses passes that all take no time.
+/// After parsing: throws if all passes take no time.
 void require_some_time(const PassFlags& flags);
 
 schedule::Costs costs_of(const PassFlags& flags, int stages);

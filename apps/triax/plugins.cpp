@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax plugins list | describe: what can be named in a TOML, and what it understands.
+// triax plugins list | describe: lists plugins, and describes their options.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -28,7 +28,7 @@ struct PluginsArguments {
   bool json = false;
 };
 
-/// Says what is wrong with the folders to look in.
+/// Prints what is wrong with TRIAX_PLUGIN_PATH.
 bool environment_refused(const PluginsArguments& arguments) {
   const Support answer = plugin::check_environment();
   if (!answer) print_problem(Error(answer.reason(), {}, answer.hint()).what(), arguments.json);
@@ -110,7 +110,7 @@ void print(const plugin::Description& told) {
   std::cout << '\n';
 }
 
-/// A path is what has a slash or ends in .so; anything else is a name to look for.
+/// An argument with a slash or the ending .so is a path; otherwise it is a name to search for.
 plugin::Found locate(const PluginsArguments& arguments) {
   const std::string& given = arguments.plugin;
   if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A name from elsewhere (a path, a plugin's text) as a part of one line on a terminal.
+// Makes external text (a path, a plugin's string) printable within one line of a terminal.
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: none.
+// Threads: any.
 #pragma once
 
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace triax::app {
 
-/// printable(), with every line break escaped: printable() keeps one before an indented line, which a name may imitate.
+/// printable() with all line breaks escaped. printable() itself keeps a line break before an indented line, which a
+/// name could imitate.
 inline std::string printable_line(std::string text) {
   for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) text.replace(at, 1, "\\u000A");
   return printable(text);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Telling what went wrong: words on stderr, fit for a terminal whatever is in them; with --json also the one object of
-// stdout.
+// Prints errors to stderr, with control characters escaped, and as JSON to stdout with --json.
 //
-// Threads: one. Ownership: values. Blocking: writes. Errors: none.
+// Blocking: writes.
 #pragma once
 
 #include <string_view>
 
 namespace triax::app {
 
-/// On stderr. With `as_json`, for a verb that has no result to tell it in, also {"problem": ...} on stdout.
+/// Prints to stderr. With `as_json`, for subcommands whose result has no field for it, also {"problem": ...} to stdout.
 void print_problem(std::string_view problem, bool as_json = false);
 
 } // namespace triax::app

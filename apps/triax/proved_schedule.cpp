@@ -42,7 +42,7 @@ std::vector<config::Refusal> told(const ScheduleSource& source, std::vector<sche
 
 constexpr schedule::Assumptions kLeast = schedule::everywhere(schedule::kLeastPromise);
 
-/// The rows, then the programs made of them.
+/// Verifies the rows, then the programs lowered from them.
 std::vector<schedule::Fault> faults_of(ProvedSchedule& made, const ScheduleSource& source, const Proof& proof) {
   const PipelineShape& shape = source.shape;
   std::vector<schedule::Fault> faults = schedule::verify(made.schedule, shape);
@@ -56,7 +56,7 @@ std::vector<schedule::Fault> faults_of(ProvedSchedule& made, const ScheduleSourc
   return faults;
 }
 
-/// What its scheduler makes; `out` is left without rows if there are problems.
+/// Calls the scheduler; `out` has no rows if there are problems.
 void make_rows(const ScheduleSource& source, ProvedSchedule& out) {
   const PluginContext context{source.scheduler.options, null_log(), source.layout};
   const std::string& name = source.scheduler.name;
@@ -69,12 +69,12 @@ void make_rows(const ScheduleSource& source, ProvedSchedule& out) {
     } else {
       out = refused(source, answer);
     }
-  } catch (const Error& error) { // there is nothing to prove
+  } catch (const Error& error) { // there is nothing to verify
     out = {{}, {}, {{error.what()}}, kRefused};
   }
 }
 
-/// Makes the rows twice, first in a child process: a scheduler that crashes or does not return is refused by name.
+/// Creates the rows twice, first in a child process: a scheduler that crashes or hangs is reported by name.
 void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
   const auto body = [&source] {
     ProvedSchedule dropped;
@@ -100,7 +100,7 @@ ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
   if (const Support answer = size_of(source.shape); !answer) return refused(source, answer);
   ProvedSchedule out;
   std::vector<schedule::Fault> faults;
-  if (source.file && source.file->lowered) { // as it stands
+  if (source.file && source.file->lowered) { // verified unchanged
     out.schedule = source.file->schedule;
     out.programs = schedule::programs_of(*source.file);
     faults = schedule::verify(out.programs, {source.shape, false, proof.cap}, kLeast);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schedule that a source asks for, made by its scheduler or read from its file, and proved.
+// The verified schedule of a source, from its scheduler or its file.
 //
-// Threads: one. Ownership: values; the scheduler is gone when it is made. Blocking: never. Errors: what is refused and
-// what does not hold is told as problems, never thrown.
+// Ownership: values; the scheduler object no longer exists. Errors: returned as problems.
 #pragma once
 
 #include <optional>
@@ -17,19 +16,19 @@ namespace triax::app {
 struct ProvedSchedule {
   Schedule schedule;
   std::vector<schedule::Program> programs; // of a step, by rank
-  std::vector<config::Refusal> problems{}; // if any, there is nothing to show
-  int status = 0;                          // exit status of the verb
+  std::vector<config::Refusal> problems{}; // if not empty, there is no schedule
+  int status = 0;                          // exit status of the subcommand
 };
 
 struct Proof {
-  bool evaluation = true;                // also of the programs that run the forwards alone
-  std::optional<int> cap = std::nullopt; // the most microbatches that a rank may have in flight, counted per stage
+  bool evaluation = true;                // whether to verify the forward-only programs too
+  std::optional<int> cap = std::nullopt; // limit of microbatches in flight per rank, counted per stage
 };
 
-/// For communicators that promise the least.
+/// Verifies for communicators with the weakest guarantees.
 ProvedSchedule prove(const ScheduleSource& source, const Proof& proof);
 
-/// A refusal in the words of `answer`, with the positions of what the source's user wrote.
+/// An error with the reason of `answer`, and the positions of what the user wrote.
 ProvedSchedule refused(const ScheduleSource& source, const Support& answer);
 
 } // namespace triax::app

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that are missing, all of them at once, where CLI11 names the first.
+// Reports all missing flags at once; CLI11 reports only the first.
 //
-// Threads: one. Ownership: values. Blocking: never. Errors: CLI::RequiredError.
+// Errors: CLI::RequiredError.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ inline std::string required_text(const std::vector<std::string>& names) {
   return out;
 }
 
-/// Throws with those of the texts that are not empty, if there are any.
+/// Throws with the texts that are not empty, if there are any.
 inline void require_nothing(const std::vector<std::string>& missing) {
   std::string out;
   for (const std::string& text : missing) {

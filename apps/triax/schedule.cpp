@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax schedule: makes a schedule, proves it and shows it; nothing is trained.
+// triax schedule: creates, verifies and shows a schedule.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,10 +35,10 @@ struct ScheduleCommand {
   PassFlags passes;
   std::string format = "table", output;
   bool lowered = false, measured = false;
-  int cap = 0; // 0: none
+  int cap = 0; // 0: no limit
 };
 
-/// /dev/stdout and its like, whatever they lead to: others have that open, and go on writing.
+/// Whether the path is a stream of this process, such as /dev/stdout. It must not be replaced: other writers use it.
 bool is_stream(fs::path file) {
   constexpr int kMostLinks = 40;
   std::error_code none;
@@ -47,19 +47,19 @@ bool is_stream(fs::path file) {
     if (folder.native().starts_with("/proc/")) return true;
     if (!fs::is_symlink(file, none)) return false;
     const fs::path to = fs::read_symlink(file, none);
-    file = file.parent_path() / to; // `to` alone where it is absolute
+    file = file.parent_path() / to; // `to` itself if it is absolute
   }
   return false;
 }
 
-/// Whether it is a file among others, or can become one: no device, no pipe.
+/// Whether it is, or can become, a regular file.
 bool is_replaced(const fs::path& file) {
   std::error_code unreadable;
   const fs::file_status there = fs::status(file, unreadable);
   return !is_stream(file) && (!fs::exists(there) || fs::is_regular_file(there));
 }
 
-/// A regular file is replaced as a whole; a stream, a device or a pipe gets what is written.
+/// Replaces a regular file atomically; writes to a stream, device or pipe.
 void write(const std::string& result, const std::string& file) {
   if (file.empty()) {
     std::cout << result;
@@ -97,10 +97,11 @@ int run(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes
   return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
 }
 
-/// Without making it: what cannot be proved leaves no file. A regular one is made beside its place, so in its folder.
+/// Checks without creating the file, because an invalid schedule must leave no file. A regular file is first created
+/// under another name in its folder.
 bool can_be_written(const fs::path& file, const fs::path& folder) {
   std::error_code none;
-  if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // its reader would see the end
+  if (fs::is_fifo(file, none)) return ::access(file.c_str(), W_OK) == 0; // open and close would end its reader
   const int opened = ::open(file.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (opened >= 0) ::close(opened);
   if (opened >= 0 && !is_replaced(file)) return true;
@@ -132,7 +133,7 @@ void add_result(CLI::App& verb, ScheduleCommand& arguments) {
       ->type_name("FILE");
 }
 
-/// Refuses an output that would replace an input.
+/// After parsing: throws if the output would replace an input.
 void require_other_output(const ScheduleCommand& arguments) {
   std::error_code unknown;
   for (const std::string& input : {arguments.source.file, arguments.source.csv})
@@ -140,7 +141,7 @@ void require_other_output(const ScheduleCommand& arguments) {
       throw CLI::ValidationError("--output", arguments.output + " is an input and would be overwritten");
 }
 
-/// Of what was parsed: the times of passes, all or none of them, and only where they are drawn.
+/// After parsing: the pass times, all or none, and only for formats that show them.
 std::optional<PassFlags> passes_of(const CLI::App& verb, const ScheduleCommand& arguments) {
   const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
   if (std::ranges::none_of(kPassFlags, given)) return {};

@@ -29,7 +29,7 @@ schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSour
                            request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::pass);
 }
 
-/// What the passes of this schedule take, in units of time.
+/// How many units of time the passes of this schedule take.
 std::string units_in_words(const schedule::Timeline& timeline) {
   const auto any = [&timeline](auto is) {
     return std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, is); });
@@ -40,10 +40,10 @@ std::string units_in_words(const schedule::Timeline& timeline) {
   return split ? "F, I and W take one unit of time" : "F takes one unit of time, B two";
 }
 
-/// What its options are set to, but for those that have their defaults.
+/// The options that differ from their defaults.
 std::string options_set(const config::PluginChoice& scheduler) {
   std::string out;
-  if (!scheduler.library) return out; // a file's
+  if (!scheduler.library) return out; // a file has none
   for (const triax_option& option : scheduler.library->options) {
     if (!scheduler.options.has(option.name)) continue;
     const OptionValue& value = scheduler.options.value(option.name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proved schedule in one of the formats of `triax schedule`.
+// Draws a verified schedule in one of the formats of `triax schedule`.
 //
-// Threads: one. Ownership: values. Blocking: never. Errors: what is too large to draw is told, never thrown.
+// Errors: if the result would be too large, ScheduleDrawing::support says so.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,9 @@ namespace triax::app {
 
 struct DrawingRequest {
   std::string format;                             // table, svg, json, trace
-  std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a unit of time, and transfers none
+  std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a unit of time, transfers none
   bool colour = false;                            // of a table
-  int columns = 0;                                // of the terminal that a table has to fit; 0: none
+  int columns = 0;                                // width of the terminal for a table; 0: unlimited
 };
 
 struct ScheduleDrawing {
@@ -25,10 +25,10 @@ struct ScheduleDrawing {
   Support support; // if no, there is no result
 };
 
-/// "sched-1f1b: p = 4, m = 8, v = 1", and what its options are set to: ", group = 8"
+/// "sched-1f1b: p = 4, m = 8, v = 1", and options that are not defaults: ", group = 8"
 std::string name_and_shape(const ScheduleSource& source);
 
-/// A picture, if it can still be read.
+/// A picture, unless it is too large to be readable.
 ScheduleDrawing svg(const report::Picture& picture);
 
 ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved);

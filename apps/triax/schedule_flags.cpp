@@ -12,11 +12,11 @@ namespace triax::app {
 
 namespace {
 
-/// What a run tells by itself, its key of the same meaning, and who else may be told.
+/// A flag, the key of a run with the same meaning, and where the flag is allowed.
 struct SourceFlag {
   const char *name, *key;
-  bool required;  // of a scheduler
-  bool with_file; // to be compared with what the file has
+  bool required;  // with --scheduler
+  bool with_file; // allowed with a file, to compare it
 };
 constexpr SourceFlag kSourceFlags[] = {{"--scheduler", "schedule.plugin", true, false},
                                        {"--pipeline", "parallel.pipeline", true, true},

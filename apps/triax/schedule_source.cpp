@@ -17,7 +17,7 @@ using config::Override;
 
 const std::string kTable = "schedule.";
 
-/// A flag as the config room knows it, so that its value is read and refused as that of a run's.
+/// A flag as a setting of the config module, so that its value is parsed and checked like that of a run.
 config::Setting setting_of(const Override& override) {
   config::Setting out;
   out.entry.table = "schedule";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax simulate: how long a step of a schedule takes, from the times of its passes; nothing is trained.
+// triax simulate: predicts the time of a step from the times of its passes.
 #include "schedule/simulate.hpp"
 
 #include <CLI/CLI.hpp>
@@ -84,7 +84,7 @@ void add_simulate(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<SimulateCommand>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is simulated");
   add_pass_flags(*verb, arguments->passes);
-  for (const char* name : kPassFlags) verb->get_option(name)->type_name("MS REQUIRED"); // asked for below
+  for (const char* name : kPassFlags) verb->get_option(name)->type_name("MS REQUIRED"); // checked below
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([verb, arguments, &status] {
     require_nothing({missing_passes(*verb, {std::begin(kPassFlags), std::end(kPassFlags)}), missing_source(*verb)});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of text.
+// Formats tables and numbers as text.
 //
-// Threads: any. Ownership: values. Blocking: never. Errors: none.
+// Threads: any.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace triax::app {
 
-/// Rows indented by two spaces, columns padded to their widest entry and two spaces apart; a column of figures is
-/// aligned to the right. The first row is the heading.
+/// Rows indented by two spaces; columns padded to their widest entry, two spaces apart. Columns of numbers are aligned
+/// to the right. The first row is the heading.
 std::string table(std::vector<std::vector<std::string>> rows);
 
-/// "0, 2, 4, 6"; of many the first two and the last: "0, 2 ... 126"
+/// "0, 2, 4, 6"; if there are many, the first two and the last: "0, 2 ... 126"
 std::string numbers_text(const std::vector<int>& numbers);
 
 /// 10753536 as "10,753,536"

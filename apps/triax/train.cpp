@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax train: checks a run, then trains it here, with its ranks as threads or as processes of this machine; or is one
-// of the ranks that a launcher has started (train_launched.cpp).
+// triax train: checks a run, then trains it with ranks as threads or processes of this machine. Or it is one of the
+// ranks that a launcher has started (train_launched.cpp).
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <memory>
@@ -24,7 +24,7 @@ namespace triax::app {
 
 namespace {
 
-/// What all parts of a run here share.
+/// Shared by all parts of a local run.
 struct LocalRun {
   const TrainArguments& arguments;
   const config::Loaded& loaded;
@@ -65,7 +65,7 @@ std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
     out.emplace_back("--set");
     out.push_back(override.key + "=" + override.value);
   }
-  out.insert(out.end(), {"--", arguments.file}); // whose name may begin with '-'
+  out.insert(out.end(), {"--", arguments.file}); // the file name may begin with '-'
   return out;
 }
 
@@ -80,7 +80,7 @@ std::optional<train::LoopResult> train_processes(const LocalRun& here) {
                                   here.step(), line, here.failed, starting});
 }
 
-/// Ranks that are processes open their logs themselves.
+/// Rank processes open their own logs.
 std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const train::Placement& placement) {
   if (placement.ranks_are_threads) return rank_logs(run, placement.ranks);
   std::vector<std::unique_ptr<Log>> out;
@@ -101,11 +101,11 @@ int train_ranks(const TrainArguments& arguments, const config::Loaded& loaded, c
   std::optional<train::LoopResult> result;
   try {
     result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
-  } catch (const Error& error) { // no rank has been started, or those that were have been ended at once
+  } catch (const Error& error) { // no rank was started, or all were ended at once
     return report.refused({error.what()});
   }
   if (!result) {
-    progress.clear();                  // a rank's error may have come before the last bar
+    progress.clear();                  // a rank's error may have been printed before the last bar
     return report.failed(run, -1, {}); // prints nothing if a rank was named
   }
   progress.finish();
@@ -120,7 +120,7 @@ std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
   return out;
 }
 
-/// A rank that is not 0, by the variable alone: the others are missing or contradict each other.
+/// Whether this is a rank other than 0, from the rank variable alone: the other variables are missing or contradictory.
 bool is_other_rank() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return std::atoi(rank) > 0;
@@ -134,7 +134,7 @@ int train_run(const TrainArguments& arguments) {
     environment = launch::find_environment([](const char* name) { return std::getenv(name); });
   } catch (const Error& error) {
     if (!is_other_rank()) return report.refused({error.what()});
-    print_problem(error.what()); // it may be wrong for this rank alone; the object of --json is rank 0's
+    print_problem(error.what()); // may be wrong only for this rank; rank 0 prints the object of --json
     return kRefused;
   }
   if (environment) return train_launched(arguments, *environment);
@@ -144,7 +144,7 @@ int train_run(const TrainArguments& arguments) {
   try {
     const auto devices = [](const train::Placement& on) { return train::AskedDevices{0, on.ranks}; };
     asked = ask(*loaded.run, {std::nullopt, devices});
-  } catch (const Error& error) { // no check can be run
+  } catch (const Error& error) { // the checks cannot be run
     return report.refused({error.what()});
   }
   auto& [placement, checked] = asked;
@@ -162,7 +162,7 @@ int train_run(const TrainArguments& arguments) {
   try {
     folder.emplace(*loaded.run, config::to_toml(loaded));
     logs = make_logs(*loaded.run, placement);
-  } catch (const Error& error) { // nothing has been started
+  } catch (const Error& error) { // nothing was started
     return report.refused({error.what()});
   }
   return train_ranks(arguments, loaded, checked, placement, *folder, logs);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logs of a run, and the checks before it starts: shared by the ways in which `triax train` runs.
+// Preflight and logs of a run, shared by the ways in which `triax train` runs.
 //
-// Threads: one. Ownership: values. Blocking: files; asking computes. Errors: Error naming the log that cannot be
-// opened.
+// Blocking: writes files; ask() computes. Errors: Error with a log that cannot be opened.
 #pragma once
 
 #include <memory>
@@ -22,14 +21,14 @@ struct TrainArguments {
   bool json = false;
 };
 
-/// Everything that is asked before a run starts.
+/// All checks before a run starts.
 train::CheckedRun ask(const config::RunConfig& run, const train::PreflightRequest& request);
 std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train::Preflight& checked);
 
-/// Each rank of this process has a log in the run's folder; on stderr rank 0 speaks for all, and the others tell what
-/// is wrong.
+/// One log per rank of this process, in the run's folder. Only rank 0 logs everything to stderr; the others log
+/// warnings and errors.
 std::vector<std::unique_ptr<Log>> rank_logs(const config::RunConfig& run, int ranks);
-/// Of the process that starts the ranks; they have logs of their own.
+/// The log of a process that starts rank processes, which have their own logs.
 std::unique_ptr<Log> launcher_log(const config::RunConfig& run);
 
 } // namespace triax::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a job. What speaks against the run is told once: by rank 0, and by another rank only where it says
-// something else (a file that is missing on its machine). Then no rank starts.
+// One rank of a job. Rank 0 prints the errors of the run. Another rank prints only errors that differ from rank 0's,
+// such as a file that is missing on its machine. If there are errors, no rank starts.
 #include "train_launched.hpp"
 
 #include <unistd.h>
@@ -38,13 +38,13 @@ class LaunchedRank {
   int run() {
     refuse(loaded_.refusals);
     if (loaded_.run && speaks()) check();
-    // Before the first thread, so that all of them leave the signals alone.
+    // Before the first thread, so that all threads block these signals.
     train::StopSignals signals(ours_ ? train::StopSignals::From::launcher : train::StopSignals::From::user);
     signals.end_at_once(!ours_);
     std::optional<launch::Job> job;
     try {
       job.emplace(launch::JobRequest{environment_, loaded_.launch, stall_timeout_s(), start_reports()}, signals);
-    } catch (const Error& error) { // no rank can come
+    } catch (const Error& error) { // no rank can join
       return refuse_start(refused_.empty() ? rank_text() + error.what() : refused_);
     }
     return run(*job, signals);
@@ -65,15 +65,15 @@ class LaunchedRank {
     }
   }
 
-  /// Of a rank that waits for others or opens its files; what goes wrong in training is told there.
+  /// Handles failures of starting, such as a rank that does not join. Failures in training are reported there.
   int fail(launch::Job& job, const Error& error) {
     control::AbortFlag& flag = job.abort();
     const bool first = flag.raise(environment_.rank, error.what()) || flag.rank() < 0;
     const int status = refused_.empty() ? kFailed : refuse_start(refused_);
-    if (refused_.empty() && first) print_problem(rank_text() + error.what()); // else another rank tells why
+    if (refused_.empty() && first) print_problem(rank_text() + error.what()); // else another rank prints the reason
     try {
       job.leave();
-    } catch (const Error&) { // the server has gone
+    } catch (const Error&) { // the server is lost
     }
     if (refused_.empty() && speaks() && loaded_.run) report_failure(job);
     return status;
@@ -88,20 +88,20 @@ class LaunchedRank {
     report_.failed(*loaded_.run, failure ? failure->rank : flag.rank(), failure ? failure->why : flag.reason());
   }
 
-  /// With --json, the one object is rank 0's; its refusals are empty where another rank refuses.
+  /// With --json, rank 0 prints the one object; its list of errors is empty if another rank has them.
   int refuse_start(const std::string& refusal) const {
     std::vector<std::string> refusals = refusals_;
     if (refusal.empty()) refusals.clear();                             // another rank prints them
-    if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // this rank's part of a disagreement
+    if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // keys that differ from rank 0's
     if (speaks()) return report_.refused(refusals);
     for (const std::string& one : refusals) print_problem(one);
     return kRefused;
   }
 
-  /// Rank 0 of a job that others have started: our own launcher has asked before it started any.
+  /// Rank 0 under an external launcher prints for all. Triax's launcher has run the checks before it started ranks.
   bool speaks() const { return environment_.rank == 0 && !ours_; }
-  /// A text that can be read once is read by no rank: all of them refuse it, and wait for each other only for as long
-  /// as it takes to agree on who says so.
+  /// If the TOML comes from a pipe, it can be read only once, so no rank reads it and all report an error. The short
+  /// timeout limits how long they wait for each other to agree on who prints it.
   config::Loaded load() const {
     constexpr double kStartTimeout_s = 10;
     if (environment_.world == 1 || !config::is_piped(arguments_.file))
@@ -115,10 +115,10 @@ class LaunchedRank {
     out.launch.start_timeout_s = kStartTimeout_s;
     return out;
   }
-  /// Our launcher has probed the plugins before it started any rank. Nothing orders the ranks of other launchers, whose
-  /// machines may have other libraries besides.
+  /// Triax's launcher has probed the plugins. Under other launchers, ranks start in any order, and their machines may
+  /// have different libraries.
   plugin::FirstLoad first_load() const { return ours_ ? plugin::FirstLoad::direct : plugin::FirstLoad::probed; }
-  /// Our launcher puts it in front of what its ranks write.
+  /// Triax's launcher adds the rank to each line.
   std::string rank_text() const { return ours_ ? std::string() : text("rank {}: ", environment_.rank); }
   double stall_timeout_s() const { return loaded_.run ? loaded_.run->train.stall_timeout_s : 600; }
 
@@ -136,7 +136,7 @@ class LaunchedRank {
     refusals_.push_back(refusal);
   }
 
-  /// What must be the same on all ranks: not where files are.
+  /// Keys that must be equal on all ranks; paths may differ.
   std::map<std::string, std::string> keys() const {
     std::map<std::string, std::string> out;
     if (!loaded_.run) return out;
@@ -151,10 +151,10 @@ class LaunchedRank {
   void check() {
     const auto own = [this](const train::Placement&) { return train::AskedDevices{environment_.local_rank, 1}; };
     try {
-      checked_ = ask(*loaded_.run, {placement_, own}).preflight; // each rank asks for its own device
+      checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
       refuse(refusals(loaded_, checked_));
       if (refused_.empty()) folder_.emplace(*loaded_.run, config::to_toml(loaded_));
-    } catch (const Error& error) { // no check can be run, or no file can be written: the other ranks wait to hear it
+    } catch (const Error& error) { // checks cannot be run or a file cannot be written; other ranks wait for the result
       refuse(error.what());
     }
   }
@@ -188,7 +188,7 @@ class LaunchedRank {
   }
 
   std::unique_ptr<Log> make_log(const config::RunConfig& run) const {
-    std::filesystem::create_directories(run.folder); // another machine's ranks may have a folder of their own
+    std::filesystem::create_directories(run.folder); // may not exist on this machine
     return report::make_run_log(report::parse_level(run.log.level), train::log_file(run, environment_.rank),
                                 environment_.rank, {speaks() ? LogLevel::trace : LogLevel::warn, !ours_});
   }
@@ -200,7 +200,7 @@ class LaunchedRank {
   const train::Placement placement_;
   const config::Loaded loaded_;
   std::vector<std::string> refusals_;
-  std::string refused_; // all of them
+  std::string refused_; // joined by newlines
   train::Preflight checked_;
   std::optional<train::RunFolder> folder_;
   report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready

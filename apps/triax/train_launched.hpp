@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `triax train` as one rank of a job: started by its own launcher, or by torchrun, Open MPI or Slurm.
+// `triax train` as one rank of a job, started by Triax's launcher, torchrun, Open MPI or Slurm.
 //
-// Threads: one. Ownership: borrows its arguments. Blocking: for the length of the training. Errors: printed; the exit
-// status tells.
+// Ownership: borrows its arguments. Blocking: until training ends. Errors: printed, and in the exit status.
 #pragma once
 
 #include "launch/environment.hpp"

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void print(const Json& object) {
-  std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; // a path may not be UTF-8
+  std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; // a path may be invalid UTF-8
 }
 
 template <class Value>
@@ -26,7 +26,7 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// "trained", "stopped", "failed" or "refused".
+/// `outcome`: "trained", "stopped", "failed" or "refused".
 Json head(const TrainArguments& arguments, const char* outcome, int status) {
   return {{"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}};
 }

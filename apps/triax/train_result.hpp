@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How `triax train` reports the end of a run: lines for a user, with --json one object on stdout.
+// Reports the end of a `triax train` run: lines for the user, or with --json one object on stdout.
 //
-// Threads: one, but failed(): any. Ownership: TrainReport borrows its arguments. Blocking: writes. Errors: none.
+// Threads: one; failed(): any. Ownership: TrainReport borrows its arguments. Blocking: writes.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,18 @@ class TrainReport {
  public:
   explicit TrainReport(const TrainArguments& arguments) : arguments_(arguments) {}
 
-  /// Each returns the exit status. Nothing was started; `refusals` may be empty where another rank prints them.
+  /// Nothing was started. Returns the exit status, as do the other functions. `refusals` may be empty if another rank
+  /// prints them.
   int refused(const std::vector<std::string>& refusals) const;
-  /// A rank failed: it has logged why. `rank` is -1 where the failure is not a rank's. The first call alone prints, at
-  /// once: a process whose rank is stuck has no later moment.
+  /// A rank failed and has logged why. `rank` is -1 if not a rank failed. Only the first call prints. It prints at
+  /// once, because a process whose rank is stuck is then ended.
   int failed(const config::RunConfig& run, int rank, const std::string& why) const;
-  /// Trained to the end, or stopped by a signal.
+  /// Training finished, or was stopped by a signal.
   int ended(const config::RunConfig& run, const train::LoopResult& result) const;
 
  private:
   const TrainArguments& arguments_;
-  mutable std::atomic_flag has_failed_; // and failed() has said so
+  mutable std::atomic_flag has_failed_; // failed() has printed
 };
 
 } // namespace triax::app

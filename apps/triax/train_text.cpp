@@ -19,12 +19,12 @@ namespace {
 
 fs::path from_here(const fs::path& path) {
   std::error_code none;
-  const fs::path here = fs::current_path(none); // which may have been removed
+  const fs::path here = fs::current_path(none); // the folder may have been removed
   const fs::path relative = none ? path : fs::proximate(path, here, none);
   return none || relative.native().size() > path.native().size() ? path : relative;
 }
 
-/// Quoted for a shell where it has to be; $'...' (POSIX.1-2024) where a character must not reach a terminal.
+/// Quotes a word for a shell if necessary, as $'...' (POSIX.1-2024) if it has control characters.
 std::string word(const std::string& text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) || std::string_view("-_./=+,:@%").find(c) != std::string_view::npos;
@@ -37,7 +37,7 @@ std::string word(const std::string& text) {
     if (!raw) {
       out += c == '\'' ? std::string("'\\''") : std::string(1, c);
     } else if (code < 0x20 || code >= 0x7F) {
-      constexpr std::string_view kOctal = "01234567"; // three digits: a digit that follows is not part of them
+      constexpr std::string_view kOctal = "01234567"; // three digits, so that a following digit is not part of the code
       out.append("\\").append({kOctal[code >> 6], kOctal[code >> 3 & 7], kOctal[code & 7]});
     } else {
       out += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
@@ -46,7 +46,7 @@ std::string word(const std::string& text) {
   return out + "'";
 }
 
-/// This program, as it can be called again.
+/// The command that runs this program.
 std::string program() {
   std::error_code none;
   const fs::path self = fs::read_symlink("/proc/self/exe", none);
@@ -58,7 +58,7 @@ std::string program() {
   return word(from_here(self).string());
 }
 
-/// The plugin's name; with its file, if that is not the engine's own.
+/// The plugin's name; with its file if it is not the engine's own.
 std::string plugin_text(const config::PluginChoice& choice) {
   const fs::path& file = choice.library->file;
   std::error_code none;
@@ -66,7 +66,7 @@ std::string plugin_text(const config::PluginChoice& choice) {
   return own ? choice.name : text("{} ({})", choice.name, shown(file));
 }
 
-/// The communicators that this run's axes use; of one rank, what its axes would.
+/// The communicators that the axes of this run use; with one rank, those that they would use.
 std::string communicators(const config::RunConfig& run) {
   const Layout layout = train::layout_of(run);
   std::set<std::string> used, named;
@@ -87,7 +87,7 @@ std::string metrics_text(const train::LoopResult& result) {
   return missing.empty() ? where : text("{}; missing: {}", where, missing);
 }
 
-/// One note for each plugin whose file hides another one of its name.
+/// One note per plugin whose file shadows another one of its name.
 std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
   std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
   for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);
@@ -114,7 +114,7 @@ std::string shadowing_note(const config::PluginChoice& choice) {
 
 std::vector<std::string> notes(const config::RunConfig& run) {
   std::vector<std::string> out = shadowing_notes(run);
-  if (run.lr.warmup_steps > run.train.steps) // as when a run is tried out for a few steps
+  if (run.lr.warmup_steps > run.train.steps) // happens when a run is tried for a few steps
     out.push_back(
         text("lr.warmup_steps = {} is more than train.steps = {}: the run ends in its warm-up, below "
              "optimizer.lr = {}",
@@ -135,7 +135,7 @@ std::string start_line(const config::RunConfig& run, const train::Preflight& che
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
   const std::string steps = text("{} step{}", result.steps, result.steps == 1 ? "" : "s");
   const std::string speed = report::count_text(result.tokens_per_s) + " tokens/s";
-  // A mean of logarithms of probabilities is 0 only where nobody has computed one.
+  // A mean of logarithms of probabilities is 0 only if no kernel computed it.
   if (result.steps > 0 && result.first_loss == 0 && result.last_loss == 0)
     return text("ran {}: {} computed nothing, all losses are 0 and mean nothing; {}, {}", steps, run.kernels.name,
                 speed, metrics_text(result));
