@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch. Their descriptions go in the kernel's parameters,
-// as many as these hold: nothing is allocated, copied or waited for. A team takes a chunk of one shard.
+// AdamW (Loshchilov & Hutter, ICLR'19) on many shards in one launch. The descriptions of the shards are kernel
+// parameters, as many as fit: no allocation, copy or wait is needed. A team takes a chunk of one shard.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: Error for a
-// step without its scalars; as the launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views. Blocking: never. Errors: Error for a step
+// without scalars; those of the launcher.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct AdamWShard {
   std::int64_t count;
   float decay;
   DType working_type;
-  bool aligned; // what is f32, and the working copy, at multiples of 16 bytes
+  bool aligned; // all f32 data and the working weights are at multiples of 16 bytes
 };
 
-/// Shards that one launch steps: those of one set of factors.
+/// Shards of one launch; they have the same factors.
 struct AdamWTable {
   static constexpr int kMost = 48;
-  static constexpr std::int64_t kChunk = 8192; // elements of a team
+  static constexpr std::int64_t kChunk = 8192; // elements per team
 
   AdamWShard shards[kMost];
   std::int64_t first_chunk[kMost + 1]; // of each shard, and the end of the last
@@ -71,7 +71,7 @@ struct StepAdamW {
     float first, second;
   };
 
-  /// The shard that has a chunk: the last whose first chunk is not past it. Empty shards have none.
+  /// The shard of a chunk: the last shard whose first chunk is not after it. Empty shards have no chunks.
   TRIAX_LANE int shard_of(std::int64_t chunk) const {
     int low = 0, high = table.count; // first_chunk[low] <= chunk < first_chunk[high]
     while (high - low > 1) {
@@ -85,7 +85,7 @@ struct StepAdamW {
     return low;
   }
 
-  /// Of four elements, whole: all there and aligned.
+  /// For four elements; kWhole: all are valid and aligned.
   template <bool kWhole, class W>
   TRIAX_LANE static void write_working(void* working, std::int64_t at, const Values<float>& p, int live) {
     W* to = static_cast<W*>(working) + at;
@@ -152,7 +152,7 @@ struct StepAdamW {
     });
   }
 };
-static_assert(sizeof(StepAdamW) + sizeof(std::int64_t) <= 4096); // what a kernel's parameters hold everywhere
+static_assert(sizeof(StepAdamW) + sizeof(std::int64_t) <= 4096); // limit of kernel parameters on all GPUs
 
 template <class Launcher>
 void multi_adamw(const MultiAdamW& args, const Launcher& launcher) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of any type: which kernels are put on the stream.
+// Selects and launches the attention kernels for a type.
 #include "attention.hpp"
 
 #include "attention_kernels.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in tiles: scores exist for a tile of queries and keys at a time, in registers, and never in memory.
+// Attention in tiles: scores exist only for one tile of queries and keys at a time, in registers, never in memory.
 //
-// Threads: any. Ownership: views and scratch are the caller's. Blocking: never: work is put on the stream. Errors:
-// launch() throws Error where CUDA refuses the launch.
-// Forward keeps o and lse; backward computes the probabilities again from q, k and lse, and rowsum(dout * o) (Dao,
-// "FlashAttention-2", 2023). Every sum's order depends on the shape alone.
+// Threads: any. Ownership: views and scratch are the caller's. Blocking: never; launch() enqueues on the stream.
+// Errors: launch() throws Error if CUDA rejects the launch. Forward writes o and lse. Backward recomputes the
+// probabilities from q, k and lse, and computes rowsum(dout * o) (Dao, "FlashAttention-2", 2023). The order of every
+// sum depends only on the shape.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@
 
 namespace triax::fused {
 
-/// f32, bf16 and f16, heads of at most 256.
+/// Types f32, bf16 and f16, heads of at most 256 elements.
 Support attention_supported(const AttentionFwd& args);
 Support attention_supported(const AttentionBwd& args);
 

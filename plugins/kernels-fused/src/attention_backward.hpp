@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, backward, in three kernels: delta = rowsum(dout * o); the gradient of queries, a block for each of their
-// tiles; the gradients of keys and values, a block for each of theirs. Both of the latter compute the probabilities
-// again from q, k and lse (Dao, "FlashAttention-2", 2023, algorithm 2).
+// Attention backward, in three kernels: delta = rowsum(dout * o); the gradient of queries, with a block per tile of
+// queries; the gradients of keys and values, with a block per tile of keys. The last two recompute the probabilities
+// from q, k and lse (Dao, "FlashAttention-2", 2023, algorithm 2).
 //
-// Threads: all of a block together. Ownership, blocking, errors: none; see attention_steps.hpp for the machine.
-// One kernel for all gradients would need five products where these need seven, but its sums of dq come from blocks
-// that run at once: they would be added in no fixed order, or kept apart, in memory that grows with s x s.
+// Threads: all threads of a block together; attention_steps.hpp describes the machine. A single kernel for all
+// gradients would need five products instead of seven. But concurrent blocks would add to the same dq: in no fixed
+// order, or in separate buffers that grow with s x s.
 #pragma once
 
 #include "attention_forward.hpp"
@@ -13,7 +13,7 @@
 
 namespace triax::fused {
 
-/// Lanes that share a query of a head: one for each 16 bytes of its row, as far as a warp has them.
+/// Lanes that share a query of a head: one per 16 bytes of its row, at most a warp.
 template <class T>
 TRIAX_HD constexpr int lanes_of_delta(int width) {
   int lanes = 1;
@@ -21,11 +21,11 @@ TRIAX_HD constexpr int lanes_of_delta(int width) {
   return lanes;
 }
 template <class T>
-TRIAX_HD constexpr int rows_of_delta(int width) { // of a warp at a time
+TRIAX_HD constexpr int rows_of_delta(int width) { // rows per warp at a time
   return 32 / lanes_of_delta<T>(width);
 }
 
-/// Lanes for each query of each head, which take the same elements whether these are read in pieces of 16 bytes or not.
+/// Several lanes per query of each head. They take the same elements whether or not these are read in 16-byte pieces.
 template <class T, class Machine>
 TRIAX_STEP void attention_delta(Machine& machine, const Attention& attention, const AttentionGradients& gradients) {
   const AttentionSizes& size = attention.size;
@@ -36,7 +36,7 @@ TRIAX_STEP void attention_delta(Machine& machine, const Attention& attention, co
   for (std::int64_t first = (machine.block() * machine.warps() + machine.warp()) * rows_of_warp; first < rows;
        first += machine.blocks() * machine.warps() * rows_of_warp) {
     const std::int64_t i = first + row_of_lane;
-    // Heads are neighbours in memory, so lanes next to each other take them.
+    // Heads are contiguous in memory, so adjacent lanes take adjacent heads.
     const std::int64_t place = i / size.heads, head = i - place * size.heads;
     const std::int64_t query = place / size.samples, sample = place - query * size.samples;
     float sum = 0;
@@ -91,10 +91,10 @@ TRIAX_STEP void attention_queries(Machine& machine, const Attention& attention, 
       make_bits<Size, Size::kRows, Size::kColumns>(machine, bits(stage), attention, sample, at.head, first, begin);
   };
 
-  const int row = machine.warp() * Size::kWarpRows; // the warp's first
+  const int row = machine.warp() * Size::kWarpRows; // first row of the warp
   float lse[Size::kStrips][2], delta[Size::kStrips][2];
   TRIAX_UNROLL
-  for (int i = 0; i < 2 * Size::kStrips; ++i) { // rows past the last have q = dout = 0: any lse gives them zeros
+  for (int i = 0; i < 2 * Size::kStrips; ++i) { // rows past the last have q = dout = 0, so they give zeros with any lse
     const std::int64_t query = first + row + 8 * i + machine.lane() / 4;
     const std::int64_t place = (at.sample * size.heads + at.head) * size.queries + query;
     lse[i / 2][i % 2] = query < last ? attention.lse[place] * kOfNaturalExponent<T> : 0.0f;

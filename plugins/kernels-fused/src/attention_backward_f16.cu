@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's backward kernels for f16.
+// Attention backward kernels for f16.
 #include "attention_launch.cuh"
 
 namespace triax::fused {

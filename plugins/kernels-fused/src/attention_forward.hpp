@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, forward: a block has a tile of queries of one head and passes over the keys they see, tile by tile,
-// keeping for each query the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).
+// Attention forward: a block has a tile of queries of one head, and iterates over the keys they see, tile by tile. For
+// each query it keeps the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).
 //
-// Threads: all of a block together. Ownership, blocking, errors: none; see attention_steps.hpp for the machine.
+// Threads: all threads of a block together; attention_steps.hpp describes the machine.
 #pragma once
 
 #include "attention_steps.hpp"
 
 namespace triax::fused {
 
-/// Of the warp's rows, each held by four lanes.
+/// Of the warp's rows; four lanes hold a row.
 template <class Size>
 struct RunningSoftmax {
-  float largest[Size::kStrips][2]; // score so far, not scaled
-  float sum[Size::kStrips][2];     // of exponentials; of the lane's own columns until the end
+  float largest[Size::kStrips][2]; // largest score so far, without scale
+  float sum[Size::kStrips][2];     // of exponentials; until the end, only over the lane's columns
 };
 
-/// Scores become exponentials less the largest so far; what has been summed is made to fit.
+/// Replaces scores by exp(score - largest so far), and rescales earlier sums when the largest score changes.
 template <class Size, class Machine>
 TRIAX_STEP void step_softmax(Machine& machine, Held<Size::kStrips, Size::kColumns>& scores,
                              Held<Size::kStrips, Size::kWidth>& out, RunningSoftmax<Size>& rows, float scale) {
@@ -40,7 +40,7 @@ TRIAX_STEP void step_softmax(Machine& machine, Held<Size::kStrips, Size::kColumn
     changed = changed || now != largest;
     largest = now;
   }
-  if (machine.any(changed)) { // else all would be multiplied by 1
+  if (machine.any(changed)) { // else all factors are 1
     TRIAX_UNROLL
     for (int row = 0; row < 2 * Size::kStrips; ++row) {
       rows.sum[row / 2][row % 2] *= shrink[row / 2][row % 2];
@@ -59,7 +59,7 @@ TRIAX_STEP void step_softmax(Machine& machine, Held<Size::kStrips, Size::kColumn
   }
 }
 
-/// Sets what a mask hides, or dropout drops, of held scores of queries (rows, from `row` on) and keys to `value`.
+/// Sets hidden scores to `value`; held scores of queries (rows, starting at `row`) and keys.
 template <class Size, class Machine>
 TRIAX_STEP void hide(Machine& machine, Held<Size::kStrips, Size::kColumns>& scores, const TileMask& mask, int row,
                      float value) {
@@ -96,7 +96,7 @@ TRIAX_STEP void finish_forward(Machine& machine, const Attention& attention, con
     float sum = rows.sum[row / 2][row % 2];
     sum += machine.from_neighbour(sum, 1);
     sum += machine.from_neighbour(sum, 2);
-    factor[row / 2][row % 2] = sum == 0 ? 0.0f : attention.drop.scale / sum; // 0: no key was seen
+    factor[row / 2][row % 2] = sum == 0 ? 0.0f : attention.drop.scale / sum; // 0: the query saw no key
     const std::int64_t query = first + 8 * row + machine.lane() / 4;
     if (machine.lane() % 4 == 0 && query < size.queries) {
       lse[query] = sum == 0 ? -__builtin_inff()
@@ -119,8 +119,8 @@ TRIAX_STEP void attention_forward(Machine& machine, const Attention& attention) 
   const auto tiles = static_cast<int>(tiles_of(seen, Size::kColumns));
   const bool drops = attention.drop.threshold != 0;
   const auto sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u;
-  // A negative scale turns the signs of q: so the largest product is the largest score. One of 0 is made the least
-  // number above it: what is hidden is minus infinity, which times 0 would be no number.
+  // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
+  // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
   const float sign = attention.scale < 0 ? -1.0f : 1.0f;
   const float scale = fmaxf(attention.scale * sign * kOfNaturalExponent<T>, 0x1p-126f);
 
@@ -139,7 +139,7 @@ TRIAX_STEP void attention_forward(Machine& machine, const Attention& attention) 
       make_bits<Size, Size::kRows, Size::kColumns>(machine, bits(stage), attention, sample, at.head, first, begin);
   };
 
-  const int row = machine.warp() * Size::kWarpRows; // the warp's first
+  const int row = machine.warp() * Size::kWarpRows; // first row of the warp
   Held<Size::kStrips, Size::kWidth> out;
   clear<Size::kStrips, Size::kWidth>(out);
   RunningSoftmax<Size> rows;
@@ -153,7 +153,7 @@ TRIAX_STEP void attention_forward(Machine& machine, const Attention& attention) 
   if (tiles > 0) fetch_keys(0);
   for (int index = 0; index < tiles; ++index) {
     machine.wait_copies();
-    machine.sync(); // this tile is there for all, and all are through with the one before
+    machine.sync(); // this tile has arrived, and all threads have finished the previous one
     if (index + 1 < tiles) fetch_keys(index + 1);
     const int stage = index & 1;
     Held<Size::kStrips, Size::kColumns> scores;

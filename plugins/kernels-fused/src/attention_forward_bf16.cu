@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's forward kernels for bf16.
+// Attention forward kernels for bf16.
 #include "attention_launch.cuh"
 
 namespace triax::fused {

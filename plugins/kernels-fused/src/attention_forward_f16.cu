@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's forward kernels for f16.
+// Attention forward kernels for f16.
 #include "attention_launch.cuh"
 
 namespace triax::fused {

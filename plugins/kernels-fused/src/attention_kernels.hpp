@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launches of attention for each type: each is compiled in a file of its own.
+// Launches of attention for each type; each is compiled in a separate file.
 //
-// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error where CUDA refuses the launch.
+// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects the launch.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention, backward, the gradients of keys and values: a block has a tile of keys of one key head and passes over the
-// queries that see them: of the query heads that read it, in their order, tile by tile.
+// Attention backward, gradients of keys and values: a block has a tile of keys of one key head, and iterates over the
+// queries that see them, tile by tile, for all query heads of the key head in order.
 //
-// Threads: all of a block together. Ownership, blocking, errors: none; see attention_steps.hpp for the machine.
-// Rows are keys here, and columns queries: products come out transposed, so that P and dS stay in registers.
+// Threads: all threads of a block together; attention_steps.hpp describes the machine. Rows are keys here, and columns
+// are queries: products are transposed, so that P and dS stay in registers.
 #pragma once
 
 #include "attention_steps.hpp"
 
 namespace triax::fused {
 
-/// Which queries a tile of keys passes over.
+/// The queries that a tile of keys iterates over.
 struct QueryPass {
-  int first_tile, tiles, steps; // tiles of one head; steps of all of them
+  int first_tile, tiles, steps; // tiles of one head; steps over all heads
 };
 template <class Size>
 TRIAX_STEP QueryPass query_pass(const Attention& attention, std::int64_t first_key, std::int64_t visible) {
@@ -23,7 +23,7 @@ TRIAX_STEP QueryPass query_pass(const Attention& attention, std::int64_t first_k
   return {static_cast<int>(from), static_cast<int>(tiles), static_cast<int>(tiles * size.group())};
 }
 
-/// What is hidden in scores of keys (rows, from `row` on) and queries becomes 0.
+/// Sets hidden scores to 0; scores of keys (rows, starting at `row`) and queries.
 template <class Size, class Machine>
 TRIAX_STEP void hide_keys(Machine& machine, Held<Size::kStrips, Size::kColumns>& scores, const TileMask& mask,
                           int row) {
@@ -35,7 +35,7 @@ TRIAX_STEP void hide_keys(Machine& machine, Held<Size::kStrips, Size::kColumns>&
   }
 }
 
-/// P (held in scores) becomes dropout(P) without its scale, and slopes, dout v^T, become dS.
+/// Replaces P (in scores) by dropout(P) without its scale, and slopes, which are dout v^T, by dS.
 template <class Size, bool kDrops, class Machine>
 TRIAX_STEP void step_slopes(Machine& machine, Held<Size::kStrips, Size::kColumns>& scores,
                             Held<Size::kStrips, Size::kColumns>& slopes, const float* delta, const std::uint16_t* bits,
@@ -85,7 +85,7 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
   const auto statistics = [&](int stage, int k) {
     return reinterpret_cast<float*>(machine.shared() + Size::statistics(2, stage, k));
   };
-  std::int64_t head = at.head * size.group(), fetched = -1; // the query head, and its tile that was fetched last
+  std::int64_t head = at.head * size.group(), fetched = -1; // the query head, and its last fetched tile
   const auto fetch_queries = [&](int stage) {
     if (++fetched == pass.tiles) {
       fetched = 0;
@@ -103,7 +103,7 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
       make_bits<Size, Size::kColumns, Size::kRows>(machine, bits(stage), attention, sample, head, begin, first);
   };
 
-  const int row = machine.warp() * Size::kWarpRows; // the warp's first
+  const int row = machine.warp() * Size::kWarpRows; // first row of the warp
   Held<Size::kStrips, Size::kPartWidth> dk, dv;
   clear<Size::kStrips, Size::kPartWidth>(dk);
   clear<Size::kStrips, Size::kPartWidth>(dv);

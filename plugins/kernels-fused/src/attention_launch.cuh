@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels for one type of element, and their launches.
+// Attention kernels for one element type, and their launches.
 //
-// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error where CUDA refuses the launch.
-// A block's shared memory is above the 48 KiB that every kernel has (at most 137 KiB; sm_80 gives 163), so it is asked
-// for at each launch: the attribute belongs to the context of the device that is current.
+// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects the launch. A
+// block needs more shared memory than the default 48 KiB (at most 137 KiB; sm_80 has 163 KiB). Every launch sets the
+// attribute, because it belongs to the context of the current device.
 #pragma once
 
 #include "attention_backward.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that attention's steps run on: a thread of a GPU (sm_80 and later).
+// The machine for the attention steps on GPUs: one thread (sm_80 and later).
 //
-// Threads: each has its own; what says "together" is called by all threads of a warp (sync: of the block). Ownership:
-// none. Blocking: of the block's threads for each other only. Errors: none.
-// The instructions are those of PTX ISA 7.0 for sm_80: mma.m16n8k16, ldmatrix, cp.async.
+// Threads: one object per thread. All threads of a warp call a warp function together, and all threads of the block
+// call sync(). Blocking: only for other threads of the block. Uses instructions of PTX ISA 7.0 for sm_80: mma.m16n8k16,
+// ldmatrix, cp.async.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,12 +30,12 @@ class GpuMachine {
   __device__ std::byte* shared() const { return reinterpret_cast<std::byte*>(attention_memory); }
   __device__ void sync() const { __syncthreads(); }
 
-  // Of a warp together.
+  // Warp functions.
   __device__ float from_lane(float value, int lane) const { return __shfl_sync(kAll, value, lane); }
   __device__ float from_neighbour(float value, int distance) const { return __shfl_xor_sync(kAll, value, distance); }
   __device__ bool any(bool value) const { return __any_sync(kAll, value) != 0; }
 
-  /// Four 8 x 8 matrices of 16-bit elements: lane 8 m + r gives the address of row r of matrix m.
+  /// Loads four 8 x 8 matrices of 16-bit elements: lane 8 m + r passes the address of row r of matrix m.
   __device__ void load_matrices(std::uint32_t (&to)[4], const void* row) const {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -62,7 +62,7 @@ class GpuMachine {
     }
   }
 
-  // Copies from global to shared memory that wait_copies() waits for; zeros where nothing is there.
+  // Asynchronous copies from global to shared memory, which wait_copies() waits for; zeros if not `there`.
   __device__ void copy_piece(void* to, const void* from, bool there) const {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address(to)), "l"(global(from)),
                  "r"(there ? 16 : 0)
@@ -73,10 +73,10 @@ class GpuMachine {
                  "r"(there ? 4 : 0)
                  : "memory");
   }
-  /// For the thread's own; sync() makes them everybody's.
+  /// Waits for the thread's own copies; sync() makes them visible to all threads.
   __device__ void wait_copies() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-  /// To base e for f32, to base 2 for types of 16 bits.
+  /// To base e for f32, to base 2 for 16-bit types.
   template <class T>
   __device__ float exponential(float x) const {
     if constexpr (std::is_same_v<T, float>) {

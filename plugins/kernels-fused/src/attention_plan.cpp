@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's arguments as plain numbers.
+// Converts attention arguments to sizes, strides and pointers.
 #include "attention_plan.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@ namespace triax::fused {
 
 namespace {
 
-/// Of a dimension of one element any stride may be given; it is never used.
+/// A dimension of size 1 may have any stride, because it is not used.
 std::int64_t step_of(const TensorView& x, int dim) {
   return x.size(dim) > 1 ? x.stride(dim) : 0;
 }
@@ -81,7 +81,7 @@ Support attention_supported(const TensorView& q, const TensorView& k) {
     return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMostWidth)
         .hint("use more heads, or kernels-cublas");
   }
-  // A tile has 16 queries or keys at least, and two blocks at most.
+  // A tile has at least 16 queries or keys, and at most two blocks.
   const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
   if (most > 0 && q.size(1) > kMostTiles / most) {
     return Support::no("attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention's kernels compute of places alone: tiles, visible keys, dropped elements, rows in memory.
+// Index computations of the attention kernels: tiles, visible keys, dropped elements, rows in memory.
 //
-// Threads: pure functions and values, any thread; also in kernels. Ownership: pointers are the device's memory (or, in
-// a test, the host's). Blocking, errors: none. Here "first" is a tile's first query or key within the view.
+// Threads: pure functions and values, any thread; also in kernels. Ownership: pointers are to device memory (in tests,
+// to host memory). "first" is the index in the view of a tile's first query or key.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ inline constexpr std::int64_t kMostTiles = 0x7FFFFFFF;
 struct HeadView {
   void* data = nullptr;
   std::int64_t row = 0, sample = 0, head = 0;
-  bool chunks = false; // every row is whole pieces of 16 bytes, at addresses that are multiples of 16
-  bool pairs = false;  // every row begins where two elements can be written together
+  bool chunks = false; // every row consists of whole 16-byte pieces, at multiples of 16 bytes
+  bool pairs = false;  // every row is aligned for stores of two elements
 };
 HeadView head_view(const TensorView& x);
 
@@ -40,19 +40,19 @@ struct AttentionMask {
 
 struct AttentionDrop {
   PhiloxKey key{};
-  std::uint32_t site = 0, threshold = 0; // 0: nothing is dropped
-  float scale = 1;                       // of what is kept
-  const std::int64_t* samples = nullptr; // running numbers of the microbatch's samples
+  std::uint32_t site = 0, threshold = 0; // 0: no dropout
+  float scale = 1;                       // of kept elements
+  const std::int64_t* samples = nullptr; // sample numbers of the microbatch
   std::int64_t head0 = 0, rows = 0, width = 0;
 };
 
 struct AttentionSizes {
   std::int64_t queries = 0, keys = 0, samples = 0, heads = 0, key_heads = 0;
   int width = 0;
-  TRIAX_HD std::int64_t group() const { return heads / key_heads; } // query heads of a key head
+  TRIAX_HD std::int64_t group() const { return heads / key_heads; } // query heads per key head
 };
 
-/// What forward and backward are given alike.
+/// Arguments of both forward and backward.
 struct Attention {
   AttentionSizes size;
   AttentionMask mask;
@@ -70,7 +70,7 @@ Attention attention_of(const AttentionFwd& args);
 Attention attention_of(const AttentionBwd& args);
 AttentionGradients gradients_of(const AttentionBwd& args, void* scratch);
 
-/// Reason for a refusal, of any of the two.
+/// Whether the kernels support these arguments; the same for forward and backward.
 Support attention_supported(const TensorView& q, const TensorView& k);
 std::size_t delta_bytes(const TensorView& q);
 
@@ -83,8 +83,8 @@ TRIAX_HD constexpr std::int64_t tiles_of(std::int64_t length, std::int64_t tile)
 struct TilePlace {
   std::int64_t sample, head, tile;
 };
-/// A block for each tile of each head. Tiles of one head are neighbours: they read the same keys. `backwards`: the last
-/// tile, which under a causal mask has most to do, is the first to start.
+/// One block per tile of each head. Tiles of one head are neighbours, because they read the same keys. `backwards`:
+/// starts with the last tile, which has the most work under a causal mask.
 TRIAX_HD constexpr TilePlace tile_place(std::int64_t block, std::int64_t tiles, std::int64_t heads, bool backwards) {
   const std::int64_t unit = block / tiles, tile = block % tiles;
   return {unit / heads, unit % heads, backwards ? tiles - 1 - tile : tile};
@@ -98,7 +98,7 @@ TRIAX_HD inline std::int64_t visible_keys(const AttentionMask& mask, std::int64_
   if (mask.lengths && mask.lengths[sample] - mask.k0 < count) count = mask.lengths[sample] - mask.k0;
   return count > 0 ? count : 0;
 }
-/// Of `visible` keys those that query `query` sees: [0, seen). No earlier query sees more.
+/// Keys among the `visible` ones that query `query` sees: [0, seen). Earlier queries do not see more.
 TRIAX_HD inline std::int64_t seen_by(const AttentionMask& mask, std::int64_t query, std::int64_t visible) {
   const std::int64_t count = mask.q0 + query + 1 - mask.k0;
   if (!mask.causal || count > visible) return visible;
@@ -110,15 +110,15 @@ TRIAX_HD inline std::int64_t first_seeing(const AttentionMask& mask, std::int64_
   return mask.causal && query > 0 ? query : 0;
 }
 
-/// The mask over one tile, in places within it.
+/// The mask of one tile, in indices within the tile.
 struct TileMask {
-  int shift, keys; // query i sees key j where j <= i + shift and j < keys
+  int shift, keys; // query i sees key j if j <= i + shift and j < keys
   TRIAX_HD bool sees(int query, int key) const { return key <= query + shift && key < keys; }
   TRIAX_HD bool hides_none(int tile_keys) const { return shift >= tile_keys - 1 && keys >= tile_keys; }
 };
 TRIAX_HD inline TileMask tile_mask(const AttentionMask& mask, std::int64_t first_query, std::int64_t first_key,
                                    std::int64_t visible) {
-  constexpr std::int64_t kFar = 1 << 20; // more than any tile is long
+  constexpr std::int64_t kFar = 1 << 20; // longer than any tile
   std::int64_t shift = mask.causal ? mask.q0 + first_query - mask.k0 - first_key : kFar;
   std::int64_t keys = visible - first_key;
   shift = shift > kFar ? kFar : shift < -kFar ? -kFar : shift;
@@ -128,15 +128,15 @@ TRIAX_HD inline TileMask tile_mask(const AttentionMask& mask, std::int64_t first
 
 // --- dropout
 
-inline constexpr int kKeptTogether = 16; // keys whose bits are made by one thread, and stored as one number
+inline constexpr int kKeptTogether = 16; // keys whose bits one thread computes and stores as one number
 
-/// The number, within the sample's global tensor, of the score of a query and a key of the view.
+/// The number of a score of a query and a key of the view, within the sample's global tensor.
 TRIAX_HD inline std::uint64_t score_element(const AttentionDrop& drop, const AttentionMask& mask, std::int64_t head,
                                             std::int64_t query, std::int64_t key) {
   return static_cast<std::uint64_t>(((drop.head0 + head) * drop.rows + mask.q0 + query) * drop.width + mask.k0 + key);
 }
 
-/// Bit i: element first + i is kept. Each Philox block is made once, and all its words are used.
+/// Bit i: element first + i is kept. Computes each Philox block once, and uses all its words.
 TRIAX_HD inline std::uint32_t kept_bits(const AttentionDrop& drop, std::uint32_t sample, std::uint64_t first) {
   const auto begin = static_cast<unsigned>(first % 4);
   const int blocks = kKeptTogether / 4 + (begin != 0 ? 1 : 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that attention's kernels are made of: fetching tiles, products of tiles, bits of dropout, writing rows.
+// Steps of the attention kernels: fetching tiles, products of tiles, dropout bits, writing rows.
 //
-// They are written for a "machine": what a thread of a GPU can do together with the others of its warp and block
-// (attention_machine.cuh). A test runs the same text on a machine of the host. All threads of a warp call these
-// together. What a thread of a warp holds of a 16 x 8 tile is what mma.m16n8k16 gives it (PTX ISA, "Matrix fragments
-// for mma.m16n8k16"): of rows lane / 4 and lane / 4 + 8 the columns 2 (lane % 4) and the next; element e of its four is
-// in row lane / 4 + 8 (e / 2), column 2 (lane % 4) + e % 2.
+// They are written for a "machine", an abstraction of a GPU thread with its warp and block (attention_machine.cuh).
+// Tests run the same code on a host machine. All threads of a warp call a step together. The elements of a 16 x 8 tile
+// that a thread holds are those of mma.m16n8k16 (PTX ISA, "Matrix fragments for mma.m16n8k16"): columns 2 (lane % 4)
+// and the next, of rows lane / 4 and lane / 4 + 8. Element e of its four is in row lane / 4 + 8 (e / 2), column 2 (lane
+// % 4) + e % 2.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,7 @@
 
 namespace triax::fused {
 
-/// kColumns columns of kStrips strips of 16 rows, as one warp holds them.
+/// kColumns columns of kStrips strips of 16 rows, distributed over the lanes of one warp.
 template <int kStrips, int kColumns>
 using Held = float[kStrips][kColumns / 8][4];
 
@@ -37,19 +37,19 @@ TRIAX_STEP void clear(Held<kStrips, kColumns>& held) {
   for (int i = 0; i < kStrips * kColumns / 8 * 4; ++i) held[i / 4 / (kColumns / 8)][i / 4 % (kColumns / 8)][i % 4] = 0;
 }
 
-/// Rows [first, first + kRows) of a head into a tile; rows from `end` on, and columns from `width` on, as zeros.
+/// Loads rows [first, first + kRows) of a head into a tile. Rows from `end` on, and columns from `width` on, are zeros.
 template <class Size, int kRows, class Machine>
 TRIAX_STEP void fetch(Machine& machine, typename Size::T* tile, const typename Size::T* head, const HeadView& view,
                       std::int64_t first, std::int64_t end, int width) {
   using T = typename Size::T;
   constexpr int kPieces = Size::kWidth / Size::kPiece, kSteps = kRows * kPieces / Size::kThreads;
   static_assert(kRows * kPieces % Size::kThreads == 0);
-  if (view.chunks && Size::kThreads % kPieces == 0) { // a thread's pieces lie below each other, some rows apart
+  if (view.chunks && Size::kThreads % kPieces == 0) { // a thread's pieces are below each other, kApart rows apart
     constexpr int kApart = Size::kThreads / kPieces;
     const int row = machine.thread() / kPieces, column = machine.thread() % kPieces * Size::kPiece;
     const int rows = end - first < kRows ? static_cast<int>(end - first) : kRows;
     const int left = column < width ? rows - row : 0;
-    const T* from = head + (first + row) * view.row + column; // of what is not there nothing is read
+    const T* from = head + (first + row) * view.row + column; // rows past the end are not read
     T* to = tile + Size::at(row, column);
     TRIAX_UNROLL
     for (int step = 0; step < kSteps; ++step, from += kApart * view.row)
@@ -71,7 +71,7 @@ TRIAX_STEP void fetch(Machine& machine, typename Size::T* tile, const typename S
   }
 }
 
-/// kColumns statistics of the rows from `first` on; zeros from `end` on.
+/// Loads kColumns statistics of the rows from `first` on; zeros from `end` on.
 template <class Size, class Machine>
 TRIAX_STEP void fetch_statistics(Machine& machine, float* to, const float* from, std::int64_t first, std::int64_t end) {
   TRIAX_ROLLED
@@ -81,7 +81,7 @@ TRIAX_STEP void fetch_statistics(Machine& machine, float* to, const float* from,
   }
 }
 
-/// Bits of kQueries x kKeys scores: number [query][key / 16], bit key % 16.
+/// Dropout bits of kQueries x kKeys scores: number [query][key / 16], bit key % 16.
 template <class Size, int kQueries, int kKeys, class Machine>
 TRIAX_STEP void make_bits(Machine& machine, std::uint16_t* bits, const Attention& attention, std::uint32_t sample,
                           std::int64_t head, std::int64_t first_query, std::int64_t first_key) {
@@ -94,7 +94,7 @@ TRIAX_STEP void make_bits(Machine& machine, std::uint16_t* bits, const Attention
   }
 }
 
-/// Four floats that are read together.
+/// Four floats that are loaded together.
 struct alignas(16) FourFloats {
   float at[4];
 };
@@ -102,7 +102,7 @@ struct alignas(8) TwoFloats {
   float at[2];
 };
 
-/// out += a b^T, where a's rows are the warp's and b's are the columns of out. `sign` is 1 or -1 and multiplies a.
+/// out += a b^T: a has the warp's rows, and b's rows are the columns of out. a is multiplied by `sign`, 1 or -1.
 template <class Size, class Machine>
 TRIAX_STEP void add_product_of_rows(Machine& machine, Held<Size::kStrips, Size::kColumns>& out,
                                     const typename Size::T* a, const typename Size::T* b, float sign = 1) {
@@ -133,7 +133,7 @@ TRIAX_STEP void add_product_of_rows(Machine& machine, Held<Size::kStrips, Size::
       }
     }
   } else {
-    const std::uint32_t flip = sign < 0 ? 0x80008000u : 0u; // of both halves' signs
+    const std::uint32_t flip = sign < 0 ? 0x80008000u : 0u; // flips the signs of both halves
     const T* rows = a + Size::at(lane % 16, lane / 16 * 8);
     const T* columns = b + Size::at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
     TRIAX_UNROLL
@@ -159,7 +159,7 @@ TRIAX_STEP void add_product_of_rows(Machine& machine, Held<Size::kStrips, Size::
   }
 }
 
-/// out += a b, where a is what the warp holds of its rows and b's rows are a's columns; of b kPartWidth columns.
+/// out += a b: the warp holds a in registers, and b's rows are a's columns. Uses kPartWidth columns of b.
 template <class Size, class Machine>
 TRIAX_STEP void add_product_with_held(Machine& machine, Held<Size::kStrips, Size::kPartWidth>& out,
                                       const Held<Size::kStrips, Size::kColumns>& a, const typename Size::T* b) {
@@ -167,7 +167,7 @@ TRIAX_STEP void add_product_with_held(Machine& machine, Held<Size::kStrips, Size
   const int lane = machine.lane();
   if constexpr (std::is_same_v<T, float>) {
     TRIAX_UNROLL
-    for (int k = 0; k < Size::kColumns; ++k) { // held by the k % 8 / 2-th of each four lanes that share rows
+    for (int k = 0; k < Size::kColumns; ++k) { // held by lane k % 8 / 2 of the four lanes that share a row
       const int from = lane / 4 * 4 + k % 8 / 2;
       float x[2 * Size::kStrips];
       TRIAX_UNROLL
@@ -186,7 +186,7 @@ TRIAX_STEP void add_product_with_held(Machine& machine, Held<Size::kStrips, Size
   } else {
     const T* rows = b + Size::at(lane % 16, lane / 16 * 8);
     TRIAX_UNROLL
-    for (int k = 0; k < Size::kColumns / 16; ++k) { // two tiles of 8 columns, as held, are one operand of 16
+    for (int k = 0; k < Size::kColumns / 16; ++k) { // two held tiles of 8 columns are one operand of 16
       std::uint32_t x[Size::kStrips][4];
       TRIAX_UNROLL
       for (int strip = 0; strip < Size::kStrips; ++strip) {
@@ -210,7 +210,7 @@ TRIAX_STEP void add_product_with_held(Machine& machine, Held<Size::kStrips, Size
   }
 }
 
-/// The warp's rows of what it holds, each times its factor, to rows `first`... of a head and columns `column`... of it.
+/// Writes the warp's rows, multiplied by their factors, to rows `first`... and columns `column`... of a head.
 template <class Size, class Machine>
 TRIAX_STEP void store(Machine& machine, const Held<Size::kStrips, Size::kPartWidth>& held,
                       const float (&factor)[Size::kStrips][2], typename Size::T* head, const HeadView& view,
@@ -236,8 +236,8 @@ TRIAX_STEP void store(Machine& machine, const Held<Size::kStrips, Size::kPartWid
   }
 }
 
-/// Exponentials are taken to base 2 in 16 bits, where the GPU has an instruction for it, and to base e in f32. A score
-/// times this is the exponent.
+/// 16-bit types use exponentials to base 2, for which GPUs have an instruction; f32 uses base e. A score times this
+/// factor is the exponent.
 template <class T>
 inline constexpr float kOfNaturalExponent = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
 template <class T>

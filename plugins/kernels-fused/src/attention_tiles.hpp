@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of attention: their sizes for each width of head, and where their elements lie in shared memory.
+// Tiles of attention: their sizes for each head width, and the layout of shared memory.
 //
-// Threads: pure functions, any thread; also in kernels. Ownership, blocking, errors: none.
-// A kernel keeps kRows of its own (queries, or keys where it makes their gradients) and passes over the others in tiles
-// of kColumns, two of which are in shared memory: one is computed with while the next is on its way. Each warp works on
-// kStrips strips of 16 rows. Rows are padded by 16 bytes, so that eight rows that follow each other, read at the same
-// place by one instruction, lie in different banks: a row is an even number of 16-byte pieces, plus one.
+// Threads: pure functions, any thread; also in kernels. A kernel keeps kRows rows of its own (queries, or keys for
+// their gradients), and iterates over the others in tiles of kColumns. Shared memory has two of these tiles: one is
+// used while the next is copied. Each warp works on kStrips strips of 16 rows. Rows are padded by 16 bytes to an odd
+// number of 16-byte pieces. So eight consecutive rows, read at the same column by one instruction, are in different
+// banks.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace triax::fused {
 
-/// kBlocks: that a multiprocessor is to hold at once, as registers go. kParts: blocks that share the columns of what a
-/// tile writes, where one block's registers do not hold them all.
+/// kBlocks: blocks per multiprocessor, limited by registers. kParts: number of blocks that share the columns of a
+/// tile's results, if the registers of one block cannot hold them all.
 template <class Element, int kWidth_, int kRows_, int kColumns_, int kWarps_, int kBlocks_, int kParts_ = 1>
 struct Tiles {
   using T = Element;
@@ -26,16 +26,16 @@ struct Tiles {
   static constexpr int kBlocks = kBlocks_, kParts = kParts_;
   static constexpr int kThreads = 32 * kWarps, kStrips = kRows / kWarps / 16, kWarpRows = 16 * kStrips;
   static constexpr int kPartWidth = kWidth / kParts;
-  static constexpr int kPiece = 16 / static_cast<int>(sizeof(T)); // elements of 16 bytes
+  static constexpr int kPiece = 16 / static_cast<int>(sizeof(T)); // elements per 16 bytes
   static constexpr int kStride = kWidth + kPiece;
   static_assert(kStrips * 16 * kWarps == kRows && kColumns % 16 == 0 && kPartWidth % 16 == 0);
   static_assert(kWidth / kPiece % 2 == 0, "so that padding spreads the rows over the banks");
 
   TRIAX_HD static constexpr int at(int row, int column) { return row * kStride + column; }
 
-  // Shared memory, in bytes from its begin: tiles of kRows, then both stages of the others, then bits and statistics.
+  // Offsets in shared memory, in bytes: tiles of kRows, then both stages of the other tiles, then bits and statistics.
   static constexpr std::size_t kOwnBytes = sizeof(T) * kRows * kStride, kOtherBytes = sizeof(T) * kColumns * kStride;
-  static constexpr int kBits = kRows * kColumns / kKeptTogether; // 16-bit numbers of a tile
+  static constexpr int kBits = kRows * kColumns / kKeptTogether; // 16-bit numbers per tile
   static constexpr std::size_t kBitsBytes = sizeof(std::uint16_t) * kBits;
   static constexpr std::size_t kStatisticsBytes = sizeof(float) * kColumns;
   static_assert(kOwnBytes % 16 == 0 && kOtherBytes % 16 == 0 && kBitsBytes % 16 == 0);
@@ -49,7 +49,7 @@ struct Tiles {
   }
 };
 
-/// The sizes for heads of up to kWidth elements: as large as registers hold without spilling.
+/// The sizes for heads of up to kWidth elements: as large as registers allow without spilling.
 template <class T, int kWidth>
 struct TilesFor {
   static constexpr bool kTiny = kWidth <= 32, kNarrow = kWidth <= 64, kWide = kWidth > 128;
@@ -60,7 +60,7 @@ struct TilesFor {
 };
 template <int kWidth>
 struct TilesFor<float, kWidth> {
-  static constexpr bool kWide = kWidth > 128; // two tiles of 64 rows do not fit, nor their results
+  static constexpr bool kWide = kWidth > 128; // two tiles of 64 rows and their results do not fit
   static constexpr int kColumns = kWidth <= 64 ? 32 : 16;
   using Forward = Tiles<float, kWidth, 64, kColumns, 4, kWide ? 1 : 2>;
   using Queries = Tiles<float, kWidth, kWide ? 32 : 64, kColumns, kWide ? 2 : 4, kWide ? 1 : 2, kWide ? 2 : 1>;
@@ -74,7 +74,7 @@ inline constexpr std::size_t kQueriesShared = Size::bits(2, 2);
 template <class Size>
 inline constexpr std::size_t kKeysShared = Size::statistics(2, 2, 0);
 
-// A block for each tile. Sizes of 0 have none.
+// One block per tile; none if a size is 0.
 template <class Size>
 std::int64_t query_blocks(const AttentionSizes& size) {
   return size.samples * size.heads * tiles_of(size.queries, Size::kRows) * Size::kParts;
@@ -84,7 +84,7 @@ std::int64_t key_blocks(const AttentionSizes& size) {
   return size.samples * size.key_heads * tiles_of(size.keys, Size::kRows) * Size::kParts;
 }
 
-/// Calls `use` with an integral constant: the width of tiles for heads of `width`.
+/// Calls `use` with an integral constant: the tile width for heads of `width`.
 template <class Use>
 void with_width(int width, Use&& use) {
   if (width <= 32) return use(std::integral_constant<int, 32>{});

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over rows: the gradients of biases and of norms. A team takes a part of the rows, cut by their number, and the
-// columns of a warp's loads; its warps take every eighth row. Then a thread for each column adds the parts in order.
+// Sums over rows: gradients of biases and norms. A team has a part of the rows, determined by their number only, and
+// the columns of one load of a warp; each of its eight warps takes every eighth row. Then one thread per column adds
+// the parts in order.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller; parts lie in the call's scratch.
-// Blocking: never. Errors: as the launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views; partial sums are in the call's scratch.
+// Blocking: never. Errors: those of the launcher.
 #pragma once
 
 #include "packs.hpp"
@@ -16,10 +17,10 @@ inline cuda::Parts parts_of_rows(std::int64_t rows) {
   return cuda::parts_of(rows, 64, 64);
 }
 
-/// What is summed in a column: dy, and for a norm's weight dy times the normalised x.
+/// The terms of a column: dy, and for a norm's weight dy times the normalized x.
 template <class T>
 struct ColumnTerms {
-  const T *dy, *x;          // x: null for a bias alone
+  const T *dy, *x;          // x: null for a bias only
   const float *mean, *rstd; // mean: null for rms
   std::int64_t n;
   bool packed;
@@ -38,7 +39,7 @@ struct SumParts {
   std::int64_t rows, tiles;
   cuda::Parts parts;
 
-  static constexpr std::int64_t kTile = static_cast<std::int64_t>(kWarp) * kPack<T>; // columns of a team
+  static constexpr std::int64_t kTile = static_cast<std::int64_t>(kWarp) * kPack<T>; // columns per team
 
   TRIAX_LANE void add_row(ColumnSums<T>& sums, std::int64_t row, std::int64_t at) const {
     const int live = live_of<T>(terms.n, at);
@@ -82,7 +83,7 @@ struct SumParts {
   }
 };
 
-/// to [n] += the parts, in their order.
+/// to [n] += the parts, in order.
 template <class To>
 struct AddParts {
   To* to;
@@ -91,13 +92,13 @@ struct AddParts {
 
   TRIAX_LANE void operator()(std::int64_t column) const {
     float sum = 0;
-    TRIAX_UNROLL_BY_16 // loads that wait together: there are few threads to hide them
+    TRIAX_UNROLL_BY_16 // parallel loads: there are too few threads to hide their latency
         for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
     to[column] = narrowed<To>(widened(to[column]) + sum);
   }
 };
 
-/// Floats of one set of partial sums.
+/// Floats in one set of partial sums.
 inline std::size_t partial_sums(const TensorView& dy) {
   return static_cast<std::size_t>(parts_of_rows(cuda::rows_of(dy)).count * dy.size(-1));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teams of the GPU's threads, and the launchers of what is written for teams (lanes.hpp).
+// Teams of GPU threads, and launchers of the bodies that are written for teams (lanes.hpp).
 //
-// Threads: the launcher is the rank's main thread's. Ownership: none. Blocking: never. Errors: Error naming the
-// operation, for what CUDA says of a launch.
+// Threads: the rank's main thread launches. Blocking: never. Errors: Error with the operation, if CUDA rejects the
+// launch.
 #pragma once
 
 #include "lanes.hpp"
@@ -31,7 +31,7 @@ TRIAX_LANE ExpSum of_first_lane(ExpSum value) {
   return {of_first_lane(value.max), of_first_lane(value.sum)};
 }
 
-/// Inside a warp the halves swap and join; the warps' results are joined in their order.
+/// A butterfly reduction within each warp; then the results of the warps are combined in order.
 template <unsigned kOfTeam>
 class DeviceTeam {
  public:
@@ -51,7 +51,7 @@ class DeviceTeam {
     T value = each.mine;
     TRIAX_UNROLL
     for (unsigned distance = 16; distance > 0; distance /= 2) value = op(value, swapped(value, distance));
-    value = of_first_lane(value); // joining need not be the same bits both ways round
+    value = of_first_lane(value); // combining in either order may differ in bits
     if constexpr (kLanes == kWarp) {
       return value;
     } else {
@@ -59,33 +59,33 @@ class DeviceTeam {
     }
   }
 
-  /// What the first lane makes, for all lanes of a block.
+  /// Computes a value on the first lane, and returns it to all lanes of a block.
   template <class Make>
   TRIAX_LANE auto from_first(Make make) {
     static_assert(kLanes == kBlock);
     using T = decltype(make());
     __shared__ alignas(T) std::byte memory[sizeof(T)];
     T* made = reinterpret_cast<T*>(memory);
-    __syncthreads(); // the call before may still be reading
+    __syncthreads(); // the previous call may still read
     if (threadIdx.x == 0) *made = make();
     __syncthreads();
     return *made;
   }
-  /// use(lane, values): a phase in which each lane sees what all lanes of a block hold.
+  /// use(lane, values): a phase in which each lane can read the values of all lanes of a block.
   template <class T, class Use>
   TRIAX_LANE void shared(Each<T>& each, Use use) {
     static_assert(kLanes == kBlock);
     __shared__ alignas(T) std::byte memory[kLanes * sizeof(T)];
     T* of_lanes = reinterpret_cast<T*>(memory);
-    __syncthreads(); // the call before may still be reading
+    __syncthreads(); // the previous call may still read
     of_lanes[threadIdx.x] = each.mine;
     __syncthreads();
     use(threadIdx.x, of_lanes);
   }
 
  private:
-  /// Turns have memory of their own: who writes for one has passed the barrier of the turn before it, and so has
-  /// everybody done with the turn before that.
+  /// Two buffers alternate between calls. A lane that writes one has passed the barrier of the previous call, and all
+  /// lanes have finished reading this buffer by then.
   template <class T, class Op>
   TRIAX_LANE T over_warps(T value, Op op) {
     constexpr unsigned kWarps = kLanes / kWarp;
@@ -102,10 +102,10 @@ class DeviceTeam {
   unsigned turn_ = 0;
 };
 
-/// Two blocks of a multiprocessor at least. Where nvcc is not told, it spills a few bytes to fit more.
+/// At least two blocks per multiprocessor. Without this bound, nvcc spills a few bytes to fit more blocks.
 template <unsigned kLanes, class Body>
 __global__ void __launch_bounds__(kBlock, 2) run_teams(const __grid_constant__ Body body, std::int64_t rows) {
-  constexpr unsigned kTeams = kBlock / kLanes; // of a block
+  constexpr unsigned kTeams = kBlock / kLanes; // per block
   DeviceTeam<kLanes> team;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kTeams;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kTeams + threadIdx.x / kLanes; row < rows;
@@ -119,21 +119,21 @@ __global__ void __launch_bounds__(kBlock) run_items(const __grid_constant__ Body
   for (std::int64_t item = share.first; item < count; item += share.step) body(item);
 }
 
-/// What bodies are launched with; tests have another, of the host.
+/// Launches bodies on the GPU; tests have a launcher for the host.
 class DeviceLauncher {
  public:
   DeviceLauncher(Op op, const OpContext& context) : op_(op), context_(context) {}
 
   std::byte* scratch() const { return context_.scratch.data(); }
 
-  /// body(team, row) by a team of kLanes for each row.
+  /// body(team, row) for each row, by a team of kLanes threads.
   template <unsigned kLanes, class Body>
   void teams(const Body& body, std::int64_t rows) const {
     if (rows == 0) return;
     constexpr std::int64_t kTeams = kBlock / kLanes;
     cuda::Launch(op_, cuda::grid_of_rows((rows + kTeams - 1) / kTeams), context_)(run_teams<kLanes, Body>, body, rows);
   }
-  /// body(item) by a thread for each item.
+  /// body(item) for each item, by one thread.
   template <class Body>
   void items(const Body& body, std::int64_t count) const {
     if (count == 0) return;

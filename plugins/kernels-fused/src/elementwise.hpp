@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations, pack by pack: gelu; silu_mul is the primitives'.
+// Activations, pack by pack: gelu. silu_mul is inherited from the primitives.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the
-// launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views. Blocking: never. Errors: those of the
+// launcher.
 #pragma once
 
 #include <initializer_list>
@@ -13,7 +13,7 @@
 
 namespace triax::fused {
 
-/// Packs of `count` elements; all but the last are whole.
+/// Packs of `count` elements; the last may be incomplete.
 template <class T>
 struct FlatPacks {
   std::int64_t count;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of an embedding. Places are put in the order of their tokens, those of one token in the order of their
-// rows; then a thread owns a pack of one token's row and adds its places in that order. A place's position is the
-// number of places before it, which a warp counts: every place against every other, a few hundred microseconds at
-// 32768 places, and no atomics.
+// Gradient of an embedding. Occurrences of tokens ("places") are sorted by token, equal tokens by row. Then one thread
+// per pack of a token's row adds the token's occurrences in that order. The sorted position of an occurrence is the
+// number of occurrences before it. A warp counts these by comparing with all occurrences: no atomics, and some hundred
+// microseconds for 32768 occurrences.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller; the order lies in the call's scratch.
-// Blocking: never. Errors: as the launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views; the sorted order is in the call's scratch.
+// Blocking: never. Errors: those of the launcher.
 #pragma once
 
 #include "packs.hpp"
@@ -13,7 +13,7 @@
 
 namespace triax::fused {
 
-/// tokens, in order, and the places they come from: both [places].
+/// The sorted tokens, and the occurrences they come from: both [places].
 struct SortedTokens {
   std::int32_t *tokens, *places;
 };
@@ -42,18 +42,18 @@ struct SortTokens {
   }
 };
 
-/// An item is a pack of a row, and a position: the first of its token does the work.
+/// An item is a pack of a row and a sorted position. Only the first position of each token does work.
 template <class T, class To>
 struct AddTokenRows {
   To* dtable;
   const T* dy;
   SortedTokens sorted;
-  std::int64_t begin, valid, h, places, packs; // packs: of a row
+  std::int64_t begin, valid, h, places, packs; // packs: per row
   bool packed;
 
-  /// The first position past `token`.
+  /// The first position after those of `token`.
   TRIAX_LANE std::int64_t end_of(std::int32_t token, std::int64_t position) const {
-    std::int64_t low = position, high = places; // low holds the token, high does not
+    std::int64_t low = position, high = places; // low has the token, high does not
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
       if (sorted.tokens[middle] == token) {

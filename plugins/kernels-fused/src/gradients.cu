@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums: of gradients over rows, of places of a token, of squares; activations; and the optimizer.
+// Launches of reductions (gradients over rows, gradients per token, sums of squares), activations and the optimizer.
 #include "adamw.hpp"
 #include "columns.hpp"
 #include "device_teams.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the set is made of, the scratch it needs, and linear layers by cuBLASLt.
+// Construction of the set, its scratch, and linear layers with cuBLASLt.
 #include "kernels.hpp"
 
 #include "attention.hpp"
@@ -26,20 +26,20 @@ std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
   if (call.op == Op::attention_fwd) return scratch_of(call.as<AttentionFwd>());
   if (call.op == Op::attention_bwd) return scratch_of(call.as<AttentionBwd>());
   if (const std::optional<std::size_t> own = own_scratch(call)) return *own;
-  const std::size_t of_default = Primitives::scratch_bytes(call); // of a linear layer a product's workspace at least
+  const std::size_t of_default = Primitives::scratch_bytes(call); // for a linear layer, at least a product's workspace
   if (call.op != Op::linear_bwd_weight) return of_default;
   return std::max(of_default, cuda::kWorkspace + call.as<LinearBwdWeight>().dbias.bytes());
 }
 
 void FusedKernels::prepare(const OpCall& call) {
   const auto choose = [&](const Product& product) {
-    // A check of a run plans without a device, and chooses nothing.
+    // A planned run has no device, so no algorithm is selected.
     if (products_.started() && suits_lt(product)) products_.prepare(product.shape);
   };
   switch (call.op) {
     case Op::linear_fwd:
       return choose(product_of(call.as<LinearFwd>()));
-    case Op::linear_bwd_input: // of silu_mul by the default
+    case Op::linear_bwd_input: // silu_mul uses the default
       if (const auto& args = call.as<LinearBwdInput>(); args.act != Activation::silu_mul) choose(product_of(args));
       return;
     case Op::linear_bwd_weight: {
@@ -65,13 +65,13 @@ void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context
 }
 
 void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
-  const bool narrower = args.act == Activation::silu_mul; // than dx is the product: the default puts it into scratch
+  const bool narrower = args.act == Activation::silu_mul; // product wider than dx: the default writes it to scratch
   if (narrower || !multiply(product_of(args), context)) return Primitives::do_linear_bwd_input(args, context);
   if (args.act != Activation::none && !applies(args.act, args.dy.dtype()))
     do_act_bwd({args.act, args.dx, args.dx, args.before}, context);
 }
 
-/// The bias's gradient comes with the product where cuBLASLt has an algorithm that makes both.
+/// cuBLASLt computes the bias gradient with the product, if it has an algorithm for both.
 void FusedKernels::do_linear_bwd_weight(const LinearBwdWeight& args, const OpContext& context) {
   const Product product = product_of(args);
   const TensorView& dbias = args.dbias;

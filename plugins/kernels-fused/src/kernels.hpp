@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused kernel set on GPUs.
+// The fused kernel set for GPUs.
 //
-// Threads: the rank's main thread. Ownership: as triax/cuda/primitives.hpp; memory comes in as views. Blocking: never:
-// an operation is put on its stream. Errors: Error for types other than f32, bf16 and f16, for a step without its
-// scalars, and for what CUDA, cuBLAS or cuBLASLt refuse. What is not overridden here is done by the primitives, or by
-// the core's default made of them. No atomics; every sum has an order that its shape fixes.
+// Threads: the rank's main thread. Ownership: as in triax/cuda/primitives.hpp; memory is passed in as views. Blocking:
+// never; operations are enqueued on their stream. Errors: Error for types other than f32, bf16 and f16, for a step
+// without scalars, and for errors of CUDA, cuBLAS or cuBLASLt. Operations that are not overridden here are those of the
+// primitives, or the core's defaults. No atomics; the order of every sum depends only on its shape.
 #pragma once
 
 #include "lt.hpp"
@@ -52,7 +52,7 @@ class FusedKernels final : public cuda::Primitives {
 #undef TRIAX_OP
 
  private:
-  /// By cuBLASLt, where it has an algorithm for the shape; else false, and nothing was done.
+  /// Uses cuBLASLt if it has an algorithm for the shape; else does nothing and returns false.
   bool multiply(const Product& product, const OpContext& context);
 
   LtProducts products_;

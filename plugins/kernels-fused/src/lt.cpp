@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt: descriptions of products, and the choice among its algorithms.
+// cuBLASLt: descriptors of products, and the selection of algorithms.
 #include "lt.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ cudaDataType_t type_of(DType type) {
   }
 }
 
-/// GELU is that of tanh here, as in Activation::gelu_tanh.
+/// cuBLASLt's GELU is the tanh form, as in Activation::gelu_tanh.
 cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::bias:
@@ -56,7 +56,7 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   TRIAX_LT(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-/// bias: what is added, or where its gradient goes.
+/// `bias`: the bias to add, or the memory for its gradient.
 void set_pointers(cublasLtMatmulDesc_t product, const ProductShape& shape, const void* bias, void* before_gelu) {
   if (shape.has_bias() || shape.epilogue == Epilogue::bias_bwd) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   if (shape.has_gelu()) set(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, before_gelu);
@@ -69,13 +69,13 @@ cublasLtMatrixLayout_t layout(DType type, std::int64_t rows, std::int64_t column
   return out;
 }
 
-/// What a choice may take: owned for as long as it is made.
+/// The constraints of a selection; owns the cuBLASLt object.
 class Preference {
  public:
   Preference() {
     TRIAX_LT(cublasLtMatmulPreferenceCreate(&preference_));
     set(preference_, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, cuda::kWorkspace);
-    // Parts of a sum are added in a step of their own, in f32; not in the order in which they come to be ready.
+    // Partial sums are added in f32 in a separate step, not in the order in which they become ready.
     set(preference_, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     for (const auto attribute :
@@ -125,7 +125,7 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
   if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
-  // An address that is aligned as all will be, and no better: the heuristic looks at nothing else of it.
+  // An address with the required alignment only: the heuristic uses nothing else of it.
   alignas(32) static std::byte place[32];
   set_pointers(plan.product, shape, place + 16, place + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
@@ -139,7 +139,7 @@ void LtProducts::choose(Plan& plan) const {
   int count = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.a, plan.b, plan.d, plan.d,
                                                                preference.get(), 1, &best, &count);
-  // What it says of an epilogue that it does not have is not documented; of a plain product it has one to say.
+  // The status for an unsupported epilogue is not documented. A plain product must succeed.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
       (status != CUBLAS_STATUS_SUCCESS && plan.shape.epilogue != Epilogue::none))
     return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by cuBLASLt, each shape's algorithm chosen once.
+// Products with cuBLASLt; the algorithm of each shape is selected once.
 //
-// Threads: the rank's main thread. Ownership: owns a handle, and descriptions of the shapes seen. Blocking: never; the
-// first product of a shape asks cuBLASLt's heuristic, which prepare() does before the first step. Errors: Error with
-// what cuBLASLt says.
-// Never by timing, and for memory aligned to 16 bytes wherever it lies: the same shape has the same algorithm, and
-// what it adds in parts it adds in f32 in a separate step, so the same bits.
+// Threads: the rank's main thread. Ownership: owns a handle, and descriptors of the shapes seen. Blocking: never; the
+// first product of a shape calls cuBLASLt's heuristic, which prepare() does before the first step. Errors: Error with
+// cuBLASLt's status. The selection does not use timing, and requires alignment to 16 bytes only, whatever the actual
+// alignment. So a shape always has the same algorithm. Partial sums are added in f32 in a separate step. So results
+// have the same bits.
 #pragma once
 
 #include <cublasLt.h>
@@ -26,9 +26,9 @@ class LtProducts {
 
   void start(bool tf32);
   bool started() const noexcept { return handle_ != nullptr; }
-  /// Whether there is an algorithm; of cuBLASLt's epilogues not every one has one in every type on every GPU.
+  /// Whether cuBLASLt has an algorithm; it does not have every epilogue for every type on every GPU.
   bool prepare(const ProductShape& shape);
-  /// Of a shape that prepare() has said yes to.
+  /// prepare() must have returned true for the shape.
   void run(const Product& product, std::span<std::byte> workspace, cudaStream_t stream);
 
  private:
@@ -50,7 +50,7 @@ class LtProducts {
 
   cublasLtHandle_t handle_ = nullptr;
   bool tf32_ = false;
-  std::deque<Plan> plans_; // a model has a dozen
+  std::deque<Plan> plans_; // about a dozen per model
 };
 
 } // namespace triax::fused

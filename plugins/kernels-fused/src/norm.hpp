@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019) in one pass over memory: a row lies in the registers
-// of its team while mean and variance are found, each by a sum of its own, so that nothing cancels.
+// Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019), reading memory once: a team keeps its row in
+// registers while it computes mean and variance. These are separate sums, to avoid cancellation.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the
-// launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views. Blocking: never. Errors: those of the
+// launcher.
 #pragma once
 
 #include "residual.hpp"
@@ -73,8 +73,8 @@ struct NormForward {
   }
 };
 
-/// With g = dy * weight and z the normalised x: dx = rstd * (g - mean(g) - z * mean(g z)); rms has no mean(g), and a
-/// null mean_of. residual: may be null.
+/// With g = dy * weight and z the normalized x: dx = rstd * (g - mean(g) - z * mean(g z)). rms has no mean(g), and
+/// mean_of is null. residual: may be null.
 template <class T, class Plan>
 struct NormBackwardInput {
   T* dx;
@@ -82,7 +82,7 @@ struct NormBackwardInput {
   const float *mean_of, *rstd_of;
   std::int64_t n;
 
-  /// dy, x and the residual at one place; of a row that is read again the residual only the last time.
+  /// dy, x and the residual at one position. If the row is read several times, the residual is only read the last time.
   TRIAX_LANE Packs<T, 3> fetch(std::int64_t row, std::int64_t at, bool last) const {
     const std::int64_t place = row * n + at;
     const int live = live_in_row<T, Plan>(n, at);
@@ -118,7 +118,7 @@ struct NormBackwardInput {
             kept[lane].put(number, packs);
             const Terms here = terms(packs, at, mean, rstd);
             TRIAX_UNROLL
-            for (int i = 0; i < kPack<T>; ++i) { // past the row's end g is 0
+            for (int i = 0; i < kPack<T>; ++i) { // g is 0 past the end of the row
               of_lane.one += here.g.at[i];
               of_lane.two += here.g.at[i] * here.z.at[i];
             }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen bytes of a row: what a lane loads, computes on in f32, and stores at a time.
+// Packs: sixteen bytes of a row, which a lane loads, computes on in f32, and stores at a time.
 //
-// A lane takes the same elements whether or not memory is aligned: where it is not, or where the row ends within, they
-// are loaded one by one. So a view gives the same bits wherever it lies.
+// A lane gets the same elements whether or not memory is aligned: in unaligned rows, and where a row ends in a pack,
+// they are loaded one by one. So the results of a view have the same bits for every alignment.
 //
-// Threads: pure functions. Ownership, blocking, errors: none.
+// Threads: pure functions.
 #pragma once
 
 #include <bit>
@@ -22,13 +22,13 @@ namespace triax::fused {
 template <class T>
 inline constexpr int kPack = static_cast<int>(16 / sizeof(T));
 
-/// A pack's numbers. As many as there are in 16 bytes of T.
+/// The values of a pack: as many as 16 bytes of T have.
 template <class T>
 struct Values {
   float at[kPack<T>];
 };
 
-/// A pack as it lies in memory.
+/// A pack as stored in memory.
 template <class T>
 struct alignas(16) Pack {
   std::uint32_t words[4];
@@ -46,7 +46,7 @@ TRIAX_LANE float widened(T x) {
   return cuda::value_of(x);
 }
 
-/// To nearest, ties to even, as everywhere; of a NaN the GPU keeps no payload.
+/// Rounds to nearest, ties to even. The GPU does not keep a NaN's payload.
 template <class T>
 TRIAX_LANE T narrowed(float value) {
 #if defined(__CUDACC__)
@@ -63,7 +63,7 @@ TRIAX_LANE T narrowed(float value) {
   return cuda::rounded<T>(value);
 }
 
-/// Two of 16 bits, `low` in the lower half of the word. Rounding of each as above.
+/// Two 16-bit values, `low` in the lower half of the word; each is rounded as in narrowed().
 template <class T>
 TRIAX_LANE std::uint32_t narrowed_pair(float low, float high) {
 #if defined(__CUDACC__)
@@ -108,7 +108,8 @@ TRIAX_LANE Pack<T> narrowed(const Values<T>& values) {
   return out;
 }
 
-/// kWords words at a multiple of their size, in one instruction. nvcc cuts the copy of a struct, and the intrinsic not.
+/// Stores kWords words, aligned to their total size, in one instruction. nvcc splits a struct copy, but not the
+/// intrinsic.
 template <int kWords>
 TRIAX_LANE void put_words(void* to, const std::uint32_t (&words)[kWords]) {
   static_assert(kWords == 2 || kWords == 4);
@@ -123,8 +124,8 @@ TRIAX_LANE void put_words(void* to, const std::uint32_t (&words)[kWords]) {
 #endif
 }
 
-/// Whether every row of n elements of T begins at a multiple of 16 bytes, in all of these. A view that is not given
-/// is no obstacle.
+/// Whether every row of n elements of T starts at a multiple of 16 bytes in all of these views. Empty views count as
+/// aligned.
 template <class T>
 bool packed_rows(std::int64_t n, std::initializer_list<const TensorView*> views) {
   if (n % kPack<T> != 0) return false;
@@ -134,7 +135,7 @@ bool packed_rows(std::int64_t n, std::initializer_list<const TensorView*> views)
   return true;
 }
 
-/// How many of a pack's elements are there, of a row of n from `at` on.
+/// Number of valid elements of a pack at element `at` of a row of n elements.
 template <class T>
 TRIAX_LANE int live_of(std::int64_t n, std::int64_t at) {
   const std::int64_t left = n - at;
@@ -148,7 +149,7 @@ TRIAX_LANE Pack<T> pack_of(uint4 words) {
 }
 #endif
 
-/// Elements that are not there are 0.
+/// Elements that are not valid are 0.
 template <class T>
 TRIAX_LANE Pack<T> read(const T* from, int live, bool packed) {
   if (packed) {
@@ -176,7 +177,7 @@ template <class T>
 TRIAX_LANE Values<T> load(const T* from, int live, bool packed) {
   return widened(read(from, live, packed));
 }
-/// The same of what no lane of the kernel writes: it may be loaded before what was stored earlier.
+/// The same for memory that the kernel does not write: the load may move before earlier stores.
 template <class T>
 TRIAX_LANE Values<T> load_fixed(const T* from, int live, bool packed) {
 #if defined(__CUDACC__)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-fused: the door.
+// kernels-fused: descriptor and options of the plugin.
 #include "triax/plugin.hpp"
 
 #include "kernels.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear layer's operations as products in columns.
+// Converts the operations of a linear layer to column-major products.
 #include "product.hpp"
 
 namespace triax::fused {
@@ -84,7 +84,7 @@ Product with_bias_gradient(Product product, void* part) {
 bool suits_lt(const Product& product) {
   const ProductShape& shape = product.shape;
   if (shape.m == 0 || shape.n == 0 || shape.k == 0) return false;
-  if (shape.has_gelu() && shape.m % 8 != 0) return false; // of CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
+  if (shape.has_gelu() && shape.m % 8 != 0) return false; // required by CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
   const void *d = product.d, *before_gelu = product.before_gelu, *dbias = product.dbias;
   for (const void* data : {product.a, product.b, product.bias, d, before_gelu, dbias}) {
     if (!at_16_bytes(data)) return false;

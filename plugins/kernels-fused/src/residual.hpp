@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = residual + dropout(x + bias), pack by pack: an operation of its own, and what a norm reads in the fused one.
+// y = residual + dropout(x + bias), pack by pack: as a separate operation, and as the input of a norm in the fused one.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the
-// launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views. Blocking: never. Errors: those of the
+// launcher.
 #pragma once
 
 #include "rows.hpp"
@@ -11,8 +11,8 @@
 
 namespace triax::fused {
 
-/// A bit for each of `count` elements of a row from `column` on, set where the element is dropped. One block of random
-/// words serves the four elements that it holds.
+/// One bit per element of a row, for `count` elements from `column` on: set if the element is dropped. A block of
+/// random words is computed once for its four elements.
 TRIAX_LANE unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, std::int64_t column, int count) {
   const cuda::DropPlace place = cuda::drop_place(plan, row, column);
   const auto sample = static_cast<std::uint32_t>(plan.samples[place.sample]);
@@ -29,14 +29,14 @@ TRIAX_LANE unsigned dropped_bits(const cuda::DropPlan& plan, std::int64_t row, s
   return bits;
 }
 
-/// Where a row lies in the numbering of what is dropped, if anything is.
+/// Position of a row in the numbering of dropout elements.
 struct DropRow {
-  std::uint64_t first = 0; // its first element's number
+  std::uint64_t first = 0; // number of its first element
   std::uint32_t sample = 0;
 };
 
-/// Whether numbers of rows are of 32 bits, and every row begins with the first of the four elements of a block of
-/// random words: then a lane makes the blocks of its elements, and none twice.
+/// Whether row numbers fit in 32 bits and every row starts at the first element of a block of random words. Then each
+/// block belongs to one lane.
 inline bool drops_in_blocks(const cuda::DropPlan& plan, std::int64_t rows) {
   return !plan.scores && plan.width % 4 == 0 && plan.column0 % 4 == 0 && rows <= 0xFFFFFFFF && plan.batch <= 0xFFFFFFFF;
 }
@@ -47,7 +47,7 @@ TRIAX_LANE DropRow drop_row_in_blocks(const cuda::DropPlan& plan, std::int64_t r
           static_cast<std::uint32_t>(plan.samples[number - of_sample * batch])};
 }
 
-/// x from element `at` of a row on, whole packs: 0 where it is dropped, else scaled.
+/// Applies dropout to x, whole packs from element `at` of a row on: 0 if dropped, else scaled.
 template <class T>
 TRIAX_LANE void drop_in_blocks(Values<T>& x, const cuda::DropPlan& plan, DropRow row, std::int64_t at) {
   TRIAX_UNROLL
@@ -60,8 +60,8 @@ TRIAX_LANE void drop_in_blocks(Values<T>& x, const cuda::DropPlan& plan, DropRow
   }
 }
 
-/// Rows as they are. begin: what a row's packs have in common; fetch: what is to be asked of memory, for kTogether
-/// packs of a lane first; made: the row's pack of it; again: the pack that was made.
+/// A source of rows that reads them unchanged. begin: what the packs of a row share; fetch: the data to load, first for
+/// kTogether packs of a lane; made: the row's pack from that data; again: the same pack once more.
 template <class T>
 struct Plain {
   static constexpr int kFetched = 1, kTogether = 8;
@@ -87,7 +87,7 @@ struct Plain {
   }
 };
 
-/// Rows of the sum, which are stored when they are made. bias, residual: may be null.
+/// A source of rows of the sum, which also stores them. bias, residual: may be null.
 template <class T>
 struct Added {
   static constexpr int kFetched = 2, kTogether = 4;
@@ -131,7 +131,7 @@ struct Added {
       for (int i = 0; i < kPack<T>; ++i) sum.at[i] += more.at[i];
     }
     store(y + row * n + at, sum, live, Plan::kPacked);
-    return {narrowed(sum)}; // rounded, as what reads it will
+    return {narrowed(sum)}; // rounded like the stored value
   }
   template <class Plan>
   TRIAX_LANE Packs<T, 1> again(std::int64_t row, std::int64_t at) const {
@@ -139,7 +139,7 @@ struct Added {
   }
 };
 
-/// Whether the sum's rows may be taken in whole packs: as they lie, and as they are dropped.
+/// Whether the sum's rows can be processed in whole packs: both their memory and their dropout numbering.
 template <class T>
 bool packed_sums(const Added<T>& source, std::int64_t rows, std::initializer_list<const TensorView*> views) {
   return packed_rows<T>(source.n, views) && (!source.drops || drops_in_blocks(source.drop, rows));
@@ -186,7 +186,7 @@ void bias_dropout_add(const BiasDropoutAdd& args, const Launcher& launcher) {
   });
 }
 
-/// Of [rows, n] views: nothing is added to.
+/// For [rows, n] views, without an addition.
 template <class Launcher>
 void dropout(const Dropout& args, const Launcher& launcher) {
   bias_dropout_add({args.y, args.x, {}, {}, args.drop}, launcher);

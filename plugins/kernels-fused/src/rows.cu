@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on the rows of the residual stream.
+// Launches of operations on rows of the residual stream.
 #include "device_teams.cuh"
 #include "kernels.hpp"
 #include "norm.hpp"

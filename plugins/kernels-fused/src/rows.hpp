@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a row of n elements is shared out over a team, by its bytes alone: pack number p belongs to lane p % lanes, and
-// where a row is short enough its lanes keep it in registers between the passes over it, as it lies in memory.
+// Distributes a row of n elements over a team, depending only on its bytes: pack p belongs to lane p % lanes. If the
+// row is short enough, its lanes keep it in registers between passes, in the type of memory.
 //
-// A lane asks for all of its packs, or for several where it has not the registers, before it computes on any of them:
-// so a row costs the memory's latency once or twice, not once for each pack.
+// A lane loads all of its packs, or several if registers are short, before it computes with any of them. So a row costs
+// the memory's latency once or twice, not once per pack.
 //
-// Threads: pure functions. Ownership, blocking, errors: none.
+// Threads: pure functions.
 #pragma once
 
 #include "packs.hpp"
 
 namespace triax::fused {
 
-/// kPacks: of its row that a lane keeps; 0: none, every pass reads memory again. kPacked: every row is whole packs at
-/// multiples of 16 bytes. Rows that are not are never kept: the sums are the same.
+/// kPacks: packs of its row that a lane keeps; 0: none, every pass reads memory. kPacked: every row consists of whole
+/// packs at multiples of 16 bytes. Other rows are never kept; their sums are the same.
 template <unsigned kTeamLanes, int kTeamPacks, bool kRowsPacked = true>
 struct RowPlan {
   static constexpr unsigned kLanes = kTeamLanes;
@@ -30,7 +30,7 @@ using LongRow = RowPlan<kBlock, 0>;
 using LooseWarpRow = RowPlan<kWarp, 0, false>;
 using LooseRow = RowPlan<kBlock, 0, false>;
 
-/// body(plan) with the plan for rows of n elements of T. As many lanes whether packed or not.
+/// body(plan) with the plan for rows of n elements of T. The number of lanes does not depend on `packed`.
 template <class T, class Body>
 void by_row_plan(std::int64_t n, bool packed, Body body) {
   const std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(T));
@@ -43,17 +43,17 @@ void by_row_plan(std::int64_t n, bool packed, Body body) {
   body(LongRow{});
 }
 
-/// How many of a pack's elements are there: all, in rows of whole packs.
+/// Number of valid elements of a pack: all of them in rows of whole packs.
 template <class T, class Plan>
 TRIAX_LANE int live_in_row(std::int64_t n, std::int64_t at) {
   return Plan::kPacked ? kPack<T> : live_of<T>(n, at);
 }
 
-/// From a pack of a lane's to its next.
+/// Distance from one pack of a lane to its next.
 template <class T, class Plan>
 inline constexpr int kStrideOf = static_cast<int>(Plan::kLanes) * kPack<T>;
 
-/// What is left of a row: in 32 bits of one that is kept.
+/// The rest of a row: in 32 bits if the row is kept.
 template <class Plan>
 TRIAX_LANE auto length_of(std::int64_t left) {
   if constexpr (Plan::kPacks > 0) {
@@ -63,14 +63,14 @@ TRIAX_LANE auto length_of(std::int64_t left) {
   }
 }
 
-/// What lies at one place of several rows.
+/// The packs at one position of several rows.
 template <class T, int kRows>
 struct Packs {
   Pack<T> of[kRows];
 };
 
-/// What 16 bits hold is made floats where it is used, in every pass anew: else nvcc makes the floats early and keeps
-/// them, in twice the registers.
+/// Makes nvcc convert 16-bit values at each use. Otherwise it converts them early and keeps floats in twice the
+/// registers.
 template <class T>
 TRIAX_LANE Pack<T> as_read(Pack<T> pack) {
 #if defined(__CUDACC__)
@@ -86,8 +86,8 @@ TRIAX_LANE Packs<T, kRows> as_read(Packs<T, kRows> packs) {
   return packs;
 }
 
-/// use(number, at, fetched) for each pack of the lane's, in their order: its number among those that are kept, its
-/// first element, and what fetch(at) gave. kMost: packs that are asked for before any of them is used.
+/// use(number, at, fetched) for each pack of the lane, in order: its number among the kept packs, its first element,
+/// and the result of fetch(at). kMost: packs that are loaded before the first is used.
 template <class T, class Plan, int kMost = 8, class Fetch, class Use>
 TRIAX_LANE void walk(unsigned lane, std::int64_t n, Fetch fetch, Use use) {
   constexpr int kStride = kStrideOf<T, Plan>;
@@ -122,7 +122,7 @@ class Kept {
   TRIAX_LANE void put(int number, const Packs<T, kRows>& packs) {
     if constexpr (Plan::kPacks > 0) packs_[number] = packs;
   }
-  /// use(at, packs) for each pack of the lane's, with what was put; where nothing is kept, with what again(at) reads.
+  /// use(at, packs) for each pack of the lane, with the packs given to put(); if nothing is kept, with again(at).
   template <class Again, class Use>
   TRIAX_LANE void walk_again(unsigned lane, std::int64_t n, Again again, Use use) const {
     if constexpr (Plan::kPacks > 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, and cross-entropy.
+// Launches of softmax and cross-entropy.
 #include "device_teams.cuh"
 #include "kernels.hpp"
 #include "softmax.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch of the operations that this set does itself.
+// Scratch of the operations that this set implements.
 //
-// Threads: pure functions. Ownership, blocking, errors: none.
+// Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace triax::fused {
 
-/// Empty for what the primitives or the core's defaults do.
+/// Empty for operations of the primitives or the core's defaults.
 std::optional<std::size_t> own_scratch(const OpCall& call);
 
 } // namespace triax::fused

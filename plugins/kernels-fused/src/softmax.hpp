@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax of attention scores with scale and mask, a row in the registers of its team. The keys that a mask hides are
-// not read: a causal row costs what it sees, and writes its zeros.
+// Softmax of attention scores with scale and mask; a team keeps its row in registers. Hidden keys are not read: the
+// cost of a causal row is the keys it sees, plus writing zeros.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the
-// launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views. Blocking: never. Errors: those of the
+// launcher.
 #pragma once
 
 #include "rows.hpp"
@@ -12,7 +12,7 @@
 
 namespace triax::fused {
 
-/// x, y [b, heads, queries, keys]; y may be x: a pack is written by the lane that read it last. lse may be null.
+/// x, y [b, heads, queries, keys]; y may be x: the lane that reads a pack last writes it. lse may be null.
 template <class T, class Plan>
 struct SoftmaxForward {
   T* y;
@@ -71,7 +71,7 @@ struct SoftmaxForward {
         }
         store(y + row * keys + at, out, live_in_row<T, Plan>(keys, at), Plan::kPacked);
       });
-      if (lse && lane == 0) lse[row] = max + logf(sum); // -infinity where no key is seen
+      if (lse && lane == 0) lse[row] = max + logf(sum); // -infinity if no key is seen
     });
   }
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum of squares of a shard, in double: parts cut by the number of elements, then one team over the parts. What is
-// one part takes one launch.
+// Sum of squares of a shard, in double. The shard is split into parts, depending only on the number of elements; then
+// one team adds the parts. If there is only one part, one launch is enough.
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller; parts lie in the call's scratch.
-// Blocking: never. Errors: as the launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views; the sums of the parts are in the call's
+// scratch. Blocking: never. Errors: those of the launcher.
 #pragma once
 
 #include "elementwise.hpp"
@@ -11,7 +11,7 @@
 
 namespace triax::fused {
 
-/// In packs. Short parts: a matrix of a thousand rows and columns is to have a block for each multiprocessor.
+/// In packs. Parts are short, so that a matrix of 1000 x 1000 has a block for every multiprocessor.
 template <class T>
 cuda::Parts parts_of_squares(std::int64_t count) {
   return cuda::parts_of(FlatPacks<T>{count, false}.packs(), 8 * 1024 / kPack<T>, 2048);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy over a row of logits, a block for each row. The fused forward finds the maximum and the sum of the
-// exponentials in one pass, by rescaling what it has whenever the maximum grows (Milakov & Gimelshein 2018).
+// Cross-entropy over rows of logits, one block per row. The fused forward computes the maximum and the sum of
+// exponentials in one pass: it rescales the sum whenever the maximum grows (Milakov & Gimelshein 2018).
 //
-// Threads: launching is the rank's main thread's. Ownership: views of the caller. Blocking: never. Errors: as the
-// launcher's.
+// Threads: the rank's main thread launches. Ownership: the caller's views. Blocking: never. Errors: those of the
+// launcher.
 #pragma once
 
 #include "rows.hpp"
@@ -11,7 +11,8 @@
 
 namespace triax::fused {
 
-/// What the kernels read: rows of `columns` logits of which `valid` count, and the targets by the range's first token.
+/// Input of the kernels: rows of `columns` logits, the first `valid` of which count. Targets are relative to the
+/// range's first token `begin`.
 template <class T, class RowsPlan>
 struct LogitRows {
   using Element = T;
@@ -21,19 +22,19 @@ struct LogitRows {
   std::int64_t columns, begin, valid;
 
   TRIAX_LANE const T* of(std::int64_t row) const { return logits + row * columns; }
-  /// use(at, live, x) for each pack of the lane's among a row's first n logits.
+  /// use(at, live, x) for each of the lane's packs among the first n logits of a row.
   template <class Use>
   TRIAX_LANE void each(unsigned lane, std::int64_t row, std::int64_t n, Use use) const {
     walk<T, Plan>(
         lane, n, [&](std::int64_t at) { return read(of(row) + at, live_of<T>(n, at), Plan::kPacked); },
         [&](int, std::int64_t at, Pack<T> pack) { use(at, live_of<T>(n, at), widened(pack)); });
   }
-  /// The column of a row's target, or -1 where it is not in this range.
+  /// The column of a row's target; -1 if it is not in this range.
   TRIAX_LANE std::int64_t target(std::int64_t row) const {
     const std::int64_t column = targets[row] - begin;
     return column >= 0 && column < valid ? column : -1;
   }
-  /// The target's logit less the row's maximum; 0 where it is not in this range.
+  /// The target's logit minus the row's maximum; 0 if the target is not in this range.
   TRIAX_LANE float target_logit(std::int64_t row, float max) const {
     const std::int64_t column = target(row);
     return column < 0 ? 0.0f : widened(of(row)[column]) - max;
@@ -50,7 +51,7 @@ struct LargestLogit {
   TRIAX_LANE void operator()(Team& team, std::int64_t row) const {
     typename Team::template Each<float> of_lanes;
     team.lanes([&](unsigned lane) {
-      float max = -INFINITY; // of a range that is all padding
+      float max = -INFINITY; // the result if a range is all padding
       rows.each(lane, row, rows.valid, [&](std::int64_t, int live, const Values<T>& x) {
         TRIAX_UNROLL
         for (int i = 0; i < kPack<T>; ++i) max = i < live ? Larger{}(max, x.at[i]) : max;
@@ -98,7 +99,7 @@ struct XentForward {
   Rows rows;
   float *max_of, *sum_of, *target_of;
 
-  /// What is seen, and a pack more.
+  /// Adds a pack to what was seen.
   TRIAX_LANE ExpSum with(ExpSum seen, const Values<T>& x, int live) const {
     float max = seen.max;
     TRIAX_UNROLL
@@ -106,7 +107,7 @@ struct XentForward {
     if (max > seen.max) seen = {max, seen.sum * expf(seen.max - max)};
     TRIAX_UNROLL
     for (int i = 0; i < kPack<T>; ++i) {
-      // exp(-infinity) is 0 under every maximum, -infinity too.
+      // exp(-infinity) is 0 for every maximum, including -infinity.
       if (i < live && x.at[i] != -INFINITY) seen.sum += expf(x.at[i] - seen.max);
     }
     return seen;
@@ -134,7 +135,7 @@ template <class Rows>
 struct XentBackward {
   using T = typename Rows::Element;
   Rows rows;
-  T* gradient; // the logits themselves
+  T* gradient; // overwrites the logits
   const float *max_of, *sum_of;
   const StepScalars* scalars;
   double given_scale;
@@ -157,7 +158,7 @@ struct XentBackward {
   }
 };
 
-/// body(rows) with the rows of a view. A vocabulary is too long to be kept.
+/// body(rows) with the rows of a view. Rows of a vocabulary are too long to keep.
 template <class Body>
 void with_logit_rows(const TensorView& logits, const TensorView& targets, std::int64_t begin, std::int64_t valid,
                      Body body) {
@@ -186,7 +187,7 @@ void xent_sums(const XentSums& args, const Launcher& launcher) {
   });
 }
 
-/// All but the loss.
+/// All results except the loss.
 template <class Launcher>
 void xent_rows(const XentFused& args, const Launcher& launcher) {
   with_logit_rows(args.logits, args.targets, 0, args.valid, [&]<class Rows>(const Rows& rows) {
