@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Flags and helpers for targets of this tree. What plugin authors use is core/cmake/TriaxPlugin.cmake.
+# Compiler flags and options for targets of this tree. core/cmake/TriaxPlugin.cmake has what plugin authors use.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -9,7 +9,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 
-# The build tree has the shape of an installation, so that the program finds its plugins in both the same way.
+# The build tree has the layout of an installation, so that the program finds its plugins in the same way in both.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
@@ -22,16 +22,16 @@ elseif(TRIAX_SANITIZE STREQUAL "thread")
 elseif(TRIAX_SANITIZE)
   message(FATAL_ERROR "TRIAX_SANITIZE is \"${TRIAX_SANITIZE}\"; use address, thread, or leave it empty")
 endif()
-if(TRIAX_SANITIZE) # at -O2 -g GCC takes three times as long; a report needs no more than function and line
+if(TRIAX_SANITIZE) # GCC takes three times as long at -O2 -g; reports only need function and line
   set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-Og -g1")
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
 endif()
 
-# Warnings for everything in this tree; imported headers are SYSTEM and stay quiet.
+# Warnings for all sources in this tree. Imported headers are SYSTEM, which disables warnings.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
   $<$<COMPILE_LANGUAGE:CXX>:-Wpedantic> $<$<COMPILE_LANGUAGE:CXX>:-Wshadow>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>) # fires inside std::string's operator+ (GCC bug 105651)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>) # false positive in std::string (GCC bug 105651)
 endif()
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # a source that is included counts as a header
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)

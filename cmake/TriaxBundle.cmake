@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# The bundle: an archive by CPack that runs where nothing can be installed (docs/bundle.md). It is the installation and a
-# component of its own: tests, benchmarks, and the libraries all of them need, but for glibc and NVIDIA's.
+# The bundle: an archive, made with CPack, that runs on machines where nothing can be installed (docs/bundle.md). It
+# contains the installation and a separate component: tests, benchmarks, and the libraries that all of them need, except
+# glibc and NVIDIA's.
 
-# triax_bundle_program(target): a test or benchmark that goes into the bundle.
+# triax_bundle_program(target): adds a test or benchmark to the bundle.
 function(triax_bundle_program name)
   triax_look_around(${name})
   install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
   set_property(GLOBAL APPEND PROPERTY TRIAX_BUNDLED ${name})
 endfunction()
 
-# triax_look_around(target): a program that finds its libraries, and theirs, in the folder lib beside its own. By DT_RPATH,
-# which holds for the libraries of libraries too, as DT_RUNPATH does not.
+# triax_look_around(target): makes a program find its libraries, and their dependencies, in the folder lib beside its
+# own. Uses DT_RPATH, because DT_RUNPATH does not apply to dependencies of libraries.
 function(triax_look_around name)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   target_link_options(${name} PRIVATE LINKER:--disable-new-dtags)
 endfunction()
 
-# Called once, after all targets.
+# Call it once, after all targets.
 function(triax_finish_bundle)
   get_property(programs GLOBAL PROPERTY TRIAX_BUNDLED)
   get_property(plugins GLOBAL PROPERTY TRIAX_PLUGINS)
@@ -26,7 +27,7 @@ function(triax_finish_bundle)
   install(FILES benchmarks/gpt_runs.py DESTINATION benchmarks COMPONENT bundle EXCLUDE_FROM_ALL)
   install(FILES docs/bundle.md DESTINATION . RENAME README.md COMPONENT bundle EXCLUDE_FROM_ALL)
 
-  # UCX finds its transports in the folder `ucx` beside itself.
+  # UCX finds its transports in the folder `ucx` beside its libraries.
   find_library(UCX_UCS_LIBRARY ucs)
   if(UCX_UCS_LIBRARY)
     file(REAL_PATH "${UCX_UCS_LIBRARY}" ucs)

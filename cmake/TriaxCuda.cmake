@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Settles TRIAX_CUDA: AUTO takes a toolkit if one is found, ON demands it, OFF does not look. Sets TRIAX_WITH_CUDA.
+# Evaluates TRIAX_CUDA and sets TRIAX_WITH_CUDA. AUTO: with CUDA if a toolkit is found; ON: fails without one; OFF:
+# without CUDA.
 
 set(TRIAX_WITH_CUDA OFF)
 if(NOT TRIAX_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -10,7 +11,7 @@ if(NOT TRIAX_CUDA STREQUAL "OFF")
   if(CUDAToolkit_FOUND)
     set(TRIAX_WITH_CUDA ON)
     triax_enable_cuda()
-    # -Wpedantic speaks of what nvcc itself writes for the host compiler.
+    # No -Wpedantic: nvcc generates code that it warns about.
     add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>")
     if(TRIAX_WERROR)
       add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Test programs and their ctest entries.
 
-# What most tests include takes half of the time that it takes to compile one; it is compiled once.
+# Headers that most tests include. They take half of a test's compile time, so they are precompiled.
 function(triax_use_common_headers name)
   if(NOT TARGET triax_common_headers)
     add_executable(triax_common_headers EXCLUDE_FROM_ALL ${triax_SOURCE_DIR}/tests/support/common_headers.cpp)
@@ -27,9 +27,9 @@ function(triax_add_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE triax_engine GTest::gmock GTest::gtest_main ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${triax_SOURCE_DIR}/tests)
-  # A test's own code runs once: most of a build's time would go into making it fast.
+  # -O1: a test's own code runs only once, so optimizing it further costs more time than it saves.
   triax_use_common_headers(${name} $<$<NOT:$<BOOL:${TRIAX_SANITIZE}>>:-O1>
-    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache tell one state of the headers from another
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache distinguish states of the headers
   target_compile_definitions(${name} PRIVATE
     TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
   if(ARG_DEPENDS)
@@ -58,15 +58,15 @@ include(\"${triax_SOURCE_DIR}/cmake/discover-tests.cmake\")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
 endfunction()
 
-# triax_add_test_plugin(name source.cpp): a plugin that only tests know, in `plugins` of the current binary folder.
+# triax_add_test_plugin(name source.cpp): a plugin for tests only, in the folder `plugins` of the current binary folder.
 function(triax_add_test_plugin name source)
   add_library(${name} MODULE ${source})
   target_link_libraries(${name} PRIVATE triax::core)
   set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/plugins)
 endfunction()
 
-# triax_host_cuda_kernels(target a.cu...): compiles kernels as C++ over CUDA of the host (tests/support/host_cuda) into a
-# library. The header that nvcc includes before a .cu file is included here, too.
+# triax_host_cuda_kernels(target a.cu...): compiles kernels as C++ with the CUDA host emulator
+# (tests/support/host_cuda), and adds them to a library. Like nvcc, includes cuda_runtime.h before each .cu file.
 function(triax_host_cuda_kernels name)
   set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-include;cuda_runtime.h"
     SKIP_PRECOMPILE_HEADERS ON)

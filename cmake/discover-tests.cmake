@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Run by ctest when it starts, once for each test program: writes the program's entries to a file, where the program is
-# newer than that file, and reads them. See triax_discover_tests().
-# Variables: program, folder (working directory), prefix (of names), labels, environment, entries (the file).
+# ctest runs this at its start, once per test program. If the program is newer than its file of entries, writes the
+# entries; then reads them. See triax_discover_tests(). Variables: program, folder (working directory), prefix (of
+# names), labels, environment, entries (the file).
 
 if(NOT EXISTS "${program}")
   cmake_path(GET program FILENAME name)
@@ -37,7 +37,7 @@ if("${program}" IS_NEWER_THAN "${entries}")
       string(APPEND script "add_test([==[${prefix}${name}]==] [==[${program}]==] [==[--gtest_filter=${filter}]==])\n"
         "set_tests_properties([==[${prefix}${name}]==] PROPERTIES WORKING_DIRECTORY [==[${folder}]==] TIMEOUT 300 "
         "LABELS [==[${labels}]==] ENVIRONMENT_MODIFICATION [==[${environment}]==] "
-        # All were skipped, and none failed.
+        # All tests were skipped, and none failed.
         "SKIP_REGULAR_EXPRESSION [==[PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$]==])\n")
     endif()
   endforeach()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Part of installing a bundle: copies what `programs` and `modules` need into lib, but for what was built in `build` and
-# what belongs to the machine they will run on: glibc, and NVIDIA's libraries.
+# Part of installing a bundle: copies the libraries that `programs` and `modules` need to lib, except those built in
+# `build`, and except glibc and NVIDIA's libraries, which the target machine has.
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} MODULES ${modules}
   RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing
   PRE_EXCLUDE_REGEXES "^libcu" "^libnccl" "^libnv" "^ld-linux" "^lib(c|m|dl|rt|pthread|resolv|util)[.]so"
@@ -10,8 +10,9 @@ if(missing)
 endif()
 file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/lib" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN FILES ${found})
 
-# The license texts of these libraries and of the headers that the programs contain (THIRD_PARTY_NOTICES.md). Debian's
-# packages have them; some refer to a text in common-licenses. dpkg knows a file by one of two paths: with /usr or not.
+# The license texts of these libraries, and of the headers that the programs contain (THIRD_PARTY_NOTICES.md). Debian's
+# packages have them; some refer to a text in common-licenses. dpkg knows a file by one of two paths, with or without
+# /usr.
 set(licenses "${CMAKE_INSTALL_PREFIX}/share/doc/triax/licenses")
 foreach(library IN LISTS found ITEMS /usr/include/boost/dll/shared_library.hpp /usr/include/CLI/CLI.hpp
     /usr/include/nlohmann/json.hpp /usr/include/gtest/gtest.h)

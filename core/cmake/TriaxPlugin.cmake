@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # For plugin authors, in this tree and outside it:
 #   triax_add_plugin(comm-mine SOURCES src/comm.cpp [LINK MPI::MPI_CXX])
-# builds comm-mine.so, which exports the door of triax/abi.h and nothing else, and is never unloaded.
-# It is installed beside the engine's own plugins.
+# builds comm-mine.so, which exports only the entry function of triax/abi.h and is never unloaded. It is installed
+# beside the engine's plugins.
 
-# For plugins that compute on GPUs, before their targets: finds the toolkit, and has CMake compile .cu files for the GPUs
-# that Triax is built for (or those of CMAKE_CUDA_ARCHITECTURES), against one shared CUDA runtime.
+# For plugins that compute on GPUs. Call it before their targets: it finds the toolkit, compiles .cu files for the GPUs
+# that Triax is built for (or for CMAKE_CUDA_ARCHITECTURES), and links one shared CUDA runtime.
 macro(triax_enable_cuda)
   find_package(CUDAToolkit REQUIRED)
   if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
@@ -15,7 +15,7 @@ macro(triax_enable_cuda)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()
   enable_language(CUDA)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know that nvcc has C++20
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know nvcc's C++20 flag
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
   endif()
@@ -44,10 +44,10 @@ function(triax_add_plugin name)
     set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${triax_BINARY_DIR}/lib/triax/plugins)
   endif()
 
-  # Core and plugin have to agree on the sanitizer. In this tree it is a flag of every target.
+  # Core and plugin must use the same sanitizer. In this tree it is a flag of every target.
   get_target_property(sanitize triax::core TRIAX_SANITIZE)
   get_target_property(imported triax::core IMPORTED)
-  if(NOT sanitize) # a sanitizer's own symbols come from the host program
+  if(NOT sanitize) # the program provides the sanitizer's symbols
     target_link_options(${name} PRIVATE "LINKER:-z,defs")
   elseif(imported)
     string(REPLACE "address" "address,undefined" sanitize ${sanitize})
