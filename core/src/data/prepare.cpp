@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "data/document_jobs.hpp"
-#include "data/token_writer.hpp"
 #include "data/prefix_lock.hpp"
+#include "data/token_writer.hpp"
 
 namespace triax::data {
 
