@@ -24,7 +24,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 which = parser.add_mutually_exclusive_group()
 which.add_argument("--unicode", action="store_true")
 which.add_argument("--check", metavar="TRIAX")
-ARGUMENTS = parser.parse_args()  # before `tokenizers` is asked for: --help needs none
+ARGUMENTS = parser.parse_args()  # before `tokenizers` is imported: --help does not need it
 
 import tokenizers  # noqa: E402
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -66,7 +66,7 @@ def added(content, number, special=True, normalized=False):
 MORE_TOKENS = [added(EOT, 0), added("<|a|>", 1000), added("<|a|>b", 1001), added("two words", 1002, False),
                added("\u00e9\U0001F600", 1003, False, True), added(" the", 1004, False, True), added("<|", 1005)]
 
-# What is changed in the trained tokenizer.json: top-level keys, and keys of its model.
+# Changes to the trained tokenizer.json: top-level keys, and keys of its model.
 VARIANTS = {
     "gpt2": {},
     "prefix": {"pre_tokenizer": byte_level(True, True)},
@@ -159,7 +159,7 @@ def make_reference():
         tokenizer = Tokenizer.from_str(json.dumps(patched(trained, patch)))
         of = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts()]
         first = first or of
-        # null: the same as the first tokenizer's
+        # null: the same as for the first tokenizer
         ids = [None if cases and mine == its else mine for mine, its in zip(of, first)]
         cases.append({"tokenizer": name, "patch": patch, "ids": ids})
     write("cases.json", {"texts": texts(), "cases": cases})

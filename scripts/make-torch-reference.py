@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests" / "parity" / "torch_reference.json")
-ARGUMENTS = parser.parse_args()  # before PyTorch is asked for: --help needs none
+ARGUMENTS = parser.parse_args()  # before PyTorch is imported: --help does not need it
 
 try:
     import torch
