@@ -2,7 +2,9 @@
 // Blocks SIGINT, SIGTERM and SIGHUP, so that a subcommand can poll for them where it can stop without leftovers.
 //
 // Threads: the constructing thread, in a program without other threads. Ownership: the destructor restores the signal
-// mask. Signals that were ignored when the process started stay ignored.
+// mask.
+//
+// Signals that were ignored when the process started stay ignored.
 #pragma once
 
 #include <csignal>

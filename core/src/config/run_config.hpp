@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The resolved configuration of a run, which all other modules read.
 //
-// Threads: read-only after construction. Ownership: owns all values. The named plugins are loaded and their options are
-// checked; their objects do not exist yet.
+// Threads: read-only after construction. Ownership: owns all values.
+//
+// The named plugins are loaded and their options are checked; their objects do not exist yet.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,9 @@
 // The job's abort flag in this process: the first rank that fails sets it, and it calls its listeners at once.
 //
 // Threads: any. Ownership: borrows its listeners, which must outlive their Listening. Blocking: raise() and the end of
-// a Listening wait while a listener is called. Errors: none; without memory, only the reason is lost. The Client relays
-// failures of ranks in other processes to this flag.
+// a Listening wait while a listener is called. Errors: none; without memory, only the reason is lost.
+//
+// The Client relays failures of ranks in other processes to this flag.
 #pragma once
 
 #include <mutex>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job token: a secret that ranks send to the job server. Connections without it are rejected.
 //
-// Threads: any. Blocking: from_file() reads a small file. Errors: Error with the file. The token is passed in the
-// environment of ranks and in their first message, never on a command line and never in a log.
+// Threads: any. Blocking: from_file() reads a small file. Errors: Error with the file.
+//
+// The token is passed in the environment of ranks and in their first message, never on a command line and never in a
+// log.
 #pragma once
 
 #include <cstddef>

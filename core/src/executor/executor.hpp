@@ -4,8 +4,9 @@
 // Threads: the rank's main thread. Ownership: borrows everything but its lists of views; parts must outlive it.
 // Blocking: step() and evaluate() compute and wait; every wait runs the progress loop, and checks the rank's abort flag
 // and the deadline. Errors: Error located at step and action. If a loss or gradient is not finite, no weight changes:
-// NORM makes OPT_STEP skip the step on the device, and the host learns of it at the end of the step. From the third
-// step on, operator new is not called between the first and the last action, except by libraries.
+// NORM makes OPT_STEP skip the step on the device, and the host learns of it at the end of the step.
+//
+// From the third step on, operator new is not called between the first and the last action, except by libraries.
 #pragma once
 
 #include <optional>

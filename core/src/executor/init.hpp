@@ -2,9 +2,11 @@
 // Initial weights, drawn on the host.
 //
 // Threads: pure functions; draw_weights() uses several threads. Blocking: computes. Errors: Error if the type or shape
-// of the weights is not supported. Element e of a parameter's *global* tensor is a normal random number (Box-Muller
-// transform in double) from the Philox block of e at the parameter's site: words 0 and 1 give elements 0 and 1 of the
-// block, words 2 and 3 the other two. So the values do not depend on how the tensor is split. Padding is zero.
+// of the weights is not supported.
+//
+// Element e of a parameter's *global* tensor is a normal random number (Box-Muller transform in double) from the Philox
+// block of e at the parameter's site: words 0 and 1 give elements 0 and 1 of the block, words 2 and 3 the other two. So
+// the values do not depend on how the tensor is split. Padding is zero.
 #pragma once
 
 #include <cstdint>

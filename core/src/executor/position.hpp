@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The position of a running program, for other threads: heartbeats and failure reports.
 //
-// Threads: written by the rank's main thread, read by any. Ownership: borrows the programs. The fields of a snapshot
-// may be of different times; `action` may belong to another program.
+// Threads: written by the rank's main thread, read by any. Ownership: borrows the programs.
+//
+// The fields of a snapshot may be of different times; `action` may belong to another program.
 #pragma once
 
 #include <atomic>

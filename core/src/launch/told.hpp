@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages from ranks to the process of the job server: steps and result from rank 0, traffic from all ranks.
 //
-// Errors: the read functions throw Error for other text. Numbers are restored bit by bit. Only processes of the same
-// build exchange these lines.
+// Errors: the read functions throw Error for other text.
+//
+// Numbers read back to the same bits. Only processes of the same build exchange these lines.
 #pragma once
 
 #include <optional>

@@ -51,7 +51,7 @@ AppendFile::~AppendFile() {
 }
 
 bool AppendFile::open(int flags) {
-  // Without O_NONBLOCK, a FIFO that nobody reads would block here.
+  // Without O_NONBLOCK, a FIFO without a reader would block here.
   const int opened = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | flags, 0666);
   if (opened < 0) return false;
   fcntl(opened, F_SETFL, O_APPEND); // writes wait

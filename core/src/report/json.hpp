@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON objects that keep their keys in the order of set(); for metrics.jsonl and --json.
 //
-// Threads: one per object. Errors: Error for a number that JSON cannot represent. Floats are the shortest text that
-// reads back to the same bits. Implemented with nlohmann-json, whose header is only included in json.cpp.
+// Threads: one per object. Errors: Error for a number that JSON cannot represent.
+//
+// Floats are the shortest text that reads back to the same bits. Implemented with nlohmann-json, whose header is only
+// included in json.cpp.
 #pragma once
 
 #include <concepts>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats numbers with units: 1.2 M, 3.4 GB, 1 h 02 min.
 //
-// Threads: pure functions. Unless stated otherwise: three significant digits, decimal multiples (1 kB = 1000 B).
+// Threads: pure functions.
+//
+// Unless stated otherwise: three significant digits, decimal multiples (1 kB = 1000 B).
 #pragma once
 
 #include <cstdint>

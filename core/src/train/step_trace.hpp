@@ -3,7 +3,9 @@
 // completed. TracedCommunicator reports the calls.
 //
 // Threads: the rank's main thread. Ownership: borrows program, next observer and compute stream; must outlive the
-// streams of the calls. From the second step on, it does not allocate between the first and the last action.
+// streams of the calls.
+//
+// From the second step on, it does not allocate between the first and the last action.
 //
 // On the host, an action runs during the measured time, and a call completes when its stream has passed it. On devices
 // that run asynchronously, only the enqueuing of actions and calls is measured.

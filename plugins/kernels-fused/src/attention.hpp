@@ -2,9 +2,10 @@
 // Attention in tiles: scores exist only for one tile of queries and keys at a time, in registers, never in memory.
 //
 // Threads: any. Ownership: views and scratch are the caller's. Blocking: never; launch() enqueues on the stream.
-// Errors: launch() throws Error if CUDA rejects the launch. Forward writes o and lse. Backward recomputes the
-// probabilities from q, k and lse, and computes rowsum(dout * o) (Dao, "FlashAttention-2", 2023). The order of every
-// sum depends only on the shape.
+// Errors: launch() throws Error if CUDA rejects the launch.
+//
+// Forward writes o and lse. Backward recomputes the probabilities from q, k and lse, and computes rowsum(dout * o)
+// (Dao, "FlashAttention-2", 2023). The order of every sum depends only on the shape.
 #pragma once
 
 #include <cuda_runtime_api.h>

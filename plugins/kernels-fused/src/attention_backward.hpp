@@ -3,9 +3,10 @@
 // queries; the gradients of keys and values, with a block per tile of keys. The last two recompute the probabilities
 // from q, k and lse (Dao, "FlashAttention-2", 2023, algorithm 2).
 //
-// Threads: all threads of a block together; attention_steps.hpp describes the machine. A single kernel for all
-// gradients would need five products instead of seven. But concurrent blocks would add to the same dq: in no fixed
-// order, or in separate buffers that grow with s x s.
+// Threads: all threads of a block together; attention_steps.hpp describes the machine.
+//
+// A single kernel for all gradients would need five products instead of seven. But concurrent blocks would add to the
+// same dq: in no fixed order, or in separate buffers that grow with s x s.
 #pragma once
 
 #include "attention_forward.hpp"

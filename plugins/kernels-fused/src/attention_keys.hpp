@@ -2,8 +2,9 @@
 // Attention backward, gradients of keys and values: a block has a tile of keys of one key head, and iterates over the
 // queries that see them, tile by tile, for all query heads of the key head in order.
 //
-// Threads: all threads of a block together; attention_steps.hpp describes the machine. Rows are keys here, and columns
-// are queries: products are transposed, so that P and dS stay in registers.
+// Threads: all threads of a block together; attention_steps.hpp describes the machine.
+//
+// Rows are keys here, and columns are queries: products are transposed, so that P and dS stay in registers.
 #pragma once
 
 #include "attention_steps.hpp"

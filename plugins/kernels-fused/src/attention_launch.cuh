@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention kernels for one element type, and their launches.
 //
-// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects the launch. A
-// block needs more shared memory than the default 48 KiB (at most 137 KiB; sm_80 has 163 KiB). Every launch sets the
+// Threads: any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects the launch.
+//
+// A block needs more shared memory than the default 48 KiB (at most 137 KiB; sm_80 has 163 KiB). Every launch sets the
 // attribute, because it belongs to the context of the current device.
 #pragma once
 

@@ -2,8 +2,9 @@
 // The machine for the attention steps on GPUs: one thread (sm_80 and later).
 //
 // Threads: one object per thread. All threads of a warp call a warp function together, and all threads of the block
-// call sync(). Blocking: only for other threads of the block. Uses instructions of PTX ISA 7.0 for sm_80: mma.m16n8k16,
-// ldmatrix, cp.async.
+// call sync(). Blocking: only for other threads of the block.
+//
+// Uses instructions of PTX ISA 7.0 for sm_80: mma.m16n8k16, ldmatrix, cp.async.
 #pragma once
 
 #include <cuda_bf16.h>

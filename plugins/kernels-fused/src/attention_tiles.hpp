@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of attention: their sizes for each head width, and the layout of shared memory.
 //
-// Threads: pure functions, any thread; also in kernels. A kernel keeps kRows rows of its own (queries, or keys for
-// their gradients), and iterates over the others in tiles of kColumns. Shared memory has two of these tiles: one is
-// used while the next is copied. Each warp works on kStrips strips of 16 rows. Rows are padded by 16 bytes to an odd
-// number of 16-byte pieces. So eight consecutive rows, read at the same column by one instruction, are in different
-// banks.
+// Threads: pure functions, any thread; also in kernels.
+//
+// A kernel keeps kRows rows of its own (queries, or keys for their gradients), and iterates over the others in tiles of
+// kColumns. Shared memory has two of these tiles: one is used while the next is copied. Each warp works on kStrips
+// strips of 16 rows. Rows are padded by 16 bytes to an odd number of 16-byte pieces. So eight consecutive rows, read at
+// the same column by one instruction, are in different banks.
 #pragma once
 
 #include <cstddef>

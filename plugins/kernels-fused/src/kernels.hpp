@@ -3,8 +3,10 @@
 //
 // Threads: the rank's main thread. Ownership: as in triax/cuda/primitives.hpp; memory is passed in as views. Blocking:
 // never; operations are enqueued on their stream. Errors: Error for types other than f32, bf16 and f16, for a step
-// without scalars, and for errors of CUDA, cuBLAS or cuBLASLt. Operations that are not overridden here are those of the
-// primitives, or the core's defaults. No atomics; the order of every sum depends only on its shape.
+// without scalars, and for errors of CUDA, cuBLAS or cuBLASLt.
+//
+// Operations that are not overridden here are those of the primitives, or the core's defaults. No atomics; the order of
+// every sum depends only on its shape.
 #pragma once
 
 #include "lt.hpp"

@@ -3,9 +3,10 @@
 //
 // Threads: the rank's main thread. Ownership: owns a handle, and descriptors of the shapes seen. Blocking: never; the
 // first product of a shape calls cuBLASLt's heuristic, which prepare() does before the first step. Errors: Error with
-// cuBLASLt's status. The selection does not use timing, and requires alignment to 16 bytes only, whatever the actual
-// alignment. So a shape always has the same algorithm. Partial sums are added in f32 in a separate step. So results
-// have the same bits.
+// cuBLASLt's status.
+//
+// The selection does not use timing, and requires alignment to 16 bytes only, whatever the actual alignment. So a shape
+// always has the same algorithm. Partial sums are added in f32 in a separate step. So results have the same bits.
 #pragma once
 
 #include <cublasLt.h>
