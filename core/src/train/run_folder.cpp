@@ -64,7 +64,9 @@ class EarlierFiles {
       : folder_(run.folder), timelines_(report::timelines_in(folder_)) {
     const fs::path metrics = metrics_file(run), usual = folder_ / "metrics.jsonl";
     if (has_content(metrics)) files_.push_back(metrics);
-    if (usual != metrics && has_content(usual)) files_.push_back(usual); // this run writes its metrics elsewhere
+    std::error_code unknown;
+    if (has_content(usual) && !fs::equivalent(usual, metrics, unknown))
+      files_.push_back(usual); // this run writes its metrics elsewhere
     if (is_there(folder_ / kFailure)) files_.push_back(folder_ / kFailure);
     const fs::path resolved = folder_ / kResolved;
     const bool recorded = !files_.empty() || !timelines_.empty();
