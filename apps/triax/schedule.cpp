@@ -138,7 +138,8 @@ void require_other_output(const ScheduleCommand& arguments) {
   std::error_code unknown;
   for (const std::string& input : {arguments.source.file, arguments.source.csv})
     if (!input.empty() && is_replaced(arguments.output) && fs::equivalent(input, arguments.output, unknown))
-      throw CLI::ValidationError("--output", arguments.output + " is an input and would be overwritten");
+      throw CLI::ValidationError("--output",
+                                 arguments.output + " is an input and would be overwritten; name another file");
 }
 
 /// After parsing: the pass times, all or none, and only for formats that show them.

@@ -58,5 +58,30 @@ TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersAreToldWhy) {
   job.leave();
 }
 
+/// The error of rank 1 where rank 0 has published these lines as its configuration.
+std::string error_of_rank_1(const std::string& lines) {
+  const control::test::Job job(2);
+  const auto rank_0 = job.rank(0);
+  rank_0->client.set("launch/keys", lines);
+  Environment environment;
+  environment.rank = 1;
+  environment.world = 2;
+  environment.serves = true;
+  environment.server = job.server->address();
+  config::LaunchKeys keys;
+  keys.start_timeout_s = control::test::kLong;
+  train::StopSignals signals{null_log()};
+  Job rank_1{{environment, keys, control::test::kLong}, signals};
+  rank_1.enter();
+  const std::string error = error_of([&] { rank_1.refusal({{}, {{"train.steps", "3"}}}); });
+  rank_1.leave();
+  return error;
+}
+
+TEST(JobKeys, AConfigurationThatCannotBeReadIsAnError) {
+  EXPECT_THAT(error_of_rank_1("x"), HasSubstr("the configuration of rank 0 has an invalid line: \"x\""));
+  EXPECT_THAT(error_of_rank_1("train.steps=3\n\x1b[31m"), HasSubstr("has an invalid line: \"\\u001B[31m\""));
+}
+
 } // namespace
 } // namespace triax::launch

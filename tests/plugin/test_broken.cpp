@@ -93,6 +93,10 @@ TEST_P(BrokenCreate, TellsThePluginsOwnWords) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, BrokenCreate, testing::Values("throwing-create", "throwing-int", "silent-create"),
                          test_name);
 
+TEST(BrokenCreateText, AnErrorThatFillsItsBufferIsCutOff) {
+  EXPECT_THAT(create_error("long-error"), testing::HasSubstr("could not be created: " + std::string(1023, 'x')));
+}
+
 TEST(BrokenFile, AbsentFolderTextCutAndForeignAreToldApart) {
   const Scratch scratch;
   EXPECT_EQ(load_error(scratch / "absent.so"), "DIR/absent.so: no such file");

@@ -99,6 +99,14 @@ TEST(ProbeLoading, FindsEachFileThatMustNotBeLoaded) {
   EXPECT_EQ(is_loaded(fixture("grown")), before) << "the child has loaded it, this process has not";
 }
 
+TEST(ProbeLoading, AFileWhoseDescriptorCannotBeReadIsTheOneThatIsNamed) {
+  const std::vector<fs::path> files = {fixture("told"), fixture("bad-pointer")};
+  const auto failures = probe_loading(files); // not kShort: a sanitizer takes its time to print
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures.at(fixture("bad-pointer")).plugin, "bad-pointer");
+  EXPECT_THAT(failures.at(fixture("bad-pointer")).reason(), testing::StartsWith("its descriptor "));
+}
+
 TEST(ProbeLoading, WhatIsLoadedHereIsNotProbed) {
   load(fixture("honest"), "");
   ASSERT_TRUE(is_loaded(fixture("honest")));

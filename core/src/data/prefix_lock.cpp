@@ -28,11 +28,15 @@ bool is_still(int descriptor, const std::filesystem::path& file) {
 PrefixLock::PrefixLock(const std::filesystem::path& prefix) : file_(prefix.string() + ".lock") {
   for (;;) {
     descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (descriptor_ < 0) throw Error(text("cannot be created: {}", errno_text()), file_.string());
+    if (descriptor_ < 0)
+      throw Error(text("cannot be created: {}", errno_text()), file_.string(),
+                  "remove what is in its place, make the folder writable, or choose another --output");
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       ::close(descriptor_);
-      if (error != EWOULDBLOCK) throw Error(text("cannot be locked: {}", errno_text(error)), file_.string());
+      if (error != EWOULDBLOCK)
+        throw Error(text("cannot be locked: {}", errno_text(error)), file_.string(),
+                    "choose an --output on a file system with flock()");
       throw Error("another process is writing this dataset", prefix.string(),
                   "wait until it has ended, or choose another --output");
     }

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "launch/failure_report.hpp"
 
 namespace triax::launch {
@@ -40,10 +42,14 @@ std::string to_lines(const std::map<std::string, std::string>& keys) {
 
 std::map<std::string, std::string> from_lines(const std::string& lines) {
   std::map<std::string, std::string> out;
-  for (std::size_t begin = 0; begin < lines.size();) {
-    const std::size_t end = lines.find('\n', begin), equals = lines.find('=', begin);
-    out[lines.substr(begin, equals - begin)] = lines.substr(equals + 1, end - equals - 1);
-    begin = end + 1;
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos)
+      throw Error(text("the configuration of rank 0 has an invalid line: \"{}\"", printable(line.substr(0, 100))),
+                  "launch",
+                  "run the same build of Triax on all hosts, and check that only ranks of this job use its port");
+    out[line.substr(0, equals)] = line.substr(equals + 1);
   }
   return out;
 }
