@@ -25,8 +25,8 @@
 namespace triax::bench {
 namespace {
 
-using triax::testing::Communication;
-using triax::testing::Rank;
+using triax::test::Communication;
+using triax::test::Rank;
 
 struct Asked {
   std::string plugin = "comm-ucx", wait = "yield", json;

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "control/abort_flag.hpp"
-#include "train/preparation.hpp"
+#include "train/rank_setup.hpp"
 #include "train/tiny_run.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -44,8 +44,8 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
   const config::RunConfig run = toml.config();
   const Layout layout = train::layout_of(run);
   control::LocalStore store;
-  control::AbortFlag abort;
-  const control::AbortFlag::Listening told(abort, store);
+  control::JobAbort abort;
+  const control::JobAbort::Listening told(abort, store);
   test::TinySource source;
   const auto rank_at = [&](int index) {
     return std::make_unique<train::Rank>(run, layout, index, store, null_log(),

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/open_files.hpp"
 #include "control/simulated_ranks.hpp"
+#include "os/open_files.hpp"
 
 namespace {
 
@@ -123,9 +123,9 @@ class Measurement {
   void tell() {
     ranks_.forget();
     for (int turn = 0; turn < kTells; ++turn)
-      ranks_.send_to_all([&](int) { return message(Kind::tell, ++id_, "result", std::string(500, 'r')); });
+      ranks_.send_to_all([&](int) { return message(Kind::worker_message, ++id_, "result", std::string(500, 'r')); });
     ranks_.until_each(Kind::done, kTells, deadline());
-    std::size_t taken = job_.server->take_told().size();
+    std::size_t taken = job_.server->drain_worker_messages().size();
     const auto expected = static_cast<std::size_t>(ranks_.world()) * kTells;
     if (taken != expected) throw std::runtime_error(text("{} of {} messages arrived", taken, expected));
   }

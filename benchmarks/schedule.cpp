@@ -20,7 +20,7 @@ namespace {
 using namespace triax;
 
 constexpr int kPipeline = 64;
-constexpr schedule::Assumptions kLeast = schedule::everywhere(schedule::kLeastPromise);
+constexpr schedule::Assumptions kMin = schedule::everywhere(schedule::kMinPromise);
 
 class Made {
  public:
@@ -65,7 +65,7 @@ void make_prove_simulate(benchmark::State& state, const Made& made) {
     const Schedule rows = made.rows();
     Made::require(schedule::verify(rows, made.shape));
     const std::vector<schedule::Program> programs = schedule::lower(rows, made.shape);
-    Made::require(schedule::verify(programs, {made.shape}, kLeast));
+    Made::require(schedule::verify(programs, {made.shape}, kMin));
     benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).extent.cost);
     state.PauseTiming();
     Made::count(state, programs);
@@ -100,7 +100,7 @@ void over_stages(benchmark::internal::Benchmark* run, int most) {
   run->RangeMultiplier(4)->Range(most / 64, most)->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
 }
 void over_ranks(benchmark::internal::Benchmark* run) {
-  over_stages(run, schedule::kMostRanks);
+  over_stages(run, schedule::kMaxRanks);
 }
 void over_chunks(benchmark::internal::Benchmark* run) {
   over_stages(run, 65536);

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
+#include "common/errors_out.hpp"
+#include "common/missing_flags.hpp"
+#include "common/verbs.hpp"
 #include "config/core_keys.hpp"
-#include "plugin/nearest.hpp"
-#include "problems.hpp"
-#include "required.hpp"
+#include "plugin/did_you_mean.hpp"
 #include "triax/version.h"
-#include "verbs.hpp"
 
 namespace {
 

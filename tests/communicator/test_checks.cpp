@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 /// Records the calls that pass the checks.
 class Recording final : public Communicator {

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using triax::testing::error_of;
+using triax::test::error_of;
 using namespace std::chrono_literals;
 
 /// Read end of a pipe, with a path as from a shell's <(...). The text must fit in the pipe's buffer.

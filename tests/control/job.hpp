@@ -14,8 +14,8 @@
 #include "control/client.hpp"
 #include "control/connection.hpp"
 #include "control/server.hpp"
-#include "control/socket.hpp"
 #include "control/wire.hpp"
+#include "os/socket.hpp"
 
 namespace triax::control::test {
 
@@ -37,7 +37,7 @@ inline ServerRequest server_of(int world, double silence_s = kLong) {
   return request;
 }
 
-inline ClientRequest client_of(const Address& server, int rank, int world) {
+inline ClientRequest client_of(const os::Address& server, int rank, int world) {
   ClientRequest request;
   request.server = server;
   request.rank = rank;
@@ -49,7 +49,7 @@ inline ClientRequest client_of(const Address& server, int rank, int world) {
 /// A rank in this process.
 struct TestRank {
   explicit TestRank(const ClientRequest& request) : client(request, flag) {}
-  AbortFlag flag;
+  JobAbort flag;
   Client client;
 };
 
@@ -72,10 +72,10 @@ struct Job {
 /// A connection on which the test sends and receives every byte itself.
 class Raw {
  public:
-  explicit Raw(Descriptor socket) : connection(std::move(socket), kMaxFrameBytes) {}
-  explicit Raw(const Address& to) : Raw(connected(to)) {}
+  explicit Raw(os::Descriptor socket) : connection(std::move(socket), kMaxFrameBytes) {}
+  explicit Raw(const os::Address& to) : Raw(connected(to)) {}
   /// Joins as a rank.
-  Raw(const Address& to, const Hello& hello) : Raw(to) {
+  Raw(const os::Address& to, const Hello& hello) : Raw(to) {
     connection.send(encode(hello));
     if (const auto answer = next(); !answer || answer->kind != Message::Kind::welcome)
       throw std::runtime_error("not welcome");
@@ -86,7 +86,7 @@ class Raw {
     for (;;) {
       if (std::optional<std::string> got = connection.take()) return got;
       if (connection.ended()) return std::nullopt;
-      if (!wait_readable(connection.socket(), deadline_in(kLong))) throw std::runtime_error("nothing came");
+      if (!os::wait_readable(connection.socket(), deadline_in(kLong))) throw std::runtime_error("nothing came");
       connection.receive();
     }
   }
@@ -111,9 +111,9 @@ class Raw {
   Connection connection;
 
  private:
-  static Descriptor connected(const Address& to) {
+  static os::Descriptor connected(const os::Address& to) {
     std::string why;
-    std::optional<Descriptor> socket = connect_to(to, deadline_in(kLong), why);
+    std::optional<os::Descriptor> socket = os::connect_to(to, deadline_in(kLong), why);
     if (!socket) throw std::runtime_error(why);
     return std::move(*socket);
   }

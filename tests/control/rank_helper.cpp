@@ -16,7 +16,7 @@ using namespace triax;
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
-class Hangs final : public control::AbortFlag::Listener {
+class Hangs final : public control::JobAbort::Listener {
  public:
   void abort(std::string_view) noexcept override { hang(); }
 };
@@ -31,10 +31,10 @@ int main(int, char** arguments) {
   request.silence_s = std::atof(arguments[4]);
   request.grace_s = std::atof(arguments[5]);
   request.place = [] { return std::string("step 7, 0F3"); };
-  control::AbortFlag flag;
+  control::JobAbort flag;
   control::Client client(request, flag);
   Hangs hangs;
-  const control::AbortFlag::Listening listening(flag, hangs);
+  const control::JobAbort::Listening listening(flag, hangs);
   try {
     client.get("never", Deadline::max());
   } catch (const Error&) {

@@ -26,7 +26,7 @@ class SimulatedRanks {
  public:
   using Kind = Message::Kind;
 
-  SimulatedRanks(Address server, int world, std::string token = {})
+  SimulatedRanks(os::Address server, int world, std::string token = {})
       : server_(std::move(server)), token_(std::move(token)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     ranks_.resize(static_cast<std::size_t>(world));
   }
@@ -106,7 +106,7 @@ class SimulatedRanks {
   static constexpr std::size_t kKinds = 32;
 
   struct Rank {
-    explicit Rank(Descriptor socket) : connection(std::move(socket), kMaxFrameBytes) {}
+    explicit Rank(os::Descriptor socket) : connection(std::move(socket), kMaxFrameBytes) {}
     Connection connection;
     std::array<int, kKinds> received{};
     Message last;
@@ -115,7 +115,7 @@ class SimulatedRanks {
 
   void connect(int rank, Deadline deadline) {
     std::string why;
-    std::optional<Descriptor> socket = connect_to(server_, deadline, why);
+    std::optional<os::Descriptor> socket = os::connect_to(server_, deadline, why);
     if (!socket) throw std::runtime_error("simulated rank: " + why);
     auto& to = ranks_[static_cast<std::size_t>(rank)];
     to = std::make_unique<Rank>(std::move(*socket));
@@ -143,9 +143,9 @@ class SimulatedRanks {
     ::epoll_ctl(epoll_.number(), operation, rank.connection.socket().number(), &wanted);
   }
 
-  const Address server_;
+  const os::Address server_;
   const std::string token_;
-  const Descriptor epoll_;
+  const os::Descriptor epoll_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   int retries_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AbortFlag: listeners get the first failure, and only the first failure counts.
+// JobAbort: listeners get the first failure, and only the first failure counts.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -13,17 +13,17 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class Notes final : public AbortFlag::Listener {
+class Notes final : public JobAbort::Listener {
  public:
   void abort(std::string_view why) noexcept override { told.emplace_back(why); }
   std::vector<std::string> told;
 };
 
-TEST(AbortFlag, TheFirstFailureCountsAndIsToldToAllListeners) {
-  AbortFlag flag;
+TEST(JobAbort, TheFirstFailureCountsAndIsToldToAllListeners) {
+  JobAbort flag;
   Notes first, second, gone;
-  const AbortFlag::Listening to_first(flag, first), to_second(flag, second);
-  { const AbortFlag::Listening to_gone(flag, gone); }
+  const JobAbort::Listening to_first(flag, first), to_second(flag, second);
+  { const JobAbort::Listening to_gone(flag, gone); }
   EXPECT_FALSE(flag.raised());
   EXPECT_TRUE(flag.raise(2, "no memory"));
   EXPECT_FALSE(flag.raise(0, "rank 2 went"));
@@ -35,18 +35,18 @@ TEST(AbortFlag, TheFirstFailureCountsAndIsToldToAllListeners) {
   EXPECT_THAT(gone.told, ElementsAre());
 }
 
-TEST(AbortFlag, WhoListensTooLateIsToldAtOnce) {
-  AbortFlag flag;
+TEST(JobAbort, WhoListensTooLateIsToldAtOnce) {
+  JobAbort flag;
   flag.raise(1, "no memory");
   Notes late;
-  const AbortFlag::Listening listening(flag, late);
+  const JobAbort::Listening listening(flag, late);
   EXPECT_THAT(late.told, ElementsAre("rank 1 failed: no memory"));
 }
 
-TEST(AbortFlag, WhatFailsNeedNotBeARank) {
-  AbortFlag flag;
+TEST(JobAbort, WhatFailsNeedNotBeARank) {
+  JobAbort flag;
   Notes notes;
-  const AbortFlag::Listening listening(flag, notes);
+  const JobAbort::Listening listening(flag, notes);
   EXPECT_EQ(flag.rank(), -1);
   EXPECT_TRUE(flag.relay(-1, "the server was lost"));
   EXPECT_TRUE(flag.raised());
@@ -56,14 +56,14 @@ TEST(AbortFlag, WhatFailsNeedNotBeARank) {
   EXPECT_THAT(notes.told, ElementsAre("the server was lost"));
 }
 
-TEST(AbortFlag, OneOfManyThreadsIsTheFirst) {
-  AbortFlag flag;
+TEST(JobAbort, OneOfManyThreadsIsTheFirst) {
+  JobAbort flag;
   std::atomic<int> causes = 0;
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 4; ++rank)
     ranks.emplace_back([&, rank] {
       Notes notes;
-      const AbortFlag::Listening listening(flag, notes);
+      const JobAbort::Listening listening(flag, notes);
       if (flag.raise(rank, "at once")) ++causes;
       EXPECT_EQ(notes.told.size(), 1u);
     });

@@ -2,42 +2,43 @@
 // The address of a network interface by its name, and address text.
 #include <gmock/gmock.h>
 
-#include "control/address.hpp"
-#include "control/socket.hpp"
+#include "os/address.hpp"
+#include "os/socket.hpp"
 #include "support/error_of.hpp"
 
 namespace triax::control {
 namespace {
 
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 TEST(Address, AnInterfaceHasANumber) {
-  EXPECT_EQ(address_of_interface(""), "127.0.0.1");
-  EXPECT_EQ(address_of_interface("lo"), "127.0.0.1");
-  EXPECT_EQ(address_of_interface("127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(address_of_interface("127.0.1.1"), "127.0.1.1");
-  EXPECT_TRUE(is_loopback(address_of_interface("localhost")));
+  EXPECT_EQ(os::address_of_interface(""), "127.0.0.1");
+  EXPECT_EQ(os::address_of_interface("lo"), "127.0.0.1");
+  EXPECT_EQ(os::address_of_interface("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(os::address_of_interface("127.0.1.1"), "127.0.1.1");
+  EXPECT_TRUE(os::is_loopback(os::address_of_interface("localhost")));
 }
 
 TEST(Address, WhatIsNotHereIsRefusedWithWhatIs) {
   for (const char* unknown : {"eth77", "198.51.100.1", "0.0.0.0", "::", "no-such-host.invalid"}) {
-    const std::string error = error_of([&] { address_of_interface(unknown); });
+    const std::string error = error_of([&] { os::address_of_interface(unknown); });
     EXPECT_THAT(error, HasSubstr("\"" + std::string(unknown) + "\" is no interface of this machine"));
     EXPECT_THAT(error, HasSubstr("here are lo 127.0.0.1"));
   }
 }
 
 TEST(Address, Loopback) {
-  for (const char* number : {"127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"}) EXPECT_TRUE(is_loopback(number));
+  for (const char* number : {"127.0.0.1", "127.255.0.9", "::1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(os::is_loopback(number));
   for (const char* number : {"10.0.0.7", "128.0.0.1", "::", "fd00::2", "::ffff:10.0.0.7", "localhost", ""})
-    EXPECT_FALSE(is_loopback(number)) << number;
+    EXPECT_FALSE(os::is_loopback(number)) << number;
 }
 
 TEST(Address, Text) {
-  EXPECT_EQ(to_text(Address{"10.0.0.7", 29500}), "10.0.0.7:29500");
-  EXPECT_EQ(to_text(Address{"n7", 1}), "n7:1");
-  EXPECT_EQ(to_text(Address{"::1", 29500}), "[::1]:29500");
+  EXPECT_EQ(to_text(os::Address{"10.0.0.7", 29500}), "10.0.0.7:29500");
+  EXPECT_EQ(to_text(os::Address{"n7", 1}), "n7:1");
+  EXPECT_EQ(to_text(os::Address{"::1", 29500}), "[::1]:29500");
 }
 
 } // namespace

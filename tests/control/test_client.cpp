@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using triax::testing::error_of;
+using triax::test::error_of;
 using State = RankStatus::State;
 
 TEST(Client, WhatOneRankSetsAnotherGets) {
@@ -57,7 +57,7 @@ TEST(Client, ValuesOfManyMegabytesTravelAndLongerOnesAreRefusedHere) {
   EXPECT_TRUE(one->client.get("k", deadline_in(kLong)) == value);
   value += "x";
   EXPECT_THAT(error_of([&] { zero->client.set("k", value); }), HasSubstr("16 MiB is the most"));
-  EXPECT_THAT(error_of([&] { zero->client.tell("k", value); }), HasSubstr("16 MiB is the most"));
+  EXPECT_THAT(error_of([&] { zero->client.send("k", value); }), HasSubstr("16 MiB is the most"));
   EXPECT_EQ(zero->client.add("still here", 1), 1);
 }
 
@@ -106,16 +106,16 @@ TEST(Client, ABarrierNamesWhoIsMissing) {
 TEST(Client, WhatIsToldArrivesInOrderBeforeTheRankLeaves) {
   const Job job(1);
   auto rank = job.rank(0);
-  for (int i = 0; i < 100; ++i) rank->client.tell("line", std::to_string(i));
+  for (int i = 0; i < 100; ++i) rank->client.send("line", std::to_string(i));
   rank->client.leave();
-  const std::vector<Told> told = job.server->take_told();
+  const std::vector<WorkerMessage> told = job.server->drain_worker_messages();
   ASSERT_EQ(told.size(), 100u);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(told[static_cast<std::size_t>(i)].rank, 0);
     EXPECT_EQ(told[static_cast<std::size_t>(i)].topic, "line");
     EXPECT_EQ(told[static_cast<std::size_t>(i)].text, std::to_string(i));
   }
-  EXPECT_TRUE(job.server->take_told().empty());
+  EXPECT_TRUE(job.server->drain_worker_messages().empty());
 }
 
 TEST(Client, WhoLeavesIsNotLost) {
@@ -182,7 +182,7 @@ TEST(Client, ItWaitsForAServerThatListensAndHasNotStarted) {
 }
 
 TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
-  const Address nobody = Server(server_of(1)).address();
+  const os::Address nobody = Server(server_of(1)).address();
   ClientRequest request = client_of(nobody, 0, 1);
   request.start_timeout_s = 0.1;
   EXPECT_EQ(error_of([&] { TestRank rank(request); }),
@@ -194,8 +194,8 @@ TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
 }
 
 TEST(Client, AServerThatNeverAnswersEndsTheWaitAtTheDeadline) {
-  const Descriptor mute = listen_on({"127.0.0.1", 0});
-  ClientRequest request = client_of({"127.0.0.1", port_of(mute)}, 0, 1);
+  const os::Descriptor mute = os::listen_on({"127.0.0.1", 0});
+  ClientRequest request = client_of({"127.0.0.1", os::port_of(mute)}, 0, 1);
   request.start_timeout_s = 0.1;
   EXPECT_THAT(error_of([&] { TestRank rank(request); }), HasSubstr("within 0.1 s: it does not answer"));
 }

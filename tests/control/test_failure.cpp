@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using triax::test::error_of;
 using triax::test::TempFolder;
-using triax::testing::error_of;
 using Kind = Message::Kind;
 using State = RankStatus::State;
 
@@ -48,7 +48,7 @@ TEST(Failure, WhoGivesUpIsHeardByAllAndAllSayWhereTheyWere) {
   failed = true;
   EXPECT_TRUE(ranks[1]->flag.raise(1, "no memory\n  use less"));
   for (const int rank : {0, 2}) {
-    AbortFlag& flag = ranks[static_cast<std::size_t>(rank)]->flag;
+    JobAbort& flag = ranks[static_cast<std::size_t>(rank)]->flag;
     EXPECT_TRUE(eventually([&] { return flag.raised(); }));
     EXPECT_EQ(flag.rank(), 1);
     EXPECT_EQ(flag.reason(), "rank 1 failed: no memory\n  use less");
@@ -76,7 +76,7 @@ TEST(Failure, TheServerHearsTheErrorOfARankThatLeavesAtOnce) {
 
 TEST(Failure, AFlagRaisedBeforeTheRankCameIsTold) {
   const Job job(1);
-  AbortFlag flag;
+  JobAbort flag;
   flag.raise(0, "no such device");
   Client client(job.request(0), flag);
   EXPECT_TRUE(eventually([&] { return job.server->failure().has_value(); }));
@@ -103,9 +103,9 @@ TEST(Failure, WhatIsToldAfterwardsStillArrives) {
   const auto zero = job.rank(0), one = job.rank(1);
   one->flag.raise(1, "no memory");
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
-  zero->client.tell("last", "words");
+  zero->client.send("last", "words");
   zero->client.leave();
-  const auto told = job.server->take_told();
+  const auto told = job.server->drain_worker_messages();
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].text, "words");
   EXPECT_EQ(job.state(0), State::left);
@@ -183,24 +183,24 @@ TEST(Failure, WhenTheServerGoesEachRankFails) {
     EXPECT_EQ(rank->flag.rank(), -1);
     EXPECT_EQ(rank->flag.reason(), lost);
   }
-  EXPECT_THAT(error_of([&] { zero->client.tell("last", "words"); }), HasSubstr(lost));
+  EXPECT_THAT(error_of([&] { zero->client.send("last", "words"); }), HasSubstr(lost));
   EXPECT_THAT(error_of([&] { zero->client.leave(); }), HasSubstr("before it had heard all of this rank"));
 }
 
 /// A server that welcomes one rank and receives what it sends.
 struct FakeServer {
-  FakeServer() : listening(listen_on({"127.0.0.1", 0})) {}
-  ClientRequest request() const { return client_of({"127.0.0.1", port_of(listening)}, 0, 2); }
+  FakeServer() : listening(os::listen_on({"127.0.0.1", 0})) {}
+  ClientRequest request() const { return client_of({"127.0.0.1", os::port_of(listening)}, 0, 2); }
   /// Welcomes the first rank that connects.
   void welcome() {
-    wait_readable(listening, deadline_in(kLong));
+    os::wait_readable(listening, deadline_in(kLong));
     bool full = false;
     std::string from;
-    rank = std::make_unique<Raw>(accept_from(listening, full, from));
+    rank = std::make_unique<Raw>(os::accept_from(listening, full, from));
     ASSERT_TRUE(rank->frame()); // its hello
     rank->connection.send(encode(message(Kind::welcome)));
   }
-  Descriptor listening;
+  os::Descriptor listening;
   std::unique_ptr<Raw> rank;
 };
 
@@ -208,7 +208,7 @@ TEST(Failure, BeforeItStopsARankSaysWhereItStood) {
   FakeServer server;
   std::thread welcoming([&] { server.welcome(); });
   ClientRequest request = server.request();
-  AbortFlag flag;
+  JobAbort flag;
   std::atomic<bool> raised_before = false;
   request.place = [&] {
     raised_before = flag.raised();

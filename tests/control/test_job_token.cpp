@@ -13,9 +13,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using triax::test::error_of;
 using triax::test::TempFolder;
 using triax::test::write_file;
-using triax::testing::error_of;
 
 TEST(JobToken, EachThatIsMadeIsAnother) {
   const JobToken one = JobToken::make(), other = JobToken::make();

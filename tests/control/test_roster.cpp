@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "control/roster.hpp"
+#include "control/rank_registry.hpp"
 
 namespace triax::control {
 namespace {
@@ -24,7 +24,7 @@ struct RosterTest : ::testing::Test {
   Deadline after(int ms) const { return start + milliseconds(ms); }
 
   const Deadline start{milliseconds(1)};
-  Roster roster{3};
+  RankRegistry roster{3};
 };
 
 TEST_F(RosterTest, TheFirstFailureIsToldAndStays) {
@@ -144,7 +144,7 @@ TEST_F(RosterTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure) {
 }
 
 TEST_F(RosterTest, WhoHasNotJoined) {
-  Roster other{4};
+  RankRegistry other{4};
   Hello hello;
   hello.world = 4;
   hello.rank = 2;

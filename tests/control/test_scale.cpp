@@ -3,8 +3,8 @@
 // leaving.
 #include <gtest/gtest.h>
 
-#include "base/open_files.hpp"
 #include "control/simulated_ranks.hpp"
+#include "os/open_files.hpp"
 
 namespace triax::control::test {
 namespace {
@@ -53,8 +53,8 @@ TEST_F(ScaleTest, AJobFromItsFirstRankToItsLast) {
   EXPECT_EQ(job.server->counter("nothing"), 0);
 
   for (const char* turn : {"one", "two"}) all(Kind::barrier, turn, Kind::done);
-  all(Kind::tell, "topic", Kind::done);
-  EXPECT_EQ(job.server->take_told().size(), std::size_t{kWorld});
+  all(Kind::worker_message, "topic", Kind::done);
+  EXPECT_EQ(job.server->drain_worker_messages().size(), std::size_t{kWorld});
   all(Kind::beat, "", Kind::beat);
 
   ranks.forget();

@@ -10,7 +10,7 @@ namespace triax::control::test {
 namespace {
 
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 TEST(Server, ListensOnLoopbackUnlessToldOtherwise) {
   const Server server(server_of(1));
@@ -44,7 +44,7 @@ TEST(Server, AnAddressThatOthersReachNeedsAToken) {
   std::string outside;
   for (const char* name : {"eth0", "ens3", "enp1s0"}) {
     try {
-      outside = address_of_interface(name);
+      outside = os::address_of_interface(name);
     } catch (const Error&) { // this machine has no such interface
     }
   }

@@ -163,7 +163,7 @@ TEST_F(StrangersTest, WhoDoesNotComeToThePointIsDropped) {
   half.connection.send(hello.substr(0, hello.size() / 2));
   for (std::size_t sent = 0; sent + 1 < hello.size() && !slow.connection.ended(); ++sent) {
     slow.connection.send(hello.substr(sent, 1));
-    if (wait_readable(slow.connection.socket(), deadline_in(0.1))) slow.connection.receive();
+    if (os::wait_readable(slow.connection.socket(), deadline_in(0.1))) slow.connection.receive();
   }
   EXPECT_TRUE(mute.is_dropped());
   EXPECT_TRUE(half.is_dropped());
@@ -236,7 +236,7 @@ TEST_F(StrangersTest, WhoAsksForMuchAndReadsNothingIsLost) {
   for (std::uint64_t id = 1; id <= 200; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
   one.connection.send(encode(message(Kind::set, 201, "asked", "")));
   zero->client.get("asked", deadline_in(kLong));
-  zero->client.tell("about", "to set");
+  zero->client.send("about", "to set");
   EXPECT_FALSE(job.server->failure());
   try {
     zero->client.set("k", std::string(1 << 20, 'v')); // 200 MiB of answers
@@ -290,7 +290,7 @@ TEST(StrangersFuzz, ChangedStreamsOfARank) {
     {
       Raw one(job.server->address(), hello_of(1, 2));
       one.connection.send(stream);
-      while (wait_readable(one.connection.socket(), deadline_in(0))) {
+      while (os::wait_readable(one.connection.socket(), deadline_in(0))) {
         if (!one.next()) break;
       }
     }

@@ -18,7 +18,7 @@ class Gpu : public testing::Test {
   void SetUp() override {
     if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
     device = make_device({}, {});
-    device->set_patience(60);
+    device->set_default_timeout(60);
     stream = device->make_stream("test");
   }
 

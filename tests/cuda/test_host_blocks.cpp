@@ -7,7 +7,7 @@
 #include "support/gpu_kernels_suite.hpp"
 #include "support/host_cuda/launch.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 /// Limits the grid size during its lifetime.
@@ -59,4 +59,4 @@ TEST_F(Walks, MovementsTakeEveryElement) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

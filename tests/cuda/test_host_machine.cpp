@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 class HostMachine : public ::testing::Test {
  protected:

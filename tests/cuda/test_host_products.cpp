@@ -9,7 +9,7 @@
 #include "support/case_builder.hpp"
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 using V = const CaseViews&;
@@ -139,4 +139,4 @@ TEST_F(HostProducts, InTf32FactorsKeepElevenBits) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -8,7 +8,7 @@
 #include "support/host_cuda/launch.hpp"
 #include "train/tiny_run.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 std::vector<double> curve_of(bool recorded) {
@@ -35,4 +35,4 @@ TEST(HostRecording, ARecordedStepChangesNoBit) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -13,12 +13,12 @@ namespace {
 constexpr std::int64_t kPast32Bits = (std::int64_t{1} << 33) + 7;
 
 TEST(Launch, EveryElementIsTakenOnce) {
-  const std::int64_t wide = std::int64_t{kMostBlocks} * kThreads;
+  const std::int64_t wide = std::int64_t{kMaxBlocks} * kThreads;
   for (const std::int64_t count : {std::int64_t{1}, std::int64_t{255}, std::int64_t{256}, std::int64_t{257},
                                    std::int64_t{10007}, wide - 1, wide, wide + 1, 2 * wide + 3}) {
     const Grid grid = grid_of_elements(count);
     ASSERT_GE(grid.blocks, 1u);
-    ASSERT_LE(grid.blocks, kMostBlocks);
+    ASSERT_LE(grid.blocks, kMaxBlocks);
     std::vector<bool> taken(static_cast<std::size_t>(count));
     std::int64_t times = 0;
     for (unsigned block = 0; block < grid.blocks; ++block) {
@@ -37,12 +37,12 @@ TEST(Launch, EveryElementIsTakenOnce) {
 /// suffice.
 TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
   const Grid grid = grid_of_elements(kPast32Bits);
-  EXPECT_EQ(grid.blocks, kMostBlocks);
+  EXPECT_EQ(grid.blocks, kMaxBlocks);
   const Share first = share_of_thread(0, 0, grid.blocks, grid.threads);
   const Share last = share_of_thread(grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads);
   EXPECT_EQ(first.first, 0);
   EXPECT_EQ(last.first, first.step - 1);
-  EXPECT_EQ(first.step, std::int64_t{kMostBlocks} * kThreads);
+  EXPECT_EQ(first.step, std::int64_t{kMaxBlocks} * kThreads);
   // Also with CUDA's largest grid.
   const Share huge = share_of_thread(2147483646u, 1023u, 2147483647u, 1024u);
   EXPECT_EQ(huge.first, std::int64_t{2147483647} * 1024 - 1);
@@ -52,7 +52,7 @@ TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
 TEST(Launch, ABlockForEachRowAsFarAsTheyGo) {
   EXPECT_EQ(grid_of_rows(1).blocks, 1u);
   EXPECT_EQ(grid_of_rows(4097).blocks, 4097u);
-  EXPECT_EQ(grid_of_rows(kPast32Bits).blocks, kMostBlocks);
+  EXPECT_EQ(grid_of_rows(kPast32Bits).blocks, kMaxBlocks);
   EXPECT_EQ(grid_of_rows(5).threads, kThreads);
 }
 

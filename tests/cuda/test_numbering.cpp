@@ -14,7 +14,7 @@ namespace {
 
 class Numbering : public ::testing::Test {
  protected:
-  triax::testing::LoadedKernels reference_{"kernels-reference"};
+  triax::test::LoadedKernels reference_{"kernels-reference"};
   std::unique_ptr<Stream> stream_ = reference_.device().make_stream("test");
   std::vector<std::int64_t> samples_ = {3, 4, (std::int64_t{1} << 32) + 5}; // only 32 bits are used
 

@@ -14,7 +14,7 @@ namespace triax::data {
 namespace {
 
 using namespace triax::test;
-using namespace triax::testing;
+using namespace triax::test;
 
 TEST(Allocation, AMicrobatchTakesNone) {
   const TempFolder folder;

@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace triax::test;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 const std::vector<std::vector<double>> kWeights = {
     {1}, {1, 1}, {0.7, 0.3}, {3, 1, 2}, {1, 1e-6}, {1e-9, 5, 1e9}, {2, 3, 5, 7, 11, 13, 17}, {0.1, 0.2, 0.3, 0.4}};

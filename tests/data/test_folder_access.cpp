@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "data/folder_access.hpp"
+#include "os/folder_access.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::data {
@@ -30,8 +30,8 @@ class Nobody {
 
 TEST(FolderAccess, AFolderThatCanBeMadeIsNotMade) {
   const TempFolder folder;
-  EXPECT_EQ(why_not_writable(folder.path()), "");
-  EXPECT_EQ(why_not_writable(folder.path() / "a/b/c"), "");
+  EXPECT_EQ(os::why_not_writable(folder.path()), "");
+  EXPECT_EQ(os::why_not_writable(folder.path() / "a/b/c"), "");
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
@@ -40,16 +40,16 @@ TEST(FolderAccess, FilesAndLinksToNothingAreNoFolders) {
   write_file(folder / "file", "");
   std::filesystem::create_symlink("gone", folder / "link");
   const std::string file = (folder / "file").string(), link = (folder / "link").string();
-  EXPECT_EQ(why_not_writable(file), file + " is a file, not a folder");
-  EXPECT_EQ(why_not_writable(file + "/a/b"), file + " is a file, not a folder");
-  EXPECT_EQ(why_not_writable(link), link + " is a link to nothing");
-  EXPECT_EQ(why_not_writable(link + "/a"), link + " is a link to nothing");
+  EXPECT_EQ(os::why_not_writable(file), file + " is a file, not a folder");
+  EXPECT_EQ(os::why_not_writable(file + "/a/b"), file + " is a file, not a folder");
+  EXPECT_EQ(os::why_not_writable(link), link + " is a link to nothing");
+  EXPECT_EQ(os::why_not_writable(link + "/a"), link + " is a link to nothing");
 }
 
 TEST(FolderAccess, WhereTheKernelShowsItselfNobodyMakesFiles) {
   const std::string why = " belongs to a file system of the kernel, which takes no files";
-  EXPECT_EQ(why_not_writable("/proc/runs/mine"), "/proc" + why);
-  EXPECT_EQ(why_not_writable("/proc/self"), "/proc/self" + why);
+  EXPECT_EQ(os::why_not_writable("/proc/runs/mine"), "/proc" + why);
+  EXPECT_EQ(os::why_not_writable("/proc/self"), "/proc/self" + why);
 }
 
 TEST(FolderAccess, RightsCount) {
@@ -61,9 +61,9 @@ TEST(FolderAccess, RightsCount) {
   {
     const Nobody nobody;
     if (!nobody.became()) GTEST_SKIP() << "this process may write anywhere, and cannot become one that may not";
-    EXPECT_EQ(why_not_writable(shut), shut + ": Permission denied");
-    EXPECT_EQ(why_not_writable(shut + "/a/b"), shut + ": Permission denied");
-    EXPECT_EQ(why_not_writable(hidden + "/a"), hidden + "/a: Permission denied");
+    EXPECT_EQ(os::why_not_writable(shut), shut + ": Permission denied");
+    EXPECT_EQ(os::why_not_writable(shut + "/a/b"), shut + ": Permission denied");
+    EXPECT_EQ(os::why_not_writable(hidden + "/a"), hidden + "/a: Permission denied");
   }
   ASSERT_EQ(::chmod(hidden.c_str(), 0755), 0);
 }

@@ -246,7 +246,7 @@ TEST(PrepareRefuses, APrefixThatAnotherProcessWrites) {
   {
     const PrefixLock other(request.output);
     write_file(folder / "out.bin.partial", "of the other process");
-    EXPECT_THAT(triax::testing::error_of([&] { prepare(request, {}); }),
+    EXPECT_THAT(triax::test::error_of([&] { prepare(request, {}); }),
                 HasSubstr("out: another process is writing this dataset"));
     EXPECT_EQ(read_file(folder / "out.bin.partial"), "of the other process");
   }

@@ -16,7 +16,7 @@ using test::read_file;
 using test::TempFolder;
 using test::write_file;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 class PrepareBpe : public ::testing::Test {
  protected:

@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace triax::test;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 std::vector<std::int32_t> all_tokens(const TokenFile& file) {
   std::vector<std::int32_t> out(static_cast<std::size_t>(file.tokens()));

@@ -17,7 +17,7 @@ using test::TempFolder;
 using test::write_file;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 /// The message without the folder.
 std::string refusal_of(const std::string& bytes) {

@@ -16,7 +16,7 @@ using test::TempFolder;
 using test::write_file;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 TrainTokenizerRequest request_of(const TempFolder& folder) {
   TrainTokenizerRequest request;

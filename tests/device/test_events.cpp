@@ -57,8 +57,8 @@ TEST(HostEvent, IsSeenByAnotherThreadWithWhatCameBefore) {
   firing.join();
 }
 
-TEST(Interrupt, KeepsTheFirstReason) {
-  Interrupt interrupt;
+TEST(AbortFlag, KeepsTheFirstReason) {
+  AbortFlag interrupt;
   EXPECT_FALSE(interrupt.raised());
   EXPECT_NO_THROW(interrupt.check());
   interrupt.raise("rank 2 was lost");
@@ -68,8 +68,8 @@ TEST(Interrupt, KeepsTheFirstReason) {
   EXPECT_THROW(interrupt.check(), Error);
 }
 
-TEST(Interrupt, ManyThreadsAgreeOnOneReason) {
-  Interrupt interrupt;
+TEST(AbortFlag, ManyThreadsAgreeOnOneReason) {
+  AbortFlag interrupt;
   std::thread one([&] { interrupt.raise("one"); });
   std::thread two([&] { interrupt.raise("two"); });
   while (!interrupt.raised()) std::this_thread::yield();

@@ -133,7 +133,7 @@ TEST_F(HostStream, AFailedWaitInterruptsTheRankAndHoldsTheQueue) {
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "rank 1 went away");
   }
-  EXPECT_TRUE(device->interrupt().raised());
+  EXPECT_TRUE(device->abort_flag().raised());
   device->progress();
   EXPECT_TRUE(done.empty()) << "a task ran on data that never came";
   stream.reset(); // destroyed before its task
@@ -149,7 +149,7 @@ TEST_F(HostStream, WaitingForAFailedEventFails) {
 }
 
 TEST_F(HostStream, ReadyReadsTheInterrupt) {
-  device->interrupt().raise("stop");
+  device->abort_flag().raise("stop");
   EXPECT_THROW(stream->ready(), Error);
 }
 

@@ -46,7 +46,7 @@ TEST_F(Wait, TellsTheFailureAndTheAction) {
 }
 
 TEST_F(Wait, TellsTheInterruptAndTheAction) {
-  device->interrupt().raise("stopped by rank 0");
+  device->abort_flag().raise("stopped by rank 0");
   EXPECT_EQ(error_of({slot.arm(), 5}, Deadline::max()), "action 5: stopped by rank 0");
 }
 
@@ -59,7 +59,7 @@ TEST_F(Wait, TellsTheDeadlineAndTheAction) {
 TEST_F(Wait, TheFailureComesBeforeTheInterrupt) {
   const Work work{slot.arm(), kNoAction};
   slot.fail("the cause");
-  device->interrupt().raise("the consequence");
+  device->abort_flag().raise("the consequence");
   EXPECT_EQ(error_of(work, Deadline::max()), "the cause");
 }
 

@@ -11,7 +11,7 @@ namespace triax::equality {
 
 namespace {
 
-constexpr int kMostRanks = 12;
+constexpr int kMaxRanks = 12;
 const std::string kGpipe = "sched-gpipe", k1F1B = "sched-1f1b", kInterleaved = "sched-interleaved",
                   kBreadthFirst = "sched-breadth-first", kH1 = "sched-zb-h1", kH2 = "sched-zb-h2", kV = "sched-zb-v";
 const std::string kReference = "kernels-reference", kCpu = "kernels-cpu";
@@ -116,7 +116,7 @@ void for_each_layout(Visit visit) {
   for (const int pipeline : {1, 2, 3, 4})
     for (const int tensor : {1, 2, 4})
       for (const int data : {1, 2, 3})
-        if (pipeline * tensor * data <= kMostRanks) visit(pipeline, tensor, data);
+        if (pipeline * tensor * data <= kMaxRanks) visit(pipeline, tensor, data);
 }
 
 std::vector<Case> every_case() {

@@ -213,7 +213,8 @@ TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
 }
 #endif
 
-/// As for kernels that are loaded at their first launch (triax/first_use.hpp): once in training, once in evaluation.
+/// As for kernels that are loaded at their first launch (triax/lazy_load_guard.hpp): once in training, once in
+/// evaluation.
 TEST(SameBits, WhereDevicesAreToldOfTheFirstUse) {
   const Case run{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-fake-cuda"};
   const int before = test::fake_first_uses();

@@ -55,7 +55,7 @@ std::vector<Schedule> accepted_flips(const Schedule& schedule, const PipelineSha
 }
 
 TEST(FlippedRows, TrainWithTheBitsOfTheScheduleTheyComeFrom) {
-  constexpr std::size_t kMostOfASchedule = 3;
+  constexpr std::size_t kMaxOfASchedule = 3;
   int trained = 0;
   for (const PipelineShape& shape :
        {PipelineShape{2, 1, 2}, {2, 1, 3}, {3, 1, 2}, {3, 1, 3}, {2, 2, 2}, {2, 2, 3}, {3, 2, 2}, {3, 2, 3}})
@@ -63,7 +63,7 @@ TEST(FlippedRows, TrainWithTheBitsOfTheScheduleTheyComeFrom) {
       const Case run{
           .pipeline = shape.pipeline, .chunks = shape.chunks, .scheduler = name, .microbatches = shape.microbatches};
       const std::vector<KeptRank> expected = train(run, kTwoSteps);
-      for (const Schedule& rows : accepted_flips(schedule, shape, kMostOfASchedule)) {
+      for (const Schedule& rows : accepted_flips(schedule, shape, kMaxOfASchedule)) {
         std::string where = to_text(run);
         for (const std::string& row : test::row_texts(rows)) where += "\n" + row;
         SCOPED_TRACE(where);

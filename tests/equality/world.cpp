@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "schedule/csv.hpp"
+#include "csv/program_csv.hpp"
 #include "support/loaded_scheduler.hpp"
 #include "support/temp_folder.hpp"
 #include "train/tiny_run.hpp"
@@ -136,8 +136,8 @@ std::vector<KeptRank> train(const Case& run, const Training& training, const Sch
     rows = &split;
   }
   control::LocalStore store;
-  control::AbortFlag abort;
-  const control::AbortFlag::Listening told(abort, store);
+  control::JobAbort abort;
+  const control::JobAbort::Listening told(abort, store);
   std::vector<KeptRank> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());

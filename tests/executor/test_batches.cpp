@@ -44,16 +44,16 @@ TEST(Batches, GlobalMicrobatchesGoRoundTheDataRanks) {
   }
 }
 
-TEST(Overlay, IsAsLargeAsTheLargestSetOfTensors) {
-  executor::Overlay counting;
+TEST(ReusedBlock, IsAsLargeAsTheLargestSetOfTensors) {
+  executor::ReusedBlock counting;
   counting.tensor(DType::f32, {100});
   counting.tensor(DType::f32, {1});
   counting.restart();
   counting.tensor(DType::f64, {10});
-  EXPECT_EQ(counting.most(), 512u + 256u);
+  EXPECT_EQ(counting.peak(), 512u + 256u);
 
   std::vector<std::byte> block(1024);
-  executor::Overlay real(block.data());
+  executor::ReusedBlock real(block.data());
   const TensorView first = real.tensor(DType::f32, {1}), second = real.tensor(DType::f32, {1});
   EXPECT_EQ(second.as<std::byte>() - first.as<std::byte>(), 256);
   real.restart();

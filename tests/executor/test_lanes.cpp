@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "executor/lanes.hpp"
+#include "executor/transfer_streams.hpp"
 #include "schedule/rank_lowering.hpp"
 #include "triax/error.hpp"
 

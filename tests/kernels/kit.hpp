@@ -15,7 +15,7 @@
 
 #include "support/loaded_kernels.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 /// Elements of one type with a shape.
 template <class T, DType type>
@@ -103,4 +103,4 @@ inline void expect_near(const Array& got, const Array& want, double tolerance, c
   }
 }
 
-} // namespace triax::testing
+} // namespace triax::test

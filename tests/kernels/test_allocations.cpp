@@ -3,7 +3,7 @@
 #include "kernels/kit.hpp"
 #include "support/count_allocations.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 class Allocations : public KernelsTest {
@@ -44,4 +44,4 @@ TEST_F(Allocations, BlocksMakeNone) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

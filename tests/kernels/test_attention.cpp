@@ -2,7 +2,7 @@
 // The default of attention: compared with the formula, and its gradients with central differences.
 #include "kernels/kit.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 struct Sizes {
@@ -178,4 +178,4 @@ TEST_F(Attention, PartsAreTheWhole) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -7,7 +7,7 @@
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 TEST(OperationCases, CoverEveryOperation) {
@@ -84,4 +84,4 @@ TEST(OperationCases, ComparisonFindsFaults) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

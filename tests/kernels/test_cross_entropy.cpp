@@ -2,7 +2,7 @@
 // Cross-entropy, whole and split by columns as over tensor ranks, with padding columns.
 #include "kernels/kit.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 constexpr std::int64_t kRows = 6, kSamples = 2, kVocab = 11;
@@ -106,4 +106,4 @@ TEST_F(CrossEntropy, LargeLogitsDoNotOverflow) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

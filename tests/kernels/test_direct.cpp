@@ -2,7 +2,7 @@
 // Products and fused operations compared with plain loops, norms of vectors, and what beta = 0 must not read.
 #include "kernels/kit.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 using Direct = KernelsTest;
@@ -150,4 +150,4 @@ TEST_F(Direct, NoRowsIsNoWork) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

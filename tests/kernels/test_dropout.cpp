@@ -2,7 +2,7 @@
 // Dropout's mask: the share and the scale, and that the mask depends on the element and not on the view.
 #include "kernels/kit.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 using DropoutMask = KernelsTest;
@@ -90,4 +90,4 @@ TEST_F(DropoutMask, ScoresAnywhereHaveTheMaskOfTheWhole) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -3,7 +3,7 @@
 // with central differences of its forward in double.
 #include "kernels/kit.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 using Gradients = KernelsTest;
@@ -222,4 +222,4 @@ TEST_F(Gradients, WhatIsAddedToKeepsWhatWasThere) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -5,7 +5,7 @@
 #include "kernels/kit.hpp"
 #include "support/operation_cases.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -210,4 +210,4 @@ TEST_F(Statistics, ReferenceRefusesNarrowTypes) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

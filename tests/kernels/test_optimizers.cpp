@@ -2,7 +2,7 @@
 // AdamW and SGD over several steps, compared element by element with the published formulas.
 #include "kernels/kit.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 constexpr std::int64_t kSize = 5;
@@ -117,4 +117,4 @@ TEST_F(Optimizers, StepsCountFromOneAndNeedScalars) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

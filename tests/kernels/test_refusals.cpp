@@ -9,7 +9,7 @@
 #include "kernels/kit.hpp"
 #include "triax/kernels.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 TensorView of(DType type, const Shape& shape) {
@@ -349,4 +349,4 @@ TEST(Refusals, Updates) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

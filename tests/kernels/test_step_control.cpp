@@ -16,7 +16,7 @@
 #include "support/places.hpp"
 #include "triax/kernels.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -174,4 +174,4 @@ INSTANTIATE_TEST_SUITE_P(Of, StepControls, ::testing::Values("kernels-reference"
                          [](const auto& of) { return std::string(of.param) == "kernels-cpu" ? "cpu" : "reference"; });
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

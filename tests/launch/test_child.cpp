@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "launch/child.hpp"
+#include "os/child_process.hpp"
 
 namespace triax::launch {
 namespace {
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 constexpr const char* kWhich = "TRIAX_TEST_CHILD";
 
 /// Waits for the end of the child, and returns its lines without GoogleTest's output.
-std::vector<std::string> run(Child& child) {
+std::vector<std::string> run(os::Child& child) {
   std::vector<std::string> out;
   while (!child.ended() || child.output() >= 0) {
     for (const std::string& line : child.lines())
@@ -29,7 +29,7 @@ std::vector<std::string> run(Child& child) {
   return out;
 }
 
-Child child_that(const std::string& what) {
+os::Child child_that(const std::string& what) {
   return {{"--gtest_filter=ChildBody.*", "--gtest_also_run_disabled_tests"},
           {{kWhich, what}, {"TRIAX_TEST_VALUE", "a value=with signs"}}};
 }
@@ -50,16 +50,17 @@ TEST(ChildBody, DISABLED_DoesWhatItIsTold) {
   }
   if (what == "sleep") ::pause();
   if (what == "orphan") { // a grandchild that must end with this process
-    const Child own({"--gtest_filter=ChildBody.*", "--gtest_also_run_disabled_tests"}, {{kWhich, "die with parent"}});
+    const os::Child own({"--gtest_filter=ChildBody.*", "--gtest_also_run_disabled_tests"},
+                        {{kWhich, "die with parent"}});
     std::cout << "child: has " << own.pid() << std::endl;
     ::usleep(200'000);
     ::kill(::getpid(), SIGKILL);
   }
   if (what == "die with parent") {
-    end_with_parent(::getppid());
+    os::end_with_parent(::getppid());
     ::pause();
   }
-  if (what == "no parent") end_with_parent(1);
+  if (what == "no parent") os::end_with_parent(1);
   std::_Exit(what == "talk" ? 7 : 0);
 }
 
@@ -68,45 +69,45 @@ TEST(Child, ItsOutputComesInWholeLines) {
   sigemptyset(&term);
   sigaddset(&term, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &term, &before);
-  Child child = child_that("talk");
+  os::Child child = child_that("talk");
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   EXPECT_THAT(run(child), ElementsAre("child: a value=with signs", "child: on stderr", "child: input ends: 1",
                                       "child: signals blocked: 1", "no newline"));
-  EXPECT_EQ(how_it_ended(child.status()), "ended with status 7");
+  EXPECT_EQ(os::how_it_ended(child.status()), "ended with status 7");
 }
 
 TEST(Child, IsKilledWhenAsked) {
-  Child child = child_that("sleep");
+  os::Child child = child_that("sleep");
   while (child.lines().empty()) ::usleep(1000);
   EXPECT_FALSE(child.ended());
   child.kill();
   run(child);
-  EXPECT_EQ(how_it_ended(child.status()), "killed by signal 9 (Killed)");
+  EXPECT_EQ(os::how_it_ended(child.status()), "killed by signal 9 (Killed)");
 }
 
 TEST(Child, DoesNotOutliveItsObject) {
   pid_t pid = 0;
   {
-    const Child child = child_that("sleep");
+    const os::Child child = child_that("sleep");
     pid = child.pid();
   }
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
 TEST(Child, EndsWithTheProcessThatStartedIt) {
-  Child child = child_that("orphan");
+  os::Child child = child_that("orphan");
   pid_t own = 0;
   for (const std::string& line : run(child))
     if (line.starts_with("child: has ")) own = std::atoi(line.c_str() + 11);
   ASSERT_GT(own, 0);
-  EXPECT_EQ(how_it_ended(child.status()), "killed by signal 9 (Killed)");
+  EXPECT_EQ(os::how_it_ended(child.status()), "killed by signal 9 (Killed)");
   while (::kill(own, 0) == 0) ::usleep(1000);
 }
 
 TEST(Child, EndsAtOnceIfThatProcessHasGone) {
-  Child child = child_that("no parent");
+  os::Child child = child_that("no parent");
   run(child);
-  EXPECT_EQ(how_it_ended(child.status()), "ended with status 1");
+  EXPECT_EQ(os::how_it_ended(child.status()), "ended with status 1");
 }
 
 } // namespace

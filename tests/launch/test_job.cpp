@@ -12,7 +12,7 @@ namespace {
 using control::test::hello_of;
 using control::test::Raw;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 /// Rank 0 of two, which runs the job server on a free loopback port.
 struct JobTest : ::testing::Test {
@@ -31,20 +31,20 @@ struct JobTest : ::testing::Test {
   }
 
   const Environment environment = rank_0();
-  train::StopSignals signals{null_log()};
+  os::StopSignals signals{null_log()};
   Job job{{environment, keys(), control::test::kLong}, signals};
 };
 
 TEST_F(JobTest, BeforeItHasJoinedARankCanOnlyLeave) {
   EXPECT_THAT(error_of([&] { job.store(); }), HasSubstr("rank 0 has not joined its job"));
-  EXPECT_THAT(error_of([&] { job.tell("step", "1"); }), HasSubstr("rank 0 has not joined its job"));
+  EXPECT_THAT(error_of([&] { job.send("step", "1"); }), HasSubstr("rank 0 has not joined its job"));
   EXPECT_THAT(error_of([&] { job.finish(1); }), HasSubstr("rank 0 has not joined its job"));
   EXPECT_THAT(error_of([&] { job.refusal({}); }), HasSubstr("rank 0 has not joined its job"));
   job.leave();
 }
 
 TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersAreToldWhy) {
-  const control::Address address = job.server()->address();
+  const os::Address address = job.server()->address();
   Raw impostor(address); // queued before rank 0's connection
   impostor.connection.send(encode(hello_of(0, 2)));
   Raw one(address);
@@ -70,7 +70,7 @@ std::string error_of_rank_1(const std::string& lines) {
   environment.server = job.server->address();
   config::LaunchKeys keys;
   keys.start_timeout_s = control::test::kLong;
-  train::StopSignals signals{null_log()};
+  os::StopSignals signals{null_log()};
   Job rank_1{{environment, keys, control::test::kLong}, signals};
   rank_1.enter();
   const std::string error = error_of([&] { rank_1.refusal({{}, {{"train.steps", "3"}}}); });

@@ -2,14 +2,14 @@
 // Messages from ranks to the launcher round-trip with the same bits, and traffic of all ranks is added.
 #include <gmock/gmock.h>
 
-#include "launch/told.hpp"
+#include "launch/worker_messages.hpp"
 #include "support/error_of.hpp"
 
 namespace triax::launch {
 namespace {
 
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 report::StepRecord step() {
   report::StepRecord out;
@@ -20,7 +20,7 @@ report::StepRecord step() {
   return out;
 }
 
-TEST(Told, AStepReadsBackToTheSameBits) {
+TEST(WorkerMessage, AStepReadsBackToTheSameBits) {
   report::StepRecord told = step();
   report::StepRecord read = read_step(to_line(told));
   EXPECT_EQ(read.step, told.step);
@@ -35,7 +35,7 @@ TEST(Told, AStepReadsBackToTheSameBits) {
   EXPECT_TRUE(read_step(to_line(told)).skipped);
 }
 
-TEST(Told, AResultReadsBackToTheSameBits) {
+TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
   train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
   told.metrics = "/run/metrics.jsonl";
   told.records = 12;
@@ -56,7 +56,7 @@ TEST(Told, AResultReadsBackToTheSameBits) {
   EXPECT_EQ(read.traffic[0].bytes_out, 1ULL << 60);
 }
 
-TEST(Told, WhatIsNoneOfItIsRefused) {
+TEST(WorkerMessage, WhatIsNoneOfItIsRefused) {
   for (const char* line : {"", "{", "[]", "{\"step\":1}", "{\"step\":\"x\",\"loss\":1}"}) {
     EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("cannot be read")) << line;
     EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("cannot be read")) << line;
@@ -65,7 +65,7 @@ TEST(Told, WhatIsNoneOfItIsRefused) {
   EXPECT_THAT(error_of([&] { result.take({3, "weather", "fine"}); }), HasSubstr("rank 3 told of \"weather\""));
 }
 
-TEST(Told, TheResultIsThatOfRank0WithTheTrafficOfAll) {
+TEST(WorkerMessage, TheResultIsThatOfRank0WithTheTrafficOfAll) {
   JobResult result;
   EXPECT_EQ(result.take({0, kStep, to_line(step())})->step, 7);
   EXPECT_FALSE(result.together());

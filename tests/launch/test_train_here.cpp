@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-#include "launch/train_here.hpp"
+#include "launch/run_threads.hpp"
 #include "train/tiny_run.hpp"
 
 namespace triax {
@@ -76,7 +76,7 @@ class TrainHere : public ::testing::Test {
     steps_.resize(ranks);
     store_ = std::make_unique<control::LocalStore>();
     std::vector<test::TinySource> sources(2 * ranks);
-    const train::StopSignals signals(*logs_[0]);
+    const os::StopSignals signals(*logs_[0]);
     return launch::train_here({config, placement, logs_, signals, reports_,
                                [&](int rank) {
                                  const auto at = static_cast<std::size_t>(rank);

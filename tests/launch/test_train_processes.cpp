@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/signal_name.hpp"
 #include "launch/process_run.hpp"
+#include "os/signal_name.hpp"
 
 namespace triax::test {
 namespace {

@@ -43,7 +43,7 @@ class WatchdogTest : public ::testing::Test {
     watching_.emplace(watchdog, rank, [told](const Error& error) { told->set_value(error); });
     return told->get_future();
   }
-  train::StopSignals signals_;
+  os::StopSignals signals_;
   ObservedRank rank_{3};
   const RankActivity::Binding bound_{rank_.activity()}; // this thread is the rank
   std::optional<Watchdog::Watching> watching_;

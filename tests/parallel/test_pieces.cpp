@@ -7,7 +7,7 @@
 
 #include "tiny_layer.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 double total(const std::vector<double>& values) {
@@ -108,4 +108,4 @@ TEST(OneRank, GradientsAreThoseOfTheLoss) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -9,7 +9,7 @@
 #include "support/ranks.hpp"
 #include "triax/random.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 namespace {
 
@@ -195,4 +195,4 @@ TinyResult run_tiny(const TinyCase& tiny) {
   return result;
 }
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -12,7 +12,7 @@
 
 #include "triax/parallel.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 struct TinyCase {
   int tensor = 1;
@@ -39,4 +39,4 @@ struct TinyResult {
 /// Weights depend on the element of the whole parameter; padding is NaN; gradients start as zeros.
 TinyResult run_tiny(const TinyCase& tiny);
 
-} // namespace triax::testing
+} // namespace triax::test

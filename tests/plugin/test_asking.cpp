@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "plugin/asking.hpp"
+#include "plugin/call_guard.hpp"
 
 namespace triax::plugin {
 namespace {

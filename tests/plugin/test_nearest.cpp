@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/nearest.hpp"
+#include "plugin/did_you_mean.hpp"
 
 namespace triax::plugin {
 

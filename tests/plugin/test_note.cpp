@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugin/note.hpp"
+#include "plugin/elf_note.hpp"
 #include "scratch.hpp"
 #include "triax/abi.h"
 #include "triax/error.hpp"

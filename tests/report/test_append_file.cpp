@@ -8,8 +8,8 @@
 
 #include <csignal>
 
-#include "report/append_file.hpp"
-#include "report/replace_file.hpp"
+#include "os/append_file.hpp"
+#include "os/replace_file.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using triax::test::error_of;
 using triax::test::read_file;
 using triax::test::TempFolder;
 using triax::test::write_file;
-using triax::testing::error_of;
 
 /// Limits the size of this process's files during its lifetime.
 class FileSizeLimit {
@@ -47,7 +47,7 @@ class FileSizeLimit {
 
 class AppendFileTest : public ::testing::Test {
  protected:
-  AppendFile open(const fs::path& file) {
+  os::AppendFile open(const fs::path& file) {
     return {file, [this](const Error& problem, bool lost) { (lost ? lost_ : moved_).emplace_back(problem.what()); }};
   }
   TempFolder folder_;
@@ -56,7 +56,7 @@ class AppendFileTest : public ::testing::Test {
 
 TEST_F(AppendFileTest, ContinuesAFileAndNeverTruncatesIt) {
   write_file(folder_ / "m", "earlier\n");
-  AppendFile file = open(folder_ / "m");
+  os::AppendFile file = open(folder_ / "m");
   EXPECT_EQ(read_file(folder_ / "m"), "earlier\n");
   EXPECT_TRUE(file.append("one", "a line"));
   EXPECT_EQ(read_file(folder_ / "m"), "earlier\none\n");
@@ -64,7 +64,7 @@ TEST_F(AppendFileTest, ContinuesAFileAndNeverTruncatesIt) {
 }
 
 TEST_F(AppendFileTest, APartOfALineIsRemovedAndALaterLineContinuesTheFile) {
-  AppendFile file = open(folder_ / "m");
+  os::AppendFile file = open(folder_ / "m");
   EXPECT_TRUE(file.append("first", "the record of step 1"));
   {
     const FileSizeLimit limit(10); // six bytes exist, so four bytes of the next line fit
@@ -83,12 +83,12 @@ TEST_F(AppendFileTest, APartOfALineIsRemovedAndALaterLineContinuesTheFile) {
 TEST_F(AppendFileTest, AFifoThatNobodyReadsIsRefusedAndDoesNotBlock) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "log").c_str(), 0600), 0);
-  EXPECT_THAT(error_of([&] { const AppendFile file(folder / "log", [](const Error&, bool) {}); }),
+  EXPECT_THAT(error_of([&] { const os::AppendFile file(folder / "log", [](const Error&, bool) {}); }),
               HasSubstr("it is a FIFO that no process reads"));
 }
 
 TEST_F(AppendFileTest, AFullDiskIsToldOnceAndEachLineCounted) {
-  AppendFile file = open("/dev/full");
+  os::AppendFile file = open("/dev/full");
   for (int step = 0; step < 3; ++step) EXPECT_FALSE(file.append("line", "a line"));
   EXPECT_EQ(file.lost_lines(), 3);
   EXPECT_THAT(lost_, ElementsAre("/dev/full: a line cannot be written: No space left on device\n"
@@ -96,7 +96,7 @@ TEST_F(AppendFileTest, AFullDiskIsToldOnceAndEachLineCounted) {
 }
 
 TEST_F(AppendFileTest, ADeletedFileIsToldAtOnceAndCreatedAgain) {
-  AppendFile file = open(folder_ / "m");
+  os::AppendFile file = open(folder_ / "m");
   file.append("one", "a line");
   file.append("two", "a line");
   fs::remove(folder_ / "m");
@@ -112,7 +112,7 @@ TEST_F(AppendFileTest, ADeletedFileIsToldAtOnceAndCreatedAgain) {
 
 TEST_F(AppendFileTest, LinesAfterTheFolderWasDeletedAreLostUntilItIsThereAgain) {
   fs::create_directory(folder_ / "run");
-  AppendFile file = open(folder_ / "run/m");
+  os::AppendFile file = open(folder_ / "run/m");
   file.append("one", "a line");
   fs::remove_all(folder_ / "run");
   EXPECT_FALSE(file.append("two", "a line"));
@@ -126,7 +126,7 @@ TEST_F(AppendFileTest, LinesAfterTheFolderWasDeletedAreLostUntilItIsThereAgain) 
 }
 
 TEST_F(AppendFileTest, ADeletedFileIsNotCreatedOverAnother) {
-  AppendFile file = open(folder_ / "m");
+  os::AppendFile file = open(folder_ / "m");
   fs::remove(folder_ / "m");
   write_file(folder_ / "m", "of another run\n");
   EXPECT_FALSE(file.append("one", "a line"));
@@ -136,7 +136,7 @@ TEST_F(AppendFileTest, ADeletedFileIsNotCreatedOverAnother) {
 
 TEST_F(AppendFileTest, AMovedFileIsToldAndGetsItsLines) {
   fs::create_directory(folder_ / "run");
-  AppendFile file = open(folder_ / "run/m");
+  os::AppendFile file = open(folder_ / "run/m");
   file.append("one", "a line");
   fs::rename(folder_ / "run", folder_ / "elsewhere");
   file.check();
@@ -157,14 +157,14 @@ TEST_F(AppendFileTest, AReplacedFileIsWholeOrAsItWas) {
   write_file(folder_ / "f", "former");
   {
     const FileSizeLimit limit(3);
-    EXPECT_THAT(error_of([&] { replace_file(folder_ / "f", "the new content"); }),
+    EXPECT_THAT(error_of([&] { os::replace_file(folder_ / "f", "the new content"); }),
                 HasSubstr("/f: cannot be written: File too large"));
   }
   EXPECT_EQ(read_file(folder_ / "f"), "former");
-  EXPECT_FALSE(fs::exists(temporary_name(folder_ / "f")));
-  replace_file(folder_ / "f", "the new content");
+  EXPECT_FALSE(fs::exists(os::temporary_name(folder_ / "f")));
+  os::replace_file(folder_ / "f", "the new content");
   EXPECT_EQ(read_file(folder_ / "f"), "the new content");
-  EXPECT_FALSE(fs::exists(temporary_name(folder_ / "f")));
+  EXPECT_FALSE(fs::exists(os::temporary_name(folder_ / "f")));
 }
 
 } // namespace

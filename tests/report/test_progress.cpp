@@ -4,8 +4,8 @@
 
 #include <sstream>
 
+#include "os/terminal.hpp"
 #include "report/progress.hpp"
-#include "report/terminal.hpp"
 
 namespace triax::report {
 namespace {
@@ -184,16 +184,16 @@ TEST(Progress, NothingToShowIsNothingWritten) {
 }
 
 TEST(Terminal, IsDecidedByTheSystemTermAndNoColor) {
-  const Terminal full = decide_terminal(true, "xterm", nullptr, 120);
+  const os::Terminal full = os::decide_terminal(true, "xterm", nullptr, 120);
   EXPECT_TRUE(full.terminal && full.colour);
   EXPECT_EQ(full.columns, 120);
-  EXPECT_TRUE(decide_terminal(true, "xterm", "", 0).colour); // NO_COLOR has no effect if empty
-  EXPECT_EQ(decide_terminal(true, "xterm", "", 0).columns, 80);
-  const Terminal plain = decide_terminal(true, "xterm", "1", 80);
+  EXPECT_TRUE(os::decide_terminal(true, "xterm", "", 0).colour); // NO_COLOR has no effect if empty
+  EXPECT_EQ(os::decide_terminal(true, "xterm", "", 0).columns, 80);
+  const os::Terminal plain = os::decide_terminal(true, "xterm", "1", 80);
   EXPECT_TRUE(plain.terminal && !plain.colour);
-  EXPECT_FALSE(decide_terminal(true, "dumb", nullptr, 80).terminal);
-  EXPECT_FALSE(decide_terminal(true, nullptr, nullptr, 80).terminal);
-  const Terminal none = decide_terminal(false, "xterm", nullptr, 0);
+  EXPECT_FALSE(os::decide_terminal(true, "dumb", nullptr, 80).terminal);
+  EXPECT_FALSE(os::decide_terminal(true, nullptr, nullptr, 80).terminal);
+  const os::Terminal none = os::decide_terminal(false, "xterm", nullptr, 0);
   EXPECT_FALSE(none.terminal || none.colour);
 }
 

@@ -7,18 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "report/schedule_svg.hpp"
-#include "report/svg.hpp"
+#include "draw/schedule_svg.hpp"
+#include "draw/svg.hpp"
 #include "support/error_of.hpp"
 
 namespace {
 using namespace triax;
 using namespace triax::schedule;
-using report::Picture;
+using draw::Picture;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 Timeline two_ranks(double begin, double forward) {
   const double end = begin + 2 * forward;
@@ -49,7 +49,7 @@ std::vector<std::string> told(const std::vector<Drawn>& boxes) {
 }
 
 TEST(ScheduleSvg, ABoxIsAsLongAsItsPass) {
-  const std::vector<Drawn> drawn = boxes(report::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}));
+  const std::vector<Drawn> drawn = boxes(draw::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}));
   EXPECT_THAT(told(drawn), ElementsAre("0F0, rank 0: 0 to 1 ms", "0B0, rank 0: 4 to 6 ms", "1F0, rank 1: 1 to 2 ms",
                                        "1B0, rank 1: 2 to 4 ms"));
   const double unit = drawn[0].width;
@@ -63,7 +63,7 @@ TEST(ScheduleSvg, ABoxIsAsLongAsItsPass) {
 /// A measured timeline has its own clock.
 TEST(ScheduleSvg, PanelsStandAboveEachOtherInOneScale) {
   const std::string svg =
-      report::schedule_svg({"a run", "", {{"measured", two_ranks(1000, 2)}, {"planned", two_ranks(0, 1)}}});
+      draw::schedule_svg({"a run", "", {{"measured", two_ranks(1000, 2)}, {"planned", two_ranks(0, 1)}}});
   const std::vector<Drawn> drawn = boxes(svg);
   ASSERT_EQ(drawn.size(), 8u);
   EXPECT_EQ(drawn[0].told, "0F0, rank 0: 1000 to 1002 ms");
@@ -81,7 +81,7 @@ TEST(ScheduleSvg, NumbersStandWhereTheyFit) {
                     Timeline::Unit::ms,
                     {{{Kind::forward, 0, 7, 0, 100}, {Kind::backward, 0, 7, 100, 100.1}}}};
   for (double at = 101; at < 300; at += 2) timeline.rows[0].push_back({Kind::backward, 0, 3, at, at + 2});
-  const std::string svg = report::schedule_svg({"one", "", {{"", timeline}}});
+  const std::string svg = draw::schedule_svg({"one", "", {{"", timeline}}});
   EXPECT_THAT(svg, HasSubstr(">7</text>"));
   EXPECT_EQ(svg.find(">7</text>"), svg.rfind(">7</text>"));
   EXPECT_EQ(boxes(svg).size(), 102u);
@@ -91,33 +91,33 @@ TEST(ScheduleSvg, TheEndOfAStepIsDrawnAndTransfersAreNot) {
   Timeline timeline = two_ranks(0, 1);
   timeline.rows[0].push_back({Kind::opt_step, -1, -1, 6, 8});
   timeline.rows[0].push_back({Kind::send_f, 0, 0, 1, 1.5});
-  const std::string svg = report::schedule_svg({"one", "", {{"", timeline}}});
+  const std::string svg = draw::schedule_svg({"one", "", {{"", timeline}}});
   EXPECT_THAT(told(boxes(svg)), ::testing::Contains("OPT_STEP, rank 0: 6 to 8 ms"));
   EXPECT_THAT(svg, HasSubstr(">end of the step<"));
   EXPECT_THAT(svg, Not(HasSubstr("SEND")));
-  EXPECT_THAT(report::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}), Not(HasSubstr(">end of the step<")));
+  EXPECT_THAT(draw::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}), Not(HasSubstr(">end of the step<")));
 }
 
 TEST(ScheduleSvg, ChunksAreDarkToLight) {
   const Timeline timeline{
       {1, 2, 1}, StageMap({0, 0}), Timeline::Unit::ms, {{{Kind::forward, 0, 0, 0, 1}, {Kind::forward, 1, 0, 1, 2}}}};
-  const std::string svg = report::schedule_svg({"one", "", {{"", timeline}}});
+  const std::string svg = draw::schedule_svg({"one", "", {{"", timeline}}});
   EXPECT_LT(svg.find("fill=\"#2f69b0\"><title>0F0"), svg.find("fill=\"#adcdf0\"><title>1F0"));
   EXPECT_THAT(svg, HasSubstr("dark to light: a rank's chunks 0 to 1"));
   EXPECT_THAT(svg, HasSubstr(">microbatch chunks in flight<"));
 }
 
 TEST(ScheduleSvg, TextsAreEscaped) {
-  const std::string svg = report::schedule_svg({"<a> & \"b\"", "", {{"\x01 \xff \xc3\xa4", two_ranks(0, 1)}}});
+  const std::string svg = draw::schedule_svg({"<a> & \"b\"", "", {{"\x01 \xff \xc3\xa4", two_ranks(0, 1)}}});
   EXPECT_THAT(svg, HasSubstr("&lt;a&gt; &amp; &quot;b&quot;"));
   EXPECT_THAT(svg, HasSubstr(">\xEF\xBF\xBD \xEF\xBF\xBD \xc3\xa4<")); // characters that XML cannot and can contain
 }
 
 TEST(ScheduleSvg, NumbersOfAPictureAreShort) {
-  EXPECT_EQ(report::svg_number(12), "12");
-  EXPECT_EQ(report::svg_number(0.5), "0.5");
-  EXPECT_EQ(report::svg_number(1.0 / 3), "0.33");
-  EXPECT_EQ(report::svg_number(-0.001), "0");
+  EXPECT_EQ(draw::svg_number(12), "12");
+  EXPECT_EQ(draw::svg_number(0.5), "0.5");
+  EXPECT_EQ(draw::svg_number(1.0 / 3), "0.33");
+  EXPECT_EQ(draw::svg_number(-0.001), "0");
 }
 
 Picture of_boxes(int ranks, int boxes_per_rank) {
@@ -130,24 +130,24 @@ Picture of_boxes(int ranks, int boxes_per_rank) {
 }
 
 TEST(ScheduleSvg, WhatIsTooLargeToReadIsRefused) {
-  EXPECT_TRUE(report::svg_support(of_boxes(256, 128)));
-  EXPECT_EQ(report::svg_support(of_boxes(257, 1)).reason(),
+  EXPECT_TRUE(draw::svg_support(of_boxes(256, 128)));
+  EXPECT_EQ(draw::svg_support(of_boxes(257, 1)).reason(),
             "a picture of 257 ranks is too large to read; 256 can be drawn");
-  EXPECT_EQ(report::svg_support(of_boxes(1, 32769)).reason(),
+  EXPECT_EQ(draw::svg_support(of_boxes(1, 32769)).reason(),
             "a picture of 32769 passes is too large to read; 32768 can be drawn");
-  EXPECT_THAT(error_of([] { report::schedule_svg(of_boxes(1, 32769)); }), HasSubstr("too large to read"));
+  EXPECT_THAT(error_of([] { draw::schedule_svg(of_boxes(1, 32769)); }), HasSubstr("too large to read"));
 }
 
 TEST(ScheduleSvg, NothingIsNotDrawn) {
-  EXPECT_THAT(report::svg_support({"none", "", {{"", Timeline{}}}}).reason(), HasSubstr("nothing to draw"));
-  EXPECT_THAT(report::svg_support({"none", "", {}}).reason(), HasSubstr("nothing to draw"));
+  EXPECT_THAT(draw::svg_support({"none", "", {{"", Timeline{}}}}).reason(), HasSubstr("nothing to draw"));
+  EXPECT_THAT(draw::svg_support({"none", "", {}}).reason(), HasSubstr("nothing to draw"));
 }
 
 TEST(ScheduleSvg, PanelsOfDifferentUnitsAreNoPicture) {
   Timeline units = two_ranks(0, 1);
   units.unit = Timeline::Unit::pass;
   EXPECT_THAT(error_of([&] {
-                report::schedule_svg({"two", "", {{"a", units}, {"b", two_ranks(0, 1)}}});
+                draw::schedule_svg({"two", "", {{"a", units}, {"b", two_ranks(0, 1)}}});
               }),
               HasSubstr("different units"));
 }

@@ -5,8 +5,8 @@
 
 #include <regex>
 
-#include "report/schedule_table.hpp"
-#include "report/terminal.hpp"
+#include "draw/schedule_table.hpp"
+#include "os/terminal.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
 #include "support/error_of.hpp"
@@ -16,11 +16,11 @@ using namespace triax;
 using test::schedule_of;
 
 std::string drawn(const PipelineShape& shape, std::vector<int> stage_rank, const std::vector<std::string>& rows,
-                  const report::TableStyle& style = {}) {
+                  const draw::TableStyle& style = {}) {
   const std::vector<schedule::Program> programs =
       schedule::lower(schedule_of(shape, std::move(stage_rank), rows), shape);
   const schedule::Costs units{{static_cast<std::size_t>(shape.stages()), {1, 1, 1}}};
-  return report::schedule_table(
+  return draw::schedule_table(
       schedule::planned(programs, schedule::simulate(programs, units), shape, schedule::Timeline::Unit::pass), style);
 }
 
@@ -96,13 +96,13 @@ TEST(ScheduleTable, FoldedBlocksKeepTheirColours) {
 }
 
 TEST(Terminal, FoldsWordsOfLongLines) {
-  EXPECT_EQ(report::fold_words("  one two three four\nfive\n", 12), "  one two\n    three\n    four\nfive\n");
-  EXPECT_EQ(report::fold_words("a-long-word and more", 5), "a-long-word\n  and\n  more");
-  EXPECT_EQ(report::fold_words("one two", 0), "one two");
+  EXPECT_EQ(os::fold_words("  one two three four\nfive\n", 12), "  one two\n    three\n    four\nfive\n");
+  EXPECT_EQ(os::fold_words("a-long-word and more", 5), "a-long-word\n  and\n  more");
+  EXPECT_EQ(os::fold_words("one two", 0), "one two");
 }
 
 TEST(ScheduleTable, ATimelineOfMillisecondsHasNoSlots) {
-  EXPECT_THAT(triax::testing::error_of([] { report::schedule_table({}); }),
+  EXPECT_THAT(triax::test::error_of([] { draw::schedule_table({}); }),
               ::testing::HasSubstr("a table counts units of time"));
 }
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "report/schedule_json.hpp"
-#include "report/schedule_trace.hpp"
+#include "draw/schedule_json.hpp"
+#include "draw/schedule_trace.hpp"
 
 namespace {
 using namespace triax;
@@ -46,7 +46,7 @@ std::vector<Json> events(const std::string& trace, const std::string& phase) {
 
 TEST(ScheduleTrace, EveryRankIsATrack) {
   std::vector<std::string> names;
-  for (const Json& event : events(report::schedule_trace({"a v", "", {{"", vee()}}}), "M"))
+  for (const Json& event : events(draw::schedule_trace({"a v", "", {{"", vee()}}}), "M"))
     if (event["args"].contains("name"))
       names.push_back(
           text("{} {} {}", event["pid"].get<int>(), event["tid"].get<int>(), event["args"]["name"].get<std::string>()));
@@ -54,7 +54,7 @@ TEST(ScheduleTrace, EveryRankIsATrack) {
 }
 
 TEST(ScheduleTrace, ASlotIsAMillisecond) {
-  const std::vector<Json> passes = events(report::schedule_trace({"a v", "", {{"", vee()}}}), "X");
+  const std::vector<Json> passes = events(draw::schedule_trace({"a v", "", {{"", vee()}}}), "X");
   ASSERT_EQ(passes.size(), 11u);
   EXPECT_EQ(passes[4]["name"], "B0 s0");
   EXPECT_EQ(passes[4]["args"]["action"], "0B0");
@@ -66,7 +66,7 @@ TEST(ScheduleTrace, ASlotIsAMillisecond) {
 
 /// A pass has no arrow to its own rank, or to a pass that needs no transfer.
 TEST(ScheduleTrace, AnArrowGoesToWhatNeedsThePassOnAnotherRank) {
-  const std::string trace = report::schedule_trace({"a v", "", {{"", vee()}}});
+  const std::string trace = draw::schedule_trace({"a v", "", {{"", vee()}}});
   std::map<int, std::string> begun, arrows;
   for (const Json& event : events(trace, "s")) begun[event["id"]] = text("{}", event["ts"].get<double>());
   for (const Json& event : events(trace, "f")) {
@@ -84,7 +84,7 @@ TEST(ScheduleTrace, AnArrowGoesToWhatNeedsThePassOnAnotherRank) {
 }
 
 TEST(ScheduleTrace, PanelsAreProcesses) {
-  const std::string trace = report::schedule_trace({"a v", "", {{"measured", vee()}, {"planned", vee()}}});
+  const std::string trace = draw::schedule_trace({"a v", "", {{"measured", vee()}, {"planned", vee()}}});
   std::map<int, int> passes, arrows;
   for (const Json& event : events(trace, "X")) ++passes[event["pid"]];
   for (const Json& event : events(trace, "s")) ++arrows[event["id"]];
@@ -93,7 +93,7 @@ TEST(ScheduleTrace, PanelsAreProcesses) {
 }
 
 TEST(ScheduleJson, HasShapePlacementAndTimes) {
-  const Json out = Json::parse(report::schedule_json("sched-\"v\"", vee()));
+  const Json out = Json::parse(draw::schedule_json("sched-\"v\"", vee()));
   EXPECT_EQ(out["schedule"], "sched-\"v\"");
   EXPECT_EQ(out["pipeline"], 2);
   EXPECT_EQ(out["chunks"], 2);

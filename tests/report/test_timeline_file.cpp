@@ -18,14 +18,14 @@ class TimelineFile : public ::testing::Test {
  protected:
   std::string refusal(const std::string& content) {
     test::write_file(folder_ / "timeline-rank-3.json", content);
-    return triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); });
+    return triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); });
   }
   test::TempFolder folder_;
 };
 
 TEST_F(TimelineFile, AFifoIsRefusedAndDoesNotBlock) {
   ASSERT_EQ(::mkfifo((folder_ / "timeline-rank-3.json").c_str(), 0600), 0);
-  EXPECT_THAT(triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); }),
+  EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
               HasSubstr("timeline-rank-3.json: is not a regular file"));
 }
 
@@ -92,13 +92,13 @@ TEST_F(TimelineFile, ARankMayHaveNoPasses) {
 }
 
 TEST_F(TimelineFile, SaysHowToGetOne) {
-  EXPECT_THAT(triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); }),
+  EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
               AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"), HasSubstr("log.timeline")));
 }
 
 TEST_F(TimelineFile, OneThatLiesElsewhereIsMissedInOtherWords) {
   report::write_timeline(folder_.path(), {2, 1, {}, 4, {}});
-  EXPECT_THAT(triax::testing::error_of([&] { report::read_timeline(folder_.path(), 3); }),
+  EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
               AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"),
                     HasSubstr("of other ranks there are 1: copy it there")));
 }
@@ -143,7 +143,7 @@ TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
 }
 
 TEST_F(TimelineFile, AFolderThatIsNotThereIsTold) {
-  EXPECT_THAT(triax::testing::error_of([&] {
+  EXPECT_THAT(triax::test::error_of([&] {
                 report::write_timeline(folder_ / "none", {0, 1, {}});
               }),
               HasSubstr("none/timeline-rank-0.json: cannot be written: No such file"));

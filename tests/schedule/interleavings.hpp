@@ -19,11 +19,11 @@
 
 namespace triax::test {
 
-inline constexpr int kMostSearchedRanks = 4;
+inline constexpr int kMaxSearchedRanks = 4;
 inline constexpr const char* kForEver = "all that are left wait for ever";
 
 /// Number of actions that each rank has run.
-using Reached = std::array<std::uint8_t, kMostSearchedRanks>;
+using Reached = std::array<std::uint8_t, kMaxSearchedRanks>;
 
 struct Searched {
   std::string fault{}; // first fault that some order leads to; empty: none

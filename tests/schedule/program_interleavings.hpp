@@ -376,7 +376,7 @@ class ProgramsWorld {
   std::vector<std::vector<Mask>> watched_;
   std::vector<Transfer> transfers_;
   Mask all_ = 0;
-  std::array<Mask, kMostSearchedRanks> own_{}; // by rank
+  std::array<Mask, kMaxSearchedRanks> own_{}; // by rank
   std::string fault_;
 };
 

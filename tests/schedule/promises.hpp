@@ -28,8 +28,8 @@ inline std::vector<schedule::Assumptions> all_assumptions() {
                                       CommTraits::Post::nonblocking};
   out.push_back({kSerial, kTagged, kTagged});
   out.push_back({kSerial, kTagged, kSerial});
-  out.push_back({kTagged, schedule::kLeastPromise, kSerial});
-  out.push_back({schedule::kLeastPromise, kTagged, kLoosest});
+  out.push_back({kTagged, schedule::kMinPromise, kSerial});
+  out.push_back({schedule::kMinPromise, kTagged, kLoosest});
   return out;
 }
 

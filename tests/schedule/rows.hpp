@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/fault.hpp"
+#include "schedule/violation.hpp"
 #include "triax/scheduler.hpp"
 
 namespace triax::test {
@@ -42,9 +42,9 @@ inline Schedule schedule_of(const PipelineShape& shape, std::vector<int> stage_r
   return schedule;
 }
 
-inline std::vector<std::string> reasons(const std::vector<schedule::Fault>& faults) {
+inline std::vector<std::string> reasons(const std::vector<schedule::Violation>& faults) {
   std::vector<std::string> out;
-  for (const schedule::Fault& fault : faults) out.push_back(fault.reason());
+  for (const schedule::Violation& fault : faults) out.push_back(fault.reason());
   return out;
 }
 

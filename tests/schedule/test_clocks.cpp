@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "schedule/clocks.hpp"
+#include "schedule/clock_alignment.hpp"
 #include "support/error_of.hpp"
 
 namespace {
@@ -67,7 +67,7 @@ TEST(Clocks, ThatRunAtOtherRatesAreAsFarOffAsTheyContradictThemselves) {
 TEST(Clocks, ThatNothingConnectsAreRefused) {
   Timeline timeline = three_ranks(0.5);
   for (std::vector<Span>& row : timeline.rows) row.pop_back(); // forwards give a bound in one direction only
-  EXPECT_THAT(triax::testing::error_of([&] { align(timeline, {0, 1, 1}); }), HasSubstr("nothing tells how far"));
+  EXPECT_THAT(triax::test::error_of([&] { align(timeline, {0, 1, 1}); }), HasSubstr("nothing tells how far"));
 }
 
 } // namespace

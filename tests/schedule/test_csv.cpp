@@ -2,7 +2,7 @@
 // Writing schedules as CSV in PyTorch's format.
 #include <gtest/gtest.h>
 
-#include "schedule/csv.hpp"
+#include "csv/program_csv.hpp"
 #include "schedule/rows.hpp"
 
 namespace {

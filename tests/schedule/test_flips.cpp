@@ -17,9 +17,9 @@ using namespace triax;
 using test::RowFlip;
 
 /// The order of sums affects bits and causes no deadlock, so the search does not check it.
-bool only_order_of_sums(const std::vector<schedule::Fault>& refusals) {
-  return !refusals.empty() && std::ranges::all_of(refusals, [](const schedule::Fault& refusal) {
-    return refusal.rule == schedule::Fault::Rule::ascending;
+bool only_order_of_sums(const std::vector<schedule::Violation>& refusals) {
+  return !refusals.empty() && std::ranges::all_of(refusals, [](const schedule::Violation& refusal) {
+    return refusal.rule == schedule::Violation::Rule::ascending;
   });
 }
 
@@ -28,16 +28,16 @@ struct RowFlipCounts {
   std::size_t states = 0;
 };
 
-std::string shown(const Schedule& schedule, const std::vector<schedule::Fault>& refusals) {
+std::string shown(const Schedule& schedule, const std::vector<schedule::Violation>& refusals) {
   std::string out;
   for (const std::string& row : test::row_texts(schedule)) out += row + "\n";
-  for (const schedule::Fault& refusal : refusals) out += refusal.reason() + "\n";
+  for (const schedule::Violation& refusal : refusals) out += refusal.reason() + "\n";
   return out;
 }
 
 /// False if verifier and search disagree.
 bool agree(const Schedule& schedule, const PipelineShape& shape, RowFlipCounts& counts) {
-  const std::vector<schedule::Fault> refusals = schedule::verify(schedule, shape);
+  const std::vector<schedule::Violation> refusals = schedule::verify(schedule, shape);
   const test::Searched found = test::search(test::RowsWorld(schedule, shape));
   counts.states += found.states;
   const bool ascend = test::gradients_ascend(schedule);

@@ -11,8 +11,8 @@
 #include <map>
 #include <optional>
 
+#include "csv/program_csv.hpp"
 #include "schedule/clock.hpp"
-#include "schedule/csv.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/timing.hpp"
 #include "schedule/verify.hpp"
@@ -53,7 +53,7 @@ class Formulas : public ::testing::TestWithParam<int> {
     SCOPED_TRACE(text("p = {}, v = {}, m = {}", shape.pipeline, shape.chunks, shape.microbatches));
     ASSERT_TRUE(scheduler.supports(shape)) << scheduler.supports(shape).reason();
     const Schedule schedule = scheduler.rows(shape);
-    const std::vector<schedule::Fault> faults = schedule::verify(schedule, shape);
+    const std::vector<schedule::Violation> faults = schedule::verify(schedule, shape);
     ASSERT_TRUE(faults.empty()) << faults.front().reason();
     for (const Costs& costs : published.costs) {
       SCOPED_TRACE(text("F {}, I {}, W {}", costs.forward, costs.input, costs.weight));
@@ -78,12 +78,12 @@ class Formulas : public ::testing::TestWithParam<int> {
 
   /// Verifies the programs with the weakest guarantees of backends.
   void check_programs(const Schedule& schedule, const PipelineShape& shape) {
-    const schedule::Assumptions least = schedule::everywhere(schedule::kLeastPromise);
+    const schedule::Assumptions least = schedule::everywhere(schedule::kMinPromise);
     for (const auto boundaries : {schedule::Boundaries::whole, schedule::Boundaries::scattered}) {
-      for (const schedule::Fault& fault :
+      for (const schedule::Violation& fault :
            schedule::verify(schedule::lower(schedule, shape, boundaries), {shape}, least))
         ADD_FAILURE() << fault.reason();
-      for (const schedule::Fault& fault :
+      for (const schedule::Violation& fault :
            schedule::verify(schedule::lower_forward_only(schedule, shape, boundaries), {shape, true}, least))
         ADD_FAILURE() << fault.reason();
     }

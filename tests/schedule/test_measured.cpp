@@ -23,7 +23,9 @@ class TwoRanks : public ::testing::Test {
     return {{kind, stage, microbatch, start, end}, waited};
   }
   Comparison compared() const { return compare(programs_, rows_, shape_); }
-  static double sum(const Shortfall& of) { return of.even + of.slow_stages + of.slow_passes + of.late + of.overhead; }
+  static double sum(const StepBreakdown& of) {
+    return of.even + of.slow_stages + of.slow_passes + of.late + of.overhead;
+  }
 
   const PipelineShape shape_{2, 1, 2};
   const std::vector<Program> programs_ =
@@ -40,7 +42,7 @@ TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
   ASSERT_EQ(all.times.size(), 2u);
   EXPECT_EQ(all.times[0].forward_ms, 2);
   EXPECT_EQ(all.times[0].input_ms + all.times[0].weight_ms, 4);
-  for (const Shortfall& rank : all.ranks) {
+  for (const StepBreakdown& rank : all.ranks) {
     EXPECT_EQ(rank.measured, rank.even);
     for (const double part : {rank.slow_stages, rank.slow_passes, rank.late, rank.overhead})
       EXPECT_THAT(part, DoubleNear(0, kExact));
@@ -68,7 +70,7 @@ TEST_F(TwoRanks, ALateTransferIsTold) {
     rows_[0][at].span.end += 3;
   }
   rows_[0][2].waited_ms += 3;
-  const Shortfall rank = compared().ranks[0];
+  const StepBreakdown rank = compared().ranks[0];
   EXPECT_THAT(rank.late, DoubleNear(3, kExact));
   EXPECT_THAT(rank.overhead, DoubleNear(0, kExact));
   EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
@@ -77,7 +79,7 @@ TEST_F(TwoRanks, ALateTransferIsTold) {
 TEST_F(TwoRanks, OverheadIsWhatIsNeitherPassNorWait) {
   rows_[0][3].span.start += 1;
   rows_[0][3].span.end += 1;
-  const Shortfall rank = compared().ranks[0];
+  const StepBreakdown rank = compared().ranks[0];
   EXPECT_THAT(rank.overhead, DoubleNear(1, kExact));
   EXPECT_THAT(rank.late, DoubleNear(0, kExact));
   EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
@@ -94,7 +96,7 @@ TEST_F(TwoRanks, APassThatIsSlowerThanIsUsualIsTold) {
     rows[0].push_back(pass(Kind::backward, 0, i, now + 2, now + 2 + length));
     now += 2 + length;
   }
-  const Shortfall rank = compare(alone, rows, shape).ranks.at(0);
+  const StepBreakdown rank = compare(alone, rows, shape).ranks.at(0);
   EXPECT_THAT(rank.slow_passes, DoubleNear(5, kExact));
   EXPECT_THAT(rank.slow_stages, DoubleNear(0, kExact));
   EXPECT_THAT(sum(rank), DoubleNear(23, kExact));
@@ -110,7 +112,7 @@ TEST_F(TwoRanks, ASlowStageIsTold) {
   EXPECT_EQ(all.times[1].forward_ms, 4);
   EXPECT_THAT(all.ranks[0].even, DoubleNear(27, kExact)); // 18 x 1.5
   EXPECT_THAT(all.ranks[0].slow_stages, DoubleNear(3, kExact));
-  for (const Shortfall& rank : all.ranks) {
+  for (const StepBreakdown& rank : all.ranks) {
     for (const double part : {rank.slow_passes, rank.late, rank.overhead}) EXPECT_THAT(part, DoubleNear(0, kExact));
     EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
   }
@@ -118,15 +120,15 @@ TEST_F(TwoRanks, ASlowStageIsTold) {
 
 TEST_F(TwoRanks, PassesOfAnotherRunAreRefused) {
   rows_[1].pop_back();
-  EXPECT_THAT(triax::testing::error_of([&] { compared(); }),
+  EXPECT_THAT(triax::test::error_of([&] { compared(); }),
               HasSubstr("pipeline rank 1 ran 3 passes, and its program has 4"));
   rows_[1].push_back(pass(Kind::backward, 1, 0, 110, 114));
-  EXPECT_THAT(triax::testing::error_of([&] { compared(); }),
+  EXPECT_THAT(triax::test::error_of([&] { compared(); }),
               HasSubstr("pipeline rank 1, pass 3: 1B0 ran, and its program has 1B1"));
   rows_[1].back().span.stage = 2;
-  EXPECT_THAT(triax::testing::error_of([&] { compared(); }), HasSubstr("2B0 ran, which is no pass of 2 stages"));
+  EXPECT_THAT(triax::test::error_of([&] { compared(); }), HasSubstr("2B0 ran, which is no pass of 2 stages"));
   rows_.pop_back();
-  EXPECT_THAT(triax::testing::error_of([&] { compared(); }), HasSubstr("passes of 1 ranks, programs of 2"));
+  EXPECT_THAT(triax::test::error_of([&] { compared(); }), HasSubstr("passes of 1 ranks, programs of 2"));
 }
 
 } // namespace

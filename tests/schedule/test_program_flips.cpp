@@ -22,7 +22,7 @@ using test::ProgramFlip;
 using test::ProgramsWorld;
 using Posts = Program::Posts;
 
-constexpr Assumptions kLeast = everywhere(test::kLoosest);
+constexpr Assumptions kMin = everywhere(test::kLoosest);
 
 /// Results, each for one combination of assumptions.
 struct ProgramFlipCounts {
@@ -42,7 +42,7 @@ struct ProgramFlipCounts {
 };
 
 std::string shown(const std::vector<Program>& programs, const Assumptions& assumptions,
-                  const std::vector<schedule::Fault>& refusals) {
+                  const std::vector<schedule::Violation>& refusals) {
   std::string out = text("{}, in sets {}\n", test::to_text(assumptions), programs[0].posts() == Posts::sets);
   for (const Program& program : programs) {
     for (ActionId id = 0; id < program.actions().size(); ++id) {
@@ -51,7 +51,7 @@ std::string shown(const std::vector<Program>& programs, const Assumptions& assum
     }
     out += "\n";
   }
-  for (const schedule::Fault& refusal : refusals) out += refusal.reason() + "\n";
+  for (const schedule::Violation& refusal : refusals) out += refusal.reason() + "\n";
   return out;
 }
 
@@ -74,7 +74,7 @@ class Judge {
 
  private:
   bool agree(const std::vector<Program>& programs, const Assumptions& assumptions) {
-    const std::vector<schedule::Fault> refusals = verify(programs, purpose_, assumptions);
+    const std::vector<schedule::Violation> refusals = verify(programs, purpose_, assumptions);
     const ProgramsWorld world(programs, purpose_, assumptions);
     const test::Searched found = test::search(world);
     counts_.states += found.states;
@@ -189,7 +189,7 @@ TEST(ProgramFlips, OneAfterAnother) {
             BentPrograms bent = reached;
             test::flip(bent, draw(bent, random));
             ASSERT_TRUE(judge.agree(bent.programs(posts)));
-            if (verify(bent.programs(posts), purpose, kLeast).empty()) reached = bent;
+            if (verify(bent.programs(posts), purpose, kMin).empty()) reached = bent;
           }
         }
   }

@@ -68,8 +68,8 @@ struct Mutable {
 };
 
 /// The violations after a change to one rank's program.
-template <class Fault>
-std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumptions, Fault fault) {
+template <class Violation>
+std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumptions, Violation fault) {
   std::vector<Program> programs = one_f_one_b();
   Mutable mutated(programs[rank]);
   fault(mutated);
@@ -144,7 +144,7 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   };
   std::vector<Program> programs = one_f_one_b();
   in_place(programs);
-  Assumptions assumptions = everywhere(kLeastPromise);
+  Assumptions assumptions = everywhere(kMinPromise);
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait for ever")));
   assumptions.edges.send = CommTraits::Send::buffered;
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
@@ -243,7 +243,7 @@ TEST(Proof, TakesABackendAtItsWord) {
   EXPECT_EQ(promise_of(eager, 1024).send, CommTraits::Send::buffered);
   EXPECT_EQ(promise_of(eager, 1025).send, CommTraits::Send::rendezvous); // too large for its buffer
   EXPECT_EQ(promise_of(eager, 8).order, CommTraits::Order::tagged);
-  const Promise least = both(promise_of(eager, 8), kLeastPromise);
+  const Promise least = both(promise_of(eager, 8), kMinPromise);
   EXPECT_EQ(least.order, CommTraits::Order::serial);
   EXPECT_EQ(least.send, CommTraits::Send::rendezvous);
   EXPECT_EQ(least.post, CommTraits::Post::blocking);

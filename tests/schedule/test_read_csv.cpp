@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "schedule/csv.hpp"
+#include "csv/program_csv.hpp"
+#include "csv/read_csv.hpp"
 #include "schedule/lower.hpp"
-#include "schedule/read_csv.hpp"
 #include "schedule/verify.hpp"
 #include "support/loaded_scheduler.hpp"
 
@@ -23,12 +23,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr Assumptions kLeast = everywhere(kLeastPromise);
+constexpr Assumptions kMin = everywhere(kMinPromise);
 
-std::vector<std::string> reasons(const std::vector<schedule::Fault>& refusals) {
+std::vector<std::string> reasons(const std::vector<schedule::Violation>& refusals) {
   std::vector<std::string> out;
   out.reserve(refusals.size());
-  for (const schedule::Fault& refusal : refusals) out.push_back(refusal.reason());
+  for (const schedule::Violation& refusal : refusals) out.push_back(refusal.reason());
   return out;
 }
 
@@ -68,7 +68,7 @@ TEST_P(WrittenAndRead, ALoweredProgram) {
   EXPECT_EQ(row_texts(file.schedule), row_texts(schedule()));
   const std::vector<Program> read = programs_of(file);
   EXPECT_EQ(to_csv(read), csv);
-  EXPECT_THAT(reasons(verify(read, {GetParam().shape}, kLeast)), IsEmpty());
+  EXPECT_THAT(reasons(verify(read, {GetParam().shape}, kMin)), IsEmpty());
   for (std::size_t rank = 0; rank < written.size(); ++rank) {
     const auto one = written[rank].actions(), other = read[rank].actions();
     ASSERT_EQ(one.size(), other.size());
@@ -139,7 +139,7 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   const std::string rest = "1F1,1I1,1SEND_B1,1RECV_F2,1W1,1F2,1B2,1SEND_B2,1REDUCE_GRAD," + kEnding;
   const std::string adjacent = first + "1RECV_F0,1F0,1I0,1SEND_B0,1RECV_F1,1W0," + rest;
   const std::string apart = first + "1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RECV_F1," + rest;
-  Assumptions assumptions = kLeast;
+  Assumptions assumptions = kMin;
   for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged}) {
     assumptions = everywhere({order, CommTraits::Send::rendezvous, CommTraits::Post::blocking});
     EXPECT_THAT(faults(adjacent, {2, 1, 3}, assumptions), IsEmpty());
@@ -213,8 +213,8 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
       ++refused;
       continue;
     }
-    const std::vector<schedule::Fault> faults =
-        file.lowered ? verify(programs_of(file), {file.shape}, kLeast) : verify(file.schedule, file.shape);
+    const std::vector<schedule::Violation> faults =
+        file.lowered ? verify(programs_of(file), {file.shape}, kMin) : verify(file.schedule, file.shape);
     faults.empty() ? ++proved : ++refused;
   }
   EXPECT_GT(refused, 3000);

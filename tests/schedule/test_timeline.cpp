@@ -18,7 +18,7 @@ using namespace triax;
 using namespace triax::schedule;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 struct Planned {
   Simulation simulation;

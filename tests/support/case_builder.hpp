@@ -8,7 +8,7 @@
 
 #include "support/operation_cases.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 using Tensors = std::vector<CaseTensor>;
 
@@ -62,4 +62,4 @@ class CaseList {
 
 inline constexpr PhiloxKey kCaseKey = philox_key(1234, RandomPurpose::dropout);
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -14,8 +14,8 @@
 namespace {
 
 using namespace triax;
-using triax::testing::Rank;
-using triax::testing::run_members;
+using triax::test::Rank;
+using triax::test::run_members;
 
 /// A value in [-1, 1) that depends on the member and the element.
 float sample(int member, std::int64_t element) {

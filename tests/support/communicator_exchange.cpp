@@ -10,12 +10,12 @@
 namespace {
 
 using namespace triax;
-using triax::testing::number;
-using triax::testing::promises;
-using triax::testing::Rank;
-using triax::testing::receive;
-using triax::testing::run_members;
-using triax::testing::send;
+using triax::test::number;
+using triax::test::promises;
+using triax::test::Rank;
+using triax::test::receive;
+using triax::test::run_members;
+using triax::test::send;
 
 int value_of(Rank& rank, const TensorView& view) {
   return rank.values<std::int32_t>(view).front();

@@ -13,10 +13,10 @@ namespace {
 using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::promises;
-using triax::testing::Rank;
-using triax::testing::run_members;
+using triax::test::error_of;
+using triax::test::promises;
+using triax::test::Rank;
+using triax::test::run_members;
 
 constexpr const char* kRunsByItself = "calls run on the GPU by themselves, and no host compares them";
 

@@ -7,8 +7,8 @@
 namespace {
 
 using namespace triax;
-using triax::testing::Rank;
-using triax::testing::run_members;
+using triax::test::Rank;
+using triax::test::run_members;
 
 TEST(Join, AGroupMayBeJoinedAgain) {
   run_members(3, [](Rank& rank) {

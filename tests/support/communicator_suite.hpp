@@ -16,7 +16,7 @@
 #include "support/fake_cuda_device.hpp"
 #endif
 
-namespace triax::testing {
+namespace triax::test {
 
 /// True if the ranks' devices have memory that the host cannot access.
 inline bool on_fake_cuda() {
@@ -74,4 +74,4 @@ inline Promises promises() {
   return out;
 }
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -38,7 +38,7 @@ void release(void* memory) noexcept {
 
 } // namespace
 
-namespace triax::testing {
+namespace triax::test {
 
 std::size_t allocations() noexcept {
   return calls;
@@ -56,7 +56,7 @@ void restart_peak() noexcept {
   peak = live.load();
 }
 
-} // namespace triax::testing
+} // namespace triax::test
 
 // With inlining under a sanitizer, gcc takes free() for a mismatch with another operator new.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace triax::testing {
+namespace triax::test {
 
 /// Calls of operator new by this thread.
 std::size_t allocations() noexcept;
@@ -19,4 +19,4 @@ std::size_t live_bytes() noexcept;
 std::size_t peak_bytes() noexcept;
 void restart_peak() noexcept;
 
-} // namespace triax::testing
+} // namespace triax::test

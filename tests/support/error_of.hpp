@@ -6,7 +6,7 @@
 
 #include "triax/error.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 template <class Call>
 std::string error_of(Call call) {
@@ -18,4 +18,4 @@ std::string error_of(Call call) {
   return "no error";
 }
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -10,7 +10,7 @@
 #include "support/fake_cuda_stream.hpp"
 #include "support/fake_cuda_tape.hpp"
 #include "triax/error.hpp"
-#include "triax/first_use.hpp"
+#include "triax/lazy_load_guard.hpp"
 #include "triax/recording.hpp"
 
 namespace triax::test {
@@ -55,7 +55,7 @@ class FakeRecording final : public Recording {
   const Tape tape_;
 };
 
-class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
+class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuard {
  public:
   explicit FakeCudaDevice(std::uint64_t seed) : seed_(seed) {}
   FakeCudaDevice(const FakeCudaDevice&) = delete;
@@ -109,7 +109,7 @@ class FakeCudaDevice final : public Device, public Recorder, public FirstUse {
     return std::make_unique<FakeRecording>(std::exchange(tape_, Tape()));
   }
 
-  void first_use(bool may_be) noexcept override {
+  void set_may_load_modules(bool may_be) noexcept override {
     first_use_ = may_be;
     first_uses += may_be ? 1 : 0;
   }

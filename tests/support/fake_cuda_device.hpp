@@ -40,7 +40,7 @@ std::unique_ptr<Device> make_fake_cuda_device(std::uint64_t seed);
 
 /// Number of recordings launched on devices of this kind (triax/recording.hpp).
 int fake_recordings_launched() noexcept;
-/// Number of first uses announced to devices of this kind (triax/first_use.hpp).
+/// Number of first uses announced to devices of this kind (triax/lazy_load_guard.hpp).
 int fake_first_uses() noexcept;
 
 /// As cuda::launch_stream(): work enqueued next runs after everything before, including host work. Throws Error for a

@@ -8,8 +8,8 @@
 namespace triax::test::fake_cuda {
 
 FakeStream::FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams,
-                       const bool& first_use)
-    : name_(std::move(name)), lane_(lane), streams_(streams), queue_(name_, device), first_use_(first_use) {
+                       const bool& lazy_load_guard)
+    : name_(std::move(name)), lane_(lane), streams_(streams), queue_(name_, device), first_use_(lazy_load_guard) {
   streams_.push_back(this);
 }
 

@@ -24,7 +24,8 @@ namespace triax::test::fake_cuda {
 class FakeStream final : public Stream, public FakeCudaStream {
  public:
   /// Adds itself to the device's list of streams; the destructor removes it.
-  FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams, const bool& first_use);
+  FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams,
+             const bool& lazy_load_guard);
   FakeStream(const FakeStream&) = delete;
   FakeStream& operator=(const FakeStream&) = delete;
   ~FakeStream() override;

@@ -18,7 +18,7 @@
 #include "triax/communicator.hpp"
 #include "triax/error.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 class FileStore final : public Store {
  public:
@@ -60,4 +60,4 @@ class FileStore final : public Store {
   std::filesystem::path folder_;
 };
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -2,7 +2,7 @@
 // Cases for the fused operations.
 #include "support/case_builder.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 namespace {
 
@@ -253,4 +253,4 @@ std::vector<OperationCase> fused_cases(DType dtype) {
   return list.take();
 }
 
-} // namespace triax::testing
+} // namespace triax::test

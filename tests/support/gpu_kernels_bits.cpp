@@ -2,7 +2,7 @@
 // The same call gives the same bits: repeated, on another stream, and elsewhere in memory.
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 /// On the CUDA host emulator every run has a different order, so the run elsewhere in memory is also the repetition.
@@ -52,4 +52,4 @@ TEST_F(OnGpu, LargeSumsGiveTheSameBitsAgain) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -2,7 +2,7 @@
 // Every operation compared with the reference in double.
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 /// In f32 all arithmetic is f32, so differences come from the order of sums, and from functions with an error of a few
@@ -43,4 +43,4 @@ INSTANTIATE_TEST_SUITE_P(Types, Operations, ::testing::Values(DType::f32, DType:
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

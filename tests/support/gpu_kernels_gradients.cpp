@@ -3,7 +3,7 @@
 // data are 16 bits and gradients are accumulated in f32.
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 class Gradients : public AgainstReference {};
@@ -48,4 +48,4 @@ TEST_F(Gradients, InF32OfDataIn16Bits) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -2,7 +2,7 @@
 // Sizes of a real model, compared with the reference.
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 class Large : public AgainstReference {};
@@ -55,4 +55,4 @@ TEST_F(Large, VocabularyOfARealModel) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

@@ -10,7 +10,7 @@
 #include "support/places.hpp"
 #include "support/temp_folder.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -131,4 +131,4 @@ TEST_F(NoDriver, DescribeAndListNeedNone) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

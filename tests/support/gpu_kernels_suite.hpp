@@ -17,7 +17,7 @@
 #include "support/operation_cases.hpp"
 #include "triax/cuda/device.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 #ifdef TRIAX_ON_HOST_CUDA
 inline constexpr bool kOnHostCuda = true;
@@ -64,4 +64,4 @@ class AgainstReference : public OnGpu {
   LoadedKernels reference_{"kernels-reference"};
 };
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -5,7 +5,7 @@
 #include "support/gpu_kernels_suite.hpp"
 #include "train/tiny_run.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 namespace {
 
 struct Curve {
@@ -72,4 +72,4 @@ TEST_F(Training, TheScheduleChangesNoBit) {
 }
 
 } // namespace
-} // namespace triax::testing
+} // namespace triax::test

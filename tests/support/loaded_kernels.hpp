@@ -13,7 +13,7 @@
 #include "support/places.hpp"
 #include "triax/kernels.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 /// Loads a set from the folder in which this program was built or installed, and starts it on the device that it makes.
 /// `options`: all options of its table. `folder`: within the installation.
@@ -37,4 +37,4 @@ class LoadedKernels {
   plugin::Instance<KernelSet> set_;
 };
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace triax::testing {
+namespace triax::test {
 
 namespace {
 
@@ -210,4 +210,4 @@ CaseTensor scalars_tensor(const StepScalars& scalars) {
   return tensor;
 }
 
-} // namespace triax::testing
+} // namespace triax::test

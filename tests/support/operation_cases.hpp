@@ -17,7 +17,7 @@
 
 #include "triax/kernels.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 enum class Role { in, out, in_out };
 /// Type of a tensor: the case's type, the type of its statistics, or its own type.
@@ -86,4 +86,4 @@ inline const StepScalars* scalars_of(const CaseViews& views) {
   return views["scalars"].as<const StepScalars>();
 }
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -2,7 +2,7 @@
 // Cases for the primitives: sizes that are odd, small, and larger than a vector or a tile; strides where allowed.
 #include "support/case_builder.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 namespace {
 
@@ -342,4 +342,4 @@ std::vector<OperationCase> primitive_cases(DType dtype) {
   return list.take();
 }
 
-} // namespace triax::testing
+} // namespace triax::test

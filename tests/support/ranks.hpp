@@ -32,7 +32,7 @@
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 /// The backend of the ranks' communicators; options that are not in `options` have their defaults.
 struct Communication {
@@ -47,7 +47,7 @@ struct Communication {
   std::function<void()> after = {};
 };
 
-class Rank final : public control::AbortFlag::Listener {
+class Rank final : public control::JobAbort::Listener {
  public:
   Rank(int index, const Layout& layout, Store& store, Communication communication = {})
       : index_(index),
@@ -137,12 +137,12 @@ class Rank final : public control::AbortFlag::Listener {
     const Deadline give_up = deadline();
     for (std::int64_t there = store_.add(key, 1); there < group.size(); there = store_.add(key, 0)) {
       TRIAX_REQUIRE(Clock::now() < give_up, "{} of {} members have joined {}", there, group.size(), group.id);
-      device().interrupt().check();
+      device().abort_flag().check();
       if (!device().progress()) std::this_thread::yield();
     }
     const std::lock_guard lock(mutex_);
     communicators_.push_back(std::move(joined));
-    if (device().interrupt().raised()) communicators_.back()->abort(device().interrupt().reason());
+    if (device().abort_flag().raised()) communicators_.back()->abort(device().abort_flag().reason());
     return *communicators_.back();
   }
   Communicator& join(std::string_view axis) { return join(layout_.group(index_, axis)); }
@@ -178,7 +178,7 @@ class Rank final : public control::AbortFlag::Listener {
 
   /// Any thread. Ends this rank's waits and its groups.
   void abort(std::string_view why) noexcept override {
-    device().interrupt().raise(why);
+    device().abort_flag().raise(why);
     const std::lock_guard lock(mutex_);
     for (const auto& communicator : communicators_) communicator->abort(why);
   }
@@ -232,7 +232,7 @@ class World {
 
   void run(int index, const std::function<void(Rank&)>& body) noexcept {
     std::optional<Rank> rank; // destroyed after its failure is reported: others see that first
-    std::optional<control::AbortFlag::Listening> listening;
+    std::optional<control::JobAbort::Listening> listening;
     try {
       rank.emplace(index, layout_, store_, communication_);
       listening.emplace(abort_, *rank);
@@ -251,9 +251,9 @@ class World {
  private:
   const Layout& layout_;
   const Communication communication_;
-  control::AbortFlag abort_;
+  control::JobAbort abort_;
   control::LocalStore store_;
-  const control::AbortFlag::Listening store_listens_{abort_, store_};
+  const control::JobAbort::Listening store_listens_{abort_, store_};
   std::exception_ptr first_; // written by the rank that raised the flag
 };
 
@@ -275,4 +275,4 @@ inline void run_ranks(int count, const std::function<void(Rank&)>& body, const C
   run_ranks(Layout::ptd(1, count, 1), body, communication);
 }
 
-} // namespace triax::testing
+} // namespace triax::test

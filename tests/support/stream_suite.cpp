@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "triax/error.hpp"
-#include "triax/first_use.hpp"
+#include "triax/lazy_load_guard.hpp"
 
 namespace triax::test {
 namespace {
@@ -57,21 +57,21 @@ TEST_P(StreamSuite, AnEventFiresWhenTheWorkBeforeItIsDone) {
 TEST_P(StreamSuite, AWaitHasADeadline) {
   hold(*stream);
   EXPECT_THROW(device->wait(stream->record(), deadline_in(0.05)), Error);
-  device->set_patience(0.05);
+  device->set_default_timeout(0.05);
   try {
     stream->ready();
     FAIL() << "ready() came back";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("stream test: not finished at its deadline"));
   }
-  device->set_patience(60);
+  device->set_default_timeout(60);
   let_end();
   stream->ready();
 }
 
 TEST_P(StreamSuite, AWaitReadsTheInterrupt) {
   hold(*stream);
-  device->interrupt().raise("rank 3 was lost");
+  device->abort_flag().raise("rank 3 was lost");
   EXPECT_THROW(stream->ready(), Error);
   EXPECT_THROW(device->wait(stream->record(), deadline_in(60)), Error);
 }
@@ -107,7 +107,7 @@ TEST_P(StreamSuite, AWaitForAHostEventHoldsWhatFollows) {
 
 /// Loading a kernel may wait for all running work, so that work must not wait for this thread.
 TEST_P(StreamSuite, WorkThatMayBeNewWaitsOnTheHost) {
-  dynamic_cast<FirstUse&>(*device).first_use(true);
+  dynamic_cast<LazyLoadGuard&>(*device).set_may_load_modules(true);
   std::vector<int> done;
   Writing task(done, 1, 5);
   const TensorView value = place(DType::f32, {1});
@@ -123,7 +123,7 @@ TEST_P(StreamSuite, AnEventBehindNewWorkIsWaitedForElsewhere) {
   std::vector<int> done;
   Writing task(done, 1, 5);
   device->fill(value, 1, *stream);
-  dynamic_cast<FirstUse&>(*device).first_use(true);
+  dynamic_cast<LazyLoadGuard&>(*device).set_may_load_modules(true);
   stream->post(task);
   other->wait(stream->record());
   EXPECT_TRUE(done.empty()) << "record() pumped";
@@ -216,7 +216,7 @@ TEST_P(StreamSuite, AFailedEventInterruptsTheRankAndHoldsTheQueue) {
   } catch (const Error& error) {
     EXPECT_EQ(error.message(), "rank 1 went away");
   }
-  EXPECT_TRUE(device->interrupt().raised());
+  EXPECT_TRUE(device->abort_flag().raised());
   EXPECT_TRUE(done.empty()) << "a task ran on data that never came";
   stream.reset(); // before its task; opens the gate that the GPU waits for
   EXPECT_THAT(done, ElementsAre(-1));

@@ -37,7 +37,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
     of_ = make_streams(GetParam(), reason);
     if (!of_) GTEST_SKIP() << reason;
     device = &of_->device();
-    device->set_patience(60);
+    device->set_default_timeout(60);
     stream = device->make_stream("test");
     // Loading at first use may wait for held work; load everything before the tests.
     const TensorView warm = place(DType::f32, {1}), integer = place(DType::i32, {1});
@@ -50,7 +50,7 @@ class StreamSuite : public testing::TestWithParam<std::string> {
   void TearDown() override {
     if (!of_) return;
     let_end(); // also if a test failed earlier
-    if (stream && !device->interrupt().raised()) finish();
+    if (stream && !device->abort_flag().raised()) finish();
   }
 
   void hold(Stream& held) { of_->hold(held); }

@@ -7,7 +7,7 @@
 #include "support/ranks.hpp"
 #include "triax/communicator.hpp"
 
-namespace triax::testing {
+namespace triax::test {
 
 /// A tensor of one i32 in the memory of `rank`, which owns it.
 inline TensorView number(Rank& rank, int value) {
@@ -21,4 +21,4 @@ inline Transfer receive(int peer, const TensorView& view, int channel = 0) {
   return {Direction::receive, peer, channel, view};
 }
 
-} // namespace triax::testing
+} // namespace triax::test

@@ -12,7 +12,7 @@
 namespace triax {
 namespace {
 
-using testing::allocations;
+using test::allocations;
 
 class Counter final : public executor::WalkObserver {
  public:
@@ -76,7 +76,7 @@ TEST(SteadyState, AllocatesNothingWithSplitBackwards) {
 
 /// Allocations in steps 3 to 6 of one rank.
 std::vector<std::size_t> steady_rank(const config::RunConfig& config, const Layout& layout, int index, Store& store,
-                                     control::AbortFlag& abort) {
+                                     control::JobAbort& abort) {
   test::TinySource source;
   Counter counter;
   counter.of_step.reserve(8);
@@ -99,8 +99,8 @@ std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
-  control::AbortFlag abort;
-  const control::AbortFlag::Listening told(abort, store);
+  control::JobAbort abort;
+  const control::JobAbort::Listening told(abort, store);
   std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());

@@ -2,13 +2,13 @@
 // Number of cores: the affinity mask, limited by control groups, from files with the kernel's layout.
 #include <gtest/gtest.h>
 
+#include "os/cpu_quota.hpp"
 #include "support/temp_folder.hpp"
-#include "train/cores.hpp"
 
 namespace {
+using triax::os::available_cores;
 using triax::test::TempFolder;
 using triax::test::write_file;
-using triax::train::available_cores;
 
 class Cores : public ::testing::Test {
  protected:

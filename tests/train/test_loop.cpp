@@ -38,11 +38,11 @@ class LoopTest : public ::testing::Test {
  protected:
   train::LoopResult go() {
     config_ = run_.config();
-    const train::StopSignals signals(null_log());
+    const os::StopSignals signals(null_log());
     test::TinyRank rank(config_, {.training = &source_});
     return loop(*rank, signals);
   }
-  train::LoopResult loop(train::Rank& rank, const train::StopSignals& signals) {
+  train::LoopResult loop(train::Rank& rank, const os::StopSignals& signals) {
     const train::RunFolder folder(config_, "# resolved\n");
     train::RunRecords records(config_, "# resolved\n", log_);
     return train::run_loop(config_, rank, signals, {&records, {}, [this](const std::string& line) { note_ = line; }});
@@ -145,7 +145,7 @@ TEST_F(LoopTest, AFreshRunMovesTheMetricsOfAnEarlierOneAside) {
 TEST_F(LoopTest, ARunThatStopsBeforeItsFirstStepChangesNoEarlierFile) {
   go();
   const std::string earlier = test::read_file(config_.log.metrics);
-  train::StopSignals signals(null_log());
+  os::StopSignals signals(null_log());
   signals.ask(SIGTERM);
   test::TinyRank rank(config_, {.training = &source_});
   EXPECT_EQ(loop(*rank, signals).steps, 0);
@@ -203,7 +203,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   } log;
   config_ = run_.config();
   {
-    const train::StopSignals signals(log);
+    const os::StopSignals signals(log);
     source_.prompt = [&](std::int64_t sample) {
       if (sample != 8) return; // first sample of the third step
       ::kill(::getpid(), SIGTERM);
@@ -223,7 +223,7 @@ TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
   run_.keys["eval.batches"] = "100";
   run_.keys["data.validation"] = "\"text\"";
   config_ = run_.config();
-  const train::StopSignals signals(null_log());
+  const os::StopSignals signals(null_log());
   Prompted held_out;
   std::int64_t latest = 0;
   held_out.prompt = [&](std::int64_t sample) {
@@ -248,7 +248,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   run_.keys["data.validation"] = "\"text\"";
   run_.keys["log.every"] = "100";
   config_ = run_.config();
-  const train::StopSignals signals(null_log());
+  const os::StopSignals signals(null_log());
   source_.prompt = [&](std::int64_t sample) {
     if (sample != 8) return; // first sample of the third step
     ::kill(::getpid(), SIGTERM);
@@ -266,7 +266,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   const rlimit none{0, 0};
   const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
   try {
-    const train::StopSignals signals(null_log());
+    const os::StopSignals signals(null_log());
   } catch (const Error& error) {
     std::fputs(error.what(), stderr);
     ::_exit(limited ? 3 : 1);
@@ -295,7 +295,7 @@ TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
 
 TEST_F(LoopTest, ARankWithNobodyToTellTrainsAlike) {
   const train::LoopResult told = go();
-  const train::StopSignals signals(null_log());
+  const os::StopSignals signals(null_log());
   test::TinyRank rank(config_, {.training = &source_});
   EXPECT_EQ(train::run_loop(config_, *rank, signals, {}).last_loss, told.last_loss);
 }

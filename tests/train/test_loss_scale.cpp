@@ -119,7 +119,7 @@ TEST(LossScale, AConstantOneStaysAndEndsTheRunAfterManySkippedSteps) {
   run.keys["loss_scale.constant"] = "true";
   TinyRank rank(run);
   const auto before = weights_of(*rank);
-  for (int step = 1; step < executor::Executor::kMostSkipped; ++step) {
+  for (int step = 1; step < executor::Executor::kMaxSkipped; ++step) {
     const train::StepResult result = rank->step();
     EXPECT_TRUE(result.skipped);
     EXPECT_EQ(result.loss_scale, 0x1p30);
@@ -248,8 +248,8 @@ std::vector<RankSteps> two_steps(const TinyRun& run, std::int32_t even, std::int
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
-  control::AbortFlag abort;
-  const control::AbortFlag::Listening told(abort, store);
+  control::JobAbort abort;
+  const control::JobAbort::Listening told(abort, store);
   std::vector<RankSteps> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());

@@ -2,7 +2,7 @@
 // How ranks share cores, and the text that describes it.
 #include <gtest/gtest.h>
 
-#include "train/placement.hpp"
+#include "train/rank_placement.hpp"
 #include "train/tiny_run.hpp"
 
 namespace triax {

@@ -90,7 +90,7 @@ TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
   const Schedule other =
       test::schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"});
   control::LocalStore store;
-  control::AbortFlag flag;
+  control::JobAbort flag;
   std::string told;
   std::thread first([&] {
     test::TinySource source;

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
-using triax::testing::error_of;
+using triax::test::error_of;
 
 report::StepRecord record(std::int64_t step) {
   report::StepRecord out;

@@ -84,8 +84,8 @@ TEST_F(StepTrace, AStepAfterTheLastIsRefused) {
 std::vector<double> train_ranks(const config::RunConfig& config, int steps) {
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
-  control::AbortFlag abort;
-  const control::AbortFlag::Listening told(abort, store);
+  control::JobAbort abort;
+  const control::JobAbort::Listening told(abort, store);
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<std::thread> threads;
   for (int number = 0; number < layout.world(); ++number)

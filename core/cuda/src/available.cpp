@@ -9,7 +9,7 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr int kLeastMajor = 8; // compute capability 8.0: has bf16, and is the lowest that the kernels are compiled for
+constexpr int kMinMajor = 8; // compute capability 8.0: has bf16, and is the lowest that the kernels are compiled for
 
 std::string version_text(int version) {
   return text("{}.{}", version / 1000, version % 1000 / 10);
@@ -35,9 +35,9 @@ Support check_gpu(int gpu, double bytes) {
   cudaDeviceProp properties{};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, gpu); error != cudaSuccess)
     return Support::no("GPU {} of this machine cannot be asked: {}", gpu, text_of(error)).hint("{}", hint_for(error));
-  if (properties.major < kLeastMajor)
+  if (properties.major < kMinMajor)
     return Support::no("GPU {} of this machine ({}) has compute capability {}.{}, and {}.0 is needed", gpu,
-                       properties.name, properties.major, properties.minor, kLeastMajor)
+                       properties.name, properties.major, properties.minor, kMinMajor)
         .hint("use a GPU of the Ampere generation or later, or a kernel set that computes on the host");
   const auto there = static_cast<double>(properties.totalGlobalMem);
   if (bytes > there)

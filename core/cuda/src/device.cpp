@@ -13,7 +13,7 @@
 #include "recording.hpp"
 #include "stream.hpp"
 #include "triax/cuda/check.hpp"
-#include "triax/first_use.hpp"
+#include "triax/lazy_load_guard.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::cuda {
@@ -33,7 +33,7 @@ bool pageable(const void* data) {
   return attributes.type == cudaMemoryTypeUnregistered;
 }
 
-class CudaDevice final : public Device, public Recorder, public FirstUse {
+class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
       : gpu_(made_current(gpu)), gates_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
@@ -126,7 +126,7 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
     return std::make_unique<CudaRecording>(captured);
   }
 
-  void first_use(bool may_be) noexcept override { gates_.rest(may_be); }
+  void set_may_load_modules(bool may_be) noexcept override { gates_.rest(may_be); }
 
   bool progress() noexcept override {
     bool moved = false;
@@ -176,7 +176,7 @@ class CudaDevice final : public Device, public Recorder, public FirstUse {
   }
 
   int gpu_;
-  Gates gates_;
+  HostFlags gates_;
   std::vector<CudaStream*> streams_;
   std::vector<ProgressSource*> sources_;
   CudaStream* recorded_ = nullptr; // not null during capture

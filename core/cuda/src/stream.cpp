@@ -13,7 +13,7 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr int kMostBehind = 128; // per gate; each call may take several entries of the native stream
+constexpr int kMaxBehind = 128; // per gate; each call may take several entries of the native stream
 
 cudaStream_t make_native() {
   cudaStream_t native = nullptr;
@@ -23,7 +23,7 @@ cudaStream_t make_native() {
 
 } // namespace
 
-CudaStream::CudaStream(std::string name, Device& device, Gates& gates, std::vector<CudaStream*>& streams)
+CudaStream::CudaStream(std::string name, Device& device, HostFlags& gates, std::vector<CudaStream*>& streams)
     : name_(std::move(name)),
       device_(device),
       gates_(gates),
@@ -109,7 +109,7 @@ void CudaStream::ready() {
 
 cudaStream_t CudaStream::admitted() {
   if (queue_.empty()) behind_ = 0;
-  if (!queue_.empty() && (!gated() || ++behind_ > kMostBehind)) {
+  if (!queue_.empty() && (!gated() || ++behind_ > kMaxBehind)) {
     pass_host_work();
   } else {
     hold_back();

@@ -11,7 +11,7 @@
 // The amount of work behind a closed gate is limited: a native stream holds about a thousand entries. A call for one
 // more entry would block this thread, which is the only one that opens the gate. So admitted() runs the progress loop
 // if there is much work behind the gate, and always if gates are not supported or may not be closed
-// (triax/first_use.hpp). The destructor opens the gate, so that work on the GPU can finish.
+// (triax/lazy_load_guard.hpp). The destructor opens the gate, so that work on the GPU can finish.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,7 +22,7 @@
 
 #include "device/host_queue.hpp" // of the core
 #include "events.hpp"
-#include "gates.hpp"
+#include "host_flags.hpp"
 #include "triax/device.hpp"
 
 namespace triax::cuda {
@@ -30,7 +30,7 @@ namespace triax::cuda {
 class CudaStream final : public Stream {
  public:
   /// Adds itself to the device's list of streams; the destructor removes it.
-  CudaStream(std::string name, Device& device, Gates& gates, std::vector<CudaStream*>& streams);
+  CudaStream(std::string name, Device& device, HostFlags& gates, std::vector<CudaStream*>& streams);
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override;
@@ -64,7 +64,7 @@ class CudaStream final : public Stream {
 
   std::string name_;
   Device& device_;
-  Gates& gates_;
+  HostFlags& gates_;
   std::vector<CudaStream*>& streams_;
   cudaStream_t native_ = nullptr;
   EventRing events_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device of a rank: memory, streams, events, and the data movements that a kernel set does not provide.
 //
-// Threads: a device belongs to one rank and is used by that rank's main thread. Other threads may use Interrupt, and
+// Threads: a device belongs to one rank and is used by that rank's main thread. Other threads may use AbortFlag, and
 // functions marked "any thread". Ownership: the kernel set creates the device before the plugins start; the core owns
 // it and passes it to the kernel set and the communicators. Destroy streams and memory before their device.
 // Blocking: only Device::wait() and Stream::ready() block, and what calls ready(); they run the progress loop
@@ -38,7 +38,7 @@ using ActionId = std::uint32_t;
 inline constexpr ActionId kNoAction = 0xFFFFFFFFu;
 
 /// The rank's abort flag. Every wait checks it.
-class TRIAX_API Interrupt {
+class TRIAX_API AbortFlag {
  public:
   /// Sets the flag. Only the first reason is kept. Any thread.
   void raise(std::string_view reason) noexcept;
@@ -234,15 +234,15 @@ class TRIAX_API Device {
   void wait(const Event& event, Deadline deadline);
   void wait(const Work& work, Deadline deadline);
 
-  Interrupt& interrupt() noexcept { return interrupt_; }
+  AbortFlag& abort_flag() noexcept { return abort_flag_; }
 
   /// The default timeout, in seconds, of waits without a deadline (Stream::ready). Default: no timeout.
-  void set_patience(double seconds) noexcept { patience_s_ = seconds; }
-  double patience() const noexcept { return patience_s_; }
+  void set_default_timeout(double seconds) noexcept { default_timeout_s_ = seconds; }
+  double default_timeout() const noexcept { return default_timeout_s_; }
 
  private:
-  Interrupt interrupt_;
-  double patience_s_ = 1e9;
+  AbortFlag abort_flag_;
+  double default_timeout_s_ = 1e9;
 };
 
 /// The device that a rank needs. New fields are added at the end.

@@ -15,7 +15,7 @@ namespace triax {
 /// loss_scale becomes the scale of the next step.
 constexpr void decide_step(StepScalars& now, double scaled_norm, bool finite, double clip_grad,
                            const LossScaling& scaling) noexcept {
-  constexpr float kLargest = 3.402823466e+38f;
+  constexpr float kMax = 3.402823466e+38f;
   const double scale = static_cast<double>(now.loss_scale);
   now.grad_norm = scaled_norm / scale;
   if (!finite || scaled_norm - scaled_norm != 0) { // infinity or NaN
@@ -35,7 +35,7 @@ constexpr void decide_step(StepScalars& now, double scaled_norm, bool finite, do
   now.good_steps = 0;
   now.hysteresis = scaling.hysteresis;
   const float more = now.loss_scale * scaling.growth;
-  if (more <= kLargest) now.loss_scale = more; // as torch does: a scale of infinity could never decrease
+  if (more <= kMax) now.loss_scale = more; // as torch does: a scale of infinity could never decrease
 }
 
 } // namespace triax

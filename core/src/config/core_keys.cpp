@@ -14,9 +14,9 @@ constexpr double kMaxSize = 65536;     // of one axis
 constexpr double kMaxBatch = 16777216; // products with axis sizes stay far inside 64 bits
 constexpr double kMaxSeconds = 1e8;    // three years; clocks count nanoseconds
 constexpr double kMaxVocab = 2147483647;
-constexpr double kMaxCount = 2147483647;                      // of a counter on a device
-constexpr double kMaxRate = 1e30;                             // factor of fp32 weights, far inside the range of fp32
-constexpr double kSmallestScale = 1e-9, kLargestScale = 1e30; // factor of fp32 gradients, far inside the range of fp32
+constexpr double kMaxCount = 2147483647;             // of a counter on a device
+constexpr double kMaxRate = 1e30;                    // factor of fp32 weights, far inside the range of fp32
+constexpr double kMinScale = 1e-9, kMaxScale = 1e30; // factor of fp32 gradients, far inside the range of fp32
 
 constexpr CoreKey kRun[] = {
     {option_path("dir", nullptr, "folder of metrics, resolved.toml and logs"),
@@ -70,11 +70,11 @@ constexpr CoreKey kTrain[] = {
 
 // No defaults here: derive() sets these keys in fp16 only.
 constexpr CoreKey kLossScale[] = {
-    {option_float("initial", nullptr, kSmallestScale, kLargestScale,
+    {option_float("initial", nullptr, kMinScale, kMaxScale,
                   "what the loss gradient is multiplied by at first; a power of 2 rounds nothing"),
      "65536 in fp16"},
     {option_bool("constant", nullptr, "keep that scale"), "false in fp16"},
-    {option_float("min", nullptr, kSmallestScale, kLargestScale, "where it stops falling"), "1 in fp16"},
+    {option_float("min", nullptr, kMinScale, kMaxScale, "where it stops falling"), "1 in fp16"},
     {option_int("window_steps", nullptr, 1, kMaxCount, "steps taken in a row after which it doubles"), "1000 in fp16"},
     {option_int("hysteresis", nullptr, 1, kMaxCount,
                 "since it doubled last, the skipped step of this number and each later one halve it"),

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "config/refusals.hpp"
+#include "config/diagnostics.hpp"
 #include "config/values.hpp"
 #include "data/blended_dataset.hpp"
 

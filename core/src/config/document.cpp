@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "config/text_file.hpp"
-#include "config/toml_fault.hpp"
+#include "config/toml_error.hpp"
 #include "plugin/option_text.hpp"
 #include "plugin/toml_nesting.hpp"
 #include "triax/error.hpp"

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "config/derive.hpp"
-#include "config/layers.hpp"
+#include "config/diagnostics.hpp"
 #include "config/loaded.hpp"
-#include "config/refusals.hpp"
+#include "config/merge.hpp"
 #include "config/resolver.hpp"
 
 namespace triax::config {

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "plugin/nearest.hpp"
+#include "plugin/did_you_mean.hpp"
 #include "plugin/option_text.hpp"
 #include "triax/error.hpp"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "config/layers.hpp"
+#include "config/merge.hpp"
 #include "triax/abi.h"
 #include "triax/options.hpp"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "config/core_keys.hpp"
-#include "config/layers.hpp"
-#include "config/refusals.hpp"
+#include "config/diagnostics.hpp"
+#include "config/merge.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/probe.hpp"
 

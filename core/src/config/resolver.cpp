@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "config/option_value.hpp"
-#include "plugin/nearest.hpp"
+#include "plugin/did_you_mean.hpp"
 #include "triax/text.hpp"
 
 namespace triax::config {

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "config/core_keys.hpp"
-#include "config/layers.hpp"
+#include "config/diagnostics.hpp"
+#include "config/merge.hpp"
 #include "config/plugin_tables.hpp"
-#include "config/refusals.hpp"
 #include "config/run_config.hpp"
 #include "config/values.hpp"
 

@@ -14,8 +14,8 @@
 #include <system_error>
 #include <vector>
 
-#include "base/errno_text.hpp"
-#include "plugin/nearest.hpp"
+#include "os/errno_text.hpp"
+#include "plugin/did_you_mean.hpp"
 #include "triax/error.hpp"
 #include "triax/text.hpp"
 

@@ -5,29 +5,29 @@
 
 namespace triax::control {
 
-AbortFlag::Listener::~Listener() = default;
+JobAbort::Listener::~Listener() = default;
 
-AbortFlag::Listening::Listening(AbortFlag& flag, Listener& listener) : flag_(flag), listener_(listener) {
+JobAbort::Listening::Listening(JobAbort& flag, Listener& listener) : flag_(flag), listener_(listener) {
   const std::lock_guard lock(flag_.mutex_);
   flag_.listeners_.push_back(&listener_);
   if (flag_.raised_) listener_.abort(flag_.reason_);
 }
 
-AbortFlag::Listening::~Listening() {
+JobAbort::Listening::~Listening() {
   const std::lock_guard lock(flag_.mutex_);
   std::erase(flag_.listeners_, &listener_);
 }
 
-bool AbortFlag::raise(int rank, std::string_view why) noexcept {
+bool JobAbort::raise(int rank, std::string_view why) noexcept {
   return raise_with(rank, [&] { return text("rank {} failed: {}", rank, why); });
 }
 
-bool AbortFlag::relay(int rank, std::string_view reason) noexcept {
+bool JobAbort::relay(int rank, std::string_view reason) noexcept {
   return raise_with(rank, [&] { return std::string(reason); });
 }
 
 template <class Reason>
-bool AbortFlag::raise_with(int rank, Reason reason) noexcept {
+bool JobAbort::raise_with(int rank, Reason reason) noexcept {
   const std::lock_guard lock(mutex_);
   if (raised_) return rank_ == rank;
   raised_ = true;
@@ -41,17 +41,17 @@ bool AbortFlag::raise_with(int rank, Reason reason) noexcept {
   return true;
 }
 
-bool AbortFlag::raised() const noexcept {
+bool JobAbort::raised() const noexcept {
   const std::lock_guard lock(mutex_);
   return raised_;
 }
 
-int AbortFlag::rank() const noexcept {
+int JobAbort::rank() const noexcept {
   const std::lock_guard lock(mutex_);
   return rank_;
 }
 
-std::string AbortFlag::reason() const {
+std::string JobAbort::reason() const {
   const std::lock_guard lock(mutex_);
   return reason_;
 }

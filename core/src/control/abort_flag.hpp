@@ -14,7 +14,7 @@
 
 namespace triax::control {
 
-class AbortFlag {
+class JobAbort {
  public:
   class Listener {
    public:
@@ -26,13 +26,13 @@ class AbortFlag {
   /// Registers the listener for as long as this object lives. If the flag is set, calls the listener at once.
   class Listening {
    public:
-    Listening(AbortFlag& flag, Listener& listener);
+    Listening(JobAbort& flag, Listener& listener);
     ~Listening();
     Listening(const Listening&) = delete;
     Listening& operator=(const Listening&) = delete;
 
    private:
-    AbortFlag& flag_;
+    JobAbort& flag_;
     Listener& listener_;
   };
 

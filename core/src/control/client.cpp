@@ -29,7 +29,7 @@ Message make(Kind kind, std::string_view key, std::string_view value = {}) {
 } // namespace
 
 struct Client::Impl {
-  Impl(const ClientRequest& request, AbortFlag& flag) : silence_s(request.silence_s), serving(request, flag) {
+  Impl(const ClientRequest& request, JobAbort& flag) : silence_s(request.silence_s), serving(request, flag) {
     try {
       thread = std::thread([this] { serving.run(); });
     } catch (const std::system_error& error) {
@@ -48,10 +48,10 @@ struct Client::Impl {
   const double silence_s;
   ClientThread serving;
   std::thread thread;
-  std::optional<AbortFlag::Listening> listening; // destroyed first
+  std::optional<JobAbort::Listening> listening; // destroyed first
 };
 
-Client::Client(const ClientRequest& request, AbortFlag& flag) : impl_(std::make_unique<Impl>(request, flag)) {
+Client::Client(const ClientRequest& request, JobAbort& flag) : impl_(std::make_unique<Impl>(request, flag)) {
   impl_->listening.emplace(flag, *this);
 }
 
@@ -94,8 +94,8 @@ void Client::barrier(std::string_view name, Deadline deadline) {
               "a rank may be slow, or its process or host may have ended");
 }
 
-void Client::tell(std::string_view topic, std::string_view text) {
-  impl_->serving.post(make(Kind::tell, topic, text));
+void Client::send(std::string_view topic, std::string_view text) {
+  impl_->serving.post(make(Kind::worker_message, topic, text));
 }
 
 void Client::leave() {

@@ -18,8 +18,8 @@
 #include <string_view>
 
 #include "control/abort_flag.hpp"
-#include "control/address.hpp"
 #include "control/job_token.hpp"
+#include "os/address.hpp"
 #include "triax/communicator.hpp"
 
 namespace triax::control {
@@ -32,7 +32,7 @@ struct RankProgress {
 };
 
 struct ClientRequest {
-  Address server;
+  os::Address server;
   JobToken token;
   int rank = 0, world = 1;
   double start_timeout_s = 300; // to reach the server, which may start later than this rank
@@ -47,11 +47,11 @@ struct ClientRequest {
   std::function<void()> before_end = {};
 };
 
-class Client final : public Store, public AbortFlag::Listener {
+class Client final : public Store, public JobAbort::Listener {
  public:
   /// Connects, authenticates with the token and joins the job; then listens to the flag. Throws Error with the server's
   /// address and the reason.
-  Client(const ClientRequest& request, AbortFlag& flag);
+  Client(const ClientRequest& request, JobAbort& flag);
   /// Calls leave() if that has not been called.
   ~Client() override;
   Client(const Client&) = delete;
@@ -66,7 +66,7 @@ class Client final : public Store, public AbortFlag::Listener {
 
   /// Sends a line to the process of the server. Does not block. The line arrives before later requests of this rank,
   /// and before leave() returns.
-  void tell(std::string_view topic, std::string_view text);
+  void send(std::string_view topic, std::string_view text);
   /// After this, the end of the connection does not count as a loss. Waits until everything sent has arrived. Throws
   /// Error if the server does not confirm that within silence_s, or after an abort within the smaller of grace_s and
   /// silence_s.

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/enter.hpp"
+#include "control/connect.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
@@ -37,7 +37,7 @@ std::string reason_of(const Message& failure) {
 
 } // namespace
 
-ClientThread::ClientThread(const ClientRequest& request, AbortFlag& flag)
+ClientThread::ClientThread(const ClientRequest& request, JobAbort& flag)
     : request_(request), flag_(flag), connection_(enter(request, flag)) {
   round_ = heard_ = next_beat_ = Clock::now();
 }
@@ -70,7 +70,7 @@ void ClientThread::wait() {
     if (!connection_.ended()) waiting[1].fd = connection_.socket().number();
     waiting[1].events = static_cast<short>(POLLIN | (connection_.pending() > 0 ? POLLOUT : 0));
   }
-  const milliseconds until_beat(poll_ms(next_beat_));
+  const milliseconds until_beat(os::poll_ms(next_beat_));
   ::poll(waiting, 2, static_cast<int>(std::clamp(until_beat, milliseconds(1), kClientPoll).count()));
   if (waiting[0].revents != 0) wake_.clear();
 }

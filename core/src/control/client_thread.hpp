@@ -18,13 +18,13 @@
 
 #include "control/client.hpp"
 #include "control/connection.hpp"
-#include "control/socket.hpp"
+#include "os/socket.hpp"
 
 namespace triax::control {
 
 class ClientThread {
  public:
-  ClientThread(const ClientRequest& request, AbortFlag& flag);
+  ClientThread(const ClientRequest& request, JobAbort& flag);
   ~ClientThread();
   ClientThread(const ClientThread&) = delete;
   ClientThread& operator=(const ClientThread&) = delete;
@@ -67,8 +67,8 @@ class ClientThread {
   void await(Lock& lock, Deadline deadline, Done done);
 
   const ClientRequest request_;
-  AbortFlag& flag_;
-  Wake wake_;
+  JobAbort& flag_;
+  os::Wake wake_;
 
   mutable std::mutex mutex_; // protects the members below
   std::condition_variable changed_;

@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 
-#include "base/errno_text.hpp"
+#include "os/errno_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::control {

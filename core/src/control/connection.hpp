@@ -8,17 +8,17 @@
 #include <string>
 #include <string_view>
 
-#include "control/socket.hpp"
 #include "control/wire.hpp"
+#include "os/socket.hpp"
 
 namespace triax::control {
 
 class Connection {
  public:
   /// `limit`: size of the largest frame to receive.
-  Connection(Descriptor socket, std::size_t limit) : socket_(std::move(socket)), reader_(limit) {}
+  Connection(os::Descriptor socket, std::size_t limit) : socket_(std::move(socket)), reader_(limit) {}
 
-  const Descriptor& socket() const noexcept { return socket_; }
+  const os::Descriptor& socket() const noexcept { return socket_; }
   void set_limit(std::size_t bytes) noexcept { reader_.set_limit(bytes); }
 
   /// Reads what is available, at most 64 KiB; returns whether anything was.
@@ -43,7 +43,7 @@ class Connection {
   const std::string& why() const noexcept { return why_; }
 
  private:
-  Descriptor socket_;
+  os::Descriptor socket_;
   FrameReader reader_;
   std::string out_;
   std::size_t sent_ = 0; // of out_

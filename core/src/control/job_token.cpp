@@ -10,8 +10,8 @@
 #include <array>
 #include <cerrno>
 
-#include "base/errno_text.hpp"
-#include "control/descriptor.hpp"
+#include "os/descriptor.hpp"
+#include "os/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
@@ -49,7 +49,7 @@ JobToken JobToken::make() {
 
 // Without O_NONBLOCK, opening a FIFO without a writer blocks indefinitely.
 JobToken JobToken::from_file(const std::filesystem::path& file) {
-  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const os::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened)
     throw Error(errno == ENOENT ? "there is no such file" : text("cannot be opened: {}", errno_text()), file.string(),
                 "launch.token_file names the file that holds the token of the job");

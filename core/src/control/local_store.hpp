@@ -15,7 +15,7 @@
 
 namespace triax::control {
 
-class LocalStore final : public Store, public AbortFlag::Listener {
+class LocalStore final : public Store, public JobAbort::Listener {
  public:
   void set(std::string_view key, std::string_view value) override;
   std::string get(std::string_view key, Deadline deadline) override;

@@ -35,7 +35,7 @@ void Server::start() {
   }
 }
 
-Address Server::address() const {
+os::Address Server::address() const {
   return impl_->serving.address();
 }
 
@@ -75,8 +75,8 @@ Rejections Server::rejections() const {
   return impl_->serving.rejections();
 }
 
-std::vector<Told> Server::take_told() {
-  return impl_->serving.take_told();
+std::vector<WorkerMessage> Server::drain_worker_messages() {
+  return impl_->serving.drain_worker_messages();
 }
 
 } // namespace triax::control

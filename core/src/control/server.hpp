@@ -21,9 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "control/address.hpp"
 #include "control/job_token.hpp"
 #include "control/rejections.hpp"
+#include "os/address.hpp"
 #include "triax/device.hpp"
 
 namespace triax::control {
@@ -58,7 +58,7 @@ struct Failure {
 };
 
 /// A message from a rank to the process of the server (Client::tell).
-struct Told {
+struct WorkerMessage {
   int rank = 0;
   std::string topic, text;
 };
@@ -75,7 +75,7 @@ class Server {
 
   void start();
   /// The address for ranks of this machine.
-  Address address() const;
+  os::Address address() const;
 
   /// Asks all ranks to stop after their current step, through ClientRequest::on_stop.
   void stop(int signal);
@@ -97,7 +97,7 @@ class Server {
   std::int64_t counter(std::string_view key) const;
   Rejections rejections() const;
   /// The messages since the last call, in order.
-  std::vector<Told> take_told();
+  std::vector<WorkerMessage> drain_worker_messages();
 
  private:
   struct Impl;

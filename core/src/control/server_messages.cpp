@@ -91,7 +91,7 @@ void ServerThread::request(Peer& peer, Message request) {
     case Kind::barrier:
     case Kind::forget:
       return store_.handle(peer.rank, std::move(request));
-    case Kind::tell: {
+    case Kind::worker_message: {
       Message done = make_message(Kind::done);
       done.id = request.id;
       told_.push_back({peer.rank, std::move(request.key), std::move(request.value)});

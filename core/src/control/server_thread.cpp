@@ -8,8 +8,8 @@
 #include <chrono>
 #include <utility>
 
-#include "base/errno_text.hpp"
-#include "base/open_files.hpp"
+#include "os/errno_text.hpp"
+#include "os/open_files.hpp"
 #include "triax/error.hpp"
 
 namespace triax::control {
@@ -25,10 +25,10 @@ constexpr std::size_t kMaxEvents = 256; // per round
 constexpr int kAcceptsPerRound = 64;    // then the connected ranks are served
 constexpr rlim_t kOtherFiles = 64;      // open files for other uses of this process
 
-Descriptor listen(const ServerRequest& request, Address& address) {
+os::Descriptor listen(const ServerRequest& request, os::Address& address) {
   TRIAX_REQUIRE(request.world > 0, "a job of {} ranks", request.world);
-  address = {address_of_interface(request.interface), request.port};
-  if (!request.token.given() && !is_loopback(address.host))
+  address = {os::address_of_interface(request.interface), request.port};
+  if (!request.token.given() && !os::is_loopback(address.host))
     throw Error(
         text("ranks are to meet at {}, where other machines reach them, and the job has no token", address.host),
         "control", "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
@@ -39,11 +39,11 @@ Descriptor listen(const ServerRequest& request, Address& address) {
     throw Error(text("the server of {} ranks opens up to {} files, and this process may open {}", request.world, wanted,
                      allowed),
                 "control", "raise the hard limit of open files (ulimit -Hn)");
-  return listen_on(address);
+  return os::listen_on(address);
 }
 
-Descriptor make_epoll() {
-  Descriptor out(::epoll_create1(EPOLL_CLOEXEC));
+os::Descriptor make_epoll() {
+  os::Descriptor out(::epoll_create1(EPOLL_CLOEXEC));
   if (!out) throw Error(text("no epoll descriptor: {}", errno_text()), "control");
   return out;
 }
@@ -57,7 +57,7 @@ ServerThread::ServerThread(const ServerRequest& request)
       by_rank_(static_cast<std::size_t>(request.world)),
       store_(request.world, [this](int rank, const Message& answer) { send(rank, answer); }),
       roster_(request.world) {
-  address_.port = port_of(listening_);
+  address_.port = os::port_of(listening_);
   wait_for(wake_.number(), &wake_, EPOLLIN, EPOLL_CTL_ADD);
   wait_for(listening_.number(), this, EPOLLIN, EPOLL_CTL_ADD);
 }
@@ -112,7 +112,7 @@ void ServerThread::accept_some(Clock::time_point now) {
   full_ = false;
   for (int i = 0; i < kAcceptsPerRound && !full_; ++i) {
     std::string from;
-    Descriptor socket = accept_from(listening_, full_, from);
+    os::Descriptor socket = os::accept_from(listening_, full_, from);
     if (full_) drop_oldest_stranger();
     if (!socket) return;
     if (strangers_.size() >= kMaxStrangers) drop_oldest_stranger();
@@ -253,7 +253,7 @@ Rejections ServerThread::rejections() const {
   return rejections_;
 }
 
-std::vector<Told> ServerThread::take_told() {
+std::vector<WorkerMessage> ServerThread::drain_worker_messages() {
   const std::lock_guard lock(mutex_);
   return std::exchange(told_, {});
 }

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "control/connection.hpp"
-#include "control/roster.hpp"
+#include "control/rank_registry.hpp"
 #include "control/server.hpp"
 #include "control/server_store.hpp"
-#include "control/socket.hpp"
+#include "os/socket.hpp"
 
 namespace triax::control {
 
@@ -30,7 +30,7 @@ class ServerThread {
 
   void run();
   void quit();
-  const Address& address() const noexcept { return address_; }
+  const os::Address& address() const noexcept { return address_; }
 
   void stop(int signal);
   void fail(const Failure& failure);
@@ -41,7 +41,7 @@ class ServerThread {
   std::vector<int> missing() const;
   std::int64_t counter(std::string_view key) const;
   Rejections rejections() const;
-  std::vector<Told> take_told();
+  std::vector<WorkerMessage> drain_worker_messages();
 
  private:
   static constexpr std::size_t kPauseBytes = 1 << 20; // with more than this unsent to a peer, nothing is read from it
@@ -85,10 +85,10 @@ class ServerThread {
   void wait_for(int descriptor, void* what, std::uint32_t events, int operation);
 
   const ServerRequest request_;
-  Address address_; // declared before the socket, which sets it
-  const Descriptor listening_;
-  const Descriptor epoll_;
-  Wake wake_;
+  os::Address address_; // declared before the socket, which sets it
+  const os::Descriptor listening_;
+  const os::Descriptor epoll_;
+  os::Wake wake_;
 
   mutable std::mutex mutex_; // protects the members below
   bool quit_ = false;
@@ -97,9 +97,9 @@ class ServerThread {
   std::vector<Peer*> by_rank_; // null: not connected
   std::vector<Peer*> ended_;   // to be removed
   ServerStore store_;
-  Roster roster_;
+  RankRegistry roster_;
   Rejections rejections_;
-  std::vector<Told> told_;
+  std::vector<WorkerMessage> told_;
   std::optional<int> stop_;                // the signal
   Clock::time_point round_ = Clock::now(); // when the thread last ran
   Clock::time_point judged_{};

@@ -30,12 +30,12 @@ struct Hello {
 struct Message {
   enum class Kind : std::uint8_t {
     // From a rank: requests. Each has one answer with the same id (after the arrow).
-    set = 1, // key, value -> done
-    get,     // key -> value, once the key exists
-    add,     // key, number -> number
-    barrier, // key -> done, once all ranks are in it
-    tell,    // key: topic, value: text -> done
-    forget,  // cancels the get or barrier with this id -> missing, unless already answered
+    set = 1,        // key, value -> done
+    get,            // key -> value, once the key exists
+    add,            // key, number -> number
+    barrier,        // key -> done, once all ranks are in it
+    worker_message, // key: topic, value: text -> done
+    forget,         // cancels the get or barrier with this id -> missing, unless already answered
     // From a rank, without id:
     gave_up, // key: position, value: error, number: encode_gave_up()
     // From both:

@@ -11,7 +11,7 @@ namespace triax::data {
 namespace {
 
 constexpr std::size_t kJobBytes = 1 << 16;
-constexpr std::size_t kMostPieces = 1 << 12; // per job: documents may be one byte long
+constexpr std::size_t kMaxPieces = 1 << 12; // per job: documents may be one byte long
 
 } // namespace
 
@@ -57,7 +57,7 @@ void JobFiller::end_document() {
   job_->pieces.push_back({static_cast<std::uint32_t>(start_), begins_, true, true});
   begins_ = true;
   limit_ = kJobBytes;
-  if (start_ >= kJobBytes || job_->pieces.size() == kMostPieces) hand_over(start_);
+  if (start_ >= kJobBytes || job_->pieces.size() == kMaxPieces) hand_over(start_);
 }
 
 void JobFiller::full() {
@@ -66,11 +66,11 @@ void JobFiller::full() {
   const TextPart open{text.substr(0, any_bytes_ ? text.size() : whole_characters(text)), begins_, false};
   const PartCut cut = cutter_->cut(open);
   if (cut.done.bytes == 0) {
-    if (text.size() > kLongestWord) {
+    if (text.size() > kMaxWord) {
       const Error error = word_too_long();
       throw Error(triax::text("{}, before byte {}", error.message(), file_end_), file_.string(), error.hint());
     }
-    limit_ = text.size() + std::min(text.size(), kLongestWord);
+    limit_ = text.size() + std::min(text.size(), kMaxWord);
     return;
   }
   const std::size_t end = cut.closed ? cut.done.bytes : open.text.size();

@@ -3,7 +3,7 @@
 // encoded as the whole document would be.
 //
 // Threads: the filler is used by the reading thread. Blocking: as OrderedWork::next(). Memory: a job holds about
-// kJobBytes, or more if a word is longer, up to kLongestWord. Errors: Error with the file for a word that is longer.
+// kJobBytes, or more if a word is longer, up to kMaxWord. Errors: Error with the file for a word that is longer.
 #pragma once
 
 #include <cstdint>

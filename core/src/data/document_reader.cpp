@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "base/errno_text.hpp"
-#include "data/folder_access.hpp"
-#include "data/input_file.hpp"
 #include "data/tokenizer/utf8.hpp"
+#include "os/errno_text.hpp"
+#include "os/folder_access.hpp"
+#include "os/input_file.hpp"
 
 namespace triax::data {
 
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kReadBytes = 1 << 16; // bytes read at a time
-constexpr int kMostThreads = 1024;
+constexpr int kMaxThreads = 1024;
 
 using FileId = std::pair<dev_t, ino_t>;
 /// Empty if the file does not exist.
@@ -73,7 +73,7 @@ std::uint64_t size_of(const std::vector<fs::path>& inputs) {
 /// Passes on one input, and checks that it is UTF-8 if required.
 void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter, JobFiller& filler,
                 const std::function<void(std::size_t)>& read) {
-  const InputFile input(file);
+  const os::InputFile input(file);
   std::vector<char> piece(kReadBytes);
   Utf8Check check;
   const auto refuse = [&] {
@@ -114,7 +114,7 @@ void check_inputs(const std::vector<fs::path>& inputs, std::vector<Support>& out
 }
 
 void check_output_folder(const fs::path& file, std::vector<Support>& out) {
-  const std::string problem = why_not_writable(fs::absolute(file).parent_path());
+  const std::string problem = os::why_not_writable(fs::absolute(file).parent_path());
   if (problem.empty()) return;
   out.push_back(Support::no("--output {}: cannot be written: {}", file, problem).hint("choose another folder"));
 }
@@ -152,8 +152,8 @@ void check_separator(const std::string& separator, std::vector<Support>& out) {
 }
 
 void check_threads(int threads, std::vector<Support>& out) {
-  if (threads < 1 || threads > kMostThreads) {
-    out.push_back(Support::no("--threads {}: lies outside 1 to {}", threads, kMostThreads));
+  if (threads < 1 || threads > kMaxThreads) {
+    out.push_back(Support::no("--threads {}: lies outside 1 to {}", threads, kMaxThreads));
   }
 }
 

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/errno_text.hpp"
+#include "os/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {

@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "base/errno_text.hpp"
+#include "os/errno_text.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {

@@ -15,10 +15,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMostForU16 = 65500; // as in Megatron: a larger vocabulary needs 32 bits
+constexpr std::int64_t kMaxForU16 = 65500; // as in Megatron: a larger vocabulary needs 32 bits
 
 TokenFormat format_of(const Tokenizer& tokenizer, std::optional<std::int32_t> end) {
-  return {tokenizer.vocab() < kMostForU16 ? TokenType::u16 : TokenType::i32, dataset_info(tokenizer, end),
+  return {tokenizer.vocab() < kMaxForU16 ? TokenType::u16 : TokenType::i32, dataset_info(tokenizer, end),
           tokenizer.json()};
 }
 

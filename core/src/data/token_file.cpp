@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "data/dataset.hpp"
-#include "data/input_file.hpp"
 #include "data/token_index.hpp"
 #include "data/tokenizer.hpp"
+#include "os/input_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
 
 struct TokenFile::Impl {
-  InputFile bin;
+  os::InputFile bin;
   TokenIndex index;
 };
 
@@ -43,13 +43,13 @@ Extremes extremes(const Token* begin, const Token* end) {
 
 /// Reads tokens [offset, offset + out.size()) in the type of the file.
 template <class Token>
-void read_tokens(const InputFile& bin, std::int64_t offset, std::span<Token> out) {
+void read_tokens(const os::InputFile& bin, std::int64_t offset, std::span<Token> out) {
   bin.read_at(static_cast<std::uint64_t>(offset) * sizeof(Token), std::as_writable_bytes(out));
 }
 
 /// Calls use(first token of the block, minimum and maximum, begin, end) for each block until it returns false.
 template <class Token, class Use>
-void each_block(const InputFile& bin, std::int64_t count, Use&& use) {
+void each_block(const os::InputFile& bin, std::int64_t count, Use&& use) {
   std::vector<Token> block(static_cast<std::size_t>(std::min(count, kScanTokens)));
   for (std::int64_t begin = 0; begin < count; begin += kScanTokens) {
     block.resize(static_cast<std::size_t>(std::min(count - begin, kScanTokens)));
@@ -64,8 +64,8 @@ void each_block(const InputFile& bin, std::int64_t count, Use&& use) {
 TokenFile::TokenFile(const std::filesystem::path& prefix) {
   const std::filesystem::path index_file = beside(prefix, ".idx");
   const std::filesystem::path bin_file = beside(prefix, ".bin");
-  const InputFile index(index_file, how_to_prepare(prefix));
-  InputFile bin(bin_file, how_to_prepare(prefix));
+  const os::InputFile index(index_file, how_to_prepare(prefix));
+  os::InputFile bin(bin_file, how_to_prepare(prefix));
   const auto read_at = [&index](std::uint64_t offset, std::span<std::byte> out) { index.read_at(offset, out); };
   const TokenIndex read = read_token_index(index_file, index.bytes(), read_at, bin_file, bin.bytes());
   impl_ = std::make_unique<Impl>(Impl{std::move(bin), read});

@@ -16,7 +16,7 @@ namespace triax::data {
 namespace {
 
 /// Sizes are 32-bit. A longer document becomes several sequences, which the format allows.
-constexpr std::int64_t kLongestSequence = std::int64_t{1} << 30;
+constexpr std::int64_t kMaxSequence = std::int64_t{1} << 30;
 constexpr std::int64_t kCopyCount = 1 << 14; // numbers copied at a time
 
 } // namespace
@@ -62,13 +62,13 @@ TokenWriter::~TokenWriter() {
 
 void TokenWriter::add(std::span<const std::int32_t> tokens) {
   while (!tokens.empty()) {
-    const auto taken = static_cast<std::size_t>(
-        std::min(static_cast<std::int64_t>(tokens.size()), kLongestSequence - sequence_tokens_));
+    const auto taken =
+        static_cast<std::size_t>(std::min(static_cast<std::int64_t>(tokens.size()), kMaxSequence - sequence_tokens_));
     write_tokens(tokens.first(taken));
     sequence_tokens_ += static_cast<std::int64_t>(taken);
     tokens_ += static_cast<std::int64_t>(taken);
     tokens = tokens.subspan(taken);
-    if (sequence_tokens_ == kLongestSequence) end_sequence();
+    if (sequence_tokens_ == kMaxSequence) end_sequence();
   }
 }
 

@@ -5,9 +5,9 @@
 #include <system_error>
 
 #include "data/dataset.hpp"
-#include "data/input_file.hpp"
 #include "data/tokenizer/json_place.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
+#include "os/input_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -15,7 +15,7 @@ namespace triax::data {
 namespace {
 
 nlohmann::json parse(const std::filesystem::path& file, const std::string& hint) {
-  if (const std::string problem = why_not_a_file(file); !problem.empty())
+  if (const std::string problem = os::why_not_a_file(file); !problem.empty())
     throw Error(problem + "; it names the tokenizer and the size of its vocabulary", file.string(), hint);
   return parse_json(file, read_whole(file, hint), hint);
 }

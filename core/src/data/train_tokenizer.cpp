@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kLargestVocab = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxVocab = std::int64_t{1} << 24;
 constexpr std::int64_t kBytes = 256;
 
 WordRules gpt2_rules() {
@@ -36,7 +36,7 @@ class WordCounter final : public Encoder, private WordSink {
 
  private:
   void word(std::string_view text) override {
-    if (text.size() > kLongestWord) throw word_too_long();
+    if (text.size() > kMaxWord) throw word_too_long();
     key_.assign(text);
     ++counts_[key_];
   }
@@ -102,8 +102,8 @@ void check_output(const TrainTokenizerRequest& request, std::vector<Support>& ou
 std::vector<Support> refusals(const TrainTokenizerRequest& request) {
   std::vector<Support> out;
   const std::int64_t least = kBytes + static_cast<std::int64_t>(request.special_tokens.size());
-  if (request.vocab < least || request.vocab > kLargestVocab) {
-    out.push_back(Support::no("--vocab {}: lies outside {} to {}", request.vocab, least, kLargestVocab)
+  if (request.vocab < least || request.vocab > kMaxVocab) {
+    out.push_back(Support::no("--vocab {}: lies outside {} to {}", request.vocab, least, kMaxVocab)
                       .hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
   }
   if (request.min_count < 1) out.push_back(Support::no("--min-count {}: is less than 1", request.min_count));

@@ -5,7 +5,7 @@
 #include <sched.h>
 
 #include "base/wait_deadline.hpp"
-#include "device/late.hpp"
+#include "device/timeout_error.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -49,7 +49,7 @@ void Device::wait(const Work& work, Deadline deadline) {
   const auto is_over = [&] {
     const bool fired = work.event.fired();
     if (fired && work.event.failure()) throw Error(work.event.failure(), place_of(work.action));
-    if (interrupt_.raised()) throw Error(interrupt_.reason(), place_of(work.action));
+    if (abort_flag_.raised()) throw Error(abort_flag_.reason(), place_of(work.action));
     return fired;
   };
   if (is_over()) return;
@@ -58,7 +58,7 @@ void Device::wait(const Work& work, Deadline deadline) {
   while (true) {
     if (activity) activity->make_progress();
     if (!progress()) {
-      if (until.passed()) throw_late(place_of(work.action));
+      if (until.passed()) throw_timeout(place_of(work.action));
       sched_yield();
     }
     if (is_over()) return;

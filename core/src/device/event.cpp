@@ -7,7 +7,7 @@
 
 namespace triax {
 
-void Interrupt::raise(std::string_view reason) noexcept {
+void AbortFlag::raise(std::string_view reason) noexcept {
   const std::lock_guard lock(mutex_);
   if (raised_.load(std::memory_order_relaxed)) return;
   try {
@@ -18,12 +18,12 @@ void Interrupt::raise(std::string_view reason) noexcept {
   raised_.store(true, std::memory_order_release);
 }
 
-std::string Interrupt::reason() const {
+std::string AbortFlag::reason() const {
   const std::lock_guard lock(mutex_);
   return reason_;
 }
 
-void Interrupt::check() const {
+void AbortFlag::check() const {
   if (raised()) throw Error(reason());
 }
 

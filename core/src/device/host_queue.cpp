@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/wait_deadline.hpp"
-#include "device/late.hpp"
+#include "device/timeout_error.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -47,7 +47,7 @@ bool HostQueue::finished(const Item& item) noexcept {
   if (!item.event.fired()) return false;
   if (const char* why = item.event.failure()) {
     failed_ = true;
-    device_.interrupt().raise(why);
+    device_.abort_flag().raise(why);
     return false;
   }
   if (item.task && !advanced(*item.task)) return false;
@@ -64,17 +64,17 @@ void HostQueue::drop() noexcept {
 
 template <class Done>
 void HostQueue::pump(Done done) {
-  device_.interrupt().check();
+  device_.abort_flag().check();
   if (done()) return;
   RankActivity* const activity = RankActivity::current();
-  WaitDeadline until(deadline_in(device_.patience()));
+  WaitDeadline until(deadline_in(device_.default_timeout()));
   while (!done()) {
     if (activity) activity->make_progress();
     if (!device_.progress()) {
-      if (until.passed()) throw_late(place_);
+      if (until.passed()) throw_timeout(place_);
       sched_yield();
     }
-    device_.interrupt().check();
+    device_.abort_flag().check();
   }
 }
 

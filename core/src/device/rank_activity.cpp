@@ -3,7 +3,7 @@
 
 #include <exception>
 
-#include "base/library_of.hpp"
+#include "os/library_of.hpp"
 #include "triax/text.hpp"
 
 namespace triax {

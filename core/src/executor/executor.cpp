@@ -22,7 +22,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
       lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
-  first_use_ = dynamic_cast<FirstUse*>(&parts_.device);
+  first_use_ = dynamic_cast<LazyLoadGuard*>(&parts_.device);
   if (settings.record) {
     recorder_ = dynamic_cast<Recorder*>(&parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
@@ -94,7 +94,7 @@ void Executor::record(Walk& walk) {
 
 /// All values are on the host by now. Errors are located at NORM.
 StepOutcome Executor::outcome(const Walk& walk, double lr) {
-  const StepValues& values = parts_.state.values();
+  const StepReductions& values = parts_.state.values();
   const BatchShape& batch = parts_.state.batches().shape();
   StepOutcome out;
   try {
@@ -121,8 +121,8 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
 void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, double lr) {
   const bool at_min = outcome.loss_scale <= static_cast<double>(rules().min);
   skipped_at_min_ = at_min && !outcome.skipped.empty() ? skipped_at_min_ + 1 : 0;
-  if (skipped_at_min_ < kMostSkipped) return;
-  throw Error(text("{}, in {} steps one after another at the smallest loss scale, {}", outcome.skipped, kMostSkipped,
+  if (skipped_at_min_ < kMaxSkipped) return;
+  throw Error(text("{}, in {} steps one after another at the smallest loss scale, {}", outcome.skipped, kMaxSkipped,
                    rules().min),
               place(walk, walk.norm, {}),
               text("the weights are still those of step {}; use {}train.precision bf16 or fp32, a smaller "
@@ -161,7 +161,7 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 
 void Executor::walk(Walk& walk) {
   const bool evaluates = &walk.program == &parts_.evaluation;
-  if (first_use_) first_use_->first_use(evaluates ? !evaluated_ : walked_ == 0);
+  if (first_use_) first_use_->set_may_load_modules(evaluates ? !evaluated_ : walked_ == 0);
   position_.begins(walk.program, walk.step);
   walk_list(walk);
   parts_.device.wait(parts_.stream.record(), deadline());
@@ -337,7 +337,7 @@ ValueContext Executor::value_context(ActionId id) const {
 
 /// The host does not wait for the result, which only the device needs.
 void Executor::find_norm(Walk& walk, ActionId id) {
-  StepValues& values = parts_.state.values();
+  StepReductions& values = parts_.state.values();
   const ValueContext context = value_context(id);
   walk.norm = id;
   values.add_squares(context);

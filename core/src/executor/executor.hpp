@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "executor/lanes.hpp"
 #include "executor/position.hpp"
 #include "executor/rank_state.hpp"
+#include "executor/transfer_streams.hpp"
 #include "executor/walk_observer.hpp"
-#include "triax/first_use.hpp"
+#include "triax/lazy_load_guard.hpp"
 #include "triax/recording.hpp"
 
 namespace triax::executor {
@@ -66,7 +66,7 @@ class Executor {
   Executor(const ExecutorParts& parts, const ExecutorSettings& settings);
 
   /// Limit of consecutive skipped steps at the smallest loss scale: smaller scales are not allowed.
-  static constexpr int kMostSkipped = 20;
+  static constexpr int kMaxSkipped = 20;
 
   /// Runs step `step`, from 1, on the samples (step-1)*B to step*B-1 of `source`.
   StepOutcome step(std::int64_t step, double lr, BatchSource& source, WalkObserver* observer = nullptr);
@@ -116,9 +116,9 @@ class Executor {
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;
-  FirstUse* first_use_ = nullptr; // set if the device has this interface
-  bool evaluated_ = false;        // the evaluation program has run once
-  Recorder* recorder_ = nullptr;  // set if steps are captured
+  LazyLoadGuard* first_use_ = nullptr; // set if the device has this interface
+  bool evaluated_ = false;             // the evaluation program has run once
+  Recorder* recorder_ = nullptr;       // set if steps are captured
   std::unique_ptr<Recording> recording_;
   int walked_ = 0; // training steps that were not launched from a graph
   ActionId recorded_norm_ = kNoAction;

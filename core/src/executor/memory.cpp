@@ -24,17 +24,17 @@ std::unique_ptr<Memory> block(Device& device, const char* what, std::size_t byte
 
 } // namespace
 
-TensorView Overlay::tensor(DType dtype, const Shape& shape) {
+TensorView ReusedBlock::tensor(DType dtype, const Shape& shape) {
   const TensorView view(base_ ? base_ + used_ : nullptr, dtype, shape);
   used_ += Arena::aligned(view.bytes());
-  most_ = std::max(most_, used_);
+  peak_ = std::max(peak_, used_);
   return view;
 }
 
 RankMemory::RankMemory() = default;
 
 std::size_t RankMemory::workspace() const {
-  return transient.most() + between[0].most() + between[1].most();
+  return transient.peak() + between[0].peak() + between[1].peak();
 }
 
 RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, std::size_t scratch, Stream& stream) {
@@ -53,9 +53,9 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, std:
 
   out.workspace_ = block(device, "activations between layers", counted.workspace(), MemoryKind::device, stream);
   auto* base = static_cast<std::byte*>(out.workspace_->data());
-  out.transient = Overlay(base);
-  out.between[0] = Overlay(base + counted.transient.most());
-  out.between[1] = Overlay(base + counted.transient.most() + counted.between[0].most());
+  out.transient = ReusedBlock(base);
+  out.between[0] = ReusedBlock(base + counted.transient.peak());
+  out.between[1] = ReusedBlock(base + counted.transient.peak() + counted.between[0].peak());
 
   out.scratch_ = block(device, "scratch", scratch, MemoryKind::device, stream);
   out.scratch = {static_cast<std::byte*>(out.scratch_->data()), scratch};

@@ -19,18 +19,18 @@
 namespace triax::executor {
 
 /// A block that several sets of tensors use one after another. Its size is that of the largest set.
-class Overlay {
+class ReusedBlock {
  public:
-  Overlay() = default;
-  explicit Overlay(std::byte* base) : base_(base) {}
+  ReusedBlock() = default;
+  explicit ReusedBlock(std::byte* base) : base_(base) {}
   /// Starts the next set: the tensors placed before are no longer needed.
   void restart() { used_ = 0; }
   TensorView tensor(DType dtype, const Shape& shape);
-  std::size_t most() const { return most_; }
+  std::size_t peak() const { return peak_; }
 
  private:
   std::byte* base_ = nullptr; // null: counts only
-  std::size_t used_ = 0, most_ = 0;
+  std::size_t used_ = 0, peak_ = 0;
 };
 
 /// Part of a rank's activations: each of `layers` layers keeps `bytes` for each of `microbatches` microbatches.
@@ -54,8 +54,8 @@ class RankMemory {
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
       activations{"activations"}, batches{"batches"}, values{"step values"}, staging{"staging"};
   /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary.
-  Overlay transient;
-  std::array<Overlay, 2> between;
+  ReusedBlock transient;
+  std::array<ReusedBlock, 2> between;
   std::span<std::byte> scratch;
 
   struct Row {

@@ -27,12 +27,12 @@ class Position {
   /// Set while it waits for a transfer; kNoAction: no wait.
   void waits_for(ActionId transfer) { waited_.store(transfer, std::memory_order_relaxed); }
 
-  struct Seen {
+  struct Snapshot {
     const schedule::Program* program = nullptr; // null: no program is running
     std::int64_t step = -1;                     // -1: none has begun
     ActionId action = 0, waited = kNoAction;
   };
-  Seen seen() const {
+  Snapshot snapshot() const {
     return {program_.load(std::memory_order_acquire), step_.load(std::memory_order_relaxed),
             action_.load(std::memory_order_relaxed), waited_.load(std::memory_order_relaxed)};
   }

@@ -41,11 +41,11 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   const schedule::StageMap& stage_map = training.stage_map();
   parameters_ = std::make_unique<Parameters>(all_layers_, training.rank(), request.model.ties(), request.types,
                                              request.optimizer.state.size());
-  values_ =
-      std::make_unique<StepValues>(request.batch,
-                                   ValueSources{request.context.layout.pipeline(),
-                                                stage_map.rank_of(stage_map.stages() - 1), request.context.tensor()},
-                                   *parameters_);
+  values_ = std::make_unique<StepReductions>(
+      request.batch,
+      ValueSources{request.context.layout.pipeline(), stage_map.rank_of(stage_map.stages() - 1),
+                   request.context.tensor()},
+      *parameters_);
   place(memory_);
 }
 

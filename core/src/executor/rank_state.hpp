@@ -12,7 +12,7 @@
 
 #include "executor/split.hpp"
 #include "executor/stage.hpp"
-#include "executor/values.hpp"
+#include "executor/step_reductions.hpp"
 #include "triax/optimizer.hpp"
 
 namespace triax::executor {
@@ -51,7 +51,7 @@ class RankState {
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }
   Batches& batches() { return batches_; }
-  StepValues& values() { return *values_; }
+  StepReductions& values() { return *values_; }
   std::span<std::byte> scratch() const { return memory_.scratch; }
   std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
   std::vector<std::string> layer_names() const;
@@ -78,7 +78,7 @@ class RankState {
   std::vector<Parameters::NumberedLayer> all_layers_;
   std::unique_ptr<Parameters> parameters_;
   Batches batches_;
-  std::unique_ptr<StepValues> values_;
+  std::unique_ptr<StepReductions> values_;
   RankMemory memory_;
 };
 

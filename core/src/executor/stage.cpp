@@ -21,15 +21,15 @@ int slot_of(const schedule::Slots& slots, Pool pool) {
 
 } // namespace
 
-TensorView Stage::view(const Home& home, const ProgramAction& action, const MicrobatchViews& batch) {
+TensorView Stage::view(const Location& home, const ProgramAction& action, const MicrobatchViews& batch) {
   switch (home.where) {
-    case Home::Where::tokens:
+    case Location::Where::tokens:
       return batch.tokens;
-    case Home::Where::targets:
+    case Location::Where::targets:
       return batch.targets;
-    case Home::Where::shared:
+    case Location::Where::shared:
       return action.kind == Kind::forward ? home.shared : TensorView{};
-    case Home::Where::pool:
+    case Location::Where::pool:
       break;
   }
   if (schedule::touches(action.kind, home.pool))
@@ -43,7 +43,7 @@ TensorView Stage::output(std::size_t at, std::size_t index, const ProgramAction&
   if (consumer < 0) return batch.loss;
   if (at + 1 < layers_.size()) return view(layers_[at + 1].in[static_cast<std::size_t>(consumer)], action, batch);
   if (sends_) return sent_outputs_[index][static_cast<std::size_t>(slot_of(action.own, Pool::output))];
-  const Home& home = after_->layers_.front().in[static_cast<std::size_t>(consumer)];
+  const Location& home = after_->layers_.front().in[static_cast<std::size_t>(consumer)];
   return home.slots[static_cast<std::size_t>(slot_of(action.handed, home.pool))];
 }
 
@@ -69,30 +69,32 @@ TensorView Stage::input_gradient(std::size_t at, std::size_t index, const Progra
 }
 
 void Stage::collect(std::size_t at, const ProgramAction& action, const MicrobatchViews& batch) {
-  const Held& held = layers_[at];
-  for (std::vector<TensorView>* views : {&handed_.in, &handed_.out, &handed_.dout, &handed_.din, &handed_.stash})
+  const LayerSlot& held = layers_[at];
+  for (std::vector<TensorView>* views :
+       {&call_views_.in, &call_views_.out, &call_views_.dout, &call_views_.din, &call_views_.stash})
     views->clear();
-  for (const Home& home : held.in) handed_.in.push_back(view(home, action, batch));
-  for (const Home& home : held.stash) handed_.stash.push_back(view(home, action, batch));
+  for (const Location& home : held.in) call_views_.in.push_back(view(home, action, batch));
+  for (const Location& home : held.stash) call_views_.stash.push_back(view(home, action, batch));
   if (action.kind == Kind::backward_weight) return;
   if (action.kind == Kind::forward) {
-    for (std::size_t i = 0; i < held.consumer.size(); ++i) handed_.out.push_back(output(at, i, action, batch));
+    for (std::size_t i = 0; i < held.consumer.size(); ++i) call_views_.out.push_back(output(at, i, action, batch));
     return;
   }
-  for (std::size_t i = 0; i < held.consumer.size(); ++i) handed_.dout.push_back(output_gradient(at, i, action));
-  for (std::size_t i = 0; i < held.in.size(); ++i) handed_.din.push_back(input_gradient(at, i, action));
+  for (std::size_t i = 0; i < held.consumer.size(); ++i) call_views_.dout.push_back(output_gradient(at, i, action));
+  for (std::size_t i = 0; i < held.in.size(); ++i) call_views_.din.push_back(input_gradient(at, i, action));
 }
 
 void Stage::run_layer(std::size_t at, Kind kind, const LayerCall& call) {
-  Held& held = layers_[at];
+  LayerSlot& held = layers_[at];
   const char* const name = kind == Kind::forward ? "forward" : "backward";
   const ActivityScope scope(ActivityScope::Kind::plugin_call, name, typeid(*held.layer));
-  if (kind == Kind::forward) held.layer->forward(call, held.working, handed_.in, handed_.out, handed_.stash);
+  if (kind == Kind::forward)
+    held.layer->forward(call, held.working, call_views_.in, call_views_.out, call_views_.stash);
   if (kind == Kind::backward || kind == Kind::backward_input)
-    held.layer->backward_input(call, held.working, handed_.in, handed_.dout, handed_.din, handed_.stash,
+    held.layer->backward_input(call, held.working, call_views_.in, call_views_.dout, call_views_.din, call_views_.stash,
                                held.accumulators);
   if (kind == Kind::backward || kind == Kind::backward_weight)
-    held.layer->backward_weight(call, handed_.in, handed_.stash, held.accumulators);
+    held.layer->backward_weight(call, call_views_.in, call_views_.stash, held.accumulators);
 }
 
 void Stage::run(const ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch) {
@@ -105,10 +107,10 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
 }
 
 Views Stage::boundary(const ProgramAction& action) {
-  handed_.boundary.clear();
+  call_views_.boundary.clear();
   const auto add_slot = [&](const Slotted& tensors, Pool pool) {
     for (const std::vector<TensorView>& of : tensors)
-      handed_.boundary.push_back(of[static_cast<std::size_t>(slot_of(action.own, pool))]);
+      call_views_.boundary.push_back(of[static_cast<std::size_t>(slot_of(action.own, pool))]);
   };
   switch (action.kind) {
     case Kind::send_f:
@@ -124,14 +126,14 @@ Views Stage::boundary(const ProgramAction& action) {
     case Kind::recv_f:
     case Kind::gather_f:
       for (const int input : arriving_) {
-        const Home& home = layers_.front().in[static_cast<std::size_t>(input)];
-        handed_.boundary.push_back(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))]);
+        const Location& home = layers_.front().in[static_cast<std::size_t>(input)];
+        call_views_.boundary.push_back(home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))]);
       }
       break;
     default:
       throw Error(text("{} crosses no boundary", schedule::rule(action.kind).name));
   }
-  return handed_.boundary;
+  return call_views_.boundary;
 }
 
 } // namespace triax::executor

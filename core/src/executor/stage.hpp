@@ -61,23 +61,23 @@ class Stage {
 
  private:
   /// Location of a tensor.
-  struct Home {
+  struct Location {
     enum class Where : std::uint8_t { tokens, targets, pool, shared };
     Where where = Where::shared;
     schedule::Pool pool = schedule::Pool::stash_i;
     std::vector<TensorView> slots; // of the pool
     TensorView shared;             // valid within one call, in a reused block
   };
-  struct Held {
+  struct LayerSlot {
     std::unique_ptr<Layer> layer;
-    std::vector<Home> in, stash;
+    std::vector<Location> in, stash;
     std::vector<int> consumer;               // for each output: the input of the next layer, or -1: the loss
     std::vector<TensorView> input_gradients; // if the previous layer is in this stage
     std::vector<TensorView> working, accumulators;
   };
   using Slotted = std::vector<std::vector<TensorView>>; // by tensor of a boundary, and slot
   /// The views that a layer gets. place() reserves their memory, so that a step does not allocate.
-  struct Handed {
+  struct CallViews {
     std::vector<TensorView> in, out, dout, din, stash, boundary;
   };
 
@@ -87,12 +87,12 @@ class Stage {
   const Layer& last_layer() const { return *layers_.back().layer; }
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
-  static Home home_of_input(const TensorSpec& spec, bool first_of_stage);
+  static Location home_of_input(const TensorSpec& spec, bool first_of_stage);
   void place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
   void place_boundaries(RankMemory& memory, const schedule::Slots& slots);
-  void place_stash(Held& held, RankMemory& memory, const schedule::Slots& slots);
+  void place_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
 
-  static TensorView view(const Home& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
+  static TensorView view(const Location& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
   TensorView output(std::size_t at, std::size_t index, const schedule::ProgramAction& action,
                     const MicrobatchViews& batch) const;
   TensorView output_gradient(std::size_t at, std::size_t index, const schedule::ProgramAction& action) const;
@@ -101,14 +101,14 @@ class Stage {
   void run_layer(std::size_t at, schedule::Kind kind, const LayerCall& call);
 
   int index_, first_;
-  std::vector<Held> layers_;
+  std::vector<LayerSlot> layers_;
   Stage* before_ = nullptr; // on this rank
   Stage* after_ = nullptr;
   bool sends_ = false, receives_ = false;
   std::vector<int> arriving_; // for each output of the layer before: the matching input of the first layer
   Slotted output_gradients_;  // of the last layer, if there is a next stage
   Slotted sent_outputs_, sent_gradients_;
-  Handed handed_;
+  CallViews call_views_;
 };
 
 } // namespace triax::executor

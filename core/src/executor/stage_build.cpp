@@ -49,13 +49,13 @@ Stage::Stage(int index, int first, std::vector<std::unique_ptr<Layer>> layers) :
   }
 }
 
-Stage::Home Stage::home_of_input(const TensorSpec& spec, bool first_of_stage) {
-  using enum Home::Where;
+Stage::Location Stage::home_of_input(const TensorSpec& spec, bool first_of_stage) {
+  using enum Location::Where;
   if (spec.name == "tokens") return {tokens, {}, {}, {}};
   if (spec.name == "targets") return {targets, {}, {}, {}};
   switch (spec.life) {
     case Life::forward_only:
-      return first_of_stage ? Home{pool, Pool::input_f, {}, {}} : Home{shared, {}, {}, {}};
+      return first_of_stage ? Location{pool, Pool::input_f, {}, {}} : Location{shared, {}, {}, {}};
     case Life::forward_to_input:
       return {pool, first_of_stage ? Pool::input_i : Pool::stash_i, {}, {}};
     case Life::forward_to_weight:
@@ -117,21 +117,21 @@ void Stage::end_with_loss() {
 
 void Stage::place(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
   for (std::size_t at = 0; at < layers_.size(); ++at) {
-    Held& held = layers_[at];
+    LayerSlot& held = layers_[at];
     held.working = parameters.working_of(first_ + static_cast<int>(at));
     held.accumulators = parameters.gradients_of(first_ + static_cast<int>(at));
     place_inputs(at, memory, slots);
     place_stash(held, memory, slots);
-    for (std::vector<TensorView>* views : {&handed_.in, &handed_.din}) views->reserve(held.in.size());
-    for (std::vector<TensorView>* views : {&handed_.out, &handed_.dout}) views->reserve(held.consumer.size());
-    handed_.stash.reserve(held.stash.size());
+    for (std::vector<TensorView>* views : {&call_views_.in, &call_views_.din}) views->reserve(held.in.size());
+    for (std::vector<TensorView>* views : {&call_views_.out, &call_views_.dout}) views->reserve(held.consumer.size());
+    call_views_.stash.reserve(held.stash.size());
   }
   place_boundaries(memory, slots);
 }
 
 void Stage::place_boundaries(RankMemory& memory, const schedule::Slots& slots) {
   for (Slotted* of : {&output_gradients_, &sent_outputs_, &sent_gradients_}) of->clear();
-  handed_.boundary.reserve(std::max(arriving_.size(), last_layer().outputs().size()));
+  call_views_.boundary.reserve(std::max(arriving_.size(), last_layer().outputs().size()));
   if (after_ || sends_)
     for (const TensorSpec& spec : last_layer().outputs())
       output_gradients_.push_back(tensors(memory, count_of(slots, Pool::gradient), spec.dtype, spec.shape));
@@ -146,15 +146,15 @@ void Stage::place_boundaries(RankMemory& memory, const schedule::Slots& slots) {
 }
 
 void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots) {
-  Held& held = layers_[at];
-  Overlay& between = memory.between[at % 2];
+  LayerSlot& held = layers_[at];
+  ReusedBlock& between = memory.between[at % 2];
   const auto inputs = held.layer->inputs();
   between.restart();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    Home& home = held.in[i];
-    if (home.where == Home::Where::pool)
+    Location& home = held.in[i];
+    if (home.where == Location::Where::pool)
       home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype, inputs[i].shape);
-    if (home.where == Home::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
+    if (home.where == Location::Where::shared) home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
   }
   held.input_gradients.clear();
   between.restart(); // gradients exist only while no forward runs
@@ -167,10 +167,10 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   const auto add = [&out](const std::string& what, const std::map<int, std::size_t>& bytes_by_slots) {
     for (const auto& [slots, bytes] : bytes_by_slots) out.push_back({what, 1, slots, bytes});
   };
-  for (const Held& held : layers_) {
+  for (const LayerSlot& held : layers_) {
     std::map<int, std::size_t> kept;
-    for (const std::vector<Home>* homes : {&held.in, &held.stash})
-      for (const Home& home : *homes) add_slots(kept, home.slots);
+    for (const std::vector<Location>* homes : {&held.in, &held.stash})
+      for (const Location& home : *homes) add_slots(kept, home.slots);
     add(kind_of(held.layer->name()), kept);
   }
   std::map<int, std::size_t> moved;
@@ -180,23 +180,23 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   return out;
 }
 
-void Stage::place_stash(Held& held, RankMemory& memory, const schedule::Slots& slots) {
+void Stage::place_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
   held.stash.clear();
-  const auto place = [&](Life life, Home::Where where, Pool pool, bool shared) {
+  const auto place = [&](Life life, Location::Where where, Pool pool, bool shared) {
     memory.transient.restart();
     for (std::size_t i = 0; i < held.stash.size(); ++i) {
       const StashSpec& spec = held.layer->stash()[i];
       if (spec.life != life) continue;
-      const int count = where == Home::Where::pool ? count_of(slots, pool) : 0;
+      const int count = where == Location::Where::pool ? count_of(slots, pool) : 0;
       held.stash[i] = {where, pool, tensors(memory, count, spec.dtype, spec.shape), {}};
       if (shared) held.stash[i].shared = memory.transient.tensor(spec.dtype, spec.shape);
     }
   };
   held.stash.resize(held.layer->stash().size());
-  place(Life::forward_only, Home::Where::shared, {}, true);
-  place(Life::forward_to_input, Home::Where::pool, Pool::stash_i, false);
-  place(Life::forward_to_weight, Home::Where::pool, Pool::stash_w, false);
-  place(Life::input_to_weight, Home::Where::pool, Pool::stash_iw, true); // shared: in a whole backward
+  place(Life::forward_only, Location::Where::shared, {}, true);
+  place(Life::forward_to_input, Location::Where::pool, Pool::stash_i, false);
+  place(Life::forward_to_weight, Location::Where::pool, Pool::stash_w, false);
+  place(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true); // shared: in a whole backward
 }
 
 } // namespace triax::executor

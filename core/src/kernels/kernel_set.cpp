@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "base/library_of.hpp"
 #include "kernels/expand_attention.hpp"
+#include "os/library_of.hpp"
 #include "triax/kernels.hpp"
 #include "triax/rank_activity.hpp"
 

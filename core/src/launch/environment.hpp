@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "control/address.hpp"
+#include "os/address.hpp"
 
 namespace triax::launch {
 
@@ -25,7 +25,7 @@ struct Environment {
   Launcher launcher = Launcher::triax;
   int rank = 0, world = 1;
   int local_rank = 0, local_world = 1; // among the ranks of this machine; without LOCAL_WORLD_SIZE, local_world = world
-  control::Address server;             // of the job server; launch.port overrides its port
+  os::Address server;                  // of the job server; launch.port overrides its port
   bool serves = false;                 // whether rank 0 runs the job server; else the launcher does
 };
 

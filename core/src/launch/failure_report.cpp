@@ -5,8 +5,8 @@
 #include <exception>
 
 #include "control/rank_ranges.hpp"
+#include "os/replace_file.hpp"
 #include "report/json.hpp"
-#include "report/replace_file.hpp"
 #include "report/units.hpp"
 #include "triax/text.hpp"
 
@@ -119,7 +119,7 @@ control::Failure not_joined(const std::vector<int>& missing, double limit_s) {
 
 void write_failure(const FailureFacts& facts, Log& log) noexcept {
   try {
-    report::replace_file(facts.file, to_json(facts) + "\n");
+    os::replace_file(facts.file, to_json(facts) + "\n");
   } catch (const std::exception& error) {
     log.error("{}", error.what());
   }

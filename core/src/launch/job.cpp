@@ -56,7 +56,7 @@ std::map<std::string, std::string> from_lines(const std::string& lines) {
 
 } // namespace
 
-Job::Job(const JobRequest& request, train::StopSignals& signals)
+Job::Job(const JobRequest& request, os::StopSignals& signals)
     : request_(request), token_(token_for(request.launch)), signals_(signals) {
   const Environment& environment = request_.environment;
   if (!environment.serves || environment.rank != 0) return;

@@ -22,7 +22,7 @@
 #include "launch/environment.hpp"
 #include "launch/observed_rank.hpp"
 #include "launch/start_tracker.hpp"
-#include "train/stop_signals.hpp"
+#include "os/stop_signals.hpp"
 
 namespace triax::launch {
 
@@ -43,7 +43,7 @@ class Job {
  public:
   /// In the rank that runs the server: listens. The token is that of TRIAX_JOB_TOKEN, else of launch.token_file, else
   /// empty.
-  Job(const JobRequest& request, train::StopSignals& signals);
+  Job(const JobRequest& request, os::StopSignals& signals);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
@@ -55,14 +55,14 @@ class Job {
   std::optional<std::string> refusal(const Candidate& candidate);
 
   Store& store() { return client(); }
-  control::AbortFlag& abort() { return abort_; }
+  control::JobAbort& abort() { return abort_; }
   /// From now on, heartbeats carry the position and progress of this rank. Null: they carry the last position.
   void observe(const ObservedRank* rank);
   /// The rank is constructed: from now on a signal stops it after its current step.
   void start_steps() { signals_.end_at_once(false); }
   /// Called on another thread before the process is ended because its rank did not stop after a failure. May be empty.
   void set_before_end(std::function<void()> report);
-  void tell(std::string_view topic, std::string_view text) { client().tell(topic, text); }
+  void send(std::string_view topic, std::string_view text) { client().send(topic, text); }
   /// Whether this is the first rank that asks. A later failure is most likely a consequence of the first, so a later
   /// rank waits up to a second for the abort flag to be set. Without an answer from the server, the rank counts as
   /// first if the flag is still not set.
@@ -87,8 +87,8 @@ class Job {
 
   const JobRequest request_;
   const control::JobToken token_;
-  train::StopSignals& signals_;
-  control::AbortFlag abort_;
+  os::StopSignals& signals_;
+  control::JobAbort abort_;
   std::unique_ptr<control::Server> server_;
   std::jthread tracking_;    // follows the start of the job
   mutable std::mutex mutex_; // protects the members below

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/key_check.hpp"
 
-#include "control/address.hpp"
 #include "control/job_token.hpp"
+#include "os/address.hpp"
 
 namespace triax::launch {
 
 std::vector<Support> check_keys(const config::LaunchKeys& keys) {
   std::vector<Support> out;
   try {
-    control::address_of_interface(keys.interface);
+    os::address_of_interface(keys.interface);
   } catch (const Error& error) {
     out.push_back(Support::no("launch.interface: {}", error.message()).hint("{}", error.hint()));
   }

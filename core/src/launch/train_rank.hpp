@@ -20,9 +20,9 @@ struct RankTraining {
   const Layout& layout;
   int number = 0;
   Store& store;
-  control::AbortFlag& abort;
+  control::JobAbort& abort;
   Log& log;
-  const train::StopSignals& signals;
+  const os::StopSignals& signals;
   train::Reports reports;
   train::RankOptions options; // the abort flag is set here
   /// Called with this rank's result while the rank still exists. Returns once all ranks have trained, with the result

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/signal_name.hpp"
+#include "os/signal_name.hpp"
 #include "report/units.hpp"
 #include "triax/error.hpp"
 

@@ -17,14 +17,14 @@
 #include <thread>
 
 #include "launch/observed_rank.hpp"
-#include "train/stop_signals.hpp"
+#include "os/stop_signals.hpp"
 #include "triax/error.hpp"
 
 namespace triax::launch {
 
 struct WatchdogRequest {
   double stall_timeout_s = 600;
-  const train::StopSignals& signals;
+  const os::StopSignals& signals;
   /// Called on the watchdog's thread if ranks have not ended after a failure; does not return. Empty: the process is
   /// ended elsewhere.
   std::function<void()> end_process = {};

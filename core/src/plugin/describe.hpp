@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "plugin/elf_note.hpp"
 #include "plugin/loader.hpp"
-#include "plugin/note.hpp"
 #include "plugin/probe_process.hpp"
 
 namespace triax::plugin {

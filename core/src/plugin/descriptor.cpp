@@ -21,7 +21,7 @@ namespace triax::plugin {
 namespace {
 
 constexpr std::size_t kSize10 = 104, kOptionSize10 = 56; // sizes in plugin ABI 1.0, frozen
-constexpr std::size_t kMostOptions = 1000;               // a larger count is a defect
+constexpr std::size_t kMaxOptions = 1000;                // a larger count is a defect
 
 struct Kind {
   std::string_view name;
@@ -110,7 +110,7 @@ std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std
   std::vector<triax_option> options;
   if (descriptor.option_count == 0) return options;
   const bool bad_stride = descriptor.option_size < kOptionSize10 || descriptor.option_size % alignof(triax_option) != 0;
-  if (!descriptor.options || bad_stride || descriptor.option_count > kMostOptions) {
+  if (!descriptor.options || bad_stride || descriptor.option_count > kMaxOptions) {
     refuse(
         file,
         text("its option table makes no sense: {} rows of {} bytes", descriptor.option_count, descriptor.option_size),

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "plugin/descriptor.hpp"
+#include "plugin/elf_note.hpp"
 #include "plugin/missing_symbol.hpp"
-#include "plugin/note.hpp"
 #include "plugin/plugin_call.hpp"
 #include "plugin/toolchain.hpp"
 #include "triax/error.hpp"

@@ -18,9 +18,9 @@
 #include <iostream>
 #include <new>
 
-#include "base/errno_text.hpp"
-#include "base/signal_name.hpp"
-#include "base/write_all.hpp"
+#include "os/errno_text.hpp"
+#include "os/signal_name.hpp"
+#include "os/write_all.hpp"
 #include "plugin/fault_handler.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "plugin/did_you_mean.hpp"
 #include "plugin/loader.hpp"
-#include "plugin/nearest.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 

@@ -42,7 +42,7 @@ std::string to_json(const StepRecord& record) {
   return out.line();
 }
 
-MetricsFile::MetricsFile(const std::filesystem::path& file, AppendFile::Observer observer)
+MetricsFile::MetricsFile(const std::filesystem::path& file, os::AppendFile::Observer observer)
     : file_(file, std::move(observer)) {}
 
 void MetricsFile::write(const StepRecord& record) {

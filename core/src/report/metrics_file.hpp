@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "report/append_file.hpp"
+#include "os/append_file.hpp"
 #include "report/step_record.hpp"
 
 namespace triax::report {
@@ -16,7 +16,7 @@ namespace triax::report {
 class MetricsFile {
  public:
   /// Appends to the file; creates it if it does not exist.
-  MetricsFile(const std::filesystem::path& file, AppendFile::Observer observer);
+  MetricsFile(const std::filesystem::path& file, os::AppendFile::Observer observer);
   void write(const StepRecord& record);
   /// Checks whether the file was deleted or moved.
   void check() { file_.check(); }
@@ -27,7 +27,7 @@ class MetricsFile {
   std::int64_t missing() const { return file_.lost_lines() + file_.deleted_lines(); }
 
  private:
-  AppendFile file_;
+  os::AppendFile file_;
   std::int64_t records_ = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <vector>
 
-#include "report/terminal.hpp"
+#include "os/terminal.hpp"
 #include "report/units.hpp"
 #include "triax/text.hpp"
 
@@ -18,13 +18,13 @@ using std::chrono::steady_clock;
 constexpr auto kLineEvery = std::chrono::seconds(10);
 constexpr auto kBarEvery = std::chrono::milliseconds(100); // so that a terminal does not slow down fast steps
 constexpr int kBarCells = 24;
-constexpr int kFewestCells = 6;
+constexpr int kMinCells = 6;
 
 std::string bar_of(double share, int cells, bool colour) {
   const int done = std::clamp(static_cast<int>(share * cells), 0, cells);
   std::string filled(static_cast<std::size_t>(done), '=');
   if (done > 0 && done < cells) filled.back() = '>';
-  return "[" + Paint{colour}(kGreen, filled) + std::string(static_cast<std::size_t>(cells - done), ' ') + "]";
+  return "[" + os::Paint{colour}(os::kGreen, filled) + std::string(static_cast<std::size_t>(cells - done), ' ') + "]";
 }
 
 } // namespace
@@ -33,7 +33,7 @@ Progress::Progress(std::ostream& out, bool terminal, bool colour, int columns, s
     : out_(&out), terminal_(terminal), colour_(colour), columns_(columns), steps_(steps), clock_(std::move(clock)) {}
 
 Progress Progress::for_stderr(std::int64_t steps) {
-  const Terminal found = stderr_terminal();
+  const os::Terminal found = os::stderr_terminal();
   return {std::cerr, found.terminal, found.colour, found.columns, steps};
 }
 
@@ -53,7 +53,7 @@ void Progress::update(const StepRecord& record) {
 void Progress::finish() {
   if (!last_) return;
   if (terminal_) {
-    *out_ << kClearLine << line(false) << '\n' << std::flush;
+    *out_ << os::kClearLine << line(false) << '\n' << std::flush;
   } else if (!shown_) {
     write();
   }
@@ -61,13 +61,13 @@ void Progress::finish() {
 }
 
 void Progress::clear() {
-  if (last_ && terminal_) *out_ << kClearLine << std::flush;
+  if (last_ && terminal_) *out_ << os::kClearLine << std::flush;
   last_.reset();
 }
 
 void Progress::write() {
   if (terminal_) {
-    *out_ << kClearLine << line(true) << std::flush;
+    *out_ << os::kClearLine << line(true) << std::flush;
   } else {
     *out_ << line(false) << '\n' << std::flush;
   }
@@ -95,7 +95,7 @@ std::string Progress::line(bool bar) const {
   while (count > 1 && static_cast<int>(joined(parts, count).size()) > room) --count;
   std::string shown = joined(parts, count).substr(0, static_cast<std::size_t>(room));
   const int cells = std::min(kBarCells, room - static_cast<int>(shown.size()) - 4);
-  if (count < parts.size() || cells < kFewestCells) return shown;
+  if (count < parts.size() || cells < kMinCells) return shown;
   return bar_of(share, cells, colour_) + "  " + shown;
 }
 

@@ -4,17 +4,17 @@
 #include <iostream>
 
 #include "base/printable.hpp"
-#include "report/terminal.hpp"
+#include "os/terminal.hpp"
 #include "triax/text.hpp"
 
 namespace triax::report {
 
 RankOutput RankOutput::for_stderr() {
-  return {std::cerr, stderr_terminal().terminal};
+  return {std::cerr, os::stderr_terminal().terminal};
 }
 
 void RankOutput::write(int rank, std::string_view line) {
-  out_ << text("{}rank {}: {}\n", terminal_ ? kClearLine : "", rank, printable(line)) << std::flush;
+  out_ << text("{}rank {}: {}\n", terminal_ ? os::kClearLine : "", rank, printable(line)) << std::flush;
 }
 
 } // namespace triax::report

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/printable.hpp"
-#include "report/append_file.hpp"
-#include "report/terminal.hpp"
+#include "os/append_file.hpp"
+#include "os/terminal.hpp"
 #include "triax/error.hpp"
 
 namespace triax::report {
@@ -47,7 +47,7 @@ constexpr const char* kPlainPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$: %v";
 
 /// On stderr only, because writing the log failed.
 void print_log_problem(const std::string& problem) {
-  const std::string line = (stderr_terminal().terminal ? kClearLine : "") + printable(problem) + "\n";
+  const std::string line = (os::stderr_terminal().terminal ? os::kClearLine : "") + printable(problem) + "\n";
   std::fputs(line.c_str(), stderr);
 }
 
@@ -74,7 +74,7 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 
  private:
-  AppendFile file_;
+  os::AppendFile file_;
   std::atomic<std::int64_t> lost_lines_{0};
 };
 
@@ -99,11 +99,11 @@ class RunLog final : public Log {
 };
 
 spdlog::sink_ptr stderr_sink(int rank, const OnStderr& wanted) {
-  const Terminal terminal = stderr_terminal();
+  const os::Terminal terminal = os::stderr_terminal();
   const auto mode = terminal.colour ? spdlog::color_mode::always : spdlog::color_mode::never;
   auto sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(mode);
   const std::string line = wanted.names_rank ? pattern(rank) : kPlainPattern;
-  sink->set_pattern((terminal.terminal ? kClearLine : "") + line); // clears the progress bar, which reappears
+  sink->set_pattern((terminal.terminal ? os::kClearLine : "") + line); // clears the progress bar, which reappears
   sink->set_level(theirs(wanted.from));
   return sink;
 }

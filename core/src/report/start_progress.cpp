@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "report/terminal.hpp"
+#include "os/terminal.hpp"
 #include "triax/text.hpp"
 
 namespace triax::report {
@@ -23,13 +23,13 @@ StartProgress::StartProgress(std::ostream& out, bool terminal, int columns, Prog
     : out_(&out), terminal_(terminal), columns_(columns), clock_(std::move(clock)), began_(clock_()) {}
 
 StartProgress StartProgress::for_stderr() {
-  const Terminal found = stderr_terminal();
+  const os::Terminal found = os::stderr_terminal();
   return {std::cerr, found.terminal, found.columns};
 }
 
 void StartProgress::update(const StartState& state) {
   if (state.over) {
-    if (terminal_ && last_written_) *out_ << kClearLine << std::flush;
+    if (terminal_ && last_written_) *out_ << os::kClearLine << std::flush;
     last_written_.reset();
     return;
   }
@@ -39,7 +39,7 @@ void StartProgress::update(const StartState& state) {
   last_written_ = now;
   const std::string line = to_text(state);
   if (terminal_) { // the last column stays free: terminals wrap there
-    *out_ << kClearLine << line.substr(0, static_cast<std::size_t>(std::max(0, columns_ - 1))) << std::flush;
+    *out_ << os::kClearLine << line.substr(0, static_cast<std::size_t>(std::max(0, columns_ - 1))) << std::flush;
   } else {
     *out_ << line << '\n' << std::flush;
   }

@@ -13,9 +13,9 @@
 #include <sstream>
 #include <string>
 
-#include "base/errno_text.hpp"
+#include "os/errno_text.hpp"
+#include "os/replace_file.hpp"
 #include "report/json.hpp"
-#include "report/replace_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::report {
@@ -79,7 +79,7 @@ Kind kind_of(const std::string& name, bool pass) {
   return *kind;
 }
 
-constexpr double kMostMs = 1e15; // sums of times stay exact enough
+constexpr double kMaxMs = 1e15; // sums of times stay exact enough
 
 std::int64_t whole(const nlohmann::json& of, const char* key, std::int64_t least, std::int64_t most) {
   const nlohmann::json& value = of.at(key);
@@ -90,7 +90,7 @@ std::int64_t whole(const nlohmann::json& of, const char* key, std::int64_t least
 
 double time(const nlohmann::json& of, const char* key, double least) {
   const double value = of.at(key).get<double>();
-  if (value >= least && value <= kMostMs) return value;
+  if (value >= least && value <= kMaxMs) return value;
   throw Error(text("{} is {}, and no time from {} on", key, of.at(key).dump(), least));
 }
 
@@ -173,7 +173,7 @@ void write_timeline(const fs::path& folder, const RankTimeline& timeline) {
   write_list(out, "actions", timeline.actions);
   write_list(out, "calls", timeline.calls);
   write_list(out, "waits", timeline.waits);
-  replace_file(file_of(folder, timeline.rank), out.str() + "}\n");
+  os::replace_file(file_of(folder, timeline.rank), out.str() + "}\n");
 }
 
 RankTimeline read_timeline(const fs::path& folder, int rank) {

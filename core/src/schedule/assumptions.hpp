@@ -15,8 +15,8 @@ struct Promise {
   CommTraits::Send send = CommTraits::Send::buffered;
   CommTraits::Post post = CommTraits::Post::nonblocking;
 };
-inline constexpr Promise kLeastPromise{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                       CommTraits::Post::blocking};
+inline constexpr Promise kMinPromise{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                     CommTraits::Post::blocking};
 
 /// The guarantees of a backend for transfers of up to `largest` bytes.
 Promise promise_of(const CommTraits& traits, std::size_t largest);

@@ -7,14 +7,14 @@
 #include <map>
 #include <optional>
 
-#include "schedule/cells.hpp"
+#include "schedule/dense_table.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
-constexpr std::size_t kMostNodes = std::size_t{1} << 31;
+constexpr std::size_t kMaxNodes = std::size_t{1} << 31;
 
 /// The largest microbatch number plus one.
 template <class Lists>
@@ -41,7 +41,7 @@ template <class Lists>
 std::vector<std::size_t> bases_of(const Lists& lists) {
   std::vector<std::size_t> out{0};
   for (const auto& list : lists) out.push_back(out.back() + list.size());
-  TRIAX_REQUIRE(2 * out.back() + kKinds < kMostNodes, "{} actions are too many for one graph", out.back());
+  TRIAX_REQUIRE(2 * out.back() + kKinds < kMaxNodes, "{} actions are too many for one graph", out.back());
   return out;
 }
 

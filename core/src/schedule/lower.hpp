@@ -22,9 +22,9 @@
 namespace triax::schedule {
 
 /// Limit per kind and step, over all ranks: larger numbers are mistakes, and would take minutes to verify.
-inline constexpr std::int64_t kMostActions = 1 << 18;
+inline constexpr std::int64_t kMaxActions = 1 << 18;
 /// Limit of pipeline ranks: every program has a copy of the stage map.
-inline constexpr int kMostRanks = 4096;
+inline constexpr int kMaxRanks = 4096;
 
 /// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and OPT_STEP at the end.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,

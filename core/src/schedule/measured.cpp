@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "schedule/clocks.hpp"
+#include "schedule/clock_alignment.hpp"
 #include "triax/error.hpp"
 
 namespace triax::schedule {
@@ -74,8 +74,8 @@ void shift(std::vector<Span>& row, double by) {
   for (Span& span : row) span.start += by, span.end += by;
 }
 
-Shortfall shortfall(std::span<const MeasuredPass> passes, const RankExtent& measured, const RankExtent& planned,
-                    const RankExtent& even) {
+StepBreakdown shortfall(std::span<const MeasuredPass> passes, const RankExtent& measured, const RankExtent& planned,
+                        const RankExtent& even) {
   double waited = 0;
   for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not before the first
   return {

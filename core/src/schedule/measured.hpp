@@ -22,7 +22,7 @@ struct MeasuredPass {
 using MeasuredRows = std::vector<std::vector<MeasuredPass>>;
 
 /// The time of a rank, in ms, from the start of its first pass to the end of its last.
-struct Shortfall {
+struct StepBreakdown {
   double measured = 0;
   double even = 0;        // simulated, if all stages took the same time: the mean
   double slow_stages = 0; // simulated with each stage's own times, minus `even`
@@ -33,9 +33,9 @@ struct Shortfall {
 };
 
 struct Comparison {
-  std::vector<PassTimes> times; // by stage: the median of its passes
-  Timeline measured, planned;   // both start at 0; planned: simulated with these times and no transfer time
-  std::vector<Shortfall> ranks; // each by its own clock
+  std::vector<PassTimes> times;     // by stage: the median of its passes
+  Timeline measured, planned;       // both start at 0; planned: simulated with these times and no transfer time
+  std::vector<StepBreakdown> ranks; // each by its own clock
   /// With several clocks: uncertainty of the rows of `measured` relative to each other (clocks.hpp), in ms.
   std::optional<double> clocks_within = std::nullopt;
 };

@@ -15,9 +15,9 @@
 #include <span>
 #include <vector>
 
-#include "schedule/extent.hpp"
 #include "schedule/graph.hpp"
 #include "schedule/program.hpp"
+#include "schedule/time_span.hpp"
 
 namespace triax::schedule {
 

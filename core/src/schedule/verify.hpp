@@ -9,15 +9,15 @@
 #include <span>
 #include <vector>
 
-#include "schedule/fault.hpp"
 #include "schedule/program.hpp"
+#include "schedule/violation.hpp"
 
 namespace triax::schedule {
 
 /// Checks all rows: stages and microbatches exist; each stage is on one rank and its actions are in that rank's row; no
 /// action is missing or repeated; F is before B or I, and I before W; I and W of a stage are in ascending order of
 /// microbatches; all ranks can reach the end of their row. Returns the violations; empty: verified.
-std::vector<Fault> verify(const Schedule& schedule, const PipelineShape& shape);
+std::vector<Violation> verify(const Schedule& schedule, const PipelineShape& shape);
 
 /// What the programs must do.
 struct Purpose {
@@ -35,6 +35,7 @@ struct Purpose {
 /// orders at the ends of an edge would need message tags, which the executor does not send. An action must name the
 /// transfers that it waits for: the verifier does not infer from blocking posts, or from other transfers and ranks,
 /// that a transfer is complete.
-std::vector<Fault> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions);
+std::vector<Violation> verify(std::span<const Program> programs, const Purpose& purpose,
+                              const Assumptions& assumptions);
 
 } // namespace triax::schedule

@@ -11,16 +11,16 @@ namespace triax::schedule {
 
 namespace {
 
-using Rule = Fault::Rule;
+using Rule = Violation::Rule;
 
-constexpr std::size_t kMostNamed = 12; // actions of a cycle that a message lists
+constexpr std::size_t kMaxNamed = 12; // actions of a cycle that a message lists
 
 class ProgramsCheck {
  public:
   ProgramsCheck(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions)
       : programs_(programs), purpose_(purpose), assumptions_(assumptions) {}
 
-  std::vector<Fault> run() {
+  std::vector<Violation> run() {
     for (std::size_t rank = 0; rank < programs_.size(); ++rank)
       if (programs_[rank].rank() != static_cast<int>(rank))
         return {{.rule = Rule::programs_by_rank, .has = static_cast<int>(rank), .wanted = programs_[rank].rank()}};
@@ -34,7 +34,7 @@ class ProgramsCheck {
   }
 
  private:
-  Standing standing(int rank, ActionId at) const {
+  ActionRef standing(int rank, ActionId at) const {
     const ProgramAction& of = action(rank, at);
     return {rank, at, of.kind, of.stage, of.microbatch};
   }
@@ -94,11 +94,11 @@ class ProgramsCheck {
   void check_circle() {
     const std::vector<Graph::Place> circle = Graph(programs_, assumptions_).circle();
     if (circle.empty()) return;
-    const std::size_t named = std::min(circle.size(), kMostNamed);
-    Fault fault{.rule = Rule::no_circle,
-                .at = standing(circle[0].rank, circle[0].action),
-                .has = static_cast<int>(circle.size() - named),
-                .assumptions = assumptions_};
+    const std::size_t named = std::min(circle.size(), kMaxNamed);
+    Violation fault{.rule = Rule::no_circle,
+                    .at = standing(circle[0].rank, circle[0].action),
+                    .has = static_cast<int>(circle.size() - named),
+                    .assumptions = assumptions_};
     for (std::size_t i = 1; i < named; ++i) fault.others.push_back(standing(circle[i].rank, circle[i].action));
     faults_.push_back(std::move(fault));
   }
@@ -106,7 +106,7 @@ class ProgramsCheck {
   std::span<const Program> programs_;
   const Purpose& purpose_;
   Assumptions assumptions_;
-  std::vector<Fault> faults_;
+  std::vector<Violation> faults_;
 };
 
 } // namespace
@@ -120,7 +120,8 @@ Promise both(const Promise& one, const Promise& other) { // enumerators go from 
   return {std::min(one.order, other.order), std::min(one.send, other.send), std::max(one.post, other.post)};
 }
 
-std::vector<Fault> verify(std::span<const Program> programs, const Purpose& purpose, const Assumptions& assumptions) {
+std::vector<Violation> verify(std::span<const Program> programs, const Purpose& purpose,
+                              const Assumptions& assumptions) {
   return ProgramsCheck(programs, purpose, assumptions).run();
 }
 

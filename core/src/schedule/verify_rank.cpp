@@ -7,13 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "schedule/cells.hpp"
+#include "schedule/dense_table.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
-using Rule = Fault::Rule;
+using Rule = Violation::Rule;
 
 /// Number of actions of a kind and position of the last one: for one microbatch, a stage, or the rank.
 struct Tally {
@@ -56,7 +56,7 @@ class RankCheck {
     }
   }
 
-  std::vector<Fault> run() {
+  std::vector<Violation> run() {
     const auto actions = program_.actions();
     for (std::size_t at = 0; at < actions.size(); ++at) note(at, actions[at]);
     if (faults_.empty()) check_complete();
@@ -88,11 +88,11 @@ class RankCheck {
     return tallies_.at(static_cast<int>(kind), stage < 0 ? 0 : 1 + local(stage), 1 + microbatch);
   }
 
-  Standing standing(std::size_t at) const {
+  ActionRef standing(std::size_t at) const {
     const ProgramAction& action = program_.actions()[at];
     return {program_.rank(), static_cast<ActionId>(at), action.kind, action.stage, action.microbatch};
   }
-  void refuse(Rule rule, std::size_t at, std::vector<Standing> others = {}) {
+  void refuse(Rule rule, std::size_t at, std::vector<ActionRef> others = {}) {
     faults_.push_back({.rule = rule, .at = standing(at), .others = std::move(others)});
   }
   void refuse(Rule rule, std::size_t at, int has, int wanted) {
@@ -132,7 +132,7 @@ class RankCheck {
   bool note_as(Kind kind, std::size_t at, const ProgramAction& action) {
     const std::size_t first = tally(kind, action.stage, action.microbatch).last;
     if (count_one(kind, action.stage, action.microbatch, at) > 1) {
-      Standing twice = standing(first);
+      ActionRef twice = standing(first);
       twice.kind = kind;
       refuse(Rule::once, at, {twice});
       return false;
@@ -198,7 +198,7 @@ class RankCheck {
   }
 
   void check_needs(std::size_t at, const ProgramAction& action) {
-    std::optional<Standing> told; // the last reported need: a whole backward satisfies two needs
+    std::optional<ActionRef> told; // the last reported need: a whole backward satisfies two needs
     for (const Need& need : needs(action.kind, program_.boundaries())) {
       const bool everywhere = need.where == Need::Where::everywhere;
       if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
@@ -206,13 +206,13 @@ class RankCheck {
       if (is_transfer(action.kind) && stage != action.stage) continue; // need of the other end: see verify(programs)
       const Tally& found = tally(need.kind, stage, everywhere ? -1 : action.microbatch);
       if (found.count > 0 && found.last < at) continue;
-      const Standing needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
+      const ActionRef needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
       if (told && told->kind == needed.kind && told->position == needed.position) continue;
       refuse(Rule::before, at, {needed});
       told = needed;
     }
   }
-  Standing nowhere(Kind kind, int stage, int microbatch) {
+  ActionRef nowhere(Kind kind, int stage, int microbatch) {
     const bool half = kind == Kind::backward_input || kind == Kind::backward_weight;
     return {.rank = program_.rank(),
             .kind = half && has_whole_backwards(stage) ? Kind::backward : kind,
@@ -342,12 +342,12 @@ class RankCheck {
   std::size_t count_pending_ = 0;
   std::vector<std::array<SlotRange, kPools>> slots_of_; // by stage
   std::vector<SlotState> slots_;
-  std::vector<Fault> faults_;
+  std::vector<Violation> faults_;
 };
 
 } // namespace
 
-std::vector<Fault> verify_rank(const Program& program, const Purpose& purpose) {
+std::vector<Violation> verify_rank(const Program& program, const Purpose& purpose) {
   return RankCheck(program, purpose).run();
 }
 

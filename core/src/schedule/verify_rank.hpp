@@ -12,6 +12,6 @@ namespace triax::schedule {
 
 /// Checks completeness, repetition, needs, ascending gradients, slots, waits and the cap of microbatches in flight.
 /// Empty: verified.
-std::vector<Fault> verify_rank(const Program& program, const Purpose& purpose);
+std::vector<Violation> verify_rank(const Program& program, const Purpose& purpose);
 
 } // namespace triax::schedule

@@ -7,14 +7,14 @@
 #include <queue>
 #include <utility>
 
-#include "schedule/cells.hpp"
+#include "schedule/dense_table.hpp"
 #include "schedule/verify.hpp"
 
 namespace triax::schedule {
 
 namespace {
 
-using Rule = Fault::Rule;
+using Rule = Violation::Rule;
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
@@ -105,7 +105,7 @@ class RowsCheck {
  public:
   RowsCheck(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {}
 
-  std::vector<Fault> run() {
+  std::vector<Violation> run() {
     if (!shape_fits()) return std::move(faults_);
     stage_map_ = StageMap(schedule_.stage_rank()[0]);
     found_ = Cells<Place>(3, shape_.stages(), shape_.microbatches, Place{});
@@ -128,13 +128,13 @@ class RowsCheck {
         visit(Place{rank, position}, schedule_.row(rank)[position]);
   }
 
-  static Standing standing(const Place& place, const Action& action) {
+  static ActionRef standing(const Place& place, const Action& action) {
     return {place.rank,           static_cast<ActionId>(place.position),
             kind_of(action.kind), action.stage,
             action.microbatch,    action.slice,
             action.replica};
   }
-  Standing standing(const Place& place) const { return standing(place, schedule_.row(place.rank)[place.position]); }
+  ActionRef standing(const Place& place) const { return standing(place, schedule_.row(place.rank)[place.position]); }
 
   bool shape_fits() {
     if (schedule_.ranks() != shape_.pipeline)
@@ -160,7 +160,7 @@ class RowsCheck {
   int rank_of(int stage) const { return stage_map_.rank_of(stage); }
 
   void note(const Place& place, const Action& action) {
-    const Standing at = standing(place, action);
+    const ActionRef at = standing(place, action);
     if (action.kind > ComputeKind::backward_weight) {
       faults_.push_back({.rule = Rule::known_kind, .at = at, .has = static_cast<int>(action.kind)});
     } else if (action.stage < 0 || action.stage >= shape_.stages()) {
@@ -176,13 +176,13 @@ class RowsCheck {
     }
   }
 
-  void note_parts(const Place& place, const Standing& at, ComputeKind kind) {
+  void note_parts(const Place& place, const ActionRef& at, ComputeKind kind) {
     if (kind == ComputeKind::backward) whole_.add(at.stage);
     if (kind == ComputeKind::backward_input || kind == ComputeKind::backward_weight) split_.add(at.stage);
     for (const Part part : parts(kind)) {
       Place& found = found_.at(static_cast<int>(part), at.stage, at.microbatch);
       if (found.position != kNowhere) {
-        Standing first = standing(found);
+        ActionRef first = standing(found);
         first.kind = kind_making(part);
         faults_.push_back({.rule = Rule::once, .at = at, .others = {first}});
         return;
@@ -279,12 +279,12 @@ class RowsCheck {
   StageMap stage_map_;
   Cells<Place> found_;   // by Part
   Stages whole_, split_; // stages with a B; with an I or a W
-  std::vector<Fault> faults_;
+  std::vector<Violation> faults_;
 };
 
 } // namespace
 
-std::vector<Fault> verify(const Schedule& schedule, const PipelineShape& shape) {
+std::vector<Violation> verify(const Schedule& schedule, const PipelineShape& shape) {
   return RowsCheck(schedule, shape).run();
 }
 

@@ -6,7 +6,7 @@
 
 #include "schedule/simulate.hpp"
 #include "train/plugins.hpp"
-#include "train/preparation.hpp"
+#include "train/rank_setup.hpp"
 
 namespace triax::train {
 

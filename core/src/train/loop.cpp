@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class Loop {
  public:
-  Loop(const config::RunConfig& run, Rank& rank, const StopSignals& signals, const Reports& reports)
+  Loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports)
       : run_(run),
         rank_(rank),
         reports_(reports),
@@ -118,7 +118,7 @@ class Loop {
   const config::RunConfig& run_;
   Rank& rank_;
   const Reports reports_;
-  const StopSignals& signals_;
+  const os::StopSignals& signals_;
   std::vector<report::GroupTraffic> traffic_; // totals after the previous step
   double tokens_;                             // per step
   double seconds_ = 0;
@@ -131,7 +131,7 @@ fs::path log_file(const config::RunConfig& run, int rank) {
   return run.folder / text("rank-{}.log", rank);
 }
 
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& signals, const Reports& reports) {
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports) {
   return Loop(run, rank, signals, reports).go();
 }
 

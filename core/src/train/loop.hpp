@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "os/stop_signals.hpp"
 #include "report/missing.hpp"
 #include "train/rank.hpp"
 #include "train/run_folder.hpp"
-#include "train/stop_signals.hpp"
 
 namespace triax::train {
 
@@ -46,6 +46,6 @@ struct Reports {
 /// a record every log.every steps, for steps with an evaluation, and for the last. Evaluates every eval.every steps and
 /// after the last. If the run must stop, no evaluation is started, and one in progress ends after its batch; the step
 /// is then recorded without it. All ranks of a run take the same decisions at the same points.
-LoopResult run_loop(const config::RunConfig& run, Rank& rank, const StopSignals& signals, const Reports& reports);
+LoopResult run_loop(const config::RunConfig& run, Rank& rank, const os::StopSignals& signals, const Reports& reports);
 
 } // namespace triax::train

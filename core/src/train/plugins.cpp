@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "plugin/asking.hpp"
+#include "plugin/call_guard.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
 

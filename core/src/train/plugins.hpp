@@ -13,7 +13,7 @@
 #include "config/run_config.hpp"
 #include "plugin/loader.hpp"
 #include "schedule/rules.hpp"
-#include "train/placement.hpp"
+#include "train/rank_placement.hpp"
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"

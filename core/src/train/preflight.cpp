@@ -8,14 +8,14 @@
 #include "data/blended_dataset.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
-#include "train/preparation.hpp"
+#include "train/rank_setup.hpp"
 
 namespace triax::train {
 
 namespace {
 
 constexpr std::int64_t kMaxWorld = 1 << 20;
-constexpr std::int64_t kMostSamples = std::int64_t{1} << 62; // counted for the report
+constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62; // counted for the report
 
 class Check {
  public:
@@ -58,10 +58,10 @@ class Check {
   }
 
   void check_data() {
-    const std::int64_t steps = std::min(run_.train.steps, kMostSamples / run_.batch.global);
+    const std::int64_t steps = std::min(run_.train.steps, kMaxSamples / run_.batch.global);
     guarded(run_.data.training.key, [&] { check_corpora(run_.data.training, steps * run_.batch.global, false); });
     if (run_.data.validation.paths.empty() || run_.eval.every == 0) return;
-    const std::int64_t batches = std::min(run_.eval.batches, kMostSamples / run_.batch.global);
+    const std::int64_t batches = std::min(run_.eval.batches, kMaxSamples / run_.batch.global);
     guarded(run_.data.validation.key, [&] { check_corpora(run_.data.validation, batches * run_.batch.global, true); });
   }
 
@@ -90,15 +90,15 @@ class Check {
 
   void plan_ranks() {
     const std::int64_t stages = std::int64_t{run_.parallel.pipeline} * run_.parallel.chunks;
-    if (stages * run_.microbatches() > schedule::kMostActions) {
+    if (stages * run_.microbatches() > schedule::kMaxActions) {
       return refuse(
           Support::no("batch.global = {} makes {} microbatches of batch.micro = {} on each of {} stages: more "
                       "than {} actions in a step",
-                      run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMostActions)
+                      run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMaxActions)
               .hint("use a larger batch.micro or a smaller batch.global"));
     }
-    if (layout_.pipeline() > schedule::kMostRanks)
-      return refuse(Support::no("parallel.pipeline = {} is more than {}", layout_.pipeline(), schedule::kMostRanks)
+    if (layout_.pipeline() > schedule::kMaxRanks)
+      return refuse(Support::no("parallel.pipeline = {} is more than {}", layout_.pipeline(), schedule::kMaxRanks)
                         .hint("use more parallel.tensor or parallel.data"));
     const Schedule schedule = plugins_->rows();
     std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);

@@ -16,7 +16,7 @@
 #include "config/run_config.hpp"
 #include "executor/memory.hpp"
 #include "train/balance.hpp"
-#include "train/placement.hpp"
+#include "train/rank_placement.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"

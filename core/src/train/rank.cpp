@@ -9,13 +9,13 @@
 
 #include "data/blended_dataset.hpp"
 #include "executor/executor.hpp"
-#include "plugin/nearest.hpp"
+#include "os/cpu_quota.hpp"
+#include "plugin/did_you_mean.hpp"
 #include "report/timeline_file.hpp"
 #include "train/agreement.hpp"
-#include "train/cores.hpp"
 #include "train/lr.hpp"
-#include "train/preparation.hpp"
 #include "train/program_digest.hpp"
+#include "train/rank_setup.hpp"
 #include "train/recorded_traffic.hpp"
 #include "train/step_trace.hpp"
 #include "train/traced_communicator.hpp"
@@ -62,7 +62,7 @@ std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
 } // namespace
 
 // Members are constructed in this order and destroyed in reverse.
-struct Rank::Impl final : control::AbortFlag::Listener {
+struct Rank::Impl final : control::JobAbort::Listener {
   Impl(const config::RunConfig& config, const Layout& ranks, int this_rank, Store& store, Log& to,
        const RankOptions& given)
       : run(config),
@@ -70,12 +70,12 @@ struct Rank::Impl final : control::AbortFlag::Listener {
         number(this_rank),
         options(given),
         log(to),
-        threads(given.threads > 0 ? given.threads : available_cores()),
+        threads(given.threads > 0 ? given.threads : os::available_cores()),
         plugins(config, ranks, this_rank, threads, to),
         programs(make_programs(config, ranks, plugins, schedule_for(config, plugins, given))),
         prepared(config, ranks, this_rank, plugins, programs) {
     device = plugins.make_device({options.local_rank, options.local_ranks});
-    device->set_patience(wait_timeout_s());
+    device->set_default_timeout(wait_timeout_s());
     stream = device->make_stream("compute");
     if (run.log.timeline > 0) {
       trace.emplace(prepared.training, run.log.timeline, device->kind() != DeviceKind::host, options.observer);
@@ -158,12 +158,12 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   Communicator& add(std::unique_ptr<Communicator> joined) {
     const std::lock_guard lock(mutex);
     communicators.push_back(std::move(joined));
-    if (device->interrupt().raised()) communicators.back()->abort(device->interrupt().reason());
+    if (device->abort_flag().raised()) communicators.back()->abort(device->abort_flag().reason());
     return *communicators.back();
   }
 
   void abort(std::string_view why) noexcept override {
-    device->interrupt().raise(why); // first: waits throw this reason
+    device->abort_flag().raise(why); // first: waits throw this reason
     const std::lock_guard lock(mutex);
     for (const std::unique_ptr<Communicator>& communicator : communicators) communicator->abort(why);
   }
@@ -248,7 +248,7 @@ struct Rank::Impl final : control::AbortFlag::Listener {
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
   std::int64_t steps = 0, missing_timelines = 0;
-  std::optional<control::AbortFlag::Listening> listening; // destroyed first
+  std::optional<control::JobAbort::Listening> listening; // destroyed first
 };
 
 Rank::Rank(const config::RunConfig& run, const Layout& layout, int rank, Store& store, Log& log,
@@ -322,7 +322,7 @@ std::int32_t Rank::agree(std::int32_t value) {
 }
 
 std::string Rank::place() const {
-  const executor::Position::Seen seen = impl_->walker->position().seen();
+  const executor::Position::Snapshot seen = impl_->walker->position().snapshot();
   if (!seen.program && seen.step < 0) return "before step 1" + impl_->waiting_for(kNoAction);
   if (!seen.program)
     return (seen.step == 0 ? std::string("after an evaluation") : text("after step {}", seen.step)) +

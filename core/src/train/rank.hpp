@@ -65,7 +65,7 @@ struct RankOptions {
   int threads = 0; // CPU threads for this rank; 0: all cores that this process may use
   /// Set if the constructor fails, before the groups are destroyed. Also ends this rank's waits when another rank
   /// fails. May be null.
-  control::AbortFlag* abort = nullptr;
+  control::JobAbort* abort = nullptr;
   /// Called if the constructor fails, instead of setting the flag; it must set the flag. May be empty.
   std::function<void(const Error& error)> failing = {};
   int local_rank = 0, local_ranks = 1; // among the ranks of this machine: determines the rank's device

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/replace_file.hpp"
+#include "os/replace_file.hpp"
 #include "report/timeline_file.hpp"
 #include "triax/error.hpp"
 
@@ -122,8 +122,8 @@ class EarlierFiles {
 
 /// Checks that a file can be created here and that its content fits.
 void try_to_write(const fs::path& file, const std::string& content) {
-  report::write_temporary(file, content);
-  report::remove_temporary(file);
+  os::write_temporary(file, content);
+  os::remove_temporary(file);
 }
 
 } // namespace
@@ -166,9 +166,9 @@ RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, 
 
 std::string RunRecords::begin() {
   const fs::path resolved = run_.folder / kResolved;
-  report::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
+  os::write_temporary(resolved, resolved_toml_); // first: if there is no space, nothing is moved
   std::string moved = EarlierFiles(run_, resolved_toml_).move_aside();
-  report::commit_temporary(resolved);
+  os::commit_temporary(resolved);
   std::error_code none;
   fs::remove(run_.folder / kFailedStart, none); // this start has not failed
   metrics_.emplace(run_.log.metrics, [this](const Error& problem, bool lost) {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "config/run_config.hpp"
+#include "os/folder_lock.hpp"
 #include "report/metrics_file.hpp"
-#include "train/folder_lock.hpp"
 #include "triax/log.hpp"
 
 namespace triax::train {
@@ -34,7 +34,7 @@ class RunFolder {
 
  private:
   std::filesystem::path folder_;
-  FolderLock lock_;
+  os::FolderLock lock_;
   struct Identity;
   std::unique_ptr<const Identity> resolved_before_; // of resolved.toml
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "call.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 Event Call::begin() {
   queued_ = true;
@@ -37,4 +37,4 @@ bool Call::fail_when_quiet() noexcept {
   return true;
 }
 
-} // namespace comm_local
+} // namespace triax::comm_local

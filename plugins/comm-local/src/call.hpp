@@ -8,13 +8,13 @@
 #include <memory>
 #include <utility>
 
-#include "hub.hpp"
+#include "group_state.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 class Call : public HostTask {
  public:
-  Call(Hub& hub, int member) : hub_(hub), member_(member) {}
+  Call(GroupState& hub, int member) : hub_(hub), member_(member) {}
 
   bool advance() noexcept final;
   /// The stream is destroyed before the call is complete: aborts the group. After it returns, no member reads this
@@ -44,7 +44,7 @@ class Call : public HostTask {
     return false;
   }
 
-  Hub& hub_;
+  GroupState& hub_;
   const int member_;
 
  private:
@@ -56,4 +56,4 @@ class Call : public HostTask {
   bool queued_ = false, failed_ = false;
 };
 
-} // namespace comm_local
+} // namespace triax::comm_local

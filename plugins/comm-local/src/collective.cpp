@@ -5,7 +5,7 @@
 
 #include "reduce.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 namespace {
 
@@ -15,7 +15,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) noexce
 
 } // namespace
 
-Collective::Collective(Hub& hub, int member)
+Collective::Collective(GroupState& hub, int member)
     : Call(hub, member), sources_(static_cast<std::size_t>(hub.size()), nullptr) {}
 
 Event Collective::start(const Signature& signature, const TensorView& in, const TensorView& out,
@@ -138,4 +138,4 @@ bool Collective::gather() noexcept {
   return true;
 }
 
-} // namespace comm_local
+} // namespace triax::comm_local

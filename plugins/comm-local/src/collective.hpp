@@ -10,11 +10,11 @@
 
 #include "call.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 class Collective final : public Call {
  public:
-  Collective(Hub& hub, int member);
+  Collective(GroupState& hub, int member);
 
   /// `sequence` is the number of the collective, counted from 1.
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence);
@@ -44,4 +44,4 @@ class Collective final : public Call {
   std::vector<const std::byte*> sources_;
 };
 
-} // namespace comm_local
+} // namespace triax::comm_local

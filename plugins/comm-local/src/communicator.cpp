@@ -7,7 +7,7 @@
 
 #include "reduce.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 namespace {
 
@@ -176,7 +176,7 @@ void LocalCommunicator::barrier(Deadline deadline) {
     const auto here = [&] { return hub_.barriers(peer).load(std::memory_order_acquire) >= turn; };
     while (!here()) {
       if (hub_.aborted()) throw Error(hub_.reason(), place());
-      device_.interrupt().check();
+      device_.abort_flag().check();
       if (hub_.left(peer) && !here()) throw Error(text("rank {} has left", hub_.rank(peer)), place());
       if (Clock::now() >= deadline) {
         throw Error(text("rank {} did not come before the deadline", hub_.rank(peer)), place(),
@@ -187,4 +187,4 @@ void LocalCommunicator::barrier(Deadline deadline) {
   }
 }
 
-} // namespace comm_local
+} // namespace triax::comm_local

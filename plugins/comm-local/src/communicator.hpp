@@ -12,7 +12,7 @@
 #include "collective.hpp"
 #include "exchange.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 class LocalCommunicator final : public Communicator {
  public:
@@ -69,7 +69,7 @@ class LocalCommunicator final : public Communicator {
   Port& port(const Transfer& transfer);
   void count(Bytes bytes);
 
-  Hub& hub_;
+  GroupState& hub_;
   Device& device_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;
@@ -79,4 +79,4 @@ class LocalCommunicator final : public Communicator {
   Event dead_event_;
 };
 
-} // namespace comm_local
+} // namespace triax::comm_local

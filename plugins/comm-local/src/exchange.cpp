@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-namespace comm_local {
+namespace triax::comm_local {
 
 Event Exchange::start() {
   open_ = transfers_.size();
@@ -61,4 +61,4 @@ bool Exchange::fits(const Placed& placed, const Edge::Send& send) noexcept {
   return false;
 }
 
-} // namespace comm_local
+} // namespace triax::comm_local

@@ -9,7 +9,7 @@
 
 #include "call.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 /// A transfer and its number on its edge: the k-th send matches the k-th receive, in the order of posting.
 struct Placed {
@@ -37,4 +37,4 @@ class Exchange final : public Call {
   std::size_t open_ = 0;
 };
 
-} // namespace comm_local
+} // namespace triax::comm_local

@@ -11,7 +11,7 @@
 
 #include "communicator.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 namespace {
 
@@ -25,11 +25,11 @@ std::string process_text() {
   return text("{}/{}", getpid(), token);
 }
 
-std::string publish_text(const Hub* hub) {
+std::string publish_text(const GroupState* hub) {
   return text("{} {}", process_text(), reinterpret_cast<std::uintptr_t>(hub));
 }
 
-Hub* hub_of(const std::string& published, const Group& group) {
+GroupState* hub_of(const std::string& published, const Group& group) {
   const std::size_t space = published.find(' ');
   const std::string process = published.substr(0, space);
   if (space == std::string::npos || process != process_text()) {
@@ -39,7 +39,7 @@ Hub* hub_of(const std::string& published, const Group& group) {
         text("group {}", group.id), "use another communicator for ranks that are processes");
   }
   // The store holds text. NOLINTNEXTLINE(performance-no-int-to-ptr)
-  return reinterpret_cast<Hub*>(std::stoull(published.substr(space + 1)));
+  return reinterpret_cast<GroupState*>(std::stoull(published.substr(space + 1)));
 }
 
 class LocalBackend final : public CommBackend {
@@ -70,9 +70,9 @@ class LocalBackend final : public CommBackend {
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
     TRIAX_REQUIRE(device_, "comm-local: join() before start()");
     const std::string key = text("comm-local/{}/{}", group.id, joins_[group.id]++);
-    Hub* shared = nullptr;
+    GroupState* shared = nullptr;
     if (group.index == 0) {
-      auto made = std::make_unique<Hub>(group);
+      auto made = std::make_unique<GroupState>(group);
       store.set(key, publish_text(made.get()));
       shared = made.release(); // the last release deletes it
     } else {
@@ -107,11 +107,11 @@ class LocalBackend final : public CommBackend {
     }
   }
 
-  void meet(Hub& hub, Deadline deadline) {
+  void meet(GroupState& hub, Deadline deadline) {
     for (int member = 0; member < hub.size(); ++member) {
       while (!hub.arrived(member)) {
         if (hub.aborted()) throw Error(hub.reason());
-        device_->interrupt().check();
+        device_->abort_flag().check();
         if (Clock::now() >= deadline) {
           throw Error(text("did not join before the deadline: rank {}", missing(hub)), text("group {}", hub.id()),
                       "the missing ranks are late, lost, or in another group");
@@ -121,7 +121,7 @@ class LocalBackend final : public CommBackend {
     }
   }
 
-  static std::string missing(Hub& hub) {
+  static std::string missing(GroupState& hub) {
     std::string list;
     for (int member = 0; member < hub.size(); ++member) {
       if (!hub.arrived(member)) list += (list.empty() ? "" : ", ") + std::to_string(hub.rank(member));
@@ -131,7 +131,8 @@ class LocalBackend final : public CommBackend {
 
   /// The first member that gives up also releases the references of the members that have not joined; their join()
   /// fails.
-  static void close(Hub& hub, Store& store, const std::string& joined, const Group& group, std::string_view why) {
+  static void close(GroupState& hub, Store& store, const std::string& joined, const Group& group,
+                    std::string_view why) {
     hub.abort(text("rank {} could not join: {}", hub.rank(group.index), why));
     const std::int64_t came = store.add(joined, -kGaveUp) + kGaveUp;
     if (came > 0 && came < hub.size()) hub.release(hub.size() - static_cast<int>(came));
@@ -143,7 +144,7 @@ class LocalBackend final : public CommBackend {
 
 } // namespace
 
-} // namespace comm_local
+} // namespace triax::comm_local
 
-TRIAX_PLUGIN(triax::CommBackend, comm_local::LocalBackend, "comm-local", "0.1.0",
+TRIAX_PLUGIN(triax::CommBackend, triax::comm_local::LocalBackend, "comm-local", "0.1.0",
              "ranks that are threads of one process, over shared memory", nullptr)

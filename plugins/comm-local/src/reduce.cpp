@@ -6,11 +6,9 @@
 
 #include "triax/half.hpp"
 
-namespace comm_local {
+namespace triax::comm_local {
 
 namespace {
-
-using namespace triax;
 
 constexpr std::int64_t kBlock = 512; // elements; the accumulators fit in the L1 cache
 
@@ -71,4 +69,4 @@ void reduce_members(DType dtype, Reduce reduce, std::span<const std::byte* const
   }
 }
 
-} // namespace comm_local
+} // namespace triax::comm_local

@@ -8,11 +8,11 @@
 namespace {
 
 using namespace triax;
-using triax::testing::number;
-using triax::testing::Rank;
-using triax::testing::receive;
-using triax::testing::run_ranks;
-using triax::testing::send;
+using triax::test::number;
+using triax::test::Rank;
+using triax::test::receive;
+using triax::test::run_ranks;
+using triax::test::send;
 
 int value_of(const TensorView& view) {
   return view.as<std::int32_t>()[0];

@@ -13,9 +13,9 @@ namespace {
 
 using namespace triax;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::Rank;
-using triax::testing::run_ranks;
+using triax::test::error_of;
+using triax::test::Rank;
+using triax::test::run_ranks;
 
 /// Rank 1 receives broadcasts until it needs an entry again. Rank 0 has posted nothing, so the entry is never free.
 TEST(Leaving, IsToldToWhoeverWaitsForAnEntryToBeFree) {

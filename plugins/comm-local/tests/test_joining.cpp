@@ -12,9 +12,9 @@ namespace {
 using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::Rank;
-using triax::testing::run_ranks;
+using triax::test::error_of;
+using triax::test::Rank;
+using triax::test::run_ranks;
 
 TEST(Backend, DeclaresWhatAProofMayAssume) {
   run_ranks(1, [](Rank& rank) {

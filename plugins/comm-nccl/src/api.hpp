@@ -13,9 +13,7 @@
 
 #include "triax/device.hpp"
 
-namespace comm_nccl {
-
-using namespace triax;
+namespace triax::comm_nccl {
 
 struct NcclApi {
   ncclResult_t (*get_version)(int* version);
@@ -63,4 +61,4 @@ struct NcclApi {
 /// The table of the NCCL that this library is linked with.
 const NcclApi& linked_api();
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "bootstrap.hpp"
 #include "communicator.hpp"
-#include "meeting.hpp"
 #include "results.hpp"
-#include "solo.hpp"
+#include "single_rank.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 NcclBackend::NcclBackend(const PluginContext& context, const NcclApi& api)
     : api_(api), log_(context.log), rank_(context.rank), settings_(read_settings(context.options)) {}
@@ -90,9 +90,9 @@ void NcclBackend::set(const Variable& variable) {
 std::unique_ptr<Communicator> NcclBackend::join(const Group& group, Store& store, Deadline deadline) {
   TRIAX_REQUIRE(device_, "comm-nccl: join() before start()");
   if (group.size() == 1) return std::make_unique<SoloCommunicator>(group, *device_);
-  Meeting meeting = Joining(api_, settings_, *device_, group, store, deadline).join();
+  GroupHandles meeting = Bootstrap(api_, settings_, *device_, group, store, deadline).join();
   return std::make_unique<NcclCommunicator>(api_, *device_, store, group, std::move(meeting),
                                             settings_.register_buffers);
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -9,7 +9,7 @@
 #include "api.hpp"
 #include "settings.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 class NcclBackend : public CommBackend {
  public:
@@ -42,4 +42,4 @@ inline constexpr triax_option kOptions[] = {
     option_bool("register_buffers", "false", "registers the rank's memory with NCCL, which may spare it copies"),
 };
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 namespace {
 
@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kLook = 5ms;     // between polls of NCCL's errors
 constexpr auto kQuiet = 200ms;  // without a post, after which a rank polls the group status
-constexpr auto kMostQuiet = 2s; // longest time between these polls
+constexpr auto kMaxQuiet = 2s;  // longest time between these polls
 constexpr double kFarewell = 2; // seconds for the other members to end the group too
 
 ncclDataType_t type_of(DType dtype) {
@@ -49,13 +49,13 @@ std::size_t count_of(const TensorView& view) {
 } // namespace
 
 NcclCommunicator::NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group,
-                                   Meeting meeting, bool registers)
+                                   GroupHandles meeting, bool registers)
     : Communicator(group),
       api_(api),
       device_(device),
       registers_(registers),
-      meeting_(std::move(meeting)),
-      news_(store, meeting_.key, this->group()),
+      handles_(std::move(meeting)),
+      group_status_(store, handles_.key, this->group()),
       posted_(group.size()),
       last_post_(Clock::now()),
       news_pause_(kQuiet) {
@@ -67,18 +67,18 @@ NcclCommunicator::~NcclCommunicator() {
   try {
     if (!ended() && busy())
       end(text("{} left group {} before its calls were complete", rank_text(index()), group().id), true);
-    if (!ended()) news_.tell_left(posted_);
+    if (!ended()) group_status_.tell_left(posted_);
   } catch (const std::exception&) { // the store is gone, so no member needs the message
   }
   tell_what_is_due();
-  const Deadline deadline = device_.interrupt().raised() ? Clock::now() : deadline_in(kFarewell);
+  const Deadline deadline = device_.abort_flag().raised() ? Clock::now() : deadline_in(kFarewell);
   for_handles([&](Handle& handle) { handle.finish(deadline); });
 }
 
 template <class Body>
 void NcclCommunicator::for_handles(Body body) {
-  for (const Meeting::EdgeHandle& edge : meeting_.edges) body(*edge.handle);
-  body(*meeting_.group);
+  for (const GroupHandles::EdgeHandle& edge : handles_.edges) body(*edge.handle);
+  body(*handles_.group);
 }
 
 bool NcclCommunicator::busy() {
@@ -110,8 +110,8 @@ std::string NcclCommunicator::others_text() const {
 // Posts.
 
 auto NcclCommunicator::patience(const char* call) {
-  return [this, call, deadline = deadline_in(device_.patience())] {
-    device_.interrupt().check();
+  return [this, call, deadline = deadline_in(device_.default_timeout())] {
+    device_.abort_flag().check();
     if (Clock::now() >= deadline)
       throw Error(text("{}: not through at its deadline; the other members are rank {}", call, others_text()),
                   text("group {}", group().id), "a peer may be slow or lost; train.stall_timeout_s sets the deadline");
@@ -227,14 +227,14 @@ ncclResult_t NcclCommunicator::transfer(const Transfer& one, int peer, ncclComm_
              : api_.recv(view.data(), count_of(view), type_of(view.dtype()), peer, comm, native);
 }
 
-const Meeting::EdgeHandle* NcclCommunicator::edge_of_all(std::span<const Transfer> transfers) const {
-  if (meeting_.edges.empty() || transfers.empty()) return nullptr;
+const GroupHandles::EdgeHandle* NcclCommunicator::edge_of_all(std::span<const Transfer> transfers) const {
+  if (handles_.edges.empty() || transfers.empty()) return nullptr;
   const Transfer& first = transfers.front();
   for (const Transfer& other : transfers)
     if (other.peer != first.peer || other.direction != first.direction) return nullptr;
   const Edge along = first.direction == Direction::send ? Edge{index(), first.peer} : Edge{first.peer, index()};
-  const auto found = std::ranges::find(meeting_.edges, along, &Meeting::EdgeHandle::edge);
-  return found == meeting_.edges.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(handles_.edges, along, &GroupHandles::EdgeHandle::edge);
+  return found == handles_.edges.end() ? nullptr : &*found;
 }
 
 Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
@@ -252,7 +252,7 @@ Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& 
     (sends ? bytes.out : bytes.in) += one.view.bytes();
   }
   if (bytes.out + bytes.in == 0) return posted(bytes, stream, action);
-  if (const Meeting::EdgeHandle* edge = edge_of_all(transfers)) {
+  if (const GroupHandles::EdgeHandle* edge = edge_of_all(transfers)) {
     const int peer = edge->edge.from == index() ? kReceiver : kSender;
     return post_set(*edge->handle, bytes, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
       ncclResult_t result = ncclSuccess;
@@ -276,11 +276,11 @@ void NcclCommunicator::barrier(Deadline deadline) {
       tell_what_is_due();
       throw Error(reason(), text("barrier of group {}", group().id));
     }
-    device_.interrupt().check();
+    device_.abort_flag().check();
     device_.progress();
   };
   check();
-  news_.barrier(++barriers_, deadline, check);
+  group_status_.barrier(++barriers_, deadline, check);
 }
 
 // The end of the group, and its message to the other members.
@@ -297,7 +297,7 @@ void NcclCommunicator::end(const std::string& reason, bool tell) noexcept {
     untold_ = tell;
     ended_.store(true, std::memory_order_release);
   }
-  device_.interrupt().raise(reason); // before the output of an aborted kernel can be taken for a result
+  device_.abort_flag().raise(reason); // before the output of an aborted kernel can be taken for a result
   for_handles([](Handle& handle) { handle.abort(); }); // start all before any wait (handle.hpp)
 }
 
@@ -310,7 +310,7 @@ std::string NcclCommunicator::reason() const {
 void NcclCommunicator::tell_what_is_due() noexcept {
   if (!untold_.exchange(false)) return;
   try {
-    news_.tell_abort(reason());
+    group_status_.tell_abort(reason());
   } catch (const std::exception&) { // the store is gone, so no member needs the message
     return;
   }
@@ -328,10 +328,10 @@ void NcclCommunicator::progress() noexcept {
     } else if (now >= next_news_) {
       look_for_news();
       next_news_ = now + news_pause_;
-      news_pause_ = std::min<Clock::duration>(2 * news_pause_, kMostQuiet);
+      news_pause_ = std::min<Clock::duration>(2 * news_pause_, kMaxQuiet);
     }
   } catch (const std::exception&) { // of the store; the run itself detects a lost store
-    next_news_ = now + kMostQuiet;
+    next_news_ = now + kMaxQuiet;
   }
 }
 
@@ -347,10 +347,10 @@ void NcclCommunicator::look_for_errors() {
 }
 
 void NcclCommunicator::look_for_news() {
-  if (news_.changed())
-    if (const auto why = news_.aborted()) return end(*why, false);
+  if (group_status_.changed())
+    if (const auto why = group_status_.aborted()) return end(*why, false);
   for (int member = 0; member < size(); ++member) {
-    const std::optional<Posted>& left = news_.left()[static_cast<std::size_t>(member)];
+    const std::optional<Posted>& left = group_status_.left()[static_cast<std::size_t>(member)];
     if (!left || !waits_for(member, *left)) continue;
     return end(text("{} left group {} while {} waits for it", rank_text(member), group().id, rank_text(index())), true);
   }
@@ -362,4 +362,4 @@ bool NcclCommunicator::waits_for(int member, const Posted& theirs) const {
          posted_.receives[peer] > theirs.sends[own];
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -23,11 +23,11 @@
 #include <string>
 #include <vector>
 
-#include "meeting.hpp"
-#include "news.hpp"
+#include "bootstrap.hpp"
+#include "group_status.hpp"
 #include "triax/registration.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 /// Throws Error for u8.
 void check_reducible(const TensorView& view, const Group& group);
@@ -35,7 +35,7 @@ void check_reducible(const TensorView& view, const Group& group);
 class NcclCommunicator final : public Communicator, private Registration {
  public:
   /// `registers`: register memory blocks with NCCL when the device announces them.
-  NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, Meeting meeting,
+  NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, GroupHandles meeting,
                    bool registers);
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -75,8 +75,8 @@ class NcclCommunicator final : public Communicator, private Registration {
   auto patience(const char* call);
   ncclResult_t transfer(const Transfer& one, int peer, ncclComm_t comm, cudaStream_t native);
   /// The edge communicator, if all transfers are along one edge that has one; else null.
-  const Meeting::EdgeHandle* edge_of_all(std::span<const Transfer> transfers) const;
-  Handle& group_handle() { return *meeting_.group; }
+  const GroupHandles::EdgeHandle* edge_of_all(std::span<const Transfer> transfers) const;
+  Handle& group_handle() { return *handles_.group; }
   template <class Body>
   void for_handles(Body body);
   bool busy();
@@ -94,8 +94,8 @@ class NcclCommunicator final : public Communicator, private Registration {
   const NcclApi& api_;
   Device& device_;
   const bool registers_;
-  Meeting meeting_;
-  News news_;
+  GroupHandles handles_;
+  GroupStatus group_status_;
   Posted posted_;
   std::uint64_t barriers_ = 0;
   Clock::time_point last_post_, next_look_, next_news_;
@@ -108,4 +108,4 @@ class NcclCommunicator final : public Communicator, private Registration {
   Event dead_event_;
 };
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 struct Edge {
   int from = 0, to = 0; // members
@@ -62,4 +62,4 @@ inline std::vector<int> neighbours(int members, int member) {
   return out;
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

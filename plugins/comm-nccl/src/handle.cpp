@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 using namespace std::chrono_literals;
 
@@ -127,4 +127,4 @@ void Handle::abort() noexcept {
   }
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

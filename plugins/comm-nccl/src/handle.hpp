@@ -25,7 +25,7 @@
 #include "api.hpp"
 #include "results.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 class Handle {
  public:
@@ -122,4 +122,4 @@ class Handle {
   bool aborting_ = false;
 };
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -13,7 +13,7 @@
 #pragma weak ncclCommFinalize
 #pragma weak ncclGetLastError
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 namespace {
 
@@ -87,4 +87,4 @@ const NcclApi& linked_api() {
   return kLinked;
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

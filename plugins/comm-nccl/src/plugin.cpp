@@ -2,7 +2,7 @@
 // comm-nccl: a communicator over NCCL, for ranks that are processes with one GPU each.
 #include "backend.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 namespace {
 
@@ -13,7 +13,7 @@ class LinkedBackend final : public NcclBackend {
 
 } // namespace
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl
 
-TRIAX_PLUGIN(triax::CommBackend, comm_nccl::LinkedBackend, "comm-nccl", "0.1.0",
-             "ranks that are processes with a GPU each, over NCCL", comm_nccl::kOptions)
+TRIAX_PLUGIN(triax::CommBackend, triax::comm_nccl::LinkedBackend, "comm-nccl", "0.1.0",
+             "ranks that are processes with a GPU each, over NCCL", triax::comm_nccl::kOptions)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "results.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 namespace {
 
@@ -63,9 +63,9 @@ Support check_version(const NcclApi& api) {
   if (const ncclResult_t result = api.get_version(&version); result != ncclSuccess)
     return Support::no("comm-nccl: NCCL does not tell its version: {}", text_of(api, result, nullptr))
         .hint("{}", hint_for(result));
-  if (version < kLeastVersion)
+  if (version < kMinVersion)
     return Support::no("comm-nccl: the NCCL found here is {}, and {} or newer is needed", version_text(version),
-                       version_text(kLeastVersion))
+                       version_text(kMinVersion))
         .hint("install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
   return Support::yes();
 }
@@ -74,4 +74,4 @@ void fail(const NcclApi& api, ncclResult_t result, const char* call, const std::
   throw Error(text("{}: {}", call, text_of(api, result, comm)), where, hint_for(result));
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

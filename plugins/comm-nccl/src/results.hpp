@@ -9,9 +9,9 @@
 #include "api.hpp"
 #include "triax/error.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
-inline constexpr int kLeastVersion = NCCL_VERSION(2, 19, 0);
+inline constexpr int kMinVersion = NCCL_VERSION(2, 19, 0);
 
 /// A call on a nonblocking communicator may return ncclInProgress; the other calls of an NCCL group may still follow.
 inline bool goes_on(ncclResult_t result) {
@@ -33,4 +33,4 @@ inline void check(const NcclApi& api, ncclResult_t result, const char* call, con
   if (result != ncclSuccess) fail(api, result, call, where, comm);
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

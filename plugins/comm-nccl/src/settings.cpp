@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::vector<Variable> variables_for_shared_gpu(int rank) {
   return missing;
 }
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

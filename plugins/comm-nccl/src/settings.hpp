@@ -12,9 +12,7 @@
 #include "triax/error.hpp"
 #include "triax/options.hpp"
 
-namespace comm_nccl {
-
-using namespace triax;
+namespace triax::comm_nccl {
 
 struct Settings {
   bool edge_communicators = false;
@@ -40,4 +38,4 @@ struct Variable {
 /// Only the variables that the environment does not set.
 std::vector<Variable> variables_for_shared_gpu(int rank);
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

@@ -174,7 +174,7 @@ void set_variable(const char* name, const char* value) {
   if (std::string_view(name) == "NCCL_HOSTID") world.have_host_id.insert(here.process.rank);
 }
 
-constexpr comm_nccl::NcclApi kFake = {
+constexpr triax::comm_nccl::NcclApi kFake = {
     .get_version = get_version,
     .get_unique_id = get_unique_id,
     .get_error_string = get_error_string,
@@ -210,7 +210,7 @@ bool fake::Clique::complete() const {
   return std::ranges::find(members, nullptr) == members.end();
 }
 
-const comm_nccl::NcclApi& fake_nccl() {
+const triax::comm_nccl::NcclApi& fake_nccl() {
   return kFake;
 }
 

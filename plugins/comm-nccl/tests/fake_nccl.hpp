@@ -23,7 +23,7 @@
 
 namespace triax::test {
 
-const comm_nccl::NcclApi& fake_nccl();
+const triax::comm_nccl::NcclApi& fake_nccl();
 
 /// What NCCL knows about the process, for the calling thread's rank.
 struct FakeProcess {

@@ -10,9 +10,9 @@
 
 namespace triax::test {
 
-triax::testing::Communication communication(const Given& given) {
+triax::test::Communication communication(const Given& given) {
   reset(given.rules);
-  triax::testing::Communication out;
+  triax::test::Communication out;
   out.plugin = "comm-nccl";
   out.options.set("edge_communicators", given.edge_communicators);
   out.options.set("several_ranks_per_gpu", given.several_ranks_per_gpu);
@@ -22,7 +22,7 @@ triax::testing::Communication communication(const Given& given) {
     return make_fake_cuda_device(static_cast<std::uint64_t>(rank) + 1);
   };
   out.backend = [](const PluginContext& context) {
-    return std::make_unique<comm_nccl::NcclBackend>(context, fake_nccl());
+    return std::make_unique<triax::comm_nccl::NcclBackend>(context, fake_nccl());
   };
   out.after = [may_be_wrong = given.may_be_wrong] {
     if (!may_be_wrong) {
@@ -35,10 +35,10 @@ triax::testing::Communication communication(const Given& given) {
 
 } // namespace triax::test
 
-namespace triax::testing {
+namespace triax::test {
 
 Communication under_test() {
   return test::communication();
 }
 
-} // namespace triax::testing
+} // namespace triax::test

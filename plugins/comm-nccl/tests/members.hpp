@@ -23,13 +23,12 @@ struct Given {
 };
 
 /// Also resets the fake.
-triax::testing::Communication communication(const Given& given = {});
+triax::test::Communication communication(const Given& given = {});
 
-inline void run_members(const Layout& layout, const Given& given,
-                        const std::function<void(triax::testing::Rank&)>& body) {
-  triax::testing::run_ranks(layout, body, communication(given));
+inline void run_members(const Layout& layout, const Given& given, const std::function<void(triax::test::Rank&)>& body) {
+  triax::test::run_ranks(layout, body, communication(given));
 }
-inline void run_members(int count, const Given& given, const std::function<void(triax::testing::Rank&)>& body) {
+inline void run_members(int count, const Given& given, const std::function<void(triax::test::Rank&)>& body) {
   run_members(Layout::ptd(1, count, 1), given, body);
 }
 

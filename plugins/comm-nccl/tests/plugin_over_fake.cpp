@@ -10,7 +10,7 @@
 #include "backend.hpp"
 #include "fake_nccl.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 
 namespace {
 
@@ -34,7 +34,7 @@ class FakeBackend final : public NcclBackend {
 
 } // namespace
 
-} // namespace comm_nccl
+} // namespace triax::comm_nccl
 
-TRIAX_PLUGIN(triax::CommBackend, comm_nccl::FakeBackend, "comm-nccl-fake", "0.1.0",
-             "ranks that are threads with fake CUDA devices, over a fake NCCL", comm_nccl::kOptions)
+TRIAX_PLUGIN(triax::CommBackend, triax::comm_nccl::FakeBackend, "comm-nccl-fake", "0.1.0",
+             "ranks that are threads with fake CUDA devices, over a fake NCCL", triax::comm_nccl::kOptions)

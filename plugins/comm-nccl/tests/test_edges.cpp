@@ -14,17 +14,17 @@ namespace triax::test {
 namespace {
 
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::number;
-using triax::testing::Rank;
+using triax::test::error_of;
+using triax::test::number;
+using triax::test::Rank;
 
 TEST(Edges, EachIsInOneRoundAndAMemberInOneEdgeOfARound) {
   for (int members = 1; members <= 9; ++members) {
     std::set<std::pair<int, int>> all;
-    for (const auto& round : comm_nccl::rounds_of_edges(members)) {
+    for (const auto& round : triax::comm_nccl::rounds_of_edges(members)) {
       std::set<int> busy;
       EXPECT_FALSE(round.empty());
-      for (const comm_nccl::Edge& edge : round) {
+      for (const triax::comm_nccl::Edge& edge : round) {
         EXPECT_TRUE(all.insert({edge.from, edge.to}).second) << members;
         EXPECT_TRUE(busy.insert(edge.from).second) << members;
         EXPECT_TRUE(busy.insert(edge.to).second) << members;
@@ -32,7 +32,7 @@ TEST(Edges, EachIsInOneRoundAndAMemberInOneEdgeOfARound) {
     }
     EXPECT_EQ(all.size(), members == 1 ? 0u : members == 2 ? 2u : 2u * static_cast<std::size_t>(members));
     for (int member = 0; member < members; ++member)
-      for (const int next : comm_nccl::neighbours(members, member)) EXPECT_TRUE(all.contains({member, next}));
+      for (const int next : triax::comm_nccl::neighbours(members, member)) EXPECT_TRUE(all.contains({member, next}));
   }
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::Rank;
+using triax::test::error_of;
+using triax::test::Rank;
 
 TEST(Failures, APeerThatDiesInACollectiveIsNamed) {
   run_members(2, {}, [](Rank& rank) {
@@ -33,7 +33,7 @@ TEST(Failures, APeerThatDiesInACollectiveIsNamed) {
         AllOf(HasSubstr("action 7: group tensor.0: NCCL failed on rank 0, in a group with rank 1: remote process "
                         "exited or there was a network error (ncclRemoteError): connection closed by remote peer"),
               HasSubstr("another rank may be lost")));
-    EXPECT_TRUE(rank.device().interrupt().raised()) << "what an aborted kernel leaves behind is no result";
+    EXPECT_TRUE(rank.device().abort_flag().raised()) << "what an aborted kernel leaves behind is no result";
     rank.store().set("told", "");
   });
   EXPECT_GE(counts().aborts, 1);

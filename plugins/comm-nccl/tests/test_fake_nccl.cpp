@@ -58,7 +58,7 @@ class Process {
   int rank() const { return rank_; }
   void forget(ncclComm_t comm) { std::erase(comms_, comm); }
 
-  const comm_nccl::NcclApi& api = fake_nccl();
+  const triax::comm_nccl::NcclApi& api = fake_nccl();
 
  private:
   static std::unique_ptr<Device> made(int rank) {
@@ -95,9 +95,9 @@ class FakeNccl : public ::testing::Test {
 };
 
 /// Waits until all threads have called, so that the second call has been compared with the first.
-class Meeting {
+class GroupHandles {
  public:
-  explicit Meeting(int count) : count_(count) {}
+  explicit GroupHandles(int count) : count_(count) {}
   void operator()() {
     ++come_;
     while (come_ < count_) std::this_thread::yield();
@@ -117,7 +117,7 @@ TEST_F(FakeNccl, FindsDifferentCountsTypesOperationsAndRoots) {
       [](Process& p, ncclComm_t c) { p.api.all_gather(p.data(), p.data(1), 8, ncclFloat32, c, p.native()); }};
   for (const auto& call : odd) {
     reset();
-    Meeting met(2);
+    GroupHandles met(2);
     processes(2, [&](Process& process) {
       const ncclComm_t comm = process.make(id_of("a"), 2);
       if (process.rank() == 1) {
@@ -132,7 +132,7 @@ TEST_F(FakeNccl, FindsDifferentCountsTypesOperationsAndRoots) {
 }
 
 TEST_F(FakeNccl, FindsDifferentRoots) {
-  Meeting met(2);
+  GroupHandles met(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);
     process.api.broadcast(process.data(), process.data(), 8, ncclFloat32, process.rank(), comm, process.native());
@@ -142,7 +142,7 @@ TEST_F(FakeNccl, FindsDifferentRoots) {
 }
 
 TEST_F(FakeNccl, FindsTransfersOfOtherCounts) {
-  Meeting met(2);
+  GroupHandles met(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);
     if (process.rank() == 0) process.api.send(process.data(), 6, ncclFloat32, 1, comm, process.native());
@@ -156,7 +156,7 @@ TEST_F(FakeNccl, FindsTransfersOfOtherCounts) {
 TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
   for (const bool in_group : {true, false}) {
     reset();
-    Meeting met(2), connected(2);
+    GroupHandles met(2), connected(2);
     processes(2, [&](Process& process) {
       const ncclComm_t comm = process.make(id_of("a"), 2);
       const int peer = 1 - process.rank();
@@ -184,7 +184,7 @@ TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
 TEST_F(FakeNccl, FindsAnOrderOverCommunicatorsThatWouldHang) {
   for (const bool one_kernel_a_gpu : {true, false}) {
     reset({.one_kernel_a_gpu = one_kernel_a_gpu});
-    Meeting met(2);
+    GroupHandles met(2);
     processes(2, [&](Process& process) {
       const ncclComm_t a = process.make(id_of("a"), 2), b = process.make(id_of("b"), 2);
       const auto reduce = [&](ncclComm_t comm, int at, cudaStream_t stream) {
@@ -253,7 +253,7 @@ TEST_F(FakeNccl, FindsMemoryOfTheHost) {
 }
 
 TEST_F(FakeNccl, FindsADestroyedCommunicatorWhoseSendNobodyTook) {
-  Meeting met(2);
+  GroupHandles met(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);
     met();

@@ -19,8 +19,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::Rank;
+using triax::test::error_of;
+using triax::test::Rank;
 
 /// Either the rank's own error, or that of the rank that found the problem first.
 auto told(const std::string& what) {
@@ -222,7 +222,7 @@ TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
   given.rules.split_polls = std::numeric_limits<int>::max();
   run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "pipeline");
-    Interrupt& interrupt = rank.device().interrupt();
+    AbortFlag& interrupt = rank.device().abort_flag();
     std::thread given_up;
     if (rank.index() == 0)
       given_up = std::thread([&interrupt] {

@@ -14,7 +14,7 @@
 #include "handle.hpp"
 #include "triax/cuda/device.hpp"
 
-namespace comm_nccl {
+namespace triax::comm_nccl {
 namespace {
 
 class OnGpu : public ::testing::Test {
@@ -151,4 +151,4 @@ TEST_F(OnGpu, AGroupOfTheBackendCopies) {
 }
 
 } // namespace
-} // namespace comm_nccl
+} // namespace triax::comm_nccl

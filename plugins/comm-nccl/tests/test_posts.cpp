@@ -12,15 +12,15 @@
 namespace triax::test {
 namespace {
 
-using triax::testing::allocations;
-using triax::testing::Rank;
+using triax::test::allocations;
+using triax::test::Rank;
 
 /// When set, calls return at once and move nothing, so that only the plugin's own allocations count.
 std::atomic<bool> quiet{false};
 std::atomic<int> asked{0};
 
-comm_nccl::NcclApi answering() {
-  comm_nccl::NcclApi api = fake_nccl();
+triax::comm_nccl::NcclApi answering() {
+  triax::comm_nccl::NcclApi api = fake_nccl();
   static constexpr auto kCalled = [] {
     ++asked;
     return ncclSuccess;
@@ -49,15 +49,15 @@ comm_nccl::NcclApi answering() {
 }
 
 TEST(Posts, AllocateNothing) {
-  static const comm_nccl::NcclApi kApi = answering();
+  static const triax::comm_nccl::NcclApi kApi = answering();
   for (const bool edges : {false, true}) {
     quiet = false;
     asked = 0;
-    triax::testing::Communication given = communication({.edge_communicators = edges});
+    triax::test::Communication given = communication({.edge_communicators = edges});
     given.backend = [](const PluginContext& context) {
-      return std::make_unique<comm_nccl::NcclBackend>(context, kApi);
+      return std::make_unique<triax::comm_nccl::NcclBackend>(context, kApi);
     };
-    triax::testing::run_ranks(
+    triax::test::run_ranks(
         Layout::ptd(2, 1, 1),
         [](Rank& rank) {
           Communicator& comm = rank.join("pipeline");

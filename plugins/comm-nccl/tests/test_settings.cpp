@@ -14,13 +14,13 @@
 namespace triax::test {
 namespace {
 
-using comm_nccl::read_settings;
-using comm_nccl::Settings;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using triax::testing::Rank;
+using triax::comm_nccl::read_settings;
+using triax::comm_nccl::Settings;
+using triax::test::Rank;
 
 constexpr const char* kRead[] = {"NCCL_COMM_BLOCKING",
                                  "NCCL_COMM_ID",
@@ -106,18 +106,18 @@ class Lines final : public Log {
 };
 
 /// What a backend does with an NCCL of this version: its refusal, its log lines, and the variables it sets for NCCL.
-struct Told {
+struct WorkerMessage {
   std::string refusal;
   std::vector<std::string> log, variables;
 };
-Told told_with(int version) {
+WorkerMessage told_with(int version) {
   Lines lines;
-  triax::testing::Communication given = communication({.process = [version](int rank) {
+  triax::test::Communication given = communication({.process = [version](int rank) {
     return FakeProcess{rank, text("GPU {}", rank), version};
   }});
   given.log = &lines;
-  Told out;
-  triax::testing::run_ranks(
+  WorkerMessage out;
+  triax::test::run_ranks(
       1,
       [&out](Rank& rank) {
         try {
@@ -134,16 +134,16 @@ Told told_with(int version) {
 
 TEST_F(Environment, NcclIsAskedToKeepTheHostsOrder) {
   const std::string asked = "NCCL_LAUNCH_ORDER_IMPLICIT = 1";
-  const Told newer = told_with(NCCL_VERSION(2, 26, 0));
+  const WorkerMessage newer = told_with(NCCL_VERSION(2, 26, 0));
   EXPECT_EQ(newer.refusal, "");
   EXPECT_THAT(newer.variables, Contains(asked));
   EXPECT_THAT(newer.log, Contains(HasSubstr("sets " + asked)));
-  const Told older = told_with(NCCL_VERSION(2, 25, 1));
+  const WorkerMessage older = told_with(NCCL_VERSION(2, 25, 1));
   EXPECT_EQ(older.refusal, "");
   EXPECT_THAT(older.variables, ::testing::Not(Contains(asked)));
   EXPECT_THAT(older.log, Contains(HasSubstr("NCCL 2.25.1 keeps no order over communicators, as 2.26.0 and newer do")));
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
-  const Told set = told_with(NCCL_VERSION(2, 26, 0));
+  const WorkerMessage set = told_with(NCCL_VERSION(2, 26, 0));
   EXPECT_EQ(set.refusal, "");
   EXPECT_THAT(set.variables, ::testing::Not(Contains(asked)));
 }
@@ -173,10 +173,10 @@ TEST_F(Environment, AHostIdIsNotedUnlessRanksShareAGpu) {
 
 TEST_F(Environment, StandsWhereRanksShareAGpu) {
   ::setenv("NCCL_HOSTID", "mine", 1);
-  for (const comm_nccl::Variable& variable : comm_nccl::variables_for_shared_gpu(3))
+  for (const triax::comm_nccl::Variable& variable : triax::comm_nccl::variables_for_shared_gpu(3))
     EXPECT_NE(variable.name, "NCCL_HOSTID");
   ::unsetenv("NCCL_HOSTID");
-  EXPECT_EQ(comm_nccl::variables_for_shared_gpu(3).front().value, "triax-rank-3");
+  EXPECT_EQ(triax::comm_nccl::variables_for_shared_gpu(3).front().value, "triax-rank-3");
 }
 
 } // namespace

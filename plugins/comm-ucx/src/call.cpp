@@ -5,7 +5,7 @@
 
 #include "triax/error.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -153,4 +153,4 @@ void Call::receive(Request& request, int member, void* data, std::size_t bytes, 
   started(request);
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -10,15 +10,15 @@
 #include <span>
 #include <utility>
 
-#include "links.hpp"
+#include "peer_endpoints.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
-struct Flow;
+struct StagedMessage;
 
 class Call : public HostTask, public RequestOwner, public Runnable {
  public:
-  explicit Call(Links& links) : links_(links) {}
+  explicit Call(PeerEndpoints& links) : links_(links) {}
 
   bool advance() noexcept final;
   /// The stream is destroyed before the call is complete: aborts the group. After it returns, UCX does not use this
@@ -68,17 +68,17 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   bool arrived(const Event& copy) noexcept;
   bool copies_ended() noexcept;
   /// Advance a message; true when all of it is posted (push), or received and being copied (pull).
-  bool push(Flow& flow) noexcept;
-  bool pull(Flow& flow) noexcept;
+  bool push(StagedMessage& flow) noexcept;
+  bool pull(StagedMessage& flow) noexcept;
   /// A message does not have the length of its receive: it has `bytes`, or `more` than the receive.
-  virtual void other_length(const Flow& flow, std::size_t bytes, bool more) noexcept = 0;
+  virtual void other_length(const StagedMessage& flow, std::size_t bytes, bool more) noexcept = 0;
 
-  Links& links_;
+  PeerEndpoints& links_;
 
  private:
   template <class Copy>
   bool begin_copy(Event& event, Copy copy) noexcept;
-  bool whole(Flow& flow) noexcept;
+  bool whole(StagedMessage& flow) noexcept;
   void started(Request& request) noexcept;
   void judge(const Request& request) noexcept;
   void look() noexcept;
@@ -95,4 +95,4 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   bool queued_ = false, launched_ = false, complete_ = false, cancelled_ = false, failed_ = false, finished_ = false;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -6,7 +6,7 @@
 
 #include "triax/error.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -35,7 +35,7 @@ Lane::Lane(const Stream& of, Device& device, int members, int own_index, const P
       device.allocate(slot_bytes * static_cast<std::size_t>(Plan::kDepth * others) + packed_bytes, MemoryKind::host);
 }
 
-Collective::Collective(Links& links) : Call(links) {}
+Collective::Collective(PeerEndpoints& links) : Call(links) {}
 
 Event Collective::start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
                         Lane& lane) {
@@ -78,4 +78,4 @@ bool Collective::agrees(int member) noexcept {
   return false;
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

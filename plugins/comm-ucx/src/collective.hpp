@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "call.hpp"
-#include "flow.hpp"
 #include "signature.hpp"
+#include "staged_message.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 /// Staged device memory: largest piece that is copied and sent at a time.
 inline constexpr std::size_t kStagedPiece = std::size_t{512} << 10;
@@ -49,7 +49,7 @@ struct Lane {
 
 class Collective : public Call {
  public:
-  explicit Collective(Links& links);
+  explicit Collective(PeerEndpoints& links);
 
   /// `sequence` is the number of the collective, counted from 1.
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
@@ -82,7 +82,7 @@ class Collective : public Call {
   /// True if a member's opening, which has arrived, has this call's signature; else aborts the group with a message.
   bool agrees(int member) noexcept;
   /// Equal signatures have equal lengths; agrees() reports unequal ones.
-  void other_length(const Flow&, std::size_t, bool) noexcept override {}
+  void other_length(const StagedMessage&, std::size_t, bool) noexcept override {}
   DType dtype() const noexcept { return static_cast<DType>(signature_.dtype); }
   int size() const noexcept { return links_.size(); }
   int index() const noexcept { return links_.index(); }
@@ -103,4 +103,4 @@ class Collective : public Call {
   std::uint64_t sequence_ = 0;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -7,7 +7,7 @@
 
 #include "reduce.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -26,7 +26,7 @@ Signature signature_of(Kind kind, const TensorView& in, Reduce reduce = Reduce::
 
 } // namespace
 
-UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<Links> links)
+UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> links)
     : Communicator(group),
       links_(*links),
       transport_(links->transport()),
@@ -178,8 +178,8 @@ Work UcxCommunicator::do_broadcast(const TensorView& view, int root, Stream& str
 Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   if (links_.aborted()) return refused(action);
   for (const Transfer& transfer : transfers) {
-    if (transfer.channel >= 0 && transfer.channel < kMostChannels) continue;
-    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, kMostChannels - 1),
+    if (transfer.channel >= 0 && transfer.channel < kMaxChannels) continue;
+    throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, kMaxChannels - 1),
                 text("group {}", group().id), "number channels from 0");
   }
   if (transfers.size() > most_transfers_) {
@@ -218,7 +218,7 @@ void UcxCommunicator::barrier(Deadline deadline) {
   const auto wait_for = [&](int member, auto ready) {
     while (!ready()) {
       if (links_.aborted()) throw Error(links_.reason(), place());
-      transport_.device().interrupt().check();
+      transport_.device().abort_flag().check();
       if (links_.left(member) && !ready()) throw Error(text("rank {} has left", links_.rank(member)), place());
       if (Clock::now() >= deadline) {
         throw Error(text("rank {} did not come before the deadline", links_.rank(member)), place(),
@@ -239,4 +239,4 @@ void UcxCommunicator::barrier(Deadline deadline) {
   }
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

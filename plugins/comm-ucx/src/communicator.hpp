@@ -10,15 +10,15 @@
 #include <memory>
 #include <vector>
 
+#include "data_collectives.hpp"
 #include "exchange.hpp"
-#include "movement.hpp"
 #include "reduction.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 class UcxCommunicator final : public Communicator {
  public:
-  UcxCommunicator(const Group& group, std::shared_ptr<Links> links);
+  UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> links);
   ~UcxCommunicator() override;
 
   void barrier(Deadline deadline) override;
@@ -41,7 +41,7 @@ class UcxCommunicator final : public Communicator {
   /// Calls are reused, and live until no stream refers to them. The pool is large from the start, so that differences
   /// in timing between ranks cause no allocation during a step.
   struct Pool {
-    std::shared_ptr<Links> links;
+    std::shared_ptr<PeerEndpoints> links;
     std::vector<std::unique_ptr<Lane>> lanes;
     std::vector<std::unique_ptr<Reduction>> reductions;
     std::vector<std::unique_ptr<Movement>> movements;
@@ -73,7 +73,7 @@ class UcxCommunicator final : public Communicator {
   Port& port(const Transfer& transfer);
   void count(Bytes bytes);
 
-  Links& links_;
+  PeerEndpoints& links_;
   Transport& transport_;
   const Plan plan_;
   std::shared_ptr<Pool> pool_;
@@ -85,4 +85,4 @@ class UcxCommunicator final : public Communicator {
   Event dead_event_;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -13,7 +13,7 @@
 #include "devices.hpp"
 #include "triax/text.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -147,4 +147,4 @@ ucp_context_h make_context(const Settings& settings) {
   return std::exchange(made.context, nullptr);
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -13,11 +13,11 @@
 #include "settings.hpp"
 #include "ucx_log.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 ucp_context_h make_context(const Settings& settings);
 
 /// Throws Error unless `status` is UCS_OK. `log`: captured during the call that returned it.
 void check_ucx(ucs_status_t status, std::string_view what, const Settings& settings, const UcxLogCapture& log);
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

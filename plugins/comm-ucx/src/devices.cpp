@@ -7,7 +7,7 @@
 #include <set>
 #include <span>
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -83,4 +83,4 @@ std::vector<std::string> unknown_devices(const std::string& list, const std::vec
   return out;
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 /// Names such as "eth0", "lo", "mlx5_0:1"; unique and sorted.
 std::vector<std::string> network_devices();
@@ -20,4 +20,4 @@ std::vector<std::string> available_transports();
 /// devices to exclude. A name without a port stands for all ports of the device.
 std::vector<std::string> unknown_devices(const std::string& list, const std::vector<std::string>& known);
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

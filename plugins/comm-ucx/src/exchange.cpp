@@ -4,7 +4,7 @@
 #include "collective.hpp"
 #include "triax/error.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 void Exchange::make_room(std::size_t transfers) {
   while (placed_.size() < transfers) placed_.emplace_back();
@@ -24,7 +24,7 @@ Tag Exchange::tag(const Placed& placed) const noexcept {
 
 std::size_t Exchange::room() const noexcept {
   std::size_t all = 0;
-  for (std::size_t i = 0; i < count_; ++i) all += Flow::room(placed_[i].transfer.view.bytes(), kStagedPiece);
+  for (std::size_t i = 0; i < count_; ++i) all += StagedMessage::room(placed_[i].transfer.view.bytes(), kStagedPiece);
   return all;
 }
 
@@ -32,7 +32,7 @@ void Exchange::set_places(std::byte* places) noexcept {
   staged_ = true;
   for (std::size_t i = 0; i < count_; ++i) {
     Placed& placed = placed_[i];
-    Flow& flow = placed.flow = {};
+    StagedMessage& flow = placed.flow = {};
     flow.device = placed.transfer.view.as<std::byte>();
     flow.bytes = placed.transfer.view.bytes();
     flow.piece = kStagedPiece;
@@ -40,7 +40,7 @@ void Exchange::set_places(std::byte* places) noexcept {
     flow.tag = tag(placed);
     flow.requests = placed.requests;
     flow.first = flow.last = placed.transfer.peer;
-    places += Flow::room(flow.bytes, flow.piece);
+    places += StagedMessage::room(flow.bytes, flow.piece);
   }
 }
 
@@ -97,7 +97,7 @@ void Exchange::examine() noexcept {
   }
 }
 
-void Exchange::other_length(const Flow& flow, std::size_t bytes, bool more) noexcept {
+void Exchange::other_length(const StagedMessage& flow, std::size_t bytes, bool more) noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
     if (&placed_[i].flow == &flow) mismatch(placed_[i], bytes, placed_[i].transfer.view.dtype(), more);
   }
@@ -111,4 +111,4 @@ void Exchange::mismatch(const Placed& placed, std::size_t bytes, DType dtype, bo
                     name_of(view.dtype())));
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -9,16 +9,16 @@
 #include <deque>
 
 #include "call.hpp"
-#include "flow.hpp"
+#include "staged_message.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 /// A transfer and its number on its edge, from 0.
 struct Placed {
   Transfer transfer;
   std::uint64_t number = 0;
-  Request requests[Flow::kPlaces]; // one, or kPlaces for a flow
-  Flow flow;
+  Request requests[StagedMessage::kPlaces]; // one, or kPlaces for a flow
+  StagedMessage flow;
 };
 
 class Exchange final : public Call {
@@ -40,12 +40,12 @@ class Exchange final : public Call {
   void launch() noexcept override;
   bool run() noexcept override;
   void examine() noexcept override;
-  std::size_t requests() const noexcept override { return count_ * Flow::kPlaces; }
+  std::size_t requests() const noexcept override { return count_ * StagedMessage::kPlaces; }
   Request& request_at(std::size_t index) noexcept override {
-    return placed_[index / Flow::kPlaces].requests[index % Flow::kPlaces];
+    return placed_[index / StagedMessage::kPlaces].requests[index % StagedMessage::kPlaces];
   }
   bool run_flows() noexcept;
-  void other_length(const Flow& flow, std::size_t bytes, bool more) noexcept override;
+  void other_length(const StagedMessage& flow, std::size_t bytes, bool more) noexcept override;
   Tag tag(const Placed& placed) const noexcept;
   void mismatch(const Placed& placed, std::size_t bytes, DType dtype, bool more = false) noexcept;
 
@@ -55,4 +55,4 @@ class Exchange final : public Call {
   Side side_ = Side::host;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

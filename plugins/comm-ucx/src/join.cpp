@@ -9,7 +9,7 @@
 
 #include "triax/error.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -33,7 +33,7 @@ std::string Joining::card_key(int member) const {
   return text("{}/{}", key_, member);
 }
 
-std::shared_ptr<Links> Joining::join() {
+std::shared_ptr<PeerEndpoints> Joining::join() {
   check_limits();
   // A member's k-th join of the group matches the k-th join of the others, on any of its backends.
   const std::string group_key = text("comm-ucx/{}", group_.id);
@@ -42,7 +42,7 @@ std::shared_ptr<Links> Joining::join() {
     publish();
     const std::vector<Card> cards = collect();
     agree(cards);
-    std::shared_ptr<Links> links = connect(cards);
+    std::shared_ptr<PeerEndpoints> links = connect(cards);
     try {
       meet(*links);
     } catch (...) {
@@ -58,10 +58,10 @@ std::shared_ptr<Links> Joining::join() {
 }
 
 void Joining::check_limits() const {
-  TRIAX_REQUIRE(group_.size() <= kMostMembers, "comm-ucx: group {} has {} members; {} are the most", group_.id,
-                group_.size(), kMostMembers);
-  if (next_ < kMostGroups) return;
-  throw Error(text("this rank has joined {} groups; no more can be told apart", kMostGroups),
+  TRIAX_REQUIRE(group_.size() <= kMaxMembers, "comm-ucx: group {} has {} members; {} are the most", group_.id,
+                group_.size(), kMaxMembers);
+  if (next_ < kMaxGroups) return;
+  throw Error(text("this rank has joined {} groups; no more can be told apart", kMaxGroups),
               text("group {}", group_.id));
 }
 
@@ -89,7 +89,7 @@ std::vector<Joining::Card> Joining::collect() {
   std::string value, missing;
   for (int member = 0; member < group_.size(); ++member) {
     while (!fetch(card_key(member), value)) {
-      transport_.device().interrupt().check();
+      transport_.device().abort_flag().check();
       transport_.device().progress();
       check_given_up();
       if (Clock::now() < deadline_) continue;
@@ -136,7 +136,7 @@ void Joining::agree(const std::vector<Card>& cards) const {
   }
 }
 
-std::shared_ptr<Links> Joining::connect(const std::vector<Card>& cards) {
+std::shared_ptr<PeerEndpoints> Joining::connect(const std::vector<Card>& cards) {
   // The group number must be unused on every member.
   int number = 0;
   std::vector<Endpoint*> endpoints;
@@ -147,10 +147,10 @@ std::shared_ptr<Links> Joining::connect(const std::vector<Card>& cards) {
     endpoints.push_back(member == group_.index ? nullptr : &transport_.connect(card.address, card.host, rank));
   }
   next_ = number + 1;
-  return std::make_shared<Links>(transport_, group_, number, std::move(endpoints));
+  return std::make_shared<PeerEndpoints>(transport_, group_, number, std::move(endpoints));
 }
 
-void Joining::meet(Links& links) {
+void Joining::meet(PeerEndpoints& links) {
   links.greet();
   wait_for_all("did not join before the deadline", [&](int member) {
     if (links.aborted()) throw Error(links.reason());
@@ -168,7 +168,7 @@ void Joining::wait_for_all(std::string_view what, Ready ready) {
       missing += (missing.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
     }
     if (missing.empty()) return;
-    transport_.device().interrupt().check();
+    transport_.device().abort_flag().check();
     const auto now = Clock::now();
     if (now >= look) {
       look = now + kSlice;
@@ -199,4 +199,4 @@ void Joining::give_up(std::string_view why) noexcept {
   }
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -8,15 +8,15 @@
 
 #include <memory>
 
-#include "links.hpp"
+#include "peer_endpoints.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 class Joining {
  public:
   /// `next`: the first group number that this backend has not used.
   Joining(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next);
-  std::shared_ptr<Links> join();
+  std::shared_ptr<PeerEndpoints> join();
 
  private:
   /// What a member publishes, for comparison.
@@ -31,8 +31,8 @@ class Joining {
   bool fetch(const std::string& key, std::string& value);
   Card read(int member, const std::string& value) const;
   void agree(const std::vector<Card>& cards) const;
-  std::shared_ptr<Links> connect(const std::vector<Card>& cards);
-  void meet(Links& links);
+  std::shared_ptr<PeerEndpoints> connect(const std::vector<Card>& cards);
+  void meet(PeerEndpoints& links);
   /// Waits until ready(member) for all others; `what` begins the error message.
   template <class Ready>
   void wait_for_all(std::string_view what, Ready ready);
@@ -48,4 +48,4 @@ class Joining {
   std::string key_;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

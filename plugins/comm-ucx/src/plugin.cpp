@@ -10,7 +10,7 @@
 #include "settings.hpp"
 #include "signals.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -72,7 +72,7 @@ class UcxBackend final : public CommBackend {
 
 } // namespace
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx
 
-TRIAX_PLUGIN(triax::CommBackend, comm_ucx::UcxBackend, "comm-ucx", "0.1.0",
-             "ranks that are threads or processes, over UCX: shared memory and networks", comm_ucx::kOptions)
+TRIAX_PLUGIN(triax::CommBackend, triax::comm_ucx::UcxBackend, "comm-ucx", "0.1.0",
+             "ranks that are threads or processes, over UCX: shared memory and networks", triax::comm_ucx::kOptions)

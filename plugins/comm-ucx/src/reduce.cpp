@@ -7,11 +7,9 @@
 
 #include "triax/half.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
-
-using namespace triax;
 
 constexpr std::int64_t kBlock = 512; // elements; the accumulators fit in the L1 cache
 
@@ -146,4 +144,4 @@ void reduce_members(DType dtype, Reduce reduce, std::span<const std::byte* const
   }
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

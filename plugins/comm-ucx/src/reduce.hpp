@@ -11,7 +11,7 @@
 
 #include "triax/communicator.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 /// False for u8 only.
 bool can_reduce(triax::DType dtype) noexcept;
@@ -20,4 +20,4 @@ bool can_reduce(triax::DType dtype) noexcept;
 void reduce_members(triax::DType dtype, triax::Reduce reduce, std::span<const std::byte* const> sources, std::byte* out,
                     std::int64_t elements) noexcept;
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -6,7 +6,7 @@
 
 #include "reduce.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -17,7 +17,7 @@ std::size_t small_room(const Plan& plan) {
 
 } // namespace
 
-Reduction::Reduction(Links& links, const Plan& plan)
+Reduction::Reduction(PeerEndpoints& links, const Plan& plan)
     : Collective(links),
       plan_(plan),
       owners_(static_cast<std::size_t>(links.size())),
@@ -300,4 +300,4 @@ bool Reduction::finished() noexcept {
   return copies_ended();
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

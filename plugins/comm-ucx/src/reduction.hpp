@@ -18,11 +18,11 @@
 
 #include "collective.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 class Reduction final : public Collective {
  public:
-  Reduction(Links& links, const Plan& plan);
+  Reduction(PeerEndpoints& links, const Plan& plan);
 
   /// True if an all_reduce of this many bytes is small.
   static bool small(const Plan& plan, std::size_t bytes) noexcept { return bytes <= plan.small_bytes; }
@@ -87,4 +87,4 @@ class Reduction final : public Collective {
   std::vector<const std::byte*> sources_;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

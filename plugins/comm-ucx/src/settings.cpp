@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -121,4 +121,4 @@ Settings read_settings(const triax::Options& options) {
   return settings;
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

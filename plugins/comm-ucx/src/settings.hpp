@@ -11,7 +11,7 @@
 #include "triax/error.hpp"
 #include "triax/options.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 enum class Wait { yield, spin, event };
 enum class DeviceMemory { automatic, direct, staged };
@@ -44,4 +44,4 @@ inline constexpr std::size_t kRendezvousThreshold = std::size_t{256} << 10;
 
 Settings read_settings(const triax::Options& options);
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -8,7 +8,7 @@ extern "C" {
 #include <ucs/debug/debug.h>
 }
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 void leave_signals_alone() noexcept {
   for (const char* variable : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
@@ -19,4 +19,4 @@ void leave_signals_alone() noexcept {
   });
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

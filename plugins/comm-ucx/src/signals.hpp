@@ -6,8 +6,8 @@
 // precedence.
 #pragma once
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 void leave_signals_alone() noexcept;
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

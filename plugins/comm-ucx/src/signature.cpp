@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signature.hpp"
 
-namespace comm_ucx {
-
-using namespace triax;
+namespace triax::comm_ucx {
 
 std::string to_text(const Signature& signature) {
   static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
@@ -17,4 +15,4 @@ std::string to_text(const Signature& signature) {
   return out;
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

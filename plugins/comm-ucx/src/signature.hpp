@@ -8,7 +8,7 @@
 
 #include "triax/communicator.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 
@@ -25,4 +25,4 @@ static_assert(sizeof(Signature) == 32);
 
 std::string to_text(const Signature& signature);
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

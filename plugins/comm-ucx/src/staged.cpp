@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a call moves staged device memory: the pieces of flows, and copies, whose completion is polled.
 #include "call.hpp"
-#include "flow.hpp"
+#include "staged_message.hpp"
 #include "staging.hpp"
 #include "triax/error.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 template <class Copy>
 bool Call::begin_copy(Event& event, Copy copy) noexcept {
@@ -65,11 +65,11 @@ bool Call::copies_ended() noexcept {
   return true;
 }
 
-bool Call::push(Flow& flow) noexcept {
+bool Call::push(StagedMessage& flow) noexcept {
   for (bool moved = true; moved && !links_.aborted();) {
     moved = false;
     // The piece that used this buffer before must have left.
-    if (flow.copies < flow.pieces() && flow.copies < flow.posts + Flow::kPlaces && !flow.open(flow.copies)) {
+    if (flow.copies < flow.pieces() && flow.copies < flow.posts + StagedMessage::kPlaces && !flow.open(flow.copies)) {
       const std::int64_t next = flow.copies++;
       flow.copy_of(next) = {};
       download(flow.copy_of(next), flow.place(next), flow.device + flow.begin_of(next), flow.bytes_of(next));
@@ -87,11 +87,12 @@ bool Call::push(Flow& flow) noexcept {
   return flow.posts == flow.pieces();
 }
 
-bool Call::pull(Flow& flow) noexcept {
+bool Call::pull(StagedMessage& flow) noexcept {
   for (bool moved = true; moved && !links_.aborted();) {
     moved = false;
     // The piece that used this buffer before must be on the device.
-    if (flow.posts < flow.pieces() && flow.posts < flow.copies + Flow::kPlaces && arrived(flow.copy_of(flow.posts))) {
+    if (flow.posts < flow.pieces() && flow.posts < flow.copies + StagedMessage::kPlaces &&
+        arrived(flow.copy_of(flow.posts))) {
       const std::int64_t next = flow.posts++;
       receive(flow.request(next, flow.first), flow.first, flow.place(next), flow.bytes_of(next), flow.tag);
       moved = true;
@@ -106,11 +107,11 @@ bool Call::pull(Flow& flow) noexcept {
   return flow.copies == flow.pieces();
 }
 
-bool Call::whole(Flow& flow) noexcept {
+bool Call::whole(StagedMessage& flow) noexcept {
   const Request& received = flow.request(flow.copies, flow.first);
   if (received.status == UCS_OK && received.length == flow.bytes_of(flow.copies)) return true;
   other_length(flow, flow.begin_of(flow.copies) + received.length, received.length == flow.piece);
   return false;
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -69,4 +69,4 @@ Event Staging::sum(DType dtype, std::span<const std::byte* const> sources, std::
   return uploads_->record();
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -18,9 +18,7 @@
 
 #include "triax/device.hpp"
 
-namespace comm_ucx {
-
-using namespace triax;
+namespace triax::comm_ucx {
 
 class Staging {
  public:
@@ -67,4 +65,4 @@ class Staging {
   std::unique_ptr<Stream> downloads_, uploads_;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -13,12 +13,12 @@
 
 #include "triax/tensor.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 using Tag = std::uint64_t;
 
 inline constexpr int kGroupBits = 14, kSourceBits = 12, kChannelBits = 14;
-inline constexpr int kMostGroups = 1 << kGroupBits, kMostMembers = 1 << kSourceBits, kMostChannels = 1 << kChannelBits;
+inline constexpr int kMaxGroups = 1 << kGroupBits, kMaxMembers = 1 << kSourceBits, kMaxChannels = 1 << kChannelBits;
 
 /// Messages of a collective: the opening, with or without data; the data of other members; results.
 enum class Phase : std::uint64_t { opening, part, result };
@@ -55,4 +55,4 @@ constexpr triax::DType type_of(Tag transfer) noexcept {
   return static_cast<triax::DType>((transfer >> 19) & 7);
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -11,15 +11,15 @@
 #include "triax/error.hpp"
 #include "ucx_log.hpp"
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
 constexpr const char* kNotCarried = "device_memory = \"direct\", and the UCX of this machine carries no CUDA memory";
 constexpr const char* kNotCarriedHint =
     "use device_memory = \"staged\" (or \"auto\"), or a UCX built with CUDA, and cuda in transports";
-constexpr int kMostPolls = 256; // per poll: its caller checks deadlines and the abort flag in between
-constexpr double kCloseS = 2;   // seconds for sent messages to leave
+constexpr int kMaxPolls = 256; // per poll: its caller checks deadlines and the abort flag in between
+constexpr double kCloseS = 2;  // seconds for sent messages to leave
 
 /// Shared memory works between processes with the same boot id and the same namespaces.
 std::string host_text() {
@@ -42,7 +42,7 @@ void check_carries(bool carries) {
 Support Transport::supports(const Settings& settings, bool direct) {
   try {
     ucp_context_h context = make_context(settings);
-    const bool carries = Wire::carries(context);
+    const bool carries = UcxMemory::carries(context);
     ucp_cleanup(context);
     if (direct) check_carries(carries);
     return Support::yes();
@@ -80,7 +80,7 @@ void Transport::open() {
 }
 
 void Transport::prepare_device_memory() {
-  const bool carries = Wire::carries(context_);
+  const bool carries = UcxMemory::carries(context_);
   if (settings_.device_memory == DeviceMemory::direct) check_carries(carries);
   const bool direct = carries && settings_.device_memory != DeviceMemory::staged;
   staging_.emplace(device_, settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
@@ -178,7 +178,7 @@ void Transport::send(Request& request, Endpoint& endpoint, const void* data, std
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.cb.send = on_sent;
   param.user_data = &request;
-  param.memory_type = side == Side::device ? Wire::type() : UCS_MEMORY_TYPE_HOST;
+  param.memory_type = side == Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
   if (side == Side::device) data = wire_->address(data);
   begin(request, ucp_tag_send_nbx(endpoint.handle, data, bytes, tag, &param));
 }
@@ -210,7 +210,7 @@ void Transport::receive(Request& request, void* data, std::size_t bytes, Tag tag
                        UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
   param.user_data = &request;
-  param.memory_type = side == Side::device ? Wire::type() : UCS_MEMORY_TYPE_HOST;
+  param.memory_type = side == Side::device ? UcxMemory::type() : UCS_MEMORY_TYPE_HOST;
   if (side == Side::device) data = const_cast<void*>(wire_->address(data));
   begin(request, ucp_tag_recv_nbx(worker_, data, bytes, tag, ~Tag{0}, &param));
 }
@@ -274,7 +274,7 @@ bool Transport::run_ready() noexcept {
 
 bool Transport::poll() noexcept {
   bool moved = false;
-  for (int i = 0; i < kMostPolls && !retired_; ++i) {
+  for (int i = 0; i < kMaxPolls && !retired_; ++i) {
     const bool progressed = ucp_worker_progress(worker_) != 0;
     if (!run_ready() && !progressed) break;
     moved = true;
@@ -300,4 +300,4 @@ void Transport::retire(std::string_view why) noexcept {
   for (TransportUser* user : users_) user->retired(why);
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

@@ -18,18 +18,16 @@
 #include <string_view>
 #include <vector>
 
-#include "idling.hpp"
+#include "idle_strategy.hpp"
 #include "settings.hpp"
 #include "staging.hpp"
 #include "tags.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
-#include "wire.hpp"
+#include "ucx_memory.hpp"
 
-namespace comm_ucx {
-
-using namespace triax;
+namespace triax::comm_ucx {
 
 struct Request;
 
@@ -163,17 +161,17 @@ class Transport final : public ProgressSource {
   const Settings& settings_;
   std::string address_, host_;
   std::optional<Staging> staging_;
-  std::optional<Wire> wire_;
+  std::optional<UcxMemory> wire_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
   std::vector<TransportUser*> users_;
   Runnable* first_ready_ = nullptr;
   Runnable** last_ready_ = &first_ready_;
-  Idling idling_;
+  IdleStrategy idling_;
   int waiting_ = 0, copying_ = 0;
   bool retired_ = false, hurried_ = false;
   std::vector<std::shared_ptr<void>> kept_;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

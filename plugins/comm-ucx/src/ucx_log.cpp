@@ -11,7 +11,7 @@ extern "C" {
 #include <ucs/debug/log_def.h>
 }
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 namespace {
 
@@ -48,4 +48,4 @@ UcxLogCapture::~UcxLogCapture() {
   captured = nullptr;
 }
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

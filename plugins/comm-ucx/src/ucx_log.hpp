@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace comm_ucx {
+namespace triax::comm_ucx {
 
 /// Keeps the warnings and errors that UCX logs on this thread while it lives. Captures do not nest.
 class UcxLogCapture {
@@ -25,4 +25,4 @@ class UcxLogCapture {
   std::vector<std::string> messages_;
 };
 
-} // namespace comm_ucx
+} // namespace triax::comm_ucx

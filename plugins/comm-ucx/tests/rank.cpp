@@ -16,7 +16,7 @@
 namespace {
 
 using namespace triax;
-using triax::testing::Rank;
+using triax::test::Rank;
 
 bool ucx_tells = false; // UCX reports the death of a peer: not over shared memory
 
@@ -138,8 +138,8 @@ const std::map<std::string, std::function<void(Rank&)>> kScenarios = {
 int main(int, char** arguments) {
   ::alarm(250); // ends a rank that hangs
   const int index = std::atoi(arguments[2]), ranks = std::atoi(arguments[3]);
-  triax::testing::FileStore store(arguments[4]);
-  triax::testing::Communication communication = triax::testing::under_test();
+  triax::test::FileStore store(arguments[4]);
+  triax::test::Communication communication = triax::test::under_test();
   const std::string transports = arguments[5];
   communication.options.set("transports", transports);
   ucx_tells = transports == "tcp,self";

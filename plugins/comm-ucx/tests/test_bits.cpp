@@ -13,11 +13,11 @@
 namespace {
 
 using namespace triax;
-using triax::testing::Communication;
-using triax::testing::Rank;
-using triax::testing::run_members;
-using triax::testing::run_ranks;
-using triax::testing::under_test;
+using triax::test::Communication;
+using triax::test::Rank;
+using triax::test::run_members;
+using triax::test::run_ranks;
+using triax::test::under_test;
 
 using Bytes = std::vector<std::byte>;
 
@@ -206,9 +206,9 @@ TEST(SteadyState, AllocatesNothing) {
       comm.barrier(Rank::deadline());
     };
     for (int i = 0; i < 4; ++i) step();
-    const std::size_t before = triax::testing::allocations();
+    const std::size_t before = triax::test::allocations();
     for (int i = 0; i < 20; ++i) step();
-    EXPECT_EQ(triax::testing::allocations() - before, 0u);
+    EXPECT_EQ(triax::test::allocations() - before, 0u);
   });
 }
 

@@ -21,11 +21,11 @@ using namespace triax;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using triax::testing::Communication;
-using triax::testing::error_of;
-using triax::testing::Rank;
-using triax::testing::run_ranks;
-using triax::testing::under_test;
+using triax::test::Communication;
+using triax::test::error_of;
+using triax::test::Rank;
+using triax::test::run_ranks;
+using triax::test::under_test;
 
 constexpr std::int64_t kPiece = 512 << 10; // bytes
 

@@ -20,11 +20,11 @@ using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using triax::testing::Communication;
-using triax::testing::error_of;
-using triax::testing::Rank;
-using triax::testing::run_members;
-using triax::testing::under_test;
+using triax::test::Communication;
+using triax::test::error_of;
+using triax::test::Rank;
+using triax::test::run_members;
+using triax::test::under_test;
 
 constexpr std::int64_t kLarge = 1 << 20; // elements: above the rendezvous threshold
 

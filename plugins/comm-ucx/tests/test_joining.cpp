@@ -11,9 +11,9 @@ namespace {
 
 using namespace triax;
 using ::testing::HasSubstr;
-using triax::testing::error_of;
-using triax::testing::Rank;
-using triax::testing::run_members;
+using triax::test::error_of;
+using triax::test::Rank;
+using triax::test::run_members;
 
 TEST(Backend, DeclaresWhatAProofMayAssume) {
   run_members(1, [](Rank& rank) {

@@ -13,7 +13,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::cpu::attention {
+namespace triax::kernels_cpu::attention {
 
 // Two blocks of scores (queries x keys, fp32) fit in the L2 cache.
 inline constexpr std::int64_t kQueries = 64, kKeys = 256;
@@ -85,4 +85,4 @@ inline float* thread_scratch(std::span<std::byte> scratch, int thread, std::size
   return reinterpret_cast<float*>(scratch.data() + static_cast<std::size_t>(thread) * bytes_of_thread);
 }
 
-} // namespace triax::cpu::attention
+} // namespace triax::kernels_cpu::attention

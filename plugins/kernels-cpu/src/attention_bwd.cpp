@@ -4,7 +4,7 @@
 // stored lse, and add to the gradients of keys and values (Dao et al., "FlashAttention", NeurIPS'22, algorithm 4).
 #include "attention.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -118,4 +118,4 @@ void CpuKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& con
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -7,7 +7,7 @@
 
 #include "attention.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -136,4 +136,4 @@ void CpuKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& con
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -5,7 +5,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 DropStream::DropStream(const Drop& drop)
     : drop_(drop),
@@ -123,4 +123,4 @@ void CpuKernels::do_rope(const Rope& args, const OpContext& context) {
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

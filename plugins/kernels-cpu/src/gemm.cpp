@@ -13,7 +13,7 @@
 #error "kernels-cpu needs a oneDNN with OpenMP or without threads, which can be told to compute in the calling thread"
 #endif
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -31,14 +31,14 @@ class OneThread {
 
 // From which size a product is split, and the largest tile; a few dozen tiles suffice for any number of threads.
 constexpr std::int64_t kShared = 128 * 128 * 16; // multiply-adds
-constexpr std::int64_t kLargestTile = 384 * 384; // elements of d
-constexpr std::int64_t kLargestPackedByLibrary = 1024 * 1024;
+constexpr std::int64_t kMaxTile = 384 * 384;     // elements of d
+constexpr std::int64_t kMaxPackedByLibrary = 1024 * 1024;
 constexpr std::int64_t kRowStep = 16,
                        kColumnStep = 48; // multiples of the block sizes of oneDNN's AVX2 and AVX-512 kernels
 
 // Packing pays only if each packed element is used often.
-constexpr std::int64_t kWorthPacking = 128;                 // rows and columns of d
-constexpr std::int64_t kMostPacked = std::int64_t{1} << 24; // floats; limits the scratch size
+constexpr std::int64_t kWorthPacking = 128;                // rows and columns of d
+constexpr std::int64_t kMaxPacked = std::int64_t{1} << 24; // floats; limits the scratch size
 // Floats between packed rows: rows of 2^n floats without a gap would map to the same few sets of the L1 cache.
 constexpr std::int64_t kGap = 16;
 constexpr std::int64_t kPackedRows = 64; // rows per block of the copy
@@ -78,12 +78,12 @@ Tiles halved(std::int64_t m, std::int64_t n, std::int64_t largest, bool (*allowe
 
 /// At least four tiles that oneDNN packs; fewer if the product is too small for that.
 Tiles large_tiles(std::int64_t m, std::int64_t n) {
-  return halved(m, n, kLargestPackedByLibrary, library_packs);
+  return halved(m, n, kMaxPackedByLibrary, library_packs);
 }
 
 bool is_packed(std::int64_t m, std::int64_t n, std::int64_t k) {
   return m >= kWorthPacking && n >= kWorthPacking && m * n * k >= kShared && large_tiles(m, n).count() < 4 &&
-         m * (k + kGap) + k * (n + kGap) <= kMostPacked;
+         m * (k + kGap) + k * (n + kGap) <= kMaxPacked;
 }
 
 /// Copies rows [begin, begin + rows) of a matrix of n columns, which is stored as is or transposed.
@@ -110,7 +110,7 @@ Tiles tiles_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   const Tiles whole{m > 0 ? 1 : 0, n > 0 ? 1 : 0};
   if (whole.count() == 0 || m * n * k < kShared) return whole;
   const Tiles large = large_tiles(m, n);
-  return large.count() >= 4 ? large : halved(m, n, kLargestTile, any_tile);
+  return large.count() >= 4 ? large : halved(m, n, kMaxTile, any_tile);
 }
 
 Product tile(const Product& product, const Tiles& tiles, std::int64_t index) {
@@ -171,4 +171,4 @@ void multiply(const Product& p) {
   }
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

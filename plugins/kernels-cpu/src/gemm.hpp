@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 struct Loops;
 
@@ -54,4 +54,4 @@ class Packing {
 /// Computes in the calling thread.
 void multiply(const Product& product);
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

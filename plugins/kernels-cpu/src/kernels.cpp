@@ -2,7 +2,7 @@
 // The kernel set's construction, the types and operations that it supports, and the scratch that it needs.
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -126,7 +126,7 @@ CpuKernels::CpuKernels(const PluginContext& context) : CpuKernels(threads_of(con
 }
 
 void CpuKernels::start(Device& device) {
-  pool_ = std::make_unique<Pool>(threads_, Pump(device));
+  pool_ = std::make_unique<Pool>(threads_, ProgressPoll(device));
 }
 
 Support CpuKernels::supports(const KernelRequest& request) const {
@@ -226,4 +226,4 @@ void CpuKernels::convert(const TensorView& to, const TensorView& from) {
   by_rows(rows_of(narrow), n, row);
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

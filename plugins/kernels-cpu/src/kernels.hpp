@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU kernel set: oneDNN products in tiles, and vectorised loops for the rest, on its own threads. It computes in
-// f32; bf16 and f16 are storage types (widen.hpp).
+// f32; bf16 and f16 are storage types (upcast.hpp).
 //
 // Threads: called from the rank's main thread; each call runs on a thread pool and is complete when it returns.
 // Ownership: owns its threads; memory is the caller's. Blocking: operations run inside the call, and poll the device's
@@ -17,9 +17,9 @@
 #include "pool.hpp"
 #include "triax/kernels.hpp"
 #include "triax/plugin.hpp"
-#include "widen.hpp"
+#include "upcast.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 /// Number of rows of a view seen as [rows, last dimension].
 inline std::int64_t rows_of(const TensorView& view) {
@@ -130,4 +130,4 @@ std::size_t packing_scratch(const LinearFwd& args);
 std::size_t attention_scratch(const AttentionFwd& args);
 std::size_t attention_scratch(const AttentionBwd& args);
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

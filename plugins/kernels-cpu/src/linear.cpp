@@ -2,7 +2,7 @@
 // Matrix products, and the linear layer, which applies bias and activation to each tile while it is in the cache.
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -110,4 +110,4 @@ void CpuKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loops.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace baseline {
 const Loops& loops();
@@ -34,4 +34,4 @@ const Loops& best_loops() {
   return *list[0];
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

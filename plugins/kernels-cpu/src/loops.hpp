@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 /// Position of a row in the stream of random words (see Drop in triax/kernel_ops.hpp).
 struct DropRow {
@@ -106,4 +106,4 @@ const Loops& best_loops();
 using LoopsList = const Loops* [4];
 void runnable_loops(LoopsList& list);
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -4,7 +4,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -89,4 +89,4 @@ void CpuKernels::do_nonfinite(const Nonfinite& args, const OpContext&) {
   *args.count.as<std::int32_t>() += static_cast<std::int32_t>(count.load(std::memory_order_relaxed));
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

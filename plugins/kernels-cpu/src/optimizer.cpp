@@ -6,7 +6,7 @@
 #include "kernels.hpp"
 #include "triax/step_control.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -80,4 +80,4 @@ void CpuKernels::do_sgd(const Sgd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

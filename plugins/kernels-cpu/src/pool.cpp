@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -26,7 +26,7 @@ void relax() noexcept {
 
 } // namespace
 
-Pool::Pool(int threads, Pump pump) : pump_(pump) {
+Pool::Pool(int threads, ProgressPoll poll) : poll_(poll) {
   workers_.reserve(static_cast<std::size_t>(threads - 1));
   try {
     for (int thread = 1; thread < threads; ++thread) workers_.emplace_back([this, thread] { work(thread); });
@@ -62,7 +62,7 @@ void Pool::run_job(const Job& job) {
 void Pool::run_alone(const Job& job) {
   for (std::int64_t item = 0; item < job.items; ++item) {
     job.call(job.object, item, 0);
-    pump_();
+    poll_();
   }
 }
 
@@ -94,9 +94,9 @@ void Pool::drain(int thread) noexcept {
       next_.store(job_.items, std::memory_order_relaxed);
       break;
     }
-    if (thread == 0) pump_();
+    if (thread == 0) poll_();
   }
-  if (thread == 0) pump_(); // also if the workers took every item
+  if (thread == 0) poll_(); // also if the workers took every item
 }
 
 void Pool::work(int thread) noexcept {
@@ -131,4 +131,4 @@ void Pool::wake() noexcept {
   if (sleepers_.load() > 0) state_.notify_all();
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

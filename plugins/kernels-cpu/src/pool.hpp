@@ -14,14 +14,14 @@
 #include <thread>
 #include <vector>
 
-#include "pump.hpp"
+#include "progress_poll.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 class Pool {
  public:
-  /// `threads` includes the caller. run() calls `pump` after each item of the calling thread.
-  Pool(int threads, Pump pump);
+  /// `threads` includes the caller. run() calls `poll` after each item of the calling thread.
+  Pool(int threads, ProgressPoll poll);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   ~Pool();
@@ -54,7 +54,7 @@ class Pool {
   void wake() noexcept;
   void stop() noexcept;
 
-  Pump pump_;
+  ProgressPoll poll_;
   Job job_;
   std::atomic<bool> failed_{false}, stopping_{false};
   std::exception_ptr failure_;
@@ -65,4 +65,4 @@ class Pool {
   std::vector<std::thread> workers_;
 };
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -2,7 +2,7 @@
 // Masked softmax of whole score tensors; attention_fwd.cpp has the fused form.
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 std::int64_t seen_keys(const Mask& mask, std::int64_t sample, std::int64_t query, std::int64_t keys) {
   std::int64_t count = keys;
@@ -29,4 +29,4 @@ void CpuKernels::do_softmax_bwd(const SoftmaxBwd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -4,7 +4,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 namespace {
 
@@ -99,4 +99,4 @@ void CpuKernels::do_xent_bwd(const XentBwd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -8,7 +8,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 
 class CpuSet {
  public:
@@ -61,4 +61,4 @@ inline TensorView view(std::vector<float>& values, const Shape& shape) {
   return {values.data(), DType::f32, shape};
 }
 
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

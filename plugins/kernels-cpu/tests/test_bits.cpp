@@ -7,10 +7,10 @@
 #include "sets.hpp"
 #include "support/operation_cases.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 namespace {
 
-using triax::testing::CaseResults;
+using triax::test::CaseResults;
 
 bool same_bits(const CaseResults& a, const CaseResults& b) {
   if (a.size() != b.size()) return false;
@@ -27,7 +27,7 @@ TEST(Bits, DoNotDependOnThreads) {
   for (const Loops* loops : all_loops()) {
     CpuSet alone(1, *loops), two(2, *loops), three(3, *loops), four(4, *loops);
     for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-      for (const auto& one : triax::testing::operation_cases(type)) {
+      for (const auto& one : triax::test::operation_cases(type)) {
         const CaseResults first = run_case(alone.set(), alone.device(), one, type);
         for (CpuSet* many : {&two, &three, &four}) {
           EXPECT_TRUE(same_bits(first, run_case(many->set(), many->device(), one, type)))
@@ -185,4 +185,4 @@ TEST(Bits, OfAnElementDoNotDependOnItsNeighbours) {
 }
 
 } // namespace
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

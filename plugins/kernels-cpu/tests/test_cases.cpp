@@ -6,14 +6,14 @@
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 namespace {
 
 TEST(Operations, AgreeWithTheReference) {
-  triax::testing::LoadedKernels reference("kernels-reference");
+  triax::test::LoadedKernels reference("kernels-reference");
   for (const Loops* loops : all_loops()) {
     CpuSet tested(2, *loops);
-    for (const auto& one : triax::testing::operation_cases(DType::f32)) {
+    for (const auto& one : triax::test::operation_cases(DType::f32)) {
       EXPECT_EQ(compare(tested.set(), tested.device(), reference.set(), one, 4e-6), "")
           << loops->name << ", " << one.name;
     }
@@ -22,10 +22,10 @@ TEST(Operations, AgreeWithTheReference) {
 
 /// In bf16 each output is rounded once, by at most 2^-9; some cases make two calls.
 TEST(Operations, OnBf16AgreeWithTheReference) {
-  triax::testing::LoadedKernels reference("kernels-reference");
+  triax::test::LoadedKernels reference("kernels-reference");
   for (const Loops* loops : all_loops()) {
     CpuSet tested(2, *loops);
-    for (const auto& one : triax::testing::operation_cases(DType::bf16)) {
+    for (const auto& one : triax::test::operation_cases(DType::bf16)) {
       EXPECT_EQ(compare(tested.set(), tested.device(), reference.set(), one, 8e-3), "")
           << loops->name << ", " << one.name;
     }
@@ -34,10 +34,10 @@ TEST(Operations, OnBf16AgreeWithTheReference) {
 
 /// In f16 the rounding is at most 2^-12; attention's backward reads the rounded results of its forward.
 TEST(Operations, OnF16AgreeWithTheReference) {
-  triax::testing::LoadedKernels reference("kernels-reference");
+  triax::test::LoadedKernels reference("kernels-reference");
   for (const Loops* loops : all_loops()) {
     CpuSet tested(2, *loops);
-    for (const auto& one : triax::testing::operation_cases(DType::f16)) {
+    for (const auto& one : triax::test::operation_cases(DType::f16)) {
       EXPECT_EQ(compare(tested.set(), tested.device(), reference.set(), one, 2e-3), "")
           << loops->name << ", " << one.name;
     }
@@ -47,7 +47,7 @@ TEST(Operations, OnF16AgreeWithTheReference) {
 TEST(Operations, AreRefusedInOtherTypes) {
   CpuSet tested(1);
   int refused = 0;
-  for (const auto& one : triax::testing::operation_cases(DType::f64)) {
+  for (const auto& one : triax::test::operation_cases(DType::f64)) {
     try {
       run_case(tested.set(), tested.device(), one, DType::f64);
     } catch (const Error& error) {
@@ -61,4 +61,4 @@ TEST(Operations, AreRefusedInOtherTypes) {
 }
 
 } // namespace
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -10,7 +10,7 @@
 #include "gemm.hpp"
 #include "sets.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 namespace {
 
 struct Sizes {
@@ -127,4 +127,4 @@ TEST(Products, BatchesDoNotDependOnThreads) {
 }
 
 } // namespace
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -12,7 +12,7 @@
 #include "sets.hpp"
 #include "triax/half.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 namespace {
 
 const float kInfinity = std::numeric_limits<float>::infinity();
@@ -164,4 +164,4 @@ INSTANTIATE_TEST_SUITE_P(All, LoopsTest, testing::ValuesIn(all_loops()),
                          [](const auto& loops) { return std::string(loops.param->name); });
 
 } // namespace
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -10,7 +10,7 @@
 #include "pool.hpp"
 #include "triax/error.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 namespace {
 
 class PoolTest : public testing::Test {
@@ -20,7 +20,7 @@ class PoolTest : public testing::Test {
 
 TEST_F(PoolTest, RunsEveryItemOnce) {
   for (int threads = 1; threads <= 5; ++threads) {
-    Pool pool(threads, Pump(*device_));
+    Pool pool(threads, ProgressPoll(*device_));
     for (const int items : {0, 1, 2, 7, 100}) {
       std::vector<std::atomic<int>> runs(100);
       std::atomic<bool> in_range{true};
@@ -40,7 +40,7 @@ TEST_F(PoolTest, RunsEveryItemOnce) {
   const bool limited = ::setrlimit(RLIMIT_NPROC, &none) == 0 && (::geteuid() != 0 || ::setuid(65534) == 0);
   const std::unique_ptr<Device> device = make_host_device();
   try {
-    const Pool pool(3, Pump(*device));
+    const Pool pool(3, ProgressPoll(*device));
   } catch (const Error& error) {
     std::fputs(error.what(), stderr);
     ::_exit(limited ? 3 : 1);
@@ -55,7 +55,7 @@ TEST(PoolFails, InWordsWhereAThreadCannotBeStarted) {
 }
 
 TEST_F(PoolTest, ManyShortCallsInARow) {
-  Pool pool(4, Pump(*device_));
+  Pool pool(4, ProgressPoll(*device_));
   std::int64_t sum = 0;
   for (int call = 0; call < 20000; ++call) {
     std::atomic<std::int64_t> part{0};
@@ -66,7 +66,7 @@ TEST_F(PoolTest, ManyShortCallsInARow) {
 }
 
 TEST_F(PoolTest, WakesThreadsThatSleep) {
-  Pool pool(3, Pump(*device_));
+  Pool pool(3, ProgressPoll(*device_));
   for (int round = 0; round < 3; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     // Completes only if all three threads take part.
@@ -80,7 +80,7 @@ TEST_F(PoolTest, WakesThreadsThatSleep) {
 }
 
 TEST_F(PoolTest, HandsAnExceptionToTheCaller) {
-  Pool pool(3, Pump(*device_));
+  Pool pool(3, ProgressPoll(*device_));
   for (const int bad : {0, 17, 39}) {
     const auto fails = [&] {
       pool.run(40, [&](std::int64_t item, int) {
@@ -110,7 +110,7 @@ TEST_F(PoolTest, PollsTransportsBetweenItemsButNotAtEach) {
   device_->add_source(source);
   for (const int threads : {1, 2}) {
     source.calls = 0;
-    Pool pool(threads, Pump(*device_));
+    Pool pool(threads, ProgressPoll(*device_));
     pool.run(50, [&](std::int64_t, int) {
       const auto end = Clock::now() + std::chrono::microseconds(200);
       while (Clock::now() < end) {
@@ -127,4 +127,4 @@ TEST_F(PoolTest, PollsTransportsBetweenItemsButNotAtEach) {
 }
 
 } // namespace
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -6,19 +6,19 @@
 #include "support/count_allocations.hpp"
 #include "support/operation_cases.hpp"
 
-namespace triax::cpu {
+namespace triax::kernels_cpu {
 namespace {
 
 /// Runs the calls of a case again after its first run, and counts the allocations of three repetitions.
 class Repeated {
  public:
   Repeated(CpuSet& set) : set_(set) {}
-  std::size_t allocations_of(const triax::testing::OperationCase& one) {
+  std::size_t allocations_of(const triax::test::OperationCase& one) {
     std::size_t counted = 0;
-    triax::testing::OperationCase again = one;
-    again.build = [&](const triax::testing::CaseViews& views, const triax::testing::UseCall& use) {
+    triax::test::OperationCase again = one;
+    again.build = [&](const triax::test::CaseViews& views, const triax::test::UseCall& use) {
       one.build(views, use);
-      one.build(views, triax::testing::UseCall([&](const OpCall& call) { counted += issue(call); }));
+      one.build(views, triax::test::UseCall([&](const OpCall& call) { counted += issue(call); }));
     };
     run_case(set_.set(), set_.device(), again, DType::f32);
     return counted;
@@ -29,9 +29,9 @@ class Repeated {
     std::vector<std::byte> scratch(set_.set().scratch_bytes(call));
     const OpContext context{set_.stream(), scratch};
     set_.set().issue(call, context);
-    const std::size_t before = triax::testing::allocations_of_all_threads();
+    const std::size_t before = triax::test::allocations_of_all_threads();
     for (int i = 0; i < 3; ++i) set_.set().issue(call, context);
-    return triax::testing::allocations_of_all_threads() - before;
+    return triax::test::allocations_of_all_threads() - before;
   }
   CpuSet& set_;
 };
@@ -39,13 +39,13 @@ class Repeated {
 TEST(SteadyState, NoOperationAllocates) {
   CpuSet set(2);
   Repeated repeated(set);
-  for (const auto& one : triax::testing::operation_cases(DType::f32)) {
+  for (const auto& one : triax::test::operation_cases(DType::f32)) {
     EXPECT_EQ(repeated.allocations_of(one), 0u) << one.name;
   }
-  const std::size_t before = triax::testing::allocations_of_all_threads();
+  const std::size_t before = triax::test::allocations_of_all_threads();
   const auto one = std::make_unique<std::string>(100, 'x');
-  EXPECT_EQ(triax::testing::allocations_of_all_threads() - before, 2u) << *one; // the counter works
+  EXPECT_EQ(triax::test::allocations_of_all_threads() - before, 2u) << *one; // the counter works
 }
 
 } // namespace
-} // namespace triax::cpu
+} // namespace triax::kernels_cpu

@@ -12,7 +12,7 @@
 #include "triax/cuda/types.hpp"
 #include "triax/kernel_ops.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 struct AdamWShard {
   float *p, *m, *v;
@@ -26,11 +26,11 @@ struct AdamWShard {
 
 /// Shards of one launch; they have the same factors.
 struct AdamWTable {
-  static constexpr int kMost = 48;
+  static constexpr int kMax = 48;
   static constexpr std::int64_t kChunk = 8192; // elements per team
 
-  AdamWShard shards[kMost];
-  std::int64_t first_chunk[kMost + 1]; // of each shard, and the end of the last
+  AdamWShard shards[kMax];
+  std::int64_t first_chunk[kMax + 1]; // of each shard, and the end of the last
   int count = 0;
   double beta1, beta2;
   float eps;
@@ -161,11 +161,11 @@ void multi_adamw(const MultiAdamW& args, const Launcher& launcher) {
     const AdamW& first = args.shards[next];
     if (!first.scalars) throw Error("adamw: the step's scalars are not given");
     StepAdamW body{adamw_table(first)};
-    while (next < args.shards.size() && body.table.count < AdamWTable::kMost &&
+    while (next < args.shards.size() && body.table.count < AdamWTable::kMax &&
            AdamWTable::same_factors(first, args.shards[next]))
       body.table.add(args.shards[next++]);
     launcher.template teams<kBlock>(body, body.table.chunks());
   }
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

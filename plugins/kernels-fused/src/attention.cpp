@@ -5,7 +5,7 @@
 #include "attention_kernels.hpp"
 #include "attention_plan.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 namespace {
 
@@ -48,4 +48,4 @@ void launch(const AttentionBwd& args, std::span<std::byte> scratch, cudaStream_t
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

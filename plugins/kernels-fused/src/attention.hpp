@@ -16,7 +16,7 @@
 #include "triax/error.hpp"
 #include "triax/kernel_ops.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Types f32, bf16 and f16, heads of at most 256 elements.
 Support attention_supported(const AttentionFwd& args);
@@ -28,4 +28,4 @@ std::size_t scratch_of(const AttentionBwd& args);
 void launch(const AttentionFwd& args, std::span<std::byte> scratch, cudaStream_t stream);
 void launch(const AttentionBwd& args, std::span<std::byte> scratch, cudaStream_t stream);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -12,7 +12,7 @@
 #include "attention_forward.hpp"
 #include "packs.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Lanes that share a query of a head: one per 16 bytes of its row, at most a warp.
 template <class T>
@@ -137,4 +137,4 @@ TRIAX_STEP void attention_queries(Machine& machine, const Attention& attention, 
               size.queries, part, size.width);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -2,8 +2,8 @@
 // Attention backward kernels for bf16.
 #include "attention_launch.cuh"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template void run_backward<Bf16>(const Attention&, const AttentionGradients&, cudaStream_t);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

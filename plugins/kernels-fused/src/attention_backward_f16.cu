@@ -2,8 +2,8 @@
 // Attention backward kernels for f16.
 #include "attention_launch.cuh"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template void run_backward<F16>(const Attention&, const AttentionGradients&, cudaStream_t);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

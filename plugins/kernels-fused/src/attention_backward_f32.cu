@@ -2,8 +2,8 @@
 // Attention backward kernels for f32.
 #include "attention_launch.cuh"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template void run_backward<float>(const Attention&, const AttentionGradients&, cudaStream_t);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

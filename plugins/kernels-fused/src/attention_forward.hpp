@@ -8,7 +8,7 @@
 
 #include "attention_steps.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Of the warp's rows; four lanes hold a row.
 template <class Size>
@@ -168,4 +168,4 @@ TRIAX_STEP void attention_forward(Machine& machine, const Attention& attention) 
   finish_forward<Size>(machine, attention, at, out, rows, scale, first + row);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -2,8 +2,8 @@
 // Attention forward kernels for f16.
 #include "attention_launch.cuh"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template void run_forward<F16>(const Attention&, cudaStream_t);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

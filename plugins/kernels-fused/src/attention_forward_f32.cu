@@ -2,8 +2,8 @@
 // Attention forward kernels for f32.
 #include "attention_launch.cuh"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template void run_forward<float>(const Attention&, cudaStream_t);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -9,11 +9,11 @@
 #include "attention_plan.hpp"
 #include "triax/half.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template <class T>
 void run_forward(const Attention& attention, cudaStream_t stream);
 template <class T>
 void run_backward(const Attention& attention, const AttentionGradients& gradients, cudaStream_t stream);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

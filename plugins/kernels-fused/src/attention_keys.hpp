@@ -9,7 +9,7 @@
 
 #include "attention_steps.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// The queries that a tile of keys iterates over.
 struct QueryPass {
@@ -154,4 +154,4 @@ TRIAX_STEP void attention_keys(Machine& machine, const Attention& attention, con
               part, size.width);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

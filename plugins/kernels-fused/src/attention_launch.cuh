@@ -15,7 +15,7 @@
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/launch.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template <class Size>
 __global__ void __launch_bounds__(Size::kThreads, Size::kBlocks)
@@ -78,4 +78,4 @@ void run_backward(const Attention& attention, const AttentionGradients& gradient
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

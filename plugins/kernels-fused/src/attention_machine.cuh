@@ -16,7 +16,7 @@
 
 #include "triax/cuda/rounding.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 extern __shared__ uint4 attention_memory[];
 
@@ -132,4 +132,4 @@ class GpuMachine {
   __device__ static std::size_t global(const void* pointer) { return __cvta_generic_to_global(pointer); }
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

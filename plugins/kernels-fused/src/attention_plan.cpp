@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 namespace {
 
@@ -77,13 +77,13 @@ Support attention_supported(const TensorView& q, const TensorView& k) {
                        name_of(type))
         .hint("use train.precision fp32, bf16 or fp16");
   }
-  if (q.size(3) > kMostWidth) {
-    return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMostWidth)
+  if (q.size(3) > kMaxWidth) {
+    return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMaxWidth)
         .hint("use more heads, or kernels-cublas");
   }
   // A tile has at least 16 queries or keys, and at most two blocks.
   const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
-  if (most > 0 && q.size(1) > kMostTiles / most) {
+  if (most > 0 && q.size(1) > kMaxTiles / most) {
     return Support::no("attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",
                        q.size(1), q.size(2), q.size(0))
         .hint("use a smaller microbatch");
@@ -95,4 +95,4 @@ std::size_t delta_bytes(const TensorView& q) {
   return static_cast<std::size_t>(q.size(0) * q.size(1) * q.size(2)) * sizeof(float);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -13,10 +13,10 @@
 #include "triax/kernel_ops.hpp"
 #include "triax/random.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
-inline constexpr int kMostWidth = 256; // of a head
-inline constexpr std::int64_t kMostTiles = 0x7FFFFFFF;
+inline constexpr int kMaxWidth = 256; // of a head
+inline constexpr std::int64_t kMaxTiles = 0x7FFFFFFF;
 
 /// A [s, b, a, d] view: strides in elements.
 struct HeadView {
@@ -151,4 +151,4 @@ TRIAX_HD inline std::uint32_t kept_bits(const AttentionDrop& drop, std::uint32_t
   return (bits >> begin) & ((1u << kKeptTogether) - 1);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -25,7 +25,7 @@
 #define TRIAX_ROLLED
 #endif
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// kColumns columns of kStrips strips of 16 rows, distributed over the lanes of one warp.
 template <int kStrips, int kColumns>
@@ -243,4 +243,4 @@ inline constexpr float kOfNaturalExponent = std::is_same_v<T, float> ? 1.0f : 1.
 template <class T>
 inline constexpr float kToNaturalExponent = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

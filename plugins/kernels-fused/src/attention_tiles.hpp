@@ -16,7 +16,7 @@
 #include "attention_plan.hpp"
 #include "triax/half.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// kBlocks: blocks per multiprocessor, limited by registers. kParts: number of blocks that share the columns of a
 /// tile's results, if the registers of one block cannot hold them all.
@@ -92,7 +92,7 @@ void with_width(int width, Use&& use) {
   if (width <= 64) return use(std::integral_constant<int, 64>{});
   if (width <= 96) return use(std::integral_constant<int, 96>{});
   if (width <= 128) return use(std::integral_constant<int, 128>{});
-  use(std::integral_constant<int, kMostWidth>{});
+  use(std::integral_constant<int, kMaxWidth>{});
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -11,7 +11,7 @@
 #include "triax/cuda/launch.hpp"
 #include "triax/cuda/types.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 inline cuda::Parts parts_of_rows(std::int64_t rows) {
   return cuda::parts_of(rows, 64, 64);
@@ -155,4 +155,4 @@ void norm_bwd_weight(const NormBwdWeight& args, const Launcher& launcher) {
   if (of_bias) add_parts(args.dbias, of_bias, rows, launcher);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

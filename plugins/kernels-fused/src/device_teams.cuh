@@ -8,7 +8,7 @@
 #include "lanes.hpp"
 #include "triax/cuda/launching.cuh"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template <class T>
 TRIAX_LANE T swapped(T value, unsigned distance) {
@@ -145,4 +145,4 @@ class DeviceLauncher {
   const OpContext& context_;
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -11,7 +11,7 @@
 #include "triax/cuda/activations.hpp"
 #include "triax/cuda/types.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Packs of `count` elements; the last may be incomplete.
 template <class T>
@@ -80,4 +80,4 @@ void gelu_bwd(const ActBwd& args, const Launcher& launcher) {
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

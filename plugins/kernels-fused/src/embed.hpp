@@ -11,7 +11,7 @@
 #include "packs.hpp"
 #include "triax/cuda/types.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// The sorted tokens, and the occurrences they come from: both [places].
 struct SortedTokens {
@@ -110,4 +110,4 @@ void embed_bwd(const EmbedBwd& args, const Launcher& launcher) {
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

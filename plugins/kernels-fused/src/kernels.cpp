@@ -6,7 +6,7 @@
 #include "scratch.hpp"
 #include "triax/cuda/device.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 FusedKernels::FusedKernels(const PluginContext& context)
     : Primitives({.plugin = "kernels-fused", .tf32 = context.options.flag("tf32")}) {}
@@ -91,4 +91,4 @@ void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& c
   launch(args, context.scratch, cuda::launch_stream(context.stream));
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

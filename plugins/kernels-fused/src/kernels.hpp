@@ -13,7 +13,7 @@
 #include "triax/cuda/primitives.hpp"
 #include "triax/plugin.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 class FusedKernels final : public cuda::Primitives {
  public:
@@ -60,4 +60,4 @@ class FusedKernels final : public cuda::Primitives {
   LtProducts products_;
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -28,7 +28,7 @@
 #define TRIAX_UNROLL_BY_16
 #endif
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 inline constexpr unsigned kWarp = 32, kBlock = 256; // lanes per team
 
@@ -63,4 +63,4 @@ struct JoinExpSums {
   }
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

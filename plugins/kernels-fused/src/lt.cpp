@@ -7,7 +7,7 @@
 
 #include "triax/cuda/primitives.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 namespace {
 
@@ -164,4 +164,4 @@ void LtProducts::run(const Product& product, std::span<std::byte> workspace, cud
                           product.d, plan.d, &plan.algorithm, workspace.data(), cuda::kWorkspace, stream));
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -16,7 +16,7 @@
 
 #include "product.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 class LtProducts {
  public:
@@ -54,4 +54,4 @@ class LtProducts {
   std::deque<Plan> plans_; // about a dozen per model
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

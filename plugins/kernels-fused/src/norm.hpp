@@ -8,7 +8,7 @@
 
 #include "residual.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// mean: null for rms.
 template <class T, class Plan, class Source>
@@ -204,4 +204,4 @@ void norm_bwd_input(const NormBwdInput& args, const Launcher& launcher) {
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -17,7 +17,7 @@
 #include "triax/cuda/rounding.hpp"
 #include "triax/tensor.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template <class T>
 inline constexpr int kPack = static_cast<int>(16 / sizeof(T));
@@ -198,4 +198,4 @@ TRIAX_LANE void store(T* to, const Values<T>& values, int live, bool packed) {
   }
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -12,6 +12,6 @@ constexpr triax_option kOptions[] = {
 } // namespace
 
 TRIAX_PLUGIN(
-    triax::KernelSet, triax::fused::FusedKernels, "kernels-fused", "0.1.0",
+    triax::KernelSet, triax::kernels_fused::FusedKernels, "kernels-fused", "0.1.0",
     "fused operations on GPUs: cuBLASLt products with their bias and activation, one pass over memory for the rest",
     kOptions)

@@ -2,7 +2,7 @@
 // Converts the operations of a linear layer to column-major products.
 #include "product.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 namespace {
 
@@ -92,4 +92,4 @@ bool suits_lt(const Product& product) {
   return true;
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -19,7 +19,7 @@
 
 #include "triax/kernel_ops.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 // gelu: also writes its input; gelu_bwd: multiplies by GELU's derivative; bias_bwd: also writes the gradient of the
 // bias
@@ -63,4 +63,4 @@ Product with_bias_gradient(Product product, void* part);
 /// and arenas are aligned), and the rows of a second result are a multiple of 8 long.
 bool suits_lt(const Product& product);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -9,7 +9,7 @@
 #include "triax/cuda/drop.hpp"
 #include "triax/cuda/types.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// One bit per element of a row, for `count` elements from `column` on: set if the element is dropped. A block of
 /// random words is computed once for its four elements.
@@ -192,4 +192,4 @@ void dropout(const Dropout& args, const Launcher& launcher) {
   bias_dropout_add({args.y, args.x, {}, {}, args.drop}, launcher);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -10,7 +10,7 @@
 
 #include "packs.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// kPacks: packs of its row that a lane keeps; 0: none, every pass reads memory. kPacked: every row consists of whole
 /// packs at multiples of 16 bytes. Other rows are never kept; their sums are the same.
@@ -87,12 +87,12 @@ TRIAX_LANE Packs<T, kRows> as_read(Packs<T, kRows> packs) {
 }
 
 /// use(number, at, fetched) for each pack of the lane, in order: its number among the kept packs, its first element,
-/// and the result of fetch(at). kMost: packs that are loaded before the first is used.
-template <class T, class Plan, int kMost = 8, class Fetch, class Use>
+/// and the result of fetch(at). kMax: packs that are loaded before the first is used.
+template <class T, class Plan, int kMax = 8, class Fetch, class Use>
 TRIAX_LANE void walk(unsigned lane, std::int64_t n, Fetch fetch, Use use) {
   constexpr int kStride = kStrideOf<T, Plan>;
   constexpr int kOfPlan = Plan::kPacks > 0 ? Plan::kPacks : Plan::kPacked ? 4 : 1;
-  constexpr int kTogether = kOfPlan < kMost ? kOfPlan : kMost;
+  constexpr int kTogether = kOfPlan < kMax ? kOfPlan : kMax;
   static_assert(Plan::kPacks % kTogether == 0);
   const std::int64_t first = static_cast<std::int64_t>(lane) * kPack<T>;
   const auto group = [&](int number, std::int64_t begin) {
@@ -141,4 +141,4 @@ class Kept {
   Packs<T, kRows> packs_[Plan::kPacks > 0 ? Plan::kPacks : 1];
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

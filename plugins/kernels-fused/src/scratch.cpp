@@ -5,7 +5,7 @@
 #include "embed.hpp"
 #include "squares.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 std::optional<std::size_t> own_scratch(const OpCall& call) {
   switch (call.op) {
@@ -26,4 +26,4 @@ std::optional<std::size_t> own_scratch(const OpCall& call) {
   }
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

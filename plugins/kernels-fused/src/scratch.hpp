@@ -9,9 +9,9 @@
 
 #include "triax/kernels.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Empty for operations of the primitives or the core's defaults.
 std::optional<std::size_t> own_scratch(const OpCall& call);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -10,7 +10,7 @@
 #include "triax/cuda/mask.hpp"
 #include "triax/cuda/types.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// x, y [b, heads, queries, keys]; y may be x: the lane that reads a pack last writes it. lse may be null.
 template <class T, class Plan>
@@ -145,4 +145,4 @@ void softmax_bwd(const SoftmaxBwd& args, const Launcher& launcher) {
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

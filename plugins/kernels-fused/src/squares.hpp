@@ -9,7 +9,7 @@
 #include "elementwise.hpp"
 #include "triax/cuda/launch.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// In packs. Parts are short, so that a matrix of 1000 x 1000 has a block for every multiprocessor.
 template <class T>
@@ -87,4 +87,4 @@ void sum_squares(const SumSquares& args, const Launcher& launcher) {
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -9,7 +9,7 @@
 #include "rows.hpp"
 #include "triax/cuda/types.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Input of the kernels: rows of `columns` logits, the first `valid` of which count. Targets are relative to the
 /// range's first token `begin`.
@@ -209,4 +209,4 @@ void xent_bwd(const XentBwd& args, const Launcher& launcher) {
   });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -7,9 +7,9 @@
 
 #include "support/case_builder.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
-using namespace triax::testing;
+using namespace triax::test;
 
 namespace {
 
@@ -95,4 +95,4 @@ double attention_tolerance(DType dtype) {
   return dtype == DType::bf16 ? 4 * 0x1p-8 : 4 * 0x1p-11;
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -9,7 +9,7 @@
 
 #include "support/operation_cases.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 struct AttentionShape {
   std::int64_t sq = 1, sk = 1, b = 1, a = 1, a_kv = 1, d = 1;
@@ -22,8 +22,8 @@ struct AttentionShape {
 };
 
 /// Forward only, and forward followed by backward.
-triax::testing::OperationCase forward_case(DType dtype, const AttentionShape& shape);
-triax::testing::OperationCase backward_case(DType dtype, const AttentionShape& shape);
+triax::test::OperationCase forward_case(DType dtype, const AttentionShape& shape);
+triax::test::OperationCase backward_case(DType dtype, const AttentionShape& shape);
 
 /// `count` shapes with a head size of `width` and up to `longest` queries and `longest` + 7 keys.
 std::vector<AttentionShape> random_shapes(std::uint32_t seed, int count, std::int64_t width, std::int64_t longest);
@@ -32,4 +32,4 @@ std::vector<AttentionShape> random_shapes(std::uint32_t seed, int count, std::in
 /// f32; P, dS and outputs are rounded to the type.
 double attention_tolerance(DType dtype);
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -7,7 +7,7 @@
 #include "attention_keys.hpp"
 #include "host_machine.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 namespace {
 
@@ -74,4 +74,4 @@ void EmulatedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext
   with_type(args.q.dtype(), [&](auto type) { backward<decltype(type)>(attention, gradients, seed_); });
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -7,7 +7,7 @@
 #include "attention_plan.hpp"
 #include "triax/kernels.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 class EmulatedKernels final : public KernelSet {
  public:
@@ -27,4 +27,4 @@ class EmulatedKernels final : public KernelSet {
   std::uint32_t seed_;
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

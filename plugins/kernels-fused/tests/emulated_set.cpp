@@ -13,7 +13,7 @@
 #include "squares.hpp"
 #include "xent.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 Support EmulatedSet::supports(const OpCall& call) const {
   Support no = Support::no("{} is not this set's own", name_of(call.op));
@@ -50,9 +50,9 @@ std::size_t EmulatedSet::scratch_bytes(const OpCall& call) const {
   return own_scratch(call).value_or(0);
 }
 
-#define TRIAX_EMULATED(Args, name)                                          \
-  void EmulatedSet::do_##name(const Args& args, const OpContext& context) { \
-    fused::name(args, HostLauncher(context.scratch.data(), backwards_));    \
+#define TRIAX_EMULATED(Args, name)                                               \
+  void EmulatedSet::do_##name(const Args& args, const OpContext& context) {      \
+    kernels_fused::name(args, HostLauncher(context.scratch.data(), backwards_)); \
   }
 TRIAX_EMULATED(BiasDropoutAdd, bias_dropout_add)
 TRIAX_EMULATED(BiasDropoutAddNorm, bias_dropout_add_norm)
@@ -93,4 +93,4 @@ void EmulatedSet::do_xent_fused(const XentFused& args, const OpContext& context)
   }
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

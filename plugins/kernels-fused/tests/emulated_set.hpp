@@ -6,7 +6,7 @@
 
 #include "triax/kernels.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 class EmulatedSet final : public KernelSet {
  public:
@@ -46,4 +46,4 @@ class EmulatedSet final : public KernelSet {
   bool backwards_;
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

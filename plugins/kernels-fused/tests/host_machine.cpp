@@ -10,7 +10,7 @@
 #include "support/fibers.hpp"
 #include "triax/error.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 namespace {
 
@@ -259,4 +259,4 @@ float HostMachine::logarithm(float x) const {
   return std::log(x);
 }
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -21,7 +21,7 @@
 
 #include "triax/half.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 /// Statements that all threads of a warp or block execute together.
 enum class Together : std::uint8_t {
@@ -147,4 +147,4 @@ class HostBlock {
   std::unique_ptr<Scheduler> scheduler_;
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -12,7 +12,7 @@
 
 #include "lanes.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 
 template <unsigned kOfTeam>
 class HostTeam {
@@ -89,4 +89,4 @@ class HostLauncher {
   bool backwards_;
 };
 
-} // namespace triax::fused
+} // namespace triax::kernels_fused

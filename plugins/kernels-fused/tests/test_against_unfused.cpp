@@ -5,10 +5,10 @@
 #include "support/case_builder.hpp"
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
-using namespace triax::testing;
+using namespace triax::test;
 using V = const CaseViews&;
 using Use = const UseCall&;
 
@@ -92,4 +92,4 @@ TEST_F(AgainstUnfused, RowsOfEveryLength) {
 }
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

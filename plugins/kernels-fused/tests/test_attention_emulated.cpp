@@ -6,10 +6,10 @@
 #include "emulated_kernels.hpp"
 #include "support/loaded_kernels.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
-using namespace triax::testing;
+using namespace triax::test;
 
 class Emulated : public ::testing::TestWithParam<DType> {
  protected:
@@ -66,4 +66,4 @@ INSTANTIATE_TEST_SUITE_P(Types, Emulated, ::testing::Values(DType::f32, DType::b
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -7,10 +7,10 @@
 #include "attention_cases.hpp"
 #include "support/gpu_kernels_suite.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
-using namespace triax::testing;
+using namespace triax::test;
 
 class AttentionOnGpu : public OnGpu, public ::testing::WithParamInterface<DType> {
  protected:
@@ -59,4 +59,4 @@ INSTANTIATE_TEST_SUITE_P(Types, AttentionOnGpu, ::testing::Values(DType::f32, DT
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -10,7 +10,7 @@
 #include "support/error_of.hpp"
 #include "triax/random.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
 constexpr std::size_t kShared = 4096;
@@ -106,7 +106,7 @@ TEST(HostMachine, ShowsThatABarrierOrAWaitIsMissing) {
 TEST(HostMachine, RefusesWhatAGpuDoesNotAllow) {
   const auto fault = [](const HostBlock::Body& body) {
     HostBlock block(64, kShared, 3);
-    return triax::testing::error_of([&] { block.run(0, 1, body); });
+    return triax::test::error_of([&] { block.run(0, 1, body); });
   };
   EXPECT_THAT(fault([](HostMachine& machine) {
                 if (machine.thread() != 3) machine.sync();
@@ -130,4 +130,4 @@ TEST(HostMachine, RefusesWhatAGpuDoesNotAllow) {
 }
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

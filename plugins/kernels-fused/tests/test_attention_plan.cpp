@@ -7,7 +7,7 @@
 
 #include "attention_tiles.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
 constexpr int kTile = 16;
@@ -151,4 +151,4 @@ TEST(AttentionPlan, RefusesWhatNoTileHolds) {
 }
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

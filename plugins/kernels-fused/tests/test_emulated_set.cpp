@@ -12,10 +12,10 @@
 #include "support/case_builder.hpp"
 #include "support/loaded_kernels.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
-using namespace triax::testing;
+using namespace triax::test;
 using V = const CaseViews&;
 using Use = const UseCall&;
 
@@ -247,4 +247,4 @@ TEST_F(Emulated, WhereViewsLieChangesNoBit) {
 }
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

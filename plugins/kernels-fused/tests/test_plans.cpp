@@ -11,7 +11,7 @@
 #include "scratch.hpp"
 #include "squares.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
 /// Also checks the second pass over kept packs: the same packs in the same order.
@@ -200,4 +200,4 @@ TEST(Scratch, IsThatOfTheShapeAlone) {
 }
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

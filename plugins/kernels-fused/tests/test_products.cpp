@@ -9,7 +9,7 @@
 #include "support/loaded_kernels.hpp"
 #include "triax/half.hpp"
 
-namespace triax::fused {
+namespace triax::kernels_fused {
 namespace {
 
 using Floats = std::vector<float>;
@@ -89,7 +89,7 @@ class Products : public ::testing::Test {
   OpContext context() { return {*stream_, scratch_}; }
 
   Floats x_ = numbers(kRows * kK, 1), w_ = numbers(kN * kK, 2), bias_ = numbers(kN, 3), dy_ = numbers(kRows * kN, 4);
-  triax::testing::LoadedKernels reference_{"kernels-reference"};
+  triax::test::LoadedKernels reference_{"kernels-reference"};
   std::unique_ptr<Stream> stream_ = reference_.device().make_stream("test");
   std::vector<std::byte> scratch_ = std::vector<std::byte>(1 << 16);
 };
@@ -216,4 +216,4 @@ TEST_F(Products, OfOneShapeShareAnAlgorithm) {
 }
 
 } // namespace
-} // namespace triax::fused
+} // namespace triax::kernels_fused

@@ -6,7 +6,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 namespace {
 
@@ -76,4 +76,4 @@ void ReferenceKernels::do_xent_bwd(const XentBwd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

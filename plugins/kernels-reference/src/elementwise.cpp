@@ -6,7 +6,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 namespace {
 
@@ -166,4 +166,4 @@ void ReferenceKernels::do_act_bwd(const ActBwd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

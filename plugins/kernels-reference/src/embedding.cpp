@@ -4,7 +4,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 void ReferenceKernels::do_embed_fwd(const EmbedFwd& args, const OpContext&) {
   by_type(args.y.dtype(), [&](auto zero) {
@@ -37,4 +37,4 @@ void ReferenceKernels::do_embed_bwd(const EmbedBwd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

@@ -4,7 +4,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 namespace {
 
@@ -79,4 +79,4 @@ void ReferenceKernels::do_gemm(const Gemm& args, const OpContext&) {
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

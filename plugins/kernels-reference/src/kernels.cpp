@@ -2,7 +2,7 @@
 // The types that kernels-reference supports.
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 Support ReferenceKernels::supports(const KernelRequest& request) const {
   const auto computes = [](DType type) { return type == DType::f32 || type == DType::f64; };
@@ -16,4 +16,4 @@ Support ReferenceKernels::supports(const KernelRequest& request) const {
   return Support::yes();
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

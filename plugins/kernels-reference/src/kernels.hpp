@@ -7,7 +7,7 @@
 
 #include "triax/kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 class ReferenceKernels final : public KernelSet {
  public:
@@ -40,4 +40,4 @@ inline std::int64_t rows_of(const TensorView& view) {
   return view.size(-1) == 0 ? 0 : view.elements() / view.size(-1);
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

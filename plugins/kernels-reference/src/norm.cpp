@@ -4,7 +4,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 namespace {
 
@@ -97,4 +97,4 @@ void ReferenceKernels::do_norm_bwd_weight(const NormBwdWeight& args, const OpCon
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

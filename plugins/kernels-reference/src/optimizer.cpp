@@ -4,7 +4,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 namespace {
 
@@ -66,4 +66,4 @@ void ReferenceKernels::do_sgd(const Sgd& args, const OpContext&) {
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

@@ -6,7 +6,7 @@
 #include "kernels.hpp"
 #include "triax/step_control.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 void ReferenceKernels::do_sum_squares(const SumSquares& args, const OpContext&) {
   by_type(args.x.dtype(), [&](auto zero) {
@@ -48,4 +48,4 @@ void ReferenceKernels::do_step_control(const StepControl& args, const OpContext&
   decide_step(*args.scalars, std::sqrt(sum), finite, args.clip_grad, args.scaling);
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

@@ -6,7 +6,7 @@
 
 #include "kernels.hpp"
 
-namespace triax::reference {
+namespace triax::kernels_reference {
 
 namespace {
 
@@ -82,4 +82,4 @@ void ReferenceKernels::do_rope(const Rope& args, const OpContext&) {
   });
 }
 
-} // namespace triax::reference
+} // namespace triax::kernels_reference

@@ -15,7 +15,7 @@ namespace {
 using namespace triax;
 using std::chrono::microseconds;
 
-constexpr double kLongest = 1e6;      // seconds; a longer operation is cut to this
+constexpr double kMax = 1e6;          // seconds; a longer operation is cut to this
 constexpr microseconds kTooShort{50}; // shorter waits are added to the next operation's
 constexpr microseconds kNap{100};     // longest sleep between two polls while a rank waits
 constexpr microseconds kSlice{1000};  // longest sleep without polling the transports: no network card advances them
@@ -108,10 +108,10 @@ class SimKernels final : public KernelSet {
     Clock::time_point now = Clock::now();
     if (stream.current() != action_) behind_ = {};
     action_ = stream.current();
-    const auto taken = std::chrono::duration<double>(std::min(seconds, kLongest));
+    const auto taken = std::chrono::duration<double>(std::min(seconds, kMax));
     const Clock::time_point until = now - behind_ + std::chrono::duration_cast<Clock::duration>(taken);
     while (until - now > kTooShort) {
-      device_->interrupt().check();
+      device_->abort_flag().check();
       device_->progress();
       sleep_until(std::min(until, now + kSlice));
       now = Clock::now();

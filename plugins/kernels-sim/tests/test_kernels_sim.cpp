@@ -104,9 +104,9 @@ TEST_F(SimSet, EndsWhenTheRankIsInterrupted) {
   make(1e9, 1e9, 1e9); // a quarter of an hour per operation
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    device_->interrupt().raise("rank 3 was lost");
+    device_->abort_flag().raise("rank 3 was lost");
   });
-  EXPECT_EQ(testing::error_of([&] { multiply(); }), "rank 3 was lost");
+  EXPECT_EQ(test::error_of([&] { multiply(); }), "rank 3 was lost");
   other.join();
 }
 

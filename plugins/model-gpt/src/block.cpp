@@ -3,7 +3,7 @@
 // are split over the tensor ranks. The linears of triax/parallel.hpp do the all-reduces: two forward, two backward.
 #include "norm.hpp"
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 namespace {
 
@@ -38,7 +38,7 @@ class Block final : public GptLayer {
   Drop attention_drop(const LayerCall& call) const { return drop(call, kAttention, sizes_.sequence, head0_); }
 
   int add_stash(const char* name, std::int64_t columns, Life life) {
-    return parts_.add(gpt::stash(name, stream_shape(columns), compute_, life));
+    return parts_.add(model_gpt::stash(name, stream_shape(columns), compute_, life));
   }
   void backward_mlp(const LayerCall& call, Views params, const TensorView& dout, const TensorView& din, Views stash,
                     Views grads) const;
@@ -87,8 +87,8 @@ Block::Block(const Sizes& sizes, const LayerContext& context, int index)
       cost_(block_cost(sizes, context)) {
   const std::int64_t h = sizes.hidden, local = sizes.hidden / context.tensor();
   heads_in_ = add_stash("attention.qkv", 3 * local, Life::forward_to_input);
-  lse_ = parts_.add(gpt::stash("attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_),
-                               Life::forward_to_input));
+  lse_ = parts_.add(model_gpt::stash("attention.lse", {context.micro, heads_, sizes.sequence}, statistics_of(compute_),
+                                     Life::forward_to_input));
   middle_ = add_stash("middle", h, Life::forward_to_input);
   before_gelu_ = add_stash("mlp.before_gelu", 4 * local, Life::forward_to_input);
   normed1_ = add_stash("attention.normed", h, Life::forward_to_weight);
@@ -204,4 +204,4 @@ std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& contex
   return std::make_unique<Block>(sizes, context, index);
 }
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

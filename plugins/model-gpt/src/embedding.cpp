@@ -2,7 +2,7 @@
 // The first layer: token table (split by vocabulary) plus learned positions, then dropout.
 #include "gpt.hpp"
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 namespace {
 
@@ -12,7 +12,8 @@ class Embedding final : public GptLayer {
       : GptLayer(sizes, context, 0, "embedding"),
         tokens_(parts_, context, kTokenTable, sizes.hidden, weight_init()),
         positions_(parts_.add(replicated("positions.weight", {sizes.sequence, sizes.hidden}, weight_init(), true))),
-        dsum_(parts_.add(gpt::stash("dsum", stream_shape(sizes.hidden), context.compute, Life::input_to_weight))) {
+        dsum_(
+            parts_.add(model_gpt::stash("dsum", stream_shape(sizes.hidden), context.compute, Life::input_to_weight))) {
     inputs_ = {{"tokens", {sizes.sequence, context.micro}, DType::i32, Life::forward_to_weight}};
     outputs_ = {{"hidden", stream_shape(sizes.hidden), context.compute}};
   }
@@ -59,4 +60,4 @@ std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& co
   return std::make_unique<Embedding>(sizes, context);
 }
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

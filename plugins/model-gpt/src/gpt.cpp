@@ -6,7 +6,7 @@
 #include <numeric>
 #include <triax/plugin.hpp>
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 namespace {
 
@@ -100,4 +100,4 @@ class Gpt final : public Model {
 TRIAX_PLUGIN(triax::Model, Gpt, "model-gpt", "0.1.0", "GPT-2: learned positions, pre-layer-norm, tied embeddings",
              kOptions)
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

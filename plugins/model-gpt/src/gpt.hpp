@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 /// The [model] table.
 struct Sizes {
@@ -99,4 +99,4 @@ std::unique_ptr<Layer> make_embedding(const Sizes& sizes, const LayerContext& co
 std::unique_ptr<Layer> make_block(const Sizes& sizes, const LayerContext& context, int index);
 std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context);
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

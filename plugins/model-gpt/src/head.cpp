@@ -2,7 +2,7 @@
 // The last layer: final norm, logits with its own copy of the token table, loss.
 #include "norm.hpp"
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 namespace {
 
@@ -11,7 +11,8 @@ class Head final : public GptLayer {
   Head(const Sizes& sizes, const LayerContext& context)
       : GptLayer(sizes, context, static_cast<int>(sizes.layers) + 1, "head"),
         norm_(parts_, sizes, context, "norm"),
-        normed_(parts_.add(gpt::stash("normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight))),
+        normed_(parts_.add(
+            model_gpt::stash("normed", stream_shape(sizes.hidden), context.compute, Life::forward_to_weight))),
         loss_(parts_, context, kTokenTable, sizes.hidden, sizes.sequence, weight_init()),
         logits_flops_(2.0 * static_cast<double>(context.micro) * static_cast<double>(sizes.sequence) *
                       static_cast<double>(sizes.hidden) *
@@ -53,4 +54,4 @@ std::unique_ptr<Layer> make_head(const Sizes& sizes, const LayerContext& context
   return std::make_unique<Head>(sizes, context);
 }
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

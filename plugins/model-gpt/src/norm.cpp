@@ -2,7 +2,7 @@
 // Forward and backward of layer norm as a part of a layer.
 #include "norm.hpp"
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 Norm::Norm(LayerParts& parts, const Sizes& sizes, const LayerContext& context, const std::string& name)
     : weight_(parts.add(replicated(name + ".weight", {sizes.hidden}, {Init::Kind::ones}, false))),
@@ -46,4 +46,4 @@ void Norm::backward(const LayerCall& call, Views params, const TensorView& x, co
       call.op());
 }
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

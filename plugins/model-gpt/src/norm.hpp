@@ -6,7 +6,7 @@
 
 #include "gpt.hpp"
 
-namespace triax::gpt {
+namespace triax::model_gpt {
 
 class Norm {
  public:
@@ -25,4 +25,4 @@ class Norm {
   int mean_, rstd_;   // in the stash
 };
 
-} // namespace triax::gpt
+} // namespace triax::model_gpt

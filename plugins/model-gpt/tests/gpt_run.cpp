@@ -8,7 +8,7 @@
 #include "support/places.hpp"
 #include "triax/random.hpp"
 
-namespace triax::gpt_test {
+namespace triax::model_gpt_test {
 
 namespace {
 
@@ -225,4 +225,4 @@ void GptRun::backward() {
   stream_->ready();
 }
 
-} // namespace triax::gpt_test
+} // namespace triax::model_gpt_test

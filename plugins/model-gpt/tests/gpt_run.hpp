@@ -17,7 +17,7 @@
 #include "triax/kernels.hpp"
 #include "triax/model.hpp"
 
-namespace triax::gpt_test {
+namespace triax::model_gpt_test {
 
 struct Setting {
   std::int64_t layers = 2, hidden = 8, heads = 4, sequence = 5, vocab = 11, micro = 2;
@@ -105,4 +105,4 @@ class GptRun {
   std::unique_ptr<Arena> arena_;
 };
 
-} // namespace triax::gpt_test
+} // namespace triax::model_gpt_test

@@ -6,7 +6,7 @@
 
 #include "gpt_run.hpp"
 
-namespace triax::gpt_test {
+namespace triax::model_gpt_test {
 namespace {
 
 std::int64_t parameter_count(GptRun& run) {
@@ -139,4 +139,4 @@ TEST(Gpt, SameSampleTwiceGivesTheSameBits) {
 }
 
 } // namespace
-} // namespace triax::gpt_test
+} // namespace triax::model_gpt_test

@@ -6,7 +6,7 @@
 
 #include "gpt_run.hpp"
 
-namespace triax::gpt_test {
+namespace triax::model_gpt_test {
 namespace {
 
 /// Indices of the elements to test: first, last, and some between.
@@ -83,4 +83,4 @@ TEST(Gradients, InSingleAreThoseInDoubleRounded) {
 }
 
 } // namespace
-} // namespace triax::gpt_test
+} // namespace triax::model_gpt_test

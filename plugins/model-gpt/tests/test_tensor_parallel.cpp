@@ -8,7 +8,7 @@
 #include "gpt_run.hpp"
 #include "support/ranks.hpp"
 
-namespace triax::gpt_test {
+namespace triax::model_gpt_test {
 namespace {
 
 // 11 tokens over 2 or 4 ranks: the last rank's part of the vocabulary is padded.
@@ -40,7 +40,7 @@ Outcome outcome_of(const Setting& setting, int tensor) {
   Outcome outcome;
   std::mutex mutex;
   const Layout layout = Layout::ptd(1, tensor, 1);
-  testing::run_ranks(layout, [&](testing::Rank& rank) {
+  test::run_ranks(layout, [&](test::Rank& rank) {
     const Groups groups = rank.join_axes();
     GptRun run(setting, rank.device(), groups, layout, rank.index());
     const std::vector<double> losses = run.forward(kSamples);
@@ -89,4 +89,4 @@ TEST_P(TensorParallel, SameBitsInEveryRun) {
 INSTANTIATE_TEST_SUITE_P(Ranks, TensorParallel, ::testing::Values(2, 4));
 
 } // namespace
-} // namespace triax::gpt_test
+} // namespace triax::model_gpt_test

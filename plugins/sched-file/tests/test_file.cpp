@@ -68,7 +68,7 @@ TEST_F(File, AFileThatHasChangedSinceIsAnError) {
   const auto scheduler = holding("0F0,0B0\n1F0,1B0\n");
   ASSERT_TRUE(scheduler->supports({2, 1, 1}));
   test::write_file(file_, "0F0,0B0\n");
-  EXPECT_THAT(triax::testing::error_of([&] {
+  EXPECT_THAT(triax::test::error_of([&] {
                 scheduler->rows({2, 1, 1});
               }),
               ::testing::HasSubstr("p = 1, not parallel.pipeline = 2"));

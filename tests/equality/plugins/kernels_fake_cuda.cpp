@@ -64,15 +64,15 @@ class FakeCudaKernels final : public KernelSet {
   }
   using KernelSet::supports;
   Support supports(const KernelRequest& request) const override {
-    return reference::ReferenceKernels().supports(request);
+    return kernels_reference::ReferenceKernels().supports(request);
   }
   void start(Device&) override {}
 
  protected:
-#define TRIAX_OP(Args, name)                                                                                 \
-  void do_##name(const Args& args, const OpContext& context) override {                                      \
-    launch(on_stream(args), context,                                                                         \
-           [](reference::ReferenceKernels& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
+#define TRIAX_OP(Args, name)                                                                                         \
+  void do_##name(const Args& args, const OpContext& context) override {                                              \
+    launch(on_stream(args), context,                                                                                 \
+           [](kernels_reference::ReferenceKernels& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
   }
   TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
@@ -80,7 +80,7 @@ class FakeCudaKernels final : public KernelSet {
  private:
   /// The kernel set that computes on a stream's thread.
   struct Host {
-    reference::ReferenceKernels set;
+    kernels_reference::ReferenceKernels set;
     std::unique_ptr<Device> device = make_host_device();
     std::unique_ptr<Stream> stream = device->make_stream("item");
   };

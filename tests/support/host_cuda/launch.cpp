@@ -23,8 +23,8 @@ namespace triax::test::host_cuda {
 
 namespace {
 
-constexpr unsigned kMostThreads = 1024, kWarp = 32, kMostRows = 65535, kAllLanes = 0xFFFFFFFFu;
-constexpr unsigned kMostBlocks = 0x7FFFFFFF;
+constexpr unsigned kMaxThreads = 1024, kWarp = 32, kMaxRows = 65535, kAllLanes = 0xFFFFFFFFu;
+constexpr unsigned kMaxBlocks = 0x7FFFFFFF;
 constexpr int kPoison = 0xFF; // a NaN in every floating type
 
 /// Threads of a block or warp that arrive at one barrier or shuffle together.
@@ -69,9 +69,9 @@ class Machine {
   int self_ = 0; // the running thread
   Meeting block_;
   bool answer_ = false; // result of the last block-wide vote
-  std::array<Meeting, kMostThreads / kWarp> warps_;
-  std::array<unsigned long long, kMostThreads> brought_{};
-  std::array<unsigned, kMostThreads> from_{};
+  std::array<Meeting, kMaxThreads / kWarp> warps_;
+  std::array<unsigned long long, kMaxThreads> brought_{};
+  std::array<unsigned, kMaxThreads> from_{};
 };
 
 Machine machine;
@@ -216,9 +216,9 @@ std::span<char> thread_local_memory(const char* inside) {
 bool fits(const cudaLaunchConfig_t& config) {
   const dim3 &grid = config.gridDim, &block = config.blockDim;
   const auto within = [](unsigned value, unsigned most) { return value > 0 && value <= most; };
-  return within(grid.x, kMostBlocks) && within(grid.y, kMostRows) && within(grid.z, kMostRows) &&
-         within(block.x, kMostThreads) && within(block.y, kMostThreads) && within(block.z, 64) &&
-         std::uint64_t{block.x} * block.y * block.z <= kMostThreads;
+  return within(grid.x, kMaxBlocks) && within(grid.y, kMaxRows) && within(grid.z, kMaxRows) &&
+         within(block.x, kMaxThreads) && within(block.y, kMaxThreads) && within(block.z, 64) &&
+         std::uint64_t{block.x} * block.y * block.z <= kMaxThreads;
 }
 
 } // namespace

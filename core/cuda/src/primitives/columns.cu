@@ -8,12 +8,12 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr unsigned kColumns = 32;                         // of a block: one load of a warp
-constexpr unsigned kLanes = kThreads / kColumns;          // rows that a block takes at a time
-constexpr std::int64_t kLeastRows = 64, kMostParts = 128; // a part's rows; parts
+constexpr unsigned kColumns = 32;                      // of a block: one load of a warp
+constexpr unsigned kLanes = kThreads / kColumns;       // rows that a block takes at a time
+constexpr std::int64_t kMinRows = 64, kMaxParts = 128; // a part's rows; parts
 
 Parts parts_of_rows(std::int64_t rows) {
-  return parts_of(rows, kLeastRows, kMostParts);
+  return parts_of(rows, kMinRows, kMaxParts);
 }
 
 /// What is summed in a column, in up to two sums.

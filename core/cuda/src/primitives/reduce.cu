@@ -9,10 +9,10 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr std::int64_t kLeastElements = 16 * 1024, kMostParts = 4096;
+constexpr std::int64_t kMinElements = 16 * 1024, kMaxParts = 4096;
 
 Parts parts_of_elements(std::int64_t count) {
-  return parts_of(count, kLeastElements, kMostParts);
+  return parts_of(count, kMinElements, kMaxParts);
 }
 
 template <class T>

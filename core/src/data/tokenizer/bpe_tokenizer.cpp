@@ -147,7 +147,7 @@ class BpeEncoder final : public Encoder, private WordSink {
       out_->insert(out_->end(), known, known + count);
       return;
     }
-    if (text.size() > kLongestWord) throw word_too_long();
+    if (text.size() > kMaxWord) throw word_too_long();
     merged(text);
     out_->insert(out_->end(), ids_.begin(), ids_.end());
     cache_.put(text, ids_);

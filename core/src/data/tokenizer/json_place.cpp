@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "data/input_file.hpp"
+#include "os/input_file.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
 
 namespace {
 
-constexpr std::int64_t kLargestId = (1 << 24) - 1; // tables have an entry for each id
-constexpr std::uint64_t kLargestFile = std::uint64_t{1} << 30;
+constexpr std::int64_t kMaxId = (1 << 24) - 1; // tables have an entry for each id
+constexpr std::uint64_t kMaxFile = std::uint64_t{1} << 30;
 constexpr std::size_t kShown = 60;
 constexpr int kDeepest = 100; // the depth is limited because traversal is recursive
 
@@ -69,8 +69,8 @@ bool JsonPlace::boolean_or(const char* key, bool otherwise) const {
 }
 
 std::int32_t JsonPlace::id() const {
-  if (!value_->is_number_integer() || *value_ < 0 || *value_ > kLargestId) {
-    refuse(text("is {}: an id is a whole number from 0 to {}", shown(), kLargestId));
+  if (!value_->is_number_integer() || *value_ < 0 || *value_ > kMaxId) {
+    refuse(text("is {}: an id is a whole number from 0 to {}", shown(), kMaxId));
   }
   return value_->get<std::int32_t>();
 }
@@ -123,9 +123,8 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
 }
 
 std::string read_whole(const std::filesystem::path& file, const std::string& hint) {
-  const InputFile in(file, hint);
-  if (in.bytes() > kLargestFile)
-    throw Error(text("is {} bytes long: no tokenizer's file is", in.bytes()), file.string());
+  const os::InputFile in(file, hint);
+  if (in.bytes() > kMaxFile) throw Error(text("is {} bytes long: no tokenizer's file is", in.bytes()), file.string());
   std::string out(static_cast<std::size_t>(in.bytes()), '\0');
   in.read_at(0, std::as_writable_bytes(std::span(out)));
   return out;

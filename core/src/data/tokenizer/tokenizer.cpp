@@ -51,7 +51,7 @@ class Bytes final : public Tokenizer {
 } // namespace
 
 Error word_too_long() {
-  return Error(text("holds a word of more than {} bytes", kLongestWord), {},
+  return Error(text("holds a word of more than {} bytes", kMaxWord), {},
                "cut it up; or use --tokenizer byte, which knows no words");
 }
 

@@ -19,7 +19,7 @@
 namespace triax::data {
 
 /// Maximum bytes of a word, because an encoder holds a whole word in memory.
-inline constexpr std::size_t kLongestWord = 1 << 20;
+inline constexpr std::size_t kMaxWord = 1 << 20;
 
 /// The error of an encoder for a longer word.
 Error word_too_long();

@@ -20,7 +20,7 @@ class WordCache {
 
   /// Null if the word is not cached. Valid until the next put().
   const std::int32_t* find(std::string_view word, std::size_t& count) const {
-    if (word.size() > kLongest) return nullptr;
+    if (word.size() > kMax) return nullptr;
     const Slot& slot = slots_[slot_of(word)];
     if (slot.length != word.size() || std::memcmp(slot.word.data(), word.data(), word.size()) != 0) return nullptr;
     count = slot.count;
@@ -28,7 +28,7 @@ class WordCache {
   }
 
   void put(std::string_view word, std::span<const std::int32_t> ids) {
-    if (word.empty() || word.size() > kLongest || ids.size() > kMostIds) return;
+    if (word.empty() || word.size() > kMax || ids.size() > kMaxIds) return;
     Slot& slot = slots_[slot_of(word)];
     slot.length = static_cast<std::uint8_t>(word.size());
     slot.count = static_cast<std::uint8_t>(ids.size());
@@ -37,11 +37,11 @@ class WordCache {
   }
 
  private:
-  static constexpr std::size_t kSlots = 1 << 15, kLongest = 30, kMostIds = 8;
+  static constexpr std::size_t kSlots = 1 << 15, kMax = 30, kMaxIds = 8;
   struct alignas(64) Slot {
     std::uint8_t length = 0, count = 0;
-    std::array<char, kLongest> word{};
-    std::array<std::int32_t, kMostIds> ids{};
+    std::array<char, kMax> word{};
+    std::array<std::int32_t, kMaxIds> ids{};
   };
   static_assert(sizeof(Slot) == 64, "one line of a processor's cache");
 

@@ -5,7 +5,7 @@
 #include "loops/math.hpp"
 #include "loops/random.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 void add(float* y, const float* a, const float* b, std::int64_t n) {
@@ -103,4 +103,4 @@ void bias_dropout_add(float* y, const float* x, const float* bias, const float* 
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

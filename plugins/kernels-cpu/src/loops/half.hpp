@@ -5,7 +5,7 @@
 
 #include "loops/simd.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 using Short = std::uint16_t __attribute__((vector_size(kWidth * 2)));
@@ -59,4 +59,4 @@ void narrow_f16(std::uint16_t* to, const float* from, std::int64_t n) {
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

@@ -4,7 +4,7 @@
 
 #include "loops/simd.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 /// 2^k for -126 <= k <= 127.
@@ -41,4 +41,4 @@ TRIAX_INLINE Float logistic(Float x) {
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

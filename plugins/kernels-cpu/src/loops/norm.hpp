@@ -5,7 +5,7 @@
 #include "loops.hpp"
 #include "loops/simd.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 /// Sum of value(place) over n elements; lanes outside the row do not count.
@@ -116,4 +116,4 @@ std::int64_t nonfinite(const float* x, std::int64_t n) {
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

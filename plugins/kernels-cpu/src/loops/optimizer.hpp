@@ -5,7 +5,7 @@
 #include "loops.hpp"
 #include "loops/simd.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 void adamw(float* p, const float* gradient, float* m, float* v, std::int64_t n, const AdamWStep& step) {
@@ -35,4 +35,4 @@ void sgd(float* p, const float* gradient, float* velocity, std::int64_t n, const
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

@@ -5,7 +5,7 @@
 #include "loops.hpp"
 #include "loops/simd.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 struct WordBlocks {
@@ -98,4 +98,4 @@ class DropWords {
 };
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

@@ -13,7 +13,7 @@
 
 #define TRIAX_INLINE inline __attribute__((always_inline))
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 #if defined(__AVX512F__)
@@ -150,4 +150,4 @@ TRIAX_INLINE Wide multiply_even(Unsigned a, Unsigned b) {
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

@@ -5,7 +5,7 @@
 #include "loops/elementwise.hpp"
 #include "loops/norm.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 constexpr float kInfinity = __builtin_inff();
@@ -89,4 +89,4 @@ void attention_bwd(float* scores, float* dp, float lse, float delta, std::int64_
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

@@ -10,7 +10,7 @@
 #define TRIAX_TEXT_OF(x) #x
 #define TRIAX_TEXT(x) TRIAX_TEXT_OF(x)
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 
 const Loops& loops();
 
@@ -48,4 +48,4 @@ const Loops& loops() {
   return kLoops;
 }
 
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

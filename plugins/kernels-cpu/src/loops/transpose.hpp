@@ -6,7 +6,7 @@
 
 #include "loops/simd.hpp"
 
-namespace triax::cpu::TRIAX_LOOPS {
+namespace triax::kernels_cpu::TRIAX_LOOPS {
 namespace {
 
 /// In every square of 2 x step lanes, `above` keeps its left half and gets the left half of `below` as its right half;
@@ -57,4 +57,4 @@ void transpose(float* to, std::int64_t to_stride, const float* from, std::int64_
 }
 
 } // namespace
-} // namespace triax::cpu::TRIAX_LOOPS
+} // namespace triax::kernels_cpu::TRIAX_LOOPS

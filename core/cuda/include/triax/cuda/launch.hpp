@@ -12,8 +12,8 @@
 
 namespace triax::cuda {
 
-inline constexpr unsigned kThreads = 256;        // of every block
-inline constexpr unsigned kMostBlocks = 1 << 16; // of a grid: more than any GPU runs at once
+inline constexpr unsigned kThreads = 256;       // of every block
+inline constexpr unsigned kMaxBlocks = 1 << 16; // of a grid: more than any GPU runs at once
 
 struct Grid {
   unsigned blocks = 1, threads = kThreads;
@@ -22,12 +22,12 @@ struct Grid {
 /// One thread per element, up to the largest grid. Launch no kernel if `count` is 0.
 TRIAX_HD constexpr Grid grid_of_elements(std::int64_t count) {
   const std::int64_t blocks = count / kThreads + (count % kThreads != 0 ? 1 : 0);
-  return {static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads};
+  return {static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks), kThreads};
 }
 
 /// One block per row, up to the largest grid. Launch no kernel if `count` is 0.
 TRIAX_HD constexpr Grid grid_of_rows(std::int64_t count) {
-  return {static_cast<unsigned>(count < kMostBlocks ? count : kMostBlocks), kThreads};
+  return {static_cast<unsigned>(count < kMaxBlocks ? count : kMaxBlocks), kThreads};
 }
 
 /// Elements (or rows) of one thread, or one block: first, first + step, ...

@@ -74,7 +74,7 @@ TRIAX_HD inline double sticky_double(std::int64_t value) {
 /// An integer type's limits as plain values.
 template <class T>
 struct Limits {
-  static constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
+  static constexpr T kMin = std::numeric_limits<T>::min(), kMax = std::numeric_limits<T>::max();
 };
 
 /// Converts between any two element types. To an integer: rounds to nearest, ties to even, and saturates; NaN becomes
@@ -94,13 +94,13 @@ TRIAX_HD inline To converted(From value) {
   } else if constexpr (std::is_floating_point_v<From>) {
     if (value != value) return 0;
     const From nearest = rint(value);
-    if (nearest <= static_cast<From>(Limits<To>::kLeast)) return Limits<To>::kLeast;
-    if (nearest >= static_cast<From>(Limits<To>::kMost)) return Limits<To>::kMost;
+    if (nearest <= static_cast<From>(Limits<To>::kMin)) return Limits<To>::kMin;
+    if (nearest >= static_cast<From>(Limits<To>::kMax)) return Limits<To>::kMax;
     return static_cast<To>(nearest);
   } else {
     const auto wide = static_cast<std::int64_t>(value);
-    if (wide < static_cast<std::int64_t>(Limits<To>::kLeast)) return Limits<To>::kLeast;
-    if (wide > static_cast<std::int64_t>(Limits<To>::kMost)) return Limits<To>::kMost;
+    if (wide < static_cast<std::int64_t>(Limits<To>::kMin)) return Limits<To>::kMin;
+    if (wide > static_cast<std::int64_t>(Limits<To>::kMax)) return Limits<To>::kMax;
     return static_cast<To>(wide);
   }
 }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/check_summary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "common/table.hpp"
+#include "report/units.hpp"
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using report::bytes_text;
+
+/// "16 microbatches x (6 block x 302 MB + 1 head x 20 MB) + 2 x 4 MB of transfers + 41 MB of workspace"
+std::string formula(const std::vector<executor::ActivationPart>& parts) {
+  const auto join = [](std::string& to, const std::string& more) { to += (to.empty() ? "" : " + ") + more; };
+  std::map<int, std::string, std::greater<>> layers; // by microbatches
+  std::string others, out;
+  for (const executor::ActivationPart& part : parts) {
+    const std::string bytes = bytes_text(part.bytes);
+    if (part.what == "workspace") {
+      join(others, text("{} of workspace", bytes));
+    } else if (part.what == "transfers") {
+      join(others, text("{} x {} of transfers", part.layers * part.microbatches, bytes));
+    } else {
+      join(layers[part.microbatches], text("{} {} x {}", part.layers, part.what, bytes));
+    }
+  }
+  for (const auto& [microbatches, of] : layers)
+    join(out, text("{} microbatch{} x ({})", microbatches, microbatches == 1 ? "" : "es", of));
+  if (!others.empty()) join(out, others);
+  return out;
+}
+
+std::string memory_lines(const CheckReport& report) {
+  const train::RankPlan& most = largest_plan(report.preflight);
+  std::string out = text("memory: rank {}{} needs {}{}", most.ranks.front(),
+                         most.ranks.size() > 1 ? text(" (and {} alike)", most.ranks.size() - 1) : "",
+                         report.preflight.plans.size() > 1 ? "most, " : "", bytes_text(most.bytes()));
+  if (report.limit)
+    out += text("; it fits in --memory {}, {} are left", report.limit->written,
+                bytes_text(report.limit->bytes - most.bytes()));
+  std::uint64_t activations = 0;
+  for (const executor::ActivationPart& part : most.activations) activations += part.total();
+  return out + text("\nactivations of rank {}: {} = {}\n", most.ranks.front(), bytes_text(activations),
+                    formula(most.activations));
+}
+
+/// "parameters 1.2 M (stage 0) to 800 k (stage 3)"
+template <class Value>
+std::string range(const char* what, const std::vector<train::StagePlan>& stages, Value value) {
+  const auto least = std::ranges::min_element(stages, {}, value), most = std::ranges::max_element(stages, {}, value);
+  const auto number = [&](auto at) {
+    return text("{} (stage {})", report::count_text(static_cast<double>(std::invoke(value, *at))), at - stages.begin());
+  };
+  if (std::invoke(value, *least) == std::invoke(value, *most))
+    return text("{} {} on each", what, report::count_text(static_cast<double>(std::invoke(value, *most))));
+  return text("{} {} to {}", what, number(most), number(least));
+}
+
+std::string stage_lines(const train::Balance& balance) {
+  constexpr double kEven = 0.005;
+  if (!balance.step) return {};
+  const train::StepEstimate& step = *balance.step;
+  std::string out = text("stages: {}, {}\n", range("parameters", balance.stages, &train::StagePlan::parameters),
+                         range("FLOPs of a microbatch", balance.stages, &train::StagePlan::all_flops));
+  if (std::abs(step.longer) < kEven)
+    return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n",
+                      report::percent_text(step.idle));
+  return out + text(
+                   "uneven stages: a step takes {} {} than with even ones, ranks are idle {} of it in place of {} (by "
+                   "FLOPs, without transfers); parallel.split moves layers\n",
+                   report::percent_text(std::abs(step.longer)), step.longer > 0 ? "longer" : "less",
+                   report::percent_text(step.idle), report::percent_text(step.even_idle));
+}
+
+/// "embedding, 6 block": number of layers of each kind, in order.
+std::string layer_counts(const std::vector<std::string>& layers) {
+  std::vector<std::pair<std::string, int>> kinds;
+  for (const std::string& layer : layers) {
+    const std::string kind = layer.substr(0, layer.find_last_not_of("0123456789 ") + 1);
+    const auto known = std::ranges::find(kinds, kind, &std::pair<std::string, int>::first);
+    if (known == kinds.end()) {
+      kinds.emplace_back(kind, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string out;
+  for (const auto& [kind, count] : kinds)
+    out += (out.empty() ? "" : ", ") + (count == 1 ? kind : text("{} {}", count, kind));
+  return out;
+}
+
+struct Group {
+  std::vector<const train::RankPlan*> plans;
+  std::uint64_t bytes() const { return plans.front()->bytes(); }
+};
+
+std::vector<Group> groups_of(const std::vector<train::RankPlan>& plans) {
+  std::map<std::pair<std::string, std::vector<std::size_t>>, Group> alike;
+  for (const train::RankPlan& plan : plans) {
+    std::vector<std::size_t> bytes;
+    for (const train::MemoryRow& row : plan.memory) bytes.push_back(row.bytes);
+    alike[{layer_counts(plan.layers), bytes}].plans.push_back(&plan);
+  }
+  std::vector<Group> out;
+  out.reserve(alike.size());
+  for (auto& [key, group] : alike) out.push_back(std::move(group));
+  std::ranges::stable_sort(out, [](const Group& a, const Group& b) {
+    return std::tuple(b.bytes(), a.plans.front()->ranks.front()) <
+           std::tuple(a.bytes(), b.plans.front()->ranks.front());
+  });
+  return out;
+}
+
+} // namespace
+
+std::string summary_text(const CheckReport& report) {
+  return "\n" + memory_lines(report) + stage_lines(report.preflight.balance);
+}
+
+std::string groups_text(const train::Preflight& preflight) {
+  constexpr std::size_t kMaxGroups = 8;
+  const std::vector<Group> groups = groups_of(preflight.plans);
+  std::vector<std::vector<std::string>> rows = {{"ranks", "first", "pipeline", "layers"}};
+  const auto used = [&groups](std::size_t part) { // leaves out parts that no rank has
+    return std::ranges::any_of(groups, [part](const Group& of) { return of.plans.front()->memory[part].bytes > 0; });
+  };
+  const std::vector<train::MemoryRow>& parts = preflight.plans.front().memory;
+  for (std::size_t part = 0; part < parts.size(); ++part)
+    if (used(part)) rows.front().push_back(parts[part].what);
+  rows.front().emplace_back("together");
+  for (std::size_t at = 0; at < std::min(groups.size(), kMaxGroups); ++at) {
+    const train::RankPlan& first = *groups[at].plans.front();
+    std::vector<int> pipeline;
+    std::size_t ranks = 0;
+    for (const train::RankPlan* plan : groups[at].plans) {
+      ranks += plan->ranks.size();
+      if (pipeline.empty() || pipeline.back() != plan->pipeline) pipeline.push_back(plan->pipeline);
+    }
+    std::vector<std::string>& row = rows.emplace_back();
+    row = {triax::to_text(ranks), triax::to_text(first.ranks.front()), numbers_text(pipeline),
+           layer_counts(first.layers)};
+    for (std::size_t part = 0; part < parts.size(); ++part)
+      if (used(part)) row.push_back(bytes_text(first.memory[part].bytes));
+    row.push_back(bytes_text(first.bytes()));
+  }
+  std::string out = table(rows);
+  if (groups.size() > kMaxGroups) out += text("  ... and {} more groups that need less\n", groups.size() - kMaxGroups);
+  return out;
+}
+
+} // namespace triax::app

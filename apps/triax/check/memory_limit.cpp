@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/memory_limit.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "report/units.hpp"
+
+namespace triax::app {
+
+namespace {
+
+/// 1024^2 for "MiB", 1000^2 for "MB"; empty for an unknown unit.
+std::optional<double> factor_of(std::string_view unit) {
+  if (unit == "B") return 1;
+  constexpr std::string_view kPrefixes = "KMGTP";
+  if (unit.starts_with('k')) return unit == "kB" ? std::optional(1e3) : std::nullopt;
+  const std::size_t power = unit.empty() ? std::string_view::npos : kPrefixes.find(unit.front());
+  const bool binary = unit.size() == 3 && unit.ends_with("iB");
+  if (power == std::string_view::npos || !(binary || (unit.size() == 2 && unit.ends_with("B")))) return std::nullopt;
+  double out = 1;
+  for (std::size_t i = 0; i <= power; ++i) out *= binary ? 1024 : 1000;
+  return out;
+}
+
+std::optional<std::uint64_t> bytes_of(const std::string& written) {
+  constexpr double kMaxBytes = 1e18;
+  double number = 0;
+  const char* end = written.data() + written.size();
+  const auto [unit, error] = std::from_chars(written.data(), end, number);
+  if (error != std::errc()) return std::nullopt;
+  std::string_view rest(unit, static_cast<std::size_t>(end - unit));
+  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  const std::optional<double> factor = factor_of(rest);
+  if (!factor || !(number * *factor >= 1) || number * *factor > kMaxBytes) return std::nullopt; // also rejects NaN
+  return static_cast<std::uint64_t>(number * *factor);
+}
+
+/// "activations 60 GB, optimizer state 20.1 GB, weights 10 GB"
+std::string parts_text(const std::vector<train::MemoryRow>& parts) {
+  constexpr std::size_t kMaxParts = 3;
+  std::string out;
+  for (std::size_t at = 0; at < std::min(parts.size(), kMaxParts) && parts[at].bytes > 0; ++at)
+    out += text("{}{} {}", at == 0 ? "" : ", ", parts[at].what, report::bytes_text(parts[at].bytes));
+  return out;
+}
+
+/// What to change, given the largest part.
+std::string remedy(const train::RankPlan& plan, const std::string& largest) {
+  if (largest == "activations") {
+    int in_flight = 0;
+    for (const executor::ActivationPart& part : plan.activations) in_flight = std::max(in_flight, part.microbatches);
+    std::string next = "use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline";
+    if (in_flight == 1) return next;
+    return text("{}, or a scheduler that keeps fewer microbatches in flight than {}", next, in_flight);
+  }
+  if (largest == "scratch" || largest == "batches") return "use a smaller batch.micro";
+  return "use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state; "
+         "parallel.data does not";
+}
+
+} // namespace
+
+std::string is_memory_limit(const std::string& written) {
+  if (bytes_of(written)) return {};
+  return text("must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not \"{}\"", written);
+}
+
+MemoryLimit parse_memory_limit(const std::string& written) {
+  const std::optional<std::uint64_t> bytes = bytes_of(written);
+  TRIAX_REQUIRE(bytes, "\"{}\" is not a size", written);
+  return {written, *bytes};
+}
+
+const train::RankPlan& largest_plan(const train::Preflight& preflight) {
+  TRIAX_REQUIRE(!preflight.plans.empty(), "a run of no ranks");
+  return *std::ranges::max_element(preflight.plans, {}, &train::RankPlan::bytes);
+}
+
+Support fits(const MemoryLimit& limit, const train::Preflight& preflight) {
+  if (preflight.plans.empty()) return Support::yes(); // errors are already reported
+  const train::RankPlan& most = largest_plan(preflight);
+  if (most.bytes() <= limit.bytes) return Support::yes();
+  std::size_t above = 0;
+  for (const train::RankPlan& plan : preflight.plans) above += plan.bytes() > limit.bytes ? plan.ranks.size() : 0;
+  std::vector<train::MemoryRow> parts = most.memory;
+  std::ranges::stable_sort(parts, std::ranges::greater{}, &train::MemoryRow::bytes);
+  const std::string more = above > 1 ? text("; {} ranks do not fit", above) : std::string();
+  return Support::no("--memory {} ({}): rank {} needs {}, {} more than its device has: {}{}", limit.written,
+                     report::bytes_text(limit.bytes), most.ranks.front(), report::bytes_text(most.bytes()),
+                     report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
+      .hint("{}", remedy(most, parts.front().what));
+}
+
+} // namespace triax::app

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by subcommands that read a run's TOML: --set, and how errors are printed.
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
+
+namespace triax::app {
+
+void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
+  const auto read = [&overrides](const std::vector<std::string>& flags) {
+    for (const std::string& flag : flags) {
+      const std::size_t equals = flag.find('=');
+      overrides.push_back({flag.substr(0, equals), flag.substr(equals + 1)});
+    }
+    return true;
+  };
+  const auto well_formed = [](const std::string& flag) {
+    const std::size_t equals = flag.find('=');
+    const std::string key = "." + flag.substr(0, equals) + ".";
+    const bool good = equals != std::string::npos && key.find("..") == std::string::npos;
+    return good ? std::string() : "must be TABLE.KEY=VALUE, not \"" + flag + "\"";
+  };
+  verb.add_option_function<std::vector<std::string>>("--set", read, "gives a key of the TOML another value")
+      ->type_name("TABLE.KEY=VALUE")
+      ->check(CLI::Validator(well_formed, {}))
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void print_refusals(const std::vector<config::Refusal>& refusals) {
+  for (const config::Refusal& refusal : refusals) print_problem(refusal.text);
+}
+
+} // namespace triax::app

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax data train-tokenizer: trains a tokenizer.json on text files.
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "common/printable_line.hpp"
+#include "data/data_progress.hpp"
+#include "data/data_verbs.hpp"
+#include "data/train_tokenizer.hpp"
+#include "os/cpu_quota.hpp"
+#include "report/json.hpp"
+#include "report/units.hpp"
+
+namespace triax::app {
+
+namespace {
+
+struct TrainTokenizerFlags {
+  data::TrainTokenizerRequest request;
+  std::string separator;
+  bool json = false;
+};
+
+void print(const data::TrainedTokenizer& made, const TrainTokenizerFlags& flags) {
+  const data::TrainTokenizerRequest& request = flags.request;
+  if (!flags.json) {
+    const std::string fewer = made.tokens < request.vocab
+                                  ? text(", not {}: no other pair is met {} times", request.vocab, request.min_count)
+                                  : std::string();
+    std::cout << text("{}: {} tokens{}, {} merges, from {} different words of {}\n",
+                      printable_line(request.output.string()), made.tokens, fewer, made.merges, made.words,
+                      report::bytes_text(made.bytes));
+    return;
+  }
+  report::JsonObject out;
+  out.set("tokenizer", request.output.string()).set("tokens", made.tokens).set("merges", made.merges);
+  out.set("words", made.words).set("bytes", made.bytes);
+  std::cout << out.line() << '\n';
+}
+
+int run_train_tokenizer(const TrainTokenizerFlags& flags) {
+  data::TrainedTokenizer made;
+  const int status = run_data_verb(data::refusals(flags.request), flags.json, [&](const auto& stop_if_asked) {
+    DataProgress shown("train-tokenizer");
+    const auto reading = [&](std::uint64_t done, std::uint64_t total) {
+      stop_if_asked();
+      shown.read(done, total);
+    };
+    const auto merging = [&](std::int64_t tokens, std::int64_t vocab) {
+      stop_if_asked();
+      shown.made(tokens, vocab);
+    };
+    made = data::train_tokenizer(flags.request, {reading, merging});
+  });
+  if (status == 0) print(made, flags);
+  return status;
+}
+
+} // namespace
+
+void add_data_train_tokenizer(CLI::App& data, int& status) {
+  CLI::App* verb =
+      data.add_subcommand("train-tokenizer", "text files to a tokenizer.json (byte-level BPE, as GPT-2's)");
+  auto flags = std::make_shared<TrainTokenizerFlags>();
+  data::TrainTokenizerRequest& request = flags->request;
+  request.threads = os::available_cores();
+  verb->add_option("--input", request.inputs, "text files; each is one document")->type_name("FILE")->required();
+  verb->add_option("--vocab", request.vocab, "tokens to make, the 256 bytes and special ones among them")
+      ->type_name("N")
+      ->required();
+  verb->add_option("--output", request.output, "the file to write, as Hugging Face's tokenizers reads it")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* separator = verb->add_option("--separator", flags->separator,
+                                            "a line of this text alone ends a document, and belongs to none");
+  separator->type_name("LINE");
+  verb->add_option("--special-token", request.special_tokens,
+                   text("tokens that stand for no text [{}]; they get the first ids", data::kEndOfText))
+      ->type_name("TOKEN");
+  verb->add_option("--min-count", request.min_count, "a pair met less often becomes no token [2]")->type_name("N");
+  verb->add_option("--threads", request.threads, "that count words [all cores]; the result does not depend on them")
+      ->type_name("N");
+  verb->add_flag("--force", request.force, "replace a file that is there");
+  verb->add_flag("--json", flags->json, "print the result as one JSON object");
+  verb->callback([flags, separator, &status] {
+    if (separator->count() > 0) flags->request.separator = flags->separator;
+    status = run_train_tokenizer(*flags);
+  });
+}
+
+} // namespace triax::app

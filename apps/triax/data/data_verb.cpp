@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax data: converts text to token files, trains tokenizers.
+#include <iostream>
+
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
+#include "data/data_verbs.hpp"
+#include "os/deferred_signals.hpp"
+#include "os/signal_name.hpp"
+#include "report/json.hpp"
+
+namespace triax::app {
+
+namespace {
+
+void print_refused(const std::vector<Support>& refused, bool as_json) {
+  std::vector<std::string> texts;
+  texts.reserve(refused.size());
+  for (const Support& refusal : refused) texts.emplace_back(Error(refusal.reason(), {}, refusal.hint()).what());
+  for (const std::string& refusal : texts) print_problem(refusal);
+  if (as_json) std::cout << report::JsonObject().set("refusals", texts).line() << '\n';
+}
+
+} // namespace
+
+int run_data_verb(const std::vector<Support>& refused, bool as_json,
+                  const std::function<void(const std::function<void()>& stop_if_asked)>& make) {
+  if (!refused.empty()) {
+    print_refused(refused, as_json);
+    return kRefused;
+  }
+  os::DeferredSignals signals;
+  try {
+    make([&signals] {
+      if (const int signal = signals.caught()) throw Stopped(signal);
+    });
+  } catch (const Stopped& stopped) {
+    print_problem(text("stopped by {}: nothing was written", signal_name(stopped.signal)), as_json);
+    return 128 + stopped.signal;
+  }
+  return kDone;
+}
+
+void add_data(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("data", "prepares text for training");
+  verb->require_subcommand(1);
+  add_data_prepare(*verb, status);
+  add_data_train_tokenizer(*verb, status);
+}
+
+} // namespace triax::app

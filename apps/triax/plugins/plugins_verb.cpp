@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax plugins list | describe: lists plugins, and describes their options.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/errors_out.hpp"
+#include "common/printable_line.hpp"
+#include "common/table.hpp"
+#include "common/verbs.hpp"
+#include "plugin/describe.hpp"
+#include "plugin/loader.hpp"
+#include "plugin/option_text.hpp"
+#include "triax/error.hpp"
+#include "triax/toolchain.h"
+#include "triax/version.h"
+
+namespace triax::app {
+
+namespace {
+
+struct PluginsArguments {
+  std::vector<std::string> folders; // --path
+  std::string plugin;
+  bool json = false;
+};
+
+/// Prints what is wrong with TRIAX_PLUGIN_PATH.
+bool environment_refused(const PluginsArguments& arguments) {
+  const Support answer = plugin::check_environment();
+  if (!answer) print_problem(Error(answer.reason(), {}, answer.hint()).what(), arguments.json);
+  return !answer;
+}
+
+std::vector<plugin::SearchFolder> folders(const PluginsArguments& arguments) {
+  std::vector<plugin::SearchFolder> out;
+  for (const auto& folder : arguments.folders) out.push_back({folder, "--path"});
+  return plugin::search_folders(out);
+}
+
+std::string joined(const std::vector<std::filesystem::path>& files) {
+  std::string out;
+  for (const std::filesystem::path& file : files) out += (out.empty() ? "" : ", ") + file.string();
+  return out;
+}
+
+int list(const PluginsArguments& arguments) {
+  if (environment_refused(arguments)) return kRefused;
+  const auto rows = plugin::list(folders(arguments));
+  if (arguments.json) {
+    std::cout << plugin::to_json(rows) << '\n';
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> cells = {{"name", "kind", "version", "description", "where"}};
+  for (const auto& row : rows) {
+    std::string where = row.file.parent_path().string();
+    if (!row.shadowed_by.empty()) where += " (shadowed by " + row.shadowed_by.string() + ")";
+    if (!row.shadows.empty()) where += " (shadows " + joined(row.shadows) + ")";
+    if (row.problem.empty()) {
+      cells.push_back({row.name, row.kind, row.version, row.description, where});
+    } else {
+      cells.push_back({row.name, "broken", "", row.problem, where});
+    }
+  }
+  std::cout << table(cells);
+  return kDone;
+}
+
+void print_options(const plugin::Library& library) {
+  if (library.options.empty()) {
+    std::cout << "options      none\n";
+    return;
+  }
+  std::cout << "\noptions\n";
+  std::vector<std::vector<std::string>> cells = {{"key", "default", "type", "allowed", "meaning"}};
+  for (const auto& option : library.options) {
+    const std::string value =
+        option.default_value ? plugin::to_toml(plugin::parse_option(option, option.default_value)) : "(required)";
+    cells.push_back({option.name, value, plugin::type_name(option.type), plugin::limits_text(option), option.doc});
+  }
+  std::cout << table(cells);
+}
+
+void print(const plugin::Description& told) {
+  if (told.library) {
+    const triax_plugin& plugin = *told.library->descriptor;
+    std::cout << printable_line(text("{}: {}", plugin.name, plugin.description)) << '\n';
+    std::cout << "kind         " << plugin.kind << ", interface version " << plugin.interface_version << '\n'
+              << "version      " << printable_line(plugin.version) << '\n';
+  }
+  std::cout << "file         " << printable_line(told.file.string()) << '\n';
+  if (!told.shadows.empty()) std::cout << "shadows      " << printable_line(joined(told.shadows)) << '\n';
+  std::cout << "note         " << (told.note.text.empty() ? "none" : printable_line(told.note.text)) << '\n';
+  if (told.library) {
+    const triax_plugin& plugin = *told.library->descriptor;
+    std::cout << "toolchain    " << printable_line(plugin.toolchain) << '\n'
+              << "door         " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
+  }
+  std::cout << "this triax   " TRIAX_VERSION "; door " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
+            << "; " TRIAX_TOOLCHAIN "\n";
+  if (told.library) {
+    print_options(*told.library);
+    return;
+  }
+  std::cout << "needs       ";
+  for (const auto& library : told.needed) std::cout << ' ' << printable_line(library);
+  std::cout << '\n';
+}
+
+/// An argument with a slash or the ending .so is a path; otherwise it is a name to search for.
+plugin::Found locate(const PluginsArguments& arguments) {
+  const std::string& given = arguments.plugin;
+  if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
+  std::error_code unreadable;
+  if (std::filesystem::symlink_status(given, unreadable).type() == std::filesystem::file_type::not_found)
+    throw Error("no such file", given, "triax plugins list shows those that are found by name");
+  return {given, {}};
+}
+
+int describe(const PluginsArguments& arguments) {
+  if (environment_refused(arguments)) return kRefused;
+  plugin::Found found;
+  try {
+    found = locate(arguments);
+  } catch (const Error& error) {
+    print_problem(error.what(), arguments.json);
+    return kRefused;
+  }
+  auto told = plugin::describe(found.file);
+  told.shadows = std::move(found.shadowed);
+  if (arguments.json) {
+    std::cout << plugin::to_json(told) << '\n';
+  } else {
+    print(told);
+  }
+  if (told.library) return kDone;
+  std::cout.flush();
+  print_problem(told.problem);
+  return kFailed;
+}
+
+} // namespace
+
+void add_plugins(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<PluginsArguments>();
+  CLI::App* const plugins = program.add_subcommand("plugins", "what can be named in a TOML");
+  plugins->require_subcommand(1);
+  const auto common = [&arguments](CLI::App* verb) {
+    verb->add_option("--path", arguments->folders, "a folder to look in first")
+        ->check(CLI::ExistingDirectory)
+        ->expected(1)
+        ->take_all();
+    verb->add_flag("--json", arguments->json, "print one JSON object");
+  };
+
+  CLI::App* const list_verb =
+      plugins->add_subcommand("list", "every plugin that is found, also those that do not load");
+  common(list_verb);
+  list_verb->callback([arguments, &status] { status = list(*arguments); });
+
+  CLI::App* const describe_verb = plugins->add_subcommand("describe", "one plugin: versions, toolchain, options");
+  describe_verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
+  common(describe_verb);
+  describe_verb->callback([arguments, &status] { status = describe(*arguments); });
+}
+
+} // namespace triax::app

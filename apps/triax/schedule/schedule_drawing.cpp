@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/schedule_drawing.hpp"
+
+#include <algorithm>
+
+#include "common/printable_line.hpp"
+#include "config/option_value.hpp"
+#include "draw/schedule_json.hpp"
+#include "draw/schedule_svg.hpp"
+#include "draw/schedule_table.hpp"
+#include "draw/schedule_trace.hpp"
+#include "os/terminal.hpp"
+#include "plugin/option_text.hpp"
+#include "report/units.hpp"
+#include "schedule/timeline.hpp"
+
+namespace triax::app {
+
+namespace {
+
+constexpr std::int64_t kMaxTableUnits = 1 << 24; // of all ranks together
+
+schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
+                               const ProvedSchedule& proved) {
+  const PassFlags units{{1, 1, 1}, 0};
+  const schedule::Simulation told =
+      schedule::simulate(proved.programs, costs_of(request.passes.value_or(units), source.shape.stages()));
+  return schedule::planned(proved.programs, told, source.shape,
+                           request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::pass);
+}
+
+/// How many units of time the passes of this schedule take.
+std::string units_in_words(const schedule::Timeline& timeline) {
+  const auto any = [&timeline](auto is) {
+    return std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, is); });
+  };
+  const bool whole = any([](const schedule::Span& span) { return span.kind == schedule::Kind::backward; });
+  const bool split = any([](const schedule::Span& span) { return span.kind > schedule::Kind::backward; });
+  if (whole && split) return "F, I and W take one unit of time, B two";
+  return split ? "F, I and W take one unit of time" : "F takes one unit of time, B two";
+}
+
+/// The options that differ from their defaults.
+std::string options_set(const config::PluginChoice& scheduler) {
+  std::string out;
+  if (!scheduler.library) return out; // a file has none
+  for (const triax_option& option : scheduler.library->options) {
+    if (!scheduler.options.has(option.name)) continue;
+    const OptionValue& value = scheduler.options.value(option.name);
+    if (option.default_value && config::read_default(option).value == value) continue;
+    out += text(", {} = {}", option.name, plugin::to_toml(value));
+  }
+  return out;
+}
+
+ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline& timeline,
+                              const DrawingRequest& request) {
+  const double length = schedule::extent(timeline).length();
+  const auto ranks = static_cast<double>(timeline.rows.size());
+  if (length * ranks > static_cast<double>(kMaxTableUnits))
+    return {{},
+            Support::no("a table of {} ranks and {} units of time is too large to read", ranks, length)
+                .hint("use --format csv, or smaller sizes")};
+  const draw::TableStyle style{
+      request.colour, request.columns,
+      text("folded to {} columns: --output FILE writes it whole; --format svg, json and trace are not folded",
+           request.columns)};
+  const std::string heading = text("{}; {}\n", title, units_in_words(timeline));
+  return {os::fold_words(heading, static_cast<std::size_t>(request.columns)) + draw::schedule_table(timeline, style),
+          Support::yes()};
+}
+
+ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
+  const schedule::Timeline& timeline = what.panels.at(0).timeline;
+  const schedule::Extent extent = schedule::extent(timeline);
+  what.note = text("{}; bubble {} % of the cost, {} % over the work",
+                   request.passes ? to_words(*request.passes) : units_in_words(timeline),
+                   report::decimals_text(100 * extent.bubble_rate(), 1),
+                   report::decimals_text(100 * extent.bubble_over_ideal(), 1));
+  return svg(what);
+}
+
+} // namespace
+
+std::string name_and_shape(const ScheduleSource& source) {
+  const PipelineShape& shape = source.shape;
+  return printable_line(text("{}: p = {}, m = {}, v = {}{}", source.scheduler.name, shape.pipeline, shape.microbatches,
+                             shape.chunks, options_set(source.scheduler)));
+}
+
+ScheduleDrawing svg(const draw::Picture& picture) {
+  const Support support = draw::svg_support(picture);
+  if (!support) return {{}, Support::no("{}", support.reason()).hint("use --format json or trace, or smaller sizes")};
+  return {draw::schedule_svg(picture), Support::yes()};
+}
+
+ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved) {
+  const std::string title = name_and_shape(source);
+  schedule::Timeline timeline = timeline_of(request, source, proved);
+  if (request.format == "table") return table_drawing(title, timeline, request);
+  if (request.format == "json") return {draw::schedule_json(source.scheduler.name, timeline), Support::yes()};
+  draw::Picture what{title, {}, {{{}, std::move(timeline)}}};
+  if (request.format == "svg") return picture(request, std::move(what));
+  return {draw::schedule_trace(what), Support::yes()};
+}
+
+} // namespace triax::app

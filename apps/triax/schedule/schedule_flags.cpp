@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/schedule_flags.hpp"
+
+#include <optional>
+
+#include "common/missing_flags.hpp"
+#include "common/verbs.hpp"
+#include "schedule/lower.hpp"
+#include "triax/text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+/// A flag, the key of a run with the same meaning, and where the flag is allowed.
+struct SourceFlag {
+  const char *name, *key;
+  bool required;  // with --scheduler
+  bool with_file; // allowed with a file, to compare it
+};
+constexpr SourceFlag kSourceFlags[] = {{"--scheduler", "schedule.plugin", true, false},
+                                       {"--pipeline", "parallel.pipeline", true, true},
+                                       {"--microbatches", "batch.global", true, true},
+                                       {"--chunks", "parallel.chunks", false, true},
+                                       {"--path", "plugins.path", false, false}};
+
+bool given(const CLI::App& verb, const char* name) {
+  return verb.get_option(name)->count() > 0;
+}
+
+ScheduleSource of_file(const CLI::App& verb, const ScheduleArguments& arguments) {
+  if (given(verb, "RUN.toml")) throw CLI::ValidationError("--file", "the run has its own schedule; leave one out");
+  if (!arguments.overrides.empty()) throw CLI::ValidationError("--set", "a file of actions has no keys");
+  for (const SourceFlag& flag : kSourceFlags)
+    if (!flag.with_file && given(verb, flag.name))
+      throw CLI::ValidationError(flag.name, "the actions are those of --file; leave one out");
+  const auto told = [&](const char* name, int value) {
+    return given(verb, name) ? std::optional(value) : std::nullopt;
+  };
+  const PipelineShape& shape = arguments.flags.shape;
+  return source_from_file(arguments.csv, {told("--pipeline", shape.pipeline), told("--chunks", shape.chunks),
+                                          told("--microbatches", shape.microbatches)});
+}
+
+} // namespace
+
+void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const char* run_doc) {
+  ScheduleFlags& flags = arguments.flags;
+  const auto size = [&verb](const char* name, int& value, int most, const char* doc) {
+    verb.add_option(name, value, doc)->check(CLI::Range(1, most))->type_name("N");
+  };
+  verb.add_option("RUN.toml", arguments.file, run_doc);
+  add_overrides(verb, arguments.overrides);
+  verb.add_option("--scheduler", flags.scheduler, "instead of a run: a scheduler")->type_name("NAME");
+  size("--pipeline", flags.shape.pipeline, schedule::kMaxRanks, "p: pipeline ranks");
+  size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches of a step");
+  size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank; 1 unless given");
+  verb.add_option("--file", arguments.csv, "instead of a run: actions as CSV, a line per pipeline rank")
+      ->type_name("F.csv");
+  verb.add_option("--path", flags.folders, "a folder to look for the scheduler in first")
+      ->check(CLI::ExistingDirectory)
+      ->expected(1)
+      ->take_all();
+}
+
+std::string missing_source(const CLI::App& verb) {
+  std::vector<std::string> missing;
+  if (given(verb, "--file") || given(verb, "RUN.toml")) return {};
+  for (const SourceFlag& flag : kSourceFlags)
+    if (flag.required && !given(verb, flag.name)) missing.emplace_back(flag.name);
+  return missing.empty() ? std::string() : "without RUN.toml or --file, " + required_text(missing);
+}
+
+ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& arguments) {
+  if (given(verb, "--file")) return of_file(verb, arguments);
+  const bool has_run = given(verb, "RUN.toml");
+  for (const SourceFlag& flag : kSourceFlags) {
+    if (has_run && given(verb, flag.name))
+      throw CLI::ValidationError(flag.name, text("the run has its own; --set {}=... changes it", flag.key));
+  }
+  require_nothing({missing_source(verb)});
+  return has_run ? source_from_run(arguments.file, arguments.overrides)
+                 : source_from_flags(arguments.flags, arguments.overrides);
+}
+
+} // namespace triax::app

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/schedule_source.hpp"
+
+#include <algorithm>
+
+#include "common/errors_out.hpp"
+#include "config/option_value.hpp"
+#include "config/plugin_tables.hpp"
+#include "train/plugins.hpp"
+#include "train/train_text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using config::Override;
+
+const std::string kTable = "schedule.";
+
+/// A flag as a setting of the config module, so that its value is parsed and checked like that of a run.
+config::Setting setting_of(const Override& override) {
+  config::Setting out;
+  out.entry.table = "schedule";
+  out.entry.key = override.key.substr(kTable.size());
+  out.entry.value = {config::Written::Type::string, override.value, {}, {"--set"}};
+  out.base = std::filesystem::current_path();
+  out.flag = true;
+  return out;
+}
+
+const Override* last_of(const std::vector<Override>& overrides, const std::string& key) {
+  const auto found =
+      std::find_if(overrides.rbegin(), overrides.rend(), [&](const Override& of) { return of.key == key; });
+  return found == overrides.rend() ? nullptr : &*found;
+}
+
+void refuse_unknown(const plugin::Library& library, const std::vector<Override>& overrides,
+                    config::Refusals& refusals) {
+  std::string known;
+  for (const triax_option& option : library.options) known += (known.empty() ? "" : ", ") + std::string(option.name);
+  for (const Override& override : overrides) {
+    const bool is_known = std::ranges::any_of(
+        library.options, [&](const triax_option& option) { return override.key == kTable + option.name; });
+    if (!is_known)
+      refusals.add(
+          {"--set"}, text("{} is no key of {}'s", override.key, library.descriptor->name),
+          text("with --scheduler, what can be set are its keys in [schedule]: {}", known.empty() ? "none" : known));
+  }
+}
+
+Options options_of(const plugin::Library& library, const std::vector<Override>& overrides, config::Refusals& refusals) {
+  Options out;
+  for (const triax_option& option : library.options) {
+    const std::string key = kTable + option.name;
+    const Override* override = last_of(overrides, key);
+    if (!override && !option.default_value) {
+      refusals.add({"--scheduler"}, text("{} lacks {} ({})", library.descriptor->name, key, option.doc),
+                   text("add --set {}=...", key));
+      continue;
+    }
+    config::Reading reading =
+        override ? config::read_setting(option, setting_of(*override)) : config::read_default(option);
+    if (reading.value) {
+      out.set(option.name, std::move(*reading.value));
+    } else {
+      refusals.add({"--set"}, kTable + reading.problem, reading.hint);
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+ScheduleSource source_from_run(const std::string& file, const std::vector<Override>& overrides) {
+  config::Loaded loaded = config::load(file, overrides, {}, config::Purpose::schedule);
+  ScheduleSource out;
+  out.refusals = std::move(loaded.refusals);
+  out.values = std::move(loaded.values);
+  if (!loaded.run) return out;
+  out.scheduler = loaded.run->schedule;
+  out.shape = train::pipeline_shape(*loaded.run);
+  out.boundaries = train::boundaries(*loaded.run);
+  out.layout = train::layout_of(*loaded.run);
+  out.folder = loaded.run->folder;
+  return out;
+}
+
+ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<Override>& overrides) {
+  ScheduleSource out;
+  out.shape = flags.shape;
+  out.layout = Layout::ptd(flags.shape.pipeline, 1, 1);
+  out.values = {{"schedule.plugin", text("\"{}\"", flags.scheduler), "--scheduler"},
+                {"parallel.pipeline", triax::to_text(flags.shape.pipeline), "--pipeline"},
+                {"parallel.chunks", triax::to_text(flags.shape.chunks), "--chunks"}};
+  config::Refusals refusals;
+  if (const Support answer = plugin::check_environment(); !answer) refusals.add({}, answer.reason(), answer.hint());
+  std::vector<plugin::SearchFolder> folders;
+  for (const std::string& folder : flags.folders) folders.push_back({folder, "--path"});
+  config::PluginFinder finder(plugin::search_folders(folders), refusals);
+  const plugin::Library* library = finder.find(*config::find_core_table("schedule"), flags.scheduler, {"--scheduler"});
+  if (library) {
+    refuse_unknown(*library, overrides, refusals);
+    out.scheduler = {"schedule", flags.scheduler,          library, options_of(*library, overrides, refusals),
+                     "schedule", finder.shadowed(*library)};
+  }
+  out.refusals = refusals.sorted();
+  return out;
+}
+
+ScheduleSource source_from_file(const std::string& file, const GivenShape& given) {
+  ScheduleSource out;
+  out.file = schedule::read_csv_file(file);
+  out.scheduler.name = file;
+  out.shape = out.file->shape;
+  for (const std::string& problem : out.file->problems) out.refusals.push_back({problem});
+  if (const std::size_t more = out.file->problem_count - out.file->problems.size(); more > 0)
+    out.refusals.push_back({text("... and {} more", more)});
+  if (!out.refusals.empty()) return out;
+  const auto compare = [&](const char* letter, int has, const char* flag, std::optional<int> wanted) {
+    if (wanted && *wanted != has)
+      out.refusals.push_back({text("{}: {} is {}, and {} says {}\n  if the file is right, leave {} out", file, letter,
+                                   has, flag, *wanted, flag)});
+  };
+  compare("p", out.shape.pipeline, "--pipeline", given.pipeline);
+  compare("v", out.shape.chunks, "--chunks", given.chunks);
+  compare("m", out.shape.microbatches, "--microbatches", given.microbatches);
+  return out;
+}
+
+void print_notes(const ScheduleSource& source) {
+  if (const std::string note = shadowing_note(source.scheduler); !note.empty()) print_problem("note: " + note);
+}
+
+} // namespace triax::app

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/timeline_comparison.hpp"
+
+#include <algorithm>
+
+#include "base/printable.hpp"
+#include "common/table.hpp"
+#include "draw/schedule_json.hpp"
+#include "draw/schedule_trace.hpp"
+#include "report/json.hpp"
+#include "report/units.hpp"
+#include "schedule/measured.hpp"
+#include "schedule/measured_ranks.hpp"
+#include "triax/error.hpp"
+
+namespace triax::app {
+
+namespace {
+
+struct MeasuredStep {
+  std::int64_t number = 0;
+  MeasuredGroup group; // of rank 0
+  schedule::Comparison comparison;
+};
+
+std::string bubbles(const schedule::Comparison& of) {
+  return text("bubble {} measured, {} planned", report::percent_text(schedule::extent(of.measured).bubble_rate()),
+              report::percent_text(schedule::extent(of.planned).bubble_rate()));
+}
+
+/// Empty if all ranks ran on one machine.
+std::string clocks(const MeasuredStep& step) {
+  if (!step.comparison.clocks_within) return {};
+  std::string hosts;
+  for (const report::Machine& machine : step.group.machines)
+    hosts += (hosts.empty() ? "" : ", ") + printable(machine.host);
+  return text("clocks of {} aligned by their transfers, to within {} ms", hosts,
+              report::decimals_text(*step.comparison.clocks_within, 3));
+}
+
+std::string to_words(const MeasuredStep& step) {
+  const auto ms = [](double value) { return report::decimals_text(value, 2); };
+  std::vector<std::vector<std::string>> ranks = {
+      {"rank", "measured", "even", "slow stages", "slow passes", "late", "overhead"}};
+  for (std::size_t at = 0; at < step.group.ranks.size(); ++at) {
+    const schedule::StepBreakdown& of = step.comparison.ranks[at];
+    ranks.push_back({triax::to_text(step.group.ranks[at]), ms(of.measured), ms(of.even), ms(of.slow_stages),
+                     ms(of.slow_passes), ms(of.late), ms(of.overhead)});
+  }
+  std::vector<std::vector<std::string>> stages = {{"stage", "rank", "F", "B or I", "W"}};
+  for (std::size_t stage = 0; stage < step.comparison.times.size(); ++stage) {
+    const schedule::PassTimes& of = step.comparison.times[stage];
+    const int rank = step.comparison.planned.stage_map.rank_of(static_cast<int>(stage));
+    stages.push_back({triax::to_text(stage), triax::to_text(step.group.ranks.at(static_cast<std::size_t>(rank))),
+                      ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
+  }
+  return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(ranks) +
+         "even: as simulated if all stages took the same; the columns after it add up to what was measured.\n"
+         "slow stages: as simulated with each stage's own times; slow passes: longer than is usual on their stage;\n"
+         "late: waits for transfers, beyond the bubble; overhead: neither pass nor wait\n" +
+         table(stages);
+}
+
+std::string to_json(const MeasuredStep& step, const std::string& name) {
+  std::vector<report::JsonObject> ranks;
+  for (std::size_t at = 0; at < step.group.ranks.size(); ++at) {
+    const schedule::StepBreakdown& of = step.comparison.ranks[at];
+    ranks.emplace_back()
+        .set("rank", step.group.ranks[at])
+        .set("measured_ms", of.measured)
+        .set("even_ms", of.even)
+        .set("slow_stages_ms", of.slow_stages)
+        .set("slow_passes_ms", of.slow_passes)
+        .set("late_ms", of.late)
+        .set("overhead_ms", of.overhead);
+  }
+  report::JsonObject head;
+  head.set("step", step.number).set("ranks", std::move(ranks));
+  if (step.comparison.clocks_within) head.set("clocks_within_ms", *step.comparison.clocks_within);
+  std::string out = head.line();
+  out.pop_back();
+  return out + ",\n\"measured\":" + draw::schedule_json(name, step.comparison.measured) +
+         ",\"planned\":" + draw::schedule_json(name, step.comparison.planned) + "}\n";
+}
+
+} // namespace
+
+ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source, const ProvedSchedule& proved) {
+  MeasuredStep step{0, read_group(source, 0), {}};
+  step.number = step.group.timelines.front().step;
+  step.comparison = compare(step.group, source, proved);
+  if (format == "table") return {to_words(step), Support::yes()};
+  if (format == "json") return {to_json(step, source.scheduler.name), Support::yes()};
+  const std::string aligned = clocks(step);
+  const draw::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
+                              bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
+                              {{"measured", step.comparison.measured}, {"planned", step.comparison.planned}}};
+  if (format == "trace") {
+    const MeasuredRanks all = read_ranks(source, proved, step.group, step.comparison);
+    return {draw::schedule_trace(picture, all.traces), Support::yes()};
+  }
+  return svg(picture);
+}
+
+} // namespace triax::app

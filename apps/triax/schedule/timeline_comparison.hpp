@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the measured step of a run above the planned one, with an analysis of the difference.
+//
+// Blocking: reads the timelines in the run's folder. Errors: Error if they are missing or of another run. If the
+// picture is too large, the result says so.
+#pragma once
+
+#include <string>
+
+#include "schedule/schedule_drawing.hpp"
+
+namespace triax::app {
+
+/// Draws the pipeline ranks with the data and tensor coordinates of rank 0. `format`: table, svg, json or trace.
+/// `source` must be a run.
+ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source, const ProvedSchedule& proved);
+
+} // namespace triax::app

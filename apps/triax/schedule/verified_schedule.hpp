@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verified schedule of a source, from its scheduler or its file.
+//
+// Ownership: values; the scheduler object no longer exists. Errors: returned as problems.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "schedule/program.hpp"
+#include "schedule/schedule_source.hpp"
+#include "triax/scheduler.hpp"
+
+namespace triax::app {
+
+struct ProvedSchedule {
+  Schedule schedule;
+  std::vector<schedule::Program> programs; // of a step, by rank
+  std::vector<config::Refusal> problems{}; // if not empty, there is no schedule
+  int status = 0;                          // exit status of the subcommand
+};
+
+struct Proof {
+  bool evaluation = true;                // whether to verify the forward-only programs too
+  std::optional<int> cap = std::nullopt; // limit of microbatches in flight per rank, counted per stage
+};
+
+/// Verifies for communicators with the weakest guarantees.
+ProvedSchedule prove(const ScheduleSource& source, const Proof& proof);
+
+/// An error with the reason of `answer`, and the positions of what the user wrote.
+ProvedSchedule refused(const ScheduleSource& source, const Support& answer);
+
+} // namespace triax::app

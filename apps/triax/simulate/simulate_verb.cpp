@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax simulate: predicts the time of a step from the times of its passes.
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/missing_flags.hpp"
+#include "common/verbs.hpp"
+#include "report/json.hpp"
+#include "schedule/pass_flags.hpp"
+#include "schedule/schedule_drawing.hpp"
+#include "schedule/schedule_flags.hpp"
+#include "schedule/simulate.hpp"
+#include "schedule/verified_schedule.hpp"
+
+namespace triax::app {
+
+namespace {
+
+struct SimulateCommand {
+  ScheduleArguments source;
+  PassFlags passes;
+  bool json = false;
+};
+
+int refuse(const std::vector<config::Refusal>& problems, bool as_json, int status) {
+  print_refusals(problems);
+  std::vector<std::string> texts;
+  texts.reserve(problems.size());
+  for (const config::Refusal& problem : problems) texts.push_back(problem.text);
+  if (as_json) std::cout << report::JsonObject().set("refusals", texts).line() << '\n';
+  return status;
+}
+
+std::string to_json(const schedule::Simulation& told) {
+  const nlohmann::ordered_json out = {{"makespan_ms", told.makespan_ms()},
+                                      {"cost_ms", told.extent.cost},
+                                      {"bubble_rate", told.extent.bubble_rate()},
+                                      {"bubble_over_ideal", told.extent.bubble_over_ideal()},
+                                      {"peak_in_flight", told.peak_in_flight}};
+  return out.dump();
+}
+
+std::string rounded(double value) {
+  char out[64];
+  std::snprintf(out, sizeof out, "%.10g", std::round(value * 1e4) / 1e4);
+  return out;
+}
+
+std::string to_words(const SimulateCommand& arguments, const ScheduleSource& source, const schedule::Simulation& told) {
+  const PipelineShape& shape = source.shape;
+  std::string in_flight;
+  for (const int peak : told.peak_in_flight) in_flight += text(" {}", peak);
+  return text("{}; {}\n", name_and_shape(source), to_words(arguments.passes)) +
+         text("makespan {} ms, from the first start to the last end\n", rounded(told.makespan_ms())) +
+         text("cost {} ms, the longest that a rank is there; {} ms of it are work\n", rounded(told.extent.cost),
+              rounded(told.extent.work)) +
+         text("bubble {} of the cost, {} over the work\n", rounded(told.extent.bubble_rate()),
+              rounded(told.extent.bubble_over_ideal())) +
+         text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
+}
+
+int run(const SimulateCommand& arguments, const ScheduleSource& source) {
+  const ProvedSchedule proved = prove(source, {.evaluation = false});
+  if (!proved.problems.empty()) return refuse(proved.problems, arguments.json, proved.status);
+  print_notes(source);
+  const schedule::Simulation told =
+      schedule::simulate(proved.programs, costs_of(arguments.passes, source.shape.stages()));
+  std::cout << (arguments.json ? to_json(told) + '\n' : to_words(arguments, source, told));
+  return kDone;
+}
+
+} // namespace
+
+void add_simulate(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("simulate", "tells how long a step of a schedule takes, after proving it");
+  const auto arguments = std::make_shared<SimulateCommand>();
+  add_schedule_source(*verb, arguments->source, "the run whose schedule is simulated");
+  add_pass_flags(*verb, arguments->passes);
+  for (const char* name : kPassFlags) verb->get_option(name)->type_name("MS REQUIRED"); // checked below
+  verb->add_flag("--json", arguments->json, "prints one JSON object");
+  verb->callback([verb, arguments, &status] {
+    require_nothing({missing_passes(*verb, {std::begin(kPassFlags), std::end(kPassFlags)}), missing_source(*verb)});
+    require_some_time(arguments->passes);
+    status = run(*arguments, schedule_source(*verb, arguments->source));
+  });
+}
+
+} // namespace triax::app

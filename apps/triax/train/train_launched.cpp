@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank of a job. Rank 0 prints the errors of the run. Another rank prints only errors that differ from rank 0's,
+// such as a file that is missing on its machine. If there are errors, no rank starts.
+#include "train/train_launched.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
+#include "config/text_file.hpp"
+#include "launch/worker.hpp"
+#include "os/child_process.hpp"
+#include "os/cpu_quota.hpp"
+#include "report/progress.hpp"
+#include "train/train_result.hpp"
+#include "train/train_text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+class LaunchedRank {
+ public:
+  LaunchedRank(const TrainArguments& arguments, const launch::Environment& environment)
+      : arguments_(arguments),
+        environment_(environment),
+        ours_(environment.launcher == launch::Launcher::triax),
+        report_(arguments),
+        placement_{environment.local_world, os::available_cores(), false},
+        loaded_(load()) {}
+
+  int run() {
+    refuse(loaded_.refusals);
+    if (loaded_.run && speaks()) check();
+    // Before the first thread, so that all threads block these signals.
+    os::StopSignals signals(ours_ ? os::StopSignals::From::launcher : os::StopSignals::From::user);
+    signals.end_at_once(!ours_);
+    std::optional<launch::Job> job;
+    try {
+      job.emplace(launch::JobRequest{environment_, loaded_.launch, stall_timeout_s(), start_reports()}, signals);
+    } catch (const Error& error) { // no rank can join
+      return refuse_start(refused_.empty() ? rank_text() + error.what() : refused_);
+    }
+    return run(*job, signals);
+  }
+
+ private:
+  int run(launch::Job& job, os::StopSignals& signals) {
+    try {
+      job.enter();
+      if (const std::optional<std::string> refusal = job.refusal({refused_, keys()})) {
+        refuse_start(*refusal);
+        job.leave();
+        return kRefused;
+      }
+      return train(job, signals);
+    } catch (const Error& error) {
+      return fail(job, error);
+    }
+  }
+
+  /// Handles failures of starting, such as a rank that does not join. Failures in training are reported there.
+  int fail(launch::Job& job, const Error& error) {
+    control::JobAbort& flag = job.abort();
+    const bool first = flag.raise(environment_.rank, error.what()) || flag.rank() < 0;
+    const int status = refused_.empty() ? kFailed : refuse_start(refused_);
+    if (refused_.empty() && first) print_problem(rank_text() + error.what()); // else another rank prints the reason
+    try {
+      job.leave();
+    } catch (const Error&) { // the server is lost
+    }
+    if (refused_.empty() && speaks() && loaded_.run) report_failure(job);
+    return status;
+  }
+
+  void report_failure(launch::Job& job) const {
+    std::optional<control::Failure> failure;
+    if (job.server() && folder_)
+      failure = launch::write_failed_start(*loaded_.run, *job.server(), *folder_,
+                                           *report::make_run_log(LogLevel::warn, {}, 0));
+    const control::JobAbort& flag = job.abort();
+    report_.failed(*loaded_.run, failure ? failure->rank : flag.rank(), failure ? failure->why : flag.reason());
+  }
+
+  /// With --json, rank 0 prints the one object; its list of errors is empty if another rank has them.
+  int refuse_start(const std::string& refusal) const {
+    std::vector<std::string> refusals = refusals_;
+    if (refusal.empty()) refusals.clear();                             // another rank prints them
+    if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // keys that differ from rank 0's
+    if (speaks()) return report_.refused(refusals);
+    for (const std::string& one : refusals) print_problem(one);
+    return kRefused;
+  }
+
+  /// Rank 0 under an external launcher prints for all. Triax's launcher has run the checks before it started ranks.
+  bool speaks() const { return environment_.rank == 0 && !ours_; }
+  /// If the TOML comes from a pipe, it can be read only once, so no rank reads it and all report an error. The short
+  /// timeout limits how long they wait for each other to agree on who prints it.
+  config::Loaded load() const {
+    constexpr double kStartTimeout_s = 10;
+    if (environment_.world == 1 || !config::is_piped(arguments_.file))
+      return config::load(arguments_.file, arguments_.overrides, environment_.world, config::Purpose::train,
+                          first_load());
+    config::Loaded out;
+    out.refusals.push_back(
+        {text("{}: is standard input or a pipe, and each rank reads the TOML itself\n  write it to a file that all "
+              "ranks can read",
+              arguments_.file)});
+    out.launch.start_timeout_s = kStartTimeout_s;
+    return out;
+  }
+  /// Triax's launcher has probed the plugins. Under other launchers, ranks start in any order, and their machines may
+  /// have different libraries.
+  plugin::FirstLoad first_load() const { return ours_ ? plugin::FirstLoad::direct : plugin::FirstLoad::probed; }
+  /// Triax's launcher adds the rank to each line.
+  std::string rank_text() const { return ours_ ? std::string() : text("rank {}: ", environment_.rank); }
+  double stall_timeout_s() const { return loaded_.run ? loaded_.run->train.stall_timeout_s : 600; }
+
+  launch::StartReports start_reports() {
+    if (!speaks()) return {};
+    return {[this](const report::StartState& state) { start_.update(state); },
+            [](const std::string& line) { print_problem("rank 0: " + line); }};
+  }
+
+  void refuse(const std::vector<config::Refusal>& refusals) {
+    for (const config::Refusal& refusal : refusals) refuse(refusal.text);
+  }
+  void refuse(const std::string& refusal) {
+    refused_ += (refused_.empty() ? "" : "\n") + refusal;
+    refusals_.push_back(refusal);
+  }
+
+  /// Keys that must be equal on all ranks; paths may differ.
+  std::map<std::string, std::string> keys() const {
+    std::map<std::string, std::string> out;
+    if (!loaded_.run) return out;
+    for (const config::ResolvedValue& value : loaded_.values) {
+      const std::string table = value.key.substr(0, value.key.find('.'));
+      if (table != "run" && table != "data" && table != "log" && table != "plugins" && table != "launch")
+        out[value.key] = value.value;
+    }
+    return out;
+  }
+
+  void check() {
+    const auto own = [this](const train::Placement&) { return train::AskedDevices{environment_.local_rank, 1}; };
+    try {
+      checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
+      refuse(refusals(loaded_, checked_));
+      if (refused_.empty()) folder_.emplace(*loaded_.run, config::to_toml(loaded_));
+    } catch (const Error& error) { // checks cannot be run or a file cannot be written; other ranks wait for the result
+      refuse(error.what());
+    }
+  }
+
+  int train(launch::Job& job, os::StopSignals& signals) {
+    const config::RunConfig& run = *loaded_.run;
+    const auto log = make_log(run);
+    const os::StopSignalLog signals_to(signals, *log);
+    if (speaks()) {
+      log->info("{}", start_line(run, checked_, placement_));
+      for (const std::string& note : notes(run)) log->warn("{}", note);
+    }
+    report::Progress progress = report::Progress::for_stderr(run.train.steps);
+    train::RunRecords records(run, config::to_toml(loaded_), *log);
+    train::Reports reports;
+    if (environment_.rank == 0) reports.records = &records;
+    if (speaks()) reports.step = [&progress](const report::StepRecord& record) { progress.update(record); };
+    const launch::OnFailure failed = [&](int rank, const std::string& why) {
+      if (speaks()) report_.failed(run, rank, why);
+    };
+    const std::optional<train::LoopResult> result =
+        launch::train_process({run, environment_, job, placement_.threads_per_rank(), *log, signals, std::move(reports),
+                               folder_ ? &*folder_ : nullptr, failed});
+    if (!result) {
+      progress.clear();
+      return speaks() ? report_.failed(run, -1, {}) : kFailed; // prints nothing if a rank was named
+    }
+    progress.finish();
+    if (speaks()) return report_.ended(run, *result);
+    return result->signal == 0 || ours_ ? kDone : 128 + result->signal;
+  }
+
+  std::unique_ptr<Log> make_log(const config::RunConfig& run) const {
+    std::filesystem::create_directories(run.folder); // may not exist on this machine
+    return report::make_run_log(report::parse_level(run.log.level), train::log_file(run, environment_.rank),
+                                environment_.rank, {speaks() ? LogLevel::trace : LogLevel::warn, !ours_});
+  }
+
+  const TrainArguments& arguments_;
+  const launch::Environment& environment_;
+  const bool ours_;
+  const TrainReport report_;
+  const train::Placement placement_;
+  const config::Loaded loaded_;
+  std::vector<std::string> refusals_;
+  std::string refused_; // joined by newlines
+  train::Preflight checked_;
+  std::optional<train::RunFolder> folder_;
+  report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready
+};
+
+} // namespace
+
+int train_launched(const TrainArguments& arguments, const launch::Environment& environment) {
+  if (environment.launcher == launch::Launcher::triax)
+    os::end_with_parent(static_cast<pid_t>(std::atoi(std::getenv("TRIAX_LAUNCHER"))));
+  return LaunchedRank(arguments, environment).run();
+}
+
+} // namespace triax::app

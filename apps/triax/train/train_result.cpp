@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/train_result.hpp"
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
+#include "config/text_file.hpp"
+#include "os/signal_name.hpp"
+#include "report/traffic.hpp"
+#include "train/train_text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void print(const Json& object) {
+  std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; // a path may be invalid UTF-8
+}
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+/// `outcome`: "trained", "stopped", "failed" or "refused".
+Json head(const TrainArguments& arguments, const char* outcome, int status) {
+  return {{"file", arguments.file}, {"outcome", outcome}, {"exit_status", status}};
+}
+
+Json traffic_json(const std::vector<report::GroupTraffic>& groups) {
+  Json out = Json::object();
+  for (const report::GroupTraffic& group : groups)
+    out[group.group] = {
+        {"plugin", group.plugin}, {"ops", group.ops}, {"bytes_out", group.bytes_out}, {"bytes_in", group.bytes_in}};
+  return out;
+}
+
+void add_result(Json& out, const config::RunConfig& run, const train::LoopResult& result) {
+  const bool stepped = result.steps > 0;
+  out["signal"] = result.signal == 0 ? Json(nullptr) : Json(signal_name(result.signal));
+  out["folder"] = run.folder.string();
+  out["metrics"] = stepped ? Json(result.metrics) : Json(nullptr);
+  out["steps"] = result.steps;
+  out["skipped"] = result.skipped;
+  out["first_loss"] = stepped ? Json(result.first_loss) : Json(nullptr);
+  out["last_loss"] = stepped ? Json(result.last_loss) : Json(nullptr);
+  out["eval_loss"] = or_null(result.eval_loss);
+  out["tokens_per_s"] = result.tokens_per_s;
+  out["records"] = result.records;
+  out["missing"] = {{"records", result.missing.records},
+                    {"log_lines", result.missing.log_lines},
+                    {"timelines", result.missing.timelines}};
+  out["traffic"] = traffic_json(result.traffic);
+}
+
+} // namespace
+
+int TrainReport::refused(const std::vector<std::string>& refusals) const {
+  for (const std::string& refusal : refusals) print_problem(refusal);
+  if (!arguments_.json) return kRefused;
+  Json out = head(arguments_, "refused", kRefused);
+  out["refusals"] = refusals;
+  print(out);
+  return kRefused;
+}
+
+int TrainReport::failed(const config::RunConfig& run, int rank, const std::string& why) const {
+  if (has_failed_.test_and_set() || !arguments_.json) return kFailed;
+  Json out = head(arguments_, "failed", kFailed);
+  out["folder"] = run.folder.string();
+  out["rank"] = rank < 0 ? Json(nullptr) : Json(rank);
+  out["why"] = why;
+  print(out);
+  std::cout.flush();
+  return kFailed;
+}
+
+int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& result) const {
+  const bool stopped = result.signal != 0;
+  const int status = stopped ? 128 + result.signal : result.missing.any() ? kFailed : kDone;
+  if (arguments_.json) {
+    Json out = head(arguments_, stopped ? "stopped" : "trained", status);
+    add_result(out, run, result);
+    print(out);
+  } else if (!stopped) {
+    std::cout << result_line(run, result) << '\n';
+  }
+  if (stopped) {
+    std::cerr << stop_line(run, result) << '\n';
+    return status;
+  }
+  if (const std::string moved = report::traffic_text(result.traffic); !moved.empty()) std::cerr << moved << '\n';
+  const std::string resolved = (run.folder / "resolved.toml").string();
+  std::cerr << (config::is_piped(arguments_.file) ? next_line(run, shown(resolved), {})
+                                                  : next_line(run, arguments_.file, arguments_.overrides))
+            << '\n';
+  return status;
+}
+
+} // namespace triax::app

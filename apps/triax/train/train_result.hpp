@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports the end of a `triax train` run: lines for the user, or with --json one object on stdout.
+//
+// Threads: one; failed(): any. Ownership: TrainReport borrows its arguments. Blocking: writes.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/train_files.hpp"
+
+namespace triax::app {
+
+class TrainReport {
+ public:
+  explicit TrainReport(const TrainArguments& arguments) : arguments_(arguments) {}
+
+  /// Nothing was started. Returns the exit status, as do the other functions. `refusals` may be empty if another rank
+  /// prints them.
+  int refused(const std::vector<std::string>& refusals) const;
+  /// A rank failed and has logged why. `rank` is -1 if not a rank failed. Only the first call prints. It prints at
+  /// once, because a process whose rank is stuck is then ended.
+  int failed(const config::RunConfig& run, int rank, const std::string& why) const;
+  /// Training finished, or was stopped by a signal.
+  int ended(const config::RunConfig& run, const train::LoopResult& result) const;
+
+ private:
+  const TrainArguments& arguments_;
+  mutable std::atomic_flag has_failed_; // failed() has printed
+};
+
+} // namespace triax::app

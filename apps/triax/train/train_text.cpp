@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/train_text.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "common/printable_line.hpp"
+#include "os/signal_name.hpp"
+#include "report/units.hpp"
+#include "train/plugins.hpp"
+
+namespace triax::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path from_here(const fs::path& path) {
+  std::error_code none;
+  const fs::path here = fs::current_path(none); // the folder may have been removed
+  const fs::path relative = none ? path : fs::proximate(path, here, none);
+  return none || relative.native().size() > path.native().size() ? path : relative;
+}
+
+/// Quotes a word for a shell if necessary, as $'...' (POSIX.1-2024) if it has control characters.
+std::string word(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("-_./=+,:@%").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+  const bool raw = printable_line(text) != text || text.find('\t') != std::string::npos;
+  std::string out = raw ? "$'" : "'";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (!raw) {
+      out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    } else if (code < 0x20 || code >= 0x7F) {
+      constexpr std::string_view kOctal = "01234567"; // three digits, so that a following digit is not part of the code
+      out.append("\\").append({kOctal[code >> 6], kOctal[code >> 3 & 7], kOctal[code & 7]});
+    } else {
+      out += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+    }
+  }
+  return out + "'";
+}
+
+/// The command that runs this program.
+std::string program() {
+  std::error_code none;
+  const fs::path self = fs::read_symlink("/proc/self/exe", none);
+  if (none) return "triax";
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (fs::equivalent(fs::path(folder) / self.filename(), self, none)) return self.filename().string();
+  return word(from_here(self).string());
+}
+
+/// The plugin's name; with its file if it is not the engine's own.
+std::string plugin_text(const config::PluginChoice& choice) {
+  const fs::path& file = choice.library->file;
+  std::error_code none;
+  const bool own = fs::equivalent(file.parent_path(), plugin::core_folder() / "triax" / "plugins", none);
+  return own ? choice.name : text("{} ({})", choice.name, shown(file));
+}
+
+/// The communicators that the axes of this run use; with one rank, those that they would use.
+std::string communicators(const config::RunConfig& run) {
+  const Layout layout = train::layout_of(run);
+  std::set<std::string> used, named;
+  for (const auto& [axis, choice] : run.comm) {
+    named.insert(plugin_text(choice));
+    if (layout.size(axis) > 1) used.insert(plugin_text(choice));
+  }
+  std::string out;
+  for (const std::string& name : used.empty() ? named : used) out += (out.empty() ? "" : " ") + name;
+  return out;
+}
+
+/// "metrics in runs/tiny/metrics.jsonl", and what is missing.
+std::string metrics_text(const train::LoopResult& result) {
+  const bool none = result.records > 0 && result.missing.records == result.records;
+  const std::string where = none ? "no metrics" : "metrics in " + shown(result.metrics);
+  const std::string missing = report::to_text(result.missing, result.records);
+  return missing.empty() ? where : text("{}; missing: {}", where, missing);
+}
+
+/// One note per plugin whose file shadows another one of its name.
+std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
+  std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
+  for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);
+  std::vector<std::string> out;
+  for (const config::PluginChoice* choice : choices) {
+    const std::string note = shadowing_note(*choice);
+    if (!note.empty() && std::ranges::find(out, note) == out.end()) out.push_back(note);
+  }
+  return out;
+}
+
+} // namespace
+
+std::string shown(const fs::path& path) {
+  return printable_line(from_here(path).string());
+}
+
+std::string shadowing_note(const config::PluginChoice& choice) {
+  std::string hidden;
+  for (const fs::path& file : choice.shadowed) hidden += (hidden.empty() ? "" : " and ") + file.string();
+  if (hidden.empty()) return {};
+  return text("{}.plugin \"{}\" is {}, which shadows {}", choice.named_in, choice.name, choice.library->file, hidden);
+}
+
+std::vector<std::string> notes(const config::RunConfig& run) {
+  std::vector<std::string> out = shadowing_notes(run);
+  if (run.lr.warmup_steps > run.train.steps) // happens when a run is tried for a few steps
+    out.push_back(
+        text("lr.warmup_steps = {} is more than train.steps = {}: the run ends in its warm-up, below "
+             "optimizer.lr = {}",
+             run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
+  return out;
+}
+
+std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
+                       const train::Placement& placement) {
+  const auto& parallel = run.parallel;
+  return text("{}: {} parameters, pipeline {} x tensor {} x data {}; {}, {}, {}, {}, {}; {}; folder {}",
+              shown(run.file), report::count_text(static_cast<double>(checked.parameters)), parallel.pipeline,
+              parallel.tensor, parallel.data, plugin_text(run.model), plugin_text(run.kernels),
+              plugin_text(run.optimizer), plugin_text(run.schedule), communicators(run),
+              train::to_text(placement, checked.device, checked.threads), shown(run.folder));
+}
+
+std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {
+  const std::string steps = text("{} step{}", result.steps, result.steps == 1 ? "" : "s");
+  const std::string speed = report::count_text(result.tokens_per_s) + " tokens/s";
+  // A mean of logarithms of probabilities is 0 only if no kernel computed it.
+  if (result.steps > 0 && result.first_loss == 0 && result.last_loss == 0)
+    return text("ran {}: {} computed nothing, all losses are 0 and mean nothing; {}, {}", steps, run.kernels.name,
+                speed, metrics_text(result));
+  const std::string skipped = result.skipped > 0 ? text(", {} of them skipped", result.skipped) : "";
+  std::string line = text("trained {}{}: loss {} to {}", steps, skipped, report::decimals_text(result.first_loss, 4),
+                          report::decimals_text(result.last_loss, 4));
+  if (result.eval_loss) line += text(", held out {}", report::decimals_text(*result.eval_loss, 4));
+  return line + text(", {}, {}", speed, metrics_text(result));
+}
+
+std::string stop_line(const config::RunConfig& run, const train::LoopResult& result) {
+  if (result.steps == 0) return text("stopped by {} before the first step ended", signal_name(result.signal));
+  return text("stopped by {} after step {} of {}; {}", signal_name(result.signal), result.steps, run.train.steps,
+              metrics_text(result));
+}
+
+std::string next_line(const config::RunConfig& run, const std::string& file,
+                      const std::vector<config::Override>& overrides) {
+  const bool like_a_flag = file.starts_with('-');
+  std::string line = "next: to train longer, from fresh weights (weights are not saved): " + program() + " train";
+  if (!like_a_flag) line += " " + word(file);
+  for (const config::Override& override : overrides)
+    if (override.key != "train.steps" && override.key != "run.dir" && override.key != "log.metrics")
+      line += " --set " + word(override.key + "=" + override.value);
+  const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
+  line += text(" --set train.steps={} --set {}", 2 * run.train.steps, word("run.dir=" + from_here(longer).string()));
+  return like_a_flag ? line + " -- " + word(file) : line;
+}
+
+} // namespace triax::app

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// triax train: checks a run, then trains it with ranks as threads or processes of this machine. Or it is one of the
+// ranks that a launcher has started (train_launched.cpp).
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
+#include "config/text_file.hpp"
+#include "launch/key_check.hpp"
+#include "launch/run_threads.hpp"
+#include "launch/spawn_workers.hpp"
+#include "report/progress.hpp"
+#include "report/rank_output.hpp"
+#include "train/train_launched.hpp"
+#include "train/train_result.hpp"
+#include "train/train_text.hpp"
+
+namespace triax::app {
+
+namespace {
+
+/// Shared by all parts of a local run.
+struct LocalRun {
+  const TrainArguments& arguments;
+  const config::Loaded& loaded;
+  const train::Placement& placement;
+  const train::RunFolder& folder;
+  const std::vector<std::unique_ptr<Log>>& logs;
+  report::Progress& progress;
+  const launch::OnFailure& failed;
+
+  const config::RunConfig& run() const { return *loaded.run; }
+  Log& log() const { return *logs.front(); }
+  auto step() const {
+    return [this](const report::StepRecord& record) { progress.update(record); };
+  }
+};
+
+std::optional<train::LoopResult> train_threads(const LocalRun& here) {
+  const os::StopSignals signals(here.log());
+  train::RunRecords records(here.run(), config::to_toml(here.loaded), here.log());
+  const auto note = [&here](const std::string& line) { here.log().info("{}", line); };
+  report::StartProgress start = report::StartProgress::for_stderr();
+  const auto starting = [&start](const report::StartState& state) { start.update(state); };
+  return launch::train_here({here.run(),
+                             here.placement,
+                             here.logs,
+                             signals,
+                             {&records, here.step(), note},
+                             {},
+                             nullptr,
+                             here.failed,
+                             &here.folder,
+                             starting});
+}
+
+std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
+  std::vector<std::string> out = {"train"};
+  for (const config::Override& override : arguments.overrides) {
+    out.emplace_back("--set");
+    out.push_back(override.key + "=" + override.value);
+  }
+  out.insert(out.end(), {"--", arguments.file}); // the file name may begin with '-'
+  return out;
+}
+
+/// Rank 0 writes the records.
+std::optional<train::LoopResult> train_processes(const LocalRun& here) {
+  const os::StopSignals signals(here.log());
+  report::RankOutput output = report::RankOutput::for_stderr();
+  const auto line = [&output](int rank, const std::string& written) { output.write(rank, written); };
+  report::StartProgress start = report::StartProgress::for_stderr();
+  const auto starting = [&start](const report::StartState& state) { start.update(state); };
+  return launch::train_processes({here.run(), rank_arguments(here.arguments), here.folder, here.log(), signals,
+                                  here.step(), line, here.failed, starting});
+}
+
+/// Rank processes open their own logs.
+std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const train::Placement& placement) {
+  if (placement.ranks_are_threads) return rank_logs(run, placement.ranks);
+  std::vector<std::unique_ptr<Log>> out;
+  out.push_back(launcher_log(run));
+  return out;
+}
+
+int train_ranks(const TrainArguments& arguments, const config::Loaded& loaded, const train::Preflight& checked,
+                const train::Placement& placement, const train::RunFolder& folder,
+                const std::vector<std::unique_ptr<Log>>& logs) {
+  const config::RunConfig& run = *loaded.run;
+  logs.front()->info("{}", start_line(run, checked, placement));
+  for (const std::string& note : notes(run)) logs.front()->warn("{}", note);
+  report::Progress progress = report::Progress::for_stderr(run.train.steps);
+  const TrainReport report(arguments);
+  const launch::OnFailure failed = [&](int rank, const std::string& why) { report.failed(run, rank, why); };
+  const LocalRun here{arguments, loaded, placement, folder, logs, progress, failed};
+  std::optional<train::LoopResult> result;
+  try {
+    result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
+  } catch (const Error& error) { // no rank was started, or all were ended at once
+    return report.refused({error.what()});
+  }
+  if (!result) {
+    progress.clear();                  // a rank's error may have been printed before the last bar
+    return report.failed(run, -1, {}); // prints nothing if a rank was named
+  }
+  progress.finish();
+  for (const std::unique_ptr<Log>& log : logs) result->missing.log_lines += report::lost_lines(*log);
+  return report.ended(run, *result);
+}
+
+std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
+  std::vector<std::string> out;
+  out.reserve(refusals.size());
+  for (const config::Refusal& refusal : refusals) out.push_back(refusal.text);
+  return out;
+}
+
+/// Whether this is a rank other than 0, from the rank variable alone: the other variables are missing or contradictory.
+bool is_other_rank() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (const char* rank = std::getenv(name)) return std::atoi(rank) > 0;
+  return false;
+}
+
+int train_run(const TrainArguments& arguments) {
+  const TrainReport report(arguments);
+  std::optional<launch::Environment> environment;
+  try {
+    environment = launch::find_environment([](const char* name) { return std::getenv(name); });
+  } catch (const Error& error) {
+    if (!is_other_rank()) return report.refused({error.what()});
+    print_problem(error.what()); // may be wrong only for this rank; rank 0 prints the object of --json
+    return kRefused;
+  }
+  if (environment) return train_launched(arguments, *environment);
+  const config::Loaded loaded = config::load(arguments.file, arguments.overrides);
+  if (!loaded.run) return report.refused(texts(loaded.refusals));
+  train::CheckedRun asked;
+  try {
+    const auto devices = [](const train::Placement& on) { return train::AskedDevices{0, on.ranks}; };
+    asked = ask(*loaded.run, {std::nullopt, devices});
+  } catch (const Error& error) { // the checks cannot be run
+    return report.refused({error.what()});
+  }
+  auto& [placement, checked] = asked;
+  if (!placement.ranks_are_threads && config::is_piped(arguments.file))
+    return report.refused({text(
+        "{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself\n  write it to a "
+        "file, or use comm-local, whose ranks are threads of this process",
+        arguments.file, placement.ranks)});
+  if (!placement.ranks_are_threads)
+    for (Support& answer : launch::check_keys(loaded.run->launch)) checked.refusals.push_back(std::move(answer));
+  if (!checked.refusals.empty()) return report.refused(texts(refusals(loaded, checked)));
+
+  std::optional<train::RunFolder> folder;
+  std::vector<std::unique_ptr<Log>> logs;
+  try {
+    folder.emplace(*loaded.run, config::to_toml(loaded));
+    logs = make_logs(*loaded.run, placement);
+  } catch (const Error& error) { // nothing was started
+    return report.refused({error.what()});
+  }
+  return train_ranks(arguments, loaded, checked, placement, *folder, logs);
+}
+
+} // namespace
+
+void add_train(CLI::App& program, int& status) {
+  CLI::App* verb = program.add_subcommand("train", "trains a run");
+  const auto arguments = std::make_shared<TrainArguments>();
+  verb->add_option("RUN.toml", arguments->file, "the run")->required();
+  add_overrides(*verb, arguments->overrides);
+  verb->add_flag("--json", arguments->json, "prints the result as one JSON object");
+  verb->callback([arguments, &status] { status = train_run(*arguments); });
+}
+
+} // namespace triax::app

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// HostFlags: numbers in pinned memory that streams wait for (cuStreamWaitValue32) and the host writes.
+//
+// Ownership: HostFlags owns the memory of all gates as long as the device lives, even if their streams are destroyed,
+// because work on the GPU may still read it. Errors: take() and close() throw Error.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "triax/device.hpp"
+
+namespace triax::cuda {
+
+/// The gate of one stream. The stream waits for increasing numbers, one at a time.
+class Gate {
+ public:
+  Gate() = default;
+  Gate(std::uint32_t* host, CUdeviceptr device) : host_(host), device_(device) {}
+  explicit operator bool() const noexcept { return host_ != nullptr; }
+  CUdeviceptr device() const noexcept { return device_; }
+  void open(std::uint32_t number) noexcept;
+
+ private:
+  std::uint32_t* host_ = nullptr;
+  CUdeviceptr device_ = 0;
+};
+
+class HostFlags {
+ public:
+  /// Checks whether streams can wait in this way. With `wanted` false, they are treated as if they could not.
+  explicit HostFlags(bool wanted);
+  bool usable() const noexcept { return wait_ != nullptr; }
+  /// While `now` is true, no stream may wait for the host (triax/lazy_load_guard.hpp).
+  void rest(bool now) noexcept { resting_ = now; }
+  bool resting() const noexcept { return resting_; }
+  Gate take();
+  /// Work that is enqueued later runs after the gate was opened for `number` or a later number.
+  void close(const Gate& gate, std::uint32_t number, cudaStream_t stream);
+
+ private:
+  using WaitValue = CUresult(CUDAAPI*)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+  bool works(WaitValue wait);
+
+  WaitValue wait_ = nullptr;
+  std::vector<std::unique_ptr<Memory>> pages_;
+  std::size_t used_ = 0; // bytes used of the last page
+  bool resting_ = false;
+};
+
+} // namespace triax::cuda

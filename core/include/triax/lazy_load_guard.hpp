@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optional device interface: announces work that may load kernels for the first time.
+//
+// CUDA loads a kernel when it is first launched, and loading may wait for all work that runs on the GPU (CUDA C++
+// programming guide, "Lazy loading"). If a stream is waiting for the host at that time, the launching host waits for
+// the GPU and the GPU waits for the host: a deadlock. While the flag is set, the device lets no stream wait for the
+// host: before it enqueues work behind host work, it runs the progress loop until the host work is done.
+//
+//   if (auto* loads = dynamic_cast<LazyLoadGuard*>(&device)) loads->set_may_load_modules(true);
+//
+// Threads: the rank's main thread. Ownership: none. Blocking: never. Errors: none.
+#pragma once
+
+#include "triax/export.hpp"
+
+namespace triax {
+
+class TRIAX_API LazyLoadGuard {
+ public:
+  virtual ~LazyLoadGuard();
+  /// Applies until the next call. Initially false.
+  virtual void set_may_load_modules(bool may_be) noexcept = 0;
+};
+
+} // namespace triax

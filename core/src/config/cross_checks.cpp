@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks combinations of values that are each valid alone.
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/derive.hpp"
+#include "data/dataset.hpp"
+#include "data/tokenizer.hpp"
+#include "os/folder_access.hpp"
+#include "os/input_file.hpp"
+#include "plugin/loader.hpp"
+#include "triax/error.hpp"
+
+namespace triax::config {
+
+namespace {
+
+using Path = std::filesystem::path;
+using Int = std::int64_t;
+
+class Checks {
+ public:
+  Checks(const Values& values, Purpose purpose, Refusals& refusals)
+      : values_(values), purpose_(purpose), refusals_(refusals) {}
+
+  void batch() {
+    const Int *global = integer("batch.global"), *micro = integer("batch.micro"), *data = integer("parallel.data");
+    if (!global || !micro || !data || *global % (*micro * *data) == 0) return;
+    const Int unit = *micro * *data, below = *global / unit * unit;
+    std::string hint =
+        below > 0 ? text("use batch.global {} or {}", below, below + unit) : text("use batch.global {}", unit);
+    if (*global % *data == 0) hint += text(", or batch.micro {}", divisor_below(*global / *data, *micro));
+    refuse(
+        Support::no("batch.global = {} does not divide by parallel.data = {} x batch.micro = {}: each data rank takes "
+                    "whole microbatches",
+                    *global, *data, *micro)
+            .hint("{}", hint));
+  }
+
+  void split() {
+    const auto* split = values_.find<std::vector<Int>>("parallel.split");
+    const Int *pipeline = integer("parallel.pipeline"), *chunks = integer("parallel.chunks");
+    if (!split || split->empty() || !pipeline || !chunks) return;
+    const Int stages = *pipeline * *chunks, listed = static_cast<Int>(split->size());
+    if (listed == stages) return;
+    refuse(Support::no("parallel.split lists {} stages, but parallel.pipeline = {} x parallel.chunks = {} makes {}",
+                       listed, *pipeline, *chunks, stages)
+               .hint("list one number of blocks for each stage, or leave split out"));
+  }
+
+  void learning_rate() {
+    const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
+    if (lowest && highest && *lowest > *highest) {
+      refuse(Support::no("lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));
+    }
+  }
+
+  void loss_scale() {
+    const auto* precision = values_.find<std::string>("train.precision");
+    if (!precision) return;
+    if (*precision != kScaledPrecision) {
+      for (const char* key : {"loss_scale.initial", "loss_scale.constant", "loss_scale.min", "loss_scale.window_steps",
+                              "loss_scale.hysteresis"})
+        if (values_.has(key)) no_effect(key, text("train.precision = \"{}\"", *precision), "use train.precision fp16");
+      return;
+    }
+    const auto* constant = values_.find<bool>("loss_scale.constant");
+    if (constant && *constant)
+      for (const char* key : {"loss_scale.min", "loss_scale.window_steps", "loss_scale.hysteresis"})
+        if (values_.has(key)) no_effect(key, "loss_scale.constant = true", "write constant = false");
+    const auto *lowest = values_.find<double>("loss_scale.min"), *initial = values_.find<double>("loss_scale.initial");
+    if (lowest && initial && *lowest > *initial)
+      refuse(Support::no("loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial)
+                 .hint("use a smaller min, or a larger initial"));
+  }
+
+  void evaluation() {
+    const Int *every = integer("eval.every"), *batches = integer("eval.batches");
+    if (!every || *every == 0) return;
+    if (batches && *batches == 0) {
+      refuse(Support::no("eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
+                 .hint("write eval.batches = 8, or eval.every = 0"));
+    }
+    if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path)) {
+      refuse(Support::no("eval.every = {} needs data.validation: the token files to evaluate on", *every)
+                 .hint("name them, or write eval.every = 0"));
+    }
+  }
+
+  void timeline() {
+    const Int *step = integer("log.timeline"), *steps = integer("train.steps");
+    if (step && steps && *step > *steps)
+      refuse(Support::no("log.timeline = {} is after the last step, train.steps = {}", *step, *steps)
+                 .hint("name a step of the run, or 0 for none"));
+  }
+
+  void data_files() {
+    if (corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
+      refuse(Support::no("data.path is empty").hint("{}", data::how_to_prepare("data/mine")));
+    for (const CorporaKeys& keys : {kTraining, kValidation}) {
+      weights(keys);
+      const Path* path = values_.find<Path>(keys.path);
+      if (path && !path->empty()) token_files(keys.path, *path);
+      const auto* paths = values_.find<std::vector<Path>>(keys.paths);
+      if (!paths) continue;
+      if (!paths->empty() && path && !path->empty())
+        refuse(
+            Support::no("{} and {} are both given", keys.path, keys.paths).hint("name all of them in {}", keys.paths));
+      for (std::size_t i = 0; i < paths->size(); ++i) {
+        if (std::find(paths->begin(), paths->begin() + static_cast<std::ptrdiff_t>(i), (*paths)[i]) !=
+            paths->begin() + static_cast<std::ptrdiff_t>(i)) {
+          refuse(
+              Support::no("{} names {} twice", keys.paths, (*paths)[i]).hint("name it once, with the sum of weights"));
+        } else {
+          token_files(keys.paths, (*paths)[i]);
+        }
+      }
+    }
+  }
+
+  /// All corpora of a run must have the same tokenizer, if their tokenizer files say which.
+  void tokenizers() {
+    std::vector<std::pair<const char*, Path>> all;
+    for (const CorporaKeys& keys : {kTraining, kValidation}) {
+      const auto* paths = values_.find<std::vector<Path>>(keys.paths);
+      const char* key = paths && !paths->empty() ? keys.paths : keys.path;
+      for (const Path& path : corpora_of(values_, keys).paths) all.emplace_back(key, path);
+    }
+    const std::size_t training = corpora_of(values_, kTraining).paths.size();
+    std::optional<data::TokenizerInfo> first;
+    const bool derived = values_.at("model.vocab").file.empty();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& [key, path] = all[i];
+      std::error_code unreadable;
+      const bool told = std::filesystem::exists(data::beside(path, ".json"), unreadable);
+      if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // already reported
+      const bool must_tell = derived && i > 0 && i < training;
+      if (!told && !must_tell) continue;
+      try {
+        const data::TokenizerInfo info = data::read_tokenizer_info(path);
+        if (!first) first = info;
+        if (info.vocab == first->vocab && info.digest == first->digest) continue;
+        refuse(Support::no("{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
+                           key, path, all.front().second, info.kind, info.vocab, info.digest, first->kind, first->vocab,
+                           first->digest)
+                   .hint("prepare all of a run's corpora with one tokenizer"));
+      } catch (const Error& error) {
+        if (i > 0) refuse(Support::no("{}: {}: {}", key, error.where(), error.message()).hint("{}", error.hint()));
+      }
+    }
+  }
+
+  void plugin_folders() {
+    if (const Support answer = plugin::check_environment(); !answer) refuse(answer);
+    const auto* folders = values_.find<std::vector<Path>>("plugins.path");
+    if (!folders) return;
+    for (const Path& folder : *folders) {
+      std::error_code unreadable;
+      if (!std::filesystem::is_directory(folder, unreadable))
+        refuse(Support::no("plugins.path: {} is not a folder", folder).hint("name folders that hold plugins"));
+    }
+  }
+
+  void run_folder() {
+    const Path* folder = values_.find<Path>("run.dir");
+    for (const char* key : {"run.dir", "log.metrics"}) {
+      const Path* path = values_.find<Path>(key);
+      if (path && path->empty()) refuse(Support::no("{} is empty", key).hint("name it, or leave {} out", key));
+    }
+    if (folder && !folder->empty()) writable("run.dir", *folder, *folder);
+    const Path* metrics = values_.find<Path>("log.metrics");
+    if (!metrics || metrics->empty()) return;
+    std::error_code unreadable;
+    if (std::filesystem::is_directory(*metrics, unreadable)) {
+      refuse(Support::no("log.metrics = \"{}\" is a folder", *metrics).hint("name a file"));
+    } else if (!folder || metrics->parent_path() != *folder) {
+      writable("log.metrics", *metrics, metrics->parent_path());
+    }
+    if (holds_something_else(*metrics)) {
+      refuse(Support::no("log.metrics = \"{}\" exists and is not a file of step records", *metrics)
+                 .hint("name another file"));
+    }
+  }
+
+  /// resolved.toml must be able to hold every value.
+  void encoding() {
+    for (const std::string& key : values_.not_utf8()) {
+      if (key == "log.metrics" && values_.at(key).file.empty()) continue; // derived from run.dir
+      refuse(Support::no("{} holds bytes that are not UTF-8, and so cannot stand in a TOML", key)
+                 .hint("use a name of valid UTF-8, in a folder with such a name"));
+    }
+  }
+
+ private:
+  /// Whether the file exists and is not a metrics file of a run.
+  static bool holds_something_else(const Path& file) {
+    std::error_code unreadable;
+    if (!std::filesystem::is_regular_file(file, unreadable) || std::filesystem::file_size(file, unreadable) == 0)
+      return false;
+    constexpr std::string_view kBegin = "{\"step\":";
+    std::string begin(kBegin.size(), '\0');
+    return !std::ifstream(file).read(begin.data(), static_cast<std::streamsize>(begin.size())) || begin != kBegin;
+  }
+
+  const Int* integer(const char* key) const { return values_.find<Int>(key); }
+
+  void no_effect(const char* key, const std::string& with, const char* otherwise) {
+    refuse(Support::no("{} has no effect with {}", key, with).hint("leave it out, or {}", otherwise));
+  }
+
+  void weights(const CorporaKeys& keys) {
+    const auto* paths = values_.find<std::vector<Path>>(keys.paths);
+    const auto* weights = values_.find<std::vector<double>>(keys.weights);
+    if (!paths || !weights || weights->empty()) return;
+    if (weights->size() != paths->size()) {
+      refuse(Support::no("{} has {} numbers, but {} names {} corpora", keys.weights, weights->size(), keys.paths,
+                         paths->size())
+                 .hint("write one for each, or leave {} out: then each counts as its tokens", keys.weights));
+    }
+    for (const double weight : *weights) {
+      if (weight <= 0)
+        refuse(
+            Support::no("{} has {}: a weight is above 0", keys.weights, weight).hint("leave out what is not wanted"));
+    }
+  }
+
+  void token_files(const char* key, const Path& prefix) {
+    if (prefix.empty()) return refuse(Support::no("{} has an empty name", key));
+    if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix)) return; // in Loaded::unchecked
+    for (const char* ending : {".bin", ".idx"}) {
+      const Path file = data::beside(prefix, ending);
+      const std::string problem = os::why_not_a_file(file);
+      if (problem.empty()) continue;
+      const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
+      refuse(Support::no("{}: {} {}", key, file, problem)
+                 .hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
+                                                prefix.extension().string())
+                                         : data::how_to_prepare(prefix)));
+      return;
+    }
+  }
+
+  static Int divisor_below(Int number, Int limit) {
+    Int divisor = std::min(number, limit);
+    while (number % divisor != 0) --divisor;
+    return divisor;
+  }
+
+  void writable(const char* key, const Path& path, const Path& folder) {
+    if (const std::string problem = os::why_not_writable(folder); !problem.empty())
+      refuse(Support::no("{} = \"{}\" cannot be written: {}", key, path, problem)
+                 .hint("choose another folder with {}", key));
+  }
+
+  void refuse(const Support& answer) {
+    const Annotated refused = annotate(answer, values_.list());
+    refusals_.add_text(values_.at(refused.lead), refused.text);
+  }
+
+  const Values& values_;
+  const Purpose purpose_;
+  Refusals& refusals_;
+};
+
+} // namespace
+
+void check_together(const Values& values, Purpose purpose, Refusals& refusals) {
+  Checks checks(values, purpose, refusals);
+  checks.batch();
+  checks.split();
+  checks.learning_rate();
+  checks.loss_scale();
+  checks.timeline();
+  if (purpose != Purpose::schedule) {
+    checks.evaluation();
+    checks.data_files();
+    checks.tokenizers();
+  }
+  checks.plugin_folders();
+  checks.run_folder();
+  checks.encoding();
+}
+
+} // namespace triax::config

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/merge.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "config/core_keys.hpp"
+#include "config/text_file.hpp"
+#include "triax/text.hpp"
+
+namespace triax::config {
+
+namespace {
+
+constexpr std::size_t kMaxIncludeDepth = 100; // includes are read recursively
+
+struct Layer {
+  Document document;
+  std::filesystem::path base;
+  bool flag = false;
+};
+
+/// The folder with links resolved, and the file's own name. So paths in a linked file start beside the link.
+std::filesystem::path identity(const std::filesystem::path& file) {
+  std::error_code unreadable; // reported when the file is read
+  const std::filesystem::path folder =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(file).parent_path(), unreadable);
+  return folder / file.filename();
+}
+
+/// Where relative paths in a file start; empty: the working folder.
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return is_piped(file) ? std::filesystem::path() : file.parent_path();
+}
+
+/// Reads a file and its included files. Each file is read once, however often it is included.
+class LayerReader {
+ public:
+  explicit LayerReader(Refusals& refusals) : refusals_(refusals) {}
+
+  /// The layers from the lowest to the main file, which overrides all others.
+  std::vector<Layer> read(const std::filesystem::path& file, const std::string& shown) {
+    std::vector<Layer> out;
+    if (file.empty()) {
+      refusals_.add({}, "the name of the run's file is empty", "name a TOML file");
+      return out;
+    }
+    try {
+      place(read_file(file, shown), out);
+    } catch (const Error& error) {
+      refusals_.add_text({shown}, error.what());
+    }
+    std::reverse(out.begin(), out.end());
+    for (std::size_t i = 0; i < out.size(); ++i) number(out[i].document, static_cast<int>(i));
+    return out;
+  }
+
+ private:
+  struct Open {
+    std::filesystem::path file;
+    std::string shown;
+  };
+  struct File {
+    Layer layer;
+    std::vector<File*> includes; // in the order of the include list
+    bool placed = false;
+  };
+
+  /// Adds the layers from the last to the first. If a file is included several times, its last inclusion counts: it
+  /// overrides all files that are included before that.
+  void place(File& file, std::vector<Layer>& out) {
+    if (std::exchange(file.placed, true)) return;
+    out.push_back(std::move(file.layer));
+    for (auto include = file.includes.rbegin(); include != file.includes.rend(); ++include) place(**include, out);
+  }
+
+  File& read_file(const std::filesystem::path& file, const std::string& shown) {
+    const std::filesystem::path name = identity(file);
+    const auto known = files_.find(name);
+    if (known != files_.end()) return known->second;
+    File read{{read_document(file, shown, 0), folder_of(file)}, {}};
+    std::vector<Entry>& entries = read.layer.document.entries;
+    std::error_code unreadable; // the file has just been read
+    open_.push_back({std::filesystem::weakly_canonical(file, unreadable), shown});
+    const auto include = std::find_if(entries.begin(), entries.end(),
+                                      [](const Entry& entry) { return entry.table.empty() && entry.key == "include"; });
+    if (include != entries.end()) {
+      for (const Written& item : names_of(include->value)) {
+        if (File* included = read_include(item, file, shown)) read.includes.push_back(included);
+      }
+      entries.erase(include);
+    }
+    open_.pop_back();
+    return files_.emplace(name, std::move(read)).first->second;
+  }
+
+  std::vector<Written> names_of(const Written& value) {
+    const auto is_text = [](const Written& item) { return item.type == Written::Type::string; };
+    if (value.type == Written::Type::list && std::all_of(value.items.begin(), value.items.end(), is_text)) {
+      return value.items;
+    }
+    const std::string name = is_text(value) ? to_toml(value) : "\"base.toml\"";
+    refusals_.add(value.at, text("include = {} is not a list of files", to_toml(value)),
+                  text("write include = [{}]", name));
+    return {};
+  }
+
+  /// Null, with an error added, if the file cannot be read.
+  File* read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
+    if (name.text.empty()) {
+      refusals_.add(name.at, "include has an empty name", "name a file, or leave it out");
+      return nullptr;
+    }
+    if (open_.size() > kMaxIncludeDepth) {
+      refusals_.add(name.at, text("includes are nested more than {} files deep", kMaxIncludeDepth),
+                    "include the file from one that is nearer to the run's own");
+      return nullptr;
+    }
+    const std::filesystem::path file = folder_of(from) / name.text;
+    const std::filesystem::path shown_folder = is_piped(from) ? "" : std::filesystem::path(from_shown).parent_path();
+    const std::string shown = (shown_folder / name.text).lexically_normal().string();
+    std::error_code unreadable; // reported when the file is read
+    const std::filesystem::path canonical = std::filesystem::weakly_canonical(file, unreadable);
+    const auto again =
+        std::find_if(open_.begin(), open_.end(), [&](const Open& open) { return open.file == canonical; });
+    if (again != open_.end()) {
+      std::string chain;
+      for (auto open = again; open != open_.end(); ++open) chain.append(open->shown).append(" includes ");
+      refusals_.add(name.at, text("includes go round in a circle: {}{}", chain, again->shown));
+      return nullptr;
+    }
+    try {
+      return &read_file(file, shown);
+    } catch (const Error& error) {
+      // An error inside the file has its own line. If the file cannot be read, the error belongs to the include list.
+      const bool inside = error.where() != shown;
+      if (inside) {
+        refusals_.add_text(name.at, error.what());
+      } else {
+        refusals_.add(name.at, text("include \"{}\" {}", name.text, error.message()), error.hint());
+      }
+    }
+    return nullptr;
+  }
+
+  static void number(Document& document, int layer) {
+    for (Entry& entry : document.entries) {
+      entry.key_at.layer = layer;
+      entry.value.at.layer = layer;
+      for (Written& item : entry.value.items) item.at.layer = layer;
+    }
+    for (auto& [name, at] : document.tables) at.layer = layer;
+  }
+
+  Refusals& refusals_;
+  std::vector<Open> open_;
+  std::map<std::filesystem::path, File> files_; // nodes keep their addresses
+};
+
+/// Plugin names are compared before the types of keys are known.
+std::string unquoted(const std::string& text) {
+  const bool quotes = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  return quotes ? text.substr(1, text.size() - 2) : text;
+}
+
+Layer flag_layer(const Override& flag, int layer) {
+  const Position at{"--set", layer};
+  const std::size_t dot = flag.key.rfind('.');
+  const bool bare = dot == std::string::npos;
+  Entry entry{bare ? "" : flag.key.substr(0, dot), bare ? flag.key : flag.key.substr(dot + 1), at, {}};
+  entry.value.type = Written::Type::string;
+  entry.value.text = entry.key == "plugin" ? unquoted(flag.value) : flag.value;
+  entry.value.at = at;
+  Layer out{{}, std::filesystem::current_path(), true};
+  if (!bare) out.document.tables.emplace(entry.table, at);
+  out.document.entries.push_back(std::move(entry));
+  return out;
+}
+
+/// Merges layers, and drops the keys of a plugin that a later layer replaces.
+class Merger {
+ public:
+  explicit Merger(Layers& out) : out_(out) {}
+
+  void lay(const Layer& layer) {
+    for (const auto& [name, at] : layer.document.tables) out_.tables.emplace(name, at);
+    std::map<std::string, std::string> before;
+    for (const CoreTable& table : core_tables()) {
+      if (table.kind) before[table.name] = plugin_of(table);
+    }
+    put(layer, true);
+    for (const CoreTable& table : core_tables()) {
+      const std::string& old = before[table.name];
+      if (table.kind && !old.empty() && old != plugin_of(table)) drop(table, old);
+    }
+    put(layer, false);
+  }
+
+ private:
+  /// The plugin that a table names or inherits; empty if there is none.
+  std::string plugin_of(const CoreTable& table) const {
+    const Setting* own = out_.find(table.name, "plugin");
+    if (!own && table.inherits) own = out_.find("comm", "plugin");
+    return own ? own->entry.value.text : std::string();
+  }
+
+  void put(const Layer& layer, bool plugins) {
+    for (const Entry& entry : layer.document.entries) {
+      if ((entry.key == "plugin") == plugins) {
+        out_.settings[entry.table][entry.key] = {entry, layer.base, layer.flag};
+      }
+    }
+  }
+
+  void drop(const CoreTable& table, const std::string& old) {
+    auto& settings = out_.settings[table.name];
+    for (auto setting = settings.begin(); setting != settings.end();) {
+      if (is_core_key(table, setting->first)) {
+        ++setting;
+        continue;
+      }
+      const Entry& entry = setting->second.entry;
+      const std::string value = setting->second.flag ? entry.value.text : to_toml(entry.value);
+      out_.dropped.push_back(
+          text("{}.{} = {} ({}), a key of {}", entry.table, entry.key, value, to_text(entry.key_at), old));
+      setting = settings.erase(setting);
+    }
+  }
+
+  static bool is_core_key(const CoreTable& table, const std::string& key) {
+    const auto named = [&key](const CoreKey& core) { return key == core.option.name; };
+    return key == "plugin" || std::any_of(table.keys.begin(), table.keys.end(), named);
+  }
+
+  Layers& out_;
+};
+
+} // namespace
+
+const Setting* Layers::find(const std::string& table, const std::string& key) const {
+  const auto keys = settings.find(table);
+  if (keys == settings.end()) return nullptr;
+  const auto setting = keys->second.find(key);
+  return setting == keys->second.end() ? nullptr : &setting->second;
+}
+
+Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals) {
+  Layers out;
+  out.shown = file.string();
+  std::vector<Layer> layers = LayerReader(refusals).read(file, out.shown);
+  out.main = static_cast<int>(layers.size()) - 1;
+  for (const Override& flag : overrides) layers.push_back(flag_layer(flag, static_cast<int>(layers.size())));
+  Merger merger(out);
+  for (const Layer& layer : layers) merger.lay(layer);
+  return out;
+}
+
+} // namespace triax::config

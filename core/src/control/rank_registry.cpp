@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "control/rank_registry.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "triax/text.hpp"
+
+namespace triax::control {
+
+namespace {
+
+/// If a rank gave up, the loss of another rank within this time is the cause.
+constexpr std::chrono::seconds kSameEvent{1};
+
+/// A rank without progress for at least this time, in seconds, can be the cause of a timeout of others.
+constexpr double kMinStall = 1;
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+} // namespace
+
+std::string RankRegistry::refusal(const Hello& hello) const {
+  if (hello.world != static_cast<int>(ranks_.size()))
+    return text("this job has {} ranks, and rank {} was started as one of {}", ranks_.size(), hello.rank, hello.world);
+  if (!has(hello.rank)) return text("there is no rank {}: this job's are 0 to {}", hello.rank, ranks_.size() - 1);
+  const RankStatus& there = of(hello.rank).status;
+  if (there.state == RankStatus::State::here)
+    return text("rank {} is here already (host {}, pid {})", hello.rank, there.host, there.pid);
+  if (there.state == RankStatus::State::lost) return text("rank {} was lost, and cannot come back", hello.rank);
+  return {};
+}
+
+void RankRegistry::came(const Hello& hello, Clock::time_point now) {
+  Entry& entry = of(hello.rank);
+  joined_ += entry.status.state == RankStatus::State::missing ? 1 : 0;
+  entry = {};
+  entry.status.state = RankStatus::State::here;
+  entry.status.pid = hello.pid;
+  entry.status.host = hello.host;
+  entry.heard = entry.placed = now;
+}
+
+void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, double stalled_s) {
+  of(rank).status.place = std::move(place);
+  of(rank).placed = now;
+  of(rank).stalled_s = stalled_s;
+}
+
+void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
+  absence_ = absence;
+  absence_ended_ = now;
+  for (Entry& entry : ranks_) {
+    if (entry.status.state == RankStatus::State::here) entry.heard += absence;
+  }
+}
+
+Failure RankRegistry::cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const {
+  // Half: what a rank notices of its peers shortly before its own limit has the same cause.
+  const bool is_long = unheard_s >= limit_s / 2 && seconds(absence_) >= limit_s / 2;
+  if (!is_long || seconds(now - absence_ended_) > unheard_s) return given_up;
+  return {kNoRank, true,
+          text("the job server did not run for {} s (its process was stopped, or its machine suspended), and the ranks "
+               "gave up after train.stall_timeout_s = {} s without an answer",
+               std::round(seconds(absence_) * 10) / 10, limit_s)};
+}
+
+bool RankRegistry::silent(int rank, double limit, Clock::time_point now) const {
+  return seconds(now - of(rank).heard) > limit;
+}
+
+bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
+  const bool is_first = !failure_;
+  if (is_first) first_ = now;
+  const bool waited_in_vain = is_first && !failure.lost && has(failure.rank) && of(failure.rank).has_timed_out;
+  const std::optional<Failure> awaited = waited_in_vain ? stuck_rank(now) : std::nullopt;
+  if (is_cause(failure, now)) failure_ = awaited.value_or(failure);
+  if (failure.lost && has(failure.rank)) {
+    RankStatus& status = of(failure.rank).status;
+    if (status.state == RankStatus::State::here) {
+      status.silent_s = seconds(now - of(failure.rank).heard);
+      status.place_age_s = seconds(now - of(failure.rank).placed);
+    }
+    if (status.state != RankStatus::State::left) status.state = RankStatus::State::lost;
+  }
+  return is_first;
+}
+
+/// The rank that has made no progress for the longest time. Ranks that wait for it poll, and that counts as progress.
+std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
+  const auto stalled_s = [now](const Entry& entry) {
+    const bool is_here = entry.status.state == RankStatus::State::here;
+    return is_here && entry.stalled_s > 0 ? entry.stalled_s + seconds(now - entry.placed) : 0;
+  };
+  const auto found = std::ranges::max_element(ranks_, {}, stalled_s);
+  if (found == ranks_.end() || stalled_s(*found) < kMinStall) return std::nullopt;
+  return Failure{static_cast<int>(found - ranks_.begin()), false,
+                 text("no progress for {} s, and others wait for it: {}", static_cast<std::int64_t>(stalled_s(*found)),
+                      found->status.place),
+                 true};
+}
+
+bool RankRegistry::is_cause(const Failure& failure, Clock::time_point now) const {
+  if (!failure_) return true;
+  // A rank that failed while the server did not run failed before the others gave up.
+  if (failure_->rank == kNoRank && first_ >= absence_ended_ && !failure.lost && failure.rank != kNoRank) return true;
+  const bool explains = failure.lost && !failure_->lost && failure.rank != failure_->rank;
+  const bool knew = has(failure.rank) && of(failure.rank).knows;
+  return explains && !knew && now - first_ <= kSameEvent;
+}
+
+std::vector<RankStatus> RankRegistry::statuses(Clock::time_point now) const {
+  std::vector<RankStatus> all;
+  for (const Entry& entry : ranks_) {
+    all.push_back(entry.status);
+    if (entry.status.state == RankStatus::State::here) all.back().silent_s = seconds(now - entry.heard);
+  }
+  return all;
+}
+
+std::vector<int> RankRegistry::missing() const {
+  std::vector<int> out;
+  for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank)
+    if (of(rank).status.state == RankStatus::State::missing) out.push_back(rank);
+  return out;
+}
+
+} // namespace triax::control

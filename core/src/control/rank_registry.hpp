@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job server's state of all ranks, and the job's first failure.
+//
+// The caller passes the time.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/server.hpp"
+#include "control/wire.hpp"
+#include "triax/device.hpp"
+
+namespace triax::control {
+
+class RankRegistry {
+ public:
+  explicit RankRegistry(int world) : ranks_(static_cast<std::size_t>(world)) {}
+
+  /// Why a rank cannot join; empty if it can.
+  std::string refusal(const Hello& hello) const;
+  void came(const Hello& hello, Clock::time_point now);
+  void heard(int rank, Clock::time_point now) { of(rank).heard = now; }
+  /// `stalled_s`: time without progress at this position.
+  void is_at(int rank, std::string place, Clock::time_point now, double stalled_s = 0);
+  /// The failure that the rank is about to report is a timeout of a wait for other ranks.
+  void timed_out(int rank) { of(rank).has_timed_out = true; }
+  /// The rank acknowledged the failure. If it disconnects later, that is not the root cause.
+  void knows(int rank) { of(rank).knows = true; }
+  void left(int rank) { of(rank).status.state = RankStatus::State::left; }
+  /// The server did not run for this time, until `now`. The time does not count as silence of the ranks.
+  void excuse(Clock::duration absence, Clock::time_point now);
+  /// The failure to record when a rank gives up that has not heard the server for unheard_s, with limit_s as the
+  /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
+  Failure cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const;
+  bool silent(int rank, double seconds, Clock::time_point now) const;
+
+  /// Returns whether it is the first failure, which must be sent to all ranks.
+  bool note(const Failure& failure, Clock::time_point now);
+  const std::optional<Failure>& failure() const { return failure_; }
+  /// When the first failure was recorded, also if another has replaced it; empty if there is none.
+  std::optional<Clock::time_point> failed_at() const { return failure_ ? std::optional(first_) : std::nullopt; }
+  std::vector<RankStatus> statuses(Clock::time_point now) const;
+  /// Number of ranks that have joined, whatever their state is now.
+  int joined() const { return joined_; }
+  std::vector<int> missing() const;
+
+ private:
+  struct Entry {
+    RankStatus status;
+    Clock::time_point heard{}, placed{};
+    bool knows = false, has_timed_out = false;
+    double stalled_s = 0; // at the time `placed`
+  };
+
+  Entry& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const Entry& of(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  bool has(int rank) const { return rank >= 0 && rank < static_cast<int>(ranks_.size()); }
+  std::optional<Failure> stuck_rank(Clock::time_point now) const;
+  bool is_cause(const Failure& failure, Clock::time_point now) const;
+
+  std::vector<Entry> ranks_;
+  std::optional<Failure> failure_;
+  Clock::time_point first_{}; // when the first failure was recorded
+  int joined_ = 0;
+  Clock::duration absence_{}; // the last time during which the server did not run
+  Clock::time_point absence_ended_{};
+};
+
+} // namespace triax::control

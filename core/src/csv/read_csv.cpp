@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads CSV files of all kinds of the rule table, based on the shared reader (csv/csv_actions.hpp).
+#include "csv/read_csv.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "csv/csv_actions.hpp"
+#include "schedule/rank_lowering.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+std::string known_kinds() {
+  std::string out;
+  for (const Rule& rule : rules()) out += (out.empty() ? "" : ", ") + std::string(rule.name);
+  return out;
+}
+
+/// Whether the action has the numbers that its kind requires; otherwise adds problems.
+bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems) {
+  switch (rule(kind).scope) {
+    case Scope::microbatch:
+      return csv::is_whole(action, problems);
+    case Scope::stage:
+      if (action.stage < 0) problems.add(action.cell, "names no stage", "write its stage in front: 3REDUCE_GRAD");
+      if (action.microbatch >= 0)
+        problems.add(action.cell, "names a microbatch, and is of a whole stage", "write 3REDUCE_GRAD");
+      return action.stage >= 0 && action.microbatch < 0;
+    case Scope::rank:
+      break;
+  }
+  if (action.stage < 0 && action.microbatch < 0) return true;
+  problems.add(action.cell, "is of a whole rank, and names more", text("write {}", action.kind));
+  return false;
+}
+
+/// Checks the kind, and whether this version can run the action.
+void check(const csv::CellAction& action, csv::Problems& problems) {
+  const std::optional<Kind> kind = kind_named(action.kind);
+  if (!kind) return csv::refuse_kind(action, known_kinds(), problems);
+  if (is_whole(action, *kind, problems) && (action.slice != 0 || action.replica != 0))
+    problems.add(action.cell, "is of a slice or a second pipeline",
+                 "this version runs whole sequences through one pipeline");
+}
+
+CsvFile::PlacedAction placed(const csv::CellAction& action) {
+  return {kind_named(action.kind).value(), action.stage, action.microbatch, action.cell.at.line, action.cell.at.cell};
+}
+
+/// The other rank of a transfer; -1: the stage does not exist.
+int peer_of(const CsvFile::PlacedAction& action, const StageMap& stage_map) {
+  const int neighbour = action.stage + peer_offset(action.kind);
+  return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);
+}
+
+CsvFile refused(const csv::Problems& problems) {
+  CsvFile out;
+  out.name = problems.file();
+  out.problems = problems.texts();
+  out.problem_count = problems.count();
+  return out;
+}
+
+} // namespace
+
+CsvFile read_csv_file(const std::filesystem::path& file) {
+  csv::Problems problems(file.string());
+  const std::string bytes = csv::read_file(file, problems);
+  return problems.empty() ? read_csv(bytes, file.string()) : refused(problems);
+}
+
+CsvFile read_csv(std::string_view csv, const std::string& name) {
+  csv::Problems problems(name);
+  const csv::Rows rows = csv::read_actions(csv, problems, check);
+  if (!problems.empty()) return refused(problems);
+  csv::Placement placement = csv::place(rows, problems);
+  if (!problems.empty()) return refused(problems);
+  CsvFile out;
+  out.name = name;
+  out.shape = placement.shape;
+  out.schedule = Schedule(out.shape, std::move(placement.stage_rank));
+  for (int rank = 0; rank < out.shape.pipeline; ++rank) {
+    std::vector<CsvFile::PlacedAction>& actions = out.actions.emplace_back();
+    for (const csv::CellAction& action : rows[static_cast<std::size_t>(rank)]) {
+      actions.push_back(placed(action));
+      if (csv::is_compute(action.kind)) {
+        out.schedule.row(rank).push_back(csv::compute_action(action));
+      } else {
+        out.lowered = true;
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<Program> programs_of(const CsvFile& file) {
+  const StageMap stage_map(file.schedule.stage_rank().at(0));
+  const bool scattered = std::ranges::any_of(file.actions, [](const std::vector<CsvFile::PlacedAction>& actions) {
+    return std::ranges::any_of(actions, gathers, &CsvFile::PlacedAction::kind);
+  });
+  std::vector<Program> out;
+  out.reserve(file.actions.size());
+  for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {
+    const std::vector<CsvFile::PlacedAction>& actions = file.actions[rank];
+    RankLowering program(stage_map, static_cast<int>(rank), false,
+                         scattered ? Boundaries::scattered : Boundaries::whole, actions.size());
+    for (const CsvFile::PlacedAction& action : actions) {
+      if (rule(action.kind).scope != Scope::microbatch) {
+        program.add_ending(action.kind, action.stage);
+      } else {
+        program.add(action.kind, action.stage, action.microbatch,
+                    is_transfer(action.kind) ? peer_of(action, stage_map) : -1);
+      }
+    }
+    out.push_back(program.finish(Program::Posts::sets));
+  }
+  return out;
+}
+
+} // namespace triax::schedule

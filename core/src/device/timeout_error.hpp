@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error of a wait that times out.
+#pragma once
+
+#include <string>
+
+#include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax {
+
+[[noreturn]] inline void throw_timeout(const std::string& place) {
+  if (RankActivity* const activity = RankActivity::current()) activity->time_out();
+  throw Error("not finished at its deadline", place,
+              "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
+}
+
+} // namespace triax

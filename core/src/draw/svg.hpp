@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// SVG elements as text: numbers with two decimals, escaped strings, no references to other files.
+//
+// Threads: one per object. Errors: Error for a number that is not finite.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "draw/schedule_shades.hpp"
+
+namespace triax::draw {
+
+/// At most two decimals; the same bytes on every machine.
+std::string svg_number(double value);
+/// For text and attributes; characters that XML does not allow become U+FFFD.
+std::string svg_escaped(std::string_view text);
+
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+};
+
+class Svg {
+ public:
+  enum class Anchor { start, middle, end };
+  struct Letters {
+    double size = 11;
+    Anchor anchor = Anchor::start;
+    bool bold = false;
+    std::string fill = "#333740";
+  };
+
+  /// `told`: tooltip; may be empty.
+  void box(const Box& box, Shade fill, std::string_view told = {});
+  /// `y`: of the base line.
+  void letters(double x, double y, std::string_view text, const Letters& letters);
+  void line(double x, double y, double to_x, double to_y);
+  /// `d`: an SVG path.
+  void area(std::string_view d, Shade fill);
+  /// Opens a group: elements until close() have these attributes unless they have their own.
+  void open(std::string_view attributes);
+  void close() { out_ += "</g>\n"; }
+
+  const std::string& elements() const { return out_; }
+
+ private:
+  std::string out_;
+};
+
+/// A whole file. `title`: description for screen readers.
+std::string svg_page(double width, double height, std::string_view title, const Svg& content);
+
+} // namespace triax::draw

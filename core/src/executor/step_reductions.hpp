@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scalars of a step: sent to the device (StepScalars) and read back (losses, gradient norms).
+//
+// Threads: the rank's main thread. Ownership: views into RankMemory. Blocking: start() and send_rate() wait.
+//
+// Losses are added in double, in the order of samples, over all data ranks. Squares of the norm are added in double, in
+// the order of the model's parameters; shards of a parameter in the order of tensor ranks; replicated and tied
+// parameters once. So the sums depend neither on the pipeline size nor on the schedule, and all ranks get the same
+// bits. Clipping and skipping depend on the norm. The device decides them, from the values of all ranks; the host reads
+// the decision at the end of the step.
+#pragma once
+
+#include <vector>
+
+#include "executor/batches.hpp"
+#include "executor/parameters.hpp"
+#include "triax/communicator.hpp"
+#include "triax/kernel_ops.hpp"
+
+namespace triax::executor {
+
+/// What the scalars of a step are computed with.
+struct ValueContext {
+  Device& device;
+  KernelSet& kernels;
+  Stream& stream;
+  const Groups& groups;
+  std::span<std::byte> scratch;
+  Deadline deadline;
+  ActionId action = kNoAction;
+};
+
+/// Which ranks have which values.
+struct ValueSources {
+  int pipeline = 1;  // size
+  int loss_rank = 0; // pipeline rank of the last stage
+  int tensor = 1;    // size
+};
+
+class StepReductions {
+ public:
+  /// The parameters must outlive it.
+  StepReductions(const BatchShape& batch, const ValueSources& sources, const Parameters& parameters);
+  void place(RankMemory& memory);
+
+  /// Uploads the scalars of the first step.
+  void start(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline);
+  /// Uploads the learning rate of a step; the device computes the other scalars.
+  void send_rate(float lr, Device& device, Stream& stream, Deadline deadline);
+  const StepScalars* on_device() const { return scalars_.as<StepScalars>(); }
+
+  /// Enqueues the sums of squares of all gradients of this rank.
+  void add_squares(const ValueContext& context) const;
+  /// Gathers the losses of all ranks on every rank, and starts their download.
+  void collect_losses(const Batches& batches, const ValueContext& context);
+  /// The same for the squares of add_squares().
+  void collect_squares(const ValueContext& context);
+  /// Call it after both: decides on the device whether and how the optimizer steps, and starts the download of the
+  /// decision.
+  void decide(double clip_grad, const LossScaling& scaling, const ValueContext& context);
+
+  // After the stream has finished:
+  /// Sum over the global batch; `first`: number of its first sample. Throws Error with the sample if a loss is not
+  /// finite.
+  double loss_sum(std::int64_t first) const;
+  /// The result of decide().
+  const StepScalars& decided() const { return *host_scalars_.as<const StepScalars>(); }
+  /// If decide() skipped the step: "the gradient of head/norm.weight is not finite".
+  std::string what_is_not_finite() const;
+
+ private:
+  /// The values of one group, those of all pipeline ranks, and the latter on the host.
+  struct Gathered {
+    TensorView of_group, of_all, on_host;
+  };
+  static void collect(const TensorView& own, const char* axis, const Gathered& values, const ValueContext& context);
+  /// visit(parameter, index of a shard's square in squares_), in the order of addition.
+  template <class Visit>
+  void for_each_square(Visit visit) const;
+
+  BatchShape batch_;
+  ValueSources sources_;
+  const Parameters& parameters_;
+  std::int64_t most_;                 // parameters per rank
+  TensorView scalars_, host_scalars_; // one StepScalars
+  TensorView host_rate_;              // f32 [1]
+  TensorView order_, host_order_;     // i32: order of the squares, see StepControl
+  TensorView own_squares_;            // f64 [n]
+  Gathered squares_;                  // f64 [t, n], [p, t, n]
+  Gathered losses_;                   // f64 [d, m*b], [p, d, m*b]
+  std::vector<TensorView> square_of_;
+  Event sent_;
+};
+
+} // namespace triax::executor

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Assigns transfers to streams.
+#include "executor/transfer_streams.hpp"
+
+#include <algorithm>
+
+#include "triax/error.hpp"
+
+namespace triax::executor {
+
+using schedule::ProgramAction;
+
+Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs,
+             const schedule::Assumptions& assumptions)
+    : device_(device), pipeline_(groups.find("pipeline")) {
+  using Order = CommTraits::Order;
+  std::size_t actions = 0;
+  reductions_ = make_stream("gradient reduction");
+  const bool serial = assumptions.edges.order == Order::serial;
+  Stream* const queue = assumptions.reductions.order == Order::serial ? reductions_ : nullptr; // of all serial ones
+  Stream* const one = !serial ? nullptr : queue ? queue : make_stream("pipeline");
+  for (const schedule::Program* program : programs) {
+    TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,
+                  "the program of pipeline rank {} posts its transfers in sets; here they go one by one",
+                  program->rank());
+    actions = std::max(actions, program->actions().size());
+    if (program->boundaries() == schedule::Boundaries::scattered) scattered_over_ = groups.find("tensor");
+    for (const ProgramAction& action : program->actions()) {
+      if (action.peer < 0 || edges_.contains(edge_of(action))) continue;
+      TRIAX_REQUIRE(pipeline_, "rank {} sends to rank {} of the pipeline and has no group for it", program->rank(),
+                    action.peer);
+      const Edge edge = edge_of(action);
+      edges_[edge] = one ? one : make_stream(text("{} pipeline rank {}", edge.second ? "to" : "from", edge.first));
+    }
+  }
+  events_.resize(actions);
+  constexpr std::size_t kMaxTensors = 16; // of a boundary, before the list grows
+  set_.reserve(kMaxTensors);
+}
+
+Stream* Lanes::make_stream(const std::string& name) {
+  return streams_.emplace_back(device_.make_stream(name)).get();
+}
+
+Lanes::Edge Lanes::edge_of(const ProgramAction& action) {
+  return {action.peer, schedule::sends(action.kind)};
+}
+
+void Lanes::send_or_receive(const ProgramAction& action, ActionId id, Views views, Stream& compute) {
+  const Edge edge = edge_of(action);
+  Stream& stream = *edges_.at(edge);
+  stream.wait(compute.record());
+  set_.clear();
+  for (const TensorView& view : views)
+    set_.push_back({edge.second ? Direction::send : Direction::receive, action.peer, 0, part(view)});
+  events_[id] = pipeline_->exchange(set_, stream, id).event;
+}
+
+TensorView Lanes::part(const TensorView& view) const {
+  if (!scattered_over_) return view;
+  const std::int64_t elements = view.elements() / scattered_over_->size();
+  return view.flat().slice(0, elements * scattered_over_->index(), elements * (scattered_over_->index() + 1));
+}
+
+void Lanes::gather(ActionId id, Views views, Stream& compute) {
+  TRIAX_REQUIRE(scattered_over_, "action {} gathers, and boundaries are not scattered over a tensor group", id);
+  for (const TensorView& view : views)
+    scattered_over_->wait(scattered_over_->all_gather(part(view), view, compute, id), compute);
+  if (device_.kind() == DeviceKind::host) compute.ready(); // this wait is communication, not waiting for another stage
+}
+
+Stream& Lanes::begin_reduction(Stream& compute) {
+  reductions_->wait(compute.record());
+  return *reductions_;
+}
+
+void Lanes::finish(Deadline deadline) {
+  for (const std::unique_ptr<Stream>& stream : streams_) device_.wait(stream->record(), deadline);
+}
+
+} // namespace triax::executor

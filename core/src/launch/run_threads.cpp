@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/run_threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "launch/failure_report.hpp"
+#include "launch/train_rank.hpp"
+#include "report/traffic.hpp"
+#include "report/units.hpp"
+#include "train/plugins.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+using control::RankStatus;
+
+class LocalRanks {
+ public:
+  explicit LocalRanks(const LocalTraining& training)
+      : training_(training),
+        layout_(train::layout_of(training.run)),
+        store_(training.store ? *training.store : own_store_),
+        results_(static_cast<std::size_t>(layout_.world())),
+        observed_(results_.size()),
+        statuses_(results_.size()),
+        watchdog_({training.run.train.stall_timeout_s, training.signals, [this] { end_process(); }}) {}
+
+  std::optional<train::LoopResult> train() {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < layout_.world(); ++rank) {
+      try {
+        threads.emplace_back([this, rank] { run(rank); });
+      } catch (const std::system_error& error) {
+        const Error why(text("the thread of rank {} could not be started: {}", rank, error.what()), {},
+                        "use fewer ranks, or allow this process more threads (ulimit -u)");
+        watchdog_.expect_end();
+        if (abort_.raise(rank, why.what())) log(rank).error("{}", why.what());
+        break;
+      }
+    }
+    report_start(static_cast<int>(threads.size()));
+    for (std::thread& thread : threads) thread.join();
+    if (!abort_.raised()) return together();
+    if (failure_ && failure_->stuck) report(*failure_);
+    if (training_.failed && failure_) training_.failed(failure_->rank, failure_->why); // as in failure.json
+    if (training_.failed && !failure_) training_.failed(abort_.rank(), abort_.reason());
+    return std::nullopt;
+  }
+
+ private:
+  void run(int number) noexcept {
+    train::RankOptions options = training_.options ? training_.options(number) : train::RankOptions{};
+    options.threads = training_.placement.threads_per_rank();
+    options.local_rank = number;
+    options.local_ranks = layout_.world();
+    const RankTraining rank{training_.run,
+                            layout_,
+                            number,
+                            store_,
+                            abort_,
+                            log(number),
+                            training_.signals,
+                            number == 0 ? reports() : train::Reports{},
+                            options,
+                            [this, number](const train::LoopResult& own) { return finish(number, own); },
+                            watchdog_,
+                            [this, number](const ObservedRank* observed) { observe(number, observed); },
+                            [this] { count(ready_); },
+                            [this](const control::Failure& failure) { note(failure); }};
+    if (const auto result = train_rank(rank)) results_[static_cast<std::size_t>(number)] = *result;
+    count(ended_);
+  }
+
+  train::Reports reports() {
+    train::Reports out = training_.reports;
+    out.step = [this](const report::StepRecord& record) {
+      last_step_ = record.step;
+      if (training_.reports.step) training_.reports.step(record);
+    };
+    return out;
+  }
+
+  void observe(int number, const ObservedRank* rank) {
+    const std::lock_guard lock(mutex_);
+    observed_[static_cast<std::size_t>(number)] = rank;
+    if (!failure_) status_of(number).state = rank ? RankStatus::State::here : RankStatus::State::left;
+  }
+
+  /// Records the first failure, and the positions of all ranks at that moment.
+  void note(const control::Failure& failure) {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = failure;
+    const ObservedRank* const failed = observed_[static_cast<std::size_t>(failure.rank)];
+    waited_in_vain_ = failed && failed->progress().has_timed_out;
+    failed_at_ = Clock::now();
+    for (std::size_t rank = 0; rank < observed_.size(); ++rank)
+      if (observed_[rank]) statuses_[rank].place = observed_[rank]->place();
+  }
+
+  /// Called on the watchdog's thread: ranks that do not end can be neither joined nor stopped.
+  [[noreturn]] void end_process() {
+    const ObservedRank* longest = nullptr;
+    const std::lock_guard lock(mutex_);
+    for (const ObservedRank* rank : observed_)
+      if (rank && (!longest || rank->stalled_s() > longest->stalled_s())) longest = rank;
+    if (longest && failure_ && !failure_->stuck) {
+      const std::string place = longest->place();
+      log(longest->number())
+          .error(
+              "rank {} has not ended within {} s of the failure of rank {}, and the process is ended\n  it was at: {}",
+              longest->number(), Watchdog::kGrace, failure_->rank, place);
+      if (waited_in_vain_) failure_ = {longest->number(), false, "no progress, and others wait for it: " + place, true};
+    }
+    if (failure_) report(*failure_, true);
+    if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);
+    std::_Exit(1);
+  }
+
+  void report(const control::Failure& failure, bool is_ended = false) {
+    const double seconds = std::chrono::duration<double>(Clock::now() - failed_at_).count();
+    FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
+    facts.is_ended = is_ended;
+    if (training_.folder) facts.file = training_.folder->failure_file();
+    log(0).error("{}", to_text(facts));
+    if (training_.folder) write_failure(facts, log(0));
+  }
+
+  RankStatus& status_of(int number) { return statuses_[static_cast<std::size_t>(number)]; }
+
+  void count(int& ranks) {
+    const std::lock_guard lock(starting_);
+    ++ranks;
+    changed_.notify_one();
+  }
+
+  /// Until all ranks are ready, or one has ended.
+  void report_start(int started) {
+    constexpr std::chrono::milliseconds kEvery{100};
+    report::StartState state;
+    state.joined = state.world = layout_.world();
+    std::unique_lock lock(starting_);
+    while (!changed_.wait_for(lock, kEvery, [&] { return ready_ == started || ended_ > 0; })) {
+      state.ready = ready_;
+      lock.unlock();
+      if (training_.starting) training_.starting(state);
+      lock.lock();
+    }
+    lock.unlock();
+    state.over = true;
+    if (training_.starting) training_.starting(state);
+  }
+
+  train::LoopResult finish(int number, const train::LoopResult& own) {
+    const std::string key = "launch/end";
+    if (store_.add(key, 1) == layout_.world()) store_.set(key, "");
+    try {
+      store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
+    } catch (const Error&) {
+      if (abort_.raised()) throw;
+      throw Error(text("{} of {} ranks have come to their end, and rank {} waits for the others", store_.add(key, 0),
+                       layout_.world(), number),
+                  {}, "train.stall_timeout_s is how long ranks may take without progress");
+    }
+    return own;
+  }
+
+  train::LoopResult together() const {
+    train::LoopResult out = results_.front();
+    out.traffic.clear();
+    out.missing = {};
+    for (const train::LoopResult& result : results_) {
+      report::add_traffic(out.traffic, result.traffic);
+      out.missing.add(result.missing);
+    }
+    return out;
+  }
+
+  Log& log(int number) const { return *training_.logs[static_cast<std::size_t>(number)]; }
+
+  const LocalTraining& training_;
+  const Layout layout_;
+  control::JobAbort abort_;
+  control::LocalStore own_store_;
+  control::LocalStore& store_;
+  const control::JobAbort::Listening store_listens_{abort_, store_};
+  std::vector<train::LoopResult> results_; // by rank
+  std::mutex starting_;                    // protects the members below
+  std::condition_variable changed_;
+  int ready_ = 0, ended_ = 0; // ranks that are ready for their first step; ranks that have ended
+  std::atomic<std::int64_t> last_step_{0};
+  std::mutex mutex_;                          // protects the members below
+  std::vector<const ObservedRank*> observed_; // by rank; null: not in training
+  std::vector<RankStatus> statuses_;          // by rank, at the time of the failure
+  std::optional<control::Failure> failure_;
+  bool waited_in_vain_ = false; // the failed rank timed out waiting for others
+  Clock::time_point failed_at_;
+  Watchdog watchdog_; // destroyed first
+};
+
+} // namespace
+
+std::optional<train::LoopResult> train_here(const LocalTraining& training) {
+  return LocalRanks(training).train();
+}
+
+} // namespace triax::launch

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/spawn_workers.hpp"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "launch/failure_report.hpp"
+#include "launch/start_tracker.hpp"
+#include "launch/worker_messages.hpp"
+#include "os/child_process.hpp"
+#include "os/open_files.hpp"
+#include "train/plugins.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+constexpr std::chrono::steady_clock::duration kWorkerExitGrace =
+    std::chrono::seconds(6); // for ranks to end; a second longer than their own limit
+constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
+constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
+constexpr int kPollMs = 50;
+constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe per rank
+
+class LocalProcesses {
+ public:
+  explicit LocalProcesses(const ProcessTraining& training)
+      : training_(training),
+        layout_(train::layout_of(training.run)),
+        token_(control::JobToken::make()),
+        server_({training.run.launch.interface, training.run.launch.port, layout_.world(), token_,
+                 training.run.train.stall_timeout_s}),
+        tracker_(server_, layout_.world(),
+                 {training.starting, [this](const std::string& line) { training_.log.warn("{}", line); }}) {}
+
+  std::optional<train::LoopResult> train() {
+    raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
+    began_ = std::chrono::steady_clock::now();
+    server_.start();
+    for (int rank = 0; rank < layout_.world(); ++rank) {
+      children_.emplace_back(training_.arguments, variables(rank));
+      tracker_.look();
+    }
+    while (!all_ended() && !given_up()) pump(kPollMs);
+    pump(0); // output and messages from the end of the last rank
+    tracker_.finish();
+    if (stopped_at_start_) return stopped();
+    if (failed()) {
+      report();
+      return std::nullopt;
+    }
+    return result_.together();
+  }
+
+ private:
+  std::vector<os::Variable> variables(int rank) const {
+    const os::Address server = server_.address();
+    const auto world = triax::to_text(layout_.world());
+    return {{"RANK", triax::to_text(rank)},
+            {"LOCAL_RANK", triax::to_text(rank)},
+            {"WORLD_SIZE", world},
+            {"LOCAL_WORLD_SIZE", world},
+            {"MASTER_ADDR", server.host},
+            {"MASTER_PORT", triax::to_text(server.port)},
+            {"TRIAX_JOB_TOKEN", token_.secret()},
+            {"TRIAX_LAUNCHER", triax::to_text(getpid())}};
+  }
+
+  bool all_ended() {
+    bool all = true;
+    for (int rank = 0; rank < layout_.world(); ++rank) all &= ended(rank);
+    return all;
+  }
+
+  bool ended(int rank) {
+    os::Child& child = children_[static_cast<std::size_t>(rank)];
+    if (!child.ended()) return false;
+    const int status = child.status();
+    // Counts only if the rank did not report the failure itself.
+    if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0) server_.fail({rank, true, os::how_it_ended(status)});
+    return true;
+  }
+
+  /// Waits for output for up to timeout_ms, and passes on all available output and messages.
+  void pump(int timeout_ms) {
+    std::vector<pollfd> outputs;
+    for (const os::Child& child : children_)
+      if (child.output() >= 0) outputs.push_back({child.output(), POLLIN, 0});
+    poll(outputs.data(), outputs.size(), timeout_ms);
+    for (std::size_t rank = 0; rank < children_.size(); ++rank)
+      for (const std::string& line : children_[rank].lines())
+        if (training_.output) training_.output(static_cast<int>(rank), line);
+    for (const control::WorkerMessage& told : server_.drain_worker_messages()) {
+      if (told.topic == kNote) {
+        training_.log.info("{}", told.text);
+      } else if (const auto record = result_.take(told); record && training_.step) {
+        training_.step(*record);
+      }
+    }
+    tracker_.look();
+    check_start();
+    pass_signal();
+    end_late_ones();
+  }
+
+  /// The ranks have the same deadline, but only the server knows all missing ranks.
+  void check_start() {
+    const double limit_s = training_.run.launch.start_timeout_s;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
+    if (tracker_.over() || failed() || passed.count() < limit_s) return;
+    const std::vector<int> missing = server_.missing();
+    if (!missing.empty()) server_.fail(not_joined(missing, limit_s));
+  }
+
+  void pass_signal() {
+    const int signal = training_.signals.caught();
+    if (signal == 0 || signal_passed_ || failed()) return; // ranks of a failed job end anyway
+    signal_passed_ = true;
+    stopped_at_start_ = result_.last_step() == 0; // there is no step to stop after
+    if (!stopped_at_start_) return server_.stop(signal);
+    for (os::Child& child : children_) child.kill();
+  }
+
+  train::LoopResult stopped() const {
+    train::LoopResult out;
+    out.signal = training_.signals.caught();
+    return out;
+  }
+
+  /// A killed process that has not ended hangs in the kernel.
+  bool given_up() const {
+    return failed_at_ && std::chrono::steady_clock::now() - *failed_at_ > kWorkerExitGrace + kGraceOfTheKernel;
+  }
+
+  bool failed() const { return server_.failure().has_value(); }
+
+  /// A lost rank whose process still runs is stopped or hangs, so it is killed soon.
+  void end_late_ones() {
+    const std::optional<control::Failure> failure = server_.failure();
+    if (!failure) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (!failed_at_) failed_at_ = now;
+    for (std::size_t rank = 0; rank < children_.size(); ++rank) {
+      const bool is_lost = failure->lost && rank == static_cast<std::size_t>(failure->rank);
+      if (now - *failed_at_ <= (is_lost ? kGraceOfTheLost : kWorkerExitGrace) || children_[rank].ended()) continue;
+      children_[rank].kill();
+      killed_the_lost_ |= is_lost;
+    }
+  }
+
+  void report() {
+    FailureFacts facts{layout_, *server_.failure(), server_.ranks(), result_.last_step()};
+    facts.rejections = server_.rejections();
+    if (failed_at_)
+      facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
+    if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) {
+      const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
+      if (WIFSIGNALED(status)) facts.failure.why = os::how_it_ended(status);
+    }
+    facts.file = training_.folder.failure_file();
+    training_.log.error("{}", to_text(facts));
+    write_failure(facts, training_.log);
+    if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why);
+  }
+
+  const ProcessTraining& training_;
+  const Layout layout_;
+  const control::JobToken token_;
+  control::Server server_;
+  StartTracker tracker_;
+  std::chrono::steady_clock::time_point began_;
+  std::vector<os::Child> children_;
+  JobResult result_;
+  bool signal_passed_ = false, stopped_at_start_ = false;
+  bool killed_the_lost_ = false;
+  std::optional<std::chrono::steady_clock::time_point> failed_at_;
+};
+
+} // namespace
+
+std::optional<train::LoopResult> train_processes(const ProcessTraining& training) {
+  return LocalProcesses(training).train();
+}
+
+} // namespace triax::launch

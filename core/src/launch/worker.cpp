@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/worker.hpp"
+
+#include <atomic>
+#include <chrono>
+
+#include "launch/failure_report.hpp"
+#include "launch/start_tracker.hpp"
+#include "launch/train_rank.hpp"
+#include "launch/worker_messages.hpp"
+#include "report/run_log.hpp"
+#include "train/plugins.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+FailureFacts facts_of(const control::Failure& failure, const control::Server& server, const Layout& layout,
+                      const train::RunFolder& folder) {
+  FailureFacts facts{layout, failure, server.ranks()};
+  facts.seconds = std::chrono::duration<double>(Clock::now() - server.failed_at().value_or(Clock::now())).count();
+  facts.file = folder.failure_file();
+  facts.server = kJobServer;
+  facts.rejections = server.rejections();
+  return facts;
+}
+
+class OneRank {
+ public:
+  explicit OneRank(const ProcessRank& of) : of_(of), layout_(train::layout_of(of.run)) {}
+
+  std::optional<train::LoopResult> train() {
+    train::RankOptions options;
+    options.threads = of_.threads;
+    options.local_rank = of_.environment.local_rank;
+    options.local_ranks = of_.environment.local_world;
+    Watchdog watchdog({of_.run.train.stall_timeout_s, of_.signals});
+    of_.job.set_before_end([this] { report_failure(true); });
+    std::optional<train::LoopResult> result = train_rank({of_.run,
+                                                          layout_,
+                                                          of_.environment.rank,
+                                                          of_.job.store(),
+                                                          of_.job.abort(),
+                                                          of_.log,
+                                                          of_.signals,
+                                                          reports(),
+                                                          options,
+                                                          [this](const train::LoopResult& own) { return finish(own); },
+                                                          watchdog,
+                                                          [this](const ObservedRank* rank) { of_.job.observe(rank); },
+                                                          [this] { made(); },
+                                                          {},
+                                                          [this] { return of_.job.fails_first(); }});
+    of_.job.set_before_end({});
+    leave(!result);
+    if (!result) {
+      report_lost_server();
+      report_failure(false);
+    }
+    return result;
+  }
+
+ private:
+  train::Reports reports() {
+    train::Reports out = of_.reports;
+    if (of_.environment.rank != 0) return out;
+    out.step = [this](const report::StepRecord& record) {
+      last_step_ = record.step;
+      if (of_.reports.step) of_.reports.step(record);
+      if (!of_.job.server()) of_.job.send(kStep, to_line(record));
+    };
+    out.note = [this](const std::string& line) {
+      of_.log.info("{}", line);
+      if (!of_.job.server()) of_.job.send(kNote, line);
+    };
+    return out;
+  }
+
+  void made() {
+    of_.job.start_steps();
+    of_.job.store().add(kReady, 1);
+  }
+
+  std::optional<train::LoopResult> finish(train::LoopResult own) {
+    own.missing.log_lines = report::lost_lines(of_.log);
+    of_.job.send(kResult, to_line(own));
+    of_.job.finish(of_.run.train.stall_timeout_s);
+    if (!of_.job.server()) return own;
+    JobResult all;
+    for (const control::WorkerMessage& told : of_.job.server()->drain_worker_messages()) all.take(told);
+    return all.together();
+  }
+
+  void leave(bool failed) {
+    try {
+      of_.job.leave();
+    } catch (const Error& error) { // the server is lost
+      if (failed) of_.log.debug("{}", error.what());
+      if (!failed) of_.log.warn("{}", error.what());
+    }
+  }
+
+  /// If an external launcher started the ranks, rank 0 reports the failure. Also called before the process is ended
+  /// because its rank is stuck. So it must not lock the flag's mutex: a listener that hangs may hold it.
+  void report_failure(bool is_ended) {
+    const control::Server* server = of_.job.server();
+    const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
+    if (of_.failed && failure) of_.failed(failure->rank, failure->why);
+    if (!failure || !of_.folder) return;
+    FailureFacts facts = facts_of(*failure, *server, layout_, *of_.folder);
+    facts.last_step = last_step_;
+    facts.is_ended = is_ended;
+    of_.log.error("{}", to_text(facts));
+    write_failure(facts, of_.log);
+  }
+
+  /// Under Triax's launcher, which runs the server, either the launcher reports this for all ranks or nothing reads it.
+  void report_lost_server() {
+    const control::JobAbort& flag = of_.job.abort();
+    const control::Server* server = of_.job.server();
+    if (of_.failed && !(server && server->failure())) of_.failed(flag.rank(), flag.reason());
+    if (!flag.raised() || flag.rank() >= 0 || (server && server->failure())) return;
+    if (of_.environment.launcher == Launcher::triax) {
+      of_.log.info("{}", flag.reason());
+    } else {
+      of_.log.error("{}", flag.reason());
+    }
+  }
+
+  const ProcessRank& of_;
+  const Layout layout_;
+  std::atomic<std::int64_t> last_step_{0};
+};
+
+} // namespace
+
+std::optional<train::LoopResult> train_process(const ProcessRank& rank) {
+  return OneRank(rank).train();
+}
+
+std::optional<control::Failure> write_failed_start(const config::RunConfig& run, const control::Server& server,
+                                                   const train::RunFolder& folder, Log& log) {
+  std::optional<control::Failure> failure = server.failure();
+  if (failure) write_failure(facts_of(*failure, server, train::layout_of(run), folder), log);
+  return failure;
+}
+
+} // namespace triax::launch

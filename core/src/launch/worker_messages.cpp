@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/worker_messages.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "report/traffic.hpp"
+#include "triax/error.hpp"
+
+namespace triax::launch {
+
+namespace {
+
+using Json = nlohmann::json;
+
+template <class Read>
+auto reading(std::string_view line, Read read) {
+  try {
+    return read(Json::parse(line));
+  } catch (const Json::exception&) { // its text names the library
+    throw Error(text("a rank told something that cannot be read: {}", line), {},
+                "all ranks must run the same build of triax");
+  }
+}
+
+Json of(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::optional<double> maybe(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional(value.get<double>());
+}
+
+} // namespace
+
+std::string to_line(const report::StepRecord& record) {
+  return Json{{"step", record.step},
+              {"loss", record.loss},
+              {"tokens_per_s", record.tokens_per_s},
+              {"step_ms", record.step_ms},
+              {"eval_loss", of(record.eval_loss)},
+              {"skipped", record.skipped}}
+      .dump();
+}
+
+report::StepRecord read_step(std::string_view line) {
+  return reading(line, [](const Json& told) {
+    report::StepRecord out;
+    out.step = told.at("step").get<std::int64_t>();
+    out.loss = told.at("loss").get<double>();
+    out.tokens_per_s = told.at("tokens_per_s").get<double>();
+    out.step_ms = told.at("step_ms").get<double>();
+    out.eval_loss = maybe(told.at("eval_loss"));
+    out.skipped = told.at("skipped").get<bool>();
+    return out;
+  });
+}
+
+std::string to_line(const train::LoopResult& result) {
+  Json traffic = Json::array();
+  for (const report::GroupTraffic& group : result.traffic)
+    traffic.push_back({group.group, group.plugin, group.ops, group.bytes_out, group.bytes_in});
+  return Json{{"steps", result.steps},
+              {"first_loss", result.first_loss},
+              {"last_loss", result.last_loss},
+              {"eval_loss", of(result.eval_loss)},
+              {"tokens_per_s", result.tokens_per_s},
+              {"signal", result.signal},
+              {"traffic", traffic},
+              {"skipped", result.skipped},
+              {"metrics", result.metrics},
+              {"records", result.records},
+              {"missing", {result.missing.records, result.missing.log_lines, result.missing.timelines}}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace); // a path may contain invalid UTF-8
+}
+
+train::LoopResult read_result(std::string_view line) {
+  return reading(line, [](const Json& told) {
+    train::LoopResult out;
+    out.steps = told.at("steps").get<std::int64_t>();
+    out.first_loss = told.at("first_loss").get<double>();
+    out.last_loss = told.at("last_loss").get<double>();
+    out.eval_loss = maybe(told.at("eval_loss"));
+    out.tokens_per_s = told.at("tokens_per_s").get<double>();
+    out.signal = told.at("signal").get<int>();
+    out.skipped = told.at("skipped").get<std::int64_t>();
+    out.metrics = told.at("metrics").get<std::string>();
+    out.records = told.at("records").get<std::int64_t>();
+    const Json& missing = told.at("missing");
+    out.missing = {missing.at(0).get<std::int64_t>(), missing.at(1).get<std::int64_t>(),
+                   missing.at(2).get<std::int64_t>()};
+    for (const Json& group : told.at("traffic"))
+      out.traffic.push_back({group.at(0).get<std::string>(), group.at(1).get<std::string>(),
+                             group.at(2).get<std::uint64_t>(), group.at(3).get<std::uint64_t>(),
+                             group.at(4).get<std::uint64_t>()});
+    return out;
+  });
+}
+
+std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& told) {
+  if (told.topic == kStep) {
+    const report::StepRecord record = read_step(told.text);
+    last_step_ = record.step;
+    return record;
+  }
+  if (told.topic != kResult) throw Error(text("rank {} told of \"{}\", which is unknown here", told.rank, told.topic));
+  const train::LoopResult result = read_result(told.text);
+  report::add_traffic(traffic_, result.traffic);
+  missing_.add(result.missing);
+  if (told.rank == 0) first_ = result;
+  return std::nullopt;
+}
+
+std::optional<train::LoopResult> JobResult::together() const {
+  std::optional<train::LoopResult> out = first_;
+  if (out) out->traffic = traffic_;
+  if (out) out->missing = missing_;
+  return out;
+}
+
+} // namespace triax::launch

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages from ranks to the process of the job server: steps and result from rank 0, traffic from all ranks.
+//
+// Errors: the read functions throw Error for other text.
+//
+// Numbers read back to the same bits. Only processes of the same build exchange these lines.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "control/server.hpp"
+#include "report/step_record.hpp"
+#include "train/loop.hpp"
+
+namespace triax::launch {
+
+// Topics.
+inline constexpr const char* kStep = "step";
+inline constexpr const char* kResult = "result";
+inline constexpr const char* kNote = "note"; // a line for the user
+
+std::string to_line(const report::StepRecord& record); // without traffic
+report::StepRecord read_step(std::string_view line);
+
+std::string to_line(const train::LoopResult& result); // with traffic
+train::LoopResult read_result(std::string_view line);
+
+/// Combines the messages of all ranks.
+class JobResult {
+ public:
+  /// Returns a step of rank 0, for the progress display; stores results. Not for notes.
+  std::optional<report::StepRecord> take(const control::WorkerMessage& told);
+  /// The result of rank 0 with the traffic and the missing files of all ranks; empty if rank 0 sent none.
+  std::optional<train::LoopResult> together() const;
+  std::int64_t last_step() const { return last_step_; }
+
+ private:
+  std::int64_t last_step_ = 0;
+  std::optional<train::LoopResult> first_;
+  std::vector<report::GroupTraffic> traffic_;
+  report::Missing missing_;
+};
+
+} // namespace triax::launch

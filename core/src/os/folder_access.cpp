@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/folder_access.hpp"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "os/errno_text.hpp"
+#include "triax/text.hpp"
+
+namespace triax::os {
+
+namespace {
+
+/// Whether the folder is on a virtual file system of the kernel: the superuser has write permission there, but cannot
+/// create files.
+bool takes_no_files(const std::filesystem::path& folder) {
+  struct statfs status {};
+  if (::statfs(folder.c_str(), &status) != 0) return false; // the access check below reports the error
+  switch (static_cast<unsigned long>(status.f_type)) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC:
+    case DEVPTS_SUPER_MAGIC:
+    case DEBUGFS_MAGIC:
+    case TRACEFS_MAGIC:
+    case SECURITYFS_MAGIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+} // namespace
+
+std::string why_not_writable(const std::filesystem::path& folder) {
+  std::filesystem::path nearest = folder; // the deepest folder of the path that exists
+  struct stat status {};
+  while (::stat(nearest.c_str(), &status) != 0) {
+    const int why = errno;
+    if (::lstat(nearest.c_str(), &status) == 0 && why == ENOENT) return text("{} is a link to nothing", nearest);
+    const bool above = (why == ENOENT || why == ENOTDIR) && nearest.has_relative_path();
+    if (!above) return text("{}: {}", nearest, errno_text(why));
+    nearest = nearest.parent_path();
+  }
+  if (!S_ISDIR(status.st_mode)) return text("{} is a file, not a folder", nearest);
+  if (takes_no_files(nearest)) return text("{} belongs to a file system of the kernel, which takes no files", nearest);
+  if (::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return text("{}: {}", nearest, errno_text());
+}
+
+} // namespace triax::os

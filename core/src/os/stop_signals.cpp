@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for signals on a separate thread: without a handler, nothing is global.
+#include "os/stop_signals.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <system_error>
+
+#include "os/signal_name.hpp"
+#include "triax/error.hpp"
+
+namespace triax::os {
+
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+} // namespace
+
+StopSignals::StopSignals(From from) : from_(from) {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    const bool is_default = signal == SIGQUIT && from == From::launcher;
+    if (!is_default && !is_ignored(signal)) sigaddset(&signals_, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    throw Error(text("the thread that waits for signals could not be started: {}", error.code().message()), {},
+                "allow this process more threads (ulimit -u), or end other processes");
+  }
+}
+
+StopSignals::~StopSignals() {
+  thread_.request_stop();
+  thread_.join();
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+void StopSignals::set_log(Log* log) {
+  const std::lock_guard lock(mutex_);
+  log_ = log;
+}
+
+void StopSignals::watch(const std::stop_token& stop) {
+  constexpr timespec kTenth{0, 100'000'000};
+  while (!stop.stop_requested()) {
+    const int signal = sigtimedwait(&signals_, nullptr, &kTenth);
+    if (signal < 0) continue;
+    if (signal == SIGQUIT) quit();
+    const bool again = caught_.exchange(signal) != 0;
+    if (from_ == From::launcher) continue;
+    const bool at_once = again || at_once_.load();
+    report(signal, at_once ? "ending at once" : "stopping after this step; once more stops at once");
+    if (at_once) std::_Exit(128 + signal);
+  }
+}
+
+void StopSignals::report(int signal, std::string_view what) {
+  const std::string line = text("{}: {}", signal_name(signal), what);
+  const std::lock_guard lock(mutex_);
+  if (log_) {
+    log_->info("{}", line);
+  } else if (signal == SIGQUIT) {
+    const std::string with_end = line + "\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, with_end.data(), with_end.size());
+  }
+}
+
+/// Triggers the default action, on this thread.
+void StopSignals::quit() {
+  report(SIGQUIT, "ending at once");
+  sigset_t quit;
+  sigemptyset(&quit);
+  sigaddset(&quit, SIGQUIT);
+  pthread_sigmask(SIG_UNBLOCK, &quit, nullptr);
+  ::raise(SIGQUIT);
+  std::_Exit(128 + SIGQUIT); // a handler has been installed elsewhere
+}
+
+} // namespace triax::os

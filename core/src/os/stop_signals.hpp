@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signals that end a run. SIGINT, SIGTERM and SIGHUP request a stop after the current step; a second one ends the
+// process at once. SIGQUIT ends it at once with the default action: a core dump, if the system writes them. Each signal
+// is logged. A signal that was ignored when the process started stays ignored, like SIGHUP under nohup.
+//
+// Ranks under Triax's launcher get the request from the launcher, which also ends them if necessary. For them a second
+// signal, from a terminal's Ctrl-C to all of its processes, is the same request; SIGQUIT has its default action.
+//
+// Threads: create it on the thread that starts the run, before other threads, so that all of them leave the signals to
+// this object's thread. At most one per process. Ownership: owns its thread; borrows the log; the destructor restores
+// the signal mask. Blocking: the destructor waits for the thread, at most 0.1 s. Errors: the constructor throws Error
+// if it cannot create a thread.
+#pragma once
+
+#include <atomic>
+#include <csignal>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "triax/log.hpp"
+
+namespace triax::os {
+
+class StopSignals {
+ public:
+  enum class From { user, launcher };
+  explicit StopSignals(From from = From::user);
+  explicit StopSignals(Log& log) : StopSignals() { set_log(&log); }
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  /// Sets where signals are logged; null: only SIGQUIT is reported, on stderr.
+  void set_log(Log* log);
+  /// The number of the signal, or 0.
+  int caught() const noexcept { return caught_.load(); }
+  /// Whether the first signal ends the process at once: while a rank waits for others to start, there is no current
+  /// step.
+  void end_at_once(bool at_once) noexcept { at_once_.store(at_once); }
+  /// Has the effect of a caught signal. Any thread.
+  void ask(int signal) noexcept { caught_.store(signal); }
+
+ private:
+  void watch(const std::stop_token& stop);
+  void report(int signal, std::string_view what);
+  [[noreturn]] void quit();
+
+  const From from_;
+  sigset_t signals_{}, mask_before_{};
+  std::atomic<int> caught_{0};
+  std::atomic<bool> at_once_{false};
+  std::mutex mutex_; // protects the log
+  Log* log_ = nullptr;
+  std::jthread thread_;
+};
+
+/// Sets the log of stop signals while this object exists.
+class StopSignalLog {
+ public:
+  StopSignalLog(StopSignals& signals, Log& log) : signals_(signals) { signals_.set_log(&log); }
+  ~StopSignalLog() { signals_.set_log(nullptr); }
+  StopSignalLog(const StopSignalLog&) = delete;
+  StopSignalLog& operator=(const StopSignalLog&) = delete;
+
+ private:
+  StopSignals& signals_;
+};
+
+} // namespace triax::os

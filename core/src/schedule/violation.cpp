@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages of verification violations.
+#include "schedule/violation.hpp"
+
+#include "triax/scheduler.hpp"
+#include "triax/text.hpp"
+
+namespace triax::schedule {
+
+namespace {
+
+using FaultRule = Violation::Rule;
+
+/// The result of a pass.
+const char* made_by(Kind kind) {
+  switch (kind) {
+    case Kind::forward:
+      return "forward";
+    case Kind::backward:
+      return "backward";
+    case Kind::backward_input:
+      return "input gradient";
+    default:
+      return "weight gradient";
+  }
+}
+
+std::string of_stage(const ActionRef& pass) {
+  return text("the {} of stage {}, microbatch {}", made_by(pass.kind), pass.stage, pass.microbatch);
+}
+
+const char* order_text(CommTraits::Order order) {
+  switch (order) {
+    case CommTraits::Order::serial:
+      return "in one queue per rank";
+    case CommTraits::Order::channel:
+      return "in one queue per edge";
+    case CommTraits::Order::tagged:
+      break;
+  }
+  return "in any order between edges";
+}
+
+class Words {
+ public:
+  Words(const Violation& fault, const Locator& finding) : of_(fault), find_(finding) {}
+
+  std::string all() const {
+    switch (of_.rule) {
+      case FaultRule::rows_per_rank:
+      case FaultRule::synchronous:
+      case FaultRule::one_pipeline:
+      case FaultRule::all_stages:
+      case FaultRule::stage_on_a_rank:
+      case FaultRule::programs_by_rank:
+      case FaultRule::programs_per_rank:
+        return led({}, of_whole());
+      case FaultRule::one_stage_map:
+      case FaultRule::one_boundary:
+      case FaultRule::present:
+      case FaultRule::known_kind: // has no action text
+        return led({}, of_list());
+      case FaultRule::slot_left_free:
+        return led(text("stage {}", of_.at.stage),
+                   text("pool {}, slot {} still holds microbatch {} at the end", name_of(of_.pool), of_.slot, of_.has));
+      default:
+        return led(action_text(of_.at), of_.is_of_slots() ? of_slots() : of_action());
+    }
+  }
+
+ private:
+  std::string of_whole() const {
+    switch (of_.rule) {
+      case FaultRule::rows_per_rank:
+        return text("the schedule has {} rows for parallel.pipeline = {}", of_.has, of_.wanted);
+      case FaultRule::synchronous:
+        return text("the schedule lets weights lag {} steps behind: this version runs synchronous schedules", of_.has);
+      case FaultRule::one_pipeline:
+        return text("the schedule has {} replicas: this version runs one", of_.has);
+      case FaultRule::all_stages:
+        return text("the schedule places {} stages, but there are {}", of_.has, of_.wanted);
+      case FaultRule::stage_on_a_rank:
+        return text("the schedule places stage {} on rank {} of {}", of_.at.stage, of_.has, of_.wanted);
+      case FaultRule::programs_by_rank:
+        return text("program {} is that of rank {}", of_.has, of_.wanted);
+      default:
+        return text("there are programs of {} ranks, and p = {}", of_.has, of_.wanted);
+    }
+  }
+
+  std::string of_list() const {
+    if (of_.rule == FaultRule::known_kind) return text("an action of kind {}, which is none of F, B, I, W", of_.has);
+    if (of_.rule == FaultRule::one_stage_map) return "its program has other stages, or places them otherwise";
+    if (of_.rule == FaultRule::one_boundary)
+      return "its program has boundaries scattered, or whole, where rank 0 has not";
+    const std::string missing = action_text(of_.at) + " is missing";
+    return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
+  }
+
+  std::string of_action() const {
+    switch (of_.rule) {
+      case FaultRule::known_stage:
+        return text("there is no stage {}: the last is {}", of_.at.stage, of_.wanted);
+      case FaultRule::known_microbatch:
+        return text("there is no microbatch {}: the last is {}", of_.at.microbatch, of_.wanted);
+      case FaultRule::names_microbatch:
+        return "it names no microbatch";
+      case FaultRule::whole_sequence:
+        return "this version runs whole sequences through one pipeline";
+      case FaultRule::on_its_rank:
+        return text("stage {} is on rank {}", of_.at.stage, of_.has);
+      case FaultRule::forward_alone:
+        return "an evaluation runs forwards alone";
+      case FaultRule::once:
+        return text("{} is at {} already", runs_layers(of_.at.kind) ? of_stage(other()) : "it", find_.here(other()));
+      case FaultRule::before:
+        return needs();
+      case FaultRule::ascending:
+        return text(
+            "the {} of microbatch {} {}, at {}; gradients of a stage are added in ascending order of "
+            "microbatches, so that every schedule gives the same bits",
+            made_by(other().kind), other().microbatch,
+            *other().position > *of_.at.position ? "comes later" : "came before", find_.here(other()));
+      case FaultRule::within_cap:
+        return text("it is one more than the {} microbatches that a rank may have in flight, counted per stage",
+                    of_.wanted);
+      case FaultRule::reached:
+        return text("it waits for {} at {}, which is never reached", action_text(other()), find_.there(other()));
+      case FaultRule::no_circle:
+        return circle();
+      default:
+        return of_transfer();
+    }
+  }
+
+  std::string needs() const {
+    const bool all = other().stage < 0 && rule(other().kind).scope == Scope::stage; // all stages of the rank
+    const std::string what = all ? rule(other().kind).name : action_text(other());
+    if (!other().position) return text("it needs {}, which is not in the program", what);
+    return text("it needs {}, which comes later, at {}", what, find_.here(other()));
+  }
+
+  std::string of_transfer() const {
+    switch (of_.rule) {
+      case FaultRule::to_another_rank:
+        return text("the stage {} it is not on another rank", of_.wanted > 0 ? "after" : "before");
+      case FaultRule::to_the_right_rank:
+        return text("it names rank {}, and the stage is on rank {}", of_.has, of_.wanted);
+      case FaultRule::post_waits_for_none:
+        return "it is posted, and cannot wait";
+      case FaultRule::waits_for_earlier:
+        return text("it waits for {}, which comes later", find_.here(other()));
+      case FaultRule::waits_for_transfer:
+        return text("it waits for {}, which is no transfer", action_text(other()));
+      case FaultRule::joined:
+        return text("it does not wait for {}, which was posted before", action_text(other()));
+      case FaultRule::one_order_per_edge:
+        return text("it is number {} from rank {} to rank {}, where {} receives: both ends of an edge keep one order",
+                    of_.has, of_.at.rank, other().rank, named(other()));
+      case FaultRule::received:
+        return text("rank {} does not receive it", of_.has);
+      default:
+        return text("rank {} does not send it", of_.has);
+    }
+  }
+
+  std::string circle() const {
+    std::string chain;
+    for (std::size_t i = 0; i < of_.others.size(); ++i)
+      chain += text("{} waits for {}", i == 0 ? "it" : ", which", named(of_.others[i]));
+    if (of_.has > 0) chain += text(", and so on through {} more", of_.has);
+    chain += text("{} waits for the first", of_.others.empty() ? "it"
+                                            : of_.has > 0      ? ", the last of which"
+                                                               : ", which");
+    const Promise& edges = of_.assumptions.edges;
+    const bool with_layers = edges.order == CommTraits::Order::serial && of_.assumptions.layers.order == edges.order;
+    return text("{}; with transfers {}{}, {} sends and {} posts the ranks would wait for ever", chain,
+                order_text(edges.order), with_layers ? " that is the layers' too" : "",
+                edges.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
+                edges.post == CommTraits::Post::blocking ? "blocking" : "nonblocking");
+  }
+
+  std::string of_slots() const {
+    const std::string slot = text("slot {} of pool {}", of_.slot, name_of(of_.pool));
+    switch (of_.rule) {
+      case FaultRule::slot_named:
+        return text("it has no slot of pool {} to fill", name_of(of_.pool));
+      case FaultRule::slot_exists:
+        return text("{} does not exist", slot);
+      case FaultRule::slot_free:
+        return text("{} still holds microbatch {}", slot, of_.has);
+      case FaultRule::slot_filled:
+        return text("it reads {}, which does not hold its microbatch", slot);
+      default:
+        return text("{} may still be under way in {}, and it does not wait for it", action_text(other()), slot);
+    }
+  }
+
+  std::string led(const std::string& name, const std::string& words) const {
+    const std::string lead = find_.lead(of_.at, name);
+    return lead.empty() ? words : text("{}: {}", lead, words);
+  }
+  const ActionRef& other() const { return of_.others.at(0); }
+  std::string named(const ActionRef& action) const { return text("{}, {}", find_.place(action), action_text(action)); }
+
+  const Violation& of_;
+  const Locator& find_;
+};
+
+} // namespace
+
+std::string action_text(const ActionRef& action) {
+  std::string out = action_text(action.kind, action.stage, action.microbatch);
+  if (action.slice != 0) out += text(".{}", action.slice);
+  return action.replica != 0 ? out + "'" : out;
+}
+
+std::string Locator::lead(const ActionRef& action, const std::string& name) const {
+  if (action.rank < 0) return {};
+  const std::string where = action.position ? place(action) : text("rank {}", action.rank);
+  return name.empty() ? where : text("{}, {}", where, name);
+}
+std::string Locator::place(const ActionRef& action) const {
+  return text("rank {}, position {}", action.rank, *action.position);
+}
+std::string Locator::here(const ActionRef& action) const {
+  return text("position {}", *action.position);
+}
+std::string Locator::there(const ActionRef& action) const {
+  return text("position {} of rank {}", *action.position, action.rank);
+}
+
+std::string Violation::reason(const Locator& finding) const {
+  return Words(*this, finding).all();
+}
+
+} // namespace triax::schedule

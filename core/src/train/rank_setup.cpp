@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates programs from rows, and a rank's state from programs.
+#include "train/rank_setup.hpp"
+
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
+
+namespace triax::train {
+
+namespace {
+
+std::vector<executor::StageLayers> split_of(const config::RunConfig& run, const Model& model) {
+  return executor::split_layers(model, pipeline_shape(run).stages(), run.parallel.split);
+}
+
+/// On an axis with one rank nothing is sent.
+schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
+  std::size_t largest =
+      executor::largest_boundary(plugins.model(), layer_context(run, layout, 0), split_of(run, plugins.model()));
+  if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
+  const auto promise = [&](const char* axis) {
+    return layout.size(axis) > 1 ? schedule::promise_of(plugins.comm(axis).traits(), largest) : schedule::Promise{};
+  };
+  const schedule::Promise tensor = promise("tensor");
+  return {promise("pipeline"), schedule::both(promise("data"), tensor), tensor}; // a gradient may be of a tensor group
+}
+
+/// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.
+Support refuse_schedule(const config::RunConfig& run, const char* of, const std::vector<schedule::Violation>& faults) {
+  const std::size_t all = faults.size();
+  const std::string shown =
+      all > schedule::kMaxShownFaults ? text("the first {}", schedule::kMaxShownFaults) : text("all {}", all);
+  const std::string command = "\"triax schedule RUN.toml\", with the same --set,";
+  return Support::no("schedule.plugin = \"{}\": {}{}", run.schedule.name, of, faults.front().reason())
+      .hint("{}", all == 1
+                      ? text("{} repeats this check without devices and data", command)
+                      : text("and {} more violation{}: {} lists {}", all - 1, all == 2 ? "" : "s", command, shown));
+}
+
+} // namespace
+
+LayerContext layer_context(const config::RunConfig& run, const Layout& layout, int rank) {
+  return {layout, rank, run.batch.micro, run.vocab, run.train.compute, run.train.seed};
+}
+
+std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
+  const PipelineShape shape = pipeline_shape(run);
+  if (Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split) return {split};
+  std::vector<Support> out;
+  if (boundaries(run) == schedule::Boundaries::scattered) {
+    const Layout layout = layout_of(run);
+    if (Support answer = executor::check_scatter(model, layer_context(run, layout, 0), split_of(run, model)); !answer)
+      out.push_back(std::move(answer));
+  }
+  const std::vector<schedule::Violation> faults = schedule::verify(schedule, shape);
+  if (!faults.empty()) out.push_back(refuse_schedule(run, "", faults));
+  return out;
+}
+
+Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
+                       const Schedule& schedule) {
+  const PipelineShape shape = pipeline_shape(run);
+  const schedule::Boundaries crossing = boundaries(run);
+  Programs out{schedule::lower(schedule, shape, crossing), schedule::lower_forward_only(schedule, shape, crossing),
+               assumptions_of(run, layout, plugins)};
+  for (const bool forward_only : {false, true}) {
+    const std::vector<schedule::Violation> faults =
+        schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);
+    if (faults.empty()) continue;
+    const Support refused = refuse_schedule(run, "the lowered program is invalid: ", faults);
+    throw Error(refused.reason(), {}, refused.hint());
+  }
+  return out;
+}
+
+Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
+                         const Programs& programs)
+    : training(programs.training.at(static_cast<std::size_t>(layout.coordinate(rank, "pipeline")))),
+      evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, "pipeline")))) {
+  const Model& model = plugins.model();
+  const OptimizerTraits traits = plugins.optimizer().traits();
+  const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, layout.data(),
+                                   layout.coordinate(rank, "data")};
+  const executor::RankRequest request{
+      model, traits, layer_context(run, layout, rank), {run.train.compute, run.train.master}, split_of(run, model),
+      batch};
+  state = std::make_unique<executor::RankState>(request, training, evaluation);
+}
+
+} // namespace triax::train

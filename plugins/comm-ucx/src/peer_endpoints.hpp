@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group's links: its number, an endpoint per member, and the control messages between members: hello, barrier, abort
+// with its reason, leave.
+//
+// Threads: the rank's main thread; abort() from any thread. Ownership: shared by the communicator and its calls, which
+// may stay on their streams for longer; close() is the last use of the transport. Abort: the first reason is kept;
+// announce(), which the progress loop calls, sends it to the members.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tags.hpp"
+#include "transport.hpp"
+#include "triax/communicator.hpp"
+
+namespace triax::comm_ucx {
+
+class PeerEndpoints final : public RequestOwner, public TransportUser {
+ public:
+  /// `endpoints`: one per member, null for this one.
+  PeerEndpoints(Transport& transport, const Group& group, int number, std::vector<Endpoint*> endpoints);
+  ~PeerEndpoints() override;
+
+  Transport& transport() noexcept { return transport_; }
+  int size() const noexcept { return group_.size(); }
+  int index() const noexcept { return group_.index; }
+  int number() const noexcept { return number_; }
+  int rank(int member) const noexcept { return group_.ranks[static_cast<std::size_t>(member)]; }
+  const std::string& id() const noexcept { return group_.id; }
+  Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
+
+  /// Sends hello to all members.
+  void greet() noexcept { tell(Word::hello); }
+  bool greeted(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].greeted; }
+  /// Announces this member's next barrier. The message of the previous barrier must have left; see telling().
+  void tell_barrier() noexcept { tell(Word::barrier); }
+  bool telling(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].saying.open(); }
+  /// Number of barriers that a member has reached.
+  std::uint64_t barriers(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].barriers; }
+
+  /// Any thread.
+  void abort(std::string_view why) noexcept;
+  bool aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
+  /// Valid once aborted() is true.
+  const std::string& reason() const noexcept { return reason_; }
+  /// Sends this member's abort to the other members, once.
+  void announce() noexcept;
+  /// True if operations have been in progress for too long since the first call after an abort.
+  bool out_of_patience() noexcept;
+  /// True if any member has left the group; left(): that member.
+  bool anyone_left() const noexcept { return left_ > 0; }
+  bool left(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].left; }
+  /// Leaves the group: tells the members, and detaches from the transport.
+  void close() noexcept;
+
+  /// Reports an operation with `member` that has failed.
+  void failed(int member, ucs_status_t status) noexcept;
+
+  void ended(Request& request) noexcept override;
+  void lost(const Endpoint& endpoint) noexcept override;
+  void retired(std::string_view why) noexcept override;
+
+ private:
+  enum class Word : std::uint32_t { hello, barrier, abort, leave };
+  struct Message {
+    static constexpr std::size_t kText = 1000;
+    Word word = Word::hello;
+    std::uint32_t length = 0;
+    char text[kText];
+    std::size_t bytes() const noexcept { return offsetof(Message, text) + length; }
+  };
+  /// Control messages to and from one member.
+  struct Peer {
+    Message heard, said;
+    Request hearing, saying, parting;
+    bool greeted = false, left = false;
+    std::uint64_t barriers = 0;
+  };
+
+  void listen(int member) noexcept;
+  void hear(int member) noexcept;
+  void tell(Word word) noexcept;
+  void part(Word word, std::string_view text) noexcept;
+  template <class Body>
+  void for_others(Body body) noexcept;
+
+  Transport& transport_;
+  const Group group_;
+  const int number_;
+  std::vector<Endpoint*> endpoints_;
+  std::vector<Peer> peers_;
+  Message parting_; // the last message: abort or leave
+  bool parted_ = false, closed_ = false;
+  int left_ = 0;
+
+  std::mutex mutex_; // guards writes of reason_
+  std::string reason_;
+  std::atomic<bool> aborted_{false};
+  bool heard_abort_ = false; // another member's abort was received
+  Clock::time_point patience_{};
+};
+
+} // namespace triax::comm_ucx
