@@ -40,11 +40,11 @@ TEST_F(RosterTest, TheFirstFailureIsToldAndStays) {
 
 TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
   EXPECT_TRUE(roster.note({0, false, "the connection to rank 2 broke"}, after(0)));
-  EXPECT_FALSE(roster.note({2, true, "its connection closed"}, after(1000))); // the failure has already been sent
+  EXPECT_FALSE(roster.note({2, true, "the connection was closed"}, after(1000))); // the failure has already been sent
   EXPECT_EQ(roster.failure()->rank, 2);
   EXPECT_TRUE(roster.failure()->lost);
   EXPECT_EQ(roster.failed_at(), after(0));
-  roster.note({1, true, "its connection closed"}, after(1000));
+  roster.note({1, true, "the connection was closed"}, after(1000));
   EXPECT_EQ(roster.failure()->rank, 2);
 }
 
@@ -77,16 +77,16 @@ TEST_F(RosterTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
 
 TEST_F(RosterTest, ALossLaterIsAConsequence) {
   roster.note({0, false, "no memory"}, after(0));
-  roster.note({2, true, "its connection closed"}, after(1001));
+  roster.note({2, true, "the connection was closed"}, after(1001));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 
 TEST_F(RosterTest, WhoKnewOfTheFailureWasNoCause) {
   roster.note({0, false, "no memory"}, after(0));
   roster.knows(2);
-  roster.note({2, true, "its connection closed"}, after(10));
+  roster.note({2, true, "the connection was closed"}, after(10));
   EXPECT_EQ(roster.failure()->rank, 0);
-  roster.note({0, true, "its connection closed"}, after(20)); // it failed first, and then ended
+  roster.note({0, true, "the connection was closed"}, after(20)); // it failed first, and then ended
   EXPECT_FALSE(roster.failure()->lost);
 }
 
@@ -94,7 +94,7 @@ TEST_F(RosterTest, StatesAndSilence) {
   roster.heard(1, after(500));
   EXPECT_TRUE(roster.silent(0, 0.9, after(1000)));
   EXPECT_FALSE(roster.silent(1, 0.9, after(1000)));
-  roster.note({1, true, "nothing was heard from it for 1 s"}, after(1500));
+  roster.note({1, true, "no message from it for 1 s"}, after(1500));
   roster.left(2);
   const auto all = roster.statuses(after(2000));
   EXPECT_EQ(all[0].state, State::here);
@@ -107,8 +107,8 @@ TEST_F(RosterTest, StatesAndSilence) {
 TEST_F(RosterTest, HowOldThePlaceOfALostRankWas) {
   roster.is_at(1, "step 2, 0F0", after(200));
   roster.heard(1, after(900)); // another message
-  roster.note({1, true, "its connection closed"}, after(1200));
-  roster.note({2, true, "its connection closed"}, after(1500)); // it had not sent a position
+  roster.note({1, true, "the connection was closed"}, after(1200));
+  roster.note({2, true, "the connection was closed"}, after(1500)); // it had not sent a position
   const auto all = roster.statuses(after(2000));
   EXPECT_EQ(all[1].place, "step 2, 0F0");
   EXPECT_EQ(all[1].place_age_s, 1);
@@ -163,11 +163,11 @@ TEST_F(RosterTest, WhoMayComeIn) {
   EXPECT_THAT(roster.refusal(hello), ::testing::HasSubstr("rank 1 is here already"));
   roster.left(1);
   EXPECT_EQ(roster.refusal(hello), "");
-  roster.note({2, true, "its connection closed"}, after(0));
+  roster.note({2, true, "the connection was closed"}, after(0));
   hello.rank = 2;
   EXPECT_EQ(roster.refusal(hello), "rank 2 was lost, and cannot come back");
   hello.rank = 3;
-  EXPECT_EQ(roster.refusal(hello), "there is no rank 3: this job's are 0 to 2");
+  EXPECT_EQ(roster.refusal(hello), "rank 3 does not exist: this job has ranks 0 to 2");
 }
 
 } // namespace

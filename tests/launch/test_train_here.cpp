@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
 TEST_F(TrainHere, AThreadThatCannotBeStartedEndsThoseThatWere) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other threads";
   EXPECT_EXIT(go_with_three_threads(), ::testing::ExitedWithCode(1),
-              "^the thread of rank [01] could not be started: Resource temporarily unavailable\n"
+              "^cannot start the thread of rank [01]: Resource temporarily unavailable\n"
               "  use fewer ranks, or allow this process more threads \\(ulimit -u\\)$");
 }
 
@@ -234,7 +234,7 @@ TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
   };
   EXPECT_FALSE(go());
   EXPECT_THAT(errors(),
-              ElementsAre("pipeline 0, data 1, tensor 0: an exception that is not derived from std::exception"));
+              ElementsAre("pipeline 0, data 1, tensor 0: unknown exception (not derived from std::exception)"));
 }
 
 TEST_F(TrainHere, ARankThatIsAloneTellsNoCoordinates) {

@@ -169,7 +169,7 @@ TEST_F(TrainVerb, ARankThatHangsInAPluginIsNamedWithTheCall) {
                                                 "progress for 2[.0-9]* s: in advance\\(\\) of plugin \"comm-hang\"\n"));
   EXPECT_THAT(hung.text,
               testing::ContainsRegex(" error rank 0: rank 2 \\(pipeline 0, data 1, tensor 0\\) is stuck before "
-                                     "the end of step 1: [^\n]*\n  its last place: [^\n]*, in advance\\(\\) of "
+                                     "the end of step 1: [^\n]*\n  last position: [^\n]*, in advance\\(\\) of "
                                      "plugin \"comm-hang\" for [0-9.]+ s\n  rank 0: before step 1"));
   const Json failure = Json::parse(read_file(work_ / "run/failed-start.json"));
   EXPECT_EQ(failure["rank"], 2);
@@ -359,7 +359,7 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
   const std::string told = read_file(work_ / "out.txt");
-  EXPECT_THAT(told, HasSubstr("rank 0: SIGINT: stopping after this step; once more stops at once\n"));
+  EXPECT_THAT(told, HasSubstr("rank 0: SIGINT: stopping after this step; a second signal stops at once\n"));
   EXPECT_THAT(told,
               HasSubstr("stopped by SIGINT after step " + std::to_string(records(metrics).size()) + " of 1000000"));
   const Json result = Json::parse(read_file(work_ / "result.json"));

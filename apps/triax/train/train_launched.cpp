@@ -14,6 +14,7 @@
 #include "common/errors_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
+#include "data/content_summary.hpp"
 #include "launch/worker.hpp"
 #include "os/child_process.hpp"
 #include "os/cpu_quota.hpp"
@@ -136,16 +137,26 @@ class LaunchedRank {
     refusals_.push_back(refusal);
   }
 
-  /// Keys that must be equal on all ranks; paths may differ.
+  /// Keys that must be equal on all ranks. Paths may differ; then the corpora must have the same content.
   std::map<std::string, std::string> keys() const {
     std::map<std::string, std::string> out;
     if (!loaded_.run) return out;
+    if (!environment_.job.empty()) out["the launcher's job"] = environment_.job;
     for (const config::ResolvedValue& value : loaded_.values) {
       const std::string table = value.key.substr(0, value.key.find('.'));
-      if (table != "run" && table != "data" && table != "log" && table != "plugins" && table != "launch")
+      const bool is_weight = table == "data" && value.key.ends_with("weights");
+      if (is_weight || (table != "run" && table != "data" && table != "log" && table != "plugins" && table != "launch"))
         out[value.key] = value.value;
     }
+    add_content(loaded_.run->data.training, out);
+    add_content(loaded_.run->data.validation, out);
     return out;
+  }
+
+  static void add_content(const data::Corpora& corpora, std::map<std::string, std::string>& out) {
+    for (std::size_t number = 0; number < corpora.paths.size(); ++number)
+      out[text("content of {}[{}]", corpora.key, number)] =
+          data::content_summary(data::TokenFile(corpora.paths[number]));
   }
 
   void check() {

@@ -27,11 +27,13 @@ double seconds(Clock::duration time) {
 std::string RankRegistry::refusal(const Hello& hello) const {
   if (hello.world != static_cast<int>(ranks_.size()))
     return text("this job has {} ranks, and rank {} was started as one of {}", ranks_.size(), hello.rank, hello.world);
-  if (!has(hello.rank)) return text("there is no rank {}: this job's are 0 to {}", hello.rank, ranks_.size() - 1);
+  if (!has(hello.rank))
+    return text("rank {} does not exist: this job has ranks 0 to {}", hello.rank, ranks_.size() - 1);
   const RankStatus& there = of(hello.rank).status;
   if (there.state == RankStatus::State::here)
-    return text("rank {} is here already (host {}, pid {})", hello.rank, there.host, there.pid);
-  if (there.state == RankStatus::State::lost) return text("rank {} was lost, and cannot come back", hello.rank);
+    return text("rank {} has already joined (host {}, pid {})", hello.rank, there.host, there.pid);
+  if (there.state == RankStatus::State::left) return text("rank {} has left this job and cannot rejoin", hello.rank);
+  if (there.state == RankStatus::State::lost) return text("rank {} was lost and cannot rejoin", hello.rank);
   return {};
 }
 
@@ -99,8 +101,8 @@ std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
   const auto found = std::ranges::max_element(ranks_, {}, stalled_s);
   if (found == ranks_.end() || stalled_s(*found) < kMinStall) return std::nullopt;
   return Failure{static_cast<int>(found - ranks_.begin()), false,
-                 text("no progress for {} s, and others wait for it: {}", static_cast<std::int64_t>(stalled_s(*found)),
-                      found->status.place),
+                 text("no progress for {} s while other ranks wait for it: {}",
+                      static_cast<std::int64_t>(stalled_s(*found)), found->status.place),
                  true};
 }
 

@@ -40,7 +40,7 @@ class LocalRanks {
       try {
         threads.emplace_back([this, rank] { run(rank); });
       } catch (const std::system_error& error) {
-        const Error why(text("the thread of rank {} could not be started: {}", rank, error.what()), {},
+        const Error why(text("cannot start the thread of rank {}: {}", rank, error.what()), {},
                         "use fewer ranks, or allow this process more threads (ulimit -u)");
         watchdog_.expect_end();
         if (abort_.raise(rank, why.what())) log(rank).error("{}", why.what());
@@ -117,9 +117,10 @@ class LocalRanks {
       const std::string place = longest->place();
       log(longest->number())
           .error(
-              "rank {} has not ended within {} s of the failure of rank {}, and the process is ended\n  it was at: {}",
+              "rank {} did not stop within {} s of the failure of rank {}; terminating the process\n  its position: {}",
               longest->number(), Watchdog::kGrace, failure_->rank, place);
-      if (waited_in_vain_) failure_ = {longest->number(), false, "no progress, and others wait for it: " + place, true};
+      if (waited_in_vain_)
+        failure_ = {longest->number(), false, "no progress while other ranks wait for it: " + place, true};
     }
     if (failure_) report(*failure_, true);
     if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);
@@ -167,9 +168,9 @@ class LocalRanks {
       store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
     } catch (const Error&) {
       if (abort_.raised()) throw;
-      throw Error(text("{} of {} ranks have come to their end, and rank {} waits for the others", store_.add(key, 0),
+      throw Error(text("{} of {} ranks finished; rank {} timed out waiting for the others", store_.add(key, 0),
                        layout_.world(), number),
-                  {}, "train.stall_timeout_s is how long ranks may take without progress");
+                  {}, "train.stall_timeout_s limits the time without progress");
     }
     return own;
   }

@@ -25,7 +25,7 @@ Watchdog::Watchdog(const WatchdogRequest& request) : request_(request) {
   try {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   } catch (const std::system_error& error) {
-    throw Error(text("the watchdog's thread could not be started: {}", error.code().message()), {},
+    throw Error(text("cannot start the watchdog thread: {}", error.code().message()), {},
                 "allow this process more threads (ulimit -u), or end other processes");
   }
 }
@@ -102,8 +102,7 @@ Error Watchdog::error_of(const ObservedRank& rank) const {
   return Error(
       text("no progress for {} s{}{}{}", report::decimals_text(rank.stalled_s(), 1),
            is_stopping ? text(", and {} asks to stop", signal_name(signal)) : "", call.empty() ? "" : ": ", call),
-      {},
-      text("it hangs, or a single call takes longer than train.stall_timeout_s = {} allows", request_.stall_timeout_s));
+      {}, text("the call hangs, or takes longer than train.stall_timeout_s = {}", request_.stall_timeout_s));
 }
 
 bool Watchdog::is_end_overdue() {

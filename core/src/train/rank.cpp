@@ -151,7 +151,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   void register_memory() {
     const ActivityScope phase(ActivityScope::Kind::engine, "registering memory");
     for (const std::unique_ptr<Communicator>& communicator : communicators)
-      if (auto* registration = static_cast<Registration*>(communicator->extension(kRegistration)))
+      if (auto* registration = find_extension<Registration>(*communicator))
         for (const std::span<std::byte> block : prepared.state->blocks()) registration->add(block.data(), block.size());
   }
 

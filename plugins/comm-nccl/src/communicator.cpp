@@ -87,8 +87,8 @@ bool NcclCommunicator::busy() {
   return any;
 }
 
-void* NcclCommunicator::extension(std::string_view id) {
-  return registers_ && id == kRegistration ? static_cast<Registration*>(this) : nullptr;
+void* NcclCommunicator::extension(std::string_view id) noexcept {
+  return registers_ && id == Registration::kExtension ? static_cast<Registration*>(this) : nullptr;
 }
 
 void NcclCommunicator::add(void* data, std::size_t bytes) {
