@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "triax/rank_activity.hpp"
+
 namespace triax::comm_nccl {
 
 namespace {
@@ -110,12 +112,17 @@ std::string NcclCommunicator::others_text() const {
 // Posts.
 
 auto NcclCommunicator::patience(const char* call) {
-  return [this, call, deadline = deadline_in(device_.default_timeout())] {
+  return [this, call, deadline = deadline_in(device_.default_timeout()), polled = PolledWait()] {
     device_.abort_flag().check();
+    polled.poll();
     if (Clock::now() >= deadline)
       throw Error(text("{}: not through at its deadline; the other members are rank {}", call, others_text()),
                   text("group {}", group().id), "a peer may be slow or lost; train.stall_timeout_s sets the deadline");
-    if (!device_.progress()) sched_yield();
+    if (device_.progress()) {
+      polled.advance();
+    } else {
+      sched_yield();
+    }
   };
 }
 
