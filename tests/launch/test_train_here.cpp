@@ -28,6 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 /// Keeps a rank's log lines of all levels from debug.
 class Notes final : public Log {
@@ -262,7 +263,8 @@ TEST_F(TrainHere, RanksThatAllWaitAreReported) {
   run_.keys["train.stall_timeout_s"] = "1";
   EXPECT_FALSE(go());
   const auto why = HasSubstr(": all ranks wait, and none makes progress; this one has waited for ");
-  EXPECT_THAT(errors(), ElementsAre(why, AllOf(why, HasSubstr(" is stuck before the end of step 1: before step 1, "))));
+  EXPECT_THAT(errors(),
+              UnorderedElementsAre(why, AllOf(why, HasSubstr(" is stuck before the end of step 1: before step 1, "))));
 }
 
 TEST_F(TrainHere, ARankThatIsAloneTellsNoCoordinates) {
