@@ -55,7 +55,7 @@ TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
   roster.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   roster.timed_out(0);
   roster.knows(0);
-  EXPECT_TRUE(roster.note({0, false, "not finished at its deadline"}, after(500)));
+  EXPECT_TRUE(roster.note({0, false, "timed out"}, after(500)));
   EXPECT_EQ(roster.failure()->rank, 1);
   EXPECT_TRUE(roster.failure()->stuck);
   EXPECT_EQ(roster.failure()->why,
@@ -101,7 +101,7 @@ TEST_F(RosterTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
 TEST_F(RosterTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
   roster.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
   roster.timed_out(0);
-  roster.note({0, false, "not finished at its deadline"}, after(0));
+  roster.note({0, false, "timed out"}, after(0));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 

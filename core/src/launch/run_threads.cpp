@@ -198,7 +198,7 @@ class LocalRanks {
       store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
     } catch (const Error&) {
       if (abort_.raised()) throw;
-      throw Error(text("{} of {} ranks have come to their end, and rank {} waits for the others", store_.add(key, 0),
+      throw Error(text("{} of {} ranks have finished; rank {} timed out waiting for the others", store_.add(key, 0),
                        layout_.world(), number),
                   {}, "train.stall_timeout_s is how long ranks may take without progress");
     }

@@ -134,8 +134,8 @@ std::vector<Bootstrap::PeerInfo> Bootstrap::collect() {
     }
   }
   if (absent.empty()) return peers;
-  throw Error(text("did not join before the deadline: rank {}", absent), place(),
-              "the missing ranks are late, lost, or in another group");
+  throw Error(text("timed out waiting for ranks to join: rank {}", absent), place(),
+              "they may be slow, lost, or in another group");
 }
 
 void Bootstrap::agree(const std::vector<PeerInfo>& peers) const {
@@ -284,10 +284,10 @@ void Bootstrap::turn(const char* what) {
   if (now >= deadline_) {
     const std::string absent = missing();
     if (!absent.empty())
-      throw Error(text("{}: did not join before the deadline: rank {}", what, absent), place(),
-                  "the missing ranks are late or lost");
-    throw Error(text("{}: not through at the deadline, though all ranks have come", what), place(),
-                "NCCL_DEBUG=INFO has NCCL tell how far it got, and over which interfaces; NCCL_SOCKET_IFNAME chooses "
+      throw Error(text("{}: timed out waiting for ranks to join: rank {}", what, absent), place(),
+                  "they may be slow or lost");
+    throw Error(text("{} timed out, although all ranks have joined", what), place(),
+                "set NCCL_DEBUG=INFO to see its progress and its interfaces; NCCL_SOCKET_IFNAME selects "
                 "them");
   }
   if (!device_.progress()) sched_yield();
@@ -306,7 +306,7 @@ void Bootstrap::check_given_up() {
   if (store_.add(key_ + "/given up", 0) == 0) return;
   std::string why;
   fetch(key_ + "/why", why);
-  throw Error(text("the others gave up: {}", why), place(), "start the ranks together");
+  throw Error(text("the other ranks failed: {}", why), place(), "start the ranks together");
 }
 
 void Bootstrap::give_up(std::string_view why) noexcept {

@@ -45,7 +45,8 @@ class Handle {
   /// Calls turn() until NCCL has completed the previous call; turn() throws to give up.
   template <class Turn>
   void settle(const char* call, const Turn& turn) {
-    if (!see_through(call, turn)) throw Error("it was aborted while a call was under way", text("{}, {}", name_, call));
+    if (!see_through(call, turn))
+      throw Error("the communicator was aborted during the call", text("{}, {}", name_, call));
   }
 
   /// call(comm) enqueues work on a native stream, followed by the mark. Returns false if the communicator was aborted.

@@ -24,7 +24,7 @@ using triax::test::Rank;
 
 /// Either the rank's own error, or that of the rank that found the problem first.
 auto told(const std::string& what) {
-  return ::testing::AnyOf(HasSubstr(what), HasSubstr("the others gave up: "));
+  return ::testing::AnyOf(HasSubstr(what), HasSubstr("the other ranks failed: "));
 }
 
 std::string join_error(Rank& rank, double seconds = 60) {
@@ -143,7 +143,7 @@ TEST_F(HostId, MayNotBeThatOfAnotherRankOnTheGpu) {
 }
 
 TEST_F(HostId, OfAnotherValueIsWhatPermissionAsksFor) {
-  EXPECT_THAT(found(true, "host-1", "host-0", 1), HasSubstr("ncclCommInitRankConfig: did not join before"));
+  EXPECT_THAT(found(true, "host-1", "host-0", 1), HasSubstr("ncclCommInitRankConfig: timed out waiting for ranks"));
 }
 
 TEST_F(HostId, PermissionIsThatOfAllRanks) {
@@ -178,11 +178,12 @@ TEST(Joining, KeysMustBeThoseOfAllRanks) {
 TEST(Joining, TheDeadlineNamesWhoIsMissing) {
   run_members(4, {}, [](Rank& rank) {
     if (rank.index() == 0) {
-      EXPECT_THAT(join_error(rank, 0.05), HasSubstr("group tensor.0: did not join before the deadline: rank 1, 2, 3"));
+      EXPECT_THAT(join_error(rank, 0.05),
+                  HasSubstr("group tensor.0: timed out waiting for ranks to join: rank 1, 2, 3"));
       rank.store().set("gave up", "");
     } else {
       rank.store().get("gave up", Rank::deadline());
-      EXPECT_THAT(join_error(rank), HasSubstr("the others gave up: rank 0 could not join"));
+      EXPECT_THAT(join_error(rank), HasSubstr("the other ranks failed: rank 0 could not join"));
     }
   });
 }
@@ -198,7 +199,7 @@ TEST(Joining, AMemberThatNeverComesToNcclIsNamed) {
       return;
     }
     EXPECT_THAT(join_error(rank, rank.index() == 0 ? 0.5 : 60),
-                told("ncclCommInitRankConfig: did not join before the deadline: rank 2"));
+                told("ncclCommInitRankConfig: timed out waiting for ranks to join: rank 2"));
   });
 }
 
@@ -232,7 +233,8 @@ TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
       });
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
     if (given_up.joinable()) given_up.join();
-    EXPECT_THAT(what, HasSubstr(rank.index() == 0 ? "enough" : "the others gave up: rank 0 could not join: enough"));
+    EXPECT_THAT(what,
+                HasSubstr(rank.index() == 0 ? "enough" : "the other ranks failed: rank 0 could not join: enough"));
   });
   EXPECT_EQ(counts().aborts, 4) << "of each rank the group and the edge";
 }

@@ -144,7 +144,7 @@ void check_ucx(ucs_status_t status, std::string_view what, const Settings& setti
   const bool nothing_usable = status == UCS_ERR_NO_DEVICE || status == UCS_ERR_NO_ELEM || status == UCS_ERR_UNREACHABLE;
   if (nothing_usable && !settings.restrictions.empty())
     refuse_restrictions(settings, text("UCX: {}: {}", what, reason));
-  throw Error(text("UCX: {}: {}", what, reason), "comm-ucx", "set UCX_LOG_LEVEL=info to have UCX say more");
+  throw Error(text("UCX: {}: {}", what, reason), "comm-ucx", "set UCX_LOG_LEVEL=info for details");
 }
 
 ucp_context_h make_context(const Settings& settings) {

@@ -61,8 +61,7 @@ void Joining::check_limits() const {
   TRIAX_REQUIRE(group_.size() <= kMaxMembers, "comm-ucx: group {} has {} members; {} are the most", group_.id,
                 group_.size(), kMaxMembers);
   if (next_ < kMaxGroups) return;
-  throw Error(text("this rank has joined {} groups; no more can be told apart", kMaxGroups),
-              text("group {}", group_.id));
+  throw Error(text("this rank has joined {} groups, which is the maximum", kMaxGroups), text("group {}", group_.id));
 }
 
 void Joining::publish() {
@@ -99,8 +98,8 @@ std::vector<Joining::Card> Joining::collect() {
     if (missing.empty()) cards[static_cast<std::size_t>(member)] = read(member, value);
   }
   if (missing.empty()) return cards;
-  throw Error(text("did not join before the deadline: rank {}", missing), text("group {}", group_.id),
-              "the missing ranks are late, lost, or in another group");
+  throw Error(text("timed out waiting for ranks to join: rank {}", missing), text("group {}", group_.id),
+              "they may be slow, lost, or in another group");
 }
 
 Joining::Card Joining::read(int member, const std::string& value) const {
@@ -112,8 +111,8 @@ Joining::Card Joining::read(int member, const std::string& value) const {
     begin = std::min(end + 1, value.size());
   }
   if (lines[0] != kProtocol) {
-    throw Error(text("rank {} speaks \"{}\", rank {} \"{}\"", group_.ranks[static_cast<std::size_t>(member)], lines[0],
-                     group_.ranks[static_cast<std::size_t>(group_.index)], kProtocol),
+    throw Error(text("rank {} has protocol \"{}\", rank {} \"{}\"", group_.ranks[static_cast<std::size_t>(member)],
+                     lines[0], group_.ranks[static_cast<std::size_t>(group_.index)], kProtocol),
                 text("group {}", group_.id), "use the same version of comm-ucx on all ranks");
   }
   return {std::stoi(lines[1]), lines[2], lines[3], lines[4], value.substr(begin)};
@@ -152,7 +151,7 @@ std::shared_ptr<PeerEndpoints> Joining::connect(const std::vector<Card>& cards) 
 
 void Joining::meet(PeerEndpoints& links) {
   links.greet();
-  wait_for_all("did not join before the deadline", [&](int member) {
+  wait_for_all("timed out waiting for ranks to join", [&](int member) {
     if (links.aborted()) throw Error(links.reason());
     return links.greeted(member) && !links.telling(member);
   });
@@ -176,7 +175,7 @@ void Joining::wait_for_all(std::string_view what, Ready ready) {
     }
     if (now >= deadline_) {
       throw Error(text("{}: rank {}", what, missing), text("group {}", group_.id),
-                  "the missing ranks are late, lost, or in another group");
+                  "they may be slow, lost, or in another group");
     }
     if (!transport_.device().progress()) sched_yield();
   }
@@ -186,7 +185,7 @@ void Joining::check_given_up() {
   if (store_.add(key_ + "/given up", 0) == 0) return;
   std::string why;
   fetch(key_ + "/why", why);
-  throw Error(text("the others gave up: {}", why), text("group {}", group_.id), "start the ranks together");
+  throw Error(text("the other ranks failed: {}", why), text("group {}", group_.id), "start the ranks together");
 }
 
 void Joining::give_up(std::string_view why) noexcept {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_string("wait", "yield", "yield|spin|event",
-                  "how a rank waits while nothing moves: gives its core away, polls on, or sleeps"),
+                  "how a rank waits: yields its core between polls, polls without a pause, or sleeps"),
     option_string("transports", "", nullptr, "what UCX may use, as in UCX_TLS; empty leaves it to UCX"),
     option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty leaves them to UCX"),
     option_int("rndv_threshold", "262144", 0, 1e15,
