@@ -182,7 +182,7 @@ class LocalRanks {
     if (training_.signals.caught() == 0 || last_step_ > 0 || abort_.raised()) return;
     stopped_at_start_ = true;
     watchdog_.expect_end();
-    abort_.relay(control::kNoRank, "stopped before the first step ended");
+    if (!abort_.relay(control::kNoRank, "stopped before the first step ended")) stopped_at_start_ = false;
   }
 
   train::LoopResult stopped() const {
