@@ -70,7 +70,7 @@ TEST(Rendezvous, AValueThatDiffersIsNamedOnEveryMember) {
     member.rendezvous.require_equal(member.rendezvous.collect(), 0, "libtest", "install the same libtest");
   });
   EXPECT_THAT(unequal[0] + unequal[1], HasSubstr("\n  install the same libtest"));
-  EXPECT_THAT(unequal[0], ::testing::AnyOf(HasSubstr("rank 2 has libtest 1.1, rank 0 has 1.0"), HasSubstr("gave up")));
+  EXPECT_THAT(unequal[0], ::testing::AnyOf(HasSubstr("rank 2 has libtest 1.1, rank 0 has 1.0"), HasSubstr("other ranks failed")));
 }
 
 TEST(Rendezvous, OtherProtocolsAndGroupsAreRefused) {
@@ -96,7 +96,7 @@ TEST(Rendezvous, TheDeadlineNamesWhoIsMissing) {
   EXPECT_THAT(error, HasSubstr("group tensor.0: timed out waiting for rank 0, 4"));
   Member late(store, 0, 3, 60, 1);
   EXPECT_THAT(test::error_of([&] { late.rendezvous.run([] {}); }),
-              HasSubstr("the others gave up: rank 2 could not join: group tensor.0: timed out"));
+              HasSubstr("the other ranks failed: rank 2 could not join: group tensor.0: timed out"));
 }
 
 TEST(Rendezvous, AValueThatIsNotSetIsNamed) {

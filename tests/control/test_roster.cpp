@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <optional>
+#include <vector>
 
 #include "control/rank_registry.hpp"
 
@@ -49,11 +51,11 @@ TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
 }
 
 TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
-  roster.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), 4);
-  roster.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), 1);
+  roster.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
+  roster.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   roster.timed_out(0);
   roster.knows(0);
-  EXPECT_TRUE(roster.note({0, false, "not finished at its deadline"}, after(500)));
+  EXPECT_TRUE(roster.note({0, false, "timed out"}, after(500)));
   EXPECT_EQ(roster.failure()->rank, 1);
   EXPECT_TRUE(roster.failure()->stuck);
   EXPECT_EQ(roster.failure()->why,
@@ -62,16 +64,44 @@ TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
   EXPECT_EQ(roster.failure()->rank, 1);
 }
 
+TEST_F(RosterTest, RanksThatAllWaitCannotGoOn) {
+  constexpr double kLimit = 10;
+  roster.is_at(0, "step 3, 0F0", after(0), {.waiting_s = 11});
+  roster.is_at(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
+  EXPECT_FALSE(roster.all_wait(kLimit)); // rank 2 works
+  roster.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 9});
+  EXPECT_FALSE(roster.all_wait(kLimit));
+  roster.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 10});
+  const std::optional<Failure> failure = roster.all_wait(kLimit);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_TRUE(failure->stuck);
+  EXPECT_EQ(failure->why, "all ranks wait, and none makes progress; this one has waited for 12 s");
+  roster.note({2, false, "no memory"}, after(0));
+  EXPECT_FALSE(roster.all_wait(kLimit)); // the job has failed already
+}
+
+TEST_F(RosterTest, ThePositionOfARankThatHasLeftIsItsEnd) {
+  roster.is_at(0, "step 3, 0B3", after(0));
+  roster.is_at(1, "step 3, 1B3", after(0));
+  roster.left(0);
+  roster.note({2, true, "its connection closed"}, after(100));
+  roster.left(1);
+  const std::vector<RankStatus> ranks = roster.statuses(after(200));
+  EXPECT_EQ(ranks[0].place, "finished");
+  EXPECT_EQ(ranks[1].place, "step 3, 1B3"); // where it was when rank 2 was lost
+}
+
 TEST_F(RosterTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
-  roster.is_at(1, "step 3, 1F0", after(0), 4);
+  roster.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 4});
   roster.note({0, false, "no memory"}, after(0));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 
 TEST_F(RosterTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
-  roster.is_at(1, "step 3, 1F0", after(0), 0.4);
+  roster.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
   roster.timed_out(0);
-  roster.note({0, false, "not finished at its deadline"}, after(0));
+  roster.note({0, false, "timed out"}, after(0));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 

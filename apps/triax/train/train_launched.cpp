@@ -19,6 +19,7 @@
 #include "os/child_process.hpp"
 #include "os/cpu_quota.hpp"
 #include "report/progress.hpp"
+#include "train/metrics_lock.hpp"
 #include "train/train_result.hpp"
 #include "train/train_text.hpp"
 
@@ -95,7 +96,7 @@ class LaunchedRank {
     if (refusal.empty()) refusals.clear();                             // another rank prints them
     if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // keys that differ from rank 0's
     if (speaks()) return report_.refused(refusals);
-    for (const std::string& one : refusals) print_problem(one);
+    print_refusals(refusals);
     return kRefused;
   }
 
@@ -164,7 +165,9 @@ class LaunchedRank {
     try {
       checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
       refuse(refusals(loaded_, checked_));
-      if (refused_.empty()) folder_.emplace(*loaded_.run, config::to_toml(loaded_));
+      if (!refused_.empty()) return;
+      folder_.emplace(*loaded_.run, config::to_toml(loaded_));
+      metrics_.emplace(loaded_.run->log.metrics);
     } catch (const Error& error) { // checks cannot be run or a file cannot be written; other ranks wait for the result
       refuse(error.what());
     }
@@ -214,6 +217,7 @@ class LaunchedRank {
   std::string refused_; // joined by newlines
   train::Preflight checked_;
   std::optional<train::RunFolder> folder_;
+  std::optional<train::MetricsLock> metrics_;
   report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready
 };
 

@@ -141,7 +141,8 @@ void ClientThread::relay(int rank, std::string reason) {
 
 void ClientThread::beat(bool knows) {
   next_beat_ = Clock::now() + duration(beat_interval_s(request_.world, request_.silence_s));
-  const Message message = make_message(Kind::beat, encode_beat(knows, progress().stalled_s), place());
+  const RankProgress now = progress();
+  const Message message = make_message(Kind::beat, encode_beat(knows, now.stalled_s, now.waiting_s), place());
   const std::lock_guard lock(mutex_);
   // Does not queue more heartbeats for a server that does not read.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);

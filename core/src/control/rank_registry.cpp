@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "control/all_wait_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::control {
@@ -47,10 +48,17 @@ void RankRegistry::came(const Hello& hello, Clock::time_point now) {
   entry.heard = entry.placed = now;
 }
 
-void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, double stalled_s) {
+void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, const Stall& stall) {
   of(rank).status.place = std::move(place);
   of(rank).placed = now;
-  of(rank).stalled_s = stalled_s;
+  of(rank).stall = stall;
+}
+
+/// After a failure, the position is that at the failure. Otherwise its last heartbeat may be older than its end.
+void RankRegistry::left(int rank) {
+  RankStatus& status = of(rank).status;
+  status.state = RankStatus::State::left;
+  if (!failure_) status.place = "finished";
 }
 
 void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
@@ -96,7 +104,7 @@ bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
 std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
   const auto stalled_s = [now](const Entry& entry) {
     const bool is_here = entry.status.state == RankStatus::State::here;
-    return is_here && entry.stalled_s > 0 ? entry.stalled_s + seconds(now - entry.placed) : 0;
+    return is_here && entry.stall.stalled_s > 0 ? entry.stall.stalled_s + seconds(now - entry.placed) : 0;
   };
   const auto found = std::ranges::max_element(ranks_, {}, stalled_s);
   if (found == ranks_.end() || stalled_s(*found) < kMinStall) return std::nullopt;
@@ -104,6 +112,20 @@ std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
                  text("no progress for {} s while other ranks wait for it: {}",
                       static_cast<std::int64_t>(stalled_s(*found)), found->status.place),
                  true};
+}
+
+std::optional<Failure> RankRegistry::all_wait(double limit_s) const {
+  const auto waits = [limit_s](const Entry& entry) {
+    return entry.status.state == RankStatus::State::left ||
+           (entry.status.state == RankStatus::State::here && entry.stall.waiting_s >= limit_s);
+  };
+  if (failure_ || !std::ranges::all_of(ranks_, waits)) return std::nullopt;
+  const auto waiting_s = [](const Entry& entry) {
+    return entry.status.state == RankStatus::State::here ? entry.stall.waiting_s : 0;
+  };
+  const auto longest = std::ranges::max_element(ranks_, {}, waiting_s);
+  if (waiting_s(*longest) <= 0) return std::nullopt; // all have left
+  return Failure{static_cast<int>(longest - ranks_.begin()), false, all_wait_text(waiting_s(*longest)), true};
 }
 
 bool RankRegistry::is_cause(const Failure& failure, Clock::time_point now) const {

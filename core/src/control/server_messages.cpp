@@ -71,7 +71,7 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
   const int rank = peer.rank;
   switch (message->kind) {
     case Kind::beat:
-      roster_.is_at(rank, std::move(message->value), now, stalled_s(*message));
+      roster_.is_at(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
       if (knows_of_failure(*message)) roster_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::gave_up:

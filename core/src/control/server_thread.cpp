@@ -19,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kServerPoll{200}; // longest wait
+constexpr double kWaitMargin = 2;        // seconds; a rank that is stuck in a call is reported first
 constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
 constexpr std::size_t kMaxEvents = 256; // per round
@@ -135,6 +136,7 @@ void ServerThread::judge_all(Clock::time_point now) {
   judged_ = now;
   for (Peer& peer : strangers_) judge(peer, now);
   for (Peer& peer : members_) judge(peer, now);
+  if (const std::optional<Failure> all = roster_.all_wait(request_.silence_s + kWaitMargin)) note(*all, now);
 }
 
 void ServerThread::judge(Peer& peer, Clock::time_point now) {

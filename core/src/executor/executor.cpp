@@ -236,7 +236,7 @@ void Executor::run(Walk& walk, ActionId id) {
       step_optimizer();
       break;
     default:
-      throw Error("no such action of the compute list");
+      throw Error("unknown compute action");
   }
   parts_.stream.end(id);
   if (!computes && !walk.observer) return;

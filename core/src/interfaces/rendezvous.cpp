@@ -145,7 +145,7 @@ void Rendezvous::check() {
   if (context_.store.add(key_ + "/given up", 0) == 0) return;
   std::string why;
   fetch(key_ + "/why", why);
-  throw Error(text("the others gave up: {}", why), where(), "start the ranks together");
+  throw Error(text("the other ranks failed: {}", why), where(), "start the ranks together");
 }
 
 void Rendezvous::give_up(std::string_view why) noexcept {

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "control/all_wait_text.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
 #include "triax/error.hpp"
@@ -76,6 +77,18 @@ void Watchdog::look() {
     if (!watched.report || stalled_s < limit_s(watched.rank->activity().kind())) continue;
     report(watched, error_of(*watched.rank));
   }
+  if (request_.has_all_ranks && !end_expected_) look_for_deadlock();
+}
+
+void Watchdog::look_for_deadlock() {
+  const double limit = request_.stall_timeout_s + kWaitMargin;
+  const auto waiting_s = [](const Watched& watched) { return watched.rank->progress().waiting_s; };
+  const auto waits = [&](const Watched& watched) { return waiting_s(watched) >= limit; };
+  if (watched_.empty() || !std::ranges::all_of(watched_, waits)) return;
+  Watched& longest = *std::ranges::max_element(watched_, {}, waiting_s);
+  if (!longest.report) return;
+  report(longest, Error(control::all_wait_text(waiting_s(longest)), {},
+                        "a communicator has lost a message, or ranks have posted different calls"));
 }
 
 void Watchdog::report(Watched& watched, const Error& error) {

@@ -81,7 +81,8 @@ class LocalBackend final : public CommBackend {
     // A positive count gives this member a reference. Otherwise the others gave up, and the hub may be gone.
     const std::string joined = key + "/joined";
     if (store.add(joined, 1) <= 0) {
-      throw Error("the others gave up waiting for this rank", text("group {}", group.id), "start the ranks together");
+      throw Error("the other ranks stopped waiting for this rank", text("group {}", group.id),
+                  "start the ranks together");
     }
     HubRef hub(shared);
     if (hub->ranks() != group.ranks) {

@@ -51,7 +51,7 @@ TEST(Join, TheDeadlineNamesWhoIsMissing) {
     } else {
       rank.store().get("gave up", Rank::deadline());
       EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
-                  HasSubstr("the others gave up waiting for this rank"));
+                  HasSubstr("the other ranks stopped waiting for this rank"));
     }
   });
 }

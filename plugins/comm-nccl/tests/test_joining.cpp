@@ -24,7 +24,7 @@ using triax::test::Rank;
 
 /// Either the rank's own error, or that of the rank that found the problem first.
 auto told(const std::string& what) {
-  return ::testing::AnyOf(HasSubstr(what), HasSubstr("the others gave up: "));
+  return ::testing::AnyOf(HasSubstr(what), HasSubstr("the other ranks failed: "));
 }
 
 std::string join_error(Rank& rank, double seconds = 60) {
@@ -182,7 +182,7 @@ TEST(Joining, TheDeadlineNamesWhoIsMissing) {
       rank.store().set("gave up", "");
     } else {
       rank.store().get("gave up", Rank::deadline());
-      EXPECT_THAT(join_error(rank), HasSubstr("the others gave up: rank 0 could not join"));
+      EXPECT_THAT(join_error(rank), HasSubstr("the other ranks failed: rank 0 could not join"));
     }
   });
 }
@@ -232,7 +232,8 @@ TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
       });
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
     if (given_up.joinable()) given_up.join();
-    EXPECT_THAT(what, HasSubstr(rank.index() == 0 ? "enough" : "the others gave up: rank 0 could not join: enough"));
+    EXPECT_THAT(what,
+                HasSubstr(rank.index() == 0 ? "enough" : "the other ranks failed: rank 0 could not join: enough"));
   });
   EXPECT_EQ(counts().aborts, 4) << "of each rank the group and the edge";
 }
@@ -256,7 +257,7 @@ TEST(Joining, RanksOfOneGroupMustAgreeOnItsMembers) {
     if (rank.index() == 1) group.ranks = {5, 1};
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
     EXPECT_THAT(what, told("the group has ranks"));
-    if (what.find("gave up") == std::string::npos) {
+    if (what.find("other ranks failed") == std::string::npos) {
       EXPECT_THAT(what, HasSubstr("\n  give all ranks the same TOML file, and each rank"));
     }
   });

@@ -49,7 +49,7 @@ TEST(Join, TheDeadlineNamesWhoIsMissing) {
     } else {
       rank.store().get("gave up", Rank::deadline());
       EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
-                  HasSubstr("the others gave up: rank 0 could not join"));
+                  HasSubstr("the other ranks failed: rank 0 could not join"));
     }
   });
 }
