@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "golden/program.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::test {

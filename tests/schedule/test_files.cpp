@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedule files for `triax schedule --file`. corrupted/ contains invalid files, each with its complete error text and
-// exit status (UPDATE_GOLDEN=1 rewrites them). pytorch/ contains files that PyTorch wrote; some of them are refused.
+// Schedule files for `triax schedule --file`. pytorch/ contains files that PyTorch wrote; some are refused, each with
+// its complete error text and exit status (UPDATE_GOLDEN=1 rewrites them). tests/cli has other files that are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "golden/program.hpp"
 #include "support/golden.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kCorrupted = SCHEDULE_FILES "/corrupted", kPyTorch = SCHEDULE_FILES "/pytorch";
+const fs::path kPyTorch = SCHEDULE_FILES "/pytorch";
 
 std::set<std::string> files_of(const fs::path& folder) {
   std::set<std::string> out;
@@ -37,9 +37,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& file) {
 
 /// Compares the error text and exit status with NAME.txt.
 void expect_refused(const fs::path& folder, const std::string& name) {
-  const fs::path flags = folder / (name + ".arguments");
-  std::string arguments = text("schedule --file {}.csv {}", name, fs::exists(flags) ? read_file(flags) : "");
-  replace_all(arguments, "\n", " ");
+  const std::string arguments = text("schedule --file {}.csv", name);
   EXPECT_EQ(run(folder, arguments, "2>/dev/null").text, "") << "what is refused is not drawn";
   const Outcome refused = run(folder, arguments, "2>&1 >/dev/null");
   EXPECT_TRUE(refused.status == 1 || refused.status == 2) << refused.status;
@@ -54,14 +52,6 @@ std::string without_idle_cells(std::string csv) {
   replace_all(csv, "\n,", "\n");
   return csv.starts_with(',') ? csv.substr(1) : csv;
 }
-
-class Corrupted : public testing::TestWithParam<std::string> {};
-
-TEST_P(Corrupted, IsRefusedForTheRightReason) {
-  expect_refused(kCorrupted, GetParam());
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, Corrupted, testing::ValuesIn(files_of(kCorrupted)), test_name);
 
 class PyTorch : public testing::TestWithParam<std::string> {};
 
