@@ -34,7 +34,7 @@ A line without a stage:
 
 Bytes that are not text:
 
-  $ printf '0F0,0B0\n1F0,\0\00001\177ELF\n' > rows.csv
+  $ printf '0F0,0B0\n1F0,\0\001\177ELF\n' > rows.csv
   $ triax schedule --file rows.csv
   rows.csv:2: holds the byte 0x00, which no text has
     name a CSV file: a line per pipeline rank, an action per cell
@@ -264,4 +264,18 @@ A stage on two ranks:
   $ triax schedule --file rows.csv
   rows.csv:3:17: "1F3" puts stage 1 on rank 2, and 1F0 in line 2, cell 1 has put it on rank 1
     each line is a rank, and a stage with all of its actions is on one
+  [2]
+
+Neither the name of a file nor a cell reaches a terminal raw:
+
+  $ name=$(printf 'a\033[2J.csv')
+  $ echo 0F0,0B0 > "$name"
+  $ triax schedule --file "$name" | head -1
+  a\u001B[2J.csv: p = 1, m = 1, v = 1; F takes one unit of time, B two
+  $ triax simulate --file "$name" --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 | head -1
+  a\u001B[2J.csv: p = 1, m = 1, v = 1; F 1 ms, I 1 ms, W 1 ms, link 0 ms
+  $ printf '0F0\177\302\23331m,0B0\n' > rows.csv
+  $ triax schedule --file rows.csv
+  rows.csv:1:1: "0F0\u007F\u009B31m" is no action
+    an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]

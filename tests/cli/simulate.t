@@ -145,3 +145,15 @@ The schedule of a run:
   > END
   $ triax simulate run.toml $times --json
   {"makespan_ms":15.0,"cost_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
+
+A file takes as long as the scheduler that made it:
+
+  $ scheduler="--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2"
+  $ times="--forward-ms 3 --input-ms 2 --weight-ms 1.5 --link-ms 0.3"
+  $ triax simulate $scheduler $times --json > wanted
+  $ grep -o '"peak_in_flight.*' wanted
+  "peak_in_flight":[11,9,7,5]}
+  $ for form in "" --lowered; do
+  >   triax schedule $scheduler --format csv --output rows.csv $form
+  >   triax simulate --file rows.csv $times --json | cmp - wanted
+  > done

@@ -95,37 +95,6 @@ TEST(ScheduleFiles, TheLoweredFormIsWrittenAndReadAgain) {
   EXPECT_THAT(table.text, testing::HasSubstr("rank 1    |F0|B0   |F1|B1   |\n"));
 }
 
-TEST(ScheduleFiles, NeitherTheirNameNorACellReachesATerminalRaw) {
-  const TempFolder work;
-  write_file(work / "a\x1b[2J.csv", "0F0,0B0\n");
-  const std::string times = " --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0";
-  for (const std::string& verb : {std::string("schedule "), "simulate" + times + " "}) {
-    const Outcome told = run(work.path(), verb + "--file 'a\x1b[2J.csv'", "2>&1");
-    EXPECT_EQ(told.status, 0) << told.text;
-    EXPECT_THAT(told.text, testing::StartsWith("a\\u001B[2J.csv: p = 1"));
-  }
-  write_file(work / "rows.csv",
-             "0F0\x7f\xc2\x9b"
-             "31m,0B0\n");
-  const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.text, testing::HasSubstr("rows.csv:1:1: \"0F0\\u007F\\u009B31m\" is no action"));
-}
-
-/// A file takes as long as the scheduler that created it.
-TEST(ScheduleFiles, AreSimulated) {
-  const TempFolder work;
-  const std::string scheduler = "--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2 ";
-  const std::string times = " --forward-ms 3 --input-ms 2 --weight-ms 1.5 --link-ms 0.3 --json";
-  const std::string wanted = run(work.path(), "simulate " + scheduler + times, "2>&1").text;
-  EXPECT_THAT(wanted, testing::HasSubstr("makespan_ms"));
-  for (const char* form : {"", "--lowered"}) {
-    ASSERT_EQ(run(work.path(), text("schedule {} --format csv --output rows.csv {}", scheduler, form), "2>&1").text,
-              "");
-    EXPECT_EQ(run(work.path(), "simulate --file rows.csv" + times, "2>&1").text, wanted);
-  }
-}
-
 /// The actions of the largest schedules fit; larger files are refused before they fill the memory.
 TEST(ScheduleFiles, AreNoLargerThanSchedules) {
   const TempFolder work;
