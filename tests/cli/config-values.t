@@ -97,16 +97,6 @@ Wrong types in every table:
   run.toml:31:9: eval.every = [] is not an integer
   run.toml:33:11: log.metrics = false is not a path
     write "false"
-  run.toml:34:9: log.level = 2 is not a string
-    write one of trace|debug|info|warn|error, in quotes
-  run.toml:36:13: launch.interface = 0 is not a string
-    write "0"
-  run.toml:37:8: launch.port = "80" is not an integer
-    write 80
-  run.toml:38:14: launch.token_file = 1 is not a path
-    write "1"
-  run.toml:40:8: plugins.path = "mine" is not a list of paths
-    write ["mine"]
   [2]
 
 Wrong types in other tables:
@@ -123,6 +113,17 @@ Wrong types in other tables:
   > path = "mine"
   > END
   $ triax check run.toml
+  run.toml:3:9: log.level = 2 is not a string
+    write one of trace|debug|info|warn|error, in quotes
+  run.toml:5:13: launch.interface = 0 is not a string
+    write "0"
+  run.toml:6:8: launch.port = "80" is not an integer
+    write 80
+  run.toml:7:14: launch.token_file = 1 is not a path
+    write "1"
+  run.toml:9:8: plugins.path = "mine" is not a list of paths
+    write ["mine"]
+  [2]
 
 Values out of range:
 
@@ -176,6 +177,26 @@ Negative sizes:
   > every = 0
   > END
   $ triax check run.toml
+  run.toml:3:10: model.layers = -2 is outside 1..4096
+  run.toml:4:10: model.hidden = 0 is outside 1..1000000
+  run.toml:5:9: model.heads = -1 is outside 1..1000000
+  run.toml:6:12: model.sequence = 0 is outside 1..1000000000
+  run.toml:7:11: model.dropout = -0.1 is outside 0..0.99
+  run.toml:9:12: parallel.pipeline = 0 is outside 1..65536
+  run.toml:10:10: parallel.tensor = -1 is outside 1..65536
+  run.toml:11:10: parallel.chunks = 0 is outside 1..65536
+  run.toml:12:9: parallel.split = -1 is outside 0..65536
+  run.toml:14:10: batch.global = 0 is outside 1..16777216
+  run.toml:16:6: optimizer.lr = -1 is outside 0..1e+30
+  run.toml:17:16: optimizer.weight_decay = -0.1 is outside 0..1e+30
+  run.toml:19:16: lr.warmup_steps = -1 is below 0
+  run.toml:20:7: lr.min = -1 is outside 0..1e+30
+  run.toml:22:9: train.steps = 0 is below 1
+  run.toml:23:8: train.seed = -1 is below 0
+  run.toml:24:13: train.clip_grad = -1 is below 0
+  run.toml:25:19: train.stall_timeout_s = 0 is outside 1..1e+08
+  run.toml:27:9: eval.every = -1 is below 0
+  run.toml:29:9: log.every = 0 is below 1
   [2]
 
 Values of [log] and [launch] out of range:
@@ -189,6 +210,9 @@ Values of [log] and [launch] out of range:
   > start_timeout_s = 0
   > END
   $ triax check run.toml
+  run.toml:3:9: log.level = "verbose" is none of trace|debug|info|warn|error
+  run.toml:5:8: launch.port = 70000 is outside 0..65535
+  run.toml:6:19: launch.start_timeout_s = 0 is outside 1..1e+08
   [2]
 
 Huge sizes:

@@ -120,7 +120,7 @@ An unknown kind:
 Another version of its interface:
 
   $ triax plugins describe ./wrong-interface.so > /dev/null
-  {fixtures}/wrong-interface.so: it is built for version 99 of the scheduler interface; this triax has version 1
+  {fixtures}/wrong-interface.so: it is built for version 99 of the scheduler interface; this triax has version 2
     rebuild it against this triax
   [1]
 
@@ -165,7 +165,7 @@ An option with a name of Triax:
 An exception while it loads:
 
   $ triax plugins describe ./throwing-load.so > /dev/null
-  {fixtures}/throwing-load.so: triax_plugin_entry_v1() threw an exception that is not derived from std::exception
+  {fixtures}/throwing-load.so: triax_plugin_entry_v1() threw unknown exception (not derived from std::exception)
     this is a defect of the plugin: nothing may throw before its constructor
   [1]
 

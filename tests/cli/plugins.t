@@ -158,7 +158,7 @@ A plugin, by its name and by its file:
   $ build='s/sanitizer=[a-z]*/{sanitizer}/; s/release=[0-9]*/{release}/'
   $ triax plugins describe sched-gpipe | sed "$build"
   sched-gpipe: every forward, then every backward (GPipe)
-  kind         scheduler, interface version 1
+  kind         scheduler, interface version 2
   version      {version}
   file         {plugins}/sched-gpipe.so
   note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
@@ -172,7 +172,7 @@ Its options:
 
   $ triax plugins describe told --path "$fixtures" | sed "$build"
   told: a fixture with "quotes"
-  kind         scheduler, interface version 1
+  kind         scheduler, interface version 2
   version      1.2.3
   file         {fixtures}/told.so
   note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}

@@ -61,7 +61,7 @@ TEST(Rendezvous, AllMembersGetAllEntries) {
     const auto entries = member.rendezvous.collect();
     EXPECT_EQ(entries, (std::vector<Rendezvous::Entry>{{"rank 0", binary}, {"rank 2", binary}}));
   });
-  EXPECT_THAT(errors, ::testing::Each(""));
+  EXPECT_THAT(errors, ::testing::Each("no error"));
 }
 
 TEST(Rendezvous, AValueThatDiffersIsNamedOnEveryMember) {

@@ -23,8 +23,8 @@ TEST(Address, AnInterfaceHasANumber) {
 TEST(Address, WhatIsNotHereIsRefusedWithWhatIs) {
   for (const char* unknown : {"eth77", "198.51.100.1", "0.0.0.0", "::", "no-such-host.invalid"}) {
     const std::string error = error_of([&] { os::address_of_interface(unknown); });
-    EXPECT_THAT(error, HasSubstr("\"" + std::string(unknown) + "\" is no interface of this machine"));
-    EXPECT_THAT(error, HasSubstr("here are lo 127.0.0.1"));
+    EXPECT_THAT(error, HasSubstr("\"" + std::string(unknown) + "\" is not a network interface of this machine"));
+    EXPECT_THAT(error, HasSubstr("this machine has lo 127.0.0.1"));
   }
 }
 

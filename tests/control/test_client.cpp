@@ -56,8 +56,8 @@ TEST(Client, ValuesOfManyMegabytesTravelAndLongerOnesAreRefusedHere) {
   zero->client.set("k", value);
   EXPECT_TRUE(one->client.get("k", deadline_in(kLong)) == value);
   value += "x";
-  EXPECT_THAT(error_of([&] { zero->client.set("k", value); }), HasSubstr("16 MiB is the most"));
-  EXPECT_THAT(error_of([&] { zero->client.send("k", value); }), HasSubstr("16 MiB is the most"));
+  EXPECT_THAT(error_of([&] { zero->client.set("k", value); }), HasSubstr("16 MiB is the maximum"));
+  EXPECT_THAT(error_of([&] { zero->client.send("k", value); }), HasSubstr("16 MiB is the maximum"));
   EXPECT_EQ(zero->client.add("still here", 1), 1);
 }
 
@@ -128,7 +128,7 @@ TEST(Client, WhoLeavesIsNotLost) {
   goes->client.leave(); // no effect
   EXPECT_EQ(error_of([&] { goes->client.set("k", "v"); }), "store, setting the key \"k\": this rank has left its job");
   goes.reset();
-  job.rank(1).reset(); // joins again, and its destructor leaves
+  EXPECT_THAT(error_of([&] { job.rank(1); }), HasSubstr("rank 1 has left this job and cannot rejoin"));
   EXPECT_EQ(job.state(1), State::left);
   EXPECT_EQ(job.state(0), State::here);
   EXPECT_FALSE(job.server->failure());

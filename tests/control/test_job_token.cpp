@@ -59,18 +59,18 @@ TEST_F(TokenFileTest, TheFirstLineIsTheToken) {
 
 TEST_F(TokenFileTest, WhatOthersCanOpenIsRefused) {
   for (const mode_t mode : {0640, 0604, 0620, 0601}) {
-    EXPECT_EQ(put("secret\n", mode), text("{}: others than its owner can open this file, and whoever knows a job's "
-                                          "token can join the job\n  chmod 600 {}",
+    EXPECT_EQ(put("secret\n", mode), text("{}: other users can read this file, and the token in it "
+                                          "lets them join the job\n  chmod 600 {}",
                                           file, file));
   }
 }
 
 TEST_F(TokenFileTest, WhatHoldsNoTokenIsRefusedByName) {
-  EXPECT_THAT(put(""), HasSubstr("token: its first line is empty"));
-  EXPECT_THAT(put("\nsecret\n"), HasSubstr("its first line is empty"));
+  EXPECT_THAT(put(""), HasSubstr("token: the first line is empty"));
+  EXPECT_THAT(put("\nsecret\n"), HasSubstr("the first line is empty"));
   EXPECT_THAT(put(std::string(513, 'x')), HasSubstr("the first line is longer than 512 bytes"));
   EXPECT_THAT(put(std::string(100000, 'x')), HasSubstr("the first line is longer than 512 bytes"));
-  EXPECT_THAT(error_of([&] { JobToken::from_file(folder / "none"); }), HasSubstr("none: there is no such file"));
+  EXPECT_THAT(error_of([&] { JobToken::from_file(folder / "none"); }), HasSubstr("none: does not exist"));
   EXPECT_THAT(error_of([&] { JobToken::from_file(folder.path()); }), HasSubstr("is not a regular file"));
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(error_of([&] { JobToken::from_file(folder / "pipe"); }), HasSubstr("is not a regular file"));

@@ -59,7 +59,7 @@ TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
   EXPECT_EQ(roster.failure()->rank, 1);
   EXPECT_TRUE(roster.failure()->stuck);
   EXPECT_EQ(roster.failure()->why,
-            "no progress for 4 s, and others wait for it: step 3, 1F0, in gemm() of plugin \"slow\" for 4 s");
+            "no progress for 4 s while other ranks wait for it: step 3, 1F0, in gemm() of plugin \"slow\" for 4 s");
   roster.note({0, true, "ended with status 1"}, after(600)); // the rank that timed out is a victim, not a cause
   EXPECT_EQ(roster.failure()->rank, 1);
 }

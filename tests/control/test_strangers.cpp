@@ -113,7 +113,7 @@ TEST_F(StrangersTest, WhoIsRejectedIsCountedAndNamed) {
   Hello twice = hello_of(0, 2, "the secret of this job");
   twice.host = "n7\x1b[2J";
   rejected(twice);
-  EXPECT_THAT(job.server->rejections().kinds.back().reason, HasSubstr("rank 0 is here already"));
+  EXPECT_THAT(job.server->rejections().kinds.back().reason, HasSubstr("rank 0 has already joined"));
   expect_no_harm();
 }
 

@@ -42,12 +42,12 @@ TEST(FolderAccess, FilesAndLinksToNothingAreNoFolders) {
   const std::string file = (folder / "file").string(), link = (folder / "link").string();
   EXPECT_EQ(os::why_not_writable(file), file + " is a file, not a folder");
   EXPECT_EQ(os::why_not_writable(file + "/a/b"), file + " is a file, not a folder");
-  EXPECT_EQ(os::why_not_writable(link), link + " is a link to nothing");
-  EXPECT_EQ(os::why_not_writable(link + "/a"), link + " is a link to nothing");
+  EXPECT_EQ(os::why_not_writable(link), link + " is a dangling symbolic link");
+  EXPECT_EQ(os::why_not_writable(link + "/a"), link + " is a dangling symbolic link");
 }
 
 TEST(FolderAccess, WhereTheKernelShowsItselfNobodyMakesFiles) {
-  const std::string why = " belongs to a file system of the kernel, which takes no files";
+  const std::string why = " is in a kernel file system, where files cannot be created";
   EXPECT_EQ(os::why_not_writable("/proc/runs/mine"), "/proc" + why);
   EXPECT_EQ(os::why_not_writable("/proc/self"), "/proc/self" + why);
 }

@@ -111,16 +111,16 @@ TEST(Environment, TheStoreOfTorchrunsAgentKeepsItsPort) {
   EXPECT_EQ(agent.found().server.port, 29501);
   EXPECT_EQ(kTorchrun.with({{"TORCHELASTIC_USE_AGENT_STORE", "False"}}).found().server.port, 29500);
   EXPECT_EQ(agent.with({{"MASTER_PORT", "65535"}}).refusal(),
-            "environment of torchrun: MASTER_PORT = 65535 leaves no port after it: torchrun's agent listens on "
-            "MASTER_PORT, rank 0 on the next\n  start torchrun with a smaller --master-port");
+            "environment of torchrun: MASTER_PORT = 65535 is too large: torchrun's agent listens on "
+            "MASTER_PORT, rank 0 on the next port\n  start torchrun with a smaller --master-port");
 }
 
 TEST(Environment, OneOfTheFiveIsMissing) {
   for (const char* name : {"WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     EXPECT_EQ(kTorchrun.without({name}).refusal(),
               "environment of torchrun: " + std::string(name) +
-                  " is missing\n  set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; or unset them all: "
-                  "then the ranks are started here");
+                  " is missing\n  set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of "
+                  "them to start the ranks here");
     EXPECT_THAT(kTorchrun.with({{name, ""}}).refusal(), HasSubstr(std::string(name) + " is missing"));
   }
   EXPECT_THAT(Shell({{"TRIAX_LAUNCHER", "17"}}).refusal(), HasSubstr("environment of triax: RANK is missing"));
@@ -193,8 +193,9 @@ TEST(Environment, OpenMpiJobsHavePortsOfTheirOwn) {
   EXPECT_THAT(kOpenMpi.with({{"PMIX_NAMESPACE", "prterun-node0-1234@1"}}).found().server.port,
               AllOf(Ge(20000), Lt(32768)));
   const Shell nameless = kOpenMpi.without({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
-  EXPECT_THAT(nameless.refusal(), HasSubstr("neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid tells which job this "
-                                            "is\n  choose a port: mpirun -x MASTER_PORT=29500"));
+  EXPECT_THAT(nameless.refusal(),
+              HasSubstr("cannot identify the job: neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid is "
+                        "set\n  choose a port: mpirun -x MASTER_PORT=29500"));
   EXPECT_EQ(nameless.with({{"MASTER_PORT", "29500"}}).found().server.port, 29500);
 }
 
@@ -267,14 +268,14 @@ TEST(Environment, SlurmIncompleteOrContradictory) {
   EXPECT_THAT(kSlurm.with({{"SLURM_LOCALID", "2"}}).refusal(),
               HasSubstr("SLURM_LOCALID = 2 is not below SLURM_STEP_TASKS_PER_NODE = 2"));
   EXPECT_THAT(kSlurm.with({{"SLURM_NODEID", "2"}}).refusal(),
-              HasSubstr("SLURM_NODEID = 2, but SLURM_STEP_TASKS_PER_NODE = \"3,2\" is of 2 nodes"));
+              HasSubstr("SLURM_NODEID = 2, but SLURM_STEP_TASKS_PER_NODE = \"3,2\" has 2 nodes"));
   EXPECT_THAT(kSlurm.with({{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}).refusal(),
               HasSubstr("SLURM_STEP_NUM_TASKS = 5, but SLURM_STEP_TASKS_PER_NODE = \"3,1\" adds up to 4"));
   EXPECT_EQ(kSlurm.with({{"SLURM_STEP_NODELIST", "gpu[3-"}}).refusal(),
             "environment of Slurm: SLURM_STEP_NODELIST: the node list \"gpu[3-\": it ends, but a number is expected\n"
             "  start the ranks with srun, which sets all SLURM_ variables of a step");
   EXPECT_THAT(kSlurm.with({{"SLURM_STEP_TASKS_PER_NODE", "3(x"}}).refusal(),
-              HasSubstr("SLURM_STEP_TASKS_PER_NODE: the list of tasks per node \"3(x\": it ends where"));
+              HasSubstr("SLURM_STEP_TASKS_PER_NODE: the list of tasks per node \"3(x\": it ends"));
 }
 
 TEST(Environment, TheInnermostLauncherCounts) {

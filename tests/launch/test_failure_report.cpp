@@ -38,7 +38,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
             "  last position: step 118, 1F3 (0.4 s ago)\n"
             "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
             "  rank 1: step 118, 0F3; no message for 19.4 s: its process may be stopped, or its host down\n"
-            "  rank 3: it did not join\n"
+            "  rank 3: did not join\n"
             "  all ranks stopped after 1.2 s");
 }
 
@@ -48,7 +48,7 @@ TEST(FailureReport, TheErrorOfARankThatGaveUpStandsInItsLog) {
   facts.ranks[0].place.clear();
   facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
-              HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) gave up before the end "
+              HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) failed before the end "
                         "of step 1\n  last position: starting\n"));
 }
 
@@ -59,7 +59,7 @@ TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {
   EXPECT_THAT(to_text(facts), HasSubstr("; host n7, pid 4210) is stuck after step 117: step 118, 0F3: no progress for "
                                         "5.0 s: in gemm() of plugin \"slow\"\n  last position: step 118, 0F3"));
   facts.is_ended = true;
-  EXPECT_THAT(to_text(facts), ::testing::EndsWith("\n  this process is ended after 1.2 s"));
+  EXPECT_THAT(to_text(facts), ::testing::EndsWith("\n  this process is terminated after 1.2 s"));
   const test::TempFolder folder;
   facts.file = folder / "failure.json";
   write_failure(facts, null_log());
@@ -103,7 +103,7 @@ TEST(FailureReport, WhereTheLauncherFailedNoRankIsBlamed) {
       "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
       "  rank 1: step 118, 0F3; no message for 19.4 s: its process may be stopped, or its host down\n"
       "  rank 2: step 118, 1F3\n"
-      "  rank 3: it did not join\n"
+      "  rank 3: did not join\n"
       "  the job server rejected 1 connection: rank 1 from 10.0.0.9: wrong token\n"
       "  all ranks stopped after 1.2 s");
   facts.server = kJobServer;
@@ -126,8 +126,7 @@ TEST(FailureReport, OfManyRanksTheFirstAreShown) {
   const Layout many = Layout::ptd(1, 1, 40);
   FailureFacts facts{
       many, {39, true, "the connection was closed"}, std::vector<RankStatus>(40), 0, 0, "run/failed-start.json"};
-  EXPECT_THAT(to_text(facts),
-              HasSubstr("  rank 15: it did not join\n  ... and 23 more ranks: see failed-start.json\n"));
+  EXPECT_THAT(to_text(facts), HasSubstr("  rank 15: did not join\n  ... and 23 more ranks: see failed-start.json\n"));
 }
 
 TEST(FailureReport, TheFileHoldsTheSame) {

@@ -25,7 +25,7 @@ TEST(KeyCheck, AnInterfaceThatIsNotHereIsRefusedWithThoseThatAre) {
   const std::vector<Support> refused = check_keys(keys);
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].reason(),
-            "launch.interface: \"eth77\" is no interface of this machine, nor a number or name of one");
+            "launch.interface: \"eth77\" is not a network interface of this machine, nor the address or name of one");
   EXPECT_THAT(refused[0].hint(), HasSubstr("lo 127.0.0.1"));
 }
 
@@ -38,14 +38,14 @@ TEST(KeyCheck, ATokenFileIsThereAndItsOwnersAlone) {
     return refused.empty() ? std::string() : refused.front().reason();
   };
   const std::string key = "launch.token_file: " + keys.token_file.string() + ": ";
-  EXPECT_EQ(reason(), key + "there is no such file");
+  EXPECT_EQ(reason(), key + "does not exist");
   test::write_file(keys.token_file, "");
   std::filesystem::permissions(keys.token_file, std::filesystem::perms(0600));
-  EXPECT_EQ(reason(), key + "its first line is empty");
+  EXPECT_EQ(reason(), key + "the first line is empty");
   test::write_file(keys.token_file, "secret\n");
   EXPECT_EQ(reason(), "");
   std::filesystem::permissions(keys.token_file, std::filesystem::perms(0644));
-  EXPECT_THAT(reason(), HasSubstr("others than its owner can open this file"));
+  EXPECT_THAT(reason(), HasSubstr("other users can read this file"));
 }
 
 TEST(KeyCheck, BothAreToldAtOnce) {

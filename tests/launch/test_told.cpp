@@ -58,8 +58,8 @@ TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
 
 TEST(WorkerMessage, WhatIsNoneOfItIsRefused) {
   for (const char* line : {"", "{", "[]", "{\"step\":1}", "{\"step\":\"x\",\"loss\":1}"}) {
-    EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("cannot be read")) << line;
-    EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("cannot be read")) << line;
+    EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("malformed message: ")) << line;
+    EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("malformed message: ")) << line;
   }
   JobResult result;
   EXPECT_THAT(error_of([&] { result.take({3, "weather", "fine"}); }), HasSubstr("rank 3 told of \"weather\""));

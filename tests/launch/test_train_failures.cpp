@@ -167,7 +167,7 @@ TEST_F(TrainFailures, TheErrorOfARankIsToldOnce) {
                               "rank 3:   try again\n"));
   EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck"));
   EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
-  EXPECT_THAT(told, HasSubstr(") gave up after step 1\n"));
+  EXPECT_THAT(told, HasSubstr(") failed after step 1\n"));
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr(" error rank 3: pipeline 1, data 0, tensor 1, step 2"));
 }
 

@@ -29,7 +29,7 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
   const auto result = nlohmann::json::parse(job.out());
   for (const auto& told : {failure, result}) {
     EXPECT_EQ(told["rank"], 1);
-    EXPECT_THAT(told["why"].get<std::string>(), HasSubstr("ranks that did not: 1-3"));
+    EXPECT_THAT(told["why"].get<std::string>(), HasSubstr("missing ranks: 1-3"));
   }
   EXPECT_EQ(failure["ranks"][3]["state"], "missing");
   EXPECT_EQ(result["outcome"], "failed");
@@ -124,7 +124,7 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
   EXPECT_THAT(ranks[0].err(), HasSubstr("in step() of plugin \"optim-faulty\"\n"));
   EXPECT_THAT(ranks[0].err(), HasSubstr(") is stuck after step 1: step 2, OPT_STEP: no progress for "));
-  EXPECT_THAT(ranks[0].err(), HasSubstr("\n  this process is ended after "));
+  EXPECT_THAT(ranks[0].err(), HasSubstr("\n  this process is terminated after "));
   const auto failure = nlohmann::json::parse(read_file(work_ / "run/failure.json"));
   EXPECT_EQ(failure["stuck"], true);
   EXPECT_LT(failure["seconds_to_stop"], 3); // without the time in which the rank was stuck

@@ -119,10 +119,10 @@ TEST_F(TrainOutput, OfManyErrorsTheFirstAreShown) {
 TEST_F(TrainOutput, WhatTheShellTakesAwayIsNamed) {
   const std::string triax = "'" TRIAX_BINARY_DIR "/bin/triax' ", folder = "cd '" + work_.path().string() + "' && ";
   for (const char* verb : {"check run.toml", "train run.toml", "plugins list", "simulate run.toml"}) {
-    const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 4; exec " + triax + verb);
+    const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 12; exec " + triax + verb);
     EXPECT_EQ(files.status, 2);
     EXPECT_EQ(files.text,
-              "too many open files: this process may open 4, and triax needs 64\n"
+              "too many open files: this process may open 12, and triax needs 64\n"
               "  raise the hard limit of open files (ulimit -Hn)\n");
   }
   const Outcome gone = run_command(folder + "mkdir gone && cd gone && rmdir ../gone && " + triax + "check x 2>&1");

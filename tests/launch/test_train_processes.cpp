@@ -177,8 +177,9 @@ TEST_F(TrainProcesses, WhatOfLaunchCannotWorkIsRefusedBeforeAnyStarts) {
   const std::string sets = " run.toml --set launch.interface=eth77 --set launch.token_file=nowhere";
   const Outcome checked = run(work_.path(), "check" + sets, "2>&1 >/dev/null");
   EXPECT_EQ(checked.status, 2);
-  EXPECT_THAT(checked.text, HasSubstr("--set: launch.interface: \"eth77\" is no interface of this machine, "));
-  EXPECT_THAT(checked.text, HasSubstr("/nowhere: there is no such file\n"));
+  EXPECT_THAT(checked.text,
+              HasSubstr("--set: launch.interface: \"eth77\" is not a network interface of this machine, "));
+  EXPECT_THAT(checked.text, HasSubstr("/nowhere: does not exist\n"));
   const Outcome trained = run(work_.path(), "train" + sets, "2>&1");
   EXPECT_EQ(trained.status, 2);
   EXPECT_EQ(trained.text, checked.text);

@@ -17,7 +17,7 @@ void print_problem(std::string_view problem, bool as_json) {
 }
 
 void print_refusals(const std::vector<std::string>& refusals) {
-  const std::size_t shown = std::min(refusals.size(), kMaxRefusals);
+  const std::size_t shown = shown_refusals(refusals.size());
   for (std::size_t i = 0; i < shown; ++i) print_problem(refusals[i]);
   if (shown < refusals.size()) print_problem(text("... and {} more errors", refusals.size() - shown));
 }

@@ -20,11 +20,9 @@ namespace triax {
 class TRIAX_API LazyLoadGuard {
  public:
   static constexpr std::string_view kExtension = "triax.lazy_load_guard";
+  virtual ~LazyLoadGuard(); // out of line, so that its type_info exists once, in libtriax_core
   /// Applies until the next call. Initially false.
   virtual void set_may_load_modules(bool may_be) noexcept = 0;
-
- protected:
-  ~LazyLoadGuard() = default;
 };
 
 } // namespace triax

@@ -33,11 +33,9 @@ class TRIAX_API Recording {
 class TRIAX_API Recorder {
  public:
   static constexpr std::string_view kExtension = "triax.recorder";
+  virtual ~Recorder(); // out of line, so that its type_info exists once, in libtriax_core
   virtual void begin_recording(Stream& stream) = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
-
- protected:
-  ~Recorder() = default;
 };
 
 } // namespace triax

@@ -4,5 +4,6 @@
 namespace triax {
 
 Recording::~Recording() = default;
+Recorder::~Recorder() = default;
 
 } // namespace triax

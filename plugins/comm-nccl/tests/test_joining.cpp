@@ -168,7 +168,7 @@ TEST(Joining, KeysMustBeThoseOfAllRanks) {
       std::string card = rank.store().get("comm-nccl/tensor.0/1/entry 0", Rank::deadline());
       const std::size_t at = card.find("= false");
       card.replace(at, 7, "= true");
-      rank.store().set("comm-nccl/tensor.0/1/card 1", card);
+      rank.store().set("comm-nccl/tensor.0/1/entry 1", card);
       return;
     }
     EXPECT_THAT(join_error(rank), HasSubstr("rank 1 has the key edge_communicators = true, rank 0 has"));

@@ -223,8 +223,8 @@ TEST(Refusal, OfAGroupWhoseMembersMoveMemoryInOtherWays) {
       [](Rank& rank) {
         const Group group = rank.layout().group(rank.index(), "tensor");
         EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
-                    AllOf(HasSubstr(rank.index() == 0 ? "rank 1 moves staged memory, rank 0 host"
-                                                      : "rank 0 moves host memory, rank 1 staged"),
+                    AllOf(HasSubstr(rank.index() == 0 ? "rank 1 has device_memory staged, rank 0 has host"
+                                                      : "rank 0 has device_memory host, rank 1 has staged"),
                           HasSubstr("device_memory = \"staged\"")));
       },
       communication);
