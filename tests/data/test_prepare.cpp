@@ -186,8 +186,9 @@ TEST(PrepareRefuses, AFolderThatTakesNoFiles) {
   PrepareRequest request = request_of(folder, {"text"});
   request.validation_fraction = 0.5;
   request.output = "/proc/out";
-  EXPECT_THAT(reasons(request), ElementsAre("--output /proc/out: cannot be written: /proc belongs to a file system of "
-                                            "the kernel, which takes no files"));
+  EXPECT_THAT(reasons(request),
+              ElementsAre("--output /proc/out: cannot be written: /proc is in a kernel file system, where "
+                          "files cannot be created"));
   request.output = folder / "in0/out";
   EXPECT_THAT(reasons(request), ElementsAre("--output " + request.output.string() + ": cannot be written: " +
                                             (folder / "in0").string() + " is a file, not a folder"));

@@ -62,7 +62,10 @@ TEST(WorkerMessage, WhatIsNoneOfItIsRefused) {
     EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("malformed message: ")) << line;
   }
   JobResult result;
-  EXPECT_THAT(error_of([&] { result.take({3, "weather", "fine"}); }), HasSubstr("rank 3 told of \"weather\""));
+  EXPECT_THAT(error_of([&] {
+                result.take({3, "weather", "fine"});
+              }),
+              HasSubstr("unknown message topic \"weather\" from rank 3"));
 }
 
 TEST(WorkerMessage, TheResultIsThatOfRank0WithTheTrafficOfAll) {

@@ -101,7 +101,7 @@ std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& 
     last_step_ = record.step;
     return record;
   }
-  if (told.topic != kResult) throw Error(text("unknown message topic \"{1}\" from rank {0}", told.rank, told.topic));
+  if (told.topic != kResult) throw Error(text("unknown message topic \"{}\" from rank {}", told.topic, told.rank));
   const train::LoopResult result = read_result(told.text);
   report::add_traffic(traffic_, result.traffic);
   missing_.add(result.missing);
