@@ -12,7 +12,7 @@ namespace triax {
 
 /// With the limit, where the limit of open files is the reason.
 inline std::string errno_text(int error = errno) {
-  const std::string message = std::generic_category().message(error);
+  std::string message = std::generic_category().message(error);
   rlimit limit{};
   if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return message;
   return message + " (this process may open " + std::to_string(limit.rlim_cur) + "; ulimit -n)";
