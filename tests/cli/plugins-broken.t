@@ -165,7 +165,7 @@ An option with a name of Triax:
 An exception while it loads:
 
   $ triax plugins describe ./throwing-load.so > /dev/null
-  {fixtures}/throwing-load.so: triax_plugin_entry_v1() threw unknown exception (not derived from std::exception)
+  {fixtures}/throwing-load.so: triax_plugin_entry_v1() threw an unknown exception (not derived from std::exception)
     this is a defect of the plugin: nothing may throw before its constructor
   [1]
 

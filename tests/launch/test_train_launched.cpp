@@ -203,7 +203,7 @@ TEST_F(TrainLaunched, ARankWithAnotherRunIsRefused) {
   for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_EQ(ranks[2].err(),
             "the configuration of rank 2 differs from rank 0's:\n  optimizer.lr = 0.5; on rank 0 it is 0.01\n"
-            "  start all ranks with the same TOML and the same --set\n");
+            "  start all ranks with one launch, the same TOML and --set, and equal copies of the corpora\n");
   for (const std::size_t other : {0, 1, 3}) EXPECT_EQ(ranks[other].err(), "") << other;
 }
 

@@ -190,8 +190,8 @@ class LaunchedRank {
       if (speaks()) report_.failed(run, rank, why);
     };
     const std::optional<train::LoopResult> result =
-        launch::train_process({run, environment_, job, placement_.threads_per_rank(), *log, signals, std::move(reports),
-                               folder_ ? &*folder_ : nullptr, failed});
+        launch::run_worker({run, environment_, job, placement_.threads_per_rank(), *log, signals, std::move(reports),
+                            folder_ ? &*folder_ : nullptr, failed});
     if (!result) {
       progress.clear();
       return speaks() ? report_.failed(run, -1, {}) : kFailed; // prints nothing if a rank was named

@@ -48,16 +48,16 @@ std::optional<train::LoopResult> train_threads(const LocalRun& here) {
   const auto note = [&here](const std::string& line) { here.log().info("{}", line); };
   report::StartProgress start = report::StartProgress::for_stderr();
   const auto starting = [&start](const report::StartState& state) { start.update(state); };
-  return launch::train_here({here.run(),
-                             here.placement,
-                             here.logs,
-                             signals,
-                             {&records, here.step(), note},
-                             {},
-                             nullptr,
-                             here.failed,
-                             &here.folder,
-                             starting});
+  return launch::run_threads({here.run(),
+                              here.placement,
+                              here.logs,
+                              signals,
+                              {&records, here.step(), note},
+                              {},
+                              nullptr,
+                              here.failed,
+                              &here.folder,
+                              starting});
 }
 
 std::vector<std::string> rank_arguments(const TrainArguments& arguments) {
@@ -77,8 +77,8 @@ std::optional<train::LoopResult> train_processes(const LocalRun& here) {
   const auto line = [&output](int rank, const std::string& written) { output.write(rank, written); };
   report::StartProgress start = report::StartProgress::for_stderr();
   const auto starting = [&start](const report::StartState& state) { start.update(state); };
-  return launch::train_processes({here.run(), rank_arguments(here.arguments), here.folder, here.log(), signals,
-                                  here.step(), line, here.failed, starting});
+  return launch::spawn_workers({here.run(), rank_arguments(here.arguments), here.folder, here.log(), signals,
+                                here.step(), line, here.failed, starting});
 }
 
 /// Rank processes open their own logs.

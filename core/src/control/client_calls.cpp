@@ -96,8 +96,8 @@ void ClientThread::leave() {
   leaving_ = Leaving::asked;
   wake_.wake();
   const auto over = [this] { return leaving_ == Leaving::done || lost_; };
-  const double patience_s = aborted_ ? std::min(request_.grace_s, request_.silence_s) : request_.silence_s;
-  await(lock, deadline_in(patience_s), over);
+  const double timeout_s = aborted_ ? std::min(request_.grace_s, request_.silence_s) : request_.silence_s;
+  await(lock, deadline_in(timeout_s), over);
   if (leaving_ == Leaving::done) return;
   throw Error(text("the job server at {} {} before it received all messages of this rank", request_.server,
                    lost_ ? "was lost (" + connection_.why() + ")" : "did not answer"),

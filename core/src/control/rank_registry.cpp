@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "control/all_wait_text.hpp"
+#include "control/all_wait.hpp"
 #include "triax/text.hpp"
 
 namespace triax::control {

@@ -27,7 +27,7 @@ bool ServerThread::serve(Peer& peer, Clock::time_point now) {
     return false;
   }
   const bool received = connection.pending() < kPauseBytes && connection.receive();
-  if (received && peer.rank != kNoRank) roster_.heard(peer.rank, now);
+  if (received && peer.rank != kNoRank) registry_.heard(peer.rank, now);
   peer.suspect |= received;
   const auto may_take = [&] { return connection.ended() || connection.pending() < kPauseBytes; };
   while (!peer.leaving && may_take()) {
@@ -54,15 +54,15 @@ void ServerThread::hello(Peer& peer, const std::string& frame, Clock::time_point
                   now);
   if (!request_.token.matches(hello->token))
     return reject(peer, hello->rank, hello->token.empty() ? "no token" : "wrong token", "", now);
-  if (const std::string why = roster_.refusal(*hello); !why.empty()) return reject(peer, hello->rank, why, why, now);
+  if (const std::string why = registry_.refusal(*hello); !why.empty()) return reject(peer, hello->rank, why, why, now);
   peer.rank = hello->rank;
   by_rank_[static_cast<std::size_t>(peer.rank)] = &peer;
   members_.splice(members_.end(), strangers_, peer.self);
   peer.connection.set_limit(kMaxFrameBytes);
-  roster_.came(*hello, now);
+  registry_.came(*hello, now);
   send(peer.rank, make_message(Kind::welcome));
   if (stop_) send(peer.rank, make_message(Kind::stop, *stop_));
-  if (roster_.failure()) send(peer.rank, told(*roster_.failure()));
+  if (registry_.failure()) send(peer.rank, told(*registry_.failure()));
 }
 
 void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_point now) {
@@ -71,8 +71,8 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
   const int rank = peer.rank;
   switch (message->kind) {
     case Kind::beat:
-      roster_.is_at(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
-      if (knows_of_failure(*message)) roster_.knows(rank);
+      registry_.is_at(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
+      if (knows_of_failure(*message)) registry_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::gave_up:
       return give_up(peer, std::move(*message), now);
@@ -104,11 +104,11 @@ void ServerThread::request(Peer& peer, Message request) {
 
 void ServerThread::give_up(Peer& peer, Message message, Clock::time_point now) {
   const GaveUp why = gave_up_why(message);
-  roster_.is_at(peer.rank, std::move(message.key), now);
-  roster_.knows(peer.rank);
-  if (why == GaveUp::waiting) roster_.timed_out(peer.rank);
+  registry_.is_at(peer.rank, std::move(message.key), now);
+  registry_.knows(peer.rank);
+  if (why == GaveUp::waiting) registry_.timed_out(peer.rank);
   Failure failure{peer.rank, false, std::move(message.value), why == GaveUp::stuck};
-  note(roster_.cause_of(std::move(failure), unheard_s(message), request_.silence_s, now), now);
+  note(registry_.cause_of(std::move(failure), unheard_s(message), request_.silence_s, now), now);
 }
 
 /// `answer`: sent to the other end; contains nothing about the job if the token was wrong.
@@ -123,7 +123,7 @@ void ServerThread::reject(Peer& peer, int rank, const std::string& reason, const
 
 void ServerThread::leave(Peer& peer, Clock::time_point now) {
   send(peer, encode(make_message(Kind::goodbye)));
-  roster_.left(peer.rank);
+  registry_.left(peer.rank);
   store_.drop(peer.rank);
   by_rank_[static_cast<std::size_t>(peer.rank)] = nullptr;
   peer.leaving = true;
@@ -131,7 +131,7 @@ void ServerThread::leave(Peer& peer, Clock::time_point now) {
 }
 
 void ServerThread::note(const Failure& failure, Clock::time_point now) {
-  if (roster_.note(failure, now)) send_to_all(told(*roster_.failure()));
+  if (registry_.note(failure, now)) send_to_all(told(*registry_.failure()));
 }
 
 void ServerThread::send(int rank, const Message& message) {

@@ -12,10 +12,9 @@ namespace {
 
 using Kind = Message::Kind;
 
-constexpr std::size_t kMaxWaiting = 1024;         // open requests of one rank
-constexpr std::size_t kMaxKeyBytes = 4096;        // of a key
-constexpr std::size_t kMaxStoreBytes = 1UL << 30; // of all keys and values
-constexpr std::size_t kKeyOverhead = 128;         // bytes that are counted for each key besides its text
+constexpr std::size_t kMaxWaiting = 1024;  // open requests of one rank
+constexpr std::size_t kMaxKeyBytes = 4096; // of a key
+constexpr std::size_t kKeyOverhead = 128;  // bytes that are counted for each key besides its text
 
 } // namespace
 
@@ -30,9 +29,10 @@ void ServerStore::handle(int rank, Message request) {
   if (request.key.size() > kMaxKeyBytes)
     return answer(rank, request.id, Kind::refused,
                   text("the key has {} bytes; the maximum is {}", request.key.size(), kMaxKeyBytes));
-  if (bytes_ > kMaxStoreBytes && (request.kind == Kind::set || request.kind == Kind::add))
-    return answer(rank, request.id, Kind::refused,
-                  text("the job's store is full: its keys and values have {} MiB", bytes_ >> 20));
+  if (bytes_ > max_bytes_ && (request.kind == Kind::set || request.kind == Kind::add))
+    return answer(
+        rank, request.id, Kind::refused,
+        text("the job's store is full: its keys and values have {} bytes, and the maximum is {}", bytes_, max_bytes_));
   const bool may_wait = request.kind == Kind::get || request.kind == Kind::barrier;
   if (may_wait && (waits.size() >= kMaxWaiting || waits.contains(request.id)))
     return answer(rank, request.id, Kind::refused, text("rank {} has too many pending requests", rank));

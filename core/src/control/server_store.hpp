@@ -21,9 +21,9 @@ namespace triax::control {
 
 class ServerStore {
  public:
-  /// `send`: sends the answers.
-  ServerStore(int world, std::function<void(int rank, const Message&)> send)
-      : send_(std::move(send)), waiting_(static_cast<std::size_t>(world)) {}
+  /// `send`: sends the answers. `max_bytes`: of all keys and values; beyond it, set and add are refused.
+  ServerStore(int world, std::function<void(int rank, const Message&)> send, std::size_t max_bytes = 1UL << 30)
+      : send_(std::move(send)), max_bytes_(max_bytes), waiting_(static_cast<std::size_t>(world)) {}
 
   /// Handles a request: set, get, add, barrier or forget. Answers every request, of any rank, that can be answered now.
   void handle(int rank, Message request);
@@ -51,6 +51,7 @@ class ServerStore {
   void stop_waiting(int rank, const Waiting& waits, Id id);
 
   const std::function<void(int, const Message&)> send_;
+  const std::size_t max_bytes_;
   std::size_t bytes_ = 0; // of keys and values
   std::map<std::string, std::string> values_;
   std::map<std::string, std::int64_t, std::less<>> counters_;

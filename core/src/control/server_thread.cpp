@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "control/all_wait.hpp"
 #include "os/errno_text.hpp"
 #include "os/open_files.hpp"
 #include "triax/error.hpp"
@@ -19,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kServerPoll{200}; // longest wait
-constexpr double kWaitMargin = 2;        // seconds; a rank that is stuck in a call is reported first
 constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
 constexpr std::size_t kMaxEvents = 256; // per round
@@ -57,7 +57,7 @@ ServerThread::ServerThread(const ServerRequest& request)
       epoll_(make_epoll()),
       by_rank_(static_cast<std::size_t>(request.world)),
       store_(request.world, [this](int rank, const Message& answer) { send(rank, answer); }),
-      roster_(request.world) {
+      registry_(request.world) {
   address_.port = os::port_of(listening_);
   wait_for(wake_.number(), &wake_, EPOLLIN, EPOLL_CTL_ADD);
   wait_for(listening_.number(), this, EPOLLIN, EPOLL_CTL_ADD);
@@ -106,7 +106,7 @@ void ServerThread::run() {
 /// A longer time than the longest wait: the process was stopped, or its machine was suspended or overloaded.
 void ServerThread::check_absence(Clock::time_point now) {
   const Clock::duration since = now - std::exchange(round_, now);
-  if (since > 2 * kServerPoll) roster_.excuse(since - kServerPoll, now);
+  if (since > 2 * kServerPoll) registry_.excuse(since - kServerPoll, now);
 }
 
 void ServerThread::accept_some(Clock::time_point now) {
@@ -136,7 +136,7 @@ void ServerThread::judge_all(Clock::time_point now) {
   judged_ = now;
   for (Peer& peer : strangers_) judge(peer, now);
   for (Peer& peer : members_) judge(peer, now);
-  if (const std::optional<Failure> all = roster_.all_wait(request_.silence_s + kWaitMargin)) note(*all, now);
+  if (const std::optional<Failure> all = registry_.all_wait(request_.silence_s + kAllWaitMargin_s)) note(*all, now);
 }
 
 void ServerThread::judge(Peer& peer, Clock::time_point now) {
@@ -146,7 +146,7 @@ void ServerThread::judge(Peer& peer, Clock::time_point now) {
     peer.suspect = true;
     return end(peer, "no handshake received in time");
   }
-  if (roster_.silent(peer.rank, request_.silence_s, now))
+  if (registry_.silent(peer.rank, request_.silence_s, now))
     end(peer, text("no message from it for {} s (train.stall_timeout_s): its process may be stopped, or its host or "
                    "network down",
                    request_.silence_s));
@@ -221,27 +221,27 @@ void ServerThread::fail(const Failure& failure) {
 
 std::optional<Failure> ServerThread::failure() const {
   const std::lock_guard lock(mutex_);
-  return roster_.failure();
+  return registry_.failure();
 }
 
 std::optional<Clock::time_point> ServerThread::failed_at() const {
   const std::lock_guard lock(mutex_);
-  return roster_.failed_at();
+  return registry_.failed_at();
 }
 
 std::vector<RankStatus> ServerThread::ranks() const {
   const std::lock_guard lock(mutex_);
-  return roster_.statuses(Clock::now());
+  return registry_.statuses(Clock::now());
 }
 
 int ServerThread::joined() const {
   const std::lock_guard lock(mutex_);
-  return roster_.joined();
+  return registry_.joined();
 }
 
 std::vector<int> ServerThread::missing() const {
   const std::lock_guard lock(mutex_);
-  return roster_.missing();
+  return registry_.missing();
 }
 
 std::int64_t ServerThread::counter(std::string_view key) const {

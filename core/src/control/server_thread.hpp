@@ -97,7 +97,7 @@ class ServerThread {
   std::vector<Peer*> by_rank_; // null: not connected
   std::vector<Peer*> ended_;   // to be removed
   ServerStore store_;
-  RankRegistry roster_;
+  RankRegistry registry_;
   Rejections rejections_;
   std::vector<WorkerMessage> told_;
   std::optional<int> stop_;                // the signal

@@ -21,7 +21,8 @@ constexpr const char* kRefusals = "launch/refusals"; // errors of rank 0
 constexpr const char* kKeys = "launch/keys";         // configuration values of rank 0
 constexpr const char* kRefused = "launch/refused";   // number of ranks with errors
 constexpr const char* kFailures = "launch/failures"; // number of ranks that have failed
-constexpr double kPatience = 10; // seconds; other ranks wait this much longer than the one that reports missing ranks
+constexpr double kReportMargin =
+    10; // seconds; other ranks wait this much longer than the one that reports missing ranks
 constexpr auto kRankExitGrace =
     std::chrono::seconds(5); // for other ranks to end, after a failure or a start that was refused
 constexpr auto kVerdict = std::chrono::seconds(1); // for the first rank that failed to report
@@ -136,7 +137,7 @@ std::optional<std::string> Job::refusal(const Candidate& candidate) {
 
 /// The values in which this rank's run differs from rank 0's, if rank 0 has a run.
 std::string Job::difference(const Candidate& candidate) {
-  const double timeout_s = request_.launch.start_timeout_s + kPatience;
+  const double timeout_s = request_.launch.start_timeout_s + kReportMargin;
   const auto theirs = from_lines(client().get(kKeys, deadline_in(timeout_s)));
   if (theirs.empty() || theirs == candidate.keys) return {};
   std::string out = text("the configuration of rank {} differs from rank 0's:", request_.environment.rank);
@@ -149,12 +150,12 @@ std::string Job::difference(const Candidate& candidate) {
   for (const auto& [key, any] : all)
     if (value(candidate.keys, key) != value(theirs, key))
       out += text("\n  {} = {}; on rank 0 it is {}", key, value(candidate.keys, key), value(theirs, key));
-  return out + "\n  start all ranks with the same TOML and the same --set";
+  return out + "\n  start all ranks with one launch, the same TOML and --set, and equal copies of the corpora";
 }
 
 void Job::meet() {
   try {
-    client().barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (server_ ? 0 : kPatience)));
+    client().barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (server_ ? 0 : kReportMargin)));
   } catch (const Error& error) {
     tracking_ = {};             // its line must not appear among the messages below
     if (abort_.raised()) throw; // the reason is already reported

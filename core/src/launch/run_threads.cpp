@@ -242,7 +242,7 @@ class LocalRanks {
 
 } // namespace
 
-std::optional<train::LoopResult> train_here(const LocalTraining& training) {
+std::optional<train::LoopResult> run_threads(const LocalTraining& training) {
   return LocalRanks(training).train();
 }
 

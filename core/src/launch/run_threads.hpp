@@ -34,6 +34,6 @@ struct LocalTraining {
 };
 
 /// The result of rank 0 with the traffic of all ranks; empty if a rank failed.
-std::optional<train::LoopResult> train_here(const LocalTraining& training);
+std::optional<train::LoopResult> run_threads(const LocalTraining& training);
 
 } // namespace triax::launch

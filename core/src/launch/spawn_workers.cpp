@@ -191,7 +191,7 @@ class LocalProcesses {
 
 } // namespace
 
-std::optional<train::LoopResult> train_processes(const ProcessTraining& training) {
+std::optional<train::LoopResult> spawn_workers(const ProcessTraining& training) {
   return LocalProcesses(training).train();
 }
 

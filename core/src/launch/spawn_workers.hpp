@@ -34,6 +34,6 @@ struct ProcessTraining {
 };
 
 /// The result of rank 0 with the traffic of all ranks; empty if a rank failed.
-std::optional<train::LoopResult> train_processes(const ProcessTraining& training);
+std::optional<train::LoopResult> spawn_workers(const ProcessTraining& training);
 
 } // namespace triax::launch

@@ -62,7 +62,7 @@ class OneTraining {
     } catch (const std::exception& error) {
       failed(Error(error.what()));
     } catch (...) {
-      failed(Error("unknown exception (not derived from std::exception)"));
+      failed(Error("an unknown exception (not derived from std::exception)"));
     }
     observed_.set_rank(nullptr);
     const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");

@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "control/all_wait_text.hpp"
+#include "control/all_wait.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
 #include "triax/error.hpp"
@@ -81,7 +81,7 @@ void Watchdog::look() {
 }
 
 void Watchdog::look_for_deadlock() {
-  const double limit = request_.stall_timeout_s + kWaitMargin;
+  const double limit = request_.stall_timeout_s + control::kAllWaitMargin_s;
   const auto waiting_s = [](const Watched& watched) { return watched.rank->progress().waiting_s; };
   const auto waits = [&](const Watched& watched) { return waiting_s(watched) >= limit; };
   if (watched_.empty() || !std::ranges::all_of(watched_, waits)) return;

@@ -41,8 +41,6 @@ class Watchdog {
  public:
   /// Calls that wait have deadlines slightly after train.stall_timeout_s, and may end this much later.
   static constexpr double kMaxLateness = 10; // seconds
-  /// Ranks that all wait are reported this much later than train.stall_timeout_s.
-  static constexpr double kWaitMargin = 2; // seconds
   /// From a failure to the end of the process, if a rank makes no progress.
   static constexpr double kGrace = 5; // seconds
   /// The same, if that rank is the failure.

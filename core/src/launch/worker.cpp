@@ -134,7 +134,7 @@ class OneRank {
 
 } // namespace
 
-std::optional<train::LoopResult> train_process(const ProcessRank& rank) {
+std::optional<train::LoopResult> run_worker(const ProcessRank& rank) {
   return OneRank(rank).train();
 }
 

@@ -27,9 +27,9 @@ struct ProcessRank {
 
 /// This rank's result; empty if a rank failed. In the rank that runs the job server, the result has the traffic of all
 /// ranks. That rank also logs a failure and writes failure.json to the run's folder.
-std::optional<train::LoopResult> train_process(const ProcessRank& rank);
+std::optional<train::LoopResult> run_worker(const ProcessRank& rank);
 
-/// In rank 0 if it runs the job server: writes failure.json for a failure before train_process(). Returns the failure,
+/// In rank 0 if it runs the job server: writes failure.json for a failure before run_worker(). Returns the failure,
 /// or nothing if the server has none.
 std::optional<control::Failure> write_failed_start(const config::RunConfig& run, const control::Server& server,
                                                    const train::RunFolder& folder, Log& log);

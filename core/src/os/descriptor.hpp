@@ -16,7 +16,10 @@ class Descriptor {
     if (number_ >= 0) ::close(number_);
   }
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
 
   int number() const noexcept { return number_; }
   explicit operator bool() const noexcept { return number_ >= 0; }

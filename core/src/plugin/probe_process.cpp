@@ -21,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "os/descriptor.hpp"
 #include "os/errno_text.hpp"
 #include "os/signal_name.hpp"
 #include "os/write_all.hpp"
@@ -35,24 +36,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr char kReturned = 'R', kThrew = 'E'; // first byte of the child's answer
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 /// A CallRecord in memory that a child shares with its parent.
 class SharedRecord {
@@ -74,11 +57,11 @@ class SharedRecord {
 };
 
 /// An unnamed file for the child's output; none if the child writes to its parent's streams.
-Descriptor capture_file(ProbeOutput output) {
-  if (output == ProbeOutput::inherited) return Descriptor(-1);
+os::Descriptor capture_file(ProbeOutput output) {
+  if (output == ProbeOutput::inherited) return os::Descriptor(-1);
   const int number = memfd_create("triax-probe", MFD_CLOEXEC);
   if (number < 0) throw Error(text("cannot capture the output of a probe process: {}", errno_text()));
-  return Descriptor(number);
+  return os::Descriptor(number);
 }
 
 std::string answer_of(const std::function<std::string()>& body) {
@@ -154,8 +137,8 @@ class ProbeChild {
 
   const CallLimits limits_;
   const SharedRecord record_;
-  const Descriptor captured_;
-  Descriptor in_{-1};
+  const os::Descriptor captured_;
+  os::Descriptor in_{-1};
   pid_t child_ = -1;
   bool open_ = true, ended_ = false, timed_out_ = false;
   int status_ = 0; // of waitpid()
@@ -166,8 +149,8 @@ ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput out
     : limits_(limits), record_(limits), captured_(capture_file(output)) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
-  in_ = Descriptor(ends[0]);
-  const Descriptor out(ends[1]);
+  in_ = os::Descriptor(ends[0]);
+  const os::Descriptor out(ends[1]);
   fcntl(out.number(), F_SETFL, 0); // the child's writes may block
   std::cout.flush();
   std::fflush(nullptr); // else both processes would write what is buffered

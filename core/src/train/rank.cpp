@@ -26,7 +26,7 @@ namespace triax::train {
 
 namespace {
 
-constexpr double kWaitMargin = 2; // seconds
+constexpr double kJoinMargin = 2; // seconds
 constexpr double kNoTimeout = 1e9;
 
 class DatasetSource final : public executor::BatchSource {
@@ -96,7 +96,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
 
   /// Timeout of the ranks' meetings. Slightly more than train.stall_timeout_s: if one rank is stuck and another waits
   /// for it, the watchdog names the first.
-  double join_timeout_s() const { return run.train.stall_timeout_s + kWaitMargin; }
+  double join_timeout_s() const { return run.train.stall_timeout_s + kJoinMargin; }
   /// Timeout of waits that poll. A peer may work for longer than train.stall_timeout_s in many short operations.
   double wait_timeout_s() const { return options.waits_are_watched ? kNoTimeout : join_timeout_s(); }
 

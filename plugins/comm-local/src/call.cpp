@@ -9,10 +9,10 @@ Event Call::begin() {
 }
 
 bool Call::advance() noexcept {
-  const bool complete = !failed_ && !hub_.aborted() && run();
+  const bool complete = !failed_ && !group_state_.aborted() && run();
   if (complete) {
     event_.fire();
-  } else if (!hub_.aborted() || !fail_when_quiet()) {
+  } else if (!group_state_.aborted() || !fail_when_quiet()) {
     return false;
   }
   forget_queue();
@@ -20,7 +20,7 @@ bool Call::advance() noexcept {
 }
 
 void Call::dropped() noexcept {
-  hub_.leave_early(member_);
+  group_state_.leave_early(member_);
   forget_queue();
 }
 
@@ -31,9 +31,9 @@ void Call::forget_queue() noexcept {
 
 bool Call::fail_when_quiet() noexcept {
   if (failed_) return true;
-  if (!hub_.quiet()) return false;
+  if (!group_state_.quiet()) return false;
   failed_ = true;
-  event_.fail(hub_.reason());
+  event_.fail(group_state_.reason());
   return true;
 }
 

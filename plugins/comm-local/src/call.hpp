@@ -14,7 +14,7 @@ namespace triax::comm_local {
 
 class Call : public HostTask {
  public:
-  Call(GroupState& hub, int member) : hub_(hub), member_(member) {}
+  Call(GroupState& group_state, int member) : group_state_(group_state), member_(member) {}
 
   bool advance() noexcept final;
   /// The stream is destroyed before the call is complete: aborts the group. After it returns, no member reads this
@@ -37,14 +37,14 @@ class Call : public HostTask {
   template <class Condition>
   bool met(int peer, Condition condition) noexcept {
     if (condition()) return true;
-    if (!hub_.left(peer)) return false;
+    if (!group_state_.left(peer)) return false;
     if (condition()) return true; // the peer may have made it true just before it left
-    hub_.abort(
-        text("rank {} left group {} while rank {} waits for it", hub_.rank(peer), hub_.id(), hub_.rank(member_)));
+    group_state_.abort(text("rank {} left group {} while rank {} waits for it", group_state_.rank(peer),
+                            group_state_.id(), group_state_.rank(member_)));
     return false;
   }
 
-  GroupState& hub_;
+  GroupState& group_state_;
   const int member_;
 
  private:

@@ -15,8 +15,8 @@ void copy_bytes(std::byte* to, const std::byte* from, std::int64_t bytes) noexce
 
 } // namespace
 
-Collective::Collective(GroupState& hub, int member)
-    : Call(hub, member), sources_(static_cast<std::size_t>(hub.size()), nullptr) {}
+Collective::Collective(GroupState& group_state, int member)
+    : Call(group_state, member), sources_(static_cast<std::size_t>(group_state.size()), nullptr) {}
 
 Event Collective::start(const Signature& signature, const TensorView& in, const TensorView& out,
                         std::uint64_t sequence) {
@@ -36,22 +36,22 @@ bool Collective::run() noexcept {
       // The entry was last used kInFlight calls ago; wait until every member has completed that call.
       if (sequence_ > kInFlight && !all_reached(sequence_ - kInFlight, Phase::done)) return false;
       {
-        Entry& entry = hub_.entry(member_, sequence_);
+        Entry& entry = group_state_.entry(member_, sequence_);
         entry.signature = signature_;
         entry.in = in_;
         entry.out = out_;
       }
-      hub_.publish(member_, sequence_, Phase::posted);
+      group_state_.publish(member_, sequence_, Phase::posted);
       state_ = State::meet;
       [[fallthrough]];
     case State::meet:
       if (!all_agree() || !move()) return false;
-      hub_.publish(member_, sequence_, Phase::moved);
+      group_state_.publish(member_, sequence_, Phase::moved);
       state_ = State::gather;
       [[fallthrough]];
     case State::gather:
       if (signature_.kind == Kind::all_reduce && !gather()) return false;
-      hub_.publish(member_, sequence_, Phase::done);
+      group_state_.publish(member_, sequence_, Phase::done);
       state_ = State::finish;
       [[fallthrough]];
     case State::finish:
@@ -63,8 +63,8 @@ bool Collective::run() noexcept {
 }
 
 bool Collective::all_reached(std::uint64_t sequence, Phase phase) noexcept {
-  for (; cursor_ < hub_.size(); ++cursor_) {
-    if (!met(cursor_, [&] { return hub_.reached(cursor_, sequence, phase); })) return false;
+  for (; cursor_ < group_state_.size(); ++cursor_) {
+    if (!met(cursor_, [&] { return group_state_.reached(cursor_, sequence, phase); })) return false;
   }
   cursor_ = 0;
   return true;
@@ -72,7 +72,7 @@ bool Collective::all_reached(std::uint64_t sequence, Phase phase) noexcept {
 
 bool Collective::all_agree() noexcept {
   if (signature_.kind == Kind::broadcast && signature_.root != member_) return agrees(signature_.root);
-  for (; cursor_ < hub_.size(); ++cursor_) {
+  for (; cursor_ < group_state_.size(); ++cursor_) {
     if (!agrees(cursor_)) return false;
   }
   cursor_ = 0;
@@ -80,35 +80,36 @@ bool Collective::all_agree() noexcept {
 }
 
 bool Collective::agrees(int peer) noexcept {
-  if (!met(peer, [&] { return hub_.reached(peer, sequence_, Phase::posted); })) return false;
-  const Signature& theirs = hub_.entry(peer, sequence_).signature;
+  if (!met(peer, [&] { return group_state_.reached(peer, sequence_, Phase::posted); })) return false;
+  const Signature& theirs = group_state_.entry(peer, sequence_).signature;
   if (theirs == signature_) return true;
-  hub_.abort(
-      text("group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
-           hub_.id(), to_text(signature_), hub_.rank(member_), to_text(theirs), hub_.rank(peer)));
+  group_state_.abort(text(
+      "group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
+      group_state_.id(), to_text(signature_), group_state_.rank(member_), to_text(theirs), group_state_.rank(peer)));
   return false;
 }
 
 bool Collective::move() noexcept {
-  if (!hub_.begin_access(member_)) return false;
+  if (!group_state_.begin_access(member_)) return false;
   move_data();
-  hub_.end_access(member_);
+  group_state_.end_access(member_);
   return true;
 }
 
 void Collective::move_data() noexcept {
   const std::int64_t all = signature_.elements;
-  const std::int64_t part = all / hub_.size();
+  const std::int64_t part = all / group_state_.size();
   switch (signature_.kind) {
     case Kind::all_reduce:
       return reduce(slice_begin(member_), slice_begin(member_ + 1), out_ + slice_begin(member_) * width_);
     case Kind::reduce_scatter:
       return reduce(part * member_, part * (member_ + 1), out_);
     case Kind::all_gather:
-      for (int peer = 0; peer < hub_.size(); ++peer) copy_bytes(out_ + peer * all * width_, in_of(peer), all * width_);
+      for (int peer = 0; peer < group_state_.size(); ++peer)
+        copy_bytes(out_ + peer * all * width_, in_of(peer), all * width_);
       return;
     case Kind::all_to_all:
-      for (int peer = 0; peer < hub_.size(); ++peer) {
+      for (int peer = 0; peer < group_state_.size(); ++peer) {
         copy_bytes(out_ + peer * part * width_, in_of(peer) + member_ * part * width_, part * width_);
       }
       return;
@@ -120,7 +121,7 @@ void Collective::move_data() noexcept {
 
 void Collective::reduce(std::int64_t begin, std::int64_t end, std::byte* out) noexcept {
   if (begin == end) return;
-  for (int peer = 0; peer < hub_.size(); ++peer) {
+  for (int peer = 0; peer < group_state_.size(); ++peer) {
     sources_[static_cast<std::size_t>(peer)] = in_of(peer) + begin * width_;
   }
   reduce_members(signature_.dtype, signature_.reduce, sources_, out, end - begin);
@@ -129,12 +130,12 @@ void Collective::reduce(std::int64_t begin, std::int64_t end, std::byte* out) no
 /// Copies the other members' reduced slices. In place, a peer's slice of `out` is also its slice of `in`; the peer has
 /// reached `moved`, so it no longer reads it.
 bool Collective::gather() noexcept {
-  if (!all_reached(sequence_, Phase::moved) || !hub_.begin_access(member_)) return false;
-  for (int peer = 0; peer < hub_.size(); ++peer) {
+  if (!all_reached(sequence_, Phase::moved) || !group_state_.begin_access(member_)) return false;
+  for (int peer = 0; peer < group_state_.size(); ++peer) {
     const std::int64_t begin = slice_begin(peer) * width_, end = slice_begin(peer + 1) * width_;
-    if (peer != member_) copy_bytes(out_ + begin, hub_.entry(peer, sequence_).out + begin, end - begin);
+    if (peer != member_) copy_bytes(out_ + begin, group_state_.entry(peer, sequence_).out + begin, end - begin);
   }
-  hub_.end_access(member_);
+  group_state_.end_access(member_);
   return true;
 }
 

@@ -14,7 +14,7 @@ namespace triax::comm_local {
 
 class Collective final : public Call {
  public:
-  Collective(GroupState& hub, int member);
+  Collective(GroupState& group_state, int member);
 
   /// `sequence` is the number of the collective, counted from 1.
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence);
@@ -31,8 +31,8 @@ class Collective final : public Call {
   bool gather() noexcept;
   void move_data() noexcept;
   void reduce(std::int64_t begin, std::int64_t end, std::byte* out) noexcept;
-  std::int64_t slice_begin(int member) const noexcept { return signature_.elements * member / hub_.size(); }
-  const std::byte* in_of(int member) noexcept { return hub_.entry(member, sequence_).in; }
+  std::int64_t slice_begin(int member) const noexcept { return signature_.elements * member / group_state_.size(); }
+  const std::byte* in_of(int member) noexcept { return group_state_.entry(member, sequence_).in; }
 
   Signature signature_;
   const std::byte* in_ = nullptr;

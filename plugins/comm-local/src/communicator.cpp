@@ -16,9 +16,9 @@ constexpr std::size_t kCalls = 64;
 
 } // namespace
 
-LocalCommunicator::LocalCommunicator(const Group& group, HubRef hub, Device& device)
-    : Communicator(group), hub_(*hub), device_(device), pool_(std::make_shared<Pool>()) {
-  pool_->hub = std::move(hub);
+LocalCommunicator::LocalCommunicator(const Group& group, GroupStateRef group_state, Device& device)
+    : Communicator(group), group_state_(*group_state), device_(device), pool_(std::make_shared<Pool>()) {
+  pool_->group_state = std::move(group_state);
   add_calls(pool_->collectives, kCalls);
   add_calls(pool_->exchanges, kCalls);
   device_.add_source(*this);
@@ -26,7 +26,7 @@ LocalCommunicator::LocalCommunicator(const Group& group, HubRef hub, Device& dev
 
 template <class Some>
 void LocalCommunicator::add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(hub_, index()));
+  for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(group_state_, index()));
   make_room(0);
 }
 
@@ -41,10 +41,10 @@ LocalCommunicator::~LocalCommunicator() {
   bool queued = false;
   for_queued([&](Call&) { queued = true; });
   if (!queued) {
-    hub_.leave(index());
+    group_state_.leave(index());
     return;
   }
-  hub_.leave_early(index());
+  group_state_.leave_early(index());
   for_queued([&](Call& call) { call.keep_alive(pool_); });
 }
 
@@ -66,19 +66,19 @@ Some& LocalCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls) {
 }
 
 void LocalCommunicator::progress() noexcept {
-  if (!hub_.aborted()) return;
+  if (!group_state_.aborted()) return;
   for_queued([](Call& call) { call.fail_when_quiet(); });
 }
 
 void LocalCommunicator::abort(std::string_view why) noexcept {
-  hub_.abort(text("rank {} aborted group {}: {}", hub_.rank(index()), hub_.id(), why));
+  group_state_.abort(text("rank {} aborted group {}: {}", group_state_.rank(index()), group_state_.id(), why));
 }
 
 Work LocalCommunicator::refused(ActionId action) {
   --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
   if (!dead_event_.state()) {
     dead_event_ = dead_.arm();
-    dead_.fail(hub_.reason());
+    dead_.fail(group_state_.reason());
   }
   return {dead_event_, action};
 }
@@ -90,7 +90,7 @@ void LocalCommunicator::count(Bytes bytes) {
 
 Work LocalCommunicator::post(const Signature& signature, const TensorView& in, const TensorView& out, Bytes bytes,
                              Stream& stream, ActionId action) {
-  if (hub_.aborted()) return refused(action);
+  if (group_state_.aborted()) return refused(action);
   Collective& call = idle(pool_->collectives);
   const Event event = call.start(signature, in, out, ++posted_);
   count(bytes);
@@ -139,7 +139,7 @@ Work LocalCommunicator::do_broadcast(const TensorView& view, int root, Stream& s
 }
 
 Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
-  if (hub_.aborted()) return refused(action);
+  if (group_state_.aborted()) return refused(action);
   Exchange& call = idle(pool_->exchanges);
   if (transfers.size() > most_transfers_) make_room(transfers.size());
   call.transfers().clear();
@@ -164,22 +164,22 @@ LocalCommunicator::Port& LocalCommunicator::port(const Transfer& transfer) {
     }
   }
   const bool send = transfer.direction == Direction::send;
-  Edge& edge = hub_.edge(send ? index() : transfer.peer, send ? transfer.peer : index(), transfer.channel);
+  Edge& edge = group_state_.edge(send ? index() : transfer.peer, send ? transfer.peer : index(), transfer.channel);
   return ports_.emplace_back(Port{transfer.direction, transfer.peer, transfer.channel, &edge, 0});
 }
 
 void LocalCommunicator::barrier(Deadline deadline) {
-  const auto place = [&] { return text("barrier of group {}", hub_.id()); };
-  if (hub_.aborted()) throw Error(hub_.reason(), place());
-  const std::uint64_t turn = hub_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
+  const auto place = [&] { return text("barrier of group {}", group_state_.id()); };
+  if (group_state_.aborted()) throw Error(group_state_.reason(), place());
+  const std::uint64_t turn = group_state_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
   for (int peer = 0; peer < size(); ++peer) {
-    const auto here = [&] { return hub_.barriers(peer).load(std::memory_order_acquire) >= turn; };
+    const auto here = [&] { return group_state_.barriers(peer).load(std::memory_order_acquire) >= turn; };
     while (!here()) {
-      if (hub_.aborted()) throw Error(hub_.reason(), place());
+      if (group_state_.aborted()) throw Error(group_state_.reason(), place());
       device_.abort_flag().check();
-      if (hub_.left(peer) && !here()) throw Error(text("rank {} has left", hub_.rank(peer)), place());
+      if (group_state_.left(peer) && !here()) throw Error(text("rank {} has left", group_state_.rank(peer)), place());
       if (Clock::now() >= deadline) {
-        throw Error(text("timed out waiting for rank {}", hub_.rank(peer)), place(),
+        throw Error(text("timed out waiting for rank {}", group_state_.rank(peer)), place(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!device_.progress()) sched_yield();

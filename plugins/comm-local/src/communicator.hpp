@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One member of a group: posts calls, and counts the bytes that they move.
 //
-// Threads: the rank's main thread; abort() from any thread. Ownership: holds one reference to the hub, and the pool of
-// its calls. Blocking: only barrier(), until its deadline.
+// Threads: the rank's main thread; abort() from any thread. Ownership: holds one reference to the group_state, and the
+// pool of its calls. Blocking: only barrier(), until its deadline.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace triax::comm_local {
 
 class LocalCommunicator final : public Communicator {
  public:
-  LocalCommunicator(const Group& group, HubRef hub, Device& device);
+  LocalCommunicator(const Group& group, GroupStateRef group_state, Device& device);
   ~LocalCommunicator() override;
 
   void barrier(Deadline deadline) override;
@@ -38,7 +38,7 @@ class LocalCommunicator final : public Communicator {
   /// Calls are reused, and live until no stream refers to them. The pool is large from the start, so that differences
   /// in timing between ranks cause no allocation during a step.
   struct Pool {
-    HubRef hub;
+    GroupStateRef group_state;
     std::vector<std::unique_ptr<Collective>> collectives;
     std::vector<std::unique_ptr<Exchange>> exchanges;
   };
@@ -69,7 +69,7 @@ class LocalCommunicator final : public Communicator {
   Port& port(const Transfer& transfer);
   void count(Bytes bytes);
 
-  GroupState& hub_;
+  GroupState& group_state_;
   Device& device_;
   std::shared_ptr<Pool> pool_;
   std::vector<Port> ports_;

@@ -19,7 +19,7 @@ bool Exchange::run() noexcept {
       receive(placed);
     }
     if (placed.complete) --open_;
-    if (hub_.aborted()) return false;
+    if (group_state_.aborted()) return false;
   }
   return open_ == 0;
 }
@@ -44,10 +44,10 @@ void Exchange::receive(Placed& placed) noexcept {
   if (edge.taken.load(std::memory_order_relaxed) != number) return; // an earlier receive is not yet complete
   if (!met(placed.transfer.peer, [&] { return edge.sent.load(std::memory_order_acquire) > number; })) return;
   const Edge::Send& send = edge.sends[number % kInFlight];
-  if (!fits(placed, send) || !hub_.begin_access(member_)) return;
+  if (!fits(placed, send) || !group_state_.begin_access(member_)) return;
   const TensorView& view = placed.transfer.view;
   if (view.bytes() > 0) std::memcpy(view.data(), send.data, view.bytes());
-  hub_.end_access(member_);
+  group_state_.end_access(member_);
   edge.taken.store(number + 1, std::memory_order_release);
   placed.complete = true;
 }
@@ -55,9 +55,9 @@ void Exchange::receive(Placed& placed) noexcept {
 bool Exchange::fits(const Placed& placed, const Edge::Send& send) noexcept {
   const TensorView& view = placed.transfer.view;
   if (send.elements == view.elements() && send.dtype == view.dtype()) return true;
-  hub_.abort(text("group {}, channel {}: rank {} sends {} {} where rank {} receives {} {}", hub_.id(),
-                  placed.transfer.channel, hub_.rank(placed.transfer.peer), send.elements, name_of(send.dtype),
-                  hub_.rank(member_), view.elements(), name_of(view.dtype())));
+  group_state_.abort(text("group {}, channel {}: rank {} sends {} {} where rank {} receives {} {}", group_state_.id(),
+                          placed.transfer.channel, group_state_.rank(placed.transfer.peer), send.elements,
+                          name_of(send.dtype), group_state_.rank(member_), view.elements(), name_of(view.dtype())));
   return false;
 }
 

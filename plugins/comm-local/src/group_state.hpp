@@ -129,9 +129,9 @@ class GroupState {
 };
 
 struct Release {
-  void operator()(GroupState* hub) const noexcept { hub->release(1); }
+  void operator()(GroupState* group_state) const noexcept { group_state->release(1); }
 };
 /// One member's reference.
-using HubRef = std::unique_ptr<GroupState, Release>;
+using GroupStateRef = std::unique_ptr<GroupState, Release>;
 
 } // namespace triax::comm_local

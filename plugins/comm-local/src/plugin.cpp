@@ -18,18 +18,18 @@ namespace {
 constexpr std::string_view kOneProcess = "comm-local joins ranks that are threads of one process";
 constexpr std::int64_t kGaveUp = std::int64_t{1} << 40; // subtracted from the count of joined members when one gives up
 
-/// Identifies this process. The address of a hub is valid in one process only, and process ids repeat across
+/// Identifies this process. The address of a group_state is valid in one process only, and process ids repeat across
 /// containers; hence the random token.
 std::string process_text() {
   static const std::uint64_t token = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   return text("{}/{}", getpid(), token);
 }
 
-std::string publish_text(const GroupState* hub) {
-  return text("{} {}", process_text(), reinterpret_cast<std::uintptr_t>(hub));
+std::string publish_text(const GroupState* group_state) {
+  return text("{} {}", process_text(), reinterpret_cast<std::uintptr_t>(group_state));
 }
 
-GroupState* hub_of(const std::string& published, const Group& group) {
+GroupState* group_state_of(const std::string& published, const Group& group) {
   const std::size_t space = published.find(' ');
   const std::string process = published.substr(0, space);
   if (space == std::string::npos || process != process_text()) {
@@ -76,27 +76,27 @@ class LocalBackend final : public CommBackend {
       store.set(key, publish_text(made.get()));
       shared = made.release(); // the last release deletes it
     } else {
-      shared = hub_of(published(group, store, key, deadline), group);
+      shared = group_state_of(published(group, store, key, deadline), group);
     }
-    // A positive count gives this member a reference. Otherwise the others gave up, and the hub may be gone.
+    // A positive count gives this member a reference. Otherwise the others gave up, and the group_state may be gone.
     const std::string joined = key + "/joined";
     if (store.add(joined, 1) <= 0) {
       throw Error("the other ranks stopped waiting for this rank", text("group {}", group.id),
                   "start the ranks together");
     }
-    HubRef hub(shared);
-    if (hub->ranks() != group.ranks) {
-      hub->abort(text("group {}: the ranks differ from those on rank {}", group.id, hub->rank(0)));
-      throw Error(hub->reason());
+    GroupStateRef group_state(shared);
+    if (group_state->ranks() != group.ranks) {
+      group_state->abort(text("group {}: the ranks differ from those on rank {}", group.id, group_state->rank(0)));
+      throw Error(group_state->reason());
     }
-    hub->arrive(group.index);
+    group_state->arrive(group.index);
     try {
-      meet(*hub, deadline);
+      meet(*group_state, deadline);
     } catch (const std::exception& error) {
-      close(*hub, store, joined, group, error.what());
+      close(*group_state, store, joined, group, error.what());
       throw;
     }
-    return std::make_unique<LocalCommunicator>(group, std::move(hub), *device_);
+    return std::make_unique<LocalCommunicator>(group, std::move(group_state), *device_);
   }
 
  private:
@@ -108,13 +108,13 @@ class LocalBackend final : public CommBackend {
     }
   }
 
-  void meet(GroupState& hub, Deadline deadline) {
-    for (int member = 0; member < hub.size(); ++member) {
-      while (!hub.arrived(member)) {
-        if (hub.aborted()) throw Error(hub.reason());
+  void meet(GroupState& group_state, Deadline deadline) {
+    for (int member = 0; member < group_state.size(); ++member) {
+      while (!group_state.arrived(member)) {
+        if (group_state.aborted()) throw Error(group_state.reason());
         device_->abort_flag().check();
         if (Clock::now() >= deadline) {
-          throw Error(text("timed out waiting for rank {}", missing(hub)), text("group {}", hub.id()),
+          throw Error(text("timed out waiting for rank {}", missing(group_state)), text("group {}", group_state.id()),
                       "the ranks may be slow, dead, or in another group: see their logs");
         }
         if (!device_->progress()) sched_yield();
@@ -122,21 +122,21 @@ class LocalBackend final : public CommBackend {
     }
   }
 
-  static std::string missing(GroupState& hub) {
+  static std::string missing(GroupState& group_state) {
     std::string list;
-    for (int member = 0; member < hub.size(); ++member) {
-      if (!hub.arrived(member)) list += (list.empty() ? "" : ", ") + std::to_string(hub.rank(member));
+    for (int member = 0; member < group_state.size(); ++member) {
+      if (!group_state.arrived(member)) list += (list.empty() ? "" : ", ") + std::to_string(group_state.rank(member));
     }
     return list;
   }
 
   /// The first member that gives up also releases the references of the members that have not joined; their join()
   /// fails.
-  static void close(GroupState& hub, Store& store, const std::string& joined, const Group& group,
+  static void close(GroupState& group_state, Store& store, const std::string& joined, const Group& group,
                     std::string_view why) {
-    hub.abort(text("rank {} could not join: {}", hub.rank(group.index), why));
+    group_state.abort(text("rank {} could not join: {}", group_state.rank(group.index), why));
     const std::int64_t came = store.add(joined, -kGaveUp) + kGaveUp;
-    if (came > 0 && came < hub.size()) hub.release(hub.size() - static_cast<int>(came));
+    if (came > 0 && came < group_state.size()) group_state.release(group_state.size() - static_cast<int>(came));
   }
 
   Device* device_ = nullptr;

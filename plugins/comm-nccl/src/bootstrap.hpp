@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the members of a group join: each publishes its card in the store, and all compare the peers. The first member
+// How the members of a group join: they publish and compare what must be equal (triax/rendezvous.hpp). The first member
 // distributes NCCL's unique id, and all create the communicator together, and then those of the edges. Pipeline
 // neighbours then exchange a byte, so that no connection is made during a step.
 //

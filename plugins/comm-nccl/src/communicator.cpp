@@ -111,7 +111,7 @@ std::string NcclCommunicator::others_text() const {
 
 // Posts.
 
-auto NcclCommunicator::patience(const char* call) {
+auto NcclCommunicator::poller(const char* call) {
   return [this, call, deadline = deadline_in(device_.default_timeout()), polled = PolledWait()] {
     device_.abort_flag().check();
     polled.poll();
@@ -150,7 +150,7 @@ Work NcclCommunicator::post(const char* name, Bytes bytes, bool moves, Stream& s
   if (ended()) return refused(action);
   const cudaStream_t native = api_.launch_stream(stream);
   const auto launch = [&](ncclComm_t comm) { return call(comm, native); };
-  if (moves && !group_handle().launch(name, native, launch, patience(name))) return refused(action);
+  if (moves && !group_handle().launch(name, native, launch, poller(name))) return refused(action);
   ++posted_.collectives;
   return posted(bytes, stream, action);
 }
@@ -159,7 +159,7 @@ template <class Calls>
 Work NcclCommunicator::post_set(Handle& handle, Bytes bytes, Stream& stream, ActionId action, Calls calls) {
   const cudaStream_t native = api_.launch_stream(stream);
   const auto all = [&](ncclComm_t comm) { return calls(comm, native); };
-  if (!handle.launch_set(native, all, patience("ncclGroupEnd"))) return refused(action);
+  if (!handle.launch_set(native, all, poller("ncclGroupEnd"))) return refused(action);
   return posted(bytes, stream, action);
 }
 

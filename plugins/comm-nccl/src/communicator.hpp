@@ -72,7 +72,7 @@ class NcclCommunicator final : public Communicator, private Registration {
   Work posted(Bytes bytes, Stream& stream, ActionId action);
   Work refused(ActionId action);
   /// Progress function for a post that is not complete in NCCL; throws at the device's default timeout.
-  auto patience(const char* call);
+  auto poller(const char* call);
   ncclResult_t transfer(const Transfer& one, int peer, ncclComm_t comm, cudaStream_t native);
   /// The edge communicator, if all transfers are along one edge that has one; else null.
   const GroupHandles::EdgeHandle* edge_of_all(std::span<const Transfer> transfers) const;

@@ -99,7 +99,7 @@ bool Call::fail_when_quiet() noexcept {
   }
   if (!copies_ended()) return false; // soon: copies do not depend on peers
   if (under_way_ > 0 && !links_.transport().retired()) {
-    if (!links_.out_of_patience()) return false;
+    if (!links_.grace_expired()) return false;
     links_.transport().retire(text("{}; sends of rank {} cannot be canceled, so all its groups of comm-ucx are aborted",
                                    links_.reason(), links_.rank(links_.index())));
   }

@@ -9,7 +9,7 @@ namespace triax::comm_ucx {
 
 namespace {
 
-constexpr double kPatienceS = 0.2; // for operations that UCX cannot cancel
+constexpr double kGraceS = 0.2; // for operations that UCX cannot cancel
 
 } // namespace
 
@@ -125,9 +125,9 @@ void PeerEndpoints::announce() noexcept {
   if (!heard_abort_) part(Word::abort, reason_); // the member that aborted tells all
 }
 
-bool PeerEndpoints::out_of_patience() noexcept {
-  if (patience_ == Clock::time_point{}) patience_ = deadline_in(kPatienceS);
-  return Clock::now() >= patience_;
+bool PeerEndpoints::grace_expired() noexcept {
+  if (grace_end_ == Clock::time_point{}) grace_end_ = deadline_in(kGraceS);
+  return Clock::now() >= grace_end_;
 }
 
 void PeerEndpoints::failed(int member, ucs_status_t status) noexcept {
@@ -160,7 +160,7 @@ void PeerEndpoints::close() noexcept {
       return peer.hearing.open() || peer.saying.open() || peer.parting.open();
     });
   };
-  const Deadline deadline = deadline_in(kPatienceS);
+  const Deadline deadline = deadline_in(kGraceS);
   while (open() && !transport_.retired() && Clock::now() < deadline) transport_.poll();
   transport_.remove_user(*this);
   if (open()) transport_.retire(text("rank {} left group {} while a member took no messages", rank(index()), id()));

@@ -53,7 +53,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   /// Sends this member's abort to the other members, once.
   void announce() noexcept;
   /// True if operations have been in progress for too long since the first call after an abort.
-  bool out_of_patience() noexcept;
+  bool grace_expired() noexcept;
   /// True if any member has left the group; left(): that member.
   bool anyone_left() const noexcept { return left_ > 0; }
   bool left(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].left; }
@@ -104,7 +104,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   std::string reason_;
   std::atomic<bool> aborted_{false};
   bool heard_abort_ = false; // another member's abort was received
-  Clock::time_point patience_{};
+  Clock::time_point grace_end_{};
 };
 
 } // namespace triax::comm_ucx

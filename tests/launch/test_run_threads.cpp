@@ -81,16 +81,16 @@ class TrainHere : public ::testing::Test {
     store_ = std::make_unique<control::LocalStore>();
     std::vector<test::TinySource> sources(2 * ranks);
     const os::StopSignals signals(*logs_[0]);
-    return launch::train_here({config, placement, logs_, signals, reports_,
-                               [&](int rank) {
-                                 const auto at = static_cast<std::size_t>(rank);
-                                 train::RankOptions options;
-                                 options.training = &sources[at];
-                                 options.held_out = &sources[ranks + at];
-                                 options.observer = &steps_[at];
-                                 return options;
-                               },
-                               store_.get()});
+    return launch::run_threads({config, placement, logs_, signals, reports_,
+                                [&](int rank) {
+                                  const auto at = static_cast<std::size_t>(rank);
+                                  train::RankOptions options;
+                                  options.training = &sources[at];
+                                  options.held_out = &sources[ranks + at];
+                                  options.observer = &steps_[at];
+                                  return options;
+                                },
+                                store_.get()});
   }
   std::vector<std::string> errors() const {
     std::vector<std::string> out;
@@ -238,7 +238,7 @@ TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
   };
   EXPECT_FALSE(go());
   EXPECT_THAT(errors(),
-              ElementsAre("pipeline 0, data 1, tensor 0: unknown exception (not derived from std::exception)"));
+              ElementsAre("pipeline 0, data 1, tensor 0: an unknown exception (not derived from std::exception)"));
 }
 
 /// Rank 1 works for longer than any wait may last, in operations that are short.
