@@ -8,6 +8,7 @@
 
 #include "golden/program.hpp"
 #include "support/temp_folder.hpp"
+#include "triax/text.hpp"
 #include "triax/version.h"
 
 namespace triax::test {
@@ -177,7 +178,8 @@ TEST_F(Check, APluginThatCrashesIsRefusedWhereItIsNamed) {
   EXPECT_THAT(told.text, testing::StartsWith(refusal));
   const auto object = nlohmann::json::parse(check(crashing + " --json", "2>/dev/null").text);
   EXPECT_FALSE(object["accepted"]);
-  EXPECT_THAT(std::string(object["refusals"][0]), testing::StartsWith(refusal));
+  EXPECT_EQ(object["errors"][0]["code"], "plugin-failed");
+  EXPECT_EQ(object["errors"][0]["keys"], nlohmann::json({"schedule.plugin"}));
 
   const Outcome trained = run(work_.path(), "train run.toml --set data.path=text " + crashing, "2>&1 >/dev/null");
   EXPECT_EQ(trained.status, 2);
@@ -274,7 +276,40 @@ TEST_F(Check, JsonIsOneObjectAlsoOfARefusedRun) {
   EXPECT_EQ(refused.status, 2);
   const auto object = nlohmann::json::parse(refused.text);
   EXPECT_FALSE(object["accepted"]);
-  EXPECT_EQ(object["refusals"][0], "--set: train.steps = 0 is below 1");
+  const auto expected = nlohmann::json::parse(R"([{"code": "out-of-range", "keys": ["train.steps"], "file": "--set",
+      "line": null, "column": null, "message": "train.steps = 0 is below 1", "hint": ""}])");
+  EXPECT_EQ(object["errors"], expected);
+}
+
+/// Errors of different sources have one form: the parser, the tables of keys, cross-checks and plugins.
+TEST_F(Check, JsonListsErrorsWithCodesKeysAndPositions) {
+  const auto errors = [this](const std::string& flags) {
+    return nlohmann::json::parse(check("--json " + flags, "2>/dev/null").text)["errors"];
+  };
+  const auto both = errors("--set model.heads=5 --set parallel.tensor=2");
+  ASSERT_GE(both.size(), 2u);
+  EXPECT_EQ(both[0]["code"], "not-divisible");
+  EXPECT_EQ(both[0]["keys"], nlohmann::json({"model.hidden", "model.heads"}));
+  EXPECT_EQ(both[0]["file"], "run.toml");
+  EXPECT_GT(both[0]["line"], 1);
+  EXPECT_EQ(both[1]["keys"], nlohmann::json({"model.heads", "parallel.tensor"}));
+  EXPECT_EQ(errors("--set model.hedas=5")[0]["code"], "unknown-key");
+  EXPECT_EQ(errors("--set model.heads=many")[0]["code"], "wrong-type");
+  EXPECT_EQ(errors("--set schedule.plugin=sched-nothing")[0]["code"], "unknown-plugin");
+  write_file(work_ / "broken.toml", "[model\n");
+  const auto broken =
+      nlohmann::json::parse(run(work_.path(), "check broken.toml --json", "2>/dev/null").text)["errors"];
+  EXPECT_EQ(broken[0]["code"], "malformed");
+  EXPECT_EQ(broken[0]["file"], "broken.toml");
+  EXPECT_EQ(broken[0]["line"], 1);
+}
+
+TEST_F(Check, PrintsTheFirstTwentyErrorsAndTheirNumber) {
+  std::string flags;
+  for (int i = 0; i < 25; ++i) flags += triax::text(" --set model.unknown{}=1", i);
+  const Outcome told = check(flags, "2>&1 >/dev/null");
+  EXPECT_THAT(told.text, testing::HasSubstr("... and 5 more; triax check --json lists all"));
+  EXPECT_EQ(nlohmann::json::parse(check(flags + " --json", "2>/dev/null").text)["errors"].size(), 25u);
 }
 
 /// "\\u001B" in a TOML file is an escape character, which must not reach the terminal.

@@ -97,7 +97,7 @@ TEST_F(Planning, DataThatIsNotHereIsLeftOutWhereTheVocabularyIsGiven) {
 }
 
 TEST(EnginePlugins, AreKnownByNameWhereTheyAreNotInstalled) {
-  config::Refusals refusals;
+  config::Diagnostics refusals;
   config::PluginFinder finder({}, refusals);
   const config::CoreTable& comm = *config::find_core_table("comm");
   EXPECT_EQ(finder.why_absent(comm, "comm-nccl"), "\"comm-nccl\" is not installed here");

@@ -170,12 +170,14 @@ TEST(ScheduleVerb, SetsOptionsOfTheScheduler) {
   EXPECT_EQ(schedule(faulty + "--format csv").text, "0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n");
   const Outcome refused = schedule(faulty + "--set schedule.limit=7 --set schedule.limit=1");
   EXPECT_EQ(refused.status, 2);
-  EXPECT_EQ(refused.text, "--scheduler: sched-faulty has room for 1 microbatches, not for 2\n  use schedule.limit 2\n");
+  EXPECT_EQ(refused.text,
+            "--scheduler: schedule.plugin \"sched-faulty\": sched-faulty has room for 1 microbatches, not for 2\n  use "
+            "schedule.limit 2\n");
   const Outcome bad = schedule(std::string(kFaulty) + "--set schedule.limit=0 --set schedule.limits=3");
   EXPECT_EQ(bad.status, 2);
   EXPECT_EQ(bad.text,
-            "--set: schedule.limits is no key of sched-faulty's\n"
-            "  with --scheduler, what can be set are its keys in [schedule]: fault, limit\n"
+            "--set: sched-faulty has no key schedule.limits\n"
+            "  with --scheduler, --set can set its keys in [schedule]: fault, limit\n"
             "--scheduler: sched-faulty lacks schedule.fault (what is wrong with it)\n"
             "  add --set schedule.fault=...\n"
             "--set: schedule.limit = 0 is outside 1..1000\n");
@@ -226,7 +228,7 @@ TEST(ScheduleVerb, WhatIsTooLargeIsRefusedBeforeItFillsTheMemory) {
   const Outcome actions = schedule("--scheduler sched-gpipe --pipeline 4096 --microbatches 65536");
   EXPECT_EQ(actions.status, 2);
   EXPECT_EQ(actions.text,
-            "p = 4096 x v = 1 x m = 65536 is more than 262144 actions of each kind\n  use smaller sizes\n");
+            "--pipeline: p = 4096 x v = 1 x m = 65536 is more than 262144 actions of each kind\n  use smaller sizes\n");
   const Outcome wide = schedule("--scheduler sched-gpipe --pipeline 2400 --microbatches 1");
   EXPECT_EQ(wide.status, 2);
   EXPECT_EQ(

@@ -26,8 +26,13 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
       ->allow_extra_args(false);
 }
 
-void print_refusals(const std::vector<config::Refusal>& refusals) {
-  for (const config::Refusal& refusal : refusals) print_problem(refusal.text);
+void print_refusals(const std::vector<config::Diagnostic>& refusals) {
+  constexpr std::size_t kMaxPrinted = 20;
+  // A single further error is printed rather than counted. It may be the number of violations that are not shown.
+  const std::size_t printed = refusals.size() <= kMaxPrinted + 1 ? refusals.size() : kMaxPrinted;
+  for (std::size_t i = 0; i < printed; ++i) print_problem(refusals[i].text);
+  if (refusals.size() > printed)
+    print_problem(text("... and {} more; triax check --json lists all", refusals.size() - printed));
 }
 
 } // namespace triax::app

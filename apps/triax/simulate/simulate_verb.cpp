@@ -29,11 +29,11 @@ struct SimulateCommand {
   bool json = false;
 };
 
-int refuse(const std::vector<config::Refusal>& problems, bool as_json, int status) {
+int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int status) {
   print_refusals(problems);
   std::vector<std::string> texts;
   texts.reserve(problems.size());
-  for (const config::Refusal& problem : problems) texts.push_back(problem.text);
+  for (const config::Diagnostic& problem : problems) texts.push_back(problem.text);
   if (as_json) std::cout << report::JsonObject().set("refusals", texts).line() << '\n';
   return status;
 }

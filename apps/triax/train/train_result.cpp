@@ -4,7 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "common/errors_out.hpp"
+#include "common/errors_json.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "os/signal_name.hpp"
@@ -59,11 +59,11 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
 
 } // namespace
 
-int TrainReport::refused(const std::vector<std::string>& refusals) const {
-  for (const std::string& refusal : refusals) print_problem(refusal);
+int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const {
+  print_refusals(refusals);
   if (!arguments_.json) return kRefused;
   Json out = head(arguments_, "refused", kRefused);
-  out["refusals"] = refusals;
+  out["errors"] = errors_json(refusals);
   print(out);
   return kRefused;
 }

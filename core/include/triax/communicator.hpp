@@ -26,7 +26,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kCommunicatorInterface = 4;
+inline constexpr std::uint32_t kCommunicatorInterface = 5;
 
 /// The key-value store of the control plane, as communicators use it. Values are bytes. get() blocks.
 class TRIAX_API Store {
@@ -156,7 +156,7 @@ class TRIAX_API CommBackend {
 
   virtual ~CommBackend();
   virtual CommTraits traits() const = 0;
-  virtual Support supports(const CommRequest& request) const = 0;
+  virtual Refusals supports(const CommRequest& request) const = 0;
   /// Called before the first join(). The device outlives the backend.
   virtual void start(Device& device) = 0;
   /// Joins a group; all members must call it. Throws Error with the missing members at the deadline. The store outlives

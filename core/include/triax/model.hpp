@@ -24,7 +24,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kModelInterface = 1;
+inline constexpr std::uint32_t kModelInterface = 2;
 
 /// Initial values of a parameter. They depend on the element's index in the global tensor, and are computed on the
 /// host.
@@ -163,7 +163,7 @@ class TRIAX_API Model {
 
   virtual ~Model();
   virtual ModelInfo info() const = 0;
-  virtual Support supports(const ModelRequest& request, const Layout& layout) const = 0;
+  virtual Refusals supports(const ModelRequest& request, const Layout& layout) const = 0;
   /// Number of layers, with embedding and head.
   virtual int count() const = 0;
   virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;

@@ -16,7 +16,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kOptimizerInterface = 2;
+inline constexpr std::uint32_t kOptimizerInterface = 3;
 
 /// One parameter, or the part of it that this rank updates. All views are flat, and all but `working` have the master
 /// type.
@@ -55,7 +55,7 @@ class TRIAX_API Optimizer {
   static constexpr std::uint32_t kInterfaceVersion = kOptimizerInterface;
 
   virtual ~Optimizer();
-  virtual Support supports(const OptimizerRequest& request) const = 0;
+  virtual Refusals supports(const OptimizerRequest& request) const = 0;
   virtual OptimizerTraits traits() const = 0;
   /// Called before the first step with the shards of every later step. Allocate everything that step() needs here.
   virtual void prepare(std::span<const ParameterShard> shards) = 0;

@@ -16,7 +16,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kSchedulerInterface = 1;
+inline constexpr std::uint32_t kSchedulerInterface = 2;
 
 /// F forward, B whole backward, I input gradient, W weight gradient.
 enum class ComputeKind : std::uint16_t { forward, backward, backward_input, backward_weight };
@@ -83,7 +83,7 @@ class TRIAX_API Scheduler {
   static constexpr std::uint32_t kInterfaceVersion = kSchedulerInterface;
 
   virtual ~Scheduler();
-  virtual Support supports(const PipelineShape& shape) const = 0;
+  virtual Refusals supports(const PipelineShape& shape) const = 0;
   /// Called only for a shape that supports() accepts.
   virtual Schedule rows(const PipelineShape& shape) const = 0;
 };
