@@ -40,8 +40,8 @@ struct Roof {
 class Operations {
  public:
   explicit Operations(const Sizes& sizes) : sizes_(sizes), dtype_(dtype_of(sizes.precision)), set_(sizes.kernels) {
-    const Support answer = set_.kernels().supports(KernelRequest{dtype_, DType::f32});
-    if (!answer) throw Error(answer.reason(), {}, answer.hint());
+    const Refusals answer = set_.kernels().supports(KernelRequest{dtype_, DType::f32});
+    if (!answer.empty()) throw to_error(answer);
     require_results();
     roof_ = {peak(), bandwidth()};
   }

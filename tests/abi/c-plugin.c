@@ -24,7 +24,7 @@ const triax_plugin* triax_plugin_entry_v1(void) {
                                     TRIAX_ABI_MINOR,
                                     "c;sanitizer=" SANITIZER ";c;release=0",
                                     "scheduler",
-                                    1,
+                                    2, /* of the scheduler class, which is no part of the ABI */
                                     0,
                                     "c-plugin",
                                     "1.0.0",

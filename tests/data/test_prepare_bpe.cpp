@@ -68,8 +68,8 @@ TEST_F(PrepareBpe, AppendsTheTokenThatEndsADocumentIfAsked) {
   EXPECT_EQ(json::parse(read_file(folder / "out.json"))["end_of_document"], 0);
   request.eod_token = "<end>";
   ASSERT_EQ(refusals(request).size(), 1u);
-  EXPECT_EQ(refusals(request)[0].reason(), "--append-eod: the tokenizer has no added token \"<end>\"");
-  EXPECT_EQ(refusals(request)[0].hint(), "name one with --eod-token: <|endoftext|>");
+  EXPECT_EQ(refusals(request)[0].message, "--append-eod: the tokenizer has no added token \"<end>\"");
+  EXPECT_EQ(refusals(request)[0].hint, "name one with --eod-token: <|endoftext|>");
 }
 
 /// Documents from one byte to several jobs, and a word of 300,000 bytes.
@@ -175,9 +175,9 @@ TEST_F(PrepareBpe, WhatIsWrongWithTheTokenizerIsARefusal) {
   PrepareRequest request = request_of({"text"});
   write_file(folder / "t.json", "{}");
   ASSERT_EQ(refusals(request).size(), 1u);
-  EXPECT_EQ(refusals(request)[0].reason(), (folder / "t.json").string() + ": has no key \"model\"");
+  EXPECT_EQ(refusals(request)[0].message, (folder / "t.json").string() + ": has no key \"model\"");
   request.threads = 0;
-  EXPECT_EQ(refusals(request)[1].reason(), "--threads 0: lies outside 1 to 1024");
+  EXPECT_EQ(refusals(request)[1].message, "--threads 0: lies outside 1 to 1024");
 }
 
 } // namespace

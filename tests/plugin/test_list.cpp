@@ -102,7 +102,7 @@ TEST(Describe, TellsAllOfAPlugin) {
   const std::string json = to_json(told);
   for (const char* part :
        {R"("name": "told")", R"("kind": "scheduler")", R"("description": "a fixture with \"quotes\"")",
-        R"("interface_version": 1)", R"("type": "list of int")", R"("default": "[1, 2]")", R"("required": true)",
+        R"("interface_version": 2)", R"("type": "list of int")", R"("default": "[1, 2]")", R"("required": true)",
         R"("choices": "spin|yield")", R"("note": "triax=)", R"("door": "1.0")"}) {
     EXPECT_THAT(json, testing::HasSubstr(part));
   }

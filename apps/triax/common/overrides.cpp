@@ -26,15 +26,13 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
       ->allow_extra_args(false);
 }
 
-std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
-  std::vector<std::string> out;
-  out.reserve(refusals.size());
-  for (const config::Refusal& refusal : refusals) out.push_back(refusal.text);
-  return out;
-}
-
-void print_refusals(const std::vector<config::Refusal>& refusals) {
-  print_refusals(texts(refusals));
+void print_refusals(const std::vector<config::Diagnostic>& refusals) {
+  constexpr std::size_t kMaxPrinted = 20;
+  // A single further error is printed rather than counted. It may be the number of violations that are not shown.
+  const std::size_t printed = refusals.size() <= kMaxPrinted + 1 ? refusals.size() : kMaxPrinted;
+  for (std::size_t i = 0; i < printed; ++i) print_problem(refusals[i].text);
+  if (refusals.size() > printed)
+    print_problem(text("... and {} more; triax check --json lists all", refusals.size() - printed));
 }
 
 } // namespace triax::app

@@ -31,9 +31,9 @@ struct PluginsArguments {
 
 /// Prints what is wrong with TRIAX_PLUGIN_PATH.
 bool environment_refused(const PluginsArguments& arguments) {
-  const Support answer = plugin::check_environment();
-  if (!answer) print_problem(Error(answer.reason(), {}, answer.hint()).what(), arguments.json);
-  return !answer;
+  const Refusals answer = plugin::check_environment();
+  if (!answer.empty()) print_problem(to_error(answer).what(), arguments.json);
+  return !answer.empty();
 }
 
 std::vector<plugin::SearchFolder> folders(const PluginsArguments& arguments) {

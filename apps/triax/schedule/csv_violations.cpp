@@ -63,8 +63,9 @@ const char* hint_of(const CsvFile& file, const Violation& fault) {
 
 } // namespace
 
-Support in_words_of_file(const CsvFile& file, const Violation& fault) {
-  return Support::no("{}", fault.reason(LocatorInFile(file))).hint("{}", hint_of(file, fault));
+Refusal in_words_of_file(const CsvFile& file, const Violation& fault) {
+  return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", fault.reason(LocatorInFile(file)))
+      .with_hint("{}", hint_of(file, fault));
 }
 
 std::vector<Violation> without_consequences(std::vector<Violation> faults) {

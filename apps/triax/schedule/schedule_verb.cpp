@@ -82,8 +82,8 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
   const DrawingRequest request{arguments.format, passes, on_terminal && to.colour, on_terminal ? to.columns : 0};
   const ScheduleDrawing drawing =
       arguments.measured ? draw_measured(arguments.format, source, proved) : draw(request, source, proved);
-  if (!drawing.support) {
-    print_refusals(refused(source, drawing.support).problems);
+  if (!drawing.refusals.empty()) {
+    print_refusals(refused(source, drawing.refusals).problems);
     return kRefused;
   }
   write(drawing.result, arguments.output);

@@ -89,15 +89,15 @@ ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& s
   MeasuredStep step{0, read_group(source, 0), {}};
   step.number = step.group.timelines.front().step;
   step.comparison = compare(step.group, source, proved);
-  if (format == "table") return {to_words(step), Support::yes()};
-  if (format == "json") return {to_json(step, source.scheduler.name), Support::yes()};
+  if (format == "table") return {to_words(step), Refusals()};
+  if (format == "json") return {to_json(step, source.scheduler.name), Refusals()};
   const std::string aligned = clocks(step);
   const draw::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
                               bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
                               {{"measured", step.comparison.measured}, {"planned", step.comparison.planned}}};
   if (format == "trace") {
     const MeasuredRanks all = read_ranks(source, proved, step.group, step.comparison);
-    return {draw::schedule_trace(picture, all.traces), Support::yes()};
+    return {draw::schedule_trace(picture, all.traces), Refusals()};
   }
   return svg(picture);
 }

@@ -30,9 +30,12 @@ struct SimulateCommand {
   bool json = false;
 };
 
-int refuse(const std::vector<config::Refusal>& problems, bool as_json, int status) {
+int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int status) {
   print_refusals(problems);
-  if (as_json) result_out() << refusals_json(texts(problems)) << '\n';
+  std::vector<std::string> texts;
+  texts.reserve(problems.size());
+  for (const config::Diagnostic& problem : problems) texts.push_back(problem.text);
+  if (as_json) result_out() << refusals_json(texts) << '\n';
   return status;
 }
 

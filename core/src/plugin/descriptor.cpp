@@ -76,8 +76,8 @@ void check_door(const triax_plugin* descriptor, const std::filesystem::path& fil
 
 void check_toolchain(const triax_plugin& descriptor, const std::filesystem::path& file) {
   if (is_empty(descriptor.toolchain)) refuse(file, "its descriptor names no toolchain", "set it to TRIAX_TOOLCHAIN");
-  if (const auto answer = compatible(descriptor.toolchain, TRIAX_TOOLCHAIN); !answer) {
-    refuse(file, answer.reason(), answer.hint());
+  if (const Refusals answer = compatible(descriptor.toolchain, TRIAX_TOOLCHAIN); !answer.empty()) {
+    refuse(file, answer.front().message, answer.front().hint);
   }
 }
 
@@ -142,7 +142,8 @@ void check_core_keys(const triax_plugin& descriptor, const std::vector<triax_opt
 
 void check_options(const std::vector<triax_option>& options, const std::filesystem::path& file) {
   for (auto option = options.begin(); option != options.end(); ++option) {
-    if (const auto answer = check_row(*option); !answer) refuse(file, "its option table: " + answer.reason());
+    if (const Refusals answer = check_row(*option); !answer.empty())
+      refuse(file, "its option table: " + answer.front().message);
     const auto same = [&](const triax_option& other) { return std::string_view(other.name) == option->name; };
     if (std::any_of(options.begin(), option, same)) {
       refuse(file, text("its option table: option \"{}\" is there twice", option->name));

@@ -100,9 +100,8 @@ void check_core(const ElfFile& elf, const fs::path& file) {
 ElfFile read_before_loading(const fs::path& file) {
   ElfFile elf = read_elf(file);
   if (!elf.note.toolchain.empty()) {
-    if (const auto answer = compatible(elf.note.toolchain, TRIAX_TOOLCHAIN); !answer) {
-      throw Error(answer.reason(), file.string(), answer.hint());
-    }
+    const Refusals answer = compatible(elf.note.toolchain, TRIAX_TOOLCHAIN);
+    if (!answer.empty()) throw to_error(answer, file.string());
   }
   check_core(elf, file);
   return elf;

@@ -65,13 +65,13 @@ fs::path core_folder() {
   return fs::canonical(info.dli_fname).parent_path();
 }
 
-Support check_environment() {
+Refusals check_environment() {
   for (const fs::path& folder : folders_of_environment()) {
     if (!is_folder(folder))
-      return Support::no("{} names {}, which is not a folder", kVariable, folder)
-          .hint("take it out of the variable, or make it");
+      return make_refusal(ErrorCode::kNotFound, {}, "{} names {}, which is not a folder", kVariable, folder)
+          .with_hint("take it out of the variable, or make it");
   }
-  return Support::yes();
+  return {};
 }
 
 std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config) {

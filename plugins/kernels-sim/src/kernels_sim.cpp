@@ -67,8 +67,8 @@ class SimKernels final : public KernelSet {
   }
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall&) const override { return Support::yes(); }
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  Refusals supports(const OpCall&) const override { return {}; }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }
   void prepare(const OpCall&) override {}
   void start(Device& device) override {
