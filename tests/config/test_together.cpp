@@ -65,7 +65,7 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
   space.tables["data"] = "path = \"nothing\"\n";
   EXPECT_THAT(texts(space.load()),
               ElementsAre("run.toml:6:8: data.path: nothing.bin does not exist\n"
-                          "  make it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
+                          "  prepare it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
 }
 
 TEST(Together, ADataFileThatIsNotARegularFileIsNamedForWhatItIs) {
@@ -133,26 +133,27 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   space.tables["data"] = "path = \"held\"\n"; // without a tokenizer file
   EXPECT_THAT(
       texts(space.load()),
-      ElementsAre("held.json: does not exist; it names the tokenizer and the size of its vocabulary "
-                  "(data.path, run.toml:6:8)\n"
-                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
-                  "held --tokenizer NAME --force\n"
-                  "  or give model.vocab, for token files that were made elsewhere"));
+      ElementsAre(
+          "held.json: does not exist; it names the tokenizer and the size of its vocabulary (data.path, run.toml:6:8)\n"
+          "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output held "
+          "--tokenizer NAME --force\n"
+          "  or set model.vocab, for token files of another program"));
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 
 TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
   Workspace space;
   space.write("text.json", "{\"tokenizer\": byte}");
-  EXPECT_THAT(
-      texts(space.load({}, {{"data.path", space.path("text").string()}})),
-      ElementsAre("text.json: is not valid JSON: byte 15 is where it goes wrong (data.path, --set)\n"
-                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
-                  "text --tokenizer NAME --force\n"
-                  "  or give model.vocab, for token files that were made elsewhere"));
+  EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text").string()}})),
+              ElementsAre("text.json: is not valid JSON: error at byte 15 (data.path, --set)\n"
+                          "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
+                          "text --tokenizer NAME --force\n"
+                          "  or set model.vocab, for token files of another program"));
   space.write("text.json", "{\"tokenizer\": \"byte\"}");
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("text.json: has no key \"vocab\": a whole number from 1 to "
-                                                         "2147483647 (data.path, run.toml:6:8)\n  make all of it")));
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre(HasSubstr(
+                  "text.json: has no key \"vocab\": an integer from 1 to 2147483647 (data.path, run.toml:6:8)\n"
+                  "  prepare the dataset again")));
 }
 
 TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
@@ -204,7 +205,8 @@ TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
 TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
-              ElementsAre(HasSubstr("--set: data.path is empty\n  make it with: triax data prepare ")));
+              ElementsAre(HasSubstr("--set: data.path is empty\n"
+                                    "  prepare it with: triax data prepare ")));
   EXPECT_THAT(texts(space.load({}, {{"run.dir", ""}, {"log.metrics", ""}})),
               ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
 }

@@ -53,7 +53,8 @@ TEST_F(Check, TellsOfEveryRankAndHowTheyShareTheCores) {
   EXPECT_THAT(told.text, HasSubstr("\nlayout: pipeline 1 x data 2 x tensor 2 = 4 ranks as threads of this process, "));
   EXPECT_THAT(told.text, HasSubstr("  0, 2         0   0-1       0  embedding, block 0-1, head\n"
                                    "  1, 3         0   0-1       1  embedding, block 0-1, head\n"));
-  EXPECT_THAT(told.text, HasSubstr("\nmemory of each rank; of all 4 together "));
+  EXPECT_THAT(told.text, HasSubstr("\n"
+                                   "memory of each rank; all 4 ranks: "));
   EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
   EXPECT_THAT(told.text, HasSubstr("step: 4 sequences = 2 data ranks x 1 microbatches of 2\n"));
 
@@ -242,7 +243,7 @@ TEST_F(Check, ATomlMayComeThroughAPipe) {
 
 TEST_F(Check, NotesARunThatEndsInItsWarmUp) {
   const std::string note =
-      "lr.warmup_steps = 51 is more than train.steps = 50: the run ends in its warm-up, below optimizer.lr = 0.003";
+      "lr.warmup_steps = 51 is more than train.steps = 50: the run ends during the warm-up, below optimizer.lr = 0.003";
   const Outcome told = check("--set lr.warmup_steps=51", "2>&1");
   EXPECT_EQ(told.status, 0) << "as when a run is tried out with a few steps";
   EXPECT_THAT(told.text, HasSubstr("\nnote: " + note + "\n\nrun.toml: ready to train\n"));

@@ -120,7 +120,7 @@ TEST_F(TrainVerb, FourRanksAndEightLearnWhatOneDoes) {
 TEST_F(TrainVerb, ARunThatEndsInItsWarmUpIsToldSoOnce) {
   const Outcome told = train("--set train.steps=2 --set lr.warmup_steps=3");
   EXPECT_EQ(told.status, 0) << told.text;
-  const std::string note = "lr.warmup_steps = 3 is more than train.steps = 2: the run ends in its warm-up";
+  const std::string note = "lr.warmup_steps = 3 is more than train.steps = 2: the run ends during the warm-up";
   const std::size_t first = told.text.find("warning rank 0: " + note);
   ASSERT_NE(first, std::string::npos) << told.text;
   EXPECT_EQ(told.text.find(note, first + note.size()), std::string::npos);

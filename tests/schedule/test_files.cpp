@@ -89,7 +89,7 @@ TEST(ScheduleFiles, ALongCircleIsToldInFewWords) {
   const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.text,
-              testing::AllOf(testing::HasSubstr("and so on through "), testing::HasSubstr("wait for ever")));
+              testing::AllOf(testing::HasSubstr("and so on through "), testing::HasSubstr("wait indefinitely")));
   EXPECT_LT(refused.text.size(), 2000u);
 }
 
@@ -119,7 +119,7 @@ TEST(ScheduleFiles, NeitherTheirNameNorACellReachesATerminalRaw) {
              "31m,0B0\n");
   const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.text, testing::HasSubstr("rows.csv:1:1: \"0F0\\u007F\\u009B31m\" is no action"));
+  EXPECT_THAT(refused.text, testing::HasSubstr("rows.csv:1:1: \"0F0\\u007F\\u009B31m\" is not an action"));
 }
 
 /// A file takes as long as the scheduler that created it.
@@ -148,7 +148,7 @@ TEST(ScheduleFiles, AreNoLargerThanSchedules) {
   fs::resize_file(work / "rows.csv", std::uintmax_t{65} << 20);
   const Outcome larger = run(work.path(), "schedule --file rows.csv --format csv", "2>&1");
   EXPECT_EQ(larger.status, 2);
-  EXPECT_EQ(larger.text, "rows.csv: is larger than 64 MiB, which no schedule is\n");
+  EXPECT_EQ(larger.text, "rows.csv: is larger than 64 MiB, the limit of a schedule\n");
 }
 
 } // namespace

@@ -208,8 +208,8 @@ TEST(ScheduleVerb, TheCapIsWhatARankMayKeep) {
   EXPECT_EQ(schedule(shape + "--cap 4").status, 0);
   const Outcome told = schedule(shape + "--cap 3", "2>&1 >/dev/null");
   EXPECT_EQ(told.status, 1);
-  EXPECT_THAT(told.text, HasSubstr("--scheduler: sched-1f1b: rank 0, position 6, 0F3: it is one more than the 3 "
-                                   "microbatches that a rank may have in flight, counted per stage\n"));
+  EXPECT_THAT(told.text, HasSubstr("--scheduler: sched-1f1b: rank 0, position 6, 0F3: it exceeds the limit of 3 "
+                                   "microbatches in flight on a rank, counted per stage\n"));
 }
 
 TEST(ScheduleVerb, WhatASchedulerThrowsIsTold) {
