@@ -32,7 +32,7 @@ TEST(Door10, APluginInCIsReadAndDescribed) {
 
 TEST(Door10, APluginInCIsNotTakenForAScheduler) {
   EXPECT_EQ(error_of(C_PLUGIN, "scheduler"), C_PLUGIN
-            ": c-plugin's door is written in C and makes no C++ object: a scheduler is a C++ class\n"
+            ": the descriptor of c-plugin is written in C and cannot create a C++ object: a scheduler is a C++ class\n"
             "  compile the file with the descriptor as C++");
   const Options options;
   const Layout layout;

@@ -67,7 +67,7 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
   space.tables["data"] = "path = \"nothing\"\n";
   EXPECT_THAT(texts(space.load()),
               ElementsAre("run.toml:6:8: data.path: nothing.bin does not exist\n"
-                          "  make it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
+                          "  prepare it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
 }
 
 TEST(Together, ADataFileThatIsNotARegularFileIsNamedForWhatItIs) {
@@ -139,9 +139,9 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
       texts(space.load()),
       ElementsAre("run.toml:6:8: data.path: held.json: does not exist; it names the tokenizer and the size of its "
                   "vocabulary\n"
-                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
+                  "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
                   "held --tokenizer NAME --force\n"
-                  "  or give model.vocab, for token files that were made elsewhere"));
+                  "  or set model.vocab, for token files of another program"));
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 
@@ -150,14 +150,14 @@ TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
   space.write("text.json", "{\"tokenizer\": byte}");
   EXPECT_THAT(
       texts(space.load({}, {{"data.path", space.path("text").string()}})),
-      ElementsAre("--set: data.path: text.json: is not valid JSON: byte 15 is where it goes wrong\n"
-                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
+      ElementsAre("--set: data.path: text.json: is not valid JSON: error at byte 15\n"
+                  "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
                   "text --tokenizer NAME --force\n"
-                  "  or give model.vocab, for token files that were made elsewhere"));
+                  "  or set model.vocab, for token files of another program"));
   space.write("text.json", "{\"tokenizer\": \"byte\"}");
   EXPECT_THAT(texts(space.load()),
-              ElementsAre(HasSubstr("run.toml:6:8: data.path: text.json: has no key \"vocab\": a whole number "
-                                    "from 1 to 2147483647\n  make all of it")));
+              ElementsAre(HasSubstr("run.toml:6:8: data.path: text.json: has no key \"vocab\": an integer "
+                                    "from 1 to 2147483647\n  prepare the dataset again")));
 }
 
 TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
@@ -208,7 +208,8 @@ TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
 TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
-              ElementsAre(HasSubstr("--set: data.path is empty\n  make it with: triax data prepare ")));
+              ElementsAre(HasSubstr("--set: data.path is empty\n"
+                                    "  prepare it with: triax data prepare ")));
   EXPECT_THAT(texts(space.load({}, {{"run.dir", ""}, {"log.metrics", ""}})),
               ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
 }

@@ -372,7 +372,9 @@ TEST(PrepareFails, WithoutText) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"%\n%\n"});
   request.separator = "%";
-  EXPECT_EQ(failure_of(request), "the inputs hold no text\n  give --input files with text in them");
+  EXPECT_EQ(failure_of(request),
+            "the inputs contain no text\n"
+            "  give --input files with text in them");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
 }
 

@@ -120,7 +120,7 @@ TEST_F(Search, APathIsNoName) {
       find(name, folders);
       FAIL() << name << " was found";
     } catch (const Error& error) {
-      EXPECT_EQ(error.message(), text("plugin \"{}\" is not a plugin's name", name));
+      EXPECT_EQ(error.message(), text("plugin \"{}\" is not a valid name", name));
     }
   }
 }

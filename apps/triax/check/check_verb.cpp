@@ -64,11 +64,10 @@ void add_check(CLI::App& program, int& status) {
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--no-device", arguments->no_device,
                  "plans a run for another machine: devices, memory, data and plugins for GPUs may be missing here");
-  verb->add_option("--memory", arguments->memory,
-                   "refuses ranks that need more memory than this on their device: 80GiB")
+  verb->add_option("--memory", arguments->memory, "fails if a rank needs more device memory than this, such as 80GiB")
       ->check(CLI::Validator(is_memory_limit, {}))
       ->type_name("SIZE");
-  verb->add_flag("--all", arguments->all, "prints every value and rank, also of a run with many ranks");
+  verb->add_flag("--all", arguments->all, "prints all values and all ranks, even if there are many");
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] {
     const CheckReport report = check(*arguments);

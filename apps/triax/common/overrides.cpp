@@ -19,7 +19,7 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
     const bool good = equals != std::string::npos && key.find("..") == std::string::npos;
     return good ? std::string() : "must be TABLE.KEY=VALUE, not \"" + flag + "\"";
   };
-  verb.add_option_function<std::vector<std::string>>("--set", read, "gives a key of the TOML another value")
+  verb.add_option_function<std::vector<std::string>>("--set", read, "sets a key of the TOML to another value")
       ->type_name("TABLE.KEY=VALUE")
       ->check(CLI::Validator(well_formed, {}))
       ->take_all()

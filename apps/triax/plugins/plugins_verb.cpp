@@ -117,7 +117,7 @@ plugin::Found locate(const PluginsArguments& arguments) {
   if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
   std::error_code unreadable;
   if (std::filesystem::symlink_status(given, unreadable).type() == std::filesystem::file_type::not_found)
-    throw Error("no such file", given, "triax plugins list shows those that are found by name");
+    throw Error("no such file", given, "triax plugins list shows the plugins that are found by name");
   return {given, {}};
 }
 
@@ -147,22 +147,23 @@ int describe(const PluginsArguments& arguments) {
 
 void add_plugins(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<PluginsArguments>();
-  CLI::App* const plugins = program.add_subcommand("plugins", "what can be named in a TOML");
+  CLI::App* const plugins = program.add_subcommand("plugins", "lists and describes plugins");
   plugins->require_subcommand(1);
   const auto common = [&arguments](CLI::App* verb) {
-    verb->add_option("--path", arguments->folders, "a folder to look in first")
+    verb->add_option("--path", arguments->folders, "folder to search first")
         ->check(CLI::ExistingDirectory)
         ->expected(1)
         ->take_all();
-    verb->add_flag("--json", arguments->json, "print one JSON object");
+    verb->add_flag("--json", arguments->json, "prints one JSON object");
   };
 
   CLI::App* const list_verb =
-      plugins->add_subcommand("list", "every plugin that is found, also those that do not load");
+      plugins->add_subcommand("list", "lists every plugin that is found, even if it does not load");
   common(list_verb);
   list_verb->callback([arguments, &status] { status = list(*arguments); });
 
-  CLI::App* const describe_verb = plugins->add_subcommand("describe", "one plugin: versions, toolchain, options");
+  CLI::App* const describe_verb =
+      plugins->add_subcommand("describe", "describes one plugin: versions, toolchain, options");
   describe_verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
   common(describe_verb);
   describe_verb->callback([arguments, &status] { status = describe(*arguments); });

@@ -55,8 +55,8 @@ std::string to_words(const MeasuredStep& step) {
                       ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
   }
   return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(ranks) +
-         "even: as simulated if all stages took the same; the columns after it add up to what was measured.\n"
-         "slow stages: as simulated with each stage's own times; slow passes: longer than is usual on their stage;\n"
+         "even: simulated with equal times for all stages; even and the columns after it add up to measured.\n"
+         "slow stages: simulated with each stage's own times; slow passes: longer than usual on their stage;\n"
          "late: waits for transfers, beyond the bubble; overhead: neither pass nor wait\n" +
          table(stages);
 }

@@ -167,7 +167,7 @@ int train_run(const TrainArguments& arguments) {
 } // namespace
 
 void add_train(CLI::App& program, int& status) {
-  CLI::App* verb = program.add_subcommand("train", "trains a run");
+  CLI::App* verb = program.add_subcommand("train", "trains a model");
   const auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   add_overrides(*verb, arguments->overrides);

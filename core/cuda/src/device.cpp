@@ -57,7 +57,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
       case MemoryKind::host:
         return std::make_unique<PlainMemory>(bytes);
     }
-    throw Error("no such kind of memory");
+    throw Error("unknown kind of memory");
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {

@@ -71,7 +71,7 @@ Gate HostFlags::take() {
 void HostFlags::close(const Gate& gate, std::uint32_t number, cudaStream_t stream) {
   const CUresult result = wait_(stream, gate.device(), number, CU_STREAM_WAIT_VALUE_GEQ);
   if (result == CUDA_SUCCESS) return;
-  throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "gates.cpp",
+  throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "host_flags.cpp",
               "nvidia-smi shows the state of the GPUs");
 }
 

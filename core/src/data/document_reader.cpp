@@ -79,7 +79,7 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
   Utf8Check check;
   const auto refuse = [&] {
     throw Error(text("byte {} is not UTF-8", check.bad_at()), file.string(),
-                "bring it to UTF-8, for example with iconv; or use --tokenizer byte, which takes any bytes");
+                "convert it to UTF-8, for example with iconv; or use --tokenizer byte, which accepts any bytes");
   };
   std::uint64_t offset = 0;
   while (const std::size_t got = input.read_some(offset, std::as_writable_bytes(std::span(piece)))) {
@@ -91,8 +91,8 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
     read(got);
   }
   if (offset < input.bytes()) {
-    throw Error(text("was cut short while it was read: {} of its {} bytes were there", offset, input.bytes()),
-                file.string(), "begin again when nothing else writes to it");
+    throw Error(text("was truncated while it was read: {} of its {} bytes were left", offset, input.bytes()),
+                file.string(), "start again when no other program writes to it");
   }
   if (!any_bytes && !check.finish()) refuse();
   splitter.end_input();

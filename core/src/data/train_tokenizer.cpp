@@ -71,7 +71,7 @@ void write(const fs::path& file, const std::string& bytes) {
   const fs::path folder = file.parent_path();
   std::error_code failure;
   if (!folder.empty()) fs::create_directories(folder, failure);
-  if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
+  if (failure) throw Error(text("cannot create the folder: {}", failure.message()), folder.string());
   replace_file(file, bytes);
 }
 
@@ -120,7 +120,7 @@ Refusals refusals(const TrainTokenizerRequest& request) {
 TrainedTokenizer train_tokenizer(const TrainTokenizerRequest& request, const TrainProgress& progress) {
   TrainedTokenizer out;
   const WordCounts words = count_words(request, progress.reading, out.bytes);
-  if (words.empty()) throw Error("the inputs hold no text", {}, "give --input files with text in them");
+  if (words.empty()) throw Error("the inputs contain no text", {}, "give --input files with text in them");
   const BpeParts parts =
       train_bpe(words, {request.vocab, request.min_count, request.special_tokens}, [&](std::int64_t tokens) {
         if (progress.merging) progress.merging(tokens, request.vocab);

@@ -195,8 +195,9 @@ template <class Args>
 void CpuKernels::run_as(const Args& args, const OpContext& context) {
   Widening widening(context.scratch);
   const Args wide = widened(args, widening);
-  TRIAX_REQUIRE(widening.taken() <= context.scratch.size(), "{}: {} bytes of scratch are given, and widening takes {}",
-                name_of(call_of(args).op), context.scratch.size(), widening.taken());
+  TRIAX_REQUIRE(widening.taken() <= context.scratch.size(),
+                "{}: {} bytes of scratch are given, but the conversion to f32 needs {}", name_of(call_of(args).op),
+                context.scratch.size(), widening.taken());
   for (const auto& [narrow, f32] : widening.loads()) convert(f32, narrow);
   KernelSet::run(call_of(wide), {context.stream, widening.rest()});
   for (const auto& [narrow, f32] : widening.stores()) convert(narrow, f32);

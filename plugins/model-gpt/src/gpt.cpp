@@ -14,8 +14,8 @@ constexpr triax_option kOptions[] = {
     option_int("layers", nullptr, 1, 4096, "transformer blocks, l"),
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream, h"),
     option_int("heads", nullptr, 1, 1e6, "attention heads, a; each takes h/a columns"),
-    option_int("sequence", nullptr, 1, 1e9, "tokens of a sample, s"),
-    option_float("dropout", "0.0", 0, 0.99, "of embedding, attention and residual branches"),
+    option_int("sequence", nullptr, 1, 1e9, "tokens per sample, s"),
+    option_float("dropout", "0.0", 0, 0.99, "dropout rate of embedding, attention and residual branches"),
 };
 
 /// Hint text such as "4 or 6": the nearest values below and above `number` for which `fits` returns true.
