@@ -70,7 +70,8 @@ TEST(Rendezvous, AValueThatDiffersIsNamedOnEveryMember) {
     member.rendezvous.require_equal(member.rendezvous.collect(), 0, "libtest", "install the same libtest");
   });
   EXPECT_THAT(unequal[0] + unequal[1], HasSubstr("\n  install the same libtest"));
-  EXPECT_THAT(unequal[0], ::testing::AnyOf(HasSubstr("rank 2 has libtest 1.1, rank 0 has 1.0"), HasSubstr("other ranks failed")));
+  EXPECT_THAT(unequal[0],
+              ::testing::AnyOf(HasSubstr("rank 2 has libtest 1.1, rank 0 has 1.0"), HasSubstr("other ranks failed")));
 }
 
 TEST(Rendezvous, OtherProtocolsAndGroupsAreRefused) {

@@ -190,12 +190,12 @@ TEST_F(RosterTest, WhoMayComeIn) {
   Hello hello;
   hello.world = 3;
   hello.rank = 1;
-  EXPECT_THAT(roster.refusal(hello), ::testing::HasSubstr("rank 1 is here already"));
+  EXPECT_THAT(roster.refusal(hello), ::testing::HasSubstr("rank 1 has already joined"));
   roster.left(1);
-  EXPECT_EQ(roster.refusal(hello), "");
+  EXPECT_EQ(roster.refusal(hello), "rank 1 has left this job and cannot rejoin");
   roster.note({2, true, "the connection was closed"}, after(0));
   hello.rank = 2;
-  EXPECT_EQ(roster.refusal(hello), "rank 2 was lost, and cannot come back");
+  EXPECT_EQ(roster.refusal(hello), "rank 2 was lost and cannot rejoin");
   hello.rank = 3;
   EXPECT_EQ(roster.refusal(hello), "rank 3 does not exist: this job has ranks 0 to 2");
 }

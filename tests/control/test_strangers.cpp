@@ -248,6 +248,17 @@ TEST_F(StrangersTest, WhoAsksForMuchAndReadsNothingIsLost) {
   EXPECT_EQ(job.server->failure()->why, "it does not read its messages");
 }
 
+TEST_F(StrangersTest, AKeyThatIsTooLongIsRefused) {
+  Raw one = raw(1);
+  one.connection.send(encode(message(Kind::set, 1, std::string(4097, 'k'), "v")));
+  const auto refused = one.next();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->kind, Kind::refused);
+  EXPECT_EQ(refused->value, "the key has 4097 bytes; the maximum is 4096");
+  one.connection.send(encode(message(Kind::set, 2, std::string(4096, 'k'), "v")));
+  EXPECT_EQ(one.next()->kind, Kind::done);
+}
+
 TEST_F(StrangersTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
   Raw one = raw(1);
   for (std::uint64_t id = 1; id <= 1025; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
@@ -263,7 +274,7 @@ TEST_F(StrangersTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
   one.connection.send(encode(message(Kind::barrier, 2001, "b")));
   answer = one.next();
   EXPECT_EQ(answer->id, 2001u);
-  EXPECT_EQ(answer->value, "rank 1 is in the barrier \"b\" already");
+  EXPECT_EQ(answer->value, "rank 1 is already in the barrier \"b\"");
   one.connection.send(encode(message(Kind::forget, 77777))); // unknown request: no answer
   one.connection.send(encode(message(Kind::add, 2002, "m")));
   EXPECT_EQ(one.next()->id, 2002u);

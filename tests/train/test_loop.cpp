@@ -218,6 +218,27 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
   EXPECT_EQ(log.text, "SIGTERM: stopping after this step; a second signal stops at once");
 }
 
+/// As where stderr is a pipe that is full.
+TEST_F(LoopTest, ASecondSignalEndsTheProcessThoughTheLogBlocks) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  class Blocking final : public Log {
+   public:
+    bool enabled(LogLevel) const noexcept override { return true; }
+    void write(LogLevel, std::string_view) noexcept override {
+      for (;;) ::pause();
+    }
+  };
+  const auto two_signals = [] {
+    Blocking log;
+    const os::StopSignals signals(log);
+    ::kill(::getpid(), SIGTERM);
+    while (signals.caught() == 0) ::usleep(1000);
+    ::kill(::getpid(), SIGTERM);
+    ::sleep(60);
+  };
+  EXPECT_EXIT(two_signals(), testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
 TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
   run_.keys["eval.every"] = "2";
   run_.keys["eval.batches"] = "100";
