@@ -46,7 +46,7 @@ PrefixLock::PrefixLock(const std::filesystem::path& prefix) : file_(prefix.strin
 }
 
 PrefixLock::~PrefixLock() {
-  ::unlink(file_.c_str()); // before the lock ends: whoever has opened this file opens it again
+  ::unlink(file_.c_str()); // before the lock ends: a process that has opened this file opens it again
   ::close(descriptor_);
 }
 
