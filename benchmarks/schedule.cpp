@@ -33,7 +33,7 @@ class Made {
 
   Schedule rows() const { return scheduler_->rows(shape); }
 
-  static void require(const std::vector<schedule::Fault>& faults) {
+  static void require(const std::vector<schedule::Violation>& faults) {
     if (!faults.empty()) throw Error(faults.front().reason());
   }
   static void count(benchmark::State& state, const std::vector<schedule::Program>& programs) {

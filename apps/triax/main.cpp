@@ -8,13 +8,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
+#include "common/result_out.hpp"
+#include "common/surroundings.hpp"
 #include "common/verbs.hpp"
 #include "config/core_keys.hpp"
 #include "plugin/did_you_mean.hpp"
@@ -113,12 +121,27 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
 /// Fails if stdout could not be written. If its reader has closed the pipe (`| head`), prints no error.
 int finish(int status) {
   std::cout.flush();
-  if (std::cout) return status;
+  result_out().flush();
+  if (result_out()) return status;
   // std::cerr flushes std::cout, so the failed write may be an earlier one, and errno is not reliable.
-  pollfd reader{STDOUT_FILENO, 0, 0};
+  pollfd reader{result_descriptor(), 0, 0};
   if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0) return 128 + SIGPIPE;
   std::cerr << "standard output could not be written\n";
   return kFailed;
+}
+
+/// Does not run static destructors and exit handlers: plugins are never unloaded, and if one of theirs crashed, the
+/// exit status would contradict the result that was printed.
+[[noreturn]] void end(int status) {
+  std::fflush(nullptr);
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_do_leak_check(); // otherwise an exit handler does it
+#endif
+#ifdef __SANITIZE_THREAD__
+  std::exit(status); // an exit handler reports what was found
+#else
+  std::_Exit(status);
+#endif
 }
 
 /// Also works if the command line is invalid.
@@ -143,6 +166,12 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGCHLD, SIG_DFL); // if the parent ignores SIGCHLD, exit statuses of ranks would be lost
   std::signal(SIGXFSZ, SIG_IGN); // a file at its size limit (ulimit -f) makes the write fail, too
+  const bool as_json = wants_json(argc, argv);
+  if (as_json) reserve_stdout();
+  if (const std::string missing = missing_surroundings(); !missing.empty()) {
+    print_problem(missing, as_json);
+    end(finish(kRefused));
+  }
   CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};
   program.set_version_flag("--version", "triax " TRIAX_VERSION);
   program.require_subcommand(1);
@@ -153,15 +182,14 @@ int main(int argc, char** argv) {
   add_simulate(program, status);
   add_plugins(program, status);
   add_data(program, status);
-  const bool as_json = wants_json(argc, argv);
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) return finish(refuse(program, error, as_json));
+    if (error.get_exit_code() != 0) end(finish(refuse(program, error, as_json)));
     program.exit(error); // --help, --version
   } catch (const std::exception& error) {
     print_problem(error.what(), as_json);
     status = kFailed;
   }
-  return finish(status);
+  end(finish(status));
 }

@@ -42,7 +42,7 @@ TEST(Client, TheDeadlineNamesTheKeyAndForgetsTheRequest) {
   const auto rank = job.rank(0);
   EXPECT_EQ(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(0.01)); }),
             "store: the key \"tensor.0/hub\" was not set before the deadline\n"
-            "  the rank that sets it is late or lost");
+            "  the rank that sets it may be slow or dead");
   EXPECT_THAT(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(-1)); }), HasSubstr("before the deadline"));
   rank->client.set("tensor.0/hub", "now");
   EXPECT_EQ(rank->client.get("tensor.0/hub", deadline_in(0)), "now");
@@ -98,7 +98,7 @@ TEST(Client, ABarrierNamesWhoIsMissing) {
   const auto zero = job.rank(0), two = job.rank(2);
   EXPECT_EQ(error_of([&] { two->client.barrier("start", deadline_in(0.01)); }),
             "barrier \"start\": timed out waiting for ranks 0, 1, 3\n"
-            "  a rank may be slow, or its process or host may have ended");
+            "  the ranks may be slow or dead");
   // A rank whose wait timed out is no longer in the barrier.
   EXPECT_THAT(error_of([&] { zero->client.barrier("start", deadline_in(0.01)); }), HasSubstr("ranks 1-3\n"));
 }
@@ -185,10 +185,11 @@ TEST(Client, WhereNoServerIsTheErrorNamesTheAddress) {
   const os::Address nobody = Server(server_of(1)).address();
   ClientRequest request = client_of(nobody, 0, 1);
   request.start_timeout_s = 0.1;
-  EXPECT_EQ(error_of([&] { TestRank rank(request); }),
-            "control: the server of the job at " + to_text(nobody) +
-                " was not reached within 0.1 s: Connection refused\n"
-                "  is the job running there, and may this machine reach that port (launch.interface, launch.port)?");
+  EXPECT_EQ(
+      error_of([&] { TestRank rank(request); }),
+      "control: cannot connect to the job server at " + to_text(nobody) +
+          " within 0.1 s: Connection refused\n"
+          "  check that rank 0 runs there, and that this machine can reach that port (launch.interface, launch.port)");
   request.server.host = "no-such-host.invalid";
   EXPECT_THAT(error_of([&] { TestRank rank(request); }), HasSubstr("no-such-host.invalid:"));
 }
@@ -206,9 +207,9 @@ TEST(Client, RanksThatAreNotOfTheJobAreToldWhy) {
   const auto refusal = [&](int rank, int world) {
     return error_of([&] { TestRank refused(client_of(job.server->address(), rank, world)); });
   };
-  EXPECT_THAT(refusal(1, 2), HasSubstr("refused this rank: rank 1 is here already (host "));
-  EXPECT_THAT(refusal(2, 2), HasSubstr("refused this rank: there is no rank 2: this job's are 0 to 1"));
-  EXPECT_THAT(refusal(-1, 2), HasSubstr("there is no rank -1"));
+  EXPECT_THAT(refusal(1, 2), HasSubstr("refused this rank: rank 1 has already joined (host "));
+  EXPECT_THAT(refusal(2, 2), HasSubstr("refused this rank: rank 2 does not exist: this job has ranks 0 to 1"));
+  EXPECT_THAT(refusal(-1, 2), HasSubstr("rank -1 does not exist"));
   EXPECT_THAT(refusal(0, 3), HasSubstr("this job has 2 ranks, and rank 0 was started as one of 3"));
   here->client.set("k", "unharmed");
   EXPECT_FALSE(job.server->failure());
@@ -220,8 +221,8 @@ TEST(Client, ATokenLetsIn) {
   const Job job(request);
   ClientRequest stranger = job.request(0);
   const std::string refused = error_of([&] { TestRank rank(stranger); });
-  EXPECT_THAT(refused, StartsWith("control: the server of the job at " + to_text(job.server->address()) +
-                                  " refused this rank\n  every rank needs the job's own token"));
+  EXPECT_THAT(refused, StartsWith("control: the job server at " + to_text(job.server->address()) +
+                                  " refused this rank\n  set the same TRIAX_JOB_TOKEN"));
   stranger.token = JobToken(std::string(64, 'a'));
   EXPECT_EQ(error_of([&] { TestRank rank(stranger); }), refused);
   stranger.token = JobToken(std::string(600, 'a'));

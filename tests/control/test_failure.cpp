@@ -136,7 +136,7 @@ TEST(Failure, ARankThatIsKilledIsLost) {
   one.child.send(SIGKILL);
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
   EXPECT_EQ(zero->flag.rank(), 1);
-  EXPECT_EQ(zero->flag.reason(), "rank 1 was lost: its connection closed");
+  EXPECT_EQ(zero->flag.reason(), "rank 1 was lost: the connection was closed");
   EXPECT_TRUE(job.server->failure()->lost);
   EXPECT_EQ(job.status(1).state, State::lost);
   EXPECT_EQ(job.status(1).place, "step 7, 0F3");
@@ -149,7 +149,7 @@ TEST(Failure, ARankThatIsStoppedIsLostForItsSilence) {
   one.child.send(SIGSTOP);
   EXPECT_TRUE(eventually([&] { return job.server->failure().has_value(); }));
   EXPECT_EQ(job.server->failure()->rank, 1);
-  EXPECT_THAT(job.server->failure()->why, StartsWith("nothing was heard from it for 2 s (train.stall_timeout_s): "));
+  EXPECT_THAT(job.server->failure()->why, StartsWith("no message from it for 2 s (train.stall_timeout_s): "));
   EXPECT_EQ(job.status(1).place, "step 7, 0F3");
   EXPECT_GE(job.status(1).silent_s, 2);
 }
@@ -162,7 +162,7 @@ TEST(Failure, AProcessThatDoesNotLeaveIsEndedAndSaysWhereItHung) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
   EXPECT_EQ(triax::test::read_file(one.folder / "errors"),
-            "rank 1 has not ended within 0.1 s of an abort, and is ended: rank 0 failed: no memory\n"
+            "rank 1 did not stop within 0.1 s of an abort; terminating it: rank 0 failed: no memory\n"
             "  it was at: step 7, 0F3\n");
   EXPECT_TRUE(eventually([&] { return job.state(1) == State::lost; }));
   EXPECT_EQ(job.server->failure()->rank, 0); // the end of rank 1 is not the cause
@@ -172,7 +172,7 @@ TEST(Failure, WhenTheServerGoesEachRankFails) {
   Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
   const std::string lost =
-      "the server of the job at " + to_text(job.server->address()) + " was lost: its connection closed";
+      "lost the connection to the job server at " + to_text(job.server->address()) + ": the connection was closed";
   std::string told;
   std::thread getting([&] { told = error_of([&] { zero->client.get("never", Deadline::max()); }); });
   job.server.reset();
@@ -184,7 +184,7 @@ TEST(Failure, WhenTheServerGoesEachRankFails) {
     EXPECT_EQ(rank->flag.reason(), lost);
   }
   EXPECT_THAT(error_of([&] { zero->client.send("last", "words"); }), HasSubstr(lost));
-  EXPECT_THAT(error_of([&] { zero->client.leave(); }), HasSubstr("before it had heard all of this rank"));
+  EXPECT_THAT(error_of([&] { zero->client.leave(); }), HasSubstr("before it received all messages of this rank"));
 }
 
 /// A server that welcomes one rank and receives what it sends.
@@ -216,7 +216,7 @@ TEST(Failure, BeforeItStopsARankSaysWhereItStood) {
   };
   Client client(request, flag);
   welcoming.join();
-  Message failure = message(Kind::lost, 0, "", "its connection closed");
+  Message failure = message(Kind::lost, 0, "", "the connection was closed");
   failure.number = 1;
   server.rank->connection.send(encode(failure));
   for (;;) {
@@ -228,7 +228,7 @@ TEST(Failure, BeforeItStopsARankSaysWhereItStood) {
   }
   EXPECT_FALSE(raised_before);
   EXPECT_TRUE(eventually([&] { return flag.raised(); }));
-  EXPECT_EQ(flag.reason(), "rank 1 was lost: its connection closed");
+  EXPECT_EQ(flag.reason(), "rank 1 was lost: the connection was closed");
   server.rank.reset(); // leave() would get no answer
 }
 
@@ -240,7 +240,7 @@ TEST(Failure, AServerThatFallsSilentIsLost) {
   TestRank rank(request);
   welcoming.join();
   EXPECT_TRUE(eventually([&] { return rank.flag.raised(); }));
-  EXPECT_THAT(rank.flag.reason(), HasSubstr(" was lost: nothing was heard from it for 1 s"));
+  EXPECT_THAT(rank.flag.reason(), HasSubstr(": no message from it for 1 s"));
   EXPECT_THAT(error_of([&] { rank.client.get("k", Deadline::max()); }), HasSubstr("nothing was heard"));
 }
 
@@ -251,7 +251,7 @@ TEST(Failure, AServerThatTalksNonsenseIsLost) {
   welcoming.join();
   server.rank->connection.send(std::string("\x03\0\0\0abc", 7));
   EXPECT_TRUE(eventually([&] { return rank.flag.raised(); }));
-  EXPECT_THAT(rank.flag.reason(), HasSubstr(" was lost: it sent what is no message of this protocol"));
+  EXPECT_THAT(rank.flag.reason(), HasSubstr(": invalid protocol message"));
 }
 
 TEST(Failure, ManyRanksFailAtOnceAndOneIsTheCause) {

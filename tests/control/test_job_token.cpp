@@ -68,8 +68,8 @@ TEST_F(TokenFileTest, WhatOthersCanOpenIsRefused) {
 TEST_F(TokenFileTest, WhatHoldsNoTokenIsRefusedByName) {
   EXPECT_THAT(put(""), HasSubstr("token: its first line is empty"));
   EXPECT_THAT(put("\nsecret\n"), HasSubstr("its first line is empty"));
-  EXPECT_THAT(put(std::string(513, 'x')), HasSubstr("its first line is longer than 512 bytes"));
-  EXPECT_THAT(put(std::string(100000, 'x')), HasSubstr("its first line is longer than 512 bytes"));
+  EXPECT_THAT(put(std::string(513, 'x')), HasSubstr("the first line is longer than 512 bytes"));
+  EXPECT_THAT(put(std::string(100000, 'x')), HasSubstr("the first line is longer than 512 bytes"));
   EXPECT_THAT(error_of([&] { JobToken::from_file(folder / "none"); }), HasSubstr("none: there is no such file"));
   EXPECT_THAT(error_of([&] { JobToken::from_file(folder.path()); }), HasSubstr("is not a regular file"));
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <optional>
+#include <vector>
 
 #include "control/rank_registry.hpp"
 
@@ -40,20 +42,20 @@ TEST_F(RosterTest, TheFirstFailureIsToldAndStays) {
 
 TEST_F(RosterTest, ALossSoonAfterIsWhatTheOtherNoticed) {
   EXPECT_TRUE(roster.note({0, false, "the connection to rank 2 broke"}, after(0)));
-  EXPECT_FALSE(roster.note({2, true, "its connection closed"}, after(1000))); // the failure has already been sent
+  EXPECT_FALSE(roster.note({2, true, "the connection was closed"}, after(1000))); // the failure has already been sent
   EXPECT_EQ(roster.failure()->rank, 2);
   EXPECT_TRUE(roster.failure()->lost);
   EXPECT_EQ(roster.failed_at(), after(0));
-  roster.note({1, true, "its connection closed"}, after(1000));
+  roster.note({1, true, "the connection was closed"}, after(1000));
   EXPECT_EQ(roster.failure()->rank, 2);
 }
 
 TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
-  roster.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), 4);
-  roster.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), 1);
+  roster.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
+  roster.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   roster.timed_out(0);
   roster.knows(0);
-  EXPECT_TRUE(roster.note({0, false, "not finished at its deadline"}, after(500)));
+  EXPECT_TRUE(roster.note({0, false, "timed out"}, after(500)));
   EXPECT_EQ(roster.failure()->rank, 1);
   EXPECT_TRUE(roster.failure()->stuck);
   EXPECT_EQ(roster.failure()->why,
@@ -62,31 +64,59 @@ TEST_F(RosterTest, WhomATimedOutRankWaitedForIsTheCause) {
   EXPECT_EQ(roster.failure()->rank, 1);
 }
 
+TEST_F(RosterTest, RanksThatAllWaitCannotGoOn) {
+  constexpr double kLimit = 10;
+  roster.is_at(0, "step 3, 0F0", after(0), {.waiting_s = 11});
+  roster.is_at(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
+  EXPECT_FALSE(roster.all_wait(kLimit)); // rank 2 works
+  roster.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 9});
+  EXPECT_FALSE(roster.all_wait(kLimit));
+  roster.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 10});
+  const std::optional<Failure> failure = roster.all_wait(kLimit);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->rank, 1);
+  EXPECT_TRUE(failure->stuck);
+  EXPECT_EQ(failure->why, "all ranks wait, and none makes progress; this one has waited for 12 s");
+  roster.note({2, false, "no memory"}, after(0));
+  EXPECT_FALSE(roster.all_wait(kLimit)); // the job has failed already
+}
+
+TEST_F(RosterTest, ThePositionOfARankThatHasLeftIsItsEnd) {
+  roster.is_at(0, "step 3, 0B3", after(0));
+  roster.is_at(1, "step 3, 1B3", after(0));
+  roster.left(0);
+  roster.note({2, true, "its connection closed"}, after(100));
+  roster.left(1);
+  const std::vector<RankStatus> ranks = roster.statuses(after(200));
+  EXPECT_EQ(ranks[0].place, "finished");
+  EXPECT_EQ(ranks[1].place, "step 3, 1B3"); // where it was when rank 2 was lost
+}
+
 TEST_F(RosterTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
-  roster.is_at(1, "step 3, 1F0", after(0), 4);
+  roster.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 4});
   roster.note({0, false, "no memory"}, after(0));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 
 TEST_F(RosterTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
-  roster.is_at(1, "step 3, 1F0", after(0), 0.4);
+  roster.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
   roster.timed_out(0);
-  roster.note({0, false, "not finished at its deadline"}, after(0));
+  roster.note({0, false, "timed out"}, after(0));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 
 TEST_F(RosterTest, ALossLaterIsAConsequence) {
   roster.note({0, false, "no memory"}, after(0));
-  roster.note({2, true, "its connection closed"}, after(1001));
+  roster.note({2, true, "the connection was closed"}, after(1001));
   EXPECT_EQ(roster.failure()->rank, 0);
 }
 
 TEST_F(RosterTest, WhoKnewOfTheFailureWasNoCause) {
   roster.note({0, false, "no memory"}, after(0));
   roster.knows(2);
-  roster.note({2, true, "its connection closed"}, after(10));
+  roster.note({2, true, "the connection was closed"}, after(10));
   EXPECT_EQ(roster.failure()->rank, 0);
-  roster.note({0, true, "its connection closed"}, after(20)); // it failed first, and then ended
+  roster.note({0, true, "the connection was closed"}, after(20)); // it failed first, and then ended
   EXPECT_FALSE(roster.failure()->lost);
 }
 
@@ -94,7 +124,7 @@ TEST_F(RosterTest, StatesAndSilence) {
   roster.heard(1, after(500));
   EXPECT_TRUE(roster.silent(0, 0.9, after(1000)));
   EXPECT_FALSE(roster.silent(1, 0.9, after(1000)));
-  roster.note({1, true, "nothing was heard from it for 1 s"}, after(1500));
+  roster.note({1, true, "no message from it for 1 s"}, after(1500));
   roster.left(2);
   const auto all = roster.statuses(after(2000));
   EXPECT_EQ(all[0].state, State::here);
@@ -107,8 +137,8 @@ TEST_F(RosterTest, StatesAndSilence) {
 TEST_F(RosterTest, HowOldThePlaceOfALostRankWas) {
   roster.is_at(1, "step 2, 0F0", after(200));
   roster.heard(1, after(900)); // another message
-  roster.note({1, true, "its connection closed"}, after(1200));
-  roster.note({2, true, "its connection closed"}, after(1500)); // it had not sent a position
+  roster.note({1, true, "the connection was closed"}, after(1200));
+  roster.note({2, true, "the connection was closed"}, after(1500)); // it had not sent a position
   const auto all = roster.statuses(after(2000));
   EXPECT_EQ(all[1].place, "step 2, 0F0");
   EXPECT_EQ(all[1].place_age_s, 1);
@@ -163,11 +193,11 @@ TEST_F(RosterTest, WhoMayComeIn) {
   EXPECT_THAT(roster.refusal(hello), ::testing::HasSubstr("rank 1 is here already"));
   roster.left(1);
   EXPECT_EQ(roster.refusal(hello), "");
-  roster.note({2, true, "its connection closed"}, after(0));
+  roster.note({2, true, "the connection was closed"}, after(0));
   hello.rank = 2;
   EXPECT_EQ(roster.refusal(hello), "rank 2 was lost, and cannot come back");
   hello.rank = 3;
-  EXPECT_EQ(roster.refusal(hello), "there is no rank 3: this job's are 0 to 2");
+  EXPECT_EQ(roster.refusal(hello), "rank 3 does not exist: this job has ranks 0 to 2");
 }
 
 } // namespace

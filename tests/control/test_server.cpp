@@ -52,8 +52,8 @@ TEST(Server, AnAddressThatOthersReachNeedsAToken) {
   ServerRequest request = server_of(1);
   request.interface = outside;
   EXPECT_EQ(error_of([&] { Server server(request); }),
-            "control: ranks are to meet at " + outside +
-                ", where other machines reach them, and the job has no token\n"
+            "control: the job server at " + outside +
+                " is reachable from other machines, but the job has no token\n"
                 "  set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   request.token = JobToken::make();
   const Job job(request);
@@ -94,7 +94,7 @@ TEST(Server, EndsWithoutHavingStarted) {
 
 TEST(Server, StartsOnce) {
   const Job job(1);
-  EXPECT_THAT(error_of([&] { job.server->start(); }), HasSubstr("the server has been started"));
+  EXPECT_THAT(error_of([&] { job.server->start(); }), HasSubstr("the server is already started"));
 }
 
 } // namespace

@@ -125,8 +125,9 @@ TEST_F(StrangersTest, AnotherVersionIsToldSoBeforeAnythingElse) {
   const auto answer = stranger.next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, Kind::refused);
-  EXPECT_EQ(answer->value, text("it speaks version {} of the protocol, and this rank {}: all ranks need the same triax",
-                                kProtocolVersion, kProtocolVersion + 1));
+  EXPECT_EQ(answer->value,
+            text("the server has protocol version {}, this rank {}: use the same build of Triax on all ranks",
+                 kProtocolVersion, kProtocolVersion + 1));
   EXPECT_TRUE(stranger.is_dropped());
   expect_no_harm();
 }
@@ -177,7 +178,7 @@ TEST_F(StrangersTest, ARankThatTalksNonsenseIsLost) {
   EXPECT_TRUE(one.is_dropped());
   ASSERT_TRUE(job.server->failure());
   EXPECT_EQ(job.server->failure()->rank, 1);
-  EXPECT_EQ(job.server->failure()->why, "it sent what is no message of this protocol");
+  EXPECT_EQ(job.server->failure()->why, "invalid protocol message");
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
 }
 
@@ -185,20 +186,20 @@ TEST_F(StrangersTest, ARankThatSpeaksLikeAServerIsLost) {
   Raw one = raw(1);
   one.connection.send(encode(message(Kind::welcome)));
   EXPECT_TRUE(one.is_dropped());
-  EXPECT_EQ(job.server->failure()->why, "it sent a message that only a server sends");
+  EXPECT_EQ(job.server->failure()->why, "it sent a message that only the server may send");
 }
 
 TEST_F(StrangersTest, ARankThatAnnouncesTooMuchIsLostBeforeItSendsIt) {
   Raw one = raw(1);
   one.connection.send(std::string("\x01\0\0\x01", 4)); // 16 MiB and one byte
   EXPECT_TRUE(one.is_dropped());
-  EXPECT_EQ(job.server->failure()->why, "it announced a message that is too long");
+  EXPECT_EQ(job.server->failure()->why, "it announced a message above the size limit");
 }
 
 TEST_F(StrangersTest, ARankThatGoesWithoutGoodbyeIsLost) {
   { const Raw one = raw(1); }
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
-  EXPECT_EQ(zero->flag.reason(), "rank 1 was lost: its connection closed");
+  EXPECT_EQ(zero->flag.reason(), "rank 1 was lost: the connection was closed");
   EXPECT_EQ(job.state(1), State::lost);
 }
 
@@ -244,7 +245,7 @@ TEST_F(StrangersTest, WhoAsksForMuchAndReadsNothingIsLost) {
   }
   EXPECT_TRUE(eventually([&] { return job.server->failure().has_value(); }));
   EXPECT_EQ(job.server->failure()->rank, 1);
-  EXPECT_EQ(job.server->failure()->why, "it does not read what is sent to it");
+  EXPECT_EQ(job.server->failure()->why, "it does not read its messages");
 }
 
 TEST_F(StrangersTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {

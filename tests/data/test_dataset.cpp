@@ -10,6 +10,7 @@
 #include "data/dataset.hpp"
 #include "data/megatron_files.hpp"
 #include "data/permutation.hpp"
+#include "support/error_of.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -168,6 +169,27 @@ TEST(Dataset, RefusesAnIdOutsideTheVocabularyNamingItAndItsPlace) {
             (folder / "d.bin").string() +
                 ": token 2 has the id 300, but model.vocab = 300 has the ids 0 to 299\n"
                 "  use the vocab of the tokenizer that made this file");
+}
+
+TEST(Dataset, AnIdThatCameIntoTheFileLaterIsAnError) {
+  const TempFolder folder;
+  std::vector<std::int32_t> stream(40, 7);
+  write_tokens(folder / "d", 4, stream);
+  const Dataset dataset(folder / "d", 8, 300, 0);
+  std::vector<std::int32_t> tokens(8), targets(8);
+  const auto fill = [&] {
+    dataset.microbatch(std::vector<std::int64_t>{0}, {tokens.data(), DType::i32, {8, 1}},
+                       {targets.data(), DType::i32, {8, 1}});
+  };
+  fill();
+  for (const std::int32_t bad : {300, -1}) {
+    stream[static_cast<std::size_t>(dataset.start_of(0)) + 8] = bad; // the last target
+    write_tokens(folder / "d", 4, stream);
+    EXPECT_EQ(error_of(fill),
+              text("{}.bin: token {} has the id {}, but model.vocab = 300 has the ids 0 to 299; the file was changed "
+                   "after the run had checked it\n  do not replace the files of data.path while a run reads them",
+                   (folder / "d").string(), dataset.start_of(0) + 8, bad));
+  }
 }
 
 TEST(Dataset, RefusesAStreamShorterThanASample) {

@@ -346,7 +346,7 @@ TEST(PrepareFails, OnAnUnreadableInputAndLeavesNothing) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   request.inputs.emplace_back("/proc/self/mem"); // opens, but reading fails
-  EXPECT_EQ(failure_of(request), "/proc/self/mem: its bytes from 0 on cannot be read: Input/output error");
+  EXPECT_EQ(failure_of(request), "/proc/self/mem: cannot read the bytes from 0 on: Input/output error");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
 }
 

@@ -220,11 +220,11 @@ TEST(TokenFile, AFileThatIsCutOffWhileItIsOpenIsAnError) {
   EXPECT_EQ(sample.back(), 3);
   EXPECT_EQ(error_of([&] { file.read(4'950, sample); }),
             (folder / "d.bin").string() +
-                ": is 10000 bytes long, and was 80000 when it was opened: bytes 9900 to 10100 are not there\n"
-                "  it was cut off while in use: bring it back whole, then start again");
-  EXPECT_THAT(error_of([&] { file.read(30'000, sample); }), HasSubstr("bytes 60000 to 60200 are not there"));
-  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: is 10000 bytes long, and was 80000"));
-  EXPECT_THAT(error_of([&] { file.first_outside(257); }), HasSubstr("d.bin: is 10000 bytes long, and was 80000"));
+                ": has 10000 bytes, and had 80000 when it was opened: bytes 9900 to 10100 are missing\n"
+                "  the file was truncated while in use: restore it, then start again");
+  EXPECT_THAT(error_of([&] { file.read(30'000, sample); }), HasSubstr("bytes 60000 to 60200 are missing"));
+  EXPECT_THAT(error_of([&] { file.largest(); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
+  EXPECT_THAT(error_of([&] { file.first_outside(257); }), HasSubstr("d.bin: has 10000 bytes, and had 80000"));
 }
 
 TEST(TokenFile, ReadsAnIndexOfManyBlocks) {

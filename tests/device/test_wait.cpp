@@ -52,7 +52,7 @@ TEST_F(Wait, TellsTheInterruptAndTheAction) {
 
 TEST_F(Wait, TellsTheDeadlineAndTheAction) {
   const std::string what = error_of({slot.arm(), 5}, deadline_in(0));
-  EXPECT_THAT(what, HasSubstr("action 5: not finished at its deadline"));
+  EXPECT_THAT(what, HasSubstr("action 5: timed out"));
   EXPECT_THAT(what, HasSubstr("train.stall_timeout_s"));
 }
 

@@ -9,8 +9,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "golden/program.hpp"
 #include "launch/running.hpp"
+#include "support/program.hpp"
 
 namespace triax::test {
 

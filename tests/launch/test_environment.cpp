@@ -129,10 +129,11 @@ TEST(Environment, OneOfTheFiveIsMissing) {
 TEST(Environment, NumbersAreDigitsAlone) {
   for (const char* value : {"-1", "+1", "1x", " 1", "1 ", "0x1", "1.0", "99999999999"}) {
     EXPECT_THAT(kTorchrun.with({{"RANK", value}}).refusal(),
-                HasSubstr("RANK = \"" + std::string(value) + "\" is not a number from 0 on"));
+                HasSubstr("RANK = \"" + std::string(value) + "\" is not a number of at least 0"));
   }
   EXPECT_EQ(kTorchrun.with({{"RANK", "05"}}).found().rank, 5);
-  EXPECT_THAT(kTorchrun.with({{"MASTER_PORT", "0"}}).refusal(), HasSubstr("MASTER_PORT = 0 is not a port: 1 to 65535"));
+  EXPECT_THAT(kTorchrun.with({{"MASTER_PORT", "0"}}).refusal(),
+              HasSubstr("MASTER_PORT = 0 is not a port (1 to 65535)"));
   EXPECT_THAT(kTorchrun.with({{"MASTER_PORT", "65536"}}).refusal(), HasSubstr("MASTER_PORT = 65536 is not a port"));
   EXPECT_EQ(kTorchrun.with({{"MASTER_PORT", "65535"}}).found().server.port, 65535);
 }
@@ -270,7 +271,7 @@ TEST(Environment, SlurmIncompleteOrContradictory) {
   EXPECT_THAT(kSlurm.with({{"SLURM_STEP_TASKS_PER_NODE", "3,1"}}).refusal(),
               HasSubstr("SLURM_STEP_NUM_TASKS = 5, but SLURM_STEP_TASKS_PER_NODE = \"3,1\" adds up to 4"));
   EXPECT_EQ(kSlurm.with({{"SLURM_STEP_NODELIST", "gpu[3-"}}).refusal(),
-            "environment of Slurm: SLURM_STEP_NODELIST: the node list \"gpu[3-\": it ends where a number is expected\n"
+            "environment of Slurm: SLURM_STEP_NODELIST: the node list \"gpu[3-\": it ends, but a number is expected\n"
             "  start the ranks with srun, which sets all SLURM_ variables of a step");
   EXPECT_THAT(kSlurm.with({{"SLURM_STEP_TASKS_PER_NODE", "3(x"}}).refusal(),
               HasSubstr("SLURM_STEP_TASKS_PER_NODE: the list of tasks per node \"3(x\": it ends where"));

@@ -35,9 +35,9 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
   EXPECT_EQ(to_text(lost()),
             "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost after step 117: killed by signal 9 "
             "(Killed)\n"
-            "  its last place: step 118, 1F3 (told 0.4 s before)\n"
+            "  last position: step 118, 1F3 (0.4 s ago)\n"
             "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
-            "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
+            "  rank 1: step 118, 0F3; no message for 19.4 s: its process may be stopped, or its host down\n"
             "  rank 3: it did not join\n"
             "  all ranks stopped after 1.2 s");
 }
@@ -49,7 +49,7 @@ TEST(FailureReport, TheErrorOfARankThatGaveUpStandsInItsLog) {
   facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
               HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) gave up before the end "
-                        "of step 1\n  its last place: it was starting\n"));
+                        "of step 1\n  last position: starting\n"));
 }
 
 TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {
@@ -57,7 +57,7 @@ TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {
   facts.failure = {1, false, "step 118, 0F3: no progress for 5.0 s: in gemm() of plugin \"slow\"\n  it hangs, or ...",
                    true};
   EXPECT_THAT(to_text(facts), HasSubstr("; host n7, pid 4210) is stuck after step 117: step 118, 0F3: no progress for "
-                                        "5.0 s: in gemm() of plugin \"slow\"\n  its last place: step 118, 0F3"));
+                                        "5.0 s: in gemm() of plugin \"slow\"\n  last position: step 118, 0F3"));
   facts.is_ended = true;
   EXPECT_THAT(to_text(facts), ::testing::EndsWith("\n  this process is ended after 1.2 s"));
   const test::TempFolder folder;
@@ -76,14 +76,14 @@ TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
                  {State::here, 0, "", "", 0}};
   EXPECT_EQ(to_text(facts),
             "rank 1 (pipeline 0, data 0, tensor 1) is stuck after step 117: step 118, 0F3: no progress for 5.0 s\n"
-            "  its last place: step 118, 0F3\n"
+            "  last position: step 118, 0F3\n"
             "  rank 0: step 118, 0B3\n"
             "  rank 2: step 118, 1B2\n"
             "  rank 3: unknown\n"
             "  all ranks stopped after 1.2 s");
   facts.ranks[1].state = State::lost; // for a process that never joined
   facts.ranks[1].place.clear();
-  EXPECT_THAT(to_text(facts), HasSubstr("\n  its last place: it did not join\n"));
+  EXPECT_THAT(to_text(facts), HasSubstr("\n  last position: did not join\n"));
 }
 
 FailureFacts launcher_stopped() {
@@ -96,17 +96,18 @@ FailureFacts launcher_stopped() {
 
 TEST(FailureReport, WhereTheLauncherFailedNoRankIsBlamed) {
   FailureFacts facts = launcher_stopped();
-  EXPECT_EQ(to_text(facts),
-            "launcher, not a rank, failed after step 117: the job server did not run for 3.2 s, and the ranks gave up\n"
-            "  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s\n"
-            "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
-            "  rank 1: step 118, 0F3; not heard of for 19.4 s: its process is stopped, or its host is gone\n"
-            "  rank 2: step 118, 1F3\n"
-            "  rank 3: it did not join\n"
-            "  the job server rejected 1 connection: rank 1 from 10.0.0.9: wrong token\n"
-            "  all ranks stopped after 1.2 s");
+  EXPECT_EQ(
+      to_text(facts),
+      "launcher failed (no rank failed) after step 117: the job server did not run for 3.2 s, and the ranks gave up\n"
+      "  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s\n"
+      "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
+      "  rank 1: step 118, 0F3; no message for 19.4 s: its process may be stopped, or its host down\n"
+      "  rank 2: step 118, 1F3\n"
+      "  rank 3: it did not join\n"
+      "  the job server rejected 1 connection: rank 1 from 10.0.0.9: wrong token\n"
+      "  all ranks stopped after 1.2 s");
   facts.server = kJobServer;
-  EXPECT_THAT(to_text(facts), ::testing::StartsWith("job server, not a rank, failed after step 117: "));
+  EXPECT_THAT(to_text(facts), ::testing::StartsWith("job server failed (no rank failed) after step 117: "));
 }
 
 TEST(FailureReport, WhereTheLauncherFailedTheFileNamesNoRank) {
@@ -124,7 +125,7 @@ TEST(FailureReport, WhereTheLauncherFailedTheFileNamesNoRank) {
 TEST(FailureReport, OfManyRanksTheFirstAreShown) {
   const Layout many = Layout::ptd(1, 1, 40);
   FailureFacts facts{
-      many, {39, true, "its connection closed"}, std::vector<RankStatus>(40), 0, 0, "run/failed-start.json"};
+      many, {39, true, "the connection was closed"}, std::vector<RankStatus>(40), 0, 0, "run/failed-start.json"};
   EXPECT_THAT(to_text(facts),
               HasSubstr("  rank 15: it did not join\n  ... and 23 more ranks: see failed-start.json\n"));
 }

@@ -56,25 +56,24 @@ TEST(NodeList, ClustersOfSlurmsOwnLimit) {
 }
 
 TEST(NodeList, WhatIsNoListIsRefused) {
-  EXPECT_EQ(bad_nodes(""), "the node list \"\": it ends where a node's name is expected");
-  EXPECT_EQ(bad_nodes(","), "the node list \",\": \",\" stands where a node's name is expected");
-  EXPECT_EQ(bad_nodes("n0,"), "the node list \"n0,\": it ends where a node's name is expected");
-  EXPECT_EQ(bad_nodes("n0,,n1"), "the node list \"n0,,n1\": \",n1\" stands where a node's name is expected");
-  EXPECT_EQ(bad_nodes("n["), "the node list \"n[\": it ends where a number is expected");
-  EXPECT_EQ(bad_nodes("n[]"), "the node list \"n[]\": \"]\" stands where a number is expected");
-  EXPECT_EQ(bad_nodes("n[0-"), "the node list \"n[0-\": it ends where a number is expected");
-  EXPECT_EQ(bad_nodes("n[0-1"), "the node list \"n[0-1\": it ends where \"-\", \",\" or \"]\" is expected");
-  EXPECT_EQ(bad_nodes("n[0,]"), "the node list \"n[0,]\": \"]\" stands where a number is expected");
-  EXPECT_EQ(bad_nodes("n[0-1-2]"),
-            "the node list \"n[0-1-2]\": \"-2]\" stands where \"-\", \",\" or \"]\" is expected");
-  EXPECT_EQ(bad_nodes("n[-1]"), "the node list \"n[-1]\": \"-1]\" stands where a number is expected");
-  EXPECT_EQ(bad_nodes("n[a-c]"), "the node list \"n[a-c]\": \"a-c]\" stands where a number is expected");
-  EXPECT_EQ(bad_nodes("n[[0]]"), "the node list \"n[[0]]\": \"[0]]\" stands where a number is expected");
+  EXPECT_EQ(bad_nodes(""), "the node list \"\": it ends, but a node's name is expected");
+  EXPECT_EQ(bad_nodes(","), "the node list \",\": found \",\", but a node's name is expected");
+  EXPECT_EQ(bad_nodes("n0,"), "the node list \"n0,\": it ends, but a node's name is expected");
+  EXPECT_EQ(bad_nodes("n0,,n1"), "the node list \"n0,,n1\": found \",n1\", but a node's name is expected");
+  EXPECT_EQ(bad_nodes("n["), "the node list \"n[\": it ends, but a number is expected");
+  EXPECT_EQ(bad_nodes("n[]"), "the node list \"n[]\": found \"]\", but a number is expected");
+  EXPECT_EQ(bad_nodes("n[0-"), "the node list \"n[0-\": it ends, but a number is expected");
+  EXPECT_EQ(bad_nodes("n[0-1"), "the node list \"n[0-1\": it ends, but \"-\", \",\" or \"]\" is expected");
+  EXPECT_EQ(bad_nodes("n[0,]"), "the node list \"n[0,]\": found \"]\", but a number is expected");
+  EXPECT_EQ(bad_nodes("n[0-1-2]"), "the node list \"n[0-1-2]\": found \"-2]\", but \"-\", \",\" or \"]\" is expected");
+  EXPECT_EQ(bad_nodes("n[-1]"), "the node list \"n[-1]\": found \"-1]\", but a number is expected");
+  EXPECT_EQ(bad_nodes("n[a-c]"), "the node list \"n[a-c]\": found \"a-c]\", but a number is expected");
+  EXPECT_EQ(bad_nodes("n[[0]]"), "the node list \"n[[0]]\": found \"[0]]\", but a number is expected");
   EXPECT_EQ(bad_nodes("n]0"),
-            "the node list \"n]0\": \"]0\" stands where a letter of a name, \"[\" or \",\" is expected");
+            "the node list \"n]0\": found \"]0\", but a letter of a name, \"[\" or \",\" is expected");
   EXPECT_EQ(bad_nodes("n0 n1"),
-            "the node list \"n0 n1\": \" n1\" stands where a letter of a name, \"[\" or \",\" is expected");
-  EXPECT_EQ(bad_nodes("n[3-1]"), "the node list \"n[3-1]\": the range 3-1 runs backwards");
+            "the node list \"n0 n1\": found \" n1\", but a letter of a name, \"[\" or \",\" is expected");
+  EXPECT_EQ(bad_nodes("n[3-1]"), "the node list \"n[3-1]\": the range 3-1 is descending");
 }
 
 TEST(NodeList, MoreThanAnyClusterHasIsRefusedBeforeItIsMade) {
@@ -97,16 +96,16 @@ TEST(TasksPerNode, CountsAndRepeats) {
 
 TEST(TasksPerNode, WhatIsNoListIsRefused) {
   const std::string what = "the list of tasks per node ";
-  EXPECT_EQ(bad_tasks(""), what + "\"\": it ends where a number is expected");
-  EXPECT_EQ(bad_tasks(","), what + "\",\": \",\" stands where a number is expected");
-  EXPECT_EQ(bad_tasks("2,"), what + "\"2,\": it ends where a number is expected");
-  EXPECT_EQ(bad_tasks("-2"), what + "\"-2\": \"-2\" stands where a number is expected");
-  EXPECT_EQ(bad_tasks("2("), what + "\"2(\": it ends where \"x\" is expected");
-  EXPECT_EQ(bad_tasks("2(3)"), what + "\"2(3)\": \"3)\" stands where \"x\" is expected");
-  EXPECT_EQ(bad_tasks("2(x)"), what + "\"2(x)\": \")\" stands where a number is expected");
-  EXPECT_EQ(bad_tasks("2(x3"), what + "\"2(x3\": it ends where \")\" is expected");
+  EXPECT_EQ(bad_tasks(""), what + "\"\": it ends, but a number is expected");
+  EXPECT_EQ(bad_tasks(","), what + "\",\": found \",\", but a number is expected");
+  EXPECT_EQ(bad_tasks("2,"), what + "\"2,\": it ends, but a number is expected");
+  EXPECT_EQ(bad_tasks("-2"), what + "\"-2\": found \"-2\", but a number is expected");
+  EXPECT_EQ(bad_tasks("2("), what + "\"2(\": it ends, but \"x\" is expected");
+  EXPECT_EQ(bad_tasks("2(3)"), what + "\"2(3)\": found \"3)\", but \"x\" is expected");
+  EXPECT_EQ(bad_tasks("2(x)"), what + "\"2(x)\": found \")\", but a number is expected");
+  EXPECT_EQ(bad_tasks("2(x3"), what + "\"2(x3\": it ends, but \")\" is expected");
   EXPECT_EQ(bad_tasks("2(x0)"), what + "\"2(x0)\": a count for 0 nodes");
-  EXPECT_EQ(bad_tasks("2 1"), what + "\"2 1\": \" 1\" stands where \"(x\" or \",\" is expected");
+  EXPECT_EQ(bad_tasks("2 1"), what + "\"2 1\": found \" 1\", but \"(x\" or \",\" is expected");
   EXPECT_EQ(bad_tasks("2(x1000000000)"), what + "\"2(x1000000000)\": more than 65536 nodes");
   EXPECT_EQ(bad_tasks("2147483648"), what + "\"2147483648\": the number 2147483648 is too large");
 }

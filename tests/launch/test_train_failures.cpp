@@ -34,8 +34,7 @@ TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
     EXPECT_THAT(told, HasSubstr(", pid " + std::to_string(ranks[victim]) + ") was lost after step "));
     EXPECT_THAT(
         told,
-        ContainsRegex(
-            ": killed by signal 9 \\(Killed\\)\n  its last place: (unknown|[^\n]* \\(told [0-9.]+ s before\\))\n"));
+        ContainsRegex(": killed by signal 9 \\(Killed\\)\n  last position: (unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
     EXPECT_THAT(told, ContainsRegex("\n  rank 1: (after )?step "));
     EXPECT_THAT(told, HasSubstr("\n  all ranks stopped after "));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
@@ -62,7 +61,7 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
                 ContainsRegex(" error launcher: rank 3 \\(pipeline 1, data 0, tensor 1; [^\n]*\\) is stuck after step "
                               "1: step 2, OPT_STEP: no progress for "));
     EXPECT_THAT(told,
-                ContainsRegex("\n  its last place: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" for "));
+                ContainsRegex("\n  last position: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" for "));
     EXPECT_THAT(told, ContainsRegex("\n  rank 2: step 2, OPT_STEP|\n  rank 2: (after )?step "));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
     EXPECT_EQ(failure["rank"], 3);
@@ -84,7 +83,7 @@ TEST_F(TrainFailures, ARankThatIsStoppedIsToldByTheStallTimeout) {
   EXPECT_EQ(job.wait(), 1);
   for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
   EXPECT_THAT(job.err(), HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0; "));
-  EXPECT_THAT(job.err(), HasSubstr("nothing was heard from it for 5 s"));
+  EXPECT_THAT(job.err(), HasSubstr("no message from it for 5 s"));
   EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s"));
   // By then all others wait for it, directly or through another rank.
   for (const char* rank : {"0", "1", "3"})
@@ -101,7 +100,7 @@ TEST_F(TrainFailures, ALauncherThatIsStoppedIsBlamedAndNoRank) {
     while (alive(rank)) ::usleep(5000); // until they fail
   send_signal(job.pid(), SIGCONT);
   EXPECT_EQ(job.wait(), 1);
-  EXPECT_THAT(job.err(), HasSubstr(" error launcher: launcher, not a rank, failed after step "));
+  EXPECT_THAT(job.err(), HasSubstr(" error launcher: launcher failed (no rank failed) after step "));
   EXPECT_THAT(job.err(), ContainsRegex("the job server did not run for [0-9.]+ s \\(its process was stopped"));
   EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s = 1 s"));
   EXPECT_THAT(job.err(), Not(HasSubstr("was lost")));
@@ -135,8 +134,8 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
     EXPECT_THAT(job.err(), HasSubstr("starting: 2 of 4 ranks joined, waiting for 2, 3\n"));
     EXPECT_THAT(job.err(),
                 HasSubstr(" error launcher: rank 2 (pipeline 1, data 0, tensor 0) was lost before the end of "
-                          "step 1: it did not join within 3 s (launch.start_timeout_s); ranks that did not: "
-                          "2, 3\n  its last place: it did not join\n"));
+                          "step 1: did not join within 3 s (launch.start_timeout_s); missing ranks: "
+                          "2, 3\n  last position: did not join\n"));
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
     return;
   }

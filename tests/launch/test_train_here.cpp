@@ -15,16 +15,20 @@
 
 #include "launch/run_threads.hpp"
 #include "train/tiny_run.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 namespace {
 
 using test::TinyRun;
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 /// Keeps a rank's log lines of all levels from debug.
 class Notes final : public Log {
@@ -205,7 +209,7 @@ TEST_P(FailureOfOne, EndsAllAndIsToldOnce) {
                             : std::string_view(where) == "create" ? coordinates + ", " TEST_PLUGINS "/optim-faulty.so: "
                                                                   : coordinates;
   EXPECT_THAT(errors(), ElementsAre(StartsWith(place)));
-  EXPECT_THAT(errors(), ElementsAre(::testing::HasSubstr("out of luck")));
+  EXPECT_THAT(errors(), ElementsAre(HasSubstr("out of luck")));
   for (int other = 0; other < 4; ++other) {
     const Notes& notes = *notes_[static_cast<std::size_t>(other)];
     EXPECT_THAT(notes.errors, SizeIs(other == rank ? 1 : 0));
@@ -224,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Where, FailureOfOne,
 TEST_F(TrainHere, AThreadThatCannotBeStartedEndsThoseThatWere) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a user without other threads";
   EXPECT_EXIT(go_with_three_threads(), ::testing::ExitedWithCode(1),
-              "^the thread of rank [01] could not be started: Resource temporarily unavailable\n"
+              "^cannot start the thread of rank [01]: Resource temporarily unavailable\n"
               "  use fewer ranks, or allow this process more threads \\(ulimit -u\\)$");
 }
 
@@ -234,7 +238,33 @@ TEST_F(TrainHere, AnExceptionOfAnotherKindIsAFailureToo) {
   };
   EXPECT_FALSE(go());
   EXPECT_THAT(errors(),
-              ElementsAre("pipeline 0, data 1, tensor 0: an exception that is not derived from std::exception"));
+              ElementsAre("pipeline 0, data 1, tensor 0: unknown exception (not derived from std::exception)"));
+}
+
+/// Rank 1 works for longer than any wait may last, in operations that are short.
+TEST_F(TrainHere, RanksWaitForARankThatMakesProgress) {
+  run_.keys["train.stall_timeout_s"] = "1";
+  run_.keys["train.steps"] = "3";
+  steps_[1].ended = [](std::int64_t step) {
+    for (int operation = 0; step == 2 && operation < 20; ++operation) {
+      const ActivityScope call(ActivityScope::Kind::plugin_call, "gemm", "kernels-slow");
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  };
+  EXPECT_TRUE(go());
+  EXPECT_THAT(errors(), IsEmpty());
+}
+
+TEST_F(TrainHere, RanksThatAllWaitAreReported) {
+  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run_.keys["comm.plugin"] = "\"comm-hang\"";
+  run_.keys["comm.rank"] = "1000"; // none, so the calls of all ranks stay incomplete
+  run_.keys["comm.where"] = "\"post\"";
+  run_.keys["train.stall_timeout_s"] = "1";
+  EXPECT_FALSE(go());
+  const auto why = HasSubstr(": all ranks wait, and none makes progress; this one has waited for ");
+  EXPECT_THAT(errors(),
+              UnorderedElementsAre(why, AllOf(why, HasSubstr(" is stuck before the end of step 1: before step 1, "))));
 }
 
 TEST_F(TrainHere, ARankThatIsAloneTellsNoCoordinates) {

@@ -46,8 +46,8 @@ TEST_F(TrainLaunched, ARankThatCannotJoinSaysWhyAndExits) {
   Running alone = start(sets, "alone", nobody_serves), lost = start(sets, "lost", unresolvable);
   for (Running* rank : {&alone, &lost}) {
     EXPECT_EQ(rank->wait(), 1) << rank->err();
-    EXPECT_THAT(rank->err(), HasSubstr("rank 1: control: the server of the job at "));
-    EXPECT_THAT(rank->err(), HasSubstr("was not reached within 1 s"));
+    EXPECT_THAT(rank->err(), HasSubstr("rank 1: control: cannot connect to the job server at "));
+    EXPECT_THAT(rank->err(), HasSubstr("within 1 s: "));
   }
   EXPECT_THAT(alone.err(), HasSubstr("Connection refused"));
   EXPECT_THAT(lost.err(), HasSubstr(unknown_host));
@@ -62,7 +62,7 @@ TEST_F(TrainLaunched, ARankWithAnotherTokenSaysSoAndRank0NamesIt) {
     Running rank_0 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-0", zero);
     Running rank_1 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-1", one);
     EXPECT_EQ(rank_1.wait(), 1) << rank_1.err();
-    EXPECT_THAT(rank_1.err(), HasSubstr("refused this rank\n  every rank needs the job's own token"));
+    EXPECT_THAT(rank_1.err(), HasSubstr("refused this rank\n  set the same TRIAX_JOB_TOKEN"));
     EXPECT_EQ(rank_0.wait(), 1) << rank_0.err();
     const std::string reason = std::string("rank 1 from 127.0.0.1: ") + (*token ? "wrong" : "no") + " token";
     EXPECT_THAT(rank_0.err(), HasSubstr("rank 0: the job server rejected 1 connection: " + reason + "\n"));
@@ -202,9 +202,36 @@ TEST_F(TrainLaunched, ARankWithAnotherRunIsRefused) {
   }
   for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_EQ(ranks[2].err(),
-            "rank 2 has another run than rank 0:\n  optimizer.lr = 0.5, on rank 0 0.01\n"
+            "the configuration of rank 2 differs from rank 0's:\n  optimizer.lr = 0.5; on rank 0 it is 0.01\n"
             "  start all ranks with the same TOML and the same --set\n");
   for (const std::size_t other : {0, 1, 3}) EXPECT_EQ(ranks[other].err(), "") << other;
+}
+
+TEST_F(TrainLaunched, ARankWithAnotherCorpusIsRefused) {
+  write_file(work_ / "other.txt", std::string(20'000, 'x'));
+  run(work_.path(), "data prepare --input other.txt --output other --tokenizer byte", "2>&1");
+  const int port = free_port();
+  std::vector<Running> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<std::string> sets;
+    if (rank == 3) sets.emplace_back("data.path=other");
+    ranks.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
+  }
+  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  EXPECT_THAT(ranks[3].err(), HasSubstr("the configuration of rank 3 differs from rank 0's:\n"
+                                        "  content of data.path[0] = 20001 tokens, checksum "));
+}
+
+TEST_F(TrainLaunched, ARankOfAnotherJobIsRefused) {
+  const int port = free_port();
+  std::vector<Running> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<std::string> own = variables(rank, 4, port);
+    own.push_back(rank == 1 ? "TORCHELASTIC_RUN_ID=two" : "TORCHELASTIC_RUN_ID=one");
+    ranks.push_back(start({}, "rank-" + std::to_string(rank), own));
+  }
+  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  EXPECT_THAT(ranks[1].err(), HasSubstr("  the launcher's job = two; on rank 0 it is one\n"));
 }
 
 TEST_F(TrainLaunched, ARankThatCannotOpenItsLogTellsAndEndsTheJob) {

@@ -233,7 +233,7 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
 TEST_F(TrainProcesses, ADeletedFolderIsToldWhenItHappensAndAtTheEnd) {
   Running job = start_for_ever();
   std::filesystem::remove_all(work_ / "run");
-  while (job.err().find("metrics.jsonl: was deleted while the run writes it") == std::string::npos && !job.ended())
+  while (job.err().find("metrics.jsonl: was deleted during the run") == std::string::npos && !job.ended())
     ::usleep(5000);
   send_signal(job.pid(), SIGTERM);
   EXPECT_EQ(job.wait(), 128 + SIGTERM);

@@ -75,6 +75,32 @@ TEST_F(WatchdogTest, ProgressRestartsTheTimeOfACall) {
   EXPECT_EQ(rank_.stalled_s(), 0);
 }
 
+TEST_F(WatchdogTest, ThePositionOfARankThatHasTrainedIsItsEnd) {
+  rank_.set_finished(10);
+  EXPECT_EQ(rank_.place(), "finished after step 10");
+  rank_.set_rank(nullptr);
+  EXPECT_EQ(rank_.position(), "finished after step 10");
+}
+
+TEST_F(WatchdogTest, TheTimeOfAWaitEndsWithIt) {
+  const Clock::time_point start{milliseconds(1000)};
+  {
+    const PolledWait wait;
+    rank_.look(start);
+    wait.poll();
+    rank_.look(start + milliseconds(300));
+    EXPECT_DOUBLE_EQ(rank_.progress().waiting_s, 0.3);
+    wait.advance();
+    rank_.look(start + milliseconds(400));
+    EXPECT_EQ(rank_.progress().waiting_s, 0);
+    rank_.look(start + milliseconds(500));
+    EXPECT_DOUBLE_EQ(rank_.progress().waiting_s, 0.1);
+  }
+  const PolledWait next;
+  rank_.look(start + milliseconds(600));
+  EXPECT_EQ(rank_.progress().waiting_s, 0);
+}
+
 TEST_F(WatchdogTest, ARankThatMakesProgressIsNotReported) {
   constexpr double kLimit = 1; // hundreds of progress intervals: tolerates a busy machine
   Watchdog watchdog({.stall_timeout_s = kLimit, .signals = signals_});

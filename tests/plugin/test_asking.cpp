@@ -23,7 +23,7 @@ TEST(Asking, TellsWhoThrewAndWhat) {
   EXPECT_EQ(asking("sched-mine", "rows", [] { return 3; }), 3);
   EXPECT_EQ(told(Error("no rows", "stage 2", "use fewer")), "sched-mine, rows(), stage 2: no rows\n  use fewer");
   EXPECT_EQ(told(std::runtime_error("boom")), "sched-mine, rows(): an exception: boom");
-  EXPECT_EQ(told(7), "sched-mine, rows(): an exception that is not derived from std::exception");
+  EXPECT_EQ(told(7), "sched-mine, rows(): unknown exception (not derived from std::exception)");
 }
 
 } // namespace

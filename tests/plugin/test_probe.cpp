@@ -2,8 +2,10 @@
 // Plugins that end or block the process that calls them: a probe process reports which plugin, and in which call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <stdexcept>
@@ -56,6 +58,47 @@ TEST(Probe, NamesTheCallThatWasCurrent) {
     std::abort();
   };
   EXPECT_EQ(reason_of(dies_inside), "kernels-a: supports() crashed with SIGABRT (Aborted)");
+}
+
+TEST(Probe, TheErrorBeforeABacktraceIsShown) {
+  const auto dies = []() -> std::string {
+    const CallScope call("comm-a", "its constructor");
+    std::puts("failed to open '/x/y.log'\n==== backtrace (tid: 7) ====\n 0 libucs.so.0\n=====================");
+    std::fflush(stdout);
+    std::raise(SIGKILL);
+    return {};
+  };
+  EXPECT_EQ(reason_of(dies),
+            "comm-a: its constructor was killed by SIGKILL (Killed); it printed: failed to open '/x/y.log'");
+}
+
+TEST(Probe, SeveralRunSideBySide) {
+  constexpr std::size_t kBodies = 3;
+  std::array<std::array<int, 2>, kBodies> pipes{};
+  for (auto& pipe : pipes) ASSERT_EQ(::pipe(pipe.data()), 0);
+  std::vector<std::function<std::string()>> bodies;
+  for (std::size_t i = 0; i < kBodies; ++i) // each waits for the next one
+    bodies.emplace_back([&pipes, i] {
+      char byte = static_cast<char>('a' + i);
+      if (::write(pipes[i][1], &byte, 1) != 1) return std::string("cannot write");
+      constexpr int kLongMs = 60'000;
+      pollfd next{pipes[(i + 1) % kBodies][0], POLLIN, 0};
+      if (::poll(&next, 1, kLongMs) != 1 || ::read(next.fd, &byte, 1) != 1) return std::string("alone");
+      return std::string(1, byte);
+    });
+  std::string all;
+  for (const ProbeResult& result : run_probes(bodies, ProbeOutput::captured)) all += result.output;
+  EXPECT_EQ(all, "bca");
+  for (const auto& pipe : pipes)
+    for (const int end : pipe) ::close(end);
+}
+
+TEST(Probe, ManyRunInTheirOrder) {
+  std::vector<std::function<std::string()>> bodies;
+  for (int i = 0; i < 50; ++i) bodies.emplace_back([i] { return std::to_string(i); });
+  const std::vector<ProbeResult> results = run_probes(bodies, ProbeOutput::captured);
+  ASSERT_EQ(results.size(), 50u);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)].output, std::to_string(i));
 }
 
 TEST(Probe, OutsideOfAllCallsNoPluginIsNamed) {

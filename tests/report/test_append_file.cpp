@@ -102,7 +102,7 @@ TEST_F(AppendFileTest, ADeletedFileIsToldAtOnceAndCreatedAgain) {
   fs::remove(folder_ / "m");
   file.check();
   EXPECT_THAT(lost_, ElementsAre((folder_ / "m").string() +
-                                 ": was deleted while the run writes it; 2 lines of this run went with it\n"
+                                 ": was deleted during the run; 2 lines of this run are lost\n"
                                  "  the run continues, and writes later lines to a new file of this name"));
   EXPECT_TRUE(file.append("three", "a line"));
   EXPECT_EQ(read_file(folder_ / "m"), "three\n");
@@ -117,7 +117,7 @@ TEST_F(AppendFileTest, LinesAfterTheFolderWasDeletedAreLostUntilItIsThereAgain) 
   fs::remove_all(folder_ / "run");
   EXPECT_FALSE(file.append("two", "a line"));
   EXPECT_FALSE(file.append("three", "a line"));
-  EXPECT_THAT(lost_, ElementsAre(HasSubstr("1 line of this run went with it\n  make its folder again: ")));
+  EXPECT_THAT(lost_, ElementsAre(HasSubstr("1 line of this run is lost\n  create its folder again: ")));
   fs::create_directory(folder_ / "run");
   EXPECT_TRUE(file.append("four", "a line"));
   EXPECT_EQ(read_file(folder_ / "run/m"), "four\n");

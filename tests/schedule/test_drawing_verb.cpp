@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax schedule --format svg, json and trace, and coloured tables. Error messages are cases of tests/golden.
+// triax schedule --format svg, json and trace, and coloured tables. tests/cli has transcripts of the rest.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "golden/program.hpp"
 #include "support/golden.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
 
@@ -87,15 +87,6 @@ TEST(ScheduleDrawing, OfTheSameScheduleIsTheSameBytes) {
   for (const char* format : {"svg", "json", "trace"})
     EXPECT_EQ(schedule(text("{}{}--format {}", kShape, kTimes, format)).text,
               schedule(text("{}{}--format {}", kShape, kTimes, format)).text);
-}
-
-TEST(ScheduleDrawing, NamesTheOptionsThatAreSet) {
-  const std::string shape = "--scheduler sched-interleaved --pipeline 2 --microbatches 5 --chunks 2 ";
-  for (const char* format : {"table", "svg"})
-    EXPECT_THAT(schedule(text("{}--set schedule.group=3 --format {}", shape, format)).text,
-                HasSubstr("sched-interleaved: p = 2, m = 5, v = 2, group = 3"));
-  EXPECT_THAT(schedule("--scheduler sched-interleaved --pipeline 2 --microbatches 4 --chunks 2").text,
-              testing::Not(HasSubstr("group")));
 }
 
 TEST(ScheduleDrawing, HasTheSimulatorsTimes) {
@@ -175,27 +166,6 @@ TEST(ScheduleDrawing, ATableFitsItsTerminalAndIsWholeElsewhere) {
   EXPECT_THAT(schedule(shape).text, Not(HasSubstr("folded")));
   on_a_terminal(work, "TERM=xterm NO_COLOR=", shape + "--output " + (work / "table.txt").string());
   EXPECT_EQ(read_file(work / "table.txt"), schedule(shape).text);
-}
-
-TEST(ScheduleDrawing, WhatIsTooLargeToReadIsRefused) {
-  const Outcome ranks = schedule("--scheduler sched-gpipe --pipeline 300 --microbatches 1 --format svg");
-  EXPECT_EQ(ranks.status, 2);
-  EXPECT_EQ(ranks.text,
-            "a picture of 300 ranks is too large to read; 256 can be drawn\n"
-            "  use --format json or trace, or smaller sizes\n");
-  const Outcome passes = schedule("--scheduler sched-gpipe --pipeline 200 --microbatches 100 --format svg");
-  EXPECT_EQ(passes.status, 2);
-  EXPECT_THAT(passes.text, HasSubstr("a picture of 40000 passes is too large to read; 32768 can be drawn\n"));
-}
-
-TEST(ScheduleDrawing, WhereNothingCanBeWrittenIsRefusedBefore) {
-  const Outcome long_name = schedule(text("{}--format svg --output {}.svg", kShape, std::string(300, 'x')));
-  EXPECT_EQ(long_name.status, 2);
-  EXPECT_THAT(long_name.text, HasSubstr(".svg cannot be written: File name too long\n"));
-  // A running program cannot be overwritten, not even by root.
-  const Outcome busy = schedule(text("{}--format svg --output {}/bin/triax", kShape, TRIAX_BINARY_DIR));
-  EXPECT_EQ(busy.status, 2);
-  EXPECT_THAT(busy.text, HasSubstr("bin/triax cannot be written: Text file busy\n"));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedule files for `triax schedule --file`. corrupted/ contains invalid files, each with its complete error text and
-// exit status (UPDATE_GOLDEN=1 rewrites them). pytorch/ contains files that PyTorch wrote; some of them are refused.
+// Schedule files for `triax schedule --file`. pytorch/ contains files that PyTorch wrote; some are refused, each with
+// its complete error text and exit status (UPDATE_GOLDEN=1 rewrites them). tests/cli has other files that are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <set>
 #include <string>
 
-#include "golden/program.hpp"
 #include "support/golden.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kCorrupted = SCHEDULE_FILES "/corrupted", kPyTorch = SCHEDULE_FILES "/pytorch";
+const fs::path kPyTorch = SCHEDULE_FILES "/pytorch";
 
 std::set<std::string> files_of(const fs::path& folder) {
   std::set<std::string> out;
@@ -37,9 +37,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& file) {
 
 /// Compares the error text and exit status with NAME.txt.
 void expect_refused(const fs::path& folder, const std::string& name) {
-  const fs::path flags = folder / (name + ".arguments");
-  std::string arguments = text("schedule --file {}.csv {}", name, fs::exists(flags) ? read_file(flags) : "");
-  replace_all(arguments, "\n", " ");
+  const std::string arguments = text("schedule --file {}.csv", name);
   EXPECT_EQ(run(folder, arguments, "2>/dev/null").text, "") << "what is refused is not drawn";
   const Outcome refused = run(folder, arguments, "2>&1 >/dev/null");
   EXPECT_TRUE(refused.status == 1 || refused.status == 2) << refused.status;
@@ -54,14 +52,6 @@ std::string without_idle_cells(std::string csv) {
   replace_all(csv, "\n,", "\n");
   return csv.starts_with(',') ? csv.substr(1) : csv;
 }
-
-class Corrupted : public testing::TestWithParam<std::string> {};
-
-TEST_P(Corrupted, IsRefusedForTheRightReason) {
-  expect_refused(kCorrupted, GetParam());
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, Corrupted, testing::ValuesIn(files_of(kCorrupted)), test_name);
 
 class PyTorch : public testing::TestWithParam<std::string> {};
 
@@ -103,37 +93,6 @@ TEST(ScheduleFiles, TheLoweredFormIsWrittenAndReadAgain) {
   const Outcome table = run(work.path(), "schedule --file rows.csv", "2>&1");
   EXPECT_EQ(table.status, 0);
   EXPECT_THAT(table.text, testing::HasSubstr("rank 1    |F0|B0   |F1|B1   |\n"));
-}
-
-TEST(ScheduleFiles, NeitherTheirNameNorACellReachesATerminalRaw) {
-  const TempFolder work;
-  write_file(work / "a\x1b[2J.csv", "0F0,0B0\n");
-  const std::string times = " --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0";
-  for (const std::string& verb : {std::string("schedule "), "simulate" + times + " "}) {
-    const Outcome told = run(work.path(), verb + "--file 'a\x1b[2J.csv'", "2>&1");
-    EXPECT_EQ(told.status, 0) << told.text;
-    EXPECT_THAT(told.text, testing::StartsWith("a\\u001B[2J.csv: p = 1"));
-  }
-  write_file(work / "rows.csv",
-             "0F0\x7f\xc2\x9b"
-             "31m,0B0\n");
-  const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.text, testing::HasSubstr("rows.csv:1:1: \"0F0\\u007F\\u009B31m\" is not an action"));
-}
-
-/// A file takes as long as the scheduler that created it.
-TEST(ScheduleFiles, AreSimulated) {
-  const TempFolder work;
-  const std::string scheduler = "--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2 ";
-  const std::string times = " --forward-ms 3 --input-ms 2 --weight-ms 1.5 --link-ms 0.3 --json";
-  const std::string wanted = run(work.path(), "simulate " + scheduler + times, "2>&1").text;
-  EXPECT_THAT(wanted, testing::HasSubstr("makespan_ms"));
-  for (const char* form : {"", "--lowered"}) {
-    ASSERT_EQ(run(work.path(), text("schedule {} --format csv --output rows.csv {}", scheduler, form), "2>&1").text,
-              "");
-    EXPECT_EQ(run(work.path(), "simulate --file rows.csv" + times, "2>&1").text, wanted);
-  }
 }
 
 /// The actions of the largest schedules fit; larger files are refused before they fill the memory.

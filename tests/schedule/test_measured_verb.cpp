@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// triax schedule --measured for a run of kernels-sim: all formats, and errors if no timeline exists.
+// triax schedule --measured for a run of kernels-sim: all formats. tests/cli shows its errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "golden/program.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
 
@@ -137,47 +137,6 @@ TEST_F(MeasuredVerb, ATraceHasEveryRankWithItsCommunicationAndWaits) {
                 IsSupersetOf({"step", "F", "B", "post", "NORM", "OPT_STEP", "wait", "pipeline", "data"}));
 }
 
-TEST_F(MeasuredVerb, TheTrainingSaysThatNothingWasComputed) {
-  const Outcome out = triax("train run.toml", "2>&1");
-  EXPECT_EQ(out.status, 0);
-  EXPECT_THAT(out.text, AllOf(HasSubstr("ran 3 steps: kernels-sim does not compute, so all losses are 0"),
-                              Not(HasSubstr("trained"))));
-}
-
-TEST_F(MeasuredVerb, SaysHowToGetATimeline) {
-  const Outcome none = measured();
-  EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.text, AllOf(HasSubstr("run/timeline-rank-0.json: cannot be read"), HasSubstr("log.timeline")));
-}
-
-TEST_F(MeasuredVerb, TheTimelineOfAnEarlierRunIsNotTakenForThisOnes) {
-  train();
-  train("--set log.timeline=0");
-  EXPECT_EQ(measured().status, 1);
-}
-
-TEST_F(MeasuredVerb, AnotherNumberOfRanksIsNotWhatRan) {
-  train();
-  const Outcome other = measured("--set parallel.data=1");
-  EXPECT_EQ(other.status, 1);
-  EXPECT_THAT(other.text, AllOf(HasSubstr("rank 0 recorded a run of 4 ranks, but this run has 2"),
-                                HasSubstr("use the TOML and the --set of the run that was trained")));
-  const Outcome deeper = measured(
-      "--set parallel.pipeline=4 --set parallel.chunks=1 --set parallel.data=1 "
-      "--set schedule.plugin=sched-breadth-first");
-  EXPECT_EQ(deeper.status, 1);
-  EXPECT_THAT(deeper.text, AllOf(HasSubstr("its program has"), HasSubstr("use the TOML")));
-}
-
-TEST_F(MeasuredVerb, ARanksTimelineThatIsMissingIsAskedFor) {
-  train();
-  std::filesystem::remove(folder_ / "run/timeline-rank-2.json");
-  const Outcome none = measured();
-  EXPECT_EQ(none.status, 1);
-  EXPECT_THAT(none.text, AllOf(HasSubstr("run/timeline-rank-2.json: cannot be read"),
-                               HasSubstr("the folder has the files of 3 other ranks: copy this file")));
-}
-
 TEST_F(MeasuredVerb, RanksOfTwoMachinesAreDrawnOnOneClock) {
   train();
   EXPECT_THAT(measured("--format svg").text, Not(HasSubstr("clocks of")));
@@ -192,24 +151,6 @@ TEST_F(MeasuredVerb, RanksOfTwoMachinesAreDrawnOnOneClock) {
   const Json two = Json::parse(measured("--format json").text);
   EXPECT_GE(two["clocks_within_ms"].get<double>(), 0);
   EXPECT_LT(two["measured"]["ranks"][1][0]["start"].get<double>(), 1e6);
-}
-
-TEST_F(MeasuredVerb, AnotherScheduleIsNotWhatRan) {
-  train();
-  const Outcome other = measured("--set schedule.plugin=sched-breadth-first");
-  EXPECT_EQ(other.status, 1);
-  EXPECT_THAT(other.text, HasSubstr("ran, but its program has"));
-}
-
-TEST_F(MeasuredVerb, RefusesWhatDoesNotFitTogether) {
-  for (const char* more : {"--format csv", "--forward-ms 1 --input-ms 1 --weight-ms 1 --format svg"}) {
-    const Outcome refused = measured(more);
-    EXPECT_EQ(refused.status, 2) << more;
-    EXPECT_THAT(refused.text, HasSubstr("--measured")) << more;
-  }
-  const Outcome refused = triax("schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --measured", "2>&1");
-  EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.text, HasSubstr("needs the TOML of the run"));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules as CSV files: written files can be read again, invalid ones are refused with a message, and no input
-// crashes the reader or the verifier. Files that the verifier refuses are in corrupted/.
+// crashes the reader or the verifier. tests/cli shows files that the verifier refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

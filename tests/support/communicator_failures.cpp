@@ -201,7 +201,7 @@ TEST(Barrier, TheDeadlineNamesWhoIsMissing) {
     Communicator& comm = rank.join("tensor");
     if (rank.index() == 1) {
       EXPECT_THAT(error_of([&] { comm.barrier(deadline_in(0.02)); }),
-                  HasSubstr("barrier of group tensor.0: rank 0 did not come before the deadline"));
+                  HasSubstr("barrier of group tensor.0: timed out waiting for rank 0"));
     }
     rank.store().set(text("done {}", rank.index()), "");
     rank.store().get("done 1", Rank::deadline());
@@ -213,7 +213,7 @@ TEST(Reduction, OfBytesIsRefused) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor(DType::u8, {4});
     EXPECT_THAT(error_of([&] { comm.all_reduce(view, view, Reduce::sum, rank.stream()); }),
-                HasSubstr("u8[4] has no sum or maximum"));
+                HasSubstr("u8[4] cannot be reduced"));
   });
 }
 

@@ -113,6 +113,10 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
     first_use_ = may_be;
     first_uses += may_be ? 1 : 0;
   }
+  void* extension(std::string_view id) noexcept override {
+    if (id == Recorder::kExtension) return static_cast<Recorder*>(this);
+    return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
+  }
 
   bool progress() noexcept override {
     bool moved = false;

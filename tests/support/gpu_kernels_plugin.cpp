@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "golden/program.hpp"
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
 #include "support/places.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::test {
@@ -72,7 +72,7 @@ class NoDriver : public ::testing::Test {
   void SetUp() override {
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
-    std::string toml = test::read_file(TRIAX_SOURCE_DIR "/tests/golden/base.toml");
+    std::string toml = test::read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
     test::replace_all(toml, "kernels-reference", TRIAX_KERNELS);
     test::write_file(work_ / "run.toml", toml);
     test::write_file(work_ / "text.txt", std::string(1000, 'x'));

@@ -164,7 +164,7 @@ TEST_F(LoopTest, AFolderThatIsDeletedIsToldAtTheStepAndTheTrainingGoesOn) {
   EXPECT_EQ(result.steps, 6);
   EXPECT_EQ(told_before_the_end, 1u);
   ASSERT_EQ(log_.lines.size(), 1u);
-  EXPECT_THAT(log_.lines[0], HasSubstr("metrics.jsonl: was deleted while the run writes it"));
+  EXPECT_THAT(log_.lines[0], HasSubstr("metrics.jsonl: was deleted during the run"));
   EXPECT_EQ(result.records, 1);
   EXPECT_EQ(result.missing.records, 1);
 }
@@ -215,7 +215,7 @@ TEST_F(LoopTest, ASignalStopsAfterTheStep) {
     EXPECT_EQ(result.steps, 3);
   }
   EXPECT_EQ(records().size(), 3u);
-  EXPECT_EQ(log.text, "SIGTERM: stopping after this step; once more stops at once");
+  EXPECT_EQ(log.text, "SIGTERM: stopping after this step; a second signal stops at once");
 }
 
 TEST_F(LoopTest, ASignalStopsBetweenBatchesOfAnEvaluation) {
@@ -276,7 +276,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
 
 TEST(StopSignals, AThreadThatCannotBeStartedIsTold) {
   EXPECT_EXIT(start_without_threads(), ::testing::ExitedWithCode(3),
-              "the thread that waits for signals could not be started: Resource temporarily unavailable\n"
+              "cannot start the signal thread: Resource temporarily unavailable\n"
               "  allow this process more threads");
 }
 

@@ -141,6 +141,18 @@ TEST_F(RunFolderTest, AFailureIsReportedWhereItBelongs) {
   EXPECT_EQ(folder.failure_file(), run_.folder / "failure.json");
 }
 
+TEST_F(RunFolderTest, AFailureIsReportedInTheFolderThatWasMoved) {
+  const RunFolder folder(run_, "");
+  RunRecords records(run_, "", null_log());
+  records.begin();
+  fs::rename(run_.folder, folder_ / "moved");
+  const RunFolder another(run_, "");
+  EXPECT_EQ(folder.failure_file(), folder_ / "moved/failure.json");
+  EXPECT_EQ(another.failure_file(), run_.folder / "failed-start.json");
+  fs::remove_all(folder_ / "moved");
+  EXPECT_FALSE(fs::exists(folder.failure_file().parent_path()));
+}
+
 TEST_F(RunFolderTest, AFolderThatCannotBeWrittenIsRefused) {
   write_file(folder_ / "file", "");
   run_.folder = folder_ / "file/run";
@@ -156,7 +168,7 @@ TEST_F(RunFolderTest, ASecondRunInTheSameFolderIsRefused) {
   {
     const RunFolder first(run_, "");
     EXPECT_THAT(error_of([&] { RunFolder(run_, ""); }),
-                HasSubstr(run_.folder.string() + ": another run is writing into this folder\n"));
+                HasSubstr(run_.folder.string() + ": another run uses this folder\n"));
   }
   EXPECT_EQ(error_of([&] { RunFolder(run_, ""); }), "no error"); // the first run has ended
 }

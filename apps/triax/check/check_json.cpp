@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "check/check_report.hpp"
+#include "common/errors_out.hpp"
+#include "common/verbs.hpp"
 #include "train/train_text.hpp"
 
 namespace triax::app {
@@ -90,8 +92,7 @@ Json balance_json(const train::Balance& balance) {
 
 std::string to_json(const CheckReport& report) {
   Json out = {{"file", report.file}, {"accepted", report.refusals.empty()}};
-  out["refusals"] = Json::array();
-  for (const config::Refusal& refusal : report.refusals) out["refusals"].push_back(refusal.text);
+  add_refusals(out, texts(report.refusals));
   out["values"] = Json::object();
   for (const config::ResolvedValue& value : report.loaded.values) {
     out["values"][value.key] = {{"value", value_json(value.value)}, {"origin", value.origin}};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax check: runs all checks before training.
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "check/check_report.hpp"
+#include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
 #include "launch/key_check.hpp"
@@ -81,10 +82,10 @@ void add_check(CLI::App& program, int& status) {
     print_refusals(report.refusals);
     const bool accepted = report.refusals.empty();
     if (arguments->json) {
-      std::cout << to_json(report) << '\n';
+      result_out() << to_json(report) << '\n';
     } else if (accepted) {
       const os::Terminal to = os::stdout_terminal();
-      std::cout << to_text(report, {to.colour, to.terminal ? to.columns : 0, arguments->all});
+      result_out() << to_text(report, {to.colour, to.terminal ? to.columns : 0, arguments->all});
     }
     status = accepted ? kDone : kRefused;
   });

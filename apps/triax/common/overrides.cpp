@@ -26,8 +26,15 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
       ->allow_extra_args(false);
 }
 
+std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
+  std::vector<std::string> out;
+  out.reserve(refusals.size());
+  for (const config::Refusal& refusal : refusals) out.push_back(refusal.text);
+  return out;
+}
+
 void print_refusals(const std::vector<config::Refusal>& refusals) {
-  for (const config::Refusal& refusal : refusals) print_problem(refusal.text);
+  print_refusals(texts(refusals));
 }
 
 } // namespace triax::app

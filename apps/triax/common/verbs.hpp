@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <vector>
 
 #include "config/loaded.hpp"
@@ -24,7 +25,8 @@ void add_data(CLI::App& program, int& status);
 /// Adds `--set a.b=value`, for subcommands that read a run's TOML. Parsing the command line fills `overrides`.
 void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides);
 
-/// Prints all errors to stderr.
+std::vector<std::string> texts(const std::vector<config::Refusal>& refusals);
+/// Prints them to stderr (errors_out.hpp).
 void print_refusals(const std::vector<config::Refusal>& refusals);
 
 } // namespace triax::app

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/printable_line.hpp"
+#include "common/result_out.hpp"
 #include "data/data_progress.hpp"
 #include "data/data_verbs.hpp"
 #include "data/prepare.hpp"
@@ -27,8 +28,8 @@ void print_part(const data::PreparedPart& part) {
   std::string files = part.files.front().string();
   for (std::size_t i = 1; i < part.files.size(); ++i) // endings after the prefix
     files += " " + part.files[i].string().substr(part.prefix.string().size());
-  std::cout << text("{}: {} document{}, {} tokens, {}\n", printable_line(files), part.documents,
-                    part.documents == 1 ? "" : "s", part.tokens, report::bytes_text(part.bytes));
+  result_out() << text("{}: {} document{}, {} tokens, {}\n", printable_line(files), part.documents,
+                       part.documents == 1 ? "" : "s", part.tokens, report::bytes_text(part.bytes));
 }
 
 report::JsonObject json_of(const data::PreparedPart& part) {
@@ -50,7 +51,7 @@ void print(const data::Prepared& made, const PrepareFlags& flags) {
   report::JsonObject out;
   out.set("tokenizer", flags.request.tokenizer.name).set("vocab", made.vocab).set("train", json_of(made.train));
   if (made.validation) out.set("validation", json_of(*made.validation));
-  std::cout << out.line() << '\n';
+  result_out() << out.line() << '\n';
 }
 
 /// Documents that an earlier run put into the validation set may now be in the training set.

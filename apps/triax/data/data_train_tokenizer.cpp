@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax data train-tokenizer: trains a tokenizer.json on text files.
-#include <iostream>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "common/printable_line.hpp"
+#include "common/result_out.hpp"
 #include "data/data_progress.hpp"
 #include "data/data_verbs.hpp"
 #include "data/train_tokenizer.hpp"
@@ -28,15 +29,15 @@ void print(const data::TrainedTokenizer& made, const TrainTokenizerFlags& flags)
     const std::string fewer = made.tokens < request.vocab
                                   ? text(", not {}: no other pair occurs {} times", request.vocab, request.min_count)
                                   : std::string();
-    std::cout << text("{}: {} tokens{}, {} merges, from {} different words of {}\n",
-                      printable_line(request.output.string()), made.tokens, fewer, made.merges, made.words,
-                      report::bytes_text(made.bytes));
+    result_out() << text("{}: {} tokens{}, {} merges, from {} different words of {}\n",
+                         printable_line(request.output.string()), made.tokens, fewer, made.merges, made.words,
+                         report::bytes_text(made.bytes));
     return;
   }
   report::JsonObject out;
   out.set("tokenizer", request.output.string()).set("tokens", made.tokens).set("merges", made.merges);
   out.set("words", made.words).set("bytes", made.bytes);
-  std::cout << out.line() << '\n';
+  result_out() << out.line() << '\n';
 }
 
 int run_train_tokenizer(const TrainTokenizerFlags& flags) {

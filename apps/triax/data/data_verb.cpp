@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // triax data: converts text to token files, trains tokenizers.
-#include <iostream>
+#include <ostream>
 
 #include "common/errors_out.hpp"
+#include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "data/data_verbs.hpp"
 #include "os/deferred_signals.hpp"
 #include "os/signal_name.hpp"
-#include "report/json.hpp"
 
 namespace triax::app {
 
@@ -17,8 +17,8 @@ void print_refused(const std::vector<Support>& refused, bool as_json) {
   std::vector<std::string> texts;
   texts.reserve(refused.size());
   for (const Support& refusal : refused) texts.emplace_back(Error(refusal.reason(), {}, refusal.hint()).what());
-  for (const std::string& refusal : texts) print_problem(refusal);
-  if (as_json) std::cout << report::JsonObject().set("refusals", texts).line() << '\n';
+  print_refusals(texts);
+  if (as_json) result_out() << refusals_json(texts) << '\n';
 }
 
 } // namespace

@@ -2,13 +2,14 @@
 // triax plugins list | describe: lists plugins, and describes their options.
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <iostream>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "common/errors_out.hpp"
 #include "common/printable_line.hpp"
+#include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
 #include "plugin/describe.hpp"
@@ -51,7 +52,7 @@ int list(const PluginsArguments& arguments) {
   if (environment_refused(arguments)) return kRefused;
   const auto rows = plugin::list(folders(arguments));
   if (arguments.json) {
-    std::cout << plugin::to_json(rows) << '\n';
+    result_out() << plugin::to_json(rows) << '\n';
     return kDone;
   }
   std::vector<std::vector<std::string>> cells = {{"name", "kind", "version", "description", "where"}};
@@ -65,49 +66,49 @@ int list(const PluginsArguments& arguments) {
       cells.push_back({row.name, "broken", "", row.problem, where});
     }
   }
-  std::cout << table(cells);
+  result_out() << table(cells);
   return kDone;
 }
 
 void print_options(const plugin::Library& library) {
   if (library.options.empty()) {
-    std::cout << "options      none\n";
+    result_out() << "options      none\n";
     return;
   }
-  std::cout << "\noptions\n";
+  result_out() << "\noptions\n";
   std::vector<std::vector<std::string>> cells = {{"key", "default", "type", "allowed", "meaning"}};
   for (const auto& option : library.options) {
     const std::string value =
         option.default_value ? plugin::to_toml(plugin::parse_option(option, option.default_value)) : "(required)";
     cells.push_back({option.name, value, plugin::type_name(option.type), plugin::limits_text(option), option.doc});
   }
-  std::cout << table(cells);
+  result_out() << table(cells);
 }
 
 void print(const plugin::Description& told) {
   if (told.library) {
     const triax_plugin& plugin = *told.library->descriptor;
-    std::cout << printable_line(text("{}: {}", plugin.name, plugin.description)) << '\n';
-    std::cout << "kind         " << plugin.kind << ", interface version " << plugin.interface_version << '\n'
-              << "version      " << printable_line(plugin.version) << '\n';
+    result_out() << printable_line(text("{}: {}", plugin.name, plugin.description)) << '\n';
+    result_out() << "kind         " << plugin.kind << ", interface version " << plugin.interface_version << '\n'
+                 << "version      " << printable_line(plugin.version) << '\n';
   }
-  std::cout << "file         " << printable_line(told.file.string()) << '\n';
-  if (!told.shadows.empty()) std::cout << "shadows      " << printable_line(joined(told.shadows)) << '\n';
-  std::cout << "note         " << (told.note.text.empty() ? "none" : printable_line(told.note.text)) << '\n';
+  result_out() << "file         " << printable_line(told.file.string()) << '\n';
+  if (!told.shadows.empty()) result_out() << "shadows      " << printable_line(joined(told.shadows)) << '\n';
+  result_out() << "note         " << (told.note.text.empty() ? "none" : printable_line(told.note.text)) << '\n';
   if (told.library) {
     const triax_plugin& plugin = *told.library->descriptor;
-    std::cout << "toolchain    " << printable_line(plugin.toolchain) << '\n'
-              << "plugin ABI   " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
+    result_out() << "toolchain    " << printable_line(plugin.toolchain) << '\n'
+                 << "plugin ABI   " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
   }
-  std::cout << "this triax   " TRIAX_VERSION "; plugin ABI " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
-            << "; " TRIAX_TOOLCHAIN "\n";
+  result_out() << "this triax   " TRIAX_VERSION "; plugin ABI " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
+               << "; " TRIAX_TOOLCHAIN "\n";
   if (told.library) {
     print_options(*told.library);
     return;
   }
-  std::cout << "needs       ";
-  for (const auto& library : told.needed) std::cout << ' ' << printable_line(library);
-  std::cout << '\n';
+  result_out() << "needs       ";
+  for (const auto& library : told.needed) result_out() << ' ' << printable_line(library);
+  result_out() << '\n';
 }
 
 /// An argument with a slash or the ending .so is a path; otherwise it is a name to search for.
@@ -132,12 +133,12 @@ int describe(const PluginsArguments& arguments) {
   auto told = plugin::describe(found.file);
   told.shadows = std::move(found.shadowed);
   if (arguments.json) {
-    std::cout << plugin::to_json(told) << '\n';
+    result_out() << plugin::to_json(told) << '\n';
   } else {
     print(told);
   }
   if (told.library) return kDone;
-  std::cout.flush();
+  result_out().flush();
   print_problem(told.problem);
   return kFailed;
 }

@@ -8,12 +8,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iostream>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 
 #include "common/missing_flags.hpp"
+#include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "csv/program_csv.hpp"
 #include "data/output_file.hpp"
@@ -62,7 +63,7 @@ bool is_replaced(const fs::path& file) {
 /// Replaces a regular file atomically; writes to a stream, device or pipe.
 void write(const std::string& result, const std::string& file) {
   if (file.empty()) {
-    std::cout << result;
+    result_out() << result;
     return;
   }
   if (is_replaced(file)) return data::replace_file(file, result);

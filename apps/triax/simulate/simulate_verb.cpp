@@ -3,16 +3,17 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <iostream>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
+#include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
+#include "common/result_out.hpp"
 #include "common/verbs.hpp"
-#include "report/json.hpp"
 #include "schedule/pass_flags.hpp"
 #include "schedule/schedule_drawing.hpp"
 #include "schedule/schedule_flags.hpp"
@@ -31,10 +32,7 @@ struct SimulateCommand {
 
 int refuse(const std::vector<config::Refusal>& problems, bool as_json, int status) {
   print_refusals(problems);
-  std::vector<std::string> texts;
-  texts.reserve(problems.size());
-  for (const config::Refusal& problem : problems) texts.push_back(problem.text);
-  if (as_json) std::cout << report::JsonObject().set("refusals", texts).line() << '\n';
+  if (as_json) result_out() << refusals_json(texts(problems)) << '\n';
   return status;
 }
 
@@ -72,7 +70,7 @@ int run(const SimulateCommand& arguments, const ScheduleSource& source) {
   print_notes(source);
   const schedule::Simulation told =
       schedule::simulate(proved.programs, costs_of(arguments.passes, source.shape.stages()));
-  std::cout << (arguments.json ? to_json(told) + '\n' : to_words(arguments, source, told));
+  result_out() << (arguments.json ? to_json(told) + '\n' : to_words(arguments, source, told));
   return kDone;
 }
 

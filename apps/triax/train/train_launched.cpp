@@ -14,10 +14,12 @@
 #include "common/errors_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
+#include "data/content_summary.hpp"
 #include "launch/worker.hpp"
 #include "os/child_process.hpp"
 #include "os/cpu_quota.hpp"
 #include "report/progress.hpp"
+#include "train/metrics_lock.hpp"
 #include "train/train_result.hpp"
 #include "train/train_text.hpp"
 
@@ -94,7 +96,7 @@ class LaunchedRank {
     if (refusal.empty()) refusals.clear();                             // another rank prints them
     if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // keys that differ from rank 0's
     if (speaks()) return report_.refused(refusals);
-    for (const std::string& one : refusals) print_problem(one);
+    print_refusals(refusals);
     return kRefused;
   }
 
@@ -136,16 +138,26 @@ class LaunchedRank {
     refusals_.push_back(refusal);
   }
 
-  /// Keys that must be equal on all ranks; paths may differ.
+  /// Keys that must be equal on all ranks. Paths may differ; then the corpora must have the same content.
   std::map<std::string, std::string> keys() const {
     std::map<std::string, std::string> out;
     if (!loaded_.run) return out;
+    if (!environment_.job.empty()) out["the launcher's job"] = environment_.job;
     for (const config::ResolvedValue& value : loaded_.values) {
       const std::string table = value.key.substr(0, value.key.find('.'));
-      if (table != "run" && table != "data" && table != "log" && table != "plugins" && table != "launch")
+      const bool is_weight = table == "data" && value.key.ends_with("weights");
+      if (is_weight || (table != "run" && table != "data" && table != "log" && table != "plugins" && table != "launch"))
         out[value.key] = value.value;
     }
+    add_content(loaded_.run->data.training, out);
+    add_content(loaded_.run->data.validation, out);
     return out;
+  }
+
+  static void add_content(const data::Corpora& corpora, std::map<std::string, std::string>& out) {
+    for (std::size_t number = 0; number < corpora.paths.size(); ++number)
+      out[text("content of {}[{}]", corpora.key, number)] =
+          data::content_summary(data::TokenFile(corpora.paths[number]));
   }
 
   void check() {
@@ -153,7 +165,9 @@ class LaunchedRank {
     try {
       checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
       refuse(refusals(loaded_, checked_));
-      if (refused_.empty()) folder_.emplace(*loaded_.run, config::to_toml(loaded_));
+      if (!refused_.empty()) return;
+      folder_.emplace(*loaded_.run, config::to_toml(loaded_));
+      metrics_.emplace(loaded_.run->log.metrics);
     } catch (const Error& error) { // checks cannot be run or a file cannot be written; other ranks wait for the result
       refuse(error.what());
     }
@@ -203,6 +217,7 @@ class LaunchedRank {
   std::string refused_; // joined by newlines
   train::Preflight checked_;
   std::optional<train::RunFolder> folder_;
+  std::optional<train::MetricsLock> metrics_;
   report::StartProgress start_ = report::StartProgress::for_stderr(); // until all ranks are ready
 };
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/errors_out.hpp"
+#include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
 #include "os/signal_name.hpp"
@@ -18,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void print(const Json& object) {
-  std::cout << object.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; // a path may be invalid UTF-8
+  result_out() << object.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; // a path may be invalid UTF-8
 }
 
 template <class Value>
@@ -60,10 +61,10 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
 } // namespace
 
 int TrainReport::refused(const std::vector<std::string>& refusals) const {
-  for (const std::string& refusal : refusals) print_problem(refusal);
+  print_refusals(refusals);
   if (!arguments_.json) return kRefused;
   Json out = head(arguments_, "refused", kRefused);
-  out["refusals"] = refusals;
+  add_refusals(out, refusals);
   print(out);
   return kRefused;
 }
@@ -75,7 +76,7 @@ int TrainReport::failed(const config::RunConfig& run, int rank, const std::strin
   out["rank"] = rank < 0 ? Json(nullptr) : Json(rank);
   out["why"] = why;
   print(out);
-  std::cout.flush();
+  result_out().flush();
   return kFailed;
 }
 
@@ -87,7 +88,7 @@ int TrainReport::ended(const config::RunConfig& run, const train::LoopResult& re
     add_result(out, run, result);
     print(out);
   } else if (!stopped) {
-    std::cout << result_line(run, result) << '\n';
+    result_out() << result_line(run, result) << '\n';
   }
   if (stopped) {
     std::cerr << stop_line(run, result) << '\n';

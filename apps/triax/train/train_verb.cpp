@@ -16,6 +16,7 @@
 #include "launch/spawn_workers.hpp"
 #include "report/progress.hpp"
 #include "report/rank_output.hpp"
+#include "train/metrics_lock.hpp"
 #include "train/train_launched.hpp"
 #include "train/train_result.hpp"
 #include "train/train_text.hpp"
@@ -113,13 +114,6 @@ int train_ranks(const TrainArguments& arguments, const config::Loaded& loaded, c
   return report.ended(run, *result);
 }
 
-std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
-  std::vector<std::string> out;
-  out.reserve(refusals.size());
-  for (const config::Refusal& refusal : refusals) out.push_back(refusal.text);
-  return out;
-}
-
 /// Whether this is a rank other than 0, from the rank variable alone: the other variables are missing or contradictory.
 bool is_other_rank() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
@@ -158,9 +152,11 @@ int train_run(const TrainArguments& arguments) {
   if (!checked.refusals.empty()) return report.refused(texts(refusals(loaded, checked)));
 
   std::optional<train::RunFolder> folder;
+  std::optional<train::MetricsLock> metrics;
   std::vector<std::unique_ptr<Log>> logs;
   try {
     folder.emplace(*loaded.run, config::to_toml(loaded));
+    metrics.emplace(loaded.run->log.metrics);
     logs = make_logs(*loaded.run, placement);
   } catch (const Error& error) { // nothing was started
     return report.refused({error.what()});

@@ -127,6 +127,10 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   void set_may_load_modules(bool may_be) noexcept override { gates_.rest(may_be); }
+  void* extension(std::string_view id) noexcept override {
+    if (id == Recorder::kExtension) return static_cast<Recorder*>(this);
+    return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
+  }
 
   bool progress() noexcept override {
     bool moved = false;

@@ -21,12 +21,13 @@
 
 #include "triax/device.hpp"
 #include "triax/error.hpp"
+#include "triax/extension.hpp"
 #include "triax/layout.hpp"
 #include "triax/tensor.hpp"
 
 namespace triax {
 
-inline constexpr std::uint32_t kCommunicatorInterface = 4;
+inline constexpr std::uint32_t kCommunicatorInterface = 5;
 
 /// The key-value store of the control plane, as communicators use it. Values are bytes. get() blocks.
 class TRIAX_API Store {
@@ -63,7 +64,7 @@ struct PendingCall {
   ActionId action = kNoAction;
 };
 
-class TRIAX_API Communicator : public ProgressSource {
+class TRIAX_API Communicator : public ProgressSource, public Extensible {
  public:
   explicit Communicator(Group group) : group_(std::move(group)) {}
   ~Communicator() override;
@@ -94,8 +95,6 @@ class TRIAX_API Communicator : public ProgressSource {
   const CommStats& stats() const noexcept { return stats_; }
   /// For hang reports. Any thread.
   PendingCall pending() const noexcept;
-  /// An optional interface, looked up by name; null if the backend does not have it.
-  virtual void* extension(std::string_view id);
 
  protected:
   /// Called with checked arguments, also in a group of one member, where they copy. The states of the returned events

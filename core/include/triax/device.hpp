@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "triax/export.hpp"
+#include "triax/extension.hpp"
 #include "triax/tensor.hpp"
 
 namespace triax {
@@ -203,7 +204,7 @@ class TRIAX_API ProgressSource {
   virtual void progress() noexcept = 0;
 };
 
-class TRIAX_API Device {
+class TRIAX_API Device : public Extensible {
  public:
   virtual ~Device();
   virtual DeviceKind kind() const noexcept = 0;

@@ -21,11 +21,12 @@
 
 #include "triax/device.hpp"
 #include "triax/error.hpp"
+#include "triax/extension.hpp"
 #include "triax/kernel_ops.hpp"
 
 namespace triax {
 
-inline constexpr std::uint32_t kKernelsInterface = 4;
+inline constexpr std::uint32_t kKernelsInterface = 5;
 
 TRIAX_API std::string_view name_of(Op op) noexcept;
 
@@ -65,7 +66,7 @@ struct KernelRequest {
   DType master = DType::f32;  // of master weights, gradients, optimizer state
 };
 
-class TRIAX_API KernelSet {
+class TRIAX_API KernelSet : public Extensible {
  public:
   using Interface = KernelSet;
   static constexpr const char* kKind = "kernels";

@@ -6,10 +6,12 @@
 // the GPU and the GPU waits for the host: a deadlock. While the flag is set, the device lets no stream wait for the
 // host: before it enqueues work behind host work, it runs the progress loop until the host work is done.
 //
-//   if (auto* loads = dynamic_cast<LazyLoadGuard*>(&device)) loads->set_may_load_modules(true);
+//   if (auto* loads = find_extension<LazyLoadGuard>(device)) loads->set_may_load_modules(true);
 //
 // Threads: the rank's main thread. Ownership: none. Blocking: never. Errors: none.
 #pragma once
+
+#include <string_view>
 
 #include "triax/export.hpp"
 
@@ -17,9 +19,12 @@ namespace triax {
 
 class TRIAX_API LazyLoadGuard {
  public:
-  virtual ~LazyLoadGuard();
+  static constexpr std::string_view kExtension = "triax.lazy_load_guard";
   /// Applies until the next call. Initially false.
   virtual void set_may_load_modules(bool may_be) noexcept = 0;
+
+ protected:
+  ~LazyLoadGuard() = default;
 };
 
 } // namespace triax

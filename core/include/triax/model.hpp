@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "triax/communicator.hpp"
+#include "triax/extension.hpp"
 #include "triax/kernels.hpp"
 #include "triax/layout.hpp"
 
 namespace triax {
 
-inline constexpr std::uint32_t kModelInterface = 1;
+inline constexpr std::uint32_t kModelInterface = 2;
 
 /// Initial values of a parameter. They depend on the element's index in the global tensor, and are computed on the
 /// host.
@@ -155,7 +156,7 @@ struct ModelRequest {
   DType compute = DType::f32;
 };
 
-class TRIAX_API Model {
+class TRIAX_API Model : public Extensible {
  public:
   using Interface = Model;
   static constexpr const char* kKind = "model";

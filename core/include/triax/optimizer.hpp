@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "triax/communicator.hpp"
+#include "triax/extension.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax {
 
-inline constexpr std::uint32_t kOptimizerInterface = 2;
+inline constexpr std::uint32_t kOptimizerInterface = 3;
 
 /// One parameter, or the part of it that this rank updates. All views are flat, and all but `working` have the master
 /// type.
@@ -48,7 +49,7 @@ struct OptimizerRequest {
   DeviceKind device = DeviceKind::host;
 };
 
-class TRIAX_API Optimizer {
+class TRIAX_API Optimizer : public Extensible {
  public:
   using Interface = Optimizer;
   static constexpr const char* kKind = "optimizer";

@@ -49,11 +49,18 @@ class TRIAX_API RankActivity {
   std::uint64_t progress() const noexcept { return state_.load(std::memory_order_acquire); }
   /// A wait of the rank ended at its deadline.
   bool has_timed_out() const noexcept { return has_timed_out_.load(std::memory_order_relaxed); }
+  /// Odd while the rank polls for other ranks; differs from an earlier value if it has done anything else since.
+  std::uint64_t polled_wait() const noexcept { return polled_wait_.load(std::memory_order_acquire); }
   /// "in all_reduce() of plugin \"comm-ucx\"", "drawing the weights"; empty: not known.
   std::string to_text() const;
 
   /// The rank polls, so it is not stuck.
   void make_progress() noexcept { set_kind(kind()); }
+  /// Bracket a wait that polls; they do not nest.
+  void begin_polled_wait() noexcept { count_polled_wait(1); }
+  void end_polled_wait() noexcept { count_polled_wait(1); }
+  /// Something that the rank waits for has moved on.
+  void advance_polled_wait() noexcept { count_polled_wait(2); }
   void time_out() noexcept { has_timed_out_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -71,6 +78,9 @@ class TRIAX_API RankActivity {
     const std::uint64_t count = state_.load(std::memory_order_relaxed) & ~kKindBits;
     state_.store((count + kKindBits + 1) | static_cast<std::uint64_t>(kind), std::memory_order_release);
   }
+  void count_polled_wait(std::uint64_t by) noexcept { // written by one thread
+    polled_wait_.store(polled_wait_.load(std::memory_order_relaxed) + by, std::memory_order_release);
+  }
   Call call() const noexcept;
   void set_call(const Call& call) noexcept;
 
@@ -79,6 +89,7 @@ class TRIAX_API RankActivity {
   std::atomic<const char*> what_{nullptr}, plugin_{nullptr};
   std::atomic<const std::type_info*> object_{nullptr};
   std::atomic<bool> has_timed_out_{false};
+  std::atomic<std::uint64_t> polled_wait_{0}; // a count of begins and ends
 };
 
 /// Brackets a plugin call, a wait or a phase of the engine. Scopes nest: the innermost is what the rank is doing.
@@ -115,6 +126,31 @@ class TRIAX_API WaitScope {
   const ActivityScope scope_;
   const Deadline deadline_;
   const int exceptions_; // under way when it began
+};
+
+/// A wait for other ranks that polls. It has no deadline: a watchdog ends it once all ranks of the job wait.
+class PolledWait {
+ public:
+  PolledWait() noexcept : activity_(RankActivity::current()) {
+    if (activity_) activity_->begin_polled_wait();
+  }
+  ~PolledWait() {
+    if (activity_) activity_->end_polled_wait();
+  }
+  PolledWait(const PolledWait&) = delete;
+  PolledWait& operator=(const PolledWait&) = delete;
+
+  /// To be called at each poll: the rank is not stuck.
+  void poll() const noexcept {
+    if (activity_) activity_->make_progress();
+  }
+  /// An item of a stream has finished, so the wait is not in vain.
+  void advance() const noexcept {
+    if (activity_) activity_->advance_polled_wait();
+  }
+
+ private:
+  RankActivity* const activity_;
 };
 
 } // namespace triax

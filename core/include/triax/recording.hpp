@@ -2,7 +2,7 @@
 // Optional device interface: captures the work of streams once, to launch it repeatedly with a single call. On CUDA, a
 // recording is a CUDA graph.
 //
-//   auto* recorder = dynamic_cast<Recorder*>(&device);
+//   auto* recorder = find_extension<Recorder>(device);
 //   recorder->begin_recording(stream);
 //   ...                                     // enqueues work on `stream`, and on streams that wait for it
 //   const auto step = recorder->end_recording();
@@ -32,9 +32,12 @@ class TRIAX_API Recording {
 
 class TRIAX_API Recorder {
  public:
-  virtual ~Recorder();
+  static constexpr std::string_view kExtension = "triax.recorder";
   virtual void begin_recording(Stream& stream) = 0;
   virtual std::unique_ptr<Recording> end_recording() = 0;
+
+ protected:
+  ~Recorder() = default;
 };
 
 } // namespace triax

@@ -13,10 +13,11 @@
 
 #include "triax/error.hpp"
 #include "triax/export.hpp"
+#include "triax/extension.hpp"
 
 namespace triax {
 
-inline constexpr std::uint32_t kSchedulerInterface = 1;
+inline constexpr std::uint32_t kSchedulerInterface = 2;
 
 /// F forward, B whole backward, I input gradient, W weight gradient.
 enum class ComputeKind : std::uint16_t { forward, backward, backward_input, backward_weight };
@@ -76,7 +77,7 @@ class TRIAX_API Schedule {
 /// The stage map with stage s on rank s, for schedules with one chunk per rank.
 TRIAX_API std::vector<int> one_stage_per_rank(const PipelineShape& shape);
 
-class TRIAX_API Scheduler {
+class TRIAX_API Scheduler : public Extensible {
  public:
   using Interface = Scheduler;
   static constexpr const char* kKind = "scheduler";

@@ -20,7 +20,7 @@ Message make(Kind kind, std::string_view key, std::string_view value = {}) {
   message.key = key;
   message.value = value;
   if (message_overhead() + key.size() + value.size() > kMaxFrameBytes)
-    throw Error(text("the value of \"{}\" has {} bytes; {} MiB is the most", key.substr(0, 100), value.size(),
+    throw Error(text("the value of \"{}\" has {} bytes; {} MiB is the maximum", key.substr(0, 100), value.size(),
                      kMaxFrameBytes >> 20),
                 "store");
   return message;
@@ -33,9 +33,8 @@ struct Client::Impl {
     try {
       thread = std::thread([this] { serving.run(); });
     } catch (const std::system_error& error) {
-      throw Error(
-          text("the thread of rank {}'s connection could not be started: {}", request.rank, error.code().message()),
-          "control", "allow this process more threads (ulimit -u), or end other processes");
+      throw Error(text("cannot start the connection thread of rank {}: {}", request.rank, error.code().message()),
+                  "control", "allow this process more threads (ulimit -u), or end other processes");
     }
   }
   ~Impl() {
@@ -72,7 +71,7 @@ std::string Client::get(std::string_view key, Deadline deadline) {
   Message answer = impl_->serving.call(make(Kind::get, key), deadline, where);
   if (answer.kind == Kind::value) return std::move(answer.value);
   throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
-              "the rank that sets it is late or lost");
+              "the rank that sets it may be slow or dead");
 }
 
 std::int64_t Client::add(std::string_view key, std::int64_t amount) {
@@ -91,7 +90,7 @@ void Client::barrier(std::string_view name, Deadline deadline) {
   if (answer.kind == Kind::done) return;
   const bool many = answer.value.find_first_of(",-") != std::string::npos;
   throw Error(text("timed out waiting for rank{} {}", many ? "s" : "", answer.value), where,
-              "a rank may be slow, or its process or host may have ended");
+              "the ranks may be slow or dead");
 }
 
 void Client::send(std::string_view topic, std::string_view text) {

@@ -28,6 +28,7 @@ namespace triax::control {
 struct RankProgress {
   double stalled_s = 0;       // time without progress in one call; calls that wait for other ranks do not count
   bool is_stuck = false;      // for so long that the run must end
+  double waiting_s = 0;       // time without progress in one wait for other ranks that polls
   bool has_timed_out = false; // a wait for other ranks reached its deadline
 };
 

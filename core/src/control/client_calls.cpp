@@ -64,16 +64,16 @@ Message ClientThread::call(Message request, Deadline deadline, const std::string
   if (got && got->kind == Kind::refused) throw Error(got->value, where);
   if (got) return *got;
   if (aborted_) throw Error(why_, where);
-  throw Error(text("the server of the job at {} {}", request_.server,
-                   lost_ ? "was lost: " + connection_.why() : "does not answer"),
-              where);
+  throw Error(
+      text("the job server at {} {}", request_.server, lost_ ? "was lost: " + connection_.why() : "does not answer"),
+      where);
 }
 
 void ClientThread::post(Message message) {
   const std::lock_guard lock(mutex_);
   if (leaving_ != Leaving::no) throw Error("this rank has left its job", "control");
   if (lost_)
-    throw Error(text("the server of the job at {} was lost: {}", request_.server, connection_.why()), "control");
+    throw Error(text("lost the connection to the job server at {}: {}", request_.server, connection_.why()), "control");
   message.id = ++last_id_;
   send(message);
 }
@@ -99,7 +99,7 @@ void ClientThread::leave() {
   const double patience_s = aborted_ ? std::min(request_.grace_s, request_.silence_s) : request_.silence_s;
   await(lock, deadline_in(patience_s), over);
   if (leaving_ == Leaving::done) return;
-  throw Error(text("the server of the job at {} {} before it had heard all of this rank", request_.server,
+  throw Error(text("the job server at {} {} before it received all messages of this rank", request_.server,
                    lost_ ? "was lost (" + connection_.why() + ")" : "did not answer"),
               "control");
 }

@@ -89,7 +89,7 @@ void ClientThread::read() {
       if (std::optional<Message> message = decode_message(*frame)) {
         messages.push_back(std::move(*message));
       } else {
-        connection_.end("it sent what is no message of this protocol");
+        connection_.end("invalid protocol message");
       }
     }
   }
@@ -141,7 +141,8 @@ void ClientThread::relay(int rank, std::string reason) {
 
 void ClientThread::beat(bool knows) {
   next_beat_ = Clock::now() + duration(beat_interval_s(request_.world, request_.silence_s));
-  const Message message = make_message(Kind::beat, encode_beat(knows, progress().stalled_s), place());
+  const RankProgress now = progress();
+  const Message message = make_message(Kind::beat, encode_beat(knows, now.stalled_s, now.waiting_s), place());
   const std::lock_guard lock(mutex_);
   // Does not queue more heartbeats for a server that does not read.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
@@ -186,15 +187,15 @@ void ClientThread::check_silence() {
     const std::lock_guard lock(mutex_);
     if (leaving_ == Leaving::done || lost_) return;
     if (silent && !connection_.ended()) {
-      last.value = text("nothing was heard from the job server for {} s", request_.silence_s);
+      last.value = text("no message from the job server for {} s", request_.silence_s);
       if (!aborted_) {
         send(last);
         send(make_message(Kind::goodbye));
       }
-      connection_.end(text("nothing was heard from it for {} s", request_.silence_s));
+      connection_.end(text("no message from it for {} s", request_.silence_s));
     }
     if (!connection_.ended()) return;
-    why = text("the server of the job at {} was lost: {}", request_.server, connection_.why());
+    why = text("lost the connection to the job server at {}: {}", request_.server, connection_.why());
     lost_ = true;
     changed_.notify_all();
     if (leaving_ != Leaving::no || !mark_aborted(why)) return;
@@ -213,8 +214,9 @@ void ClientThread::end_if_late() {
   }
   if (request_.before_end) request_.before_end();
   if (is_stuck) std::_Exit(1); // the error is already printed
-  const std::string last = text("rank {} has not ended within {} s of an abort, and is ended: {}\n  it was at: {}\n",
-                                request_.rank, request_.grace_s, why, place());
+  const std::string last =
+      text("rank {} did not stop within {} s of an abort; terminating it: {}\n  its position: {}\n", request_.rank,
+           request_.grace_s, why, place());
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, last.data(), last.size());
   std::_Exit(1);
 }

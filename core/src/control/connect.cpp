@@ -25,7 +25,7 @@ std::string host_name() {
 
 std::string hello_of(const ClientRequest& request) {
   if (request.token.secret().size() > JobToken::kMaxBytes)
-    throw Error(text("the token of the job is longer than {} bytes", JobToken::kMaxBytes), "control");
+    throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), "control");
   Hello hello;
   hello.rank = request.rank;
   hello.world = request.world;
@@ -36,11 +36,9 @@ std::string hello_of(const ClientRequest& request) {
 }
 
 [[noreturn]] void refuse(const os::Address& server, const std::string& why) {
-  const std::string text_of = text("the server of the job at {} refused this rank", server);
+  const std::string text_of = text("the job server at {} refused this rank", server);
   if (!why.empty()) throw Error(text_of + ": " + why, "control");
-  throw Error(
-      text_of, "control",
-      "every rank needs the job's own token: TRIAX_JOB_TOKEN, or launch.token_file, has to be the same for all");
+  throw Error(text_of, "control", "set the same TRIAX_JOB_TOKEN or launch.token_file on all ranks");
 }
 
 /// One attempt. On a failure worth a retry, returns nothing and sets `why`.
@@ -52,7 +50,7 @@ std::optional<Connection> try_enter(const ClientRequest& request, const std::str
   connection.send(hello);
   while (!connection.ended()) {
     if (!os::wait_readable(connection.socket(), deadline)) {
-      why = "it does not answer";
+      why = why.empty() ? "it does not answer" : text("{}; the last attempt got no answer", why);
       return std::nullopt;
     }
     connection.receive();
@@ -61,7 +59,7 @@ std::optional<Connection> try_enter(const ClientRequest& request, const std::str
     const std::optional<Message> answer = decode_message(*frame);
     if (answer && answer->kind == Message::Kind::welcome) return connection;
     if (answer && answer->kind == Message::Kind::refused) refuse(request.server, answer->value);
-    connection.end("what answers there is no server of a job");
+    connection.end("the process listening there is not a Triax job server");
   }
   why = connection.why();
   return std::nullopt;
@@ -78,10 +76,10 @@ Connection enter(const ClientRequest& request, const JobAbort& flag) {
     if (flag.raised()) throw Error(flag.reason(), "control");
     const Clock::time_point now = Clock::now();
     if (now >= deadline)
-      throw Error(text("the server of the job at {} was not reached within {} s: {}", request.server,
-                       request.start_timeout_s, why),
-                  "control",
-                  "is the job running there, and may this machine reach that port (launch.interface, launch.port)?");
+      throw Error(
+          text("cannot connect to the job server at {} within {} s: {}", request.server, request.start_timeout_s, why),
+          "control",
+          "check that rank 0 runs there, and that this machine can reach that port (launch.interface, launch.port)");
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
   }
 }

@@ -27,18 +27,18 @@ bool Connection::receive() {
   const ssize_t got = ::recv(socket_.number(), bytes.data(), bytes.size(), 0);
   if (got > 0) {
     reader_.append({bytes.data(), static_cast<std::size_t>(got)});
-    if (reader_.too_long()) end("it announced a message that is too long");
+    if (reader_.too_long()) end("it announced a message above the size limit");
   } else if (got == 0 || errno == ECONNRESET) { // reset: the other end closed with unread bytes
-    end("its connection closed");
+    end("the connection was closed");
   } else if (!later(errno)) {
-    end(text("its connection broke: {}", errno_text()));
+    end(text("the connection failed: {}", errno_text()));
   }
   return got > 0;
 }
 
 std::optional<std::string> Connection::take() {
   std::optional<std::string> frame = reader_.take();
-  if (!frame && reader_.too_long()) end("it announced a message that is too long");
+  if (!frame && reader_.too_long()) end("it announced a message above the size limit");
   return frame;
 }
 
@@ -54,7 +54,7 @@ void Connection::send(std::string_view frame) {
     out_.erase(0, sent_);
     sent_ = 0;
   }
-  if (pending() + frame.size() > kMaxUnsentBytes) return end("it does not read what is sent to it");
+  if (pending() + frame.size() > kMaxUnsentBytes) return end("it does not read its messages");
   out_.append(frame);
   flush();
 }

@@ -39,7 +39,7 @@ class Connection {
 
   void end(std::string why);
   bool ended() const noexcept { return !why_.empty(); }
-  /// "its connection closed"
+  /// "the connection was closed"
   const std::string& why() const noexcept { return why_; }
 
  private:

@@ -39,7 +39,8 @@ JobToken JobToken::make() {
   std::array<unsigned char, 32> random{};
   for (std::size_t there = 0; there < random.size();) {
     const ssize_t got = ::getrandom(random.data() + there, random.size() - there, 0);
-    if (got < 0 && errno != EINTR) throw Error(text("the system has no random bytes: {}", errno_text()), "job token");
+    if (got < 0 && errno != EINTR)
+      throw Error(text("cannot get random bytes from the system: {}", errno_text()), "job token");
     if (got > 0) there += static_cast<std::size_t>(got);
   }
   std::string secret;
@@ -51,22 +52,22 @@ JobToken JobToken::make() {
 JobToken JobToken::from_file(const std::filesystem::path& file) {
   const os::Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!opened)
-    throw Error(errno == ENOENT ? "there is no such file" : text("cannot be opened: {}", errno_text()), file.string(),
-                "launch.token_file names the file that holds the token of the job");
+    throw Error(errno == ENOENT ? "does not exist" : text("cannot be opened: {}", errno_text()), file.string(),
+                "launch.token_file names the file with the job token");
   struct stat status {};
   if (::fstat(opened.number(), &status) != 0) throw Error(text("cannot be examined: {}", errno_text()), file.string());
   if (!S_ISREG(status.st_mode)) throw Error("is not a regular file", file.string());
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    throw Error("others than its owner can open this file, and whoever knows a job's token can join the job",
-                file.string(), text("chmod 600 {}", file.string()));
+    throw Error("other users can read this file, and the token in it lets them join the job", file.string(),
+                text("chmod 600 {}", file.string()));
   std::string line = read_start(opened.number(), kMaxBytes + 2, file.string());
   line.erase(std::min(line.find('\n'), line.size()));
   if (line.ends_with('\r')) line.pop_back();
   if (line.empty())
-    throw Error("its first line is empty", file.string(), "put a long random text there: openssl rand -hex 32");
+    throw Error("the first line is empty", file.string(), "write a long random token into it: openssl rand -hex 32");
   if (line.size() > kMaxBytes)
-    throw Error(text("its first line is longer than {} bytes", kMaxBytes), file.string(),
-                "put a token there: openssl rand -hex 32");
+    throw Error(text("the first line is longer than {} bytes", kMaxBytes), file.string(),
+                "write a token into it: openssl rand -hex 32");
   return JobToken(line);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "control/all_wait_text.hpp"
 #include "triax/text.hpp"
 
 namespace triax::control {
@@ -27,11 +28,13 @@ double seconds(Clock::duration time) {
 std::string RankRegistry::refusal(const Hello& hello) const {
   if (hello.world != static_cast<int>(ranks_.size()))
     return text("this job has {} ranks, and rank {} was started as one of {}", ranks_.size(), hello.rank, hello.world);
-  if (!has(hello.rank)) return text("there is no rank {}: this job's are 0 to {}", hello.rank, ranks_.size() - 1);
+  if (!has(hello.rank))
+    return text("rank {} does not exist: this job has ranks 0 to {}", hello.rank, ranks_.size() - 1);
   const RankStatus& there = of(hello.rank).status;
   if (there.state == RankStatus::State::here)
-    return text("rank {} is here already (host {}, pid {})", hello.rank, there.host, there.pid);
-  if (there.state == RankStatus::State::lost) return text("rank {} was lost, and cannot come back", hello.rank);
+    return text("rank {} has already joined (host {}, pid {})", hello.rank, there.host, there.pid);
+  if (there.state == RankStatus::State::left) return text("rank {} has left this job and cannot rejoin", hello.rank);
+  if (there.state == RankStatus::State::lost) return text("rank {} was lost and cannot rejoin", hello.rank);
   return {};
 }
 
@@ -45,10 +48,17 @@ void RankRegistry::came(const Hello& hello, Clock::time_point now) {
   entry.heard = entry.placed = now;
 }
 
-void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, double stalled_s) {
+void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, const Stall& stall) {
   of(rank).status.place = std::move(place);
   of(rank).placed = now;
-  of(rank).stalled_s = stalled_s;
+  of(rank).stall = stall;
+}
+
+/// After a failure, the position is that at the failure. Otherwise its last heartbeat may be older than its end.
+void RankRegistry::left(int rank) {
+  RankStatus& status = of(rank).status;
+  status.state = RankStatus::State::left;
+  if (!failure_) status.place = "finished";
 }
 
 void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
@@ -94,14 +104,28 @@ bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
 std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
   const auto stalled_s = [now](const Entry& entry) {
     const bool is_here = entry.status.state == RankStatus::State::here;
-    return is_here && entry.stalled_s > 0 ? entry.stalled_s + seconds(now - entry.placed) : 0;
+    return is_here && entry.stall.stalled_s > 0 ? entry.stall.stalled_s + seconds(now - entry.placed) : 0;
   };
   const auto found = std::ranges::max_element(ranks_, {}, stalled_s);
   if (found == ranks_.end() || stalled_s(*found) < kMinStall) return std::nullopt;
   return Failure{static_cast<int>(found - ranks_.begin()), false,
-                 text("no progress for {} s, and others wait for it: {}", static_cast<std::int64_t>(stalled_s(*found)),
-                      found->status.place),
+                 text("no progress for {} s while other ranks wait for it: {}",
+                      static_cast<std::int64_t>(stalled_s(*found)), found->status.place),
                  true};
+}
+
+std::optional<Failure> RankRegistry::all_wait(double limit_s) const {
+  const auto waits = [limit_s](const Entry& entry) {
+    return entry.status.state == RankStatus::State::left ||
+           (entry.status.state == RankStatus::State::here && entry.stall.waiting_s >= limit_s);
+  };
+  if (failure_ || !std::ranges::all_of(ranks_, waits)) return std::nullopt;
+  const auto waiting_s = [](const Entry& entry) {
+    return entry.status.state == RankStatus::State::here ? entry.stall.waiting_s : 0;
+  };
+  const auto longest = std::ranges::max_element(ranks_, {}, waiting_s);
+  if (waiting_s(*longest) <= 0) return std::nullopt; // all have left
+  return Failure{static_cast<int>(longest - ranks_.begin()), false, all_wait_text(waiting_s(*longest)), true};
 }
 
 bool RankRegistry::is_cause(const Failure& failure, Clock::time_point now) const {

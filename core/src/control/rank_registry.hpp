@@ -14,6 +14,12 @@
 
 namespace triax::control {
 
+/// Times of a rank without progress at its position.
+struct Stall {
+  double stalled_s = 0; // in one call
+  double waiting_s = 0; // in one wait for other ranks
+};
+
 class RankRegistry {
  public:
   explicit RankRegistry(int world) : ranks_(static_cast<std::size_t>(world)) {}
@@ -22,19 +28,21 @@ class RankRegistry {
   std::string refusal(const Hello& hello) const;
   void came(const Hello& hello, Clock::time_point now);
   void heard(int rank, Clock::time_point now) { of(rank).heard = now; }
-  /// `stalled_s`: time without progress at this position.
-  void is_at(int rank, std::string place, Clock::time_point now, double stalled_s = 0);
+  void is_at(int rank, std::string place, Clock::time_point now, const Stall& stall = {});
   /// The failure that the rank is about to report is a timeout of a wait for other ranks.
   void timed_out(int rank) { of(rank).has_timed_out = true; }
   /// The rank acknowledged the failure. If it disconnects later, that is not the root cause.
   void knows(int rank) { of(rank).knows = true; }
-  void left(int rank) { of(rank).status.state = RankStatus::State::left; }
+  void left(int rank);
   /// The server did not run for this time, until `now`. The time does not count as silence of the ranks.
   void excuse(Clock::duration absence, Clock::time_point now);
   /// The failure to record when a rank gives up that has not heard the server for unheard_s, with limit_s as the
   /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
   Failure cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const;
   bool silent(int rank, double seconds, Clock::time_point now) const;
+  /// The failure to record if every rank has waited for others for at least limit_s, so that none can go on. Empty: a
+  /// rank is missing or does something else, or the job has failed already.
+  std::optional<Failure> all_wait(double limit_s) const;
 
   /// Returns whether it is the first failure, which must be sent to all ranks.
   bool note(const Failure& failure, Clock::time_point now);
@@ -51,7 +59,7 @@ class RankRegistry {
     RankStatus status;
     Clock::time_point heard{}, placed{};
     bool knows = false, has_timed_out = false;
-    double stalled_s = 0; // at the time `placed`
+    Stall stall; // at the time `placed`
   };
 
   Entry& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }

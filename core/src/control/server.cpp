@@ -26,11 +26,11 @@ Server::Server(const ServerRequest& request) : impl_(std::make_unique<Impl>(requ
 Server::~Server() = default;
 
 void Server::start() {
-  TRIAX_REQUIRE(!impl_->thread.joinable(), "the server has been started");
+  TRIAX_REQUIRE(!impl_->thread.joinable(), "the server is already started");
   try {
     impl_->thread = std::thread([this] { impl_->serving.run(); });
   } catch (const std::system_error& error) {
-    throw Error(text("the server's thread could not be started: {}", error.code().message()), "control",
+    throw Error(text("cannot start the server thread: {}", error.code().message()), "control",
                 "allow this process more threads (ulimit -u), or end other processes");
   }
 }

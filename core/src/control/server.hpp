@@ -6,7 +6,7 @@
 // Errors: the constructor throws Error if it cannot listen; later, an invalid message ends only its connection.
 //
 // The server sends the first failure to all ranks at once. A failure is: a rank gave up (its abort), a rank is lost
-// (its connection closed without goodbye, or it was silent for silence_s), or a call of fail(). A connection is
+// (the connection was closed without goodbye, or it was silent for silence_s), or a call of fail(). A connection is
 // rejected, counted and listed in rejections() if it sends no hello of this protocol and version within a few seconds,
 // has a wrong token, or claims a rank that does not exist or has joined already.
 //
@@ -53,7 +53,8 @@ inline constexpr int kNoRank = -1;
 struct Failure {
   int rank = kNoRank;
   bool lost = false; // else the rank gave up and reported an error
-  std::string why;   // lost rank: "its connection closed"; kNoRank: a complete sentence; else the rank's complete error
+  std::string
+      why; // lost rank: "the connection was closed"; kNoRank: a complete sentence; else the rank's complete error
   bool stuck = false; // its main thread has not returned from a call
 };
 

@@ -49,7 +49,7 @@ void ServerThread::hello(Peer& peer, const std::string& frame, Clock::time_point
   if (!hello) return peer.connection.end("no hello");
   if (hello->version != kProtocolVersion)
     return reject(peer, kNoRank, text("protocol version {} instead of {}", hello->version, kProtocolVersion),
-                  text("it speaks version {} of the protocol, and this rank {}: all ranks need the same triax",
+                  text("the server has protocol version {}, this rank {}: use the same build of Triax on all ranks",
                        kProtocolVersion, hello->version),
                   now);
   if (!request_.token.matches(hello->token))
@@ -67,11 +67,11 @@ void ServerThread::hello(Peer& peer, const std::string& frame, Clock::time_point
 
 void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_point now) {
   std::optional<Message> message = decode_message(frame);
-  if (!message) return peer.connection.end("it sent what is no message of this protocol");
+  if (!message) return peer.connection.end("invalid protocol message");
   const int rank = peer.rank;
   switch (message->kind) {
     case Kind::beat:
-      roster_.is_at(rank, std::move(message->value), now, stalled_s(*message));
+      roster_.is_at(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
       if (knows_of_failure(*message)) roster_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::gave_up:
@@ -98,7 +98,7 @@ void ServerThread::request(Peer& peer, Message request) {
       return send(peer.rank, done);
     }
     default:
-      peer.connection.end("it sent a message that only a server sends");
+      peer.connection.end("it sent a message that only the server may send");
   }
 }
 

@@ -12,7 +12,10 @@ namespace {
 
 using Kind = Message::Kind;
 
-constexpr std::size_t kMaxWaiting = 1024; // open requests of one rank
+constexpr std::size_t kMaxWaiting = 1024;         // open requests of one rank
+constexpr std::size_t kMaxKeyBytes = 4096;        // of a key
+constexpr std::size_t kMaxStoreBytes = 1UL << 30; // of all keys and values
+constexpr std::size_t kKeyOverhead = 128;         // bytes that are counted for each key besides its text
 
 } // namespace
 
@@ -24,9 +27,15 @@ void ServerStore::answer(int rank, Id id, Kind kind, std::string value) const {
 
 void ServerStore::handle(int rank, Message request) {
   std::map<Id, Waiting>& waits = waiting_[static_cast<std::size_t>(rank)];
+  if (request.key.size() > kMaxKeyBytes)
+    return answer(rank, request.id, Kind::refused,
+                  text("the key has {} bytes; the maximum is {}", request.key.size(), kMaxKeyBytes));
+  if (bytes_ > kMaxStoreBytes && (request.kind == Kind::set || request.kind == Kind::add))
+    return answer(rank, request.id, Kind::refused,
+                  text("the job's store is full: its keys and values have {} MiB", bytes_ >> 20));
   const bool may_wait = request.kind == Kind::get || request.kind == Kind::barrier;
   if (may_wait && (waits.size() >= kMaxWaiting || waits.contains(request.id)))
-    return answer(rank, request.id, Kind::refused, text("rank {} waits for too much at once", rank));
+    return answer(rank, request.id, Kind::refused, text("rank {} has too many pending requests", rank));
   switch (request.kind) {
     case Kind::set:
       return set(rank, request);
@@ -37,7 +46,9 @@ void ServerStore::handle(int rank, Message request) {
       waits.emplace(request.id, Waiting{false, request.key});
       return;
     case Kind::add: {
-      std::int64_t& counter = counters_[request.key];
+      const auto [found, is_new] = counters_.try_emplace(request.key);
+      if (is_new) bytes_ += request.key.size() + kKeyOverhead;
+      std::int64_t& counter = found->second;
       // Unsigned arithmetic, whose overflow is defined.
       counter =
           static_cast<std::int64_t>(static_cast<std::uint64_t>(counter) + static_cast<std::uint64_t>(request.number));
@@ -53,7 +64,9 @@ void ServerStore::handle(int rank, Message request) {
 }
 
 void ServerStore::set(int rank, Message& request) {
-  std::string& value = values_[request.key];
+  const auto [found, is_new] = values_.try_emplace(request.key);
+  std::string& value = found->second;
+  bytes_ += (is_new ? request.key.size() + kKeyOverhead : 0) + request.value.size() - value.size();
   value = std::move(request.value);
   if (const auto waiters = for_key_.extract(request.key)) {
     for (const auto& [other, id] : waiters.mapped()) {
@@ -69,7 +82,7 @@ void ServerStore::barrier(int rank, const Message& request) {
   barrier.ids.resize(waiting_.size());
   std::optional<Id>& own = barrier.ids[static_cast<std::size_t>(rank)];
   if (own)
-    return answer(rank, request.id, Kind::refused, text("rank {} is in the barrier \"{}\" already", rank, request.key));
+    return answer(rank, request.id, Kind::refused, text("rank {} is already in the barrier \"{}\"", rank, request.key));
   own = request.id;
   waiting_[static_cast<std::size_t>(rank)].emplace(request.id, Waiting{true, request.key});
   if (++barrier.count < waiting_.size()) return;

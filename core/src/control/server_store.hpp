@@ -51,6 +51,7 @@ class ServerStore {
   void stop_waiting(int rank, const Waiting& waits, Id id);
 
   const std::function<void(int, const Message&)> send_;
+  std::size_t bytes_ = 0; // of keys and values
   std::map<std::string, std::string> values_;
   std::map<std::string, std::int64_t, std::less<>> counters_;
   std::vector<std::map<Id, Waiting>> waiting_;                  // by rank

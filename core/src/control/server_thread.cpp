@@ -19,9 +19,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kServerPoll{200}; // longest wait
+constexpr double kWaitMargin = 2;        // seconds; a rank that is stuck in a call is reported first
 constexpr std::chrono::seconds kHelloTime{5};
 constexpr std::size_t kMaxStrangers = 64;
 constexpr std::size_t kMaxEvents = 256; // per round
+constexpr int kLastRounds = 64;         // reads from a rank that failed, for its own reason
 constexpr int kAcceptsPerRound = 64;    // then the connected ranks are served
 constexpr rlim_t kOtherFiles = 64;      // open files for other uses of this process
 
@@ -29,22 +31,21 @@ os::Descriptor listen(const ServerRequest& request, os::Address& address) {
   TRIAX_REQUIRE(request.world > 0, "a job of {} ranks", request.world);
   address = {os::address_of_interface(request.interface), request.port};
   if (!request.token.given() && !os::is_loopback(address.host))
-    throw Error(
-        text("ranks are to meet at {}, where other machines reach them, and the job has no token", address.host),
-        "control", "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
+    throw Error(text("the job server at {} is reachable from other machines, but the job has no token", address.host),
+                "control", "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   if (request.token.secret().size() > JobToken::kMaxBytes)
-    throw Error(text("the token of the job is longer than {} bytes", JobToken::kMaxBytes), "control");
+    throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), "control");
   const rlim_t wanted = static_cast<rlim_t>(request.world) + kMaxStrangers + kOtherFiles;
   if (const rlim_t allowed = raise_open_files(wanted); allowed < wanted)
-    throw Error(text("the server of {} ranks opens up to {} files, and this process may open {}", request.world, wanted,
-                     allowed),
+    throw Error(text("a job server for {} ranks opens up to {} files; the limit of this process is {}", request.world,
+                     wanted, allowed),
                 "control", "raise the hard limit of open files (ulimit -Hn)");
   return os::listen_on(address);
 }
 
 os::Descriptor make_epoll() {
   os::Descriptor out(::epoll_create1(EPOLL_CLOEXEC));
-  if (!out) throw Error(text("no epoll descriptor: {}", errno_text()), "control");
+  if (!out) throw Error(text("cannot create an epoll descriptor: {}", errno_text()), "control");
   return out;
 }
 
@@ -127,7 +128,7 @@ void ServerThread::accept_some(Clock::time_point now) {
 void ServerThread::drop_oldest_stranger() {
   for (Peer& peer : strangers_) {
     if (peer.ending) continue;
-    return end(peer, "it had to make room for others");
+    return end(peer, "closed to accept other connections");
   }
 }
 
@@ -135,6 +136,7 @@ void ServerThread::judge_all(Clock::time_point now) {
   judged_ = now;
   for (Peer& peer : strangers_) judge(peer, now);
   for (Peer& peer : members_) judge(peer, now);
+  if (const std::optional<Failure> all = roster_.all_wait(request_.silence_s + kWaitMargin)) note(*all, now);
 }
 
 void ServerThread::judge(Peer& peer, Clock::time_point now) {
@@ -145,10 +147,9 @@ void ServerThread::judge(Peer& peer, Clock::time_point now) {
     return end(peer, "no handshake received in time");
   }
   if (roster_.silent(peer.rank, request_.silence_s, now))
-    end(peer,
-        text(
-            "nothing was heard from it for {} s (train.stall_timeout_s): it is stopped, or its host or network is gone",
-            request_.silence_s));
+    end(peer, text("no message from it for {} s (train.stall_timeout_s): its process may be stopped, or its host or "
+                   "network down",
+                   request_.silence_s));
 }
 
 void ServerThread::end(Peer& peer, std::string why) {
@@ -210,9 +211,9 @@ void ServerThread::fail(const Failure& failure) {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
     check_absence(now);
-    if (Peer* peer = peer_of(failure.rank))
-      while (serve(*peer, now)) {
-      }
+    // The rank's own reason may be among its last messages. A rank that floods the server must not hold it up.
+    for (int round = 0; round < kLastRounds; ++round)
+      if (Peer* peer = peer_of(failure.rank); !peer || !serve(*peer, now)) break;
     note(failure, now);
   }
   wake_.wake();

@@ -90,11 +90,16 @@ std::int64_t milliseconds_of(double seconds) {
   return static_cast<std::int64_t>(std::clamp(seconds, 0.0, kMaxSeconds) * 1e3);
 }
 
+double seconds_of(std::int64_t ms) {
+  return static_cast<double>(ms) * 1e-3;
+}
+
 } // namespace
 
-// Lowest bit: knows; above it: milliseconds.
-std::int64_t encode_beat(bool knows, double stalled_s) {
-  return milliseconds_of(stalled_s) * 2 + (knows ? 1 : 0);
+// Lowest bit: knows; next: waits; above them: milliseconds.
+std::int64_t encode_beat(bool knows, double stalled_s, double waiting_s) {
+  const bool waits = waiting_s > 0;
+  return milliseconds_of(waits ? waiting_s : stalled_s) * 4 + (waits ? 2 : 0) + (knows ? 1 : 0);
 }
 
 bool knows_of_failure(const Message& beat) {
@@ -102,8 +107,11 @@ bool knows_of_failure(const Message& beat) {
 }
 
 double stalled_s(const Message& beat) {
-  const std::int64_t milliseconds = beat.number / 2;
-  return static_cast<double>(milliseconds) * 1e-3;
+  return (beat.number & 2) != 0 ? 0 : seconds_of(beat.number / 4);
+}
+
+double waiting_s(const Message& beat) {
+  return (beat.number & 2) != 0 ? seconds_of(beat.number / 4) : 0;
 }
 
 // Two lowest bits: the kind; above them: milliseconds.

@@ -16,7 +16,7 @@
 
 namespace triax::control {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 inline constexpr std::size_t kMaxHelloBytes = 1024;     // before the hello is accepted
 inline constexpr std::size_t kMaxFrameBytes = 16 << 20; // of a rank or the server
 
@@ -68,10 +68,12 @@ std::int64_t encode_gave_up(GaveUp why, double unheard_s);
 GaveUp gave_up_why(const Message& gave_up);
 double unheard_s(const Message& gave_up);
 
-/// `number` of a beat of a rank: whether it knows of the failure, and its time without progress.
-std::int64_t encode_beat(bool knows, double stalled_s);
+/// `number` of a beat of a rank: whether it knows of the failure, and its time without progress in one call or, if it
+/// waits for other ranks, in one wait.
+std::int64_t encode_beat(bool knows, double stalled_s, double waiting_s);
 bool knows_of_failure(const Message& beat);
 double stalled_s(const Message& beat);
+double waiting_s(const Message& beat);
 
 /// Seconds between two heartbeats of a rank: 0.25, so that the last position of a lost rank is recent; at most a
 /// quarter of silence_s; longer in large jobs, so that all ranks together send at most 4096 per second.

@@ -21,7 +21,7 @@ std::int64_t windows(std::int64_t tokens, std::int64_t sequence) {
 } // namespace
 
 Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
-    : file_(prefix), sequence_(sequence), seed_(seed) {
+    : file_(prefix), prefix_(prefix), sequence_(sequence), vocab_(vocab), seed_(seed) {
   TRIAX_REQUIRE(sequence >= 1 && vocab >= 1 && vocab <= std::numeric_limits<std::int32_t>::max(),
                 "a dataset of sequence {} and vocab {}", sequence, vocab);
   if (file_.tokens() <= sequence) {
@@ -64,8 +64,22 @@ void Dataset::check_views(std::size_t samples, const TensorView& tokens, const T
 void Dataset::fill(std::int64_t sample, std::int64_t column, const TensorView& tokens,
                    const TensorView& targets) const {
   const std::int64_t start = start_of(sample);
-  file_.read(start, sequence_, tokens.as<std::int32_t>() + column * tokens.stride(1), tokens.stride(0));
-  file_.read(start + 1, sequence_, targets.as<std::int32_t>() + column * targets.stride(1), targets.stride(0));
+  read(start, column, tokens);
+  read(start + 1, column, targets);
+}
+
+/// Kernels use ids as indices without checking them.
+void Dataset::read(std::int64_t start, std::int64_t column, const TensorView& out) const {
+  std::int32_t* const ids = out.as<std::int32_t>() + column * out.stride(1);
+  file_.read(start, sequence_, ids, out.stride(0));
+  for (std::int64_t i = 0; i < sequence_; ++i) {
+    const std::int32_t id = ids[i * out.stride(0)];
+    if (id >= 0 && id < vocab_) continue;
+    throw Error(text("token {} has the id {}, but model.vocab = {} has the ids 0 to {}; the file was changed after the "
+                     "run had checked it",
+                     start + i, id, vocab_, vocab_ - 1),
+                prefix_.string() + ".bin", "do not replace the files of data.path while a run reads them");
+  }
 }
 
 void Dataset::microbatch(std::span<const std::int64_t> samples, const TensorView& tokens,

@@ -67,9 +67,10 @@ class Dataset {
   Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed);
 
   std::int64_t samples_per_epoch() const;
-  /// Fills tokens and targets, host i32 [s, b], with the b samples of these running numbers. Does not allocate.
+  /// Fills tokens and targets, host i32 [s, b], with the b samples of these running numbers. Does not allocate. Throws
+  /// Error for an id outside the vocabulary: the file was changed after the constructor had read it.
   void microbatch(std::span<const std::int64_t> samples, const TensorView& tokens, const TensorView& targets) const;
-  /// Fills column `column` of such views, without checking them.
+  /// Fills column `column` of such views, without checking the views.
   void fill(std::int64_t sample, std::int64_t column, const TensorView& tokens, const TensorView& targets) const;
   /// Throws Error unless both are host i32 [s, samples].
   void check_views(std::size_t samples, const TensorView& tokens, const TensorView& targets) const;
@@ -78,8 +79,11 @@ class Dataset {
   std::int64_t start_of(std::int64_t sample) const;
 
  private:
+  void read(std::int64_t start, std::int64_t column, const TensorView& out) const;
+
   TokenFile file_;
-  std::int64_t sequence_;
+  std::filesystem::path prefix_;
+  std::int64_t sequence_, vocab_;
   std::uint64_t seed_;
 };
 

@@ -1,53 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/prefix_lock.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-
-#include "os/errno_text.hpp"
-#include "triax/error.hpp"
-
 namespace triax::data {
 
-namespace {
-
-/// False if the holder before has removed the file since it was opened: then the lock is of no use.
-bool is_still(int descriptor, const std::filesystem::path& file) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(descriptor, &opened) == 0 && ::stat(file.c_str(), &named) == 0 && opened.st_dev == named.st_dev &&
-         opened.st_ino == named.st_ino;
-}
-
-} // namespace
-
-PrefixLock::PrefixLock(const std::filesystem::path& prefix) : file_(prefix.string() + ".lock") {
-  for (;;) {
-    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (descriptor_ < 0)
-      throw Error(text("cannot be created: {}", errno_text()), file_.string(),
-                  "remove what is in its place, make the folder writable, or choose another --output");
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      const int error = errno;
-      ::close(descriptor_);
-      if (error != EWOULDBLOCK)
-        throw Error(text("cannot be locked: {}", errno_text(error)), file_.string(),
-                    "choose an --output on a file system with flock()");
-      throw Error("another process is writing this dataset", prefix.string(),
-                  "wait until it has ended, or choose another --output");
-    }
-    if (is_still(descriptor_, file_)) return;
-    ::close(descriptor_);
-  }
-}
-
-PrefixLock::~PrefixLock() {
-  ::unlink(file_.c_str()); // before the lock ends: a process that has opened this file opens it again
-  ::close(descriptor_);
-}
+PrefixLock::PrefixLock(const std::filesystem::path& prefix)
+    : file_(prefix.string() + ".lock",
+            Error("another process is writing this dataset", prefix.string(),
+                  "wait until it has ended, or choose another --output"),
+            {"remove what is in its place, make the folder writable, or choose another --output",
+             "choose an --output on a file system with flock()"}) {}
 
 } // namespace triax::data

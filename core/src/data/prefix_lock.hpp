@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks the prefix of a dataset, because two writers at a time would use the same partial files.
 //
-// Ownership: owns a descriptor and the file PREFIX.lock, which its end removes. A lock file that a killed process left
-// does not lock. Errors: Error with the lock file if another process holds it or it cannot be created.
+// Ownership: owns the file PREFIX.lock (os/lock_file.hpp). Errors: Error with the prefix if another process holds it.
 #pragma once
 
 #include <filesystem>
+
+#include "os/lock_file.hpp"
 
 namespace triax::data {
 
 class PrefixLock {
  public:
   explicit PrefixLock(const std::filesystem::path& prefix);
-  ~PrefixLock();
-  PrefixLock(const PrefixLock&) = delete;
-  PrefixLock& operator=(const PrefixLock&) = delete;
 
  private:
-  std::filesystem::path file_;
-  int descriptor_ = -1;
+  os::LockFile file_;
 };
 
 } // namespace triax::data

@@ -53,11 +53,13 @@ void Device::wait(const Work& work, Deadline deadline) {
     return fired;
   };
   if (is_over()) return;
-  RankActivity* const activity = RankActivity::current();
+  const PolledWait wait;
   WaitDeadline until(deadline);
   while (true) {
-    if (activity) activity->make_progress();
-    if (!progress()) {
+    wait.poll();
+    if (progress()) {
+      wait.advance();
+    } else {
       if (until.passed()) throw_timeout(place_of(work.action));
       sched_yield();
     }

@@ -66,11 +66,13 @@ template <class Done>
 void HostQueue::pump(Done done) {
   device_.abort_flag().check();
   if (done()) return;
-  RankActivity* const activity = RankActivity::current();
+  const PolledWait wait;
   WaitDeadline until(deadline_in(device_.default_timeout()));
   while (!done()) {
-    if (activity) activity->make_progress();
-    if (!device_.progress()) {
+    wait.poll();
+    if (device_.progress()) {
+      wait.advance();
+    } else {
       if (until.passed()) throw_timeout(place_);
       sched_yield();
     }

@@ -4,6 +4,5 @@
 namespace triax {
 
 Recording::~Recording() = default;
-Recorder::~Recorder() = default;
 
 } // namespace triax

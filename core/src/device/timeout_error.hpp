@@ -11,8 +11,8 @@ namespace triax {
 
 [[noreturn]] inline void throw_timeout(const std::string& place) {
   if (RankActivity* const activity = RankActivity::current()) activity->time_out();
-  throw Error("not finished at its deadline", place,
-              "a peer may be slow, lost, or waiting for something else; train.stall_timeout_s sets the deadline");
+  throw Error("timed out", place,
+              "another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout");
 }
 
 } // namespace triax

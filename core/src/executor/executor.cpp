@@ -22,9 +22,9 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
       lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
-  first_use_ = dynamic_cast<LazyLoadGuard*>(&parts_.device);
+  lazy_load_guard_ = find_extension<LazyLoadGuard>(parts_.device);
   if (settings.record) {
-    recorder_ = dynamic_cast<Recorder*>(&parts_.device);
+    recorder_ = find_extension<Recorder>(parts_.device);
     TRIAX_REQUIRE(recorder_, "{} cannot record a step (train.cuda_graph)", parts_.device.description());
   }
   {
@@ -161,7 +161,7 @@ double Executor::evaluate(std::int64_t first, BatchSource& source) {
 
 void Executor::walk(Walk& walk) {
   const bool evaluates = &walk.program == &parts_.evaluation;
-  if (first_use_) first_use_->set_may_load_modules(evaluates ? !evaluated_ : walked_ == 0);
+  if (lazy_load_guard_) lazy_load_guard_->set_may_load_modules(evaluates ? !evaluated_ : walked_ == 0);
   position_.begins(walk.program, walk.step);
   walk_list(walk);
   parts_.device.wait(parts_.stream.record(), deadline());
@@ -236,7 +236,7 @@ void Executor::run(Walk& walk, ActionId id) {
       step_optimizer();
       break;
     default:
-      throw Error("no such action of the compute list");
+      throw Error("unknown compute action");
   }
   parts_.stream.end(id);
   if (!computes && !walk.observer) return;

@@ -116,9 +116,9 @@ class Executor {
   std::vector<ParameterShard> shards_;
   Lanes lanes_;
   Position position_;
-  LazyLoadGuard* first_use_ = nullptr; // set if the device has this interface
-  bool evaluated_ = false;             // the evaluation program has run once
-  Recorder* recorder_ = nullptr;       // set if steps are captured
+  LazyLoadGuard* lazy_load_guard_ = nullptr; // set if the device has this interface
+  bool evaluated_ = false;                   // the evaluation program has run once
+  Recorder* recorder_ = nullptr;             // set if steps are captured
   std::unique_ptr<Recording> recording_;
   int walked_ = 0; // training steps that were not launched from a graph
   ActionId recorded_norm_ = kNoAction;

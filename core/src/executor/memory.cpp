@@ -15,7 +15,7 @@ std::unique_ptr<Memory> block(Device& device, const char* what, std::size_t byte
   try {
     memory = device.allocate(bytes, kind);
   } catch (const Error& error) {
-    throw Error(text("{} do not fit: {}", what, error.message()), error.where(), error.hint());
+    throw Error(text("{} do not fit into memory: {}", what, error.message()), error.where(), error.hint());
   }
   if (kind == MemoryKind::device && bytes > 0)
     device.fill({memory->data(), DType::u8, {static_cast<std::int64_t>(bytes)}}, 0, stream);

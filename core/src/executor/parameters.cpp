@@ -33,7 +33,7 @@ Parameters::Parameters(std::span<const NumberedLayer> layers, int here, std::spa
                        const MemoryTypes& types, std::size_t states)
     : here_(here), types_(types), states_(states) {
   for (const Tie& tie : ties)
-    TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie joins layer {} to layer {}: the first comes before the second",
+    TRIAX_REQUIRE(tie.layer_a < tie.layer_b, "a tie of layer {} and layer {}: the first must come before the second",
                   tie.layer_a, tie.layer_b);
   for (const NumberedLayer& numbered : layers) add(numbered, ties);
   for (Family& family : families_)

@@ -21,7 +21,7 @@ Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Pro
   Stream* const one = !serial ? nullptr : queue ? queue : make_stream("pipeline");
   for (const schedule::Program* program : programs) {
     TRIAX_REQUIRE(program->posts() == schedule::Program::Posts::one_by_one,
-                  "the program of pipeline rank {} posts its transfers in sets; here they go one by one",
+                  "the program of pipeline rank {} posts its transfers in sets, which is not supported here",
                   program->rank());
     actions = std::max(actions, program->actions().size());
     if (program->boundaries() == schedule::Boundaries::scattered) scattered_over_ = groups.find("tensor");

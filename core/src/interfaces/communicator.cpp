@@ -68,10 +68,6 @@ Store::~Store() = default;
 Communicator::~Communicator() = default;
 CommBackend::~CommBackend() = default;
 
-void* Communicator::extension(std::string_view) {
-  return nullptr;
-}
-
 Work Communicator::posted(const char* name, const Work& work) noexcept {
   last_name_.store(nullptr, std::memory_order_relaxed); // a thread that reads between these lines sees no call
   last_state_.store(work.event.state(), std::memory_order_release);

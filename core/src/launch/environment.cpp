@@ -33,12 +33,12 @@ class Reader {
     Number out = 0;
     const auto [end, code] = std::from_chars(value.begin(), value.end(), out);
     if (code != std::errc() || end != value.end() || value.front() == '-')
-      throw error(text("{} = \"{}\" is not a number from 0 on", name, value), hint);
+      throw error(text("{} = \"{}\" is not a number of at least 0", name, value), hint);
     return out;
   }
   int port(const char* name, std::string_view hint) const {
     const int out = number(name, hint);
-    if (out < 1 || out > 65535) throw error(text("{} = {} is not a port: 1 to 65535", name, out), hint);
+    if (out < 1 || out > 65535) throw error(text("{} = {} is not a port (1 to 65535)", name, out), hint);
     return out;
   }
   Error error(const std::string& message, std::string_view hint) const {
@@ -82,7 +82,7 @@ Environment read_torchrun(const Variables& variables) {
   out.launcher = own ? Launcher::triax : Launcher::torchrun;
   const Reader reader(variables, out.launcher);
   const std::string_view hint =
-      "set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT; or unset them all: then the ranks are started "
+      "set RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or unset all of them to start the ranks "
       "here";
   out.rank = reader.number("RANK", hint);
   out.world = reader.number("WORLD_SIZE", hint);
@@ -92,21 +92,26 @@ Environment read_torchrun(const Variables& variables) {
   out.local_world = told ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
   check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", told ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
   out.server = {std::string(reader.need("MASTER_ADDR", hint)), reader.port("MASTER_PORT", hint)};
+  out.job = reader.find("TORCHELASTIC_RUN_ID");
   out.serves = !own;
   // torchrun's agent may listen on MASTER_PORT itself, for torch's store.
   if (!own && reader.find("TORCHELASTIC_USE_AGENT_STORE") == "True" && ++out.server.port > 65535)
     throw reader.error(
-        "MASTER_PORT = 65535 leaves no port after it: torchrun's agent listens on MASTER_PORT, rank 0 "
-        "on the next",
+        "MASTER_PORT = 65535 is too large: torchrun's agent listens on MASTER_PORT, rank 0 on the "
+        "next port",
         "start torchrun with a smaller --master-port");
   return out;
 }
 
-std::string_view job_of_open_mpi(const Reader& reader) {
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}) {
-    if (reader.has(name)) return reader.find(name);
-  }
-  throw reader.error("neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid tells which job this is",
+std::string job_of_open_mpi(const Reader& reader) {
+  const char* const name = reader.has("PMIX_NAMESPACE") ? "PMIX_NAMESPACE" : "OMPI_MCA_ess_base_jobid";
+  return std::string(reader.find(name));
+}
+
+int port_of_open_mpi(const Reader& reader, const std::string& job) {
+  if (reader.has("MASTER_PORT")) return reader.port("MASTER_PORT", "mpirun -x MASTER_PORT=29500");
+  if (!job.empty()) return port_of_job(job);
+  throw reader.error("cannot identify the job: neither PMIX_NAMESPACE nor OMPI_MCA_ess_base_jobid is set",
                      "choose a port: mpirun -x MASTER_PORT=29500");
 }
 
@@ -132,8 +137,8 @@ Environment read_open_mpi(const Variables& variables) {
              out.local_world, out.world),
         "pass the name of rank 0's machine: mpirun -x MASTER_ADDR=node0");
   }
-  out.server.port = reader.has("MASTER_PORT") ? reader.port("MASTER_PORT", "mpirun -x MASTER_PORT=29500")
-                                              : port_of_job(job_of_open_mpi(reader));
+  out.job = job_of_open_mpi(reader);
+  out.server.port = port_of_open_mpi(reader, out.job);
   out.serves = true;
   return out;
 }
@@ -165,7 +170,7 @@ int tasks_of_this_node(const Reader& reader, const char* list, const char* world
   const int node = reader.number("SLURM_NODEID", kSrunHint);
   if (static_cast<std::size_t>(node) >= tasks.size())
     throw reader.error(
-        text("SLURM_NODEID = {}, but {} = \"{}\" is of {} nodes", node, list, reader.find(list), tasks.size()),
+        text("SLURM_NODEID = {}, but {} = \"{}\" has {} nodes", node, list, reader.find(list), tasks.size()),
         kSrunHint);
   const auto all = std::accumulate(tasks.begin(), tasks.end(), std::int64_t{0});
   if (all != world)
@@ -188,11 +193,13 @@ Environment read_slurm(const Variables& variables) {
   // Not SLURM_LAUNCH_NODE_IPADDR, which is the host that called srun.
   out.server.host = reader.has("MASTER_ADDR") ? std::string(reader.find("MASTER_ADDR"))
                                               : read_list(reader, "SLURM_STEP_NODELIST", parse_node_list).front();
+  if (reader.has("SLURM_JOB_ID")) out.job = text("{}.{}", reader.find("SLURM_JOB_ID"), reader.find("SLURM_STEP_ID"));
   if (reader.has("MASTER_PORT")) {
     out.server.port = reader.port("MASTER_PORT", "srun --export=ALL,MASTER_PORT=29500");
   } else {
     const std::string_view hint = "choose a port: srun --export=ALL,MASTER_PORT=29500";
-    out.server.port = port_of_job(text("{}.{}", reader.need("SLURM_JOB_ID", hint), reader.need("SLURM_STEP_ID", hint)));
+    reader.need("SLURM_JOB_ID", hint);
+    out.server.port = port_of_job(out.job);
   }
   out.serves = true;
   return out;

@@ -26,6 +26,7 @@ struct Environment {
   int rank = 0, world = 1;
   int local_rank = 0, local_world = 1; // among the ranks of this machine; without LOCAL_WORLD_SIZE, local_world = world
   os::Address server;                  // of the job server; launch.port overrides its port
+  std::string job = {};                // the launcher's identifier of the job; empty if it has none
   bool serves = false;                 // whether rank 0 runs the job server; else the launcher does
 };
 

@@ -40,13 +40,13 @@ std::string who(const FailureFacts& facts, int rank) {
 std::string where(const FailureFacts& facts, int rank) {
   const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
   using State = RankStatus::State;
-  if (status.state == State::missing || (status.state == State::lost && status.pid == 0)) return "it did not join";
-  std::string out = !status.place.empty() ? status.place : facts.last_step > 0 ? "unknown" : "it was starting";
+  if (status.state == State::missing || (status.state == State::lost && status.pid == 0)) return "did not join";
+  std::string out = !status.place.empty() ? status.place : facts.last_step > 0 ? "unknown" : "starting";
   if (status.state == State::here && status.silent_s > kBeatsLate)
-    out += text("; not heard of for {} s: its process is stopped, or its host is gone",
+    out += text("; no message for {} s: its process may be stopped, or its host down",
                 report::decimals_text(status.silent_s, 1));
   if (status.state == State::lost && !status.place.empty()) // it may have moved since
-    out += text(" (told {} s before)", report::decimals_text(status.place_age_s, 1));
+    out += text(" ({} s ago)", report::decimals_text(status.place_age_s, 1));
   return out;
 }
 
@@ -85,14 +85,14 @@ std::string to_text(const FailureFacts& facts) {
   const control::Failure& failure = facts.failure;
   std::string out;
   if (is_rank(facts)) {
-    out = who(facts, failure.rank) + (failure.lost ? " was lost" : failure.stuck ? " is stuck" : " gave up");
+    out = who(facts, failure.rank) + (failure.lost ? " was lost" : failure.stuck ? " is stuck" : " failed");
   } else {
-    out = text("{}, not a rank, failed", facts.server);
+    out = text("{} failed (no rank failed)", facts.server);
   }
   out += facts.last_step > 0 ? text(" after step {}", facts.last_step) : std::string(" before the end of step 1");
   if (failure.lost || failure.stuck || !is_rank(facts)) out += ": " + failure.why.substr(0, failure.why.find('\n'));
   if (is_rank(facts)) {
-    out += "\n  its last place: " + where(facts, failure.rank);
+    out += "\n  last position: " + where(facts, failure.rank);
   } else {
     out += "\n  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s";
   }
@@ -107,13 +107,13 @@ std::string to_text(const FailureFacts& facts) {
   }
   if (hidden > 0) out += text("\n  ... and {} more ranks: see {}", hidden, facts.file.filename().string());
   if (facts.rejections.total > 0) out += "\n  the job server " + control::to_text(facts.rejections);
-  return out + text("\n  {} after {} s", facts.is_ended ? "this process is ended" : "all ranks stopped",
+  return out + text("\n  {} after {} s", facts.is_ended ? "this process is terminated" : "all ranks stopped",
                     report::decimals_text(facts.seconds, 1));
 }
 
 control::Failure not_joined(const std::vector<int>& missing, double limit_s) {
   return {missing.front(), true,
-          text("it did not join within {} s (launch.start_timeout_s); ranks that did not: {}", limit_s,
+          text("did not join within {} s (launch.start_timeout_s); missing ranks: {}", limit_s,
                control::rank_ranges(missing))};
 }
 

@@ -139,7 +139,7 @@ std::string Job::difference(const Candidate& candidate) {
   const double timeout_s = request_.launch.start_timeout_s + kPatience;
   const auto theirs = from_lines(client().get(kKeys, deadline_in(timeout_s)));
   if (theirs.empty() || theirs == candidate.keys) return {};
-  std::string out = text("rank {} has another run than rank 0:", request_.environment.rank);
+  std::string out = text("the configuration of rank {} differs from rank 0's:", request_.environment.rank);
   const auto value = [](const std::map<std::string, std::string>& keys, const std::string& key) {
     const auto found = keys.find(key);
     return found == keys.end() ? std::string("nothing") : found->second;
@@ -148,7 +148,7 @@ std::string Job::difference(const Candidate& candidate) {
   all.insert(candidate.keys.begin(), candidate.keys.end());
   for (const auto& [key, any] : all)
     if (value(candidate.keys, key) != value(theirs, key))
-      out += text("\n  {} = {}, on rank 0 {}", key, value(candidate.keys, key), value(theirs, key));
+      out += text("\n  {} = {}; on rank 0 it is {}", key, value(candidate.keys, key), value(theirs, key));
   return out + "\n  start all ranks with the same TOML and the same --set";
 }
 
@@ -162,8 +162,9 @@ void Job::meet() {
     if (const control::Rejections rejections = server_ ? server_->rejections() : control::Rejections();
         rejections.total > 0)
       message += "; the job server " + control::to_text(rejections);
-    const Error missing(message, {},
-                        text("ranks have launch.start_timeout_s = {} s to join", request_.launch.start_timeout_s));
+    const Error missing(
+        message, {},
+        text("launch.start_timeout_s = {} s is the time limit for all ranks to join", request_.launch.start_timeout_s));
     abort_.raise(request_.environment.rank, missing.what());
     if (const std::vector<int> absent = server_ ? server_->missing() : std::vector<int>(); !absent.empty())
       server_->fail(not_joined(absent, request_.launch.start_timeout_s)); // the cause, for the report

@@ -53,8 +53,8 @@ class Cursor {
 
   [[noreturn]] void fail(const std::string& why) const { throw Error(text("{} \"{}\": {}", what_, list_, why)); }
   [[noreturn]] void fail_here(std::string_view expected) const {
-    fail(at_end() ? text("it ends where {} is expected", expected)
-                  : text("\"{}\" stands where {} is expected", list_.substr(at_), expected));
+    fail(at_end() ? text("it ends, but {} is expected", expected)
+                  : text("found \"{}\", but {} is expected", list_.substr(at_), expected));
   }
   [[noreturn]] void fail_count() const { fail(text("more than {} nodes", kMaxNodes)); }
 
@@ -68,7 +68,7 @@ void read_range(Cursor& cursor, std::vector<std::string>& out) {
   const std::string_view low = cursor.digits();
   const std::string_view high = cursor.take('-') ? cursor.digits() : low;
   const std::uint64_t first = cursor.value(low), last = cursor.value(high);
-  if (last < first) cursor.fail(text("the range {}-{} runs backwards", low, high));
+  if (last < first) cursor.fail(text("the range {}-{} is descending", low, high));
   if (last - first >= kMaxNodes - out.size()) cursor.fail_count();
   for (std::uint64_t i = 0; i <= last - first; ++i) {
     const std::string number = std::to_string(first + i);

@@ -17,9 +17,18 @@ void ObservedRank::set_rank(const train::Rank* rank) {
   rank_ = rank;
 }
 
+void ObservedRank::set_finished(std::int64_t steps) {
+  const std::lock_guard lock(mutex_);
+  rank_ = nullptr;
+  last_position_ = text("finished after step {}", steps);
+}
+
 void ObservedRank::look(Clock::time_point now) {
   clock_.look(activity_.progress(), now);
   stalled_s_.store(clock_.stalled_s());
+  const std::uint64_t wait = activity_.polled_wait();
+  wait_clock_.look(wait, now);
+  waiting_s_.store(wait % 2 == 1 ? wait_clock_.stalled_s() : 0);
 }
 
 std::string ObservedRank::position() const {
@@ -37,7 +46,9 @@ std::string ObservedRank::place() const {
 
 control::RankProgress ObservedRank::progress() const {
   const bool waits = activity_.kind() == RankActivity::Kind::wait;
-  return {waits ? 0 : stalled_s(), is_stuck_.load(), activity_.has_timed_out()};
+  const double stalled = waits ? 0 : stalled_s();
+  const double waiting = stalled < kLongCall ? waiting_s() : 0; // else it is in a call of the progress loop
+  return {stalled, is_stuck_.load(), waiting, activity_.has_timed_out()};
 }
 
 } // namespace triax::launch

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -27,10 +28,14 @@ class ObservedRank {
   const RankActivity& activity() const noexcept { return activity_; }
   /// Sets the constructed rank; null before it is destroyed: then its last position remains.
   void set_rank(const train::Rank* rank);
+  /// The rank has trained, and waits for the others. No later position replaces this one.
+  void set_finished(std::int64_t steps);
 
   void look(Clock::time_point now);
   /// Time without progress, also in a wait.
   double stalled_s() const noexcept { return stalled_s_.load(); }
+  /// Time without progress in one wait for other ranks that polls.
+  double waiting_s() const noexcept { return waiting_s_.load(); }
   void set_stuck() noexcept { is_stuck_.store(true); }
 
   /// "step 118, 0F3"; "starting" until the rank is made.
@@ -42,8 +47,8 @@ class ObservedRank {
  private:
   const int number_;
   RankActivity activity_;
-  StallClock clock_; // used by the watchdog
-  std::atomic<double> stalled_s_{0};
+  StallClock clock_, wait_clock_; // used by the watchdog
+  std::atomic<double> stalled_s_{0}, waiting_s_{0};
   std::atomic<bool> is_stuck_{false};
   mutable std::mutex mutex_; // protects the members below
   const train::Rank* rank_ = nullptr;

@@ -23,6 +23,8 @@ namespace {
 
 using control::RankStatus;
 
+constexpr std::chrono::milliseconds kEvery{100}; // how often a start is looked at
+
 class LocalRanks {
  public:
   explicit LocalRanks(const LocalTraining& training)
@@ -32,7 +34,10 @@ class LocalRanks {
         results_(static_cast<std::size_t>(layout_.world())),
         observed_(results_.size()),
         statuses_(results_.size()),
-        watchdog_({training.run.train.stall_timeout_s, training.signals, [this] { end_process(); }}) {}
+        watchdog_({.stall_timeout_s = training.run.train.stall_timeout_s,
+                   .signals = training.signals,
+                   .end_process = [this] { end_process(); },
+                   .has_all_ranks = true}) {}
 
   std::optional<train::LoopResult> train() {
     std::vector<std::thread> threads;
@@ -40,7 +45,7 @@ class LocalRanks {
       try {
         threads.emplace_back([this, rank] { run(rank); });
       } catch (const std::system_error& error) {
-        const Error why(text("the thread of rank {} could not be started: {}", rank, error.what()), {},
+        const Error why(text("cannot start the thread of rank {}: {}", rank, error.what()), {},
                         "use fewer ranks, or allow this process more threads (ulimit -u)");
         watchdog_.expect_end();
         if (abort_.raise(rank, why.what())) log(rank).error("{}", why.what());
@@ -48,8 +53,10 @@ class LocalRanks {
       }
     }
     report_start(static_cast<int>(threads.size()));
+    wait_for_end(static_cast<int>(threads.size()));
     for (std::thread& thread : threads) thread.join();
     if (!abort_.raised()) return together();
+    if (stopped_at_start_) return stopped();
     if (failure_ && failure_->stuck) report(*failure_);
     if (training_.failed && failure_) training_.failed(failure_->rank, failure_->why); // as in failure.json
     if (training_.failed && !failure_) training_.failed(abort_.rank(), abort_.reason());
@@ -98,7 +105,7 @@ class LocalRanks {
   /// Records the first failure, and the positions of all ranks at that moment.
   void note(const control::Failure& failure) {
     const std::lock_guard lock(mutex_);
-    if (failure_) return;
+    if (failure_ || stopped_at_start_) return;
     failure_ = failure;
     const ObservedRank* const failed = observed_[static_cast<std::size_t>(failure.rank)];
     waited_in_vain_ = failed && failed->progress().has_timed_out;
@@ -109,6 +116,7 @@ class LocalRanks {
 
   /// Called on the watchdog's thread: ranks that do not end can be neither joined nor stopped.
   [[noreturn]] void end_process() {
+    if (stopped_at_start_) std::_Exit(128 + training_.signals.caught());
     const ObservedRank* longest = nullptr;
     const std::lock_guard lock(mutex_);
     for (const ObservedRank* rank : observed_)
@@ -117,9 +125,10 @@ class LocalRanks {
       const std::string place = longest->place();
       log(longest->number())
           .error(
-              "rank {} has not ended within {} s of the failure of rank {}, and the process is ended\n  it was at: {}",
+              "rank {} did not stop within {} s of the failure of rank {}; terminating the process\n  its position: {}",
               longest->number(), Watchdog::kGrace, failure_->rank, place);
-      if (waited_in_vain_) failure_ = {longest->number(), false, "no progress, and others wait for it: " + place, true};
+      if (waited_in_vain_)
+        failure_ = {longest->number(), false, "no progress while other ranks wait for it: " + place, true};
     }
     if (failure_) report(*failure_, true);
     if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);
@@ -145,19 +154,42 @@ class LocalRanks {
 
   /// Until all ranks are ready, or one has ended.
   void report_start(int started) {
-    constexpr std::chrono::milliseconds kEvery{100};
     report::StartState state;
     state.joined = state.world = layout_.world();
     std::unique_lock lock(starting_);
     while (!changed_.wait_for(lock, kEvery, [&] { return ready_ == started || ended_ > 0; })) {
       state.ready = ready_;
       lock.unlock();
+      stop_at_start();
       if (training_.starting) training_.starting(state);
       lock.lock();
     }
     lock.unlock();
     state.over = true;
     if (training_.starting) training_.starting(state);
+  }
+
+  void wait_for_end(int started) {
+    std::unique_lock lock(starting_);
+    while (!changed_.wait_for(lock, kEvery, [&] { return ended_ == started; })) {
+      lock.unlock();
+      stop_at_start();
+      lock.lock();
+    }
+  }
+
+  /// On a signal before the first step has ended: there is no step to stop after, and the first may take long.
+  void stop_at_start() {
+    if (training_.signals.caught() == 0 || last_step_ > 0 || abort_.raised()) return;
+    stopped_at_start_ = true;
+    watchdog_.expect_end();
+    if (!abort_.relay(control::kNoRank, "stopped before the first step ended")) stopped_at_start_ = false;
+  }
+
+  train::LoopResult stopped() const {
+    train::LoopResult out;
+    out.signal = training_.signals.caught();
+    return out;
   }
 
   train::LoopResult finish(int number, const train::LoopResult& own) {
@@ -167,9 +199,9 @@ class LocalRanks {
       store_.get(key, deadline_in(training_.run.train.stall_timeout_s));
     } catch (const Error&) {
       if (abort_.raised()) throw;
-      throw Error(text("{} of {} ranks have come to their end, and rank {} waits for the others", store_.add(key, 0),
+      throw Error(text("{} of {} ranks finished; rank {} timed out waiting for the others", store_.add(key, 0),
                        layout_.world(), number),
-                  {}, "train.stall_timeout_s is how long ranks may take without progress");
+                  {}, "train.stall_timeout_s limits the time without progress");
     }
     return own;
   }
@@ -198,6 +230,7 @@ class LocalRanks {
   std::condition_variable changed_;
   int ready_ = 0, ended_ = 0; // ranks that are ready for their first step; ranks that have ended
   std::atomic<std::int64_t> last_step_{0};
+  std::atomic<bool> stopped_at_start_{false};
   std::mutex mutex_;                          // protects the members below
   std::vector<const ObservedRank*> observed_; // by rank; null: not in training
   std::vector<RankStatus> statuses_;          // by rank, at the time of the failure

@@ -96,16 +96,24 @@ class LocalProcesses {
       for (const std::string& line : children_[rank].lines())
         if (training_.output) training_.output(static_cast<int>(rank), line);
     for (const control::WorkerMessage& told : server_.drain_worker_messages()) {
-      if (told.topic == kNote) {
-        training_.log.info("{}", told.text);
-      } else if (const auto record = result_.take(told); record && training_.step) {
-        training_.step(*record);
-      }
+      take(told);
     }
     tracker_.look();
     check_start();
     pass_signal();
     end_late_ones();
+  }
+
+  void take(const control::WorkerMessage& told) {
+    try {
+      if (told.topic == kNote) {
+        training_.log.info("{}", told.text);
+      } else if (const auto record = result_.take(told); record && training_.step) {
+        training_.step(*record);
+      }
+    } catch (const Error& error) { // a malformed message
+      server_.fail({told.rank, false, error.what()});
+    }
   }
 
   /// The ranks have the same deadline, but only the server knows all missing ranks.

@@ -62,7 +62,7 @@ class OneTraining {
     } catch (const std::exception& error) {
       failed(Error(error.what()));
     } catch (...) {
-      failed(Error("an exception that is not derived from std::exception"));
+      failed(Error("unknown exception (not derived from std::exception)"));
     }
     observed_.set_rank(nullptr);
     const ActivityScope phase(ActivityScope::Kind::engine, "releasing the rank");
@@ -73,6 +73,7 @@ class OneTraining {
   std::optional<train::LoopResult> trained(std::optional<train::Rank>& rank) {
     train::RankOptions options = of_.options;
     options.abort = &of_.abort;
+    options.waits_are_watched = true;
     options.failing = [this](const Error& error) { failed(error); };
     rank.emplace(of_.run, of_.layout, of_.number, store_, of_.log, options);
     observed_.set_rank(&*rank);
@@ -81,6 +82,7 @@ class OneTraining {
       of_.made();
     }
     const train::LoopResult own = train::run_loop(of_.run, *rank, of_.signals, of_.reports);
+    observed_.set_finished(rank->steps_done());
     const ActivityScope wait(ActivityScope::Kind::wait, "waiting for the other ranks to end");
     return of_.finish(own);
   }

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "control/all_wait_text.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
 #include "triax/error.hpp"
@@ -25,7 +26,7 @@ Watchdog::Watchdog(const WatchdogRequest& request) : request_(request) {
   try {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   } catch (const std::system_error& error) {
-    throw Error(text("the watchdog's thread could not be started: {}", error.code().message()), {},
+    throw Error(text("cannot start the watchdog thread: {}", error.code().message()), {},
                 "allow this process more threads (ulimit -u), or end other processes");
   }
 }
@@ -76,6 +77,18 @@ void Watchdog::look() {
     if (!watched.report || stalled_s < limit_s(watched.rank->activity().kind())) continue;
     report(watched, error_of(*watched.rank));
   }
+  if (request_.has_all_ranks && !end_expected_) look_for_deadlock();
+}
+
+void Watchdog::look_for_deadlock() {
+  const double limit = request_.stall_timeout_s + kWaitMargin;
+  const auto waiting_s = [](const Watched& watched) { return watched.rank->progress().waiting_s; };
+  const auto waits = [&](const Watched& watched) { return waiting_s(watched) >= limit; };
+  if (watched_.empty() || !std::ranges::all_of(watched_, waits)) return;
+  Watched& longest = *std::ranges::max_element(watched_, {}, waiting_s);
+  if (!longest.report) return;
+  report(longest, Error(control::all_wait_text(waiting_s(longest)), {},
+                        "a communicator has lost a message, or ranks have posted different calls"));
 }
 
 void Watchdog::report(Watched& watched, const Error& error) {
@@ -102,8 +115,7 @@ Error Watchdog::error_of(const ObservedRank& rank) const {
   return Error(
       text("no progress for {} s{}{}{}", report::decimals_text(rank.stalled_s(), 1),
            is_stopping ? text(", and {} asks to stop", signal_name(signal)) : "", call.empty() ? "" : ": ", call),
-      {},
-      text("it hangs, or a single call takes longer than train.stall_timeout_s = {} allows", request_.stall_timeout_s));
+      {}, text("the call hangs, or takes longer than train.stall_timeout_s = {}", request_.stall_timeout_s));
 }
 
 bool Watchdog::is_end_overdue() {

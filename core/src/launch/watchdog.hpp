@@ -2,8 +2,9 @@
 // The watchdog for the ranks of this process: reports a rank that makes no progress for train.stall_timeout_s, and ends
 // the process if its ranks do not stop after a failure.
 //
-// Waits of a rank for others poll, which counts as progress, and have their own deadlines. So a rank without progress
-// is in one call of a plugin or one operation of the engine. Only another thread can detect that.
+// Waits of a rank for others poll, which counts as progress. So a rank without progress is in one call of a plugin or
+// one operation of the engine. Only another thread can detect that. A wait ends with an error only if all ranks of the
+// job wait: as long as one of them works, the others wait for it.
 //
 // Threads: any; polls on its own thread, and reports on another, because a report may hang in the same call as the
 // rank. Ownership: borrows what is watched. Blocking: the destructors wait for a report and a poll. Errors: the
@@ -31,12 +32,17 @@ struct WatchdogRequest {
   /// After a signal, a rank may stay in one call for at most this long (or stall_timeout_s if that is less). Batch
   /// systems kill processes 30 s after SIGTERM.
   double stall_after_signal_s = 20;
+  /// All ranks of the job are watched here: reports the one that waits for the longest time if none can go on.
+  /// Otherwise the job server does.
+  bool has_all_ranks = false;
 };
 
 class Watchdog {
  public:
   /// Calls that wait have deadlines slightly after train.stall_timeout_s, and may end this much later.
   static constexpr double kMaxLateness = 10; // seconds
+  /// Ranks that all wait are reported this much later than train.stall_timeout_s.
+  static constexpr double kWaitMargin = 2; // seconds
   /// From a failure to the end of the process, if a rank makes no progress.
   static constexpr double kGrace = 5; // seconds
   /// The same, if that rank is the failure.
@@ -73,6 +79,7 @@ class Watchdog {
  private:
   void run(const std::stop_token& stop);
   void look();
+  void look_for_deadlock();
   bool is_end_overdue();
 
   // Called with the mutex held.

@@ -17,8 +17,7 @@ auto reading(std::string_view line, Read read) {
   try {
     return read(Json::parse(line));
   } catch (const Json::exception&) { // its text names the library
-    throw Error(text("a rank told something that cannot be read: {}", line), {},
-                "all ranks must run the same build of triax");
+    throw Error(text("malformed message: {}", line), {}, "use the same build of Triax on all ranks");
   }
 }
 
@@ -102,7 +101,7 @@ std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& 
     last_step_ = record.step;
     return record;
   }
-  if (told.topic != kResult) throw Error(text("rank {} told of \"{}\", which is unknown here", told.rank, told.topic));
+  if (told.topic != kResult) throw Error(text("unknown message topic \"{1}\" from rank {0}", told.rank, told.topic));
   const train::LoopResult result = read_result(told.text);
   report::add_traffic(traffic_, result.traffic);
   missing_.add(result.missing);

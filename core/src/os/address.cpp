@@ -41,7 +41,7 @@ std::string number_of(const sockaddr* address) {
 std::vector<Interface> interfaces() {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0)
-    throw Error(text("the interfaces of this machine cannot be listed: {}", errno_text()), "launch.interface");
+    throw Error(text("cannot list the network interfaces of this machine: {}", errno_text()), "launch.interface");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(found, ::freeifaddrs);
   std::vector<Interface> all;
   for (const ifaddrs* of = found; of; of = of->ifa_next)
@@ -83,9 +83,9 @@ std::string address_of_interface(std::string_view interface) {
   };
   if (const auto four = serves(true); four != all.end()) return four->number;
   if (const auto six = serves(false); six != all.end()) return six->number;
-  const std::string hint = "it takes an interface or its number; here are " + listed(all);
+  const std::string hint = "give a network interface or its address; this machine has " + listed(all);
   if (std::any_of(all.begin(), all.end(), is_named))
-    throw Error(text("the interface \"{}\" of this machine has no address", interface), "launch.interface", hint);
+    throw Error(text("network interface \"{}\" has no address", interface), "launch.interface", hint);
 
   std::vector<std::string> numbers = numbers_of(std::string(interface));
   // Some systems map the host name to a loopback address first.
@@ -96,7 +96,7 @@ std::string address_of_interface(std::string_view interface) {
                       std::any_of(all.begin(), all.end(), [&](const Interface& one) { return one.number == number; });
     if (ours && !number.empty()) return number;
   }
-  throw Error(text("\"{}\" is no interface of this machine, nor a number or name of one", interface),
+  throw Error(text("\"{}\" is not a network interface of this machine, nor the address or name of one", interface),
               "launch.interface", hint);
 }
 

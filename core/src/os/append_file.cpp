@@ -113,15 +113,17 @@ void AppendFile::on_deleted() {
   // Must not overwrite a file that another program created.
   const bool again = open(O_EXCL);
   const int error = again ? 0 : errno;
-  std::string what = "was deleted while the run writes it";
+  std::string what = "was deleted during the run";
   if (deleted_lines_ > 0)
-    what += text("; {} of this run went with it", deleted_lines_ == 1 ? "1 line" : text("{} lines", deleted_lines_));
+    what += deleted_lines_ == 1 ? std::string("; 1 line of this run is lost")
+                                : text("; {} lines of this run are lost", deleted_lines_);
   tell("deleted",
        Error(what, path_.string(),
-             again             ? "the run continues, and writes later lines to a new file of this name"
-             : error == EEXIST ? "another file has its name now; move that one away: the run continues, and "
-                                 "then writes later lines there"
-                               : "make its folder again: the run continues, and then writes later lines there"),
+             again ? "the run continues, and writes later lines to a new file of this name"
+             : error == EEXIST
+                 ? "another file has its name now; move that file away: the run continues, and "
+                   "then writes later lines to a new file"
+                 : "create its folder again: the run continues, and then writes later lines to a new file"),
        true);
 }
 
@@ -129,14 +131,12 @@ void AppendFile::on_moved() {
   const fs::path now = name_of(descriptor_);
   if (now.empty() || now == path_) {
     tell("moved",
-         Error("was moved while the run writes it; the run continues, and later lines go to the moved file",
-               path_.string()),
+         Error("was moved during the run; the run continues, and later lines go to the moved file", path_.string()),
          false);
     return;
   }
   const fs::path before = std::exchange(path_, now);
-  tell("moved", Error(text("was moved to {} while the run writes it; later lines go there", now), before.string()),
-       false);
+  tell("moved", Error(text("was moved to {} during the run; later lines go there", now), before.string()), false);
 }
 
 void AppendFile::tell(const std::string& cause, const Error& problem, bool lost) {

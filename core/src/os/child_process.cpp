@@ -76,7 +76,7 @@ class SpawnPlan {
 };
 
 [[noreturn]] void no_process(int why) {
-  throw Error(text("the process of a rank could not be started: {}", errno_text(why)), {},
+  throw Error(text("cannot start the process of a rank: {}", errno_text(why)), {},
               "use fewer ranks, or allow more processes and open files (ulimit -u, ulimit -n)");
 }
 

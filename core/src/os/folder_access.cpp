@@ -43,13 +43,13 @@ std::string why_not_writable(const std::filesystem::path& folder) {
   struct stat status {};
   while (::stat(nearest.c_str(), &status) != 0) {
     const int why = errno;
-    if (::lstat(nearest.c_str(), &status) == 0 && why == ENOENT) return text("{} is a link to nothing", nearest);
+    if (::lstat(nearest.c_str(), &status) == 0 && why == ENOENT) return text("{} is a dangling symbolic link", nearest);
     const bool above = (why == ENOENT || why == ENOTDIR) && nearest.has_relative_path();
     if (!above) return text("{}: {}", nearest, errno_text(why));
     nearest = nearest.parent_path();
   }
   if (!S_ISDIR(status.st_mode)) return text("{} is a file, not a folder", nearest);
-  if (takes_no_files(nearest)) return text("{} belongs to a file system of the kernel, which takes no files", nearest);
+  if (takes_no_files(nearest)) return text("{} is in a kernel file system, where files cannot be created", nearest);
   if (::faccessat(AT_FDCWD, nearest.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
   return text("{}: {}", nearest, errno_text());
 }

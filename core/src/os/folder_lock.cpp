@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <string>
+#include <system_error>
 
 #include "os/errno_text.hpp"
 #include "triax/error.hpp"
@@ -14,19 +15,25 @@
 namespace triax::os {
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
-    : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    : path_(folder), descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (descriptor_ >= 0 && flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   const int why = errno;
   if (descriptor_ >= 0) close(descriptor_);
   if (why == EWOULDBLOCK)
-    throw Error("another run is writing into this folder", folder.string(),
+    throw Error("another run uses this folder", folder.string(),
                 "wait until it has ended, or choose another folder with run.dir");
-  throw Error(text("the folder cannot be locked: {}", errno_text(why)), folder.string(),
+  throw Error(text("cannot lock the folder: {}", errno_text(why)), folder.string(),
               "choose another folder with run.dir");
 }
 
 FolderLock::~FolderLock() {
   close(descriptor_);
+}
+
+std::filesystem::path FolderLock::folder() const {
+  std::error_code unknown;
+  std::filesystem::path now = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor_), unknown);
+  return unknown ? path_ : now;
 }
 
 } // namespace triax::os

@@ -17,7 +17,11 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
+  /// The folder's path now: where it was moved to, if it was moved. If it was deleted, a path that does not exist.
+  std::filesystem::path folder() const;
+
  private:
+  std::filesystem::path path_; // when it was locked
   int descriptor_;
 };
 

@@ -71,7 +71,7 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> out)
     got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
   } while (got < 0 && errno == EINTR);
   if (got >= 0) return static_cast<std::size_t>(got);
-  throw Error(text("its bytes from {} on cannot be read: {}", offset, errno_text()), file_.string());
+  throw Error(text("cannot read the bytes from {} on: {}", offset, errno_text()), file_.string());
 }
 
 void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
@@ -81,9 +81,9 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     if (got > 0) continue;
     struct stat now {};
     ::fstat(descriptor_, &now);
-    throw Error(text("is {} bytes long, and was {} when it was opened: bytes {} to {} are not there", now.st_size,
-                     bytes_, offset, offset + out.size()),
-                file_.string(), "it was cut off while in use: bring it back whole, then start again");
+    throw Error(text("has {} bytes, and had {} when it was opened: bytes {} to {} are missing", now.st_size, bytes_,
+                     offset, offset + out.size()),
+                file_.string(), "the file was truncated while in use: restore it, then start again");
   }
 }
 

@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <string>
 #include <system_error>
 
@@ -15,6 +18,8 @@
 namespace triax::os {
 
 namespace {
+
+constexpr std::string_view kEnding = "ending at once";
 
 bool is_ignored(int signal) {
   struct sigaction action {};
@@ -34,7 +39,7 @@ StopSignals::StopSignals(From from) : from_(from) {
     thread_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
-    throw Error(text("the thread that waits for signals could not be started: {}", error.code().message()), {},
+    throw Error(text("cannot start the signal thread: {}", error.code().message()), {},
                 "allow this process more threads (ulimit -u), or end other processes");
   }
 }
@@ -59,9 +64,26 @@ void StopSignals::watch(const std::stop_token& stop) {
     const bool again = caught_.exchange(signal) != 0;
     if (from_ == From::launcher) continue;
     const bool at_once = again || at_once_.load();
-    report(signal, at_once ? "ending at once" : "stopping after this step; once more stops at once");
+    report_soon(signal, at_once ? kEnding : "stopping after this step; a second signal stops at once");
     if (at_once) std::_Exit(128 + signal);
   }
+}
+
+/// Logs on another thread, and waits for it only shortly: if stderr is a pipe that is full, logging blocks, and the
+/// next signal must still be received.
+void StopSignals::report_soon(int signal, std::string_view what) {
+  constexpr auto kLogTimeout = std::chrono::milliseconds(200);
+  auto logged = std::make_shared<std::promise<void>>();
+  const std::future<void> end = logged->get_future();
+  try {
+    reporters_.emplace_back([this, signal, what, logged] {
+      report(signal, what);
+      logged->set_value();
+    });
+  } catch (const std::system_error&) { // no thread for the message; the signal counts all the same
+    return;
+  }
+  end.wait_for(kLogTimeout);
 }
 
 void StopSignals::report(int signal, std::string_view what) {
@@ -69,7 +91,7 @@ void StopSignals::report(int signal, std::string_view what) {
   const std::lock_guard lock(mutex_);
   if (log_) {
     log_->info("{}", line);
-  } else if (signal == SIGQUIT) {
+  } else if (what == kEnding) {
     const std::string with_end = line + "\n";
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, with_end.data(), with_end.size());
   }
@@ -77,7 +99,7 @@ void StopSignals::report(int signal, std::string_view what) {
 
 /// Triggers the default action, on this thread.
 void StopSignals::quit() {
-  report(SIGQUIT, "ending at once");
+  report_soon(SIGQUIT, kEnding);
   sigset_t quit;
   sigemptyset(&quit);
   sigaddset(&quit, SIGQUIT);

@@ -7,13 +7,14 @@
 // signal, from a terminal's Ctrl-C to all of its processes, is the same request; SIGQUIT has its default action.
 //
 // Threads: create it on the thread that starts the run, before other threads, so that all of them leave the signals to
-// this object's thread. At most one per process. Ownership: owns its thread; borrows the log; the destructor restores
-// the signal mask. Blocking: the destructor waits for the thread, at most 0.1 s. Errors: the constructor throws Error
-// if it cannot create a thread.
+// this object's thread. At most one per process. Ownership: owns its threads; borrows the log; the destructor restores
+// the signal mask. Blocking: the destructor waits for the thread, at most 0.1 s, and for messages that the log has not
+// written. Errors: the constructor throws Error if it cannot create a thread.
 #pragma once
 
 #include <atomic>
 #include <csignal>
+#include <list>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -31,7 +32,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Sets where signals are logged; null: only SIGQUIT is reported, on stderr.
+  /// Sets where signals are logged; null: only signals that end the process at once are reported, on stderr.
   void set_log(Log* log);
   /// The number of the signal, or 0.
   int caught() const noexcept { return caught_.load(); }
@@ -43,6 +44,7 @@ class StopSignals {
 
  private:
   void watch(const std::stop_token& stop);
+  void report_soon(int signal, std::string_view what);
   void report(int signal, std::string_view what);
   [[noreturn]] void quit();
 
@@ -52,6 +54,7 @@ class StopSignals {
   std::atomic<bool> at_once_{false};
   std::mutex mutex_; // protects the log
   Log* log_ = nullptr;
+  std::list<std::jthread> reporters_; // log one signal each
   std::jthread thread_;
 };
 

@@ -27,7 +27,7 @@ auto asking(const std::string& plugin, const char* function, Call call, CallKind
   } catch (const std::exception& error) {
     throw Error(text("an exception: {}", error.what()), place);
   } catch (...) {
-    throw Error("an exception that is not derived from std::exception", place);
+    throw Error("unknown exception (not derived from std::exception)", place);
   }
 }
 

@@ -91,21 +91,29 @@ void try_object(const Library& library) {
   }
 }
 
-/// In a child process: whether the plugin can be loaded and created, and its description.
-ProbeResult probe(const std::filesystem::path& file, const CallLimits& limits) {
-  const auto body = [&file] {
+/// For a child process: whether the plugin can be loaded and created, and its description.
+std::function<std::string()> probe_of(const std::filesystem::path& file) {
+  return [file] {
     const Description found = inspect(file);
     if (found.library) try_object(*found.library);
     return to_json(found);
   };
-  return run_probe(body, ProbeOutput::captured, limits);
+}
+
+/// Side by side: a plugin that hangs takes its whole timeout.
+void probe_all(std::vector<Row>& rows, const CallLimits& limits) {
+  std::vector<std::function<std::string()>> probes;
+  probes.reserve(rows.size());
+  for (const Row& row : rows) probes.push_back(probe_of(row.file));
+  const std::vector<ProbeResult> results = run_probes(probes, ProbeOutput::captured, limits);
+  for (std::size_t i = 0; i < rows.size(); ++i) fill(rows[i], results[i]);
 }
 
 } // namespace
 
 Description describe(const std::filesystem::path& file, const CallLimits& limits) {
   const std::filesystem::path whole = std::filesystem::absolute(file).lexically_normal();
-  const ProbeResult probed = probe(whole, limits);
+  const ProbeResult probed = run_probe(probe_of(whole), ProbeOutput::captured, limits);
   if (!probed.failure) return inspect(whole);
   Description out;
   out.file = whole;
@@ -171,10 +179,10 @@ std::vector<Row> list(const std::vector<SearchFolder>& folders, const CallLimits
         row.shadowed_by = used.file;
         used.shadows.push_back(row.file);
       }
-      fill(row, probe(row.file, limits));
       rows.push_back(std::move(row));
     }
   }
+  probe_all(rows, limits);
   return rows;
 }
 

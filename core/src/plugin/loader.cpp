@@ -112,7 +112,7 @@ ElfFile read_before_loading(const fs::path& file) {
 [[noreturn]] void throw_foreign(const fs::path& file, std::string_view what, const std::exception* error) {
   throw Error(
       text("{} threw {}", what,
-           error ? text("an exception: {}", error->what()) : "an exception that is not derived from std::exception"),
+           error ? text("an exception: {}", error->what()) : "unknown exception (not derived from std::exception)"),
       file.string(), "this is a defect of the plugin: nothing may throw before its constructor");
 }
 
@@ -209,7 +209,7 @@ void* create_object(const Library& library, const PluginContext& context) {
   } catch (const std::exception& failure) { // `create` must not throw, but not every author uses TRIAX_PLUGIN
     plugin_detail::report(&error, failure.what());
   } catch (...) {
-    plugin_detail::report(&error, "an exception that is not derived from std::exception");
+    plugin_detail::report(&error, "unknown exception (not derived from std::exception)");
   }
   reason[sizeof reason - 1] = '\0'; // the plugin may have filled all of it
   throw Error(text("{} could not be created: {}", library.descriptor->name, *reason ? reason : "it gives no reason"),

@@ -16,7 +16,10 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <new>
+#include <string_view>
+#include <utility>
 
 #include "os/errno_text.hpp"
 #include "os/signal_name.hpp"
@@ -36,14 +39,16 @@ constexpr char kReturned = 'R', kThrew = 'E'; // first byte of the child's answe
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close_now(); }
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  void close_now() {
-    if (number_ >= 0) close(number_);
-    number_ = -1;
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
   }
+  int number() const { return number_; }
 
  private:
   int number_;
@@ -116,58 +121,119 @@ bool read_some(int in, std::string& answer) {
   }
 }
 
-struct ChildEnd {
-  std::string answer;
-  int status = 0; // of waitpid()
-  bool timed_out = false;
-};
-
-/// Ends a child whose call exceeded its limit: first with SIGABRT, whose handler records the plugin on its stack.
-void end_child(pid_t child, Clock::time_point deadline) {
-  constexpr auto kGrace = std::chrono::seconds(2);
-  kill(child, Clock::now() < deadline + kGrace ? SIGABRT : SIGKILL);
-}
-
-/// Reads the answer until the child has ended. Ends the child if its current call exceeds its limit.
-ChildEnd wait_for(pid_t child, int in, const CallRecord& record) {
-  constexpr auto kPoll = std::chrono::milliseconds(20); // detects the end of a child whose children keep the pipe open
-  ChildEnd end;
-  pollfd waiting{in, POLLIN, 0};
-  for (;;) {
-    poll(&waiting, 1, static_cast<int>(kPoll.count()));
-    if (waiting.fd >= 0 && !read_some(in, end.answer)) waiting.fd = -1;
-    if (waitpid(child, &end.status, waiting.fd < 0 && !end.answer.empty() ? 0 : WNOHANG) == child) break;
-    const Clock::time_point deadline{Clock::duration(record.deadline.load(std::memory_order_acquire))};
-    if (Clock::now() < deadline) continue;
-    end.timed_out = true;
-    end_child(child, deadline);
-  }
-  read_some(in, end.answer);
-  return end;
-}
-
-/// The last non-empty line, without its line end.
+/// The last non-empty line, without its line end. UCX prints a backtrace after the error with which it aborts.
 std::string last_line(int file) {
   if (file < 0) return {};
-  constexpr off_t kMax = 1024;
+  constexpr off_t kMax = 16 << 10;
+  constexpr std::string_view kBacktrace = "==== backtrace";
   const off_t size = lseek(file, 0, SEEK_END), begin = std::max<off_t>(0, size - kMax);
   std::string tail(static_cast<std::size_t>(std::max<off_t>(0, size - begin)), '\0');
   const ssize_t got = pread(file, tail.data(), tail.size(), begin);
   tail.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  if (const std::size_t trace = tail.find(kBacktrace); trace != std::string::npos && trace > 0) tail.resize(trace);
   while (tail.ends_with('\n')) tail.pop_back();
   return tail.substr(tail.rfind('\n') + 1); // npos + 1 is 0
 }
 
-std::string outcome_of(const ChildEnd& end, const CallLimits& limits, const PluginCall& call) {
-  if (end.timed_out) {
+class ProbeChild {
+ public:
+  ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits);
+  ~ProbeChild();
+  ProbeChild(const ProbeChild&) = delete;
+  ProbeChild& operator=(const ProbeChild&) = delete;
+
+  /// The descriptor of its answer; -1 at the end of the answer.
+  int answer() const { return open_ ? in_.number() : -1; }
+  /// Reads what has arrived. Ends the child if its current call exceeds its limit.
+  bool ended();
+  /// Once it has ended.
+  ProbeResult result() const;
+
+ private:
+  std::string outcome(const PluginCall& call) const;
+
+  const CallLimits limits_;
+  const SharedRecord record_;
+  const Descriptor captured_;
+  Descriptor in_{-1};
+  pid_t child_ = -1;
+  bool open_ = true, ended_ = false, timed_out_ = false;
+  int status_ = 0; // of waitpid()
+  std::string answer_;
+};
+
+ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits)
+    : limits_(limits), record_(limits), captured_(capture_file(output)) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
+  in_ = Descriptor(ends[0]);
+  const Descriptor out(ends[1]);
+  fcntl(out.number(), F_SETFL, 0); // the child's writes may block
+  std::cout.flush();
+  std::fflush(nullptr); // else both processes would write what is buffered
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ < 0) {
+    throw Error(text("cannot start a process to probe plugins in: {}", errno_text()), {},
+                "raise the limit on processes (ulimit -u), or end others");
+  }
+  if (child_ == 0) be_child(body, *record_, out.number(), captured_.number(), parent);
+}
+
+ProbeChild::~ProbeChild() {
+  if (child_ < 0 || ended_) return;
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+}
+
+bool ProbeChild::ended() {
+  if (ended_) return true;
+  if (open_) open_ = read_some(in_.number(), answer_);
+  if (waitpid(child_, &status_, !open_ && !answer_.empty() ? 0 : WNOHANG) == child_) {
+    read_some(in_.number(), answer_);
+    return ended_ = true;
+  }
+  const Clock::time_point deadline{Clock::duration(record_->deadline.load(std::memory_order_acquire))};
+  if (Clock::now() < deadline) return false;
+  timed_out_ = true;
+  constexpr auto kGrace = std::chrono::seconds(2); // for the handler of SIGABRT, which records the plugin on the stack
+  kill(child_, Clock::now() < deadline + kGrace ? SIGABRT : SIGKILL);
+  return false;
+}
+
+ProbeResult ProbeChild::result() const {
+  const bool answered = WIFEXITED(status_) && WEXITSTATUS(status_) == 0 && !answer_.empty();
+  if (answered && answer_.front() == kReturned) return {answer_.substr(1), std::nullopt};
+  if (answered) throw Error(answer_.substr(1));
+  const PluginCall& call = record_->current;
+  ProbeFailure failure{call.plugin, call.file, call.what, outcome(call), last_line(captured_.number())};
+  if (const std::filesystem::path file = record_->fault_file; !file.empty() && is_loaded(file)) {
+    failure.plugin = file.stem();
+    failure.file = file;
+  }
+  return {{}, std::move(failure)};
+}
+
+std::string ProbeChild::outcome(const PluginCall& call) const {
+  if (timed_out_) {
     const bool plan = call.kind == CallKind::plan;
-    const std::chrono::duration<double> limit = plan ? limits.plan : limits.call;
+    const std::chrono::duration<double> limit = plan ? limits_.plan : limits_.call;
     return text("did not return within {} s", limit.count());
   }
-  if (!WIFSIGNALED(end.status)) return text("called exit({})", WEXITSTATUS(end.status));
-  const int signal = WTERMSIG(end.status);
+  if (!WIFSIGNALED(status_)) return text("called exit({})", WEXITSTATUS(status_));
+  const int signal = WTERMSIG(status_);
   const bool fault = std::ranges::find(kFaults, signal) != std::end(kFaults);
   return text("{} {} ({})", fault ? "crashed with" : "was killed by", signal_name(signal), strsignal(signal));
+}
+
+/// Until one of them has written or 20 ms have passed: the end of a child whose children keep the pipe open is not
+/// an event.
+void wait_for_any(std::span<const std::unique_ptr<ProbeChild>> children) {
+  constexpr int kPollMs = 20;
+  std::vector<pollfd> waiting;
+  for (const std::unique_ptr<ProbeChild>& child : children)
+    if (child) waiting.push_back({child->answer(), POLLIN, 0});
+  poll(waiting.data(), waiting.size(), kPollMs);
 }
 
 } // namespace
@@ -186,32 +252,26 @@ std::string probe_hint(const std::filesystem::path& file) {
 }
 
 ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits) {
-  const SharedRecord record(limits);
-  const Descriptor captured = capture_file(output);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw Error(text("no pipe: {}", errno_text()));
-  Descriptor in(ends[0]), out(ends[1]);
-  fcntl(out.number(), F_SETFL, 0); // the child's writes may block
-  std::cout.flush();
-  std::fflush(nullptr); // else both processes would write what is buffered
-  const pid_t parent = getpid(), child = fork();
-  if (child < 0) {
-    throw Error(text("cannot start a process to probe plugins in: {}", errno_text()), {},
-                "raise the limit on processes (ulimit -u), or end others");
+  return std::move(run_probes({&body, 1}, output, limits).front());
+}
+
+std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
+                                    const CallLimits& limits) {
+  constexpr std::size_t kMaxChildren = 16; // at a time
+  std::vector<ProbeResult> out(bodies.size());
+  std::vector<std::unique_ptr<ProbeChild>> children(bodies.size());
+  for (std::size_t started = 0, ended = 0; ended < bodies.size();) {
+    for (; started < bodies.size() && started - ended < kMaxChildren; ++started)
+      children[started] = std::make_unique<ProbeChild>(bodies[started], output, limits);
+    wait_for_any(children);
+    for (std::size_t i = 0; i < started; ++i) {
+      if (!children[i] || !children[i]->ended()) continue;
+      out[i] = children[i]->result();
+      children[i].reset();
+      ++ended;
+    }
   }
-  if (child == 0) be_child(body, *record, out.number(), captured.number(), parent);
-  out.close_now();
-  ChildEnd end = wait_for(child, in.number(), *record);
-  const bool answered = WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0 && !end.answer.empty();
-  if (answered && end.answer.front() == kReturned) return {end.answer.substr(1), std::nullopt};
-  if (answered) throw Error(end.answer.substr(1));
-  const PluginCall& call = record->current;
-  ProbeFailure failure{call.plugin, call.file, call.what, outcome_of(end, limits, call), last_line(captured.number())};
-  if (const std::filesystem::path file = record->fault_file; !file.empty() && is_loaded(file)) {
-    failure.plugin = file.stem();
-    failure.file = file;
-  }
-  return {{}, std::move(failure)};
+  return out;
 }
 
 } // namespace triax::plugin

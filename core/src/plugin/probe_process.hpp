@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "plugin/plugin_call.hpp"
 
@@ -40,6 +42,10 @@ enum class ProbeOutput {
 
 /// If `body` throws a std::exception, throws Error with its text.
 ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits = {});
+
+/// Runs several functions side by side, each in a child of its own. Returns the results in their order.
+std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
+                                    const CallLimits& limits = {});
 
 /// The next step for the user and for the author of a plugin that failed. `file` may be empty.
 std::string probe_hint(const std::filesystem::path& file);

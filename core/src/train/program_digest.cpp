@@ -3,24 +3,22 @@
 
 #include <cstdint>
 
+#include "base/digest.hpp"
 #include "triax/error.hpp"
 
 namespace triax::train {
 
-/// FNV-1a (Fowler, Noll, Vo), 64 bits.
 std::string program_digest(std::span<const schedule::Program> programs) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&hash](std::int64_t value) {
-    for (int byte = 0; byte < 8; ++byte) hash = (hash ^ ((value >> (8 * byte)) & 0xff)) * 0x100000001b3;
-  };
+  Digest digest;
   for (const schedule::Program& program : programs) {
-    for (int stage = 0; stage < program.stage_map().stages(); ++stage) add(program.stage_map().rank_of(stage));
+    for (int stage = 0; stage < program.stage_map().stages(); ++stage)
+      digest.add(std::int64_t{program.stage_map().rank_of(stage)});
     for (const schedule::ProgramAction& action : program.actions())
       for (const std::int64_t part :
            {std::int64_t{static_cast<int>(action.kind)}, std::int64_t{action.stage}, std::int64_t{action.microbatch}})
-        add(part);
+        digest.add(part);
   }
-  return text("{}", hash);
+  return digest.text();
 }
 
 void compare_programs(std::span<const schedule::Program> programs, int rank, const std::string& scheduler, Store& store,

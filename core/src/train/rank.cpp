@@ -27,6 +27,7 @@ namespace triax::train {
 namespace {
 
 constexpr double kWaitMargin = 2; // seconds
+constexpr double kNoTimeout = 1e9;
 
 class DatasetSource final : public executor::BatchSource {
  public:
@@ -93,9 +94,11 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
   }
 
-  /// Timeout of waits for other ranks. Slightly more than train.stall_timeout_s: if one rank is stuck and another waits
+  /// Timeout of the ranks' meetings. Slightly more than train.stall_timeout_s: if one rank is stuck and another waits
   /// for it, the watchdog names the first.
-  double wait_timeout_s() const { return run.train.stall_timeout_s + kWaitMargin; }
+  double join_timeout_s() const { return run.train.stall_timeout_s + kWaitMargin; }
+  /// Timeout of waits that poll. A peer may work for longer than train.stall_timeout_s in many short operations.
+  double wait_timeout_s() const { return options.waits_are_watched ? kNoTimeout : join_timeout_s(); }
 
   /// Called before the groups are destroyed: other ranks must see the cause first, not that a rank left.
   void failed(const Error& error) {
@@ -112,7 +115,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
       plugins.kernels().start(*device);
     }
     if (layout.world() > 1)
-      compare_programs(programs.training, number, run.schedule.name, store, deadline_in(wait_timeout_s()));
+      compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     join_groups(store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
     for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
@@ -140,7 +143,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
         const ActivityScope call(ActivityScope::Kind::plugin_call, "start", choice.name.c_str());
         backend.start(*device);
       }
-      const Deadline deadline = deadline_in(wait_timeout_s());
+      const Deadline deadline = deadline_in(join_timeout_s());
       const WaitScope join("join", deadline, choice.name.c_str());
       Communicator& joined = add(backend.join(layout.group(number, axis.name), store, deadline));
       groups.set(axis.name,
@@ -151,7 +154,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   void register_memory() {
     const ActivityScope phase(ActivityScope::Kind::engine, "registering memory");
     for (const std::unique_ptr<Communicator>& communicator : communicators)
-      if (auto* registration = static_cast<Registration*>(communicator->extension(kRegistration)))
+      if (auto* registration = find_extension<Registration>(*communicator))
         for (const std::span<std::byte> block : prepared.state->blocks()) registration->add(block.data(), block.size());
   }
 

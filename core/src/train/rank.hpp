@@ -68,6 +68,9 @@ struct RankOptions {
   control::JobAbort* abort = nullptr;
   /// Called if the constructor fails, instead of setting the flag; it must set the flag. May be empty.
   std::function<void(const Error& error)> failing = {};
+  /// A watchdog ends the waits of this rank once all ranks wait. Otherwise they time out after about
+  /// train.stall_timeout_s, even if the other rank makes progress.
+  bool waits_are_watched = false;
   int local_rank = 0, local_ranks = 1; // among the ranks of this machine: determines the rank's device
 };
 
@@ -97,8 +100,8 @@ class Rank {
   /// Makes all current and later waits of the rank and its groups fail with `why`. Any thread.
   void abort(std::string_view why) noexcept;
 
-  /// The largest `value` of all ranks. All ranks must call it at the same points; all get the same result. Throws Error
-  /// if some do not call it within about train.stall_timeout_s.
+  /// The largest `value` of all ranks. All ranks must call it at the same points; all get the same result. Waits for
+  /// them as RankOptions::waits_are_watched says.
   std::int32_t agree(std::int32_t value);
   /// The position: "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx". Any thread.
   std::string place() const;

@@ -157,8 +157,9 @@ RunFolder::RunFolder(const config::RunConfig& run, const std::string& resolved_t
 RunFolder::~RunFolder() = default;
 
 fs::path RunFolder::failure_file() const {
-  const bool begun = Identity::of(folder_ / kResolved) != *resolved_before_;
-  return folder_ / (begun ? kFailure : kFailedStart);
+  const fs::path folder = lock_.folder();
+  const bool begun = Identity::of(folder / kResolved) != *resolved_before_;
+  return folder / (begun ? kFailure : kFailedStart);
 }
 
 RunRecords::RunRecords(const config::RunConfig& run, std::string resolved_toml, Log& log)

@@ -29,7 +29,8 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   /// The file for a failure report: failure.json after rank 0's begin(); before that failed-start.json, because
-  /// failure.json may belong to an earlier run.
+  /// failure.json may belong to an earlier run. If the folder was moved, the file is in the moved folder; its old path
+  /// may belong to another run.
   std::filesystem::path failure_file() const;
 
  private:

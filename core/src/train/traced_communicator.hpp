@@ -17,7 +17,7 @@ class TracedCommunicator final : public Communicator {
 
   void barrier(Deadline deadline) override { inner_.barrier(deadline); }
   void abort(std::string_view why) noexcept override { inner_.abort(why); }
-  void* extension(std::string_view id) override { return inner_.extension(id); }
+  void* extension(std::string_view id) noexcept override { return inner_.extension(id); }
   void progress() noexcept override {} // the other communicator is registered as a progress source
 
  protected:

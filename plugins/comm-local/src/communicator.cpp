@@ -101,7 +101,7 @@ Work LocalCommunicator::post(const Signature& signature, const TensorView& in, c
 Work LocalCommunicator::post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce,
                                        Bytes bytes, Stream& stream, ActionId action) {
   if (!can_reduce(in.dtype())) {
-    throw Error(text("{} has no sum or maximum", triax::to_text(in)), text("group {}", group().id),
+    throw Error(text("{} cannot be reduced", triax::to_text(in)), text("group {}", group().id),
                 "reduce f32, f64, bf16, f16, i32 or i64");
   }
   return post({kind, in.dtype(), reduce, 0, in.elements()}, in, out, bytes, stream, action);
@@ -179,8 +179,8 @@ void LocalCommunicator::barrier(Deadline deadline) {
       device_.abort_flag().check();
       if (hub_.left(peer) && !here()) throw Error(text("rank {} has left", hub_.rank(peer)), place());
       if (Clock::now() >= deadline) {
-        throw Error(text("rank {} did not come before the deadline", hub_.rank(peer)), place(),
-                    "it is late or lost; train.stall_timeout_s sets the deadline");
+        throw Error(text("timed out waiting for rank {}", hub_.rank(peer)), place(),
+                    "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!device_.progress()) sched_yield();
     }

@@ -81,11 +81,12 @@ class LocalBackend final : public CommBackend {
     // A positive count gives this member a reference. Otherwise the others gave up, and the hub may be gone.
     const std::string joined = key + "/joined";
     if (store.add(joined, 1) <= 0) {
-      throw Error("the others gave up waiting for this rank", text("group {}", group.id), "start the ranks together");
+      throw Error("the other ranks stopped waiting for this rank", text("group {}", group.id),
+                  "start the ranks together");
     }
     HubRef hub(shared);
     if (hub->ranks() != group.ranks) {
-      hub->abort(text("group {} has other ranks on rank {}", group.id, hub->rank(0)));
+      hub->abort(text("group {}: the ranks differ from those on rank {}", group.id, hub->rank(0)));
       throw Error(hub->reason());
     }
     hub->arrive(group.index);
@@ -113,8 +114,8 @@ class LocalBackend final : public CommBackend {
         if (hub.aborted()) throw Error(hub.reason());
         device_->abort_flag().check();
         if (Clock::now() >= deadline) {
-          throw Error(text("did not join before the deadline: rank {}", missing(hub)), text("group {}", hub.id()),
-                      "the missing ranks are late, lost, or in another group");
+          throw Error(text("timed out waiting for rank {}", missing(hub)), text("group {}", hub.id()),
+                      "the ranks may be slow, dead, or in another group: see their logs");
         }
         if (!device_->progress()) sched_yield();
       }

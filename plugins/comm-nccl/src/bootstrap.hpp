@@ -12,9 +12,9 @@
 // all members of their group take part.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
+#include <triax/rendezvous.hpp>
 #include <vector>
 
 #include "edges.hpp"
@@ -44,45 +44,24 @@ class Bootstrap {
   GroupHandles join();
 
  private:
-  /// What a member publishes, for comparison.
-  struct PeerInfo {
-    std::string protocol, ranks, version, keys, permission;
-    std::string machine; // boot id
-    std::string host;    // name of the machine for NCCL
-    std::string gpu;
-  };
-
-  /// Order of a card's lines in the store.
-  static constexpr std::array kLines = {&PeerInfo::protocol,   &PeerInfo::ranks,   &PeerInfo::version, &PeerInfo::keys,
-                                        &PeerInfo::permission, &PeerInfo::machine, &PeerInfo::host,    &PeerInfo::gpu};
-
-  PeerInfo own_info() const;
-  std::vector<PeerInfo> collect();
-  bool fetch(const std::string& key, std::string& value);
-  void agree(const std::vector<PeerInfo>& peers) const;
-  void agree_on_gpus(const std::vector<PeerInfo>& peers) const;
+  void publish();
+  void agree(const std::vector<Rendezvous::Entry>& peers) const;
+  void agree_on_gpus(const std::vector<Rendezvous::Entry>& peers) const;
   ncclUniqueId unique_id();
-  void make_group(GroupHandles& meeting);
-  void make_edges(GroupHandles& meeting);
-  void warm_up(GroupHandles& meeting);
+  void make_group(GroupHandles& handles);
+  void make_edges(GroupHandles& handles);
+  void warm_up(GroupHandles& handles);
   void warm_up_neighbours(Handle& group, std::byte* data, Stream& stream);
   void warm_up_edge(const GroupHandles::EdgeHandle& one, std::byte* data, Stream& stream);
   /// Called repeatedly while NCCL is busy: checks the deadline, the abort flag, and whether the others gave up.
-  void turn(const char* what);
-  std::string missing();
-  void check_given_up();
-  void give_up(std::string_view why) noexcept;
-  std::string place() const { return text("group {}", group_.id); }
-  std::string rank_text(int member) const;
+  void poll(const char* what);
+  std::string rank_text(int member) const { return rendezvous_.rank_text(member); }
 
   const NcclApi& api_;
   const Settings& settings_;
   Device& device_;
   const Group& group_;
-  Store& store_;
-  const Deadline deadline_;
-  Clock::time_point next_look_ = Clock::now();
-  std::string key_;
+  Rendezvous rendezvous_;
 };
 
 } // namespace triax::comm_nccl

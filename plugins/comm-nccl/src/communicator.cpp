@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "triax/rank_activity.hpp"
+
 namespace triax::comm_nccl {
 
 namespace {
@@ -87,8 +89,8 @@ bool NcclCommunicator::busy() {
   return any;
 }
 
-void* NcclCommunicator::extension(std::string_view id) {
-  return registers_ && id == kRegistration ? static_cast<Registration*>(this) : nullptr;
+void* NcclCommunicator::extension(std::string_view id) noexcept {
+  return registers_ && id == Registration::kExtension ? static_cast<Registration*>(this) : nullptr;
 }
 
 void NcclCommunicator::add(void* data, std::size_t bytes) {
@@ -110,12 +112,18 @@ std::string NcclCommunicator::others_text() const {
 // Posts.
 
 auto NcclCommunicator::patience(const char* call) {
-  return [this, call, deadline = deadline_in(device_.default_timeout())] {
+  return [this, call, deadline = deadline_in(device_.default_timeout()), polled = PolledWait()] {
     device_.abort_flag().check();
+    polled.poll();
     if (Clock::now() >= deadline)
-      throw Error(text("{}: not through at its deadline; the other members are rank {}", call, others_text()),
-                  text("group {}", group().id), "a peer may be slow or lost; train.stall_timeout_s sets the deadline");
-    if (!device_.progress()) sched_yield();
+      throw Error(text("{} timed out; the other members are rank {}", call, others_text()),
+                  text("group {}", group().id),
+                  "another rank may be slow or lost; train.stall_timeout_s sets the timeout");
+    if (device_.progress()) {
+      polled.advance();
+    } else {
+      sched_yield();
+    }
   };
 }
 
@@ -157,7 +165,7 @@ Work NcclCommunicator::post_set(Handle& handle, Bytes bytes, Stream& stream, Act
 
 void check_reducible(const TensorView& view, const Group& group) {
   if (view.dtype() != DType::u8) return;
-  throw Error(text("{} has no sum or maximum", triax::to_text(view)), text("group {}", group.id),
+  throw Error(text("{} cannot be reduced", triax::to_text(view)), text("group {}", group.id),
               "reduce f32, f64, bf16, f16, i32 or i64");
 }
 

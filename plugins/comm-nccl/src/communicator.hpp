@@ -45,7 +45,7 @@ class NcclCommunicator final : public Communicator, private Registration {
   void abort(std::string_view why) noexcept override;
   /// Polls NCCL for errors, and the store for aborts and departures if nothing was posted recently; both rate-limited.
   void progress() noexcept override;
-  void* extension(std::string_view id) override;
+  void* extension(std::string_view id) noexcept override;
 
  protected:
   Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,

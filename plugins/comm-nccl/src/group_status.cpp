@@ -77,8 +77,8 @@ void GroupStatus::barrier(std::uint64_t turn, Deadline deadline, const std::func
     }
     check();
     if (Clock::now() < deadline) continue;
-    throw Error(text("rank {} did not come before the deadline", late(turn)), text("barrier of group {}", group_.id),
-                "it is late or lost; train.stall_timeout_s sets the deadline");
+    throw Error(text("timed out waiting for rank {}", late(turn)), text("barrier of group {}", group_.id),
+                "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
   }
 }
 

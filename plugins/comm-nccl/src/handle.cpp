@@ -25,7 +25,7 @@ void Handle::begin(const ncclUniqueId& id, int size, int index, ncclConfig_t con
 
 void Handle::begin_split(Handle& part, int color, int key, ncclConfig_t config) {
   const std::scoped_lock lock(mutex_, part.mutex_);
-  if (!comm_) throw Error("it was aborted while it was being joined", name_);
+  if (!comm_) throw Error("the communicator was aborted while joining", name_);
   const ncclResult_t result = api_.comm_split(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part.comm_, &config);
   if (result != ncclInProgress) check(api_, result, "ncclCommSplit", name_, comm_);
 }

@@ -24,7 +24,7 @@ const char* name_of(ncclResult_t result) {
     case ncclInProgress:
       return "ncclInProgress";
     default:
-      return "a result that this plugin does not know";
+      return "an unknown result";
   }
 }
 
@@ -48,13 +48,13 @@ std::string text_of(const NcclApi& api, ncclResult_t result, ncclComm_t comm) {
 std::string hint_for(ncclResult_t result) {
   switch (result) {
     case ncclUnhandledCudaError:
-      return "nvidia-smi shows the state of the GPUs; NCCL_DEBUG=WARN has NCCL tell more";
+      return "nvidia-smi shows the state of the GPUs; set NCCL_DEBUG=WARN for details";
     case ncclSystemError:
     case ncclRemoteError:
-      return "another rank may be lost, or the network does not carry: NCCL_DEBUG=INFO has NCCL tell which interfaces "
-             "it uses, NCCL_SOCKET_IFNAME chooses them";
+      return "another rank may be lost, or the network may not work: set NCCL_DEBUG=INFO to see which interfaces "
+             "NCCL uses; NCCL_SOCKET_IFNAME selects them";
     default:
-      return "NCCL_DEBUG=WARN has NCCL tell more";
+      return "set NCCL_DEBUG=WARN for details";
   }
 }
 

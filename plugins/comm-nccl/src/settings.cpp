@@ -36,7 +36,7 @@ class Reader {
   void addresses_must_differ() {
     if (const char* address = given("NCCL_COMM_ID"))
       refuse(text("NCCL_COMM_ID = {} in the environment: all groups of a run would meet at one address", address),
-             "unset NCCL_COMM_ID: the ranks meet through the run's own store");
+             "unset NCCL_COMM_ID: the ranks exchange addresses through the job's store");
   }
 
   void edges_need_queues() {
@@ -61,7 +61,7 @@ class Reader {
     if (is("CUDA_LAUNCH_BLOCKING", 1))
       refuse(
           "CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait inside of NCCL for its peers, where no "
-          "deadline and no abort reaches it, and ranks of a pipeline would wait for each other for ever",
+          "deadline and no abort reaches it, and ranks of a pipeline would wait for each other indefinitely",
           "unset CUDA_LAUNCH_BLOCKING");
   }
 
@@ -92,7 +92,7 @@ class Reader {
                              "TORCH_NCCL_BLOCKING_WAIT"})
       if (given(name))
         note(
-            text("{} of the environment is PyTorch's and means nothing here: errors are always looked for, and "
+            text("{} of the environment is PyTorch's and has no effect here: errors are always checked, and "
                  "train.stall_timeout_s ends waits",
                  name));
   }

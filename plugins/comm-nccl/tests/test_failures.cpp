@@ -176,13 +176,13 @@ TEST(Failures, LeavingIsToldToWhoeverReceives) {
 }
 
 TEST(Registration, IsForWhoeverAsksForIt) {
-  run_members(2, {}, [](Rank& rank) { EXPECT_EQ(rank.join("tensor").extension(kRegistration), nullptr); });
+  run_members(2, {}, [](Rank& rank) { EXPECT_EQ(find_extension<Registration>(rank.join("tensor")), nullptr); });
   Given given;
   given.register_buffers = given.edge_communicators = true;
   run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
     Communicator& comm = rank.join("pipeline");
     EXPECT_EQ(comm.extension("another"), nullptr);
-    auto* registration = static_cast<Registration*>(comm.extension(kRegistration));
+    auto* registration = find_extension<Registration>(comm);
     ASSERT_TRUE(registration);
     const TensorView block = rank.tensor(DType::f32, {100});
     registration->add(block.data(), block.bytes());

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "golden/program.hpp"
 #include "support/places.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/cuda/device.hpp"
 #include "triax/text.hpp"
@@ -42,7 +42,7 @@ class GpuTraining : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const Support answer = cuda::available({}); !answer) GTEST_SKIP() << answer.reason();
-    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/golden/base.toml");
+    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
     replace_all(toml, "kernels-reference", "kernels-cublas");
     replace_all(toml, "\"comm-local\"", "\"comm-nccl\"\nseveral_ranks_per_gpu = true");
     replace_all(toml, "steps = 50", text("steps = {}\nstall_timeout_s = 120", kSteps));

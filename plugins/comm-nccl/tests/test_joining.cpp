@@ -24,7 +24,7 @@ using triax::test::Rank;
 
 /// Either the rank's own error, or that of the rank that found the problem first.
 auto told(const std::string& what) {
-  return ::testing::AnyOf(HasSubstr(what), HasSubstr("the others gave up: "));
+  return ::testing::AnyOf(HasSubstr(what), HasSubstr("the other ranks failed: "));
 }
 
 std::string join_error(Rank& rank, double seconds = 60) {
@@ -119,9 +119,9 @@ class HostId : public ::testing::Test {
         out = join_error(rank, seconds);
         return;
       }
-      std::string card = rank.store().get("comm-nccl/tensor.0/1/card 0", Rank::deadline());
+      std::string card = rank.store().get("comm-nccl/tensor.0/1/entry 0", Rank::deadline());
       ASSERT_NE(card.find(in_place_of), std::string::npos) << card;
-      rank.store().set("comm-nccl/tensor.0/1/card 1", card.replace(card.find(in_place_of), in_place_of.size(), word));
+      rank.store().set("comm-nccl/tensor.0/1/entry 1", card.replace(card.find(in_place_of), in_place_of.size(), word));
     });
     return out;
   }
@@ -143,7 +143,7 @@ TEST_F(HostId, MayNotBeThatOfAnotherRankOnTheGpu) {
 }
 
 TEST_F(HostId, OfAnotherValueIsWhatPermissionAsksFor) {
-  EXPECT_THAT(found(true, "host-1", "host-0", 1), HasSubstr("ncclCommInitRankConfig: did not join before"));
+  EXPECT_THAT(found(true, "host-1", "host-0", 1), HasSubstr("ncclCommInitRankConfig: timed out waiting for rank"));
 }
 
 TEST_F(HostId, PermissionIsThatOfAllRanks) {
@@ -165,7 +165,7 @@ TEST(Joining, KeysMustBeThoseOfAllRanks) {
   run_members(2, {}, [&](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 1) {
-      std::string card = rank.store().get("comm-nccl/tensor.0/1/card 0", Rank::deadline());
+      std::string card = rank.store().get("comm-nccl/tensor.0/1/entry 0", Rank::deadline());
       const std::size_t at = card.find("= false");
       card.replace(at, 7, "= true");
       rank.store().set("comm-nccl/tensor.0/1/card 1", card);
@@ -178,11 +178,11 @@ TEST(Joining, KeysMustBeThoseOfAllRanks) {
 TEST(Joining, TheDeadlineNamesWhoIsMissing) {
   run_members(4, {}, [](Rank& rank) {
     if (rank.index() == 0) {
-      EXPECT_THAT(join_error(rank, 0.05), HasSubstr("group tensor.0: did not join before the deadline: rank 1, 2, 3"));
+      EXPECT_THAT(join_error(rank, 0.05), HasSubstr("group tensor.0: timed out waiting for rank 1, 2, 3"));
       rank.store().set("gave up", "");
     } else {
       rank.store().get("gave up", Rank::deadline());
-      EXPECT_THAT(join_error(rank), HasSubstr("the others gave up: rank 0 could not join"));
+      EXPECT_THAT(join_error(rank), HasSubstr("the other ranks failed: rank 0 could not join"));
     }
   });
 }
@@ -192,13 +192,13 @@ TEST(Joining, AMemberThatNeverComesToNcclIsNamed) {
   run_members(3, {}, [](Rank& rank) {
     const std::string key = "comm-nccl/tensor.0/1";
     if (rank.index() == 2) {
-      std::string card = rank.store().get(key + "/card 0", Rank::deadline());
+      std::string card = rank.store().get(key + "/entry 0", Rank::deadline());
       const std::size_t gpu = card.rfind("GPU 0");
-      rank.store().set(key + "/card 2", card.replace(gpu, 5, "GPU 2"));
+      rank.store().set(key + "/entry 2", card.replace(gpu, 5, "GPU 2"));
       return;
     }
     EXPECT_THAT(join_error(rank, rank.index() == 0 ? 0.5 : 60),
-                told("ncclCommInitRankConfig: did not join before the deadline: rank 2"));
+                told("ncclCommInitRankConfig: timed out waiting for rank 2"));
   });
 }
 
@@ -232,7 +232,8 @@ TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
       });
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
     if (given_up.joinable()) given_up.join();
-    EXPECT_THAT(what, HasSubstr(rank.index() == 0 ? "enough" : "the others gave up: rank 0 could not join: enough"));
+    EXPECT_THAT(what,
+                HasSubstr(rank.index() == 0 ? "enough" : "the other ranks failed: rank 0 could not join: enough"));
   });
   EXPECT_EQ(counts().aborts, 4) << "of each rank the group and the edge";
 }
@@ -255,9 +256,9 @@ TEST(Joining, RanksOfOneGroupMustAgreeOnItsMembers) {
     Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 1) group.ranks = {5, 1};
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
-    EXPECT_THAT(what, told("other ranks"));
-    if (what.find("gave up") == std::string::npos) {
-      EXPECT_THAT(what, HasSubstr("\n  give all ranks the same TOML file, and start as many"));
+    EXPECT_THAT(what, told("the group has ranks"));
+    if (what.find("other ranks failed") == std::string::npos) {
+      EXPECT_THAT(what, HasSubstr("\n  give all ranks the same TOML file, and each rank"));
     }
   });
 }

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 
 #include "api.hpp"
-#include "golden/program.hpp"
 #include "results.hpp"
 #include "support/places.hpp"
+#include "support/program.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::test {
@@ -23,7 +23,7 @@ bool has_driver() {
 class Plugin : public ::testing::Test {
  protected:
   void prepare(const std::string& kernels) {
-    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/golden/base.toml");
+    std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
     replace_all(toml, "kernels-reference", kernels);
     replace_all(toml, "comm-local", "comm-nccl");
     write_file(work_ / "run.toml", toml);

@@ -100,9 +100,8 @@ bool Call::fail_when_quiet() noexcept {
   if (!copies_ended()) return false; // soon: copies do not depend on peers
   if (under_way_ > 0 && !links_.transport().retired()) {
     if (!links_.out_of_patience()) return false;
-    links_.transport().retire(
-        text("{}; what rank {} was sending cannot be taken back, so all its groups of comm-ucx end", links_.reason(),
-             links_.rank(links_.index())));
+    links_.transport().retire(text("{}; sends of rank {} cannot be canceled, so all its groups of comm-ucx are aborted",
+                                   links_.reason(), links_.rank(links_.index())));
   }
   failed_ = true;
   if (launched_) links_.transport().end_waiting();

@@ -132,7 +132,7 @@ Work UcxCommunicator::post(Collective& call, const Signature& signature, const T
 
 void UcxCommunicator::check_reducible(const TensorView& view) const {
   if (can_reduce(view.dtype())) return;
-  throw Error(text("{} has no sum or maximum", triax::to_text(view)), text("group {}", group().id),
+  throw Error(text("{} cannot be reduced", triax::to_text(view)), text("group {}", group().id),
               "reduce f32, f64, bf16, f16, i32 or i64");
 }
 
@@ -221,8 +221,8 @@ void UcxCommunicator::barrier(Deadline deadline) {
       transport_.device().abort_flag().check();
       if (links_.left(member) && !ready()) throw Error(text("rank {} has left", links_.rank(member)), place());
       if (Clock::now() >= deadline) {
-        throw Error(text("rank {} did not come before the deadline", links_.rank(member)), place(),
-                    "it is late or lost; train.stall_timeout_s sets the deadline");
+        throw Error(text("timed out waiting for rank {}", links_.rank(member)), place(),
+                    "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!transport_.device().progress()) sched_yield();
     }

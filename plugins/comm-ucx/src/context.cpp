@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "context.hpp"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,6 +112,22 @@ struct Context {
   }
 };
 
+/// UCX's last message may name the consequence only.
+bool is_short_of_shared_memory(ucs_status_t status, const UcxLogCapture& log) {
+  return status == UCS_ERR_NO_MEMORY || std::ranges::any_of(log.messages(), [](const std::string& message) {
+           return message.find("/dev/shm") != std::string::npos || message.find("shared memory") != std::string::npos ||
+                  message.find("receive descriptor") != std::string::npos;
+         });
+}
+
+/// "; /dev/shm has 12 of 64 MiB free", or empty.
+std::string shared_memory_text() {
+  struct statvfs status {};
+  if (::statvfs("/dev/shm", &status) != 0) return {};
+  const auto mebibytes = [&](auto blocks) { return blocks * status.f_frsize >> 20; };
+  return text("; /dev/shm has {} of {} MiB free", mebibytes(status.f_bavail), mebibytes(status.f_blocks));
+}
+
 } // namespace
 
 void check_ucx(ucs_status_t status, std::string_view what, const Settings& settings, const UcxLogCapture& log) {
@@ -120,13 +137,14 @@ void check_ucx(ucs_status_t status, std::string_view what, const Settings& setti
     if (const std::optional<Invalid> invalid = find_invalid(message, settings))
       throw Error(text("{} is invalid; expected: {}", invalid->text, invalid->expected), "comm-ucx",
                   text("correct {}, or remove it", invalid->name));
-  if (status == UCS_ERR_NO_MEMORY || reason.find("/dev/shm") != std::string::npos)
-    throw Error(text("UCX: {}: {}", what, reason), "comm-ucx",
-                "enlarge /dev/shm, start fewer ranks on this machine, or use transports = \"tcp\", which needs none");
+  if (is_short_of_shared_memory(status, log))
+    throw Error(text("UCX: {}: {}{}", what, reason, shared_memory_text()), "comm-ucx",
+                "enlarge /dev/shm (a container: docker run --shm-size=1g), start fewer ranks on this machine, or use "
+                "transports = \"tcp\", which needs none");
   const bool nothing_usable = status == UCS_ERR_NO_DEVICE || status == UCS_ERR_NO_ELEM || status == UCS_ERR_UNREACHABLE;
   if (nothing_usable && !settings.restrictions.empty())
     refuse_restrictions(settings, text("UCX: {}: {}", what, reason));
-  throw Error(text("UCX: {}: {}", what, reason), "comm-ucx", "set UCX_LOG_LEVEL=info to have UCX say more");
+  throw Error(text("UCX: {}: {}", what, reason), "comm-ucx", "set UCX_LOG_LEVEL=info for details");
 }
 
 ucp_context_h make_context(const Settings& settings) {

@@ -32,7 +32,7 @@ void IdleStrategy::start(Wait wait, ucp_worker_h worker) {
   if (wait != Wait::event) return;
   const ucs_status_t status = ucp_worker_get_efd(worker, &file_);
   if (status != UCS_OK) {
-    throw triax::Error(triax::text("UCX gives no file to wait on: {}", ucs_status_string(status)),
+    throw triax::Error(triax::text("UCX has no descriptor to wait on: {}", ucs_status_string(status)),
                        "comm-ucx, wait = \"event\"", "use wait = \"yield\"");
   }
 }

@@ -16,15 +16,17 @@ namespace {
 
 constexpr triax_option kOptions[] = {
     option_string("wait", "yield", "yield|spin|event",
-                  "how a rank waits while nothing moves: gives its core away, polls on, or sleeps"),
-    option_string("transports", "", nullptr, "what UCX may use, as in UCX_TLS; empty leaves it to UCX"),
-    option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty leaves them to UCX"),
+                  "how a rank waits: yields its core between polls, polls without a pause, or sleeps"),
+    option_string("transports", "", nullptr, "transports that UCX may use, as in UCX_TLS; empty: UCX chooses"),
+    option_string("devices", "", nullptr, "network devices, as in UCX_NET_DEVICES; empty: UCX chooses"),
     option_int("rndv_threshold", "262144", 0, 1e15,
                "bytes from which a message waits for its receive instead of being copied"),
-    option_string("device_memory", "auto", "auto|direct|staged",
-                  "how memory of a GPU goes: by UCX itself, through pinned memory of the host, or by UCX where it can"),
-    option_int("staging_bytes", "33554432", 0, 1e12,
-               "pinned memory that is taken at the start where memory of a GPU is staged; more where a call needs it"),
+    option_string(
+        "device_memory", "auto", "auto|direct|staged",
+        "how GPU memory is transferred: directly by UCX, staged through pinned host memory, or directly if UCX can"),
+    option_int(
+        "staging_bytes", "33554432", 0, 1e12,
+        "bytes of pinned memory allocated at the start if GPU memory is staged; a call that needs more gets more"),
 };
 
 class UcxBackend final : public CommBackend {

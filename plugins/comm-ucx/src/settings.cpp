@@ -63,7 +63,7 @@ class Reader {
     if (bytes_of(given) == bytes) return;
     if (bytes != kRendezvousThreshold) return contradict("rndv_threshold", std::to_string(bytes), kVariable, given);
     settings_.notes.push_back(
-        text("{} = {} of the environment stands; the default rndv_threshold = {} gives way", kVariable, given, bytes));
+        text("{} = {} in the environment overrides the default rndv_threshold = {}", kVariable, given, bytes));
   }
 
  private:

@@ -86,8 +86,8 @@ void Transport::prepare_device_memory() {
   staging_.emplace(device_, settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
   if (direct) wire_.emplace(staging_->stream());
   if (settings_.tells) {
-    log_.info("comm-ucx: memory of the GPU goes {} (device_memory = \"{}\")",
-              direct ? "straight through UCX" : "through pinned memory of the host", memory_word());
+    log_.info("comm-ucx: transfers GPU memory {} (device_memory = \"{}\")",
+              direct ? "directly" : "through pinned host memory", memory_word());
   }
 }
 
@@ -138,7 +138,7 @@ Endpoint& Transport::connect(std::string_view address, std::string_view host, in
   const UcxLogCapture log(settings_.quiet);
   ucs_status_t status = ucp_ep_create(worker_, &params, &endpoint->handle);
   if (status == UCS_ERR_UNREACHABLE && params.err_mode == UCP_ERR_HANDLING_MODE_PEER) {
-    log_.info("comm-ucx: the transports to rank {} cannot tell that it has died: the heartbeat alone does", rank);
+    log_.info("comm-ucx: the transports to rank {} do not detect its death; only its heartbeat does", rank);
     params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
     status = ucp_ep_create(worker_, &params, &endpoint->handle);
   }

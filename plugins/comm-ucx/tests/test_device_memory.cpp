@@ -191,8 +191,8 @@ TEST(Log, SaysOnceHowMemoryGoes) {
   if (!communication.device) communication.device = on_devices(1).device;
   run_ranks(
       3, [](Rank& rank) { rank.join("tensor"); }, communication);
-  EXPECT_THAT(log.lines(), ElementsAre(HasSubstr(direct ? "straight through UCX (device_memory = \"direct\")"
-                                                        : "through pinned memory of the host")));
+  EXPECT_THAT(log.lines(), ElementsAre(HasSubstr(direct ? "transfers GPU memory directly (device_memory = \"direct\")"
+                                                        : "through pinned host memory")));
 }
 
 TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {

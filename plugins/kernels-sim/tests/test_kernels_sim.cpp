@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels-sim, loaded as a plugin. The tests set no upper limit on times, because the machine may be loaded.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "support/error_of.hpp"
 #include "support/places.hpp"
 #include "triax/kernels.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax {
 namespace {
@@ -98,6 +102,28 @@ TEST_F(SimSet, MovesTransportsOnMeanwhile) {
   multiply();
   device_->remove_source(source);
   EXPECT_GE(source.calls, 1);
+}
+
+/// Otherwise a watchdog would not notice an operation that takes hours.
+TEST_F(SimSet, AnOperationIsOneCallToAWatchdog) {
+  make(1e9, 1e9, 20000);
+  RankActivity activity;
+  const RankActivity::Binding bound(activity);
+  struct Source final : ProgressSource {
+    void progress() noexcept override {
+      values.insert(activity->progress());
+      texts.insert(activity->to_text());
+    }
+    const RankActivity* activity = nullptr;
+    std::set<std::uint64_t> values;
+    std::set<std::string> texts;
+  } source;
+  source.activity = &activity;
+  device_->add_source(source);
+  multiply();
+  device_->remove_source(source);
+  EXPECT_EQ(source.values.size(), 1u);
+  EXPECT_THAT(source.texts, ::testing::ElementsAre(::testing::HasSubstr("in gemm() of plugin ")));
 }
 
 TEST_F(SimSet, EndsWhenTheRankIsInterrupted) {

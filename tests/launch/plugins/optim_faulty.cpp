@@ -3,7 +3,11 @@
 // the weights.
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 
@@ -17,7 +21,17 @@ constexpr triax_option kOptions[] = {
                   "in its second step"),
     option_bool("hangs", "false", "in place of failing: it never returns from that call"),
     option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
+    option_bool("prints", "false", "it prints to standard output"),
+    option_bool("aborts", "false", "a destructor of its library aborts"),
 };
+
+/// Its destructor is run by exit().
+struct AtExit {
+  ~AtExit() {
+    if (aborts) std::abort();
+  }
+  std::atomic<bool> aborts{false};
+} at_exit;
 
 class Faulty final : public Optimizer {
  public:
@@ -25,6 +39,11 @@ class Faulty final : public Optimizer {
       : gone_(context.options.text("gone")),
         hangs_(context.options.flag("hangs")),
         where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
+    if (context.options.flag("aborts")) at_exit.aborts = true;
+    if (context.options.flag("prints")) {
+      std::printf("printf of a plugin\n");
+      std::cout << "cout of a plugin\n";
+    }
     fail_in("create");
   }
   Faulty(const Faulty&) = delete;

@@ -2,10 +2,9 @@
 #include "data/tokenizer/bpe_tokenizer.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <unordered_map>
 
+#include "base/digest.hpp"
 #include "data/tokenizer/byte_symbols.hpp"
 #include "data/tokenizer/word_cache.hpp"
 #include "triax/error.hpp"
@@ -13,27 +12,6 @@
 namespace triax::data {
 
 namespace {
-
-/// FNV-1a (Fowler, Noll, Vo) over texts and numbers. Lengths are included, so that adjacent texts are distinguished.
-class Digest {
- public:
-  void add(std::string_view text) {
-    for (const char c : text) byte(static_cast<unsigned char>(c));
-    add(static_cast<std::int64_t>(text.size()));
-  }
-  void add(std::int64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) byte(static_cast<unsigned char>(number >> shift));
-  }
-  std::string text() const {
-    std::array<char, 17> out{};
-    std::snprintf(out.data(), out.size(), "%016llx", static_cast<unsigned long long>(hash_));
-    return out.data();
-  }
-
- private:
-  void byte(unsigned char value) { hash_ = (hash_ ^ value) * 0x100000001b3; }
-  std::uint64_t hash_ = 0xcbf29ce484222325;
-};
 
 std::string digest_of(const BpeParts& parts) {
   Digest out;

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax check
+
+  $ . "$TESTDIR/setup"
+
+Values with where they come from, plugins, layout, memory, data and model of a run:
+
+  $ triax check base.toml --set train.steps=7 | tr -s ' '
+  [run]
+   dir = "{folder}/runs/base" # default
+  [model]
+   plugin = "model-gpt" # base.toml:2:10
+   vocab = 257 # derived: from data.path's tokenizer file (.json)
+   layers = 2 # base.toml:3:10
+   hidden = 32 # base.toml:4:10
+   heads = 2 # base.toml:5:9
+   sequence = 32 # base.toml:6:12
+   dropout = 0.0 # default
+  [parallel]
+   pipeline = 1 # default
+   tensor = 1 # default
+   data = 1 # derived: number of ranks / (pipeline x tensor)
+   chunks = 1 # default
+   split = [] # default
+   scatter_gather = false # default
+  [batch]
+   global = 4 # base.toml:9:10
+   micro = 2 # base.toml:10:9
+  [schedule]
+   plugin = "sched-gpipe" # base.toml:13:10
+  [comm]
+   plugin = "comm-local" # base.toml:16:10
+  [kernels]
+   plugin = "kernels-reference" # base.toml:19:10
+  [optimizer]
+   plugin = "optim-adamw" # base.toml:22:10
+   lr = 0.003 # base.toml:23:6
+   weight_decay = 0.1 # default
+   beta1 = 0.9 # default
+   beta2 = 0.95 # default
+   eps = 1e-08 # default
+  [lr]
+   decay = "constant" # default
+   warmup_steps = 0 # default
+   min = 0.0 # default
+  [train]
+   steps = 7 # --set
+   seed = 1 # default
+   clip_grad = 1.0 # default
+   precision = "fp32" # default
+   cuda_graph = false # default
+   stall_timeout_s = 600.0 # default
+  [data]
+   path = "{folder}/text" # base.toml:29:8
+   paths = [] # default
+   weights = [] # default
+   validation = "" # default
+   validation_paths = [] # default
+   validation_weights = [] # default
+  [eval]
+   every = 0 # default
+   batches = 0 # default
+  [log]
+   metrics = "{folder}/runs/base/metrics.jsonl" # default
+   every = 1 # default
+   level = "info" # default
+   timeline = 0 # default
+  [launch]
+   interface = "" # default
+   port = 0 # default
+   start_timeout_s = 300.0 # default
+   token_file = "" # default
+  [plugins]
+   path = [] # default
+  
+  plugins
+   table plugin version file
+   model model-gpt {version} {plugins}/model-gpt.so
+   schedule sched-gpipe {version} {plugins}/sched-gpipe.so
+   comm comm-local {version} {plugins}/comm-local.so
+   kernels kernels-reference {version} {plugins}/kernels-reference.so
+   optimizer optim-adamw {version} {plugins}/optim-adamw.so
+  
+  layout: pipeline 1 x data 1 x tensor 1 = 1 rank, 1 CPU thread
+   rank pipeline data tensor layers
+   0 0 0 0 embedding, block 0-1, head
+  
+  memory of each rank
+   rank weights gradients optimizer state activations batches scratch together
+   0 149 kB 190 kB 282 kB 819 kB 5.89 kB 16.4 kB 1.46 MB
+  
+  memory: rank 0 needs 1.46 MB
+  activations of rank 0: 819 kB = 2 microbatches x (2 block x 133 kB + 1 head x 99.3 kB) + 90.1 kB of workspace
+  
+  data
+   corpus for share tokens epochs
+   {folder}/text training 100.00 % 1,001 0.93
+  
+  model: 34,720 parameters, 139 kB of weights in f32
+  step: 4 sequences = 1 rank x 2 microbatches of 2
+  
+  base.toml: ready to train
+
+## Many ranks
+
+Of many ranks, the summary comes first:
+
+  $ many="--no-device --set model.layers=24 --set parallel.pipeline=24 --set batch.global=48 --set batch.micro=1"
+  $ cores='s/ranks as threads of this process.*/ranks .../'
+  $ triax check base.toml $many | sed "$cores"
+  
+  layout: pipeline 24 x data 1 x tensor 1 = 24 ranks ...
+  
+  model: 314,208 parameters, 1.26 MB of weights in f32
+  step: 48 sequences = 1 rank x 48 microbatches of 1
+  
+  memory: rank 23 needs most, 6.13 MB
+  activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
+  stages: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
+  uneven stages: a step takes 35.5 % longer than with even stages; ranks are idle 50.1 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
+  
+    ranks  first  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch  together
+        1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB    55 kB  16.4 kB   6.13 MB
+        1      0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB    55 kB  16.4 kB   3.74 MB
+       22      1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB    55 kB  16.4 kB   3.54 MB
+  
+  --all prints every value, the plugins, the data, and the memory of all 24 ranks
+  
+  base.toml: configuration is valid; the devices and memory of this machine were not checked
+  $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^memory:|  block 11$'
+  [model]
+      11        11     0       0  block 11
+  memory: rank 23 needs most, 6.13 MB
+
+Of data and tensor ranks, those with the same layers share a line:
+
+  $ triax check base.toml --set parallel.data=2 --set parallel.tensor=2 | sed -n "$cores; /^layout/,/^memory of/p"
+  layout: pipeline 1 x data 2 x tensor 2 = 4 ranks ...
+    rank  pipeline  data  tensor  layers
+    0, 2         0   0-1       0  embedding, block 0-1, head
+    1, 3         0   0-1       1  embedding, block 0-1, head
+  
+  memory of each rank; all 4 ranks: 2.59 MB
+
+## Memory of a device
+
+  $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
+  memory: rank 0 (and 1 like it) needs 1.1 MB; it fits in --memory 1GiB, 1.07 GB are left
+  $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
+  --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 995 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
+    use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
+  [2]
+  $ triax check base.toml --no-device --set parallel.data=4 --set batch.micro=1 --memory 100KiB
+  --memory 100KiB (102 kB): rank 0 needs 871 kB, 769 kB more than its device has: optimizer state 282 kB, activations 229 kB, gradients 190 kB; 4 ranks do not fit
+    use a larger parallel.tensor or parallel.pipeline: they divide weights, gradients and optimizer state; parallel.data does not
+  [2]
+
+A size that is not one:
+
+  $ for size in 80 GiB 0GiB -1GiB 80gib nanGB 1e30GB 80GiBs ''; do
+  >   triax check base.toml --no-device --memory "$size" || echo "[$?]"
+  > done
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "80"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "GiB"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "0GiB"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "-1GiB"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "80gib"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "nanGB"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "1e30GB"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "80GiBs"
+    more: triax check --help
+  [2]
+  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not ""
+    more: triax check --help
+  [2]
+
+A model that is larger than the machine is refused, unless the machine is left out:
+
+  $ huge="--set model.hidden=64000 --set model.layers=300"
+  $ triax check base.toml $huge 2>&1 > /dev/null | sed 's/this machine has .*/this machine has .../'
+  the run needs 236 TB of memory, and this machine has ...
+    use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question
+  $ triax check base.toml $huge --no-device > /dev/null
+
+All ranks together have to fit the machine:
+
+  $ large="--set model.hidden=512 --set batch.micro=1"
+  $ triax check base.toml $large > /dev/null
+  $ triax check base.toml $large --set batch.global=65536 --set parallel.data=65536 2>&1 > /dev/null |
+  >   sed 's/this machine has .*/this machine has .../'
+  the run needs 7.13 TB of memory for its 65536 ranks, and this machine has ...
+    use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question
+
+## Threads
+
+  $ triax check base.toml --set kernels.plugin=kernels-cpu --set kernels.threads=65 | grep -o '^layout.* CPU threads'
+  layout: pipeline 1 x data 1 x tensor 1 = 1 rank, 65 CPU threads
+
+Kernels that compute elsewhere have none:
+
+  $ fixtures="$BUILD/tests/train/plugins"; [ -d "$fixtures" ] || exit 80
+  $ triax check base.toml --no-device --set kernels.plugin=kernels-elsewhere --set "plugins.path=[\"$fixtures\"]" |
+  >   grep '^layout'
+  layout: pipeline 1 x data 1 x tensor 1 = 1 rank, computing on a GPU
+
+## Notes
+
+A run that ends in its warm-up:
+
+  $ triax check base.toml --set lr.warmup_steps=51 | sed -n '/^note/,$p'
+  note: lr.warmup_steps = 51 is more than train.steps = 50: the run ends during the warm-up, below optimizer.lr = 0.003
+  
+  base.toml: ready to train
+  $ triax check base.toml --set lr.warmup_steps=50 | grep '^note'
+  [1]
+
+Keys of a plugin that an including file replaces:
+
+  $ cat > first.toml << 'END'
+  > include = ["base.toml"]
+  > [optimizer]
+  > beta1 = 0.8
+  > END
+  $ cat > next.toml << 'END'
+  > include = ["first.toml"]
+  > [optimizer]
+  > plugin = "optim-sgd"
+  > END
+  $ triax check next.toml | grep -B1 beta1
+  ignored, because a later value replaced the plugin of the table
+    optimizer.beta1 = 0.8 (first.toml:3:1), a key of optim-adamw
+
+A plugin that hides one of Triax:
+
+  $ mkdir mine
+  $ cp "$BUILD/lib/triax/plugins/sched-gpipe.so" mine
+  $ mine="--set schedule.plugin=sched-gpipe --set plugins.path=[\"mine\"]"
+  $ triax check base.toml $mine | grep '^note'
+  note: schedule.plugin "sched-gpipe" is {folder}/mine/sched-gpipe.so, which shadows {plugins}/sched-gpipe.so
+  $ triax train base.toml --set train.steps=1 $mine 2>&1 | grep -o 'schedule.plugin.*\|sched-gpipe (.*),'
+  sched-gpipe (mine/sched-gpipe.so),
+  schedule.plugin "sched-gpipe" is {folder}/mine/sched-gpipe.so, which shadows {plugins}/sched-gpipe.so
+  schedule.plugin=sched-gpipe --set 'plugins.path=["mine"]' --set train.steps=2 --set run.dir=runs/base-longer
+  $ triax simulate base.toml --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 $mine > /dev/null
+  note: schedule.plugin "sched-gpipe" is {folder}/mine/sched-gpipe.so, which shadows {plugins}/sched-gpipe.so
+
+## Plugins that crash
+
+  $ crashing="--set schedule.plugin=sched-crashing --set schedule.where=create --set plugins.path=[\"$fixtures\"]"
+  $ triax check base.toml $crashing > /dev/null
+  --set: schedule.plugin "sched-crashing": its constructor crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/sched-crashing.so
+  [2]
+  $ triax train base.toml $crashing
+  --set: schedule.plugin "sched-crashing": its constructor crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/sched-crashing.so
+  [2]
+  $ triax schedule base.toml $crashing
+  --set: schedule.plugin "sched-crashing": its constructor crashed with SIGSEGV (Segmentation fault), file {fixtures}/sched-crashing.so
+    this is a defect of the plugin: use another plugin or version, or report it to its author; to debug it: gdb -ex 'set follow-fork-mode child' -ex run --args triax plugins describe {fixtures}/sched-crashing.so
+  [2]
+
+## Text that is not for a terminal
+
+Control characters of a file are escaped:
+
+  $ cat > odd.toml << 'END'
+  > include = ["base.toml"]
+  > [train]
+  > "a\u001B[2J\nb" = 1
+  > [schedule]
+  > plugin = "x\r"
+  > END
+  $ triax check odd.toml
+  odd.toml:3:1: [train] has no key "a\u001B[2J\u000Ab"
+    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+  odd.toml:5:10: schedule.plugin "x\u000D" was not found
+    looked in: {plugins}
+    installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+  [2]
+
+## Input and output
+
+A run can come through a pipe:
+
+  $ triax check /dev/stdin < <(cat base.toml) | grep -E 'layers  |runs/pipe"|ready'
+    dir                = "{folder}/runs/pipe"  # default
+    layers             = 2                    # /dev/stdin:3:10
+  /dev/stdin: ready to train
+  $ triax simulate /dev/stdin --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 < <(cat base.toml) > /dev/null
+  $ triax train /dev/stdin --set train.steps=1 < <(cat base.toml) 2>&1 | grep -o 'triax train runs/pipe.*'
+  triax train runs/pipe/resolved.toml --set train.steps=2 --set run.dir=runs/pipe-longer
+
+If each rank is a process that reads the file, it cannot:
+
+  $ triax train /dev/stdin --set parallel.data=2 --set comm.plugin=comm-lonely --set "plugins.path=[\"$fixtures\"]" \
+  >   < <(cat base.toml)
+  /dev/stdin: is standard input or a pipe, and each of the 2 rank processes reads the TOML itself
+    write it to a file, or use comm-local, whose ranks are threads of this process
+  [2]
+
+A result that cannot be written is a failure:
+
+  $ triax check base.toml > /dev/full
+  standard output could not be written
+  [1]
+  $ triax check base.toml --json 2> /dev/null > /dev/full
+  [1]

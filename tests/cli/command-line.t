@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# The command line
+
+What is not a command of triax is refused, with the nearest that is.
+
+  $ . "$TESTDIR/setup"
+
+Without a verb:
+
+  $ triax 
+  triax: missing subcommand; use one of: train, check, schedule, simulate, plugins, data
+    more: triax --help
+  [2]
+
+A misspelled verb:
+
+  $ triax chekc run.toml
+  triax: unknown subcommand chekc; use one of: train, check, schedule, simulate, plugins, data
+    did you mean check? more: triax --help
+  [2]
+
+A misspelled flag:
+
+  $ triax check base.toml --no-devise
+  triax: unexpected argument: --no-devise
+    did you mean --no-device? more: triax check --help
+  [2]
+
+Keys are not flags:
+
+  $ triax train base.toml --steps 5 --global-batch=3
+  triax: unexpected arguments: --steps 5 --global-batch=3
+    did you mean --set train.steps=...? more: triax train --help
+  [2]
+
+A verb takes one run:
+
+  $ triax train base.toml more.toml
+  triax: unexpected argument: more.toml
+    more: triax train --help
+  [2]
+
+The version, and help:
+
+  $ triax --version
+  triax {version}
+  $ triax --help | grep -A9 '^Subcommands'
+  Subcommands:
+    train                       trains a model
+    check                       checks a run without starting it: values, plugins, layout, memory
+    schedule                    creates a schedule, verifies it and shows it
+    simulate                    verifies a schedule and predicts its step time
+    plugins                     lists and describes plugins
+    data                        prepares text for training
+  
+
+A result for a closed output is a failure:
+
+  $ "$TRIAX" --version >&-
+  standard output could not be written
+  [1]
+  $ "$TRIAX" --help >&-
+  standard output could not be written
+  [1]
+  $ "$TRIAX" plugins list >&-
+  standard output could not be written
+  [1]
+  $ "$TRIAX" schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 >&-
+  standard output could not be written
+  [1]
+  $ "$TRIAX" simulate --scheduler sched-1f1b --pipeline 2 --microbatches 2 --forward-ms 1 --input-ms 1 --weight-ms 1 \
+  >   --link-ms 0 >&-
+  standard output could not be written
+  [1]
+
+A file that is made does not get the number of the closed output:
+
+  $ "$TRIAX" schedule --scheduler sched-1f1b --pipeline 1 --microbatches 1 --format csv --output rows.csv >&-
+  $ cat rows.csv
+  0F0,0B0

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Files that include others
+
+Each message names the file in which the mistake is.
+
+  $ . "$TESTDIR/setup"
+
+A file that does not exist:
+
+  $ cat > run.toml << 'END'
+  > include = ["bsae.toml"]
+  > END
+  $ triax check run.toml
+  run.toml:1:12: include "bsae.toml" cannot be read: No such file or directory
+    did you mean base.toml?
+  [2]
+
+Files that include each other:
+
+  $ cat > a.toml << 'END'
+  > include = ["b.toml"]
+  > END
+  $ cat > b.toml << 'END'
+  > include = ["a.toml"]
+  > [train]
+  > seed = 2
+  > END
+  $ cat > run.toml << 'END'
+  > include = ["base.toml", "a.toml"]
+  > END
+  $ triax check run.toml
+  b.toml:1:12: includes go round in a circle: a.toml includes b.toml includes a.toml
+  [2]
+
+One file instead of a list:
+
+  $ cat > run.toml << 'END'
+  > include = "base.toml"
+  > END
+  $ triax check run.toml
+  run.toml:1:11: include = "base.toml" is not a list of files
+    write include = ["base.toml"]
+  [2]
+
+Mistakes in included files:
+
+  $ cat > broken.toml << 'END'
+  > [train]
+  > seed = 1
+  > [eval]
+  > every =
+  > END
+  $ cat > middle.toml << 'END'
+  > include = ["base.toml", "broken.toml", "gone.toml", "borken.toml", ""]
+  > [train]
+  > stpes = 4
+  > END
+  $ cat > run.toml << 'END'
+  > include = ["middle.toml"]
+  > [train]
+  > steps = "many"
+  > END
+  $ triax check run.toml
+  broken.toml:4:8: not valid TOML: every has no value
+    write every = and its value, or leave it out
+  middle.toml:1:40: include "gone.toml" cannot be read: No such file or directory
+  middle.toml:1:53: include "borken.toml" cannot be read: No such file or directory
+    did you mean broken.toml?
+  middle.toml:1:68: include has an empty name
+    name a file, or leave it out
+  [2]
+
+Values of several files:
+
+  $ mkdir runs
+  $ cat > runs/more.toml << 'END'
+  > include = ["../base.toml"]
+  > [batch]
+  > micro = 3
+  > [lr]
+  > decya = 1
+  > END
+  $ cat > runs/run.toml << 'END'
+  > include = ["more.toml"]
+  > [train]
+  > steps = -3
+  > END
+  $ (cd runs && triax check run.toml)
+  ../base.toml:9:10: batch.global = 4 does not divide by parallel.data = 1 (derived) x batch.micro = 3 (more.toml:3:9): each data rank takes whole microbatches
+    use batch.global 3 or 6, or batch.micro 2
+  more.toml:5:1: [lr] has no key "decya"; did you mean "decay"?
+    its keys: decay, warmup_steps, min
+  run.toml:3:9: train.steps = -3 is below 1
+  [2]
+
+All mistakes are reported at once, in the order of files and lines:
+
+  $ cat > log.toml << 'END'
+  > [log]
+  > every = 0
+  > END
+  $ cat > run.toml << 'END'
+  > include = ["base.toml", "log.toml"]
+  > [model]
+  > heads = 5
+  > [batch]
+  > global = 5
+  > [train]
+  > precison = "fp32"
+  > [data]
+  > path = "txet"
+  > [lr]
+  > warmup_steps = 60
+  > [eval]
+  > every = 5
+  > END
+  $ triax check run.toml --set optimizer.beta2=2 --set lr.min=1
+  base.toml:23:6: lr.min = 1 (--set) is above optimizer.lr = 0.003: the learning rate would rise
+  log.toml:2:9: log.every = 0 is below 1
+  run.toml:5:10: batch.global = 5 does not divide by parallel.data = 1 (derived) x batch.micro = 2 (base.toml:10:9): each data rank takes whole microbatches
+    use batch.global 4 or 6, or batch.micro 1
+  run.toml:7:1: [train] has no key "precison"; did you mean "precision"?
+    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+  run.toml:9:8: data.path: {folder}/txet.bin does not exist
+    prepare it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
+  run.toml:13:9: eval.every = 5 needs eval.batches (default): how many global batches to evaluate on
+    write eval.batches = 8, or eval.every = 0
+  run.toml:13:9: eval.every = 5 needs data.validation (default): the token files to evaluate on
+    name them, or write eval.every = 0
+  --set: optimizer.beta2 = 2 is outside 0..0.999999
+  [2]

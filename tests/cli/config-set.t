@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Values set on the command line with --set
+
+  $ . "$TESTDIR/setup"
+
+A key without a value:
+
+  $ triax check base.toml --set train.steps
+  triax: --set: must be TABLE.KEY=VALUE, not "train.steps"
+    more: triax check --help
+  [2]
+
+Half of a key:
+
+  $ triax check base.toml --set train.=5
+  triax: --set: must be TABLE.KEY=VALUE, not "train.=5"
+    more: triax check --help
+  [2]
+
+Unknown keys:
+
+  $ triax check base.toml --set model.lyers=3 --set trian.steps=3 --set train.stpes=3 --set include=base.toml --set a.b.c=5
+  --set: [model] model-gpt has no key "lyers"; did you mean "layers"?
+    its keys: vocab; of model-gpt layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
+  --set: there is no table [trian]; did you mean [train]?
+    tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
+  --set: [train] has no key "stpes"; did you mean "steps"?
+    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+  --set: include is no key that can be set
+    write it in a TOML file
+  --set: there is no table [a.b]
+    tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
+  [2]
+
+Unknown keys and values of the wrong type:
+
+  $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
+  --set: train.steps = ten is not an integer
+  --set: [model] model-gpt has no key "head"; did you mean "heads"?
+    its keys: vocab; of model-gpt layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
+  --set: "steps" stands in no table; did you mean train.steps?
+  [2]
+
+Lists and numbers:
+
+  $ triax check base.toml --set parallel.split=1,2 --set 'plugins.path=[1' --set optimizer.lr=1e999 --set optimizer.weight_decay=0,5 --set train.steps= --set lr.decay=cos
+  --set: parallel.split = 1,2 is not a list of integers
+    write [1,2]
+  --set: plugins.path = [1 is not a list of paths
+    write --set 'plugins.path=["1"]'
+  --set: optimizer.lr = 1e999 is not a number
+  --set: optimizer.weight_decay = 0,5 is not a number
+  --set: train.steps = "" is not an integer
+  --set: lr.decay = "cos" is none of constant|cosine|linear
+  [2]
+
+Plugins:
+
+  $ triax check base.toml --set schedule.plugin=sched-1f1p --set comm.data.plugin=model-gpt
+  --set: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
+    looked in: {plugins}
+    installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+  --set: comm.data.plugin "model-gpt" is a model, not a communicator
+    installed communicators: {names}
+  [2]

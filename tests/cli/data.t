@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Token files
+
+`triax check` reads the token files of a run, and `triax data prepare` makes them.
+
+  $ . "$TESTDIR/setup"
+
+## Files of a run
+
+A corpus that does not exist:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "data/nothing"
+  > END
+  $ triax check run.toml
+  run.toml:3:8: data.path: {folder}/data/nothing.bin does not exist
+    prepare it with: triax data prepare --input FILE... --output {folder}/data/nothing --tokenizer byte
+  [2]
+
+A file instead of the prefix of all three:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "text.bin"
+  > END
+  $ triax check run.toml
+  run.toml:3:8: data.path: {folder}/text.bin.bin does not exist
+    leave out .bin: the key names all files of a corpus at once
+  [2]
+
+Tokens that were cut off:
+
+  $ for ending in bin idx json; do cp text.$ending mine.$ending; done
+  $ head -c 500 text.bin > mine.bin
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "mine"
+  > END
+  $ triax check run.toml
+  run.toml:3:8: data.path: {folder}/mine.bin: is 500 bytes long, but the sizes in mine.idx add up to at least 1001 tokens of 2 bytes: 2002
+    the two files do not belong together, or one of them is truncated
+  [2]
+
+An index that was cut off:
+
+  $ for ending in bin idx json; do cp text.$ending mine.$ending; done
+  $ head -c 40 text.idx > mine.idx
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "mine"
+  > END
+  $ triax check run.toml
+  run.toml:3:8: data.path: {folder}/mine.idx: is 40 bytes long, which does not match 1 sequences and 2 document indices
+    it is truncated or damaged: copy it or prepare it again
+  [2]
+
+An index that is something else:
+
+  $ for ending in bin idx json; do cp text.$ending mine.$ending; done
+  $ echo "this is no index of a data set, but a text" > mine.idx
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "mine"
+  > END
+  $ triax check run.toml
+  run.toml:3:8: data.path: {folder}/mine.idx: begins with "this is n", not with MMIDIDX
+    Triax reads Megatron's indexed datasets (mmap, version 1)
+  [2]
+
+Without the file that names the tokenizer:
+
+  $ for ending in bin idx; do cp text.$ending mine.$ending; done
+  $ rm -f mine.json
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "mine"
+  > END
+  $ triax check run.toml
+  {folder}/mine.json: does not exist; it names the tokenizer and the size of its vocabulary (data.path, run.toml:3:8)
+    prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
+    or set model.vocab, for token files of another program
+  [2]
+
+A broken file of the tokenizer:
+
+  $ for ending in bin idx; do cp text.$ending mine.$ending; done
+  $ echo '{"tokenizer": "byte", "vocab": 257' > mine.json
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [data]
+  > path = "mine"
+  > END
+  $ triax check run.toml
+  {folder}/mine.json: is not valid JSON: it ends too early, after 35 bytes (data.path, run.toml:3:8)
+    prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
+    or set model.vocab, for token files of another program
+  [2]
+
+A vocabulary without some of the tokens:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > vocab = 100
+  > END
+  $ triax check run.toml
+  base.toml:29:8: data.path: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 (run.toml:3:9) has the ids 0 to 99
+    use the vocab of the tokenizer that made this file
+  [2]
+
+Sequences longer than the corpus:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > sequence = 4096
+  > END
+  $ triax check run.toml
+  base.toml:29:8: data.path: {folder}/text.bin: holds 1001 tokens; one sample of model.sequence = 4096 (run.toml:3:12) takes 4097
+    use more text, or a shorter sequence
+  [2]
+
+Evaluation without data:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [eval]
+  > every = 10
+  > batches = 2
+  > END
+  $ triax check run.toml
+  run.toml:3:9: eval.every = 10 needs data.validation (default): the token files to evaluate on
+    name them, or write eval.every = 0
+  [2]
+
+## Refusals of triax data prepare
+
+Nothing given:
+
+  $ triax data prepare
+  triax: --input, --output and --tokenizer are required
+    more: triax data prepare --help
+  [2]
+
+No output given:
+
+  $ triax data prepare --input text.txt --tokenizer byte
+  triax: --output is required
+    more: triax data prepare --help
+  [2]
+
+A flag that needs another:
+
+  $ triax data prepare --input text.txt --output made --tokenizer text-tokenizer.json --eod-token '<end>'
+  triax: --eod-token requires --append-eod
+    more: triax data prepare --help
+  [2]
+
+All mistakes are reported at once, before anything is written:
+
+  $ triax data prepare --input nothing.txt . --output text --tokenizer bite --validation-fraction 1.5
+  --tokenizer bite: is unknown
+    known: byte, gpt2, or the path of a tokenizer.json
+  --validation-fraction 1.5: is no share: at least 0, and less than 1
+    0.05 puts every twentieth document aside
+  nothing.txt: there is no such input
+  .: is a folder; an input is a text file
+    name its files: --input ./*
+  text.bin: is there already
+    add --force to replace it
+  text.json: is there already
+    add --force to replace it
+  text.idx: is there already
+    add --force to replace it
+  [2]

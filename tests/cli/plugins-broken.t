@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# Plugins that cannot be used
+
+Every kind of broken plugin has its own message. The libraries are built from `tests/plugin/fixtures`.
+
+  $ cd "$BUILD/tests/plugin/fixtures" || exit 80
+
+A library without an entry:
+
+  $ triax plugins describe ./no-entry.so > /dev/null
+  {fixtures}/no-entry.so: is a library, but not a triax plugin: it does not export triax_plugin_entry_v1
+    end its source with TRIAX_PLUGIN(...) and build it with triax_add_plugin()
+  [1]
+
+An entry without a descriptor:
+
+  $ triax plugins describe ./null-descriptor.so > /dev/null
+  {fixtures}/null-descriptor.so: its triax_plugin_entry_v1() returns no descriptor
+  [1]
+
+A descriptor without the magic number:
+
+  $ triax plugins describe ./bad-magic.so > /dev/null
+  {fixtures}/bad-magic.so: its descriptor does not begin with the magic number of the plugin ABI
+    fill it with TRIAX_PLUGIN
+  [1]
+
+A descriptor that is too short:
+
+  $ triax plugins describe ./short-descriptor.so > /dev/null
+  {fixtures}/short-descriptor.so: its descriptor has 96 bytes; plugin ABI 1.0 has 104
+    set struct_size to sizeof(triax_plugin)
+  [1]
+
+Another major version of the ABI:
+
+  $ triax plugins describe ./newer-major.so > /dev/null
+  {fixtures}/newer-major.so: it is built for plugin ABI 2.5; this triax has 1.0
+    rebuild it against this triax
+  [1]
+
+Another sanitizer, by its note:
+
+  $ triax plugins describe ./noted-sanitizer.so > /dev/null
+  {fixtures}/noted-sanitizer.so: built with the memory sanitizer; this triax has {sanitizer}
+    build it in a folder of its own with the same sanitizer, or use the triax that fits it
+  [1]
+
+Another sanitizer, by its descriptor:
+
+  $ triax plugins describe ./other-sanitizer.so > /dev/null
+  {fixtures}/other-sanitizer.so: built with the memory sanitizer; this triax has {sanitizer}
+    build it in a folder of its own with the same sanitizer, or use the triax that fits it
+  [1]
+
+Another language version:
+
+  $ triax plugins describe ./old-language.so > /dev/null
+  {fixtures}/old-language.so: built as c++17; a plugin needs c++20 or later
+    triax_add_plugin() asks for c++20
+  [1]
+
+An unresolved symbol:
+
+  $ triax plugins describe ./unresolved-symbol.so > /dev/null
+  {fixtures}/unresolved-symbol.so: found, but does not load: undefined symbol triax::what_this_engine_lacks(triax::Action const&)
+    its note says triax 0.0.9; this is {version}: rebuild it
+  [1]
+
+A library that is not there:
+
+  $ triax plugins describe ./missing-dependency.so > /dev/null
+  {fixtures}/missing-dependency.so: found, but does not load: libfixture-gone.so: cannot open shared object file: No such file or directory
+    install libfixture-gone.so, put its folder on LD_LIBRARY_PATH, or link the plugin with an rpath to it
+  [1]
+
+A CUDA library that is not there:
+
+  $ triax plugins describe ./missing-cuda.so > /dev/null
+  {fixtures}/missing-cuda.so: found, but does not load: libcudart.so.99: cannot open shared object file: No such file or directory
+    put the folders of CUDA's libraries and NCCL's on LD_LIBRARY_PATH; scripts/cuda-libraries finds them (docs/bundle.md)
+  [1]
+
+A symbol of cuBLAS:
+
+  $ triax plugins describe ./missing-cublas.so > /dev/null
+  {fixtures}/missing-cublas.so: found, but does not load: undefined symbol cublasCreate_v2
+    by its name, it belongs to cuBLAS (libcublas.so); link it: triax_add_plugin(missing-cublas SOURCES ... LINK CUDA::cublas)
+  [1]
+
+A symbol of another library:
+
+  $ triax plugins describe ./missing-helper.so > /dev/null
+  {fixtures}/missing-helper.so: found, but does not load: undefined symbol mine::helper(int)
+    no library of this triax exports it: add the source file that defines it to SOURCES, or the library to LINK: triax_add_plugin(missing-helper SOURCES ... LINK ...)
+  [1]
+
+Another version of the core:
+
+  $ triax plugins describe ./other-core.so > /dev/null
+  {fixtures}/other-core.so: it is linked with libtriax_core.so.9.9; this triax is libtriax_core.so.{version}
+    its note says triax 9.9.1; this is {version}: rebuild it
+  [1]
+
+A name that is not the file's:
+
+  $ triax plugins describe ./other-name.so > /dev/null
+  {fixtures}/other-name.so: the plugin in it is named "sched-mine", the file "other-name"
+    a plugin is found by its file's name: build it with triax_add_plugin(sched-mine ...)
+  [1]
+
+An unknown kind:
+
+  $ triax plugins describe ./unknown-kind.so > /dev/null
+  {fixtures}/unknown-kind.so: its kind "tokenizer" is unknown
+    kinds: communicator, scheduler, kernels, model, optimizer
+  [1]
+
+Another version of its interface:
+
+  $ triax plugins describe ./wrong-interface.so > /dev/null
+  {fixtures}/wrong-interface.so: it is built for version 99 of the scheduler interface; this triax has version 1
+    rebuild it against this triax
+  [1]
+
+No function that creates it:
+
+  $ triax plugins describe ./no-create.so > /dev/null
+  {fixtures}/no-create.so: its descriptor lacks create or destroy
+  [1]
+
+No version:
+
+  $ triax plugins describe ./no-version.so > /dev/null
+  {fixtures}/no-version.so: its descriptor has no version
+  [1]
+
+An option twice:
+
+  $ triax plugins describe ./duplicate-option.so > /dev/null
+  {fixtures}/duplicate-option.so: its option table: option "depth" is declared twice
+  [1]
+
+A default out of range:
+
+  $ triax plugins describe ./bad-default.so > /dev/null
+  {fixtures}/bad-default.so: its option table: the default depth = 9 is outside 1..8
+  [1]
+
+Options of another size:
+
+  $ triax plugins describe ./bad-stride.so > /dev/null
+  {fixtures}/bad-stride.so: its option table is invalid: 1 rows of 12 bytes
+    fill the descriptor with TRIAX_PLUGIN
+  [1]
+
+An option with a name of Triax:
+
+  $ triax plugins describe ./core-key.so > /dev/null
+  {fixtures}/core-key.so: core-key has an option "lr", which is a key of the core in [optimizer]
+    rename the option; keys of the core in [optimizer]: lr, weight_decay
+  [1]
+
+An exception while it loads:
+
+  $ triax plugins describe ./throwing-load.so > /dev/null
+  {fixtures}/throwing-load.so: triax_plugin_entry_v1() threw an exception that is not derived from std::exception
+    this is a defect of the plugin: nothing may throw before its constructor
+  [1]
+
+## When it is created
+
+An exception of Triax:
+
+  $ triax schedule --path . --scheduler throwing-create --pipeline 1 --microbatches 1
+  {fixtures}/throwing-create.so: throwing-create could not be created: the fixture: no schedule today
+    come back tomorrow
+  [2]
+
+An exception of another type:
+
+  $ triax schedule --path . --scheduler throwing-int --pipeline 1 --microbatches 1
+  {fixtures}/throwing-int.so: throwing-int could not be created: an exception that is not derived from std::exception
+  [2]
+
+Nothing is created, and no reason given:
+
+  $ triax schedule --path . --scheduler silent-create --pipeline 1 --microbatches 1
+  {fixtures}/silent-create.so: silent-create could not be created: it gives no reason
+  [2]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax schedule
+
+  $ . "$TESTDIR/setup"
+
+`interleaved.toml` is a run of four pipeline ranks with two chunks each:
+
+  $ cat > interleaved.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > layers = 8
+  > [batch]
+  > global = 12
+  > [parallel]
+  > pipeline = 4
+  > chunks = 2
+  > [schedule]
+  > plugin = "sched-interleaved"
+  > END
+
+## Refused arguments
+
+Nothing given:
+
+  $ triax schedule
+  triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+    more: triax schedule --help
+  [2]
+
+A format alone:
+
+  $ triax schedule --format csv
+  triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+    more: triax schedule --help
+  [2]
+
+No number of microbatches:
+
+  $ triax schedule --scheduler sched-gpipe --pipeline 4
+  triax: without RUN.toml or --file, --microbatches is required
+    more: triax schedule --help
+  [2]
+
+A size out of range:
+
+  $ triax schedule --scheduler sched-gpipe --pipeline 0 --microbatches 8
+  triax: --pipeline: Value 0 not in range 1 to 4096
+    more: triax schedule --help
+  [2]
+
+An unknown format:
+
+  $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --format picture
+  triax: --format: picture not in {table,csv,svg,json,trace}
+    more: triax schedule --help
+  [2]
+
+A folder that does not exist:
+
+  $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --output not/there.csv
+  triax: --output: there is no folder not
+    more: triax schedule --help
+  [2]
+
+A table of the lowered program:
+
+  $ triax schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 --lowered
+  triax: --lowered: needs --format csv, not table
+    more: triax schedule --help
+  [2]
+
+A table with times:
+
+  $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1
+  triax: --format: table has no time axis for the pass times; use svg, json or trace
+    more: triax schedule --help
+  [2]
+
+Some of the times:
+
+  $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --format svg --forward-ms 1 --link-ms 1
+  triax: with pass times, --input-ms and --weight-ms are required
+    more: triax schedule --help
+  [2]
+
+Times that are all zero:
+
+  $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --format svg --forward-ms 0 --input-ms 0 --weight-ms 0
+  triax: --forward-ms, --input-ms, --weight-ms: are all 0: there is nothing to simulate
+    more: triax schedule --help
+  [2]
+
+## Scheduler and run
+
+A misspelled scheduler:
+
+  $ triax schedule --scheduler sched-1f1p --pipeline 4 --microbatches 8
+  --scheduler: schedule.plugin "sched-1f1p" was not found; nearest: sched-1f1b
+    looked in: {plugins}
+    installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+  [2]
+
+A plugin that is no scheduler:
+
+  $ triax schedule --scheduler model-gpt --pipeline 4 --microbatches 8
+  --scheduler: schedule.plugin "model-gpt" is a model, not a scheduler
+    installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v
+  [2]
+
+A key that the scheduler does not have:
+
+  $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --set batch.micro=2
+  --set: batch.micro is no key of sched-gpipe's
+    with --scheduler, what can be set are its keys in [schedule]: none
+  [2]
+
+Two chunks for a scheduler of one:
+
+  $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --chunks 2
+  parallel.chunks = 2 (--chunks): sched-1f1b gives each pipeline rank one chunk
+    use parallel.chunks 1, or sched-interleaved
+  [2]
+
+One chunk for a scheduler of several:
+
+  $ triax schedule interleaved.toml --set parallel.chunks=1
+  --set: parallel.chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank
+    use parallel.chunks 2, or sched-1f1b
+  [2]
+
+Microbatches that a scheduler refuses:
+
+  $ triax schedule interleaved.toml
+  interleaved.toml:10:10: sched-interleaved refuses m = 6 with p = 4: m must be a multiple of p
+    m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use sched-1f1b with parallel.chunks 1
+  [2]
+
+A run, and a shape beside it:
+
+  $ triax schedule run.toml --pipeline 4
+  triax: --pipeline: RUN.toml has its own; --set parallel.pipeline=... changes it
+    more: triax schedule --help
+  [2]
+
+## Files
+
+A file that does not exist:
+
+  $ triax schedule --file rows.csv
+  rows.csv: cannot be read: No such file or directory
+    name a CSV file of a schedule
+  [2]
+
+A file and a run:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0B0
+  > END
+  $ triax schedule interleaved.toml --file rows.csv
+  triax: --file: RUN.toml has its own schedule; use one of the two
+    more: triax schedule --help
+  [2]
+
+A file and a scheduler:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0B0
+  > END
+  $ triax schedule --file rows.csv --scheduler sched-1f1b
+  triax: --scheduler: --file has the actions; use one of the two
+    more: triax schedule --help
+  [2]
+
+A file has no keys:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0B0
+  > END
+  $ triax schedule --file rows.csv --set schedule.group=3
+  triax: --set: a file of actions has no keys
+    more: triax schedule --help
+  [2]
+
+A file of another shape:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0B0
+  > 1F0,1B0
+  > END
+  $ triax schedule --file rows.csv --pipeline 4 --microbatches 1 --chunks 2
+  rows.csv: p is 2, and --pipeline says 4
+    if the file is right, leave --pipeline out
+  rows.csv: v is 1, and --chunks says 2
+    if the file is right, leave --chunks out
+  [2]

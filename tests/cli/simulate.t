@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# triax simulate
+
+  $ . "$TESTDIR/setup"
+
+## Refused arguments
+
+Nothing given:
+
+  $ triax simulate
+  triax: --forward-ms, --input-ms, --weight-ms and --link-ms are required; without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+    more: triax simulate --help
+  [2]
+
+Times alone:
+
+  $ triax simulate --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
+  triax: without RUN.toml or --file, --scheduler, --pipeline and --microbatches are required
+    more: triax simulate --help
+  [2]
+
+A time is missing:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --link-ms 0
+  triax: --weight-ms is required
+    more: triax simulate --help
+  [2]
+
+A negative time:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms -1 --input-ms 1 --weight-ms 1 --link-ms 0
+  triax: --forward-ms: must be a time in ms, from 0 to 1e+12, not "-1"
+    more: triax simulate --help
+  [2]
+
+An infinite time:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms inf --link-ms 0
+  triax: --weight-ms: must be a time in ms, from 0 to 1e+12, not "inf"
+    more: triax simulate --help
+  [2]
+
+A time that is NaN:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms nan --weight-ms 1 --link-ms 0
+  triax: --input-ms: must be a time in ms, from 0 to 1e+12, not "nan"
+    more: triax simulate --help
+  [2]
+
+A time with a unit:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 2ms --link-ms 0
+  triax: --weight-ms: must be a time in ms, from 0 to 1e+12, not "2ms"
+    more: triax simulate --help
+  [2]
+
+Times that are all zero:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 0 --input-ms 0 --weight-ms 0 --link-ms 5
+  triax: --forward-ms, --input-ms, --weight-ms: are all 0: there is nothing to simulate
+    more: triax simulate --help
+  [2]
+
+## Refused schedules
+
+One chunk for a scheduler of two:
+
+  $ triax simulate --scheduler sched-zb-v --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
+  parallel.chunks = 1 (--chunks): sched-zb-v gives each pipeline rank two chunks
+    use parallel.chunks 2, or sched-zb-h1
+  [2]
+
+A group that leaves too few microbatches:
+
+  $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 12 --chunks 2 --set schedule.group=5 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
+  schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs p = 4
+    use schedule.group 12, or another that leaves none or at least p
+  [2]
+
+A file with two mistakes:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0B0
+  > 1F0,1B,1C0
+  > END
+  $ triax simulate --file rows.csv --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
+  rows.csv:2:2: "1B" has no microbatch
+    an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
+  rows.csv:2:3: "1C0" is of kind C, and the kinds are F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP
+  [2]
+
+With `--json`, the refusal is one object on stdout:
+
+  $ times="--forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0"
+  $ triax simulate --scheduler sched-zb-v --pipeline 4 --microbatches 8 $times --json 2> /dev/null
+  {"refusals":["parallel.chunks = 1 (--chunks): sched-zb-v gives each pipeline rank two chunks\n  use parallel.chunks 2, or sched-zb-h1"]}
+  [2]
+  $ triax simulate --scheduler sched-zb-v --forward-ms nan --json 2> /dev/null
+  {"problem":"triax: --forward-ms: must be a time in ms, from 0 to 1e+12, not \"nan\"\n  more: triax simulate --help"}
+  [2]
+
+A schedule with violations is a failure:
+
+  $ [ -d "$BUILD/tests/schedule/fixtures" ] || exit 80
+  $ triax simulate --scheduler sched-faulty --path "$BUILD/tests/schedule/fixtures" --pipeline 2 --microbatches 2 \
+  >   --set schedule.fault=deadlock $times
+  --scheduler: sched-faulty: rank 0, position 1, 0B0: it waits for 1B0 at position 2 of rank 1, which is never reached
+  --scheduler: sched-faulty: rank 1, position 1, 1F1: it waits for 0F1 at position 2 of rank 0, which is never reached
+  [1]
+
+## Times of a step
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 $times
+  sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, link 0 ms
+  makespan 33 ms, from the first start to the last end
+  cost 33 ms, the longest active interval of a rank; work 24 ms
+  bubble 0.2727 of the cost, 0.375 over the work
+  peak of microbatches in flight, by rank: 4 3 2 1
+
+Without a bubble (the last rank starts three forwards later):
+
+  $ triax simulate --scheduler sched-zb-v --pipeline 4 --chunks 2 --microbatches 8 $times --json
+  {"makespan_ms":51.0,"cost_ms":48.0,"bubble_rate":0.0,"bubble_over_ideal":0.0,"peak_in_flight":[8,8,8,8]}
+
+With an option of the scheduler:
+
+  $ interleaved="--scheduler sched-interleaved --pipeline 2 --chunks 2 --microbatches 6"
+  $ triax simulate $interleaved $times --json
+  {"makespan_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[5,3]}
+  $ triax simulate $interleaved $times --json --set schedule.group=3
+  {"makespan_ms":39.0,"cost_ms":39.0,"bubble_rate":0.07692307692307693,"bubble_over_ideal":0.08333333333333333,"peak_in_flight":[6,4]}
+
+The schedule of a run:
+
+  $ cat > run.toml << 'END'
+  > include = ["base.toml"]
+  > [model]
+  > layers = 8
+  > [parallel]
+  > pipeline = 2
+  > chunks = 2
+  > [schedule]
+  > plugin = "sched-interleaved"
+  > END
+  $ triax simulate run.toml $times --json
+  {"makespan_ms":15.0,"cost_ms":15.0,"bubble_rate":0.2,"bubble_over_ideal":0.25,"peak_in_flight":[4,3]}
+
+A file takes as long as the scheduler that made it:
+
+  $ scheduler="--scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2"
+  $ times="--forward-ms 3 --input-ms 2 --weight-ms 1.5 --link-ms 0.3"
+  $ triax simulate $scheduler $times --json > wanted
+  $ grep -o '"peak_in_flight.*' wanted
+  "peak_in_flight":[11,9,7,5]}
+  $ for form in "" --lowered; do
+  >   triax schedule $scheduler --format csv --output rows.csv $form
+  >   triax simulate --file rows.csv $times --json | cmp - wanted
+  > done

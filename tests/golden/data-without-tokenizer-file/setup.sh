@@ -1,1 +1,0 @@
-for ending in bin idx; do cp ../text.$ending mine.$ending; done

@@ -1,1 +1,0 @@
-ln -s loop.toml loop.toml
