@@ -98,9 +98,9 @@ void print(const plugin::Description& told) {
   if (told.library) {
     const triax_plugin& plugin = *told.library->descriptor;
     result_out() << "toolchain    " << printable_line(plugin.toolchain) << '\n'
-                 << "door         " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
+                 << "plugin ABI   " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
   }
-  result_out() << "this triax   " TRIAX_VERSION "; door " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
+  result_out() << "this triax   " TRIAX_VERSION "; plugin ABI " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
                << "; " TRIAX_TOOLCHAIN "\n";
   if (told.library) {
     print_options(*told.library);
