@@ -174,7 +174,7 @@ int main(int count, char** arguments) {
   app.add_option("--max", asked.max_bytes, "bytes of the largest");
   app.add_option("--turns", asked.turns, "of each, per size");
   app.add_option("--turn-s", asked.turn_s, "seconds that the calls of a turn fill");
-  app.add_option("--window", asked.window, "messages under way, with --bandwidth");
+  app.add_option("--window", asked.window, "messages in flight, with --bandwidth");
   app.add_option("--json", asked.json, "also writes the table here");
   app.add_flag("--small-pages", asked.small_pages, "buffers without huge pages");
   app.add_flag("--bandwidth", asked.bandwidth, "messages one way instead of all_reduce");

@@ -54,12 +54,12 @@ class Measurement {
     time("every rank waits for one key, which rank 0 sets", [&] { wait_for_rank_0(); });
     time(
         "barrier, mean of 10", [&] { barriers(); }, kBarriers);
-    time("barrier that one rank misses, until all have given up", [&] { missed_barrier(); });
+    time("barrier that one rank misses, until all have timed out", [&] { missed_barrier(); });
     time("every rank sends 8 messages to the launcher", [&] { tell(); });
     beats(beat_s);
     time("one rank fails, until all have heard and answered", [&] { abort(); });
     time("leave", [&] { all(Kind::goodbye, "", Kind::goodbye); });
-    if (ranks_.retries() > 0) std::printf("  %d connections were made again\n", ranks_.retries());
+    if (ranks_.retries() > 0) std::printf("  %d connections were reopened\n", ranks_.retries());
   }
 
  private:
@@ -193,8 +193,8 @@ int main(int count, char** arguments) {
   std::vector<int> worlds = {64, 512, 4096};
   double beat_s = 3, limit_s = 60;
   program.add_option("--ranks", worlds, "numbers of ranks")->delimiter(',');
-  program.add_option("--beat-seconds", beat_s, "how long heartbeats are measured");
-  program.add_option("--limit-seconds", limit_s, "what one phase may take");
+  program.add_option("--beat-seconds", beat_s, "duration of the heartbeat measurement");
+  program.add_option("--limit-seconds", limit_s, "time limit of one phase");
   CLI11_PARSE(program, count, arguments);
   try {
     for (const int world : worlds) {

@@ -77,7 +77,7 @@ class KernelBench {
   template <class Args>
   void run(const Args& args) {
     const OpCall call = call_of(args);
-    if (const Support answer = set_->supports(call); !answer) throw Error(answer.reason(), {}, answer.hint());
+    if (const Refusals answer = set_->supports(call); !answer.empty()) throw to_error(answer);
     const std::size_t bytes = set_->scratch_bytes(call);
     if (bytes > scratch_bytes_) {
       device_->wait(stream_->record(), deadline_in(60));

@@ -40,8 +40,8 @@ struct Roof {
 class Operations {
  public:
   explicit Operations(const Sizes& sizes) : sizes_(sizes), dtype_(dtype_of(sizes.precision)), set_(sizes.kernels) {
-    const Support answer = set_.kernels().supports(KernelRequest{dtype_, DType::f32});
-    if (!answer) throw Error(answer.reason(), {}, answer.hint());
+    const Refusals answer = set_.kernels().supports(KernelRequest{dtype_, DType::f32});
+    if (!answer.empty()) throw to_error(answer);
     require_results();
     roof_ = {peak(), bandwidth()};
   }
@@ -81,10 +81,10 @@ class Operations {
     const std::vector<std::byte> before = on_host();
     set_.run(Gemm{.d = out, .a = factor, .b = factor});
     if (on_host() != before) return;
-    throw Error(text("{} computes nothing: a product left its output as it was, and so its times say nothing of this "
-                     "machine",
-                     sizes_.kernels),
-                {}, "name a kernel set that computes, kernels-cpu for example");
+    throw Error(
+        text("{} does not compute: a product did not change its output, so its times are not those of this machine",
+             sizes_.kernels),
+        {}, "name a kernel set that computes, kernels-cpu for example");
   }
 
   /// The best of several runs: the device's capability without the influence of other programs.
@@ -267,7 +267,7 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--repeats", sizes.repeats, "calls between two waits")->check(size_range)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  if (sizes.hidden % sizes.heads != 0) throw Error("--hidden does not divide by --heads");
+  if (sizes.hidden % sizes.heads != 0) throw Error("--hidden is not divisible by --heads");
 
   std::vector<std::string> rest = app.remaining();
   std::vector<char*> arguments{argv[0]};

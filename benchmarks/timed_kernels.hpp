@@ -19,7 +19,7 @@ class TimedKernels final : public KernelSet {
  public:
   explicit TimedKernels(KernelSet& real) : real_(real) {}
   DeviceKind device_kind() const noexcept override { return real_.device_kind(); }
-  Support supports(const KernelRequest& request) const override { return real_.supports(request); }
+  Refusals supports(const KernelRequest& request) const override { return real_.supports(request); }
   void start(Device&) override {}
   using KernelSet::supports;
 

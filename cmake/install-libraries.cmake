@@ -28,7 +28,7 @@ foreach(library IN LISTS found ITEMS /usr/include/boost/dll/shared_library.hpp /
     file(REAL_PATH ${text} text)
     file(INSTALL DESTINATION "${licenses}" TYPE FILE RENAME ${package} FILES ${text})
   elseif(EXISTS "${file}")
-    message(WARNING "the license text of ${library} was not found: add it to ${licenses} before you pass the bundle on")
+    message(WARNING "the license text of ${library} was not found: add it to ${licenses} before you distribute the bundle")
   endif()
 endforeach()
 foreach(text Apache-2.0 GPL-3 LGPL-2.1)

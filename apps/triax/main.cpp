@@ -94,14 +94,14 @@ int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) 
   std::string what = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
     const std::vector<std::string> extras = program.remaining(true);
-    what = extras.size() == 1 ? "this argument is not expected:" : "these arguments are not expected:";
+    what = extras.size() == 1 ? "unexpected argument:" : "unexpected arguments:";
     for (const std::string& extra : extras) what += " " + extra;
   }
   // If the subcommand is missing or misspelled, CLI11 only says that one is required.
   const std::vector<std::string> verbs = verbs_of(innermost(program));
   if (error.get_name() == "RequiredError" && !verbs.empty()) {
     const std::vector<std::string> extras = program.remaining(true);
-    what = extras.empty() ? "name a verb" : "unknown verb " + extras.front() + "; the verbs are";
+    what = extras.empty() ? "missing subcommand; use one of" : "unknown subcommand " + extras.front() + "; use one of";
     const char* separator = ": ";
     for (const std::string& verb : verbs) {
       what += separator + verb;

@@ -10,7 +10,9 @@ namespace {
 
 class Idle final : public triax::Scheduler {
  public:
-  triax::Support supports(const triax::PipelineShape&) const override { return triax::Support::no("door 1.0 is open"); }
+  triax::Refusals supports(const triax::PipelineShape&) const override {
+    return triax::make_refusal(triax::ErrorCode::kUnsupported, {}, "door 1.0 is open");
+  }
   triax::Schedule rows(const triax::PipelineShape&) const override { return {}; }
 };
 

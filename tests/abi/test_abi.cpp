@@ -32,7 +32,7 @@ TEST(Door10, APluginInCIsReadAndDescribed) {
 
 TEST(Door10, APluginInCIsNotTakenForAScheduler) {
   EXPECT_EQ(error_of(C_PLUGIN, "scheduler"), C_PLUGIN
-            ": c-plugin's door is written in C and makes no C++ object: a scheduler is a C++ class\n"
+            ": the descriptor of c-plugin is written in C and cannot create a C++ object: a scheduler is a C++ class\n"
             "  compile the file with the descriptor as C++");
   const Options options;
   const Layout layout;
@@ -44,7 +44,7 @@ TEST(Door10, APluginInCxxWorks) {
   const Layout layout = Layout::ptd(4, 1, 1);
   const Library& library = load(CXX_PLUGIN, "scheduler");
   const auto scheduler = create<Scheduler>(library, PluginContext{options, null_log(), layout, 3});
-  EXPECT_EQ(scheduler->supports({}).reason(), "door 1.0 is open");
+  EXPECT_EQ(scheduler->supports({}).front().message, "door 1.0 is open");
   EXPECT_THROW(create<Scheduler>(library, PluginContext{options, null_log(), layout, 2}), Error);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text formatting, errors, Support, options, the null log, and wait deadlines.
+// Text formatting, errors, Refusals, options, the null log, and wait deadlines.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -90,12 +90,25 @@ TEST(Require, TellsTheMessageOrTheCondition) {
   }
 }
 
-TEST(Support, IsYesOrAReason) {
-  EXPECT_TRUE(Support::yes());
-  const Support no = Support::no("chunks = {}", 2).hint("use {}", "sched-interleaved");
-  EXPECT_FALSE(no);
-  EXPECT_EQ(no.reason(), "chunks = 2");
-  EXPECT_EQ(no.hint(), "use sched-interleaved");
+TEST(Refusals, AreEmptyOrReasonsAsData) {
+  Refusals all;
+  EXPECT_TRUE(all.empty());
+  all.add(make_refusal(ErrorCode::kOutOfRange, {"parallel.chunks"}, "chunks = {}", 2).with_hint("use {}", "sched-x"));
+  all.add(Refusals(make_refusal(ErrorCode::kConflict, {}, "a conflict")));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all.front(), (Refusal{ErrorCode::kOutOfRange, {"parallel.chunks"}, "chunks = 2", "use sched-x"}));
+  EXPECT_STREQ(to_error(all, "here").what(), "here: chunks = 2; a conflict\n  use sched-x");
+}
+
+TEST(ErrorCodes, HaveUniqueNamesThatReadBack) {
+  std::set<std::string_view> names;
+  for (const ErrorCodeInfo& info : error_codes()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    EXPECT_EQ(name_of(info.code), info.name);
+    EXPECT_EQ(error_code_of(info.name), info.code);
+    EXPECT_EQ(info.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string_view::npos) << info.name;
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(ErrorCode::kPluginFailed)) << "a code is missing from the table";
 }
 
 TEST(Options, GiveValuesByNameAndType) {

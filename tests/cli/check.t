@@ -118,7 +118,7 @@ Of many ranks, the summary comes first:
   memory: rank 23 needs most, 6.13 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
   stages: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
-  uneven stages: a step takes 35.5 % longer than with even ones, ranks are idle 50.1 % of it in place of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
+  uneven stages: a step takes 35.5 % longer than with even stages; ranks are idle 50.1 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
   
     ranks  first  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch  together
         1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB    55 kB  16.4 kB   6.13 MB
@@ -141,12 +141,12 @@ Of data and tensor ranks, those with the same layers share a line:
     0, 2         0   0-1       0  embedding, block 0-1, head
     1, 3         0   0-1       1  embedding, block 0-1, head
   
-  memory of each rank; of all 4 together 2.59 MB
+  memory of each rank; all 4 ranks: 2.59 MB
 
 ## Memory of a device
 
   $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
-  memory: rank 0 (and 1 alike) needs 1.1 MB; it fits in --memory 1GiB, 1.07 GB are left
+  memory: rank 0 (and 1 like it) needs 1.1 MB; it fits in --memory 1GiB, 1.07 GB are left
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
   --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 995 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
     use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
@@ -223,7 +223,7 @@ Kernels that compute elsewhere have none:
 A run that ends in its warm-up:
 
   $ triax check base.toml --set lr.warmup_steps=51 | sed -n '/^note/,$p'
-  note: lr.warmup_steps = 51 is more than train.steps = 50: the run ends in its warm-up, below optimizer.lr = 0.003
+  note: lr.warmup_steps = 51 is more than train.steps = 50: the run ends during the warm-up, below optimizer.lr = 0.003
   
   base.toml: ready to train
   $ triax check base.toml --set lr.warmup_steps=50 | grep '^note'
@@ -242,7 +242,7 @@ Keys of a plugin that an including file replaces:
   > plugin = "optim-sgd"
   > END
   $ triax check next.toml | grep -B1 beta1
-  dropped, because another plugin took the table over
+  ignored, because a later value replaced the plugin of the table
     optimizer.beta1 = 0.8 (first.toml:3:1), a key of optim-adamw
 
 A plugin that hides one of Triax:

@@ -9,35 +9,35 @@ What is not a command of triax is refused, with the nearest that is.
 Without a verb:
 
   $ triax 
-  triax: name a verb: train, check, schedule, simulate, plugins, data
+  triax: missing subcommand; use one of: train, check, schedule, simulate, plugins, data
     more: triax --help
   [2]
 
 A misspelled verb:
 
   $ triax chekc run.toml
-  triax: unknown verb chekc; the verbs are: train, check, schedule, simulate, plugins, data
+  triax: unknown subcommand chekc; use one of: train, check, schedule, simulate, plugins, data
     did you mean check? more: triax --help
   [2]
 
 A misspelled flag:
 
   $ triax check base.toml --no-devise
-  triax: this argument is not expected: --no-devise
+  triax: unexpected argument: --no-devise
     did you mean --no-device? more: triax check --help
   [2]
 
 Keys are not flags:
 
   $ triax train base.toml --steps 5 --global-batch=3
-  triax: these arguments are not expected: --steps 5 --global-batch=3
+  triax: unexpected arguments: --steps 5 --global-batch=3
     did you mean --set train.steps=...? more: triax train --help
   [2]
 
 A verb takes one run:
 
   $ triax train base.toml more.toml
-  triax: this argument is not expected: more.toml
+  triax: unexpected argument: more.toml
     more: triax train --help
   [2]
 
@@ -47,11 +47,11 @@ The version, and help:
   triax {version}
   $ triax --help | grep -A9 '^Subcommands'
   Subcommands:
-    train                       trains a run
+    train                       trains a model
     check                       checks a run without starting it: values, plugins, layout, memory
-    schedule                    makes a schedule, proves it and shows it
-    simulate                    tells how long a step of a schedule takes, after proving it
-    plugins                     what can be named in a TOML
+    schedule                    creates a schedule, verifies it and shows it
+    simulate                    verifies a schedule and predicts its step time
+    plugins                     lists and describes plugins
     data                        prepares text for training
   
 

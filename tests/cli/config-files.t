@@ -68,7 +68,7 @@ An empty file lacks everything:
   run.toml: [optimizer] lacks lr (learning rate after the warm-up)
   run.toml: [train] lacks steps (optimizer steps)
   run.toml: [data] lacks path (token files to train on), or paths (several of them)
-    make it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 
 ## Encodings
@@ -77,7 +77,7 @@ Latin-1:
 
   $ printf 'include = ["base.toml"]\n# Gr\374\337e\n[train]\nsteps = 50\n' > run.toml
   $ triax check run.toml
-  run.toml:2:5: not valid TOML: a byte here is no UTF-8
+  run.toml:2:5: not valid TOML: invalid UTF-8
     save the file as UTF-8
   [2]
 
@@ -123,7 +123,7 @@ A key that is set twice:
   > END
   $ triax check run.toml
   run.toml:5:1: not valid TOML: heads is written twice, first in line 3
-    leave one of the two out
+    remove one of the two
   [2]
 
 A table that is opened twice:
@@ -150,7 +150,7 @@ A path with backslashes:
   > path = "C:\data\text"
   > END
   $ triax check run.toml
-  run.toml:3:8: not valid TOML: a \ in the string of path begins an escape, and there is none of that name
+  run.toml:3:8: not valid TOML: invalid escape in the string of path
     write path = 'C:\data\text', where a \ is a \
   [2]
 
@@ -162,8 +162,8 @@ A number with a unit:
   > steps = 50k
   > END
   $ triax check run.toml
-  run.toml:3:9: not valid TOML: 50k is no number
-    numbers read 50, 1_000, 0.001, 1e-3
+  run.toml:3:9: not valid TOML: invalid number: 50k
+    write numbers as 50, 1_000, 0.001, 1e-3
   [2]
 
 A number that is too large:
@@ -174,7 +174,7 @@ A number that is too large:
   > seed = 99999999999999999999
   > END
   $ triax check run.toml
-  run.toml:3:8: not valid TOML: 99999999999999999999 is larger than 64 bits hold
+  run.toml:3:8: not valid TOML: 99999999999999999999 does not fit into 64 bits
     the largest integer is 9223372036854775807
   [2]
 
@@ -186,7 +186,7 @@ A colon, as in YAML:
   > steps: 50  # as in YAML
   > END
   $ triax check run.toml
-  run.toml:3:6: not valid TOML: a value follows steps behind =, not behind :
+  run.toml:3:6: not valid TOML: steps needs = before its value, not :
     write steps = 50
   [2]
 
@@ -210,7 +210,7 @@ None, as in Python:
   > interface = None
   > END
   $ triax check run.toml
-  run.toml:3:13: not valid TOML: None is no value
+  run.toml:3:13: not valid TOML: invalid value: None
     leave interface out
   [2]
 
@@ -222,7 +222,7 @@ A string without quotes:
   > plugin = sched-1f1b
   > END
   $ triax check run.toml
-  run.toml:3:10: not valid TOML: sched-1f1b is no value
+  run.toml:3:10: not valid TOML: invalid value: sched-1f1b
     a string has quotes: plugin = "sched-1f1b"
   [2]
 
@@ -248,7 +248,7 @@ A list that is not closed:
   > END
   $ triax check run.toml
   run.toml:1:11: not valid TOML: the list of include is not closed
-    write ] behind its last item
+    write ] after its last item
   [2]
 
 A table name that is not closed:

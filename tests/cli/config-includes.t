@@ -123,7 +123,7 @@ All mistakes are reported at once, in the order of files and lines:
   run.toml:7:1: [train] has no key "precison"; did you mean "precision"?
     its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   run.toml:9:8: data.path: {folder}/txet.bin does not exist
-    make it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
+    prepare it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
   run.toml:13:9: eval.every = 5 needs eval.batches (default): how many global batches to evaluate on
     write eval.batches = 8, or eval.every = 0
   run.toml:13:9: eval.every = 5 needs data.validation (default): the token files to evaluate on

@@ -107,7 +107,7 @@ Keys and plugins that are not given:
   > plugin = "kernels-reference"
   > END
   $ triax check run.toml
-  run.toml:1:2: [model] lacks hidden (width of the residual stream, h), heads (attention heads, a; each takes h/a columns), sequence (tokens of a sample, s)
+  run.toml:1:2: [model] lacks hidden (width of the residual stream, h), heads (attention heads, a; each takes h/a columns), sequence (tokens per sample, s)
   run.toml:4:2: [optimizer] names no plugin, and there are no default plugins
     installed optimizers: optim-adamw, optim-sgd; write plugin = "..." below [optimizer]
   run.toml:4:2: [optimizer] lacks lr (learning rate after the warm-up)
@@ -116,7 +116,7 @@ Keys and plugins that are not given:
   run.toml: [batch] lacks global (B: sequences per step, over all ranks)
   run.toml: [train] lacks steps (optimizer steps)
   run.toml: [data] lacks path (token files to train on), or paths (several of them)
-    make it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 
 ## Keys that a combination of others excludes

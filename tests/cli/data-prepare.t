@@ -22,7 +22,7 @@ With `--json`, the result is one object; a separator divides a file into documen
 A validation file of an earlier run is kept and reported:
 
   $ $prepare --output made/parts --separator % --force > /dev/null
-  note: made/parts-validation.bin is there from before and was left as it is; its documents may be among these as well
+  note: made/parts-validation.bin existed before and was not changed; the new files may contain its documents too
 
 Files are not replaced unless that is said:
 
@@ -68,7 +68,7 @@ With `--json`, errors are one object on stdout:
   {"problem":"--validation-fraction: a fraction of 0.1 of 1 documents leaves one of the two datasets empty\n  use another fraction, or cut the text into documents with --separator"}
   [1]
   $ $prepare --output made/no --json --nonsense 2> /dev/null
-  {"problem":"triax: this argument is not expected: --nonsense\n  more: triax data prepare --help"}
+  {"problem":"triax: unexpected argument: --nonsense\n  more: triax data prepare --help"}
   [2]
   $ ls made | grep no
   [1]
@@ -95,7 +95,7 @@ Text has to be UTF-8:
   $ printf 'bad \377 byte\n' > bad
   $ triax data prepare --input text bad --output made/no --tokenizer made/t.json
   bad: byte 4 is not UTF-8
-    bring it to UTF-8, for example with iconv; or use --tokenizer byte, which takes any bytes
+    convert it to UTF-8, for example with iconv; or use --tokenizer byte, which accepts any bytes
   [1]
   $ ls made | grep no
   [1]

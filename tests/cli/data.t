@@ -17,7 +17,7 @@ A corpus that does not exist:
   > END
   $ triax check run.toml
   run.toml:3:8: data.path: {folder}/data/nothing.bin does not exist
-    make it with: triax data prepare --input FILE... --output {folder}/data/nothing --tokenizer byte
+    prepare it with: triax data prepare --input FILE... --output {folder}/data/nothing --tokenizer byte
   [2]
 
 A file instead of the prefix of all three:
@@ -43,7 +43,7 @@ Tokens that were cut off:
   > END
   $ triax check run.toml
   run.toml:3:8: data.path: {folder}/mine.bin: is 500 bytes long, but the sizes in mine.idx add up to at least 1001 tokens of 2 bytes: 2002
-    the two files do not belong together, or one of them was cut off
+    the two files do not belong together, or one of them is truncated
   [2]
 
 An index that was cut off:
@@ -56,8 +56,8 @@ An index that was cut off:
   > path = "mine"
   > END
   $ triax check run.toml
-  run.toml:3:8: data.path: {folder}/mine.idx: is 40 bytes long, which 1 sequences and 2 document indices do not give
-    it was cut off or is not whole: copy or prepare it again
+  run.toml:3:8: data.path: {folder}/mine.idx: is 40 bytes long, which does not match 1 sequences and 2 document indices
+    it is truncated or damaged: copy it or prepare it again
   [2]
 
 An index that is something else:
@@ -85,8 +85,8 @@ Without the file that names the tokenizer:
   > END
   $ triax check run.toml
   {folder}/mine.json: does not exist; it names the tokenizer and the size of its vocabulary (data.path, run.toml:3:8)
-    make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
-    or give model.vocab, for token files that were made elsewhere
+    prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
+    or set model.vocab, for token files of another program
   [2]
 
 A broken file of the tokenizer:
@@ -100,8 +100,8 @@ A broken file of the tokenizer:
   > END
   $ triax check run.toml
   {folder}/mine.json: is not valid JSON: it ends too early, after 35 bytes (data.path, run.toml:3:8)
-    make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
-    or give model.vocab, for token files that were made elsewhere
+    prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
+    or set model.vocab, for token files of another program
   [2]
 
 A vocabulary without some of the tokens:

@@ -20,10 +20,10 @@ A model of a paper is sized without data, GPUs and their plugins:
   model: 174,615,846,912 parameters, 698 GB of weights in f32
   step: 1536 sequences = 16 data ranks x 96 microbatches of 1
   
-  memory: rank 0 (and 15 alike) needs most, 61.8 GB
+  memory: rank 0 (and 15 like it) needs most, 61.8 GB
   activations of rank 0: 27 GB = 12 microbatches x (8 block x 277 MB) + 245 MB of workspace + 2 x 50.3 MB of transfers + 1 x 50.3 MB of transfers
   stages: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
-  uneven stages: a step takes 3.4 % longer than with even ones, ranks are idle 13.3 % of it in place of 10.3 % (by FLOPs, without transfers); parallel.split moves layers
+  uneven stages: a step takes 3.4 % longer than with even stages; ranks are idle 13.3 % of it instead of 10.3 % (by FLOPs, without transfers); parallel.split moves layers
   
     ranks  first  pipeline  layers              weights  working weights  gradients  optimizer state  activations  batches  together
       128      0         0  embedding, 8 block  7.67 GB          3.83 GB    7.98 GB          15.3 GB        27 GB  3.66 MB   61.8 GB
@@ -38,7 +38,7 @@ A model of a paper is sized without data, GPUs and their plugins:
   
   --all prints every value, the plugins, the data, and the memory of all 1536 ranks
   
-  not checked, because this machine lacks it
+  not checked, because this machine lacks the device, the plugin or the data
     comm.plugin "comm-nccl" cannot be loaded here (is not a shared library (no ELF header)): its keys and what it supports; the schedule is verified for the weakest guarantees of a communicator
     kernels.plugin "kernels-fused" cannot be loaded here (is not a shared library (no ELF header)): its keys and what it supports, and what communicators support on its device; its scratch memory is not counted
     data: data.path is not given
@@ -48,7 +48,7 @@ A model of a paper is sized without data, GPUs and their plugins:
 Sizes whose product has more than 63 bits are sized:
 
   $ triax check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000 | grep '^memory'
-  memory: rank 1408 (and 15 alike) needs most, 538 PB
+  memory: rank 1408 (and 15 like it) needs most, 538 PB
 
 To be trained, it needs all of them:
 
@@ -56,7 +56,7 @@ To be trained, it needs all of them:
   {source}/examples/gpt3-175b.toml:31:10: comm.plugin "comm-nccl" cannot be used: {folder}/comm-nccl.so: is not a shared library (no ELF header)
   {source}/examples/gpt3-175b.toml:34:10: kernels.plugin "kernels-fused" cannot be used: {folder}/kernels-fused.so: is not a shared library (no ELF header)
   run.toml: [data] lacks path (token files to train on), or paths (several of them)
-    make it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
   [2]
 
 A misspelled plugin is an error, not a plugin of another machine:
@@ -78,7 +78,7 @@ Data that are not here are left out where the vocabulary is given, and a part of
   $ > elsewhere.idx
   $ triax check run.toml $elsewhere
   --set: data.path: {folder}/elsewhere.bin does not exist
-    make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output {folder}/elsewhere --tokenizer NAME --force
+    prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/elsewhere --tokenizer NAME --force
   [2]
 
 The schedule needs the scheduler alone:
@@ -88,7 +88,7 @@ The schedule needs the scheduler alone:
   $ triax simulate run.toml $times
   sched-1f1b: p = 12, m = 96, v = 1; F 10 ms, I 10 ms, W 10 ms, link 1 ms
   makespan 3406 ms, from the first start to the last end
-  cost 3406 ms, the longest that a rank is there; 2880 ms of it are work
+  cost 3406 ms, the longest active interval of a rank; work 2880 ms
   bubble 0.1544 of the cost, 0.1826 over the work
   peak of microbatches in flight, by rank: 12 11 10 9 8 7 6 5 4 3 2 1
   $ triax schedule run.toml --format csv | wc -l

@@ -9,7 +9,7 @@ Every kind of broken plugin has its own message. The libraries are built from `t
 A library without an entry:
 
   $ triax plugins describe ./no-entry.so > /dev/null
-  {fixtures}/no-entry.so: is a library, but no triax plugin: it exports no triax_plugin_entry_v1
+  {fixtures}/no-entry.so: is a library, but not a triax plugin: it does not export triax_plugin_entry_v1
     end its source with TRIAX_PLUGIN(...) and build it with triax_add_plugin()
   [1]
 
@@ -22,21 +22,21 @@ An entry without a descriptor:
 A descriptor without the magic number:
 
   $ triax plugins describe ./bad-magic.so > /dev/null
-  {fixtures}/bad-magic.so: its descriptor does not begin with the door's magic number
+  {fixtures}/bad-magic.so: its descriptor does not begin with the magic number of the plugin ABI
     fill it with TRIAX_PLUGIN
   [1]
 
 A descriptor that is too short:
 
   $ triax plugins describe ./short-descriptor.so > /dev/null
-  {fixtures}/short-descriptor.so: its descriptor has 96 bytes; door 1.0 has 104
+  {fixtures}/short-descriptor.so: its descriptor has 96 bytes; plugin ABI 1.0 has 104
     set struct_size to sizeof(triax_plugin)
   [1]
 
 Another major version of the ABI:
 
   $ triax plugins describe ./newer-major.so > /dev/null
-  {fixtures}/newer-major.so: it is built for door 2.5; this triax has 1.0
+  {fixtures}/newer-major.so: it is built for plugin ABI 2.5; this triax has 1.0
     rebuild it against this triax
   [1]
 
@@ -139,7 +139,7 @@ No version:
 An option twice:
 
   $ triax plugins describe ./duplicate-option.so > /dev/null
-  {fixtures}/duplicate-option.so: its option table: option "depth" is there twice
+  {fixtures}/duplicate-option.so: its option table: option "depth" is declared twice
   [1]
 
 A default out of range:
@@ -151,7 +151,7 @@ A default out of range:
 Options of another size:
 
   $ triax plugins describe ./bad-stride.so > /dev/null
-  {fixtures}/bad-stride.so: its option table makes no sense: 1 rows of 12 bytes
+  {fixtures}/bad-stride.so: its option table is invalid: 1 rows of 12 bytes
     fill the descriptor with TRIAX_PLUGIN
   [1]
 
@@ -181,11 +181,11 @@ An exception of Triax:
 An exception of another type:
 
   $ triax schedule --path . --scheduler throwing-int --pipeline 1 --microbatches 1
-  {fixtures}/throwing-int.so: throwing-int could not be created: an exception that is no std::exception
+  {fixtures}/throwing-int.so: throwing-int could not be created: an exception that is not derived from std::exception
   [2]
 
 Nothing is created, and no reason given:
 
   $ triax schedule --path . --scheduler silent-create --pipeline 1 --microbatches 1
-  {fixtures}/silent-create.so: silent-create could not be created: it does not say why
+  {fixtures}/silent-create.so: silent-create could not be created: it gives no reason
   [2]

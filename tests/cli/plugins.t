@@ -48,8 +48,8 @@ Plugins that do not exist:
   run.toml:7:10: comm.plugin "comm-infiniband" was not found
     looked in: {plugins}
     installed communicators: {names}
-  run.toml:9:10: kernels.plugin "kernels/mine.so" is not a plugin's name
-    write the name alone, as in sched-gpipe; folders to look in go to plugins.path
+  run.toml:9:10: kernels.plugin "kernels/mine.so" is not a valid name
+    write only the name, such as sched-gpipe; folders to search belong in plugins.path
     installed kernel sets: {names}
   run.toml:11:10: optimizer.plugin "optim-lion" was not found
     looked in: {plugins}
@@ -109,7 +109,7 @@ A file that does not exist:
 
   $ triax plugins describe ./mine.so
   ./mine.so: no such file
-    triax plugins list shows those that are found by name
+    triax plugins list shows the plugins that are found by name
   [2]
 
 A folder that does not exist:
@@ -138,16 +138,16 @@ With `--json`, a refusal is one object on stdout:
   {"problem":"plugin \"sched-nowhere\" was not found\n  looked in: {plugins}"}
   [2]
   $ triax plugins describe ./nowhere.so --json 2> /dev/null
-  {"problem":"./nowhere.so: no such file\n  triax plugins list shows those that are found by name"}
+  {"problem":"./nowhere.so: no such file\n  triax plugins list shows the plugins that are found by name"}
   [2]
 
 A broken plugin is a failure:
 
   $ fixtures="$BUILD/tests/plugin/fixtures"; [ -d "$fixtures" ] || exit 80
   $ triax plugins describe "$fixtures/bad-magic.so" --json 2> /dev/null | grep problem
-    "problem": "{fixtures}/bad-magic.so: its descriptor does not begin with the door's magic number\n  fill it with TRIAX_PLUGIN"
+    "problem": "{fixtures}/bad-magic.so: its descriptor does not begin with the magic number of the plugin ABI\n  fill it with TRIAX_PLUGIN"
   $ triax plugins describe "$fixtures/bad-magic.so" --json > /dev/null
-  {fixtures}/bad-magic.so: its descriptor does not begin with the door's magic number
+  {fixtures}/bad-magic.so: its descriptor does not begin with the magic number of the plugin ABI
     fill it with TRIAX_PLUGIN
   [1]
 
@@ -163,8 +163,8 @@ A plugin, by its name and by its file:
   file         {plugins}/sched-gpipe.so
   note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   toolchain    libstdc++-cxx11abi1;{sanitizer};c++20;{release}
-  door         1.0
-  this triax   {version}; door 1.0; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+  plugin ABI   1.0
+  this triax   {version}; plugin ABI 1.0; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   options      none
   $ triax plugins describe "$BUILD/lib/triax/plugins/sched-gpipe.so" | diff - <(triax plugins describe sched-gpipe)
 
@@ -177,8 +177,8 @@ Its options:
   file         {fixtures}/told.so
   note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   toolchain    libstdc++-cxx11abi1;{sanitizer};c++20;{release}
-  door         1.0
-  this triax   {version}; door 1.0; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
+  plugin ABI   1.0
+  this triax   {version}; plugin ABI 1.0; libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   
   options
     key    default     type         allowed        meaning
@@ -204,7 +204,7 @@ Broken plugins are listed too:
 
   $ cp "$fixtures"/{bad-magic,crashing-create,killed,throwing-int}.so mine
   $ triax plugins list --path mine | grep mine | tr -s ' '
-   bad-magic broken its descriptor does not begin with the door's magic number {folder}/mine
+   bad-magic broken its descriptor does not begin with the magic number of the plugin ABI {folder}/mine
    crashing-create broken its constructor crashed with SIGSEGV (Segmentation fault) {folder}/mine
    killed broken its library initializer was killed by SIGKILL (Killed) {folder}/mine
    sched-gpipe scheduler {version} every forward, then every backward (GPipe) {folder}/mine (shadows {plugins}/sched-gpipe.so)

@@ -13,7 +13,7 @@ The files can be read, and the schedules cannot run, or compute something else.
   > 3F0,3B0,3F1,3B1,3F2,3F0,3B2,3F3,3B3,3F4,3B4,3F5,3B5,3F6,3B6,3F7,3B7
   > END
   $ triax schedule --file rows.csv
-  rows.csv:4:6: 3F0: the forward of stage 3, microbatch 0 is at cell 1 already
+  rows.csv:4:6: 3F0: the forward of stage 3, microbatch 0 is already at cell 1
   [1]
 
 Without 2F5:
@@ -70,7 +70,7 @@ Without 0W2:
   > 2F0,2I0,2F1,2I1,2F2,2I2,2W0,2F3,2I3,2W1,2W2,2W3,2B3
   > END
   $ triax schedule --file rows.csv
-  rows.csv:3:13: 2B3: the input gradient of stage 2, microbatch 3 is at cell 9 already
+  rows.csv:3:13: 2B3: the input gradient of stage 2, microbatch 3 is already at cell 9
   [1]
 
 0B0 before 0F0:
@@ -177,11 +177,11 @@ More microbatches in flight than --cap allows:
   > 3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F5,3B5,3F6,3B6,3F7,3B7
   > END
   $ triax schedule --file rows.csv --cap 3
-  rows.csv:1:4: 0F3: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:6: 0F4: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:8: 0F5: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:10: 0F6: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:12: 0F7: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
+  rows.csv:1:4: 0F3: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  rows.csv:1:6: 0F4: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  rows.csv:1:8: 0F5: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  rows.csv:1:10: 0F6: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  rows.csv:1:12: 0F7: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
   [1]
 
 The same with halves of backwards:
@@ -192,10 +192,10 @@ The same with halves of backwards:
   > 2F0,2I0,2F1,2I1,2F2,2I2,2W0,2F3,2I3,2W1,2W2,2W3
   > END
   $ triax schedule --file rows.csv --cap 2
-  rows.csv:1:3: 0F2: it is one more than the 2 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:6: 0F3: it is one more than the 2 microbatches that a rank may have in flight, counted per stage
-  rows.csv:2:4: 1F2: it is one more than the 2 microbatches that a rank may have in flight, counted per stage
-  rows.csv:2:7: 1F3: it is one more than the 2 microbatches that a rank may have in flight, counted per stage
-  rows.csv:3:5: 2F2: it is one more than the 2 microbatches that a rank may have in flight, counted per stage
-  rows.csv:3:8: 2F3: it is one more than the 2 microbatches that a rank may have in flight, counted per stage
+  rows.csv:1:3: 0F2: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
+  rows.csv:1:6: 0F3: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
+  rows.csv:2:4: 1F2: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
+  rows.csv:2:7: 1F3: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
+  rows.csv:3:5: 2F2: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
+  rows.csv:3:8: 2F3: it exceeds the limit of 2 microbatches in flight on a rank, counted per stage
   [1]

@@ -28,15 +28,15 @@ A line without a stage:
   > 1F0,1F1,1F2,1B0,1F3,1B1,1F4,1B2,1F5,1B3,1F6,1B4,1F7,1B5,1B6,1B7
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2: names no stage: each line is a pipeline rank, which has one or more
-    take out the empty line, or give the rank its actions
+  rows.csv:2: has no stage: each line is a pipeline rank, which has one or more stages
+    remove the empty line, or add the actions of the rank
   [2]
 
 Bytes that are not text:
 
   $ printf '0F0,0B0\n1F0,\0\001\177ELF\n' > rows.csv
   $ triax schedule --file rows.csv
-  rows.csv:2: holds the byte 0x00, which no text has
+  rows.csv:2: contains the byte 0x00, which is not text
     name a CSV file: a line per pipeline rank, an action per cell
   [2]
 
@@ -44,7 +44,7 @@ UTF-16:
 
   $ printf '\377\3760\0F\0000\0,\0000\0B\0000\0\n\0' > rows.csv
   $ triax schedule --file rows.csv
-  rows.csv:1: holds the byte 0x00, which no text has
+  rows.csv:1: contains the byte 0x00, which is not text
     name a CSV file: a line per pipeline rank, an action per cell
   [2]
 
@@ -52,7 +52,7 @@ A non-breaking space:
 
   $ printf '0F0,\302\2400B0\n1F0,1B0\n' > rows.csv
   $ triax schedule --file rows.csv
-  rows.csv:1:2: "\xc2\xa00B0" is no action (esc)
+  rows.csv:1:2: "\xc2\xa00B0" is not an action (esc)
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 
@@ -64,9 +64,9 @@ A line of headings:
   > 1F0,1B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "rank 0" is no action
+  rows.csv:1:1: "rank 0" is not an action
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
-  rows.csv:1:2: "rank 1" is no action
+  rows.csv:1:2: "rank 1" is not an action
   [2]
 
 Semicolons between the cells:
@@ -76,9 +76,9 @@ Semicolons between the cells:
   > 1F0;1B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "0F0;0B0" is no action
+  rows.csv:1:1: "0F0;0B0" is not an action
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
-  rows.csv:2:1: "1F0;1B0" is no action
+  rows.csv:2:1: "1F0;1B0" is not an action
   [2]
 
 Small letters:
@@ -88,11 +88,11 @@ Small letters:
   > 1f0,1b0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "0f0" is no action
+  rows.csv:1:1: "0f0" is not an action
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
-  rows.csv:1:2: "0b0" is no action
-  rows.csv:2:1: "1f0" is no action
-  rows.csv:2:2: "1b0" is no action
+  rows.csv:1:2: "0b0" is not an action
+  rows.csv:2:1: "1f0" is not an action
+  rows.csv:2:2: "1b0" is not an action
   [2]
 
 A cell without a stage:
@@ -101,9 +101,9 @@ A cell without a stage:
   > F0,B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "F0" names no stage
+  rows.csv:1:1: "F0" has no stage
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
-  rows.csv:1:2: "B0" names no stage
+  rows.csv:1:2: "B0" has no stage
   [2]
 
 A cell without a microbatch:
@@ -113,7 +113,7 @@ A cell without a microbatch:
   > 1F,1B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2:1: "1F" names no microbatch
+  rows.csv:2:1: "1F" has no microbatch
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 
@@ -123,7 +123,7 @@ A negative microbatch:
   > 0F0,0F-1,0B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:2: "0F-1" is no action
+  rows.csv:1:2: "0F-1" is not an action
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 
@@ -133,7 +133,7 @@ A microbatch far above the others:
   > 0F0,0B0,0F16777215,0B16777215
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:3: "0F16777215" is of microbatch 16777215, and no cell names microbatch 1
+  rows.csv:1:3: "0F16777215" has microbatch 16777215, but no cell has microbatch 1
     number them from 0 without gaps
   [2]
 
@@ -143,7 +143,7 @@ A microbatch above all limits:
   > 0F0,0B0,0F184467440737095516160
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:3: "0F184467440737095516160" has a microbatch above 16777215, the largest there can be
+  rows.csv:1:3: "0F184467440737095516160" has a microbatch above 16777215, the maximum
     number them from 0 without gaps
   [2]
 
@@ -165,7 +165,7 @@ Two passes at once, as PyTorch writes them:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:2: "(0F1;0B0)OVERLAP_F_B" runs two passes at once, which this version does not
-    write the two as cells of their own, one after the other
+    write two separate cells, one after the other
   [2]
 
 Slices, and a second pipeline:
@@ -183,7 +183,7 @@ A file that ends within a cell:
 
   $ printf '0F0,0F1,0F2,0F3,0B0,0F4,0B1,0F5,0B2,0F6,0B3,0F7,0B4,0B5,0B6,0B7\n1F0,1F1,1F2,1B0,1F3,1B1,1F4,1B2,1F5,1B3,1F6,1B4,1F7,1B5,1B6,1B7\n2F0,2F1,2B0,2F2,2B1,2F3,2B2,2F4,2B3,2F5,2B4,2F6,2B5,2F7,2B6,2B7\n3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F' > rows.csv
   $ triax schedule --file rows.csv
-  rows.csv:4:11: "3F" names no microbatch
+  rows.csv:4:11: "3F" has no microbatch
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 
@@ -225,7 +225,7 @@ A rank that is left out:
   > 3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F5,3B5,3F6,3B6,3F7,3B7
   > END
   $ triax schedule --file rows.csv
-  rows.csv:3:1: "3F0" is of stage 3, and no cell names stage 2
+  rows.csv:3:1: "3F0" has stage 3, but no cell has stage 2
     number them from 0 without gaps
   [2]
 
@@ -238,7 +238,7 @@ A microbatch that is left out:
   > 3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F9,3B9,3F6,3B6,3F7,3B7
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:10: "0F6" is of microbatch 6, and no cell names microbatch 5
+  rows.csv:1:10: "0F6" has microbatch 6, but no cell has microbatch 5
     number them from 0 without gaps
   [2]
 
@@ -249,8 +249,8 @@ Ranks with different numbers of stages:
   > 1F0,1F1,1F2,1B0,1F3,1B1,1B2,1B3
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2: names 1 of the stages, and line 1 names 2: every rank has as many
-    that number is parallel.chunks
+  rows.csv:2: has 1 stages, but line 1 has 2: all ranks must have the same number
+    the number is parallel.chunks
   [2]
 
 A stage on two ranks:
@@ -262,8 +262,8 @@ A stage on two ranks:
   > 3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3,3F4,3B4,3F5,3B5,3F6,3B6,3F7,3B7
   > END
   $ triax schedule --file rows.csv
-  rows.csv:3:17: "1F3" puts stage 1 on rank 2, and 1F0 in line 2, cell 1 has put it on rank 1
-    each line is a rank, and a stage with all of its actions is on one
+  rows.csv:3:17: "1F3" puts stage 1 on rank 2, but 1F0 in line 2, cell 1 puts it on rank 1
+    each line is a rank, and all actions of a stage are on one rank
   [2]
 
 Neither the name of a file nor a cell reaches a terminal raw:
@@ -276,6 +276,6 @@ Neither the name of a file nor a cell reaches a terminal raw:
   a\u001B[2J.csv: p = 1, m = 1, v = 1; F 1 ms, I 1 ms, W 1 ms, link 0 ms
   $ printf '0F0\177\302\23331m,0B0\n' > rows.csv
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "0F0\u007F\u009B31m" is no action
+  rows.csv:1:1: "0F0\u007F\u009B31m" is not an action
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]

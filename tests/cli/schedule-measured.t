@@ -43,20 +43,20 @@ Before the run, there is no timeline:
 Nothing was computed, and the result says so:
 
   $ triax train run.toml 2> /dev/null | grep -o 'ran 3 steps: [^;]*;'
-  ran 3 steps: kernels-sim computed nothing, all losses are 0 and mean nothing;
+  ran 3 steps: kernels-sim does not compute, so all losses are 0;
 
 ## Arguments that do not fit together
 
   $ triax schedule run.toml --measured --format csv
-  triax: --measured: has no csv; --format table, svg, json and trace show it
+  triax: --measured: cannot be written as csv; use --format table, svg, json or trace
     more: triax schedule --help
   [2]
   $ triax schedule run.toml --measured --forward-ms 1 --input-ms 1 --weight-ms 1 --format svg
-  triax: --measured: has the times of the run, and takes no others
+  triax: --measured: cannot be combined with pass times: it uses the times of the run
     more: triax schedule --help
   [2]
   $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --measured
-  triax: --measured: needs the TOML of the run that timed a step
+  triax: --measured: needs the TOML of the run that recorded a step
     more: triax schedule --help
   [2]
 
@@ -65,23 +65,23 @@ Nothing was computed, and the result says so:
 Another number of ranks:
 
   $ triax schedule run.toml --measured --set parallel.data=1
-  {folder}/run: rank 0 timed a run of 4 ranks, and this one has 2
-    give the TOML that the run was trained with, and its --set; or train again
+  {folder}/run: rank 0 recorded a run of 4 ranks, but this run has 2
+    use the TOML and the --set of the run that was trained, or train again
   [1]
 
 Another pipeline:
 
   $ triax schedule run.toml --measured --set parallel.pipeline=4 --set parallel.chunks=1 --set parallel.data=1 \
   >   --set schedule.plugin=sched-breadth-first
-  {folder}/run: pipeline rank 0, pass 2: 2F0 ran, and its program has 0F2
-    give the TOML that the run was trained with, and its --set; or train again
+  {folder}/run: pipeline rank 0, pass 2: 2F0 ran, but its program has 0F2
+    use the TOML and the --set of the run that was trained, or train again
   [1]
 
 Another schedule:
 
   $ triax schedule run.toml --measured --set schedule.plugin=sched-breadth-first
-  {folder}/run: pipeline rank 0, pass 2: 2F0 ran, and its program has 0F2
-    give the TOML that the run was trained with, and its --set; or train again
+  {folder}/run: pipeline rank 0, pass 2: 2F0 ran, but its program has 0F2
+    use the TOML and the --set of the run that was trained, or train again
   [1]
 
 The timeline of a rank is missing:
@@ -89,7 +89,7 @@ The timeline of a rank is missing:
   $ mv run/timeline-rank-2.json .
   $ triax schedule run.toml --measured
   {folder}/run/timeline-rank-2.json: cannot be read: No such file or directory
-    of other ranks there are 3: copy it there from where that rank ran, or train again with log.timeline, in a folder that all ranks share
+    the folder has the files of 3 other ranks: copy this file from the machine of the rank, or train again with log.timeline, in a folder that all ranks share
   [1]
 
 The timeline of an earlier run is not taken for this one's:

@@ -189,11 +189,11 @@ A limit of the microbatches in flight:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 4 > /dev/null
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --cap 3
-  --scheduler: sched-1f1b: rank 0, position 6, 0F3: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 10, 0F4: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 14, 0F5: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 18, 0F6: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
-  --scheduler: sched-1f1b: rank 0, position 22, 0F7: it is one more than the 3 microbatches that a rank may have in flight, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 6, 0F3: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 10, 0F4: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 14, 0F5: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 18, 0F6: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
+  --scheduler: sched-1f1b: rank 0, position 22, 0F7: it exceeds the limit of 3 microbatches in flight on a rank, counted per stage
   [1]
 
 ## Sizes

@@ -11,14 +11,14 @@ A program of PyTorch:
   > 1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "0UNSHARD" gathers or drops weights for PyTorch's FSDP: here ranks keep theirs whole
-    take cells of that kind out, or use the file of the compute actions alone
-  rows.csv:1:7: "0WAIT_REDUCE_GRAD" is a wait of PyTorch's: here waits follow from what an action needs
-  rows.csv:1:8: "0RESHARD" gathers or drops weights for PyTorch's FSDP: here ranks keep theirs whole
-  rows.csv:2:1: "1UNSHARD" gathers or drops weights for PyTorch's FSDP: here ranks keep theirs whole
-  rows.csv:2:6: "1WAIT_SEND_B0" is a wait of PyTorch's: here waits follow from what an action needs
-  rows.csv:2:8: "1WAIT_REDUCE_GRAD" is a wait of PyTorch's: here waits follow from what an action needs
-  rows.csv:2:9: "1RESHARD" gathers or drops weights for PyTorch's FSDP: here ranks keep theirs whole
+  rows.csv:1:1: "0UNSHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
+    remove cells of that kind, or use a file with only the compute actions
+  rows.csv:1:7: "0WAIT_REDUCE_GRAD" is a wait of PyTorch; Triax adds the waits that an action needs
+  rows.csv:1:8: "0RESHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
+  rows.csv:2:1: "1UNSHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
+  rows.csv:2:6: "1WAIT_SEND_B0" is a wait of PyTorch; Triax adds the waits that an action needs
+  rows.csv:2:8: "1WAIT_REDUCE_GRAD" is a wait of PyTorch; Triax adds the waits that an action needs
+  rows.csv:2:9: "1RESHARD" gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights
   [2]
 
 NORM with a stage:
@@ -28,9 +28,9 @@ NORM with a stage:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD0,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:19: "0NORM" is of a whole rank, and names more
+  rows.csv:1:19: "0NORM" applies to a whole rank, but has a stage or a microbatch
     write NORM
-  rows.csv:2:17: "1REDUCE_GRAD0" names a microbatch, and is of a whole stage
+  rows.csv:2:17: "1REDUCE_GRAD0" has a microbatch, but applies to a whole stage
     write 3REDUCE_GRAD
   [2]
 
@@ -98,7 +98,7 @@ Without 0RECV_B0 and its send:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2:9: 1SEND_B1: it is at cell 8 already
+  rows.csv:2:9: 1SEND_B1: it is already at cell 8
   [1]
 
 0SEND_F3 before 0F3:
@@ -128,8 +128,8 @@ Without 0RECV_B0 and its send:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: 0RECV_B0: it waits for line 2, cell 5, 1SEND_B0, which waits for line 2, cell 4, 1B0, which waits for line 2, cell 2, 1F0, which waits for line 2, cell 1, 1RECV_F0, which waits for line 1, cell 4, 0SEND_F0, which waits for line 1, cell 3, 0F1, which waits for line 1, cell 2, 0F0, which waits for the first; with transfers in one queue per rank that is the layers' too, rendezvous sends and blocking posts the ranks would wait for ever
-    use a file of the compute actions alone: their transfers get an order in which nothing waits for itself
+  rows.csv:1:1: 0RECV_B0: it waits for line 2, cell 5, 1SEND_B0, which waits for line 2, cell 4, 1B0, which waits for line 2, cell 2, 1F0, which waits for line 2, cell 1, 1RECV_F0, which waits for line 1, cell 4, 0SEND_F0, which waits for line 1, cell 3, 0F1, which waits for line 1, cell 2, 0F0, which waits for the first; with transfers in one queue per rank shared with the layers, rendezvous sends and blocking posts, the ranks would wait indefinitely
+    use a file with only the compute actions: Triax adds the transfers in an order without deadlock
   [1]
 
 Receives in the wrong places:
@@ -191,8 +191,8 @@ Sends that cross:
   > 1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RECV_F1,1F1,1I1,1SEND_B1,1RECV_F2,1W1,1F2,1B2,1SEND_B2,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:4: 0SEND_F1: it waits for line 2, cell 6, 1RECV_F1, which waits for line 2, cell 5, 1W0, which waits for line 2, cell 4, 1SEND_B0, which waits for line 1, cell 6, 0RECV_B0, which waits for line 1, cell 5, 0F2, which waits for the first; with transfers in one queue per rank that is the layers' too, rendezvous sends and blocking posts the ranks would wait for ever
-    use a file of the compute actions alone: their transfers get an order in which nothing waits for itself
+  rows.csv:1:4: 0SEND_F1: it waits for line 2, cell 6, 1RECV_F1, which waits for line 2, cell 5, 1W0, which waits for line 2, cell 4, 1SEND_B0, which waits for line 1, cell 6, 0RECV_B0, which waits for line 1, cell 5, 0F2, which waits for the first; with transfers in one queue per rank shared with the layers, rendezvous sends and blocking posts, the ranks would wait indefinitely
+    use a file with only the compute actions: Triax adds the transfers in an order without deadlock
   [1]
 
 0W1 before 0W0:
@@ -256,7 +256,7 @@ OPT_STEP twice:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:21: OPT_STEP: it is at cell 20 already
+  rows.csv:1:21: OPT_STEP: it is already at cell 20
   [1]
 
 Without all that ends a step:
@@ -281,7 +281,7 @@ More microbatches in flight than --cap allows:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv --cap 1
-  rows.csv:1:3: 0F1: it is one more than the 1 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:7: 0F2: it is one more than the 1 microbatches that a rank may have in flight, counted per stage
-  rows.csv:1:11: 0F3: it is one more than the 1 microbatches that a rank may have in flight, counted per stage
+  rows.csv:1:3: 0F1: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage
+  rows.csv:1:7: 0F2: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage
+  rows.csv:1:11: 0F3: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage
   [1]

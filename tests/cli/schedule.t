@@ -66,21 +66,21 @@ A folder that does not exist:
 A table of the lowered program:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 --lowered
-  triax: --lowered: --format table has no such form; csv has
+  triax: --lowered: needs --format csv, not table
     more: triax schedule --help
   [2]
 
 A table with times:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1
-  triax: --format: a table tells no times; --format svg, json and trace do
+  triax: --format: table has no time axis for the pass times; use svg, json or trace
     more: triax schedule --help
   [2]
 
 Some of the times:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --format svg --forward-ms 1 --link-ms 1
-  triax: with times, --input-ms and --weight-ms are required
+  triax: with pass times, --input-ms and --weight-ms are required
     more: triax schedule --help
   [2]
 
@@ -139,7 +139,7 @@ Microbatches that a scheduler refuses:
 A run, and a shape beside it:
 
   $ triax schedule run.toml --pipeline 4
-  triax: --pipeline: the run has its own; --set parallel.pipeline=... changes it
+  triax: --pipeline: RUN.toml has its own; --set parallel.pipeline=... changes it
     more: triax schedule --help
   [2]
 
@@ -158,7 +158,7 @@ A file and a run:
   > 0F0,0B0
   > END
   $ triax schedule interleaved.toml --file rows.csv
-  triax: --file: the run has its own schedule; leave one out
+  triax: --file: RUN.toml has its own schedule; use one of the two
     more: triax schedule --help
   [2]
 
@@ -168,7 +168,7 @@ A file and a scheduler:
   > 0F0,0B0
   > END
   $ triax schedule --file rows.csv --scheduler sched-1f1b
-  triax: --scheduler: the actions are those of --file; leave one out
+  triax: --scheduler: --file has the actions; use one of the two
     more: triax schedule --help
   [2]
 

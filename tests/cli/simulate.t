@@ -85,7 +85,7 @@ A file with two mistakes:
   > 1F0,1B,1C0
   > END
   $ triax simulate --file rows.csv --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  rows.csv:2:2: "1B" names no microbatch
+  rows.csv:2:2: "1B" has no microbatch
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   rows.csv:2:3: "1C0" is of kind C, and the kinds are F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP
   [2]
@@ -114,7 +114,7 @@ A schedule with violations is a failure:
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 $times
   sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, link 0 ms
   makespan 33 ms, from the first start to the last end
-  cost 33 ms, the longest that a rank is there; 24 ms of it are work
+  cost 33 ms, the longest active interval of a rank; work 24 ms
   bubble 0.2727 of the cost, 0.375 over the work
   peak of microbatches in flight, by rank: 4 3 2 1
 

@@ -101,7 +101,7 @@ TEST_F(Check, JsonHasTheNoteOfAPluginThatShadowsTheEnginesOwn) {
 
 TEST_F(Check, JsonHasTheNoteOfARunThatEndsInItsWarmUp) {
   const std::string note =
-      "lr.warmup_steps = 51 is more than train.steps = 50: the run ends in its warm-up, below optimizer.lr = 0.003";
+      "lr.warmup_steps = 51 is more than train.steps = 50: the run ends during the warm-up, below optimizer.lr = 0.003";
   const auto object = nlohmann::json::parse(check("--json --set lr.warmup_steps=51", "2>/dev/null").text);
   EXPECT_EQ(object["notes"][0], note);
 }

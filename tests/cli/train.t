@@ -32,11 +32,11 @@ Four ranks as threads of one process. Standard output is the result, and standar
   > dir = "run"
   > END
   $ triax train run.toml 2> /dev/null | steady
-  trained 2 steps: loss {loss} to {loss}, held out {loss}, {rate} tokens/s, metrics in run/metrics.jsonl
+  trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, metrics in run/metrics.jsonl
   $ triax train run.toml 2>&1 > /dev/null | steady
   info rank 0: run.toml: 34.7 k parameters, pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, comm-local; 4 ranks as threads of this process, ...; folder run
   info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml
-  sent between ranks, all of them together:
+  sent between ranks, sum over all ranks:
     tensor  comm-local  292 calls  830 kB
     data    comm-local  56 calls   854 kB
   next: to train longer, from fresh weights (weights are not saved): {build}/bin/triax train run.toml --set train.steps=4 --set run.dir=run-longer
@@ -93,10 +93,10 @@ Records that cannot be written are reported once:
   info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-4.jsonl, resolved.toml to resolved-4.toml
   error rank 0: /dev/full: the record of step 1 cannot be written: No space left on device
     free space there: the run continues, and writes later lines as soon as it can
-  sent between ranks, all of them together:
+  sent between ranks, sum over all ranks:
     tensor  comm-local  292 calls  830 kB
     data    comm-local  56 calls   854 kB
-  trained 2 steps: loss {loss} to {loss}, held out {loss}, {rate} tokens/s, no metrics; missing: 2 of 2 records
+  trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, no metrics; missing: 2 of 2 records
   [1]
 
 A log that cannot be opened is refused:

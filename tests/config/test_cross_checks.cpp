@@ -15,11 +15,11 @@ using testing::IsEmpty;
 TEST(Together, TheBatchIsWholeMicrobatchesOnEveryDataRank) {
   Workspace space;
   space.tables["batch"] = "global = 12\nmicro = 5\n";
-  EXPECT_THAT(
-      texts(space.load({}, {{"parallel.data", "2"}})),
-      ElementsAre("run.toml:2:10: batch.global = 12 does not divide by parallel.data = 2 (--set) x batch.micro = 5 "
-                  "(run.toml:3:9): each data rank takes whole microbatches\n"
-                  "  use batch.global 10 or 20, or batch.micro 3"));
+  EXPECT_THAT(texts(space.load({}, {{"parallel.data", "2"}})),
+              ElementsAre("run.toml:2:10: batch.global = 12 is not divisible by parallel.data = 2 x batch.micro = 5: "
+                          "each data rank runs whole microbatches\n  parallel.data is set by --set\n"
+                          "  batch.micro is set at run.toml:3:9\n"
+                          "  use batch.global 10 or 20, or batch.micro 3"));
 }
 
 TEST(Together, MicrobatchesFollowFromTheBatch) {
@@ -32,14 +32,17 @@ TEST(Together, SplitListsEveryStage) {
   Workspace space;
   space.tables["parallel"] = "pipeline = 2\nsplit = [1, 1, 1]\n";
   EXPECT_THAT(texts(space.load()),
-              ElementsAre(HasSubstr("parallel.split lists 3 stages, but parallel.pipeline = 2 (run.toml:16:12) x "
-                                    "parallel.chunks = 1 (default) makes 2")));
+              ElementsAre(HasSubstr("parallel.split lists 3 stages, but parallel.pipeline = 2 x "
+                                    "parallel.chunks = 1 makes 2\n  parallel.pipeline is set at run.toml:16:12\n"
+                                    "  parallel.chunks = 1 is the default\n")));
 }
 
 TEST(Together, TheLearningRateDoesNotEndAboveItsHeight) {
   Workspace space;
   space.tables["lr"] = "min = 1.0\n";
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("lr.min = 1 is above optimizer.lr = 0.001 (run.toml:")));
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre(HasSubstr("lr.min = 1 is above optimizer.lr = 0.001: the learning rate would rise\n"
+                                    "  optimizer.lr is set at run.toml:")));
 }
 
 /// For example, a trial with --set train.steps=3.
@@ -52,9 +55,8 @@ TEST(Together, ARunMayEndInItsWarmUp) {
 TEST(Together, AnEvaluationNeedsDataAndItsLength) {
   Workspace space;
   space.tables["eval"] = "every = 10\n";
-  EXPECT_THAT(texts(space.load()),
-              ElementsAre(HasSubstr("eval.every = 10 needs eval.batches (default): how many"),
-                          HasSubstr("eval.every = 10 needs data.validation (default): the token files")));
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("eval.every = 10 needs eval.batches: how many"),
+                                               HasSubstr("eval.every = 10 needs data.validation: the token files")));
   space.tables["eval"] = "every = 10\nbatches = 2\n";
   space.tables["data"] = "path = \"text\"\nvalidation = \"held\"\n";
   EXPECT_THAT(texts(space.load()), IsEmpty());
@@ -65,7 +67,7 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
   space.tables["data"] = "path = \"nothing\"\n";
   EXPECT_THAT(texts(space.load()),
               ElementsAre("run.toml:6:8: data.path: nothing.bin does not exist\n"
-                          "  make it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
+                          "  prepare it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
 }
 
 TEST(Together, ADataFileThatIsNotARegularFileIsNamedForWhatItIs) {
@@ -99,11 +101,13 @@ TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
 
   space.tables["data"] = "path = \"text\"\npaths = [\"text\", \"held\", \"held\"]\nweights = [1, 0]\n";
   EXPECT_THAT(texts(space.load()),
-              ::testing::UnorderedElementsAre(
-                  HasSubstr("data.path and data.paths (run.toml:7:9) are both given\n  name all of them in data.paths"),
-                  HasSubstr("data.weights has 2 numbers, but data.paths (run.toml:7:9) names 3 corpora\n"
-                            "  write one for each, or leave data.weights"),
-                  HasSubstr("data.weights has 0: a weight is above 0"), HasSubstr("data.paths names ")));
+              ::testing::UnorderedElementsAre(HasSubstr("data.path and data.paths cannot both be set\n  data.paths is "
+                                                        "set at run.toml:7:9\n  name all of them in data.paths"),
+                                              HasSubstr("data.weights has 2 numbers, but data.paths names 3 corpora\n"
+                                                        "  data.paths is set at run.toml:7:9\n"
+                                                        "  write one for each, or leave data.weights"),
+                                              HasSubstr("data.weights contains 0: a weight must be above 0"),
+                                              HasSubstr("data.paths names ")));
   space.tables["data"] = "";
   EXPECT_THAT(
       texts(space.load()),
@@ -133,11 +137,11 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   space.tables["data"] = "path = \"held\"\n"; // without a tokenizer file
   EXPECT_THAT(
       texts(space.load()),
-      ElementsAre("held.json: does not exist; it names the tokenizer and the size of its vocabulary "
-                  "(data.path, run.toml:6:8)\n"
-                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
+      ElementsAre("run.toml:6:8: data.path: held.json: does not exist; it names the tokenizer and the size of its "
+                  "vocabulary\n"
+                  "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
                   "held --tokenizer NAME --force\n"
-                  "  or give model.vocab, for token files that were made elsewhere"));
+                  "  or set model.vocab, for token files of another program"));
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 
@@ -146,13 +150,14 @@ TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
   space.write("text.json", "{\"tokenizer\": byte}");
   EXPECT_THAT(
       texts(space.load({}, {{"data.path", space.path("text").string()}})),
-      ElementsAre("text.json: is not valid JSON: byte 15 is where it goes wrong (data.path, --set)\n"
-                  "  make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output "
+      ElementsAre("--set: data.path: text.json: is not valid JSON: error at byte 15\n"
+                  "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
                   "text --tokenizer NAME --force\n"
-                  "  or give model.vocab, for token files that were made elsewhere"));
+                  "  or set model.vocab, for token files of another program"));
   space.write("text.json", "{\"tokenizer\": \"byte\"}");
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("text.json: has no key \"vocab\": a whole number from 1 to "
-                                                         "2147483647 (data.path, run.toml:6:8)\n  make all of it")));
+  EXPECT_THAT(texts(space.load()),
+              ElementsAre(HasSubstr("run.toml:6:8: data.path: text.json: has no key \"vocab\": an integer "
+                                    "from 1 to 2147483647\n  prepare the dataset again")));
 }
 
 TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
@@ -180,14 +185,13 @@ TEST(Together, WhatATomlCannotHoldIsRefused) {
   for (const char* key : {"run.dir", "comm.trace", "comm.links"}) {
     const bool list = std::string(key) == "comm.links";
     const std::string name = space.path("a\xFF").string();
-    EXPECT_THAT(texts(space.load({}, {{key, list ? "[\"" + name + "\"]" : name}})),
-                ElementsAre(HasSubstr(list ? "is not a list of strings"
-                                           : "holds bytes that are not UTF-8, and so cannot stand in a TOML\n")));
+    EXPECT_THAT(
+        texts(space.load({}, {{key, list ? "[\"" + name + "\"]" : name}})),
+        ElementsAre(HasSubstr(list ? "is not a list of strings" : "is not valid UTF-8, and TOML cannot hold it\n")));
   }
   EXPECT_THAT(texts(space.load({}, {{"run.dir", space.path("\xC3\xBC").string()}})), IsEmpty());
   test::write_file(space.path("\xFF.toml"), test::read_file(space.path("run.toml"))); // determines run.dir
-  EXPECT_THAT(texts(space.load_file("\xFF.toml")),
-              ElementsAre(HasSubstr("run.dir (default) holds bytes that are not")));
+  EXPECT_THAT(texts(space.load_file("\xFF.toml")), ElementsAre(HasSubstr("run.dir is not valid UTF-8")));
 }
 
 TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
@@ -204,7 +208,8 @@ TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
 TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
-              ElementsAre(HasSubstr("--set: data.path is empty\n  make it with: triax data prepare ")));
+              ElementsAre(HasSubstr("--set: data.path is empty\n"
+                                    "  prepare it with: triax data prepare ")));
   EXPECT_THAT(texts(space.load({}, {{"run.dir", ""}, {"log.metrics", ""}})),
               ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
 }
@@ -232,7 +237,7 @@ TEST(Together, ALauncherDecidesTheSizeOfTheWorld) {
   EXPECT_THAT(texts(load(space.path("run.toml"), {}, 6)),
               ElementsAre(HasSubstr("does not fit the launcher's 6 ranks")));
   EXPECT_THAT(texts(load(space.path("run.toml"), {{"parallel.data", "4"}}, 8)),
-              ElementsAre(HasSubstr("x parallel.data = 4 (--set) does not fit the launcher's 8 ranks")));
+              ElementsAre(HasSubstr("x parallel.data = 4 does not fit the launcher's 8 ranks")));
 }
 
 TEST(Together, AllRefusalsComeAtOnceInTheOrderOfTheFile) {

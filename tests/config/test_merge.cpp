@@ -46,7 +46,7 @@ TEST(Layers, AnIncludeCycleNamesItsChain) {
   space.write("b.toml", "include = [\"a.toml\"]\n");
   space.write("run.toml", "include = [\"a.toml\"]\n");
   EXPECT_THAT(texts(space.load_file("run.toml")),
-              ElementsAre("b.toml:1:12: includes go round in a circle: a.toml includes b.toml includes a.toml"));
+              ElementsAre("b.toml:1:12: includes form a cycle: a.toml includes b.toml includes a.toml"));
 }
 
 TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {

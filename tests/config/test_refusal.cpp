@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions in the file are added to error messages of modules and plugins, which do not know files.
+// The core adds the positions of a refusal's keys: modules and plugins do not know files.
 #include <gtest/gtest.h>
 
 #include "config/loaded.hpp"
@@ -8,43 +8,45 @@ namespace triax::config {
 namespace {
 
 const std::vector<ResolvedValue> kValues = {
-    {"schedule.plugin", "\"sched-interleaved\"", "run.toml:12:10"},
-    {"model.heads", "5", "run.toml:5:9"},
+    {"model.heads", "5", "run.toml:5:9", {}, {"run.toml", 0, 5, 9}},
     {"model.dropout", "0.0", "default"},
-    {"parallel.tensor", "2", "run.toml:9:10"},
-    {"optimizer.lr", "0.001", "--set"},
+    {"parallel.tensor", "2", "run.toml:9:10", {}, {"run.toml", 0, 9, 10}},
+    {"optimizer.lr", "0.001", "--set", {}, {"--set", 1}},
     {"parallel.data", "1", "derived"},
 };
 
-TEST(Refusal, TheFirstKeyLeadsAndTheOthersGetBrackets) {
-  const auto answer =
-      Support::no("model.heads = {} does not divide by parallel.tensor = {}: each tensor rank takes whole heads", 5, 2)
-          .hint("use heads 4 or 6, or tensor 1 or 5");
-  EXPECT_EQ(
-      refusal(answer, kValues).text,
-      "run.toml:5:9: model.heads = 5 does not divide by parallel.tensor = 2 (run.toml:9:10): each tensor rank takes "
-      "whole heads\n  use heads 4 or 6, or tensor 1 or 5");
+Diagnostic with_keys(const std::vector<std::string>& keys) {
+  return diagnose({ErrorCode::kConflict, keys, "a conflict", "a hint"}, kValues);
 }
 
-TEST(Refusal, AKeyWithoutALineDoesNotLead) {
-  EXPECT_EQ(refusal(Support::no("model.dropout does not go with model.heads"), kValues).text,
-            "run.toml:5:9: model.dropout (default) does not go with model.heads");
-  EXPECT_EQ(refusal(Support::no("parallel.data = 1 does not go with optimizer.lr = 1e-3."), kValues).text,
-            "--set: parallel.data = 1 (derived) does not go with optimizer.lr = 1e-3.");
+TEST(Diagnose, TheFirstKeyLeadsAndTheOthersFollow) {
+  const Refusal refusal = make_refusal(ErrorCode::kNotDivisible, {"model.heads", "parallel.tensor"},
+                                       "model.heads = {} is not divisible by parallel.tensor = {}", 5, 2)
+                              .with_hint("use heads 4 or 6");
+  const Diagnostic out = diagnose(refusal, kValues);
+  EXPECT_EQ(out.text,
+            "run.toml:5:9: model.heads = 5 is not divisible by parallel.tensor = 2\n"
+            "  parallel.tensor is set at run.toml:9:10\n"
+            "  use heads 4 or 6");
+  EXPECT_EQ(out.refusal, refusal);
+  EXPECT_EQ(to_text(out.at), "run.toml:5:9");
 }
 
-TEST(Refusal, AKeyCountsOnceAndNotInsideALongerOne) {
-  EXPECT_EQ(refusal(Support::no("model.heads_extra, my.model.heads and model.heads.x are other keys"), kValues).text,
-            "model.heads_extra, my.model.heads and model.heads.x are other keys");
-  EXPECT_EQ(refusal(Support::no("model.heads is odd; change model.heads."), kValues).text,
-            "run.toml:5:9: model.heads is odd; change model.heads.");
+TEST(Diagnose, AKeyOfAFileLeadsBeforeAFlagAndADefault) {
+  EXPECT_EQ(with_keys({"model.dropout", "optimizer.lr", "model.heads"}).text,
+            "run.toml:5:9: a conflict\n  model.dropout = 0.0 is the default\n  optimizer.lr is set by --set\n  a hint");
+  EXPECT_EQ(with_keys({"parallel.data", "optimizer.lr"}).text,
+            "--set: a conflict\n  parallel.data = 1 is derived\n  a hint");
 }
 
-TEST(Refusal, WithoutAKeyThePluginThatSpeaksLeads) {
-  EXPECT_EQ(refusal(Support::no("sched-interleaved refuses m = 6 with p = 4: m must be a multiple of p"), kValues).text,
-            "run.toml:12:10: sched-interleaved refuses m = 6 with p = 4: m must be a multiple of p");
-  EXPECT_EQ(refusal(Support::no("there is not enough memory").hint("buy some"), kValues).text,
-            "there is not enough memory\n  buy some");
+TEST(Diagnose, WithoutAKeyThatIsSetThereIsNoPosition) {
+  EXPECT_EQ(with_keys({}).text, "a conflict\n  a hint");
+  EXPECT_EQ(with_keys({"model.unknown"}).text, "a conflict\n  a hint");
+  EXPECT_EQ(with_keys({"model.dropout"}).text, "a conflict\n  model.dropout = 0.0 is the default\n  a hint");
+}
+
+TEST(Diagnose, DoesNotSearchTheMessageForKeys) {
+  EXPECT_EQ(diagnose({ErrorCode::kUnsupported, {}, "model.heads is odd", {}}, kValues).text, "model.heads is odd");
 }
 
 } // namespace

@@ -69,10 +69,10 @@ TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
   EXPECT_EQ(refusal_of("clip_grad = nan"), "train.clip_grad = nan is not a finite number");
   EXPECT_EQ(refusal_of("clip_grad = inf"), "train.clip_grad = inf is not a finite number");
   EXPECT_EQ(refusal_of("precision = \"fp23\""),
-            "train.precision = \"fp23\" is none of fp32|bf16|fp16|fp64\n  did you mean \"fp32\"?");
+            "train.precision = \"fp23\" is not one of fp32|bf16|fp16|fp64\n  did you mean \"fp32\"?");
   EXPECT_THAT(refusal_of("precision = \"f16\""), EndsWith("\n  did you mean \"bf16\" or \"fp16\"?")) << "as near";
   EXPECT_THAT(refusal_of("precision = \"BF16\""), EndsWith("\n  did you mean \"bf16\"?"));
-  EXPECT_EQ(refusal_of("precision = \"bf8\""), "train.precision = \"bf8\" is none of fp32|bf16|fp16|fp64");
+  EXPECT_EQ(refusal_of("precision = \"bf8\""), "train.precision = \"bf8\" is not one of fp32|bf16|fp16|fp64");
 }
 
 TEST(Values, ANumberTakesAnInteger) {
@@ -112,7 +112,7 @@ TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
               ElementsAre("--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
                           "  its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s"));
   EXPECT_THAT(texts(space.load({}, {{"steps", "5"}})),
-              ElementsAre("--set: \"steps\" stands in no table; did you mean train.steps?"));
+              ElementsAre("--set: \"steps\" needs a table; did you mean train.steps?"));
 }
 
 TEST(Values, PathsOfAFileBeginAtItAndPathsOfAFlagInTheWorkingFolder) {

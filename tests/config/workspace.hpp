@@ -53,7 +53,7 @@ class Workspace {
   /// Errors and origins name files relative to this folder.
   Loaded load_file(const std::string& name, const std::vector<Override>& flags = {}) {
     Loaded loaded = config::load(path(name), flags);
-    for (Refusal& refusal : loaded.refusals) refusal.text = without_folder(refusal.text);
+    for (Diagnostic& refusal : loaded.refusals) refusal.text = without_folder(refusal.text);
     for (ResolvedValue& value : loaded.values) value.origin = without_folder(value.origin);
     for (std::string& line : loaded.dropped) line = without_folder(line);
     return loaded;
@@ -73,7 +73,7 @@ class Workspace {
 
 inline std::vector<std::string> texts(const Loaded& loaded) {
   std::vector<std::string> out;
-  for (const Refusal& refusal : loaded.refusals) out.push_back(refusal.text);
+  for (const Diagnostic& refusal : loaded.refusals) out.push_back(refusal.text);
   return out;
 }
 

@@ -16,7 +16,7 @@ namespace triax::cuda {
 class Gpu : public testing::Test {
  protected:
   void SetUp() override {
-    if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
+    if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
     device = make_device({}, {});
     device->set_default_timeout(60);
     stream = device->make_stream("test");

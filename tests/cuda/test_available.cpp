@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Support answers about this machine's GPUs and driver before a run starts, and CUDA error messages.
+// Refusals answers about this machine's GPUs and driver before a run starts, and CUDA error messages.
 #include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,31 +19,31 @@ bool driver() {
 
 TEST(Available, WithoutADriverSaysSoAndWhatToDo) {
   if (driver()) GTEST_SKIP() << "this machine has a CUDA driver";
-  const Support answer = available({});
-  EXPECT_EQ(answer.reason(), "no CUDA driver on this machine");
-  EXPECT_THAT(answer.hint(), HasSubstr("triax check --no-device"));
+  const Refusals answer = available({});
+  EXPECT_EQ(answer.front().message, "no CUDA driver on this machine");
+  EXPECT_THAT(answer.front().hint, HasSubstr("triax check --no-device"));
   try {
     make_device({});
     FAIL() << "a device was made";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), answer.reason());
-    EXPECT_EQ(error.hint(), answer.hint());
+    EXPECT_EQ(error.message(), answer.front().message);
+    EXPECT_EQ(error.hint(), answer.front().hint);
   }
 }
 
 TEST(Available, EveryRankHasAGpuOfItsOwn) {
-  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
+  if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
   int gpus = 0;
   ASSERT_EQ(cudaGetDeviceCount(&gpus), cudaSuccess);
-  EXPECT_TRUE(available({gpus - 1, gpus}));
-  EXPECT_EQ(available({gpus, gpus + 1}).reason(),
+  EXPECT_TRUE(available({gpus - 1, gpus}).empty());
+  EXPECT_EQ(available({gpus, gpus + 1}).front().message,
             text("rank {} of this machine has no GPU: {} GPU{} found", gpus, gpus, gpus == 1 ? "" : "s"));
 }
 
 TEST(Available, TheRanksMemoryHasToBeThere) {
-  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason();
-  EXPECT_TRUE(available({0, 1, 1e6}));
-  EXPECT_THAT(available({0, 1, 1e15}).reason(),
+  if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
+  EXPECT_TRUE(available({0, 1, 1e6}).empty());
+  EXPECT_THAT(available({0, 1, 1e15}).front().message,
               HasSubstr("a rank needs 1000000 GB of memory, and GPU 0 of this machine"));
 }
 
@@ -61,7 +61,7 @@ TEST(CudaErrors, TellCallPlaceWordsAndNextStep) {
 }
 
 TEST(CudaErrors, AreNotTheNextCallsToo) {
-  if (const Support answer = available({}); !answer) GTEST_SKIP() << answer.reason(); // no call works
+  if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message; // no call works
   EXPECT_THROW(TRIAX_CUDA(cudaMemcpy(nullptr, nullptr, 8, static_cast<cudaMemcpyKind>(99))), Error);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }

@@ -42,8 +42,8 @@ std::vector<std::string> test::streams_to_test() {
 }
 
 std::unique_ptr<test::StreamsUnderTest> test::make_streams(const std::string& name, std::string& reason) {
-  if (const Support answer = cuda::available({}); !answer) {
-    reason = answer.reason();
+  if (const Refusals answer = cuda::available({}); !answer.empty()) {
+    reason = answer.front().message;
     return nullptr;
   }
   using HostWaits = cuda::DeviceSettings::HostWaits;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace triax::test;
 
-/// Root may write anywhere; during its lifetime, this process runs as user "nobody".
+/// Root may write anywhere; during its lifetime, this process runs as an unprivileged user.
 class Nobody {
  public:
   Nobody() : before_(::geteuid()) { became_ = before_ != 0 || ::seteuid(65534) == 0; }

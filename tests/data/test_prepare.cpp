@@ -56,7 +56,7 @@ std::vector<std::string> names_in(const TempFolder& folder) {
 
 std::vector<std::string> reasons(const PrepareRequest& request) {
   std::vector<std::string> out;
-  for (const Support& refusal : refusals(request)) out.push_back(refusal.reason());
+  for (const Refusal& refusal : refusals(request)) out.push_back(refusal.message);
   return out;
 }
 
@@ -207,10 +207,10 @@ TEST(PrepareRefuses, AllAtOnce) {
   EXPECT_THAT(
       reasons(request),
       ElementsAre("--tokenizer bpe: is unknown", "--separator: is a whole line, so it has text and no line break",
-                  "--validation-fraction 1: is no share: at least 0, and less than 1", at + "/in0: is empty",
+                  "--validation-fraction must be in [0, 1), got 1", at + "/in0: is empty",
                   at + "/missing: there is no such input", at + ": is a folder; an input is a text file",
                   at + "/./in1: is given twice, also as " + at + "/in1"));
-  EXPECT_EQ(refusals(request).front().hint(), "known: byte, gpt2, or the path of a tokenizer.json");
+  EXPECT_EQ(refusals(request).front().hint, "known: byte, gpt2, or the path of a tokenizer.json");
   request.inputs.clear();
   EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
 }
@@ -222,7 +222,7 @@ TEST(PrepareRefuses, WhatIsNoFile) {
   request.inputs = {folder / "pipe", "/dev/zero"};
   EXPECT_THAT(reasons(request), ElementsAre((folder / "pipe").string() + ": is a pipe; an input is a text file",
                                             "/dev/zero: is a device; an input is a text file"));
-  EXPECT_EQ(refusals(request).front().hint(), "write what it gives into a file first");
+  EXPECT_EQ(refusals(request).front().hint, "write what it gives into a file first");
 }
 
 TEST(PrepareRefuses, ToOverwriteUnlessForced) {
@@ -230,10 +230,10 @@ TEST(PrepareRefuses, ToOverwriteUnlessForced) {
   PrepareRequest request = request_of(folder, {"old"});
   prepare(request, {});
   write_file(folder / "in0", "new");
-  const std::vector<Support> refused = refusals(request);
+  const Refusals refused = refusals(request);
   ASSERT_EQ(refused.size(), 3u);
-  EXPECT_EQ(refused[0].reason(), (folder / "out.bin").string() + ": is there already");
-  EXPECT_EQ(refused[0].hint(), "add --force to replace it");
+  EXPECT_EQ(refused[0].message, (folder / "out.bin").string() + ": is there already");
+  EXPECT_EQ(refused[0].hint, "add --force to replace it");
   request.force = true;
   EXPECT_THAT(reasons(request), IsEmpty());
   prepare(request, {});
@@ -373,7 +373,9 @@ TEST(PrepareFails, WithoutText) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"%\n%\n"});
   request.separator = "%";
-  EXPECT_EQ(failure_of(request), "the inputs hold no text\n  give --input files with text in them");
+  EXPECT_EQ(failure_of(request),
+            "the inputs contain no text\n"
+            "  give --input files with text in them");
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
 }
 

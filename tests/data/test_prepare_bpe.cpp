@@ -68,8 +68,8 @@ TEST_F(PrepareBpe, AppendsTheTokenThatEndsADocumentIfAsked) {
   EXPECT_EQ(json::parse(read_file(folder / "out.json"))["end_of_document"], 0);
   request.eod_token = "<end>";
   ASSERT_EQ(refusals(request).size(), 1u);
-  EXPECT_EQ(refusals(request)[0].reason(), "--append-eod: the tokenizer has no added token \"<end>\"");
-  EXPECT_EQ(refusals(request)[0].hint(), "name one with --eod-token: <|endoftext|>");
+  EXPECT_EQ(refusals(request)[0].message, "--append-eod: the tokenizer has no added token \"<end>\"");
+  EXPECT_EQ(refusals(request)[0].hint, "name one with --eod-token: <|endoftext|>");
 }
 
 /// Documents from one byte to several jobs, and a word of 300,000 bytes.
@@ -115,17 +115,18 @@ TEST_F(PrepareBpe, WritesTheSameOnAnyNumberOfThreads) {
 TEST_F(PrepareBpe, AWordWithoutAnEndIsRefusedNamingItsPlace) {
   EXPECT_EQ(error_of([&] { prepare(request_of({"x " + std::string(2'200'000, 'y')}), {}); }),
             (folder / "in0").string() +
-                ": holds a word of more than 1048576 bytes, before byte 2162688\n"
-                "  cut it up; or use --tokenizer byte, which knows no words");
+                ": contains a word of more than 1048576 bytes, before byte 2162688\n"
+                "  split it; or use --tokenizer byte, which does not use words");
   EXPECT_THAT(error_of([&] { prepare(request_of({"x " + std::string(1'200'000, 'y') + " z"}), {}); }),
-              HasSubstr("in0: holds a word of more than 1048576 bytes, before byte 1200004"));
+              HasSubstr("in0: contains a word of more than 1048576 bytes, before byte 1200004"));
   prepare(request_of({std::string(1'000'000, 'y')}), {});
   EXPECT_EQ(ids_of(folder / "out"), tokenizer->encode(std::string(1'000'000, 'y')));
 }
 
 TEST_F(PrepareBpe, BytesThatAreNoUtf8AreRefusedNamingTheFirst) {
   const std::string hint =
-      "\n  bring it to UTF-8, for example with iconv; or use --tokenizer byte, which takes any bytes";
+      "\n"
+      "  convert it to UTF-8, for example with iconv; or use --tokenizer byte, which accepts any bytes";
   for (const char* bad :
        {"\xff", "\xc3(", "\xe2\x82", "\xed\xa0\x80", "\xc0\x80", "\xf5\x80\x80\x80", "\xf4\x90\x80\x80"}) {
     EXPECT_EQ(error_of([&] {
@@ -175,9 +176,9 @@ TEST_F(PrepareBpe, WhatIsWrongWithTheTokenizerIsARefusal) {
   PrepareRequest request = request_of({"text"});
   write_file(folder / "t.json", "{}");
   ASSERT_EQ(refusals(request).size(), 1u);
-  EXPECT_EQ(refusals(request)[0].reason(), (folder / "t.json").string() + ": has no key \"model\"");
+  EXPECT_EQ(refusals(request)[0].message, (folder / "t.json").string() + ": has no key \"model\"");
   request.threads = 0;
-  EXPECT_EQ(refusals(request)[1].reason(), "--threads 0: lies outside 1 to 1024");
+  EXPECT_EQ(refusals(request)[1].message, "--threads 0: lies outside 1 to 1024");
 }
 
 } // namespace

@@ -163,8 +163,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Broken{"magic", [](auto& i) { i.magic[0] = 'T'; }, "d.idx: begins with \"TMIDIDX..\", not with MMIDIDX"},
         Broken{"version", [](auto& i) { i.version = 2; }, "d.idx: version is 2; Triax reads version 1"},
-        Broken{"float32", [](auto& i) { i.code = 7; }, "type code 7 is float32: tokens are whole numbers"},
-        Broken{"float64", [](auto& i) { i.code = 6; }, "type code 6 is float64: tokens are whole numbers"},
+        Broken{"float32", [](auto& i) { i.code = 7; }, "type code 7 is float32: tokens are integers"},
+        Broken{"float64", [](auto& i) { i.code = 6; }, "type code 6 is float64: tokens are integers"},
         Broken{"code0", [](auto& i) { i.code = 0; }, "type code 0 is unknown\n  known: 1 u8"},
         Broken{"code9", [](auto& i) { i.code = 9; }, "type code 9 is unknown"},
         Broken{"wider", [](auto& i) { i.code = 4; },
@@ -180,9 +180,10 @@ INSTANTIATE_TEST_SUITE_P(
                "pointer of sequence 1 is 1048576, but the sequences before it end at byte 6"},
         Broken{"negative_pointer", [](auto& i) { i.pointers[0] = -6; }, "pointer of sequence 0 is -6"},
         Broken{"many_sequences", [](auto& i) { i.sequence_count = ~0ull; },
-               "which 18446744073709551615 sequences and 3 document indices do not give"},
+               "which does not match 18446744073709551615 sequences and 3 document indices"},
         Broken{"one_sequence_more", [](auto& i) { i.sequence_count = 3; }, "3 sequences and 3 document indices"},
-        Broken{"many_documents", [](auto& i) { i.document_count = 1ull << 61; }, "document indices do not give"},
+        Broken{"many_documents", [](auto& i) { i.document_count = 1ull << 61; },
+               "2305843009213693952 document indices"},
         Broken{"first_document", [](auto& i) { i.documents[0] = 1; }, "document index 0 is 1: it must be 0"},
         Broken{"falling", [](auto& i) { i.documents[1] = 5; }, "document index 2 is 2, after 5: it must not fall"},
         Broken{"last_document", [](auto& i) { i.documents[2] = 1; },
@@ -250,8 +251,8 @@ TEST(TokenFile, RefusesMultimodalDatasetsAsSuch) {
 TEST(TokenFile, SaysWhichFileIsMissingAndHowToMakeIt) {
   const TempFolder folder;
   EXPECT_EQ(refusal_of(folder / "d"), (folder / "d.idx").string() +
-                                          ": does not exist\n  make it with: triax data prepare --input FILE... "
-                                          "--output " +
+                                          ": does not exist\n"
+                                          "  prepare it with: triax data prepare --input FILE... --output " +
                                           (folder / "d").string() + " --tokenizer byte");
   write_tokens<std::uint16_t>(folder / "d", 8, {1, 2, 3});
   std::filesystem::remove(folder / "d.bin");

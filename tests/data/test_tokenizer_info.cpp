@@ -30,11 +30,10 @@ TEST(TokenizerInfo, SaysWhatIsWrongWithAFile) {
   EXPECT_EQ(info_failure(folder, "[1e999]"), "is not valid JSON: a number in it is out of range");
   EXPECT_EQ(info_failure(folder, "[]"), "has no key \"tokenizer\": the name of a tokenizer");
   EXPECT_EQ(info_failure(folder, R"({"tokenizer": 5})"), "key \"tokenizer\" is 5; it must be the name of a tokenizer");
-  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte"})"),
-            "has no key \"vocab\": a whole number from 1 to 2147483647");
+  EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte"})"), "has no key \"vocab\": an integer from 1 to 2147483647");
   for (const char* vocab : {"0", "-1", "2147483648", "2.5", "\"257\"", "null", "18446744073709551615"}) {
     EXPECT_EQ(info_failure(folder, std::string(R"({"tokenizer": "byte", "vocab": )") + vocab + "}"),
-              std::string("key \"vocab\" is ") + vocab + "; it must be a whole number from 1 to 2147483647");
+              std::string("key \"vocab\" is ") + vocab + "; it must be an integer from 1 to 2147483647");
   }
 }
 
@@ -45,8 +44,9 @@ TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.where(), (folder / "d.json").string());
-    EXPECT_EQ(error.hint(), "make it with: triax data prepare --input FILE... --output " + (folder / "d").string() +
-                                " --tokenizer byte\n  or give model.vocab, for token files that were made elsewhere");
+    EXPECT_EQ(error.hint(), "prepare it with: triax data prepare --input FILE... --output " + (folder / "d").string() +
+                                " --tokenizer byte\n"
+                                "  or set model.vocab, for token files of another program");
   }
 }
 

@@ -37,41 +37,41 @@ std::string refusal_with(const std::string& pointer, const std::string& value) {
 
 TEST(TokenizerJson, WhatIsNotTakenIsRefusedInTheseWords) {
   EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: it ends too early, after 1 byte");
-  EXPECT_EQ(refusal_of("[]"), "t.json: is []: an object is needed");
+  EXPECT_EQ(refusal_of("[]"), "t.json: is []: it must be an object");
   EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"");
-  EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')),
-            "t.json: has values inside of more than 100 others");
-  EXPECT_EQ(refusal_with("/model/type", "\"Unigram\""), "t.json: model.type is \"Unigram\": taken is \"BPE\"");
-  EXPECT_EQ(
-      refusal_with("/model/dropout", "0.1"),
-      "t.json: model.dropout is 0.1, which is not taken\n  set it to null: the same text must give the same tokens");
+  EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')), "t.json: is nested more than 100 levels deep");
+  EXPECT_EQ(refusal_with("/model/type", "\"Unigram\""), "t.json: model.type is \"Unigram\": it must be \"BPE\"");
+  EXPECT_EQ(refusal_with("/model/dropout", "0.1"),
+            "t.json: model.dropout is 0.1, which is not supported\n"
+            "  set it to null: the same text must give the same tokens");
   EXPECT_EQ(refusal_with("/model/byte_fallback", "true"),
-            "t.json: model.byte_fallback is true, which is not taken\n  taken are tokenizers of bytes, as GPT-2's");
+            "t.json: model.byte_fallback is true, which is not supported\n"
+            "  only byte-level tokenizers are supported, such as GPT-2's");
   EXPECT_EQ(refusal_with("/normalizer", R"({"type": "NFC"})"),
-            "t.json: normalizer is {\"type\":\"NFC\"}, which is not taken\n"
-            "  taken are tokenizers that change nothing in the text: null");
+            "t.json: normalizer is {\"type\":\"NFC\"}, which is not supported\n"
+            "  only tokenizers that do not change the text are supported: null");
   EXPECT_EQ(refusal_with("/pre_tokenizer", R"({"type": "Whitespace"})"),
             "t.json: pre_tokenizer.type is \"Whitespace\"\n"
-            "  taken are: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false");
+            "  supported: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false");
   EXPECT_EQ(refusal_with("/model/merges/5", "[\"a\"]"),
-            "t.json: model.merges[5] is [\"a\"]: two tokens are needed, [\"a\", \"b\"] or \"a b\"");
+            "t.json: model.merges[5] is [\"a\"]: it must be two tokens, [\"a\", \"b\"] or \"a b\"");
   EXPECT_EQ(refusal_with("/model/merges/5", "\"a \\u4e2d\""),
             "t.json: model.merges[5] needs the token \"中\", which the vocabulary lacks");
   EXPECT_EQ(refusal_with("/model/vocab/new", "5"),
-            "t.json: model.vocab gives \"new\" the id 5, which \"%\" has already");
+            "t.json: model.vocab gives \"new\" the id 5, which \"%\" already has");
   EXPECT_EQ(refusal_with("/model/vocab/new", "-5"),
-            "t.json: model.vocab.new is -5: an id is a whole number from 0 to 16777215");
+            "t.json: model.vocab.new is -5: an id must be an integer from 0 to 16777215");
   EXPECT_EQ(refusal_with("/added_tokens/0/lstrip", "true"),
-            "t.json: added_tokens[0].lstrip is true, which is not taken\n"
-            "  taken are added tokens that are found wherever they stand");
+            "t.json: added_tokens[0].lstrip is true, which is not supported\n"
+            "  only added tokens that match anywhere are supported");
   EXPECT_EQ(refusal_with("/added_tokens/0/id", "7"),
             "t.json: added_tokens[0] has the id 7, but \"<|endoftext|>\" has 0 in model.vocab");
   EXPECT_EQ(refusal_with("/added_tokens/0/content", "\"<new>\""),
-            "t.json: added_tokens[0] has the id 0, where the next one is 1000\n"
+            "t.json: added_tokens[0] has the id 0, but the next id is 1000\n"
             "  `tokenizers` numbers added tokens without gaps, whatever the file says; list them in their order");
   EXPECT_EQ(
       refusal_with("/extra", "1"),
-      "t.json: has the key \"extra\", which is not known\n"
+      "t.json: has the unknown key \"extra\"\n"
       "  known: version, truncation, padding, added_tokens, normalizer, pre_tokenizer, post_processor, decoder, model");
 }
 
@@ -80,7 +80,8 @@ TEST(TokenizerJson, AByteWithoutATokenIsRefused) {
   content["model"]["vocab"].erase("!");
   content["model"]["merges"] = json::array();
   EXPECT_EQ(refusal_of(content.dump()),
-            "t.json: the byte 33 (!) has no token of its own\n  taken are tokenizers of bytes, as GPT-2's");
+            "t.json: the byte 33 (!) has no token\n"
+            "  only byte-level tokenizers are supported, such as GPT-2's");
 }
 
 std::string pattern_refusal(const std::string& regex) {
@@ -91,16 +92,16 @@ std::string pattern_refusal(const std::string& regex) {
 
 TEST(TokenizerJson, PatternsOutsideOfTheSharedSyntaxAreRefusedWithTheirPlace) {
   const auto at = [](const std::string& said) {
-    return HasSubstr("t.json: pre_tokenizer.pretokenizers[0].pattern.Regex cannot be taken: the pattern " + said);
+    return HasSubstr("t.json: pre_tokenizer.pretokenizers[0].pattern.Regex is not supported: the pattern " + said);
   };
-  EXPECT_THAT(pattern_refusal(R"(a(?<=b)c)"), at(R"(a(?<=b)c has (?< at byte 1, which is not taken)"));
+  EXPECT_THAT(pattern_refusal(R"(a(?<=b)c)"), at(R"(a(?<=b)c has (?< at byte 1, which is not supported)"));
   EXPECT_THAT(pattern_refusal(R"(^a)"), at(R"(^a has ^ at byte 0)"));
   EXPECT_THAT(pattern_refusal(R"(a\b)"), at(R"(a\b has \b at byte 1)"));
   EXPECT_THAT(pattern_refusal(R"(\p{Greek}+)"), at(R"(\p{Greek}+ has \p{Greek} at byte 0)"));
   EXPECT_THAT(pattern_refusal(R"([a&&b])"), at(R"([a&&b] has && at byte 2)"));
   EXPECT_THAT(pattern_refusal(R"(a{1,2}+)"), at(R"(a{1,2}+ has + at byte 6)"));
   EXPECT_THAT(pattern_refusal(R"([\s-z])"), at(R"([\s-z] has - at byte 3)"));
-  EXPECT_THAT(pattern_refusal(R"((a)"), at(R"((a is wrong: missing closing parenthesis)"));
+  EXPECT_THAT(pattern_refusal(R"((a)"), at(R"((a is not valid: missing closing parenthesis)"));
   EXPECT_THAT(pattern_refusal(R"(a*)"), at(R"(a* matches the empty text)"));
   EXPECT_THAT(pattern_refusal(R"([a)"), at(R"([a [ without ])"));
 }

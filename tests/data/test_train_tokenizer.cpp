@@ -71,7 +71,7 @@ TEST(TrainTokenizer, StopsWhereNoPairIsMetOftenEnough) {
 
 std::vector<std::string> reasons(const TrainTokenizerRequest& request) {
   std::vector<std::string> out;
-  for (const Support& refusal : refusals(request)) out.push_back(refusal.reason());
+  for (const Refusal& refusal : refusals(request)) out.push_back(refusal.message);
   return out;
 }
 
@@ -90,7 +90,7 @@ TEST(TrainTokenizer, RefusesAllAtOnce) {
   const std::string at = folder.path().string();
   EXPECT_THAT(reasons(request),
               ElementsAre("--vocab 256: lies outside 259 to 16777216", "--min-count 0: is less than 1",
-                          "--special-token \"<a>\": is given twice", "--special-token \"\": is empty, or no UTF-8",
+                          "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
                           "--separator: is a whole line, so it has text and no line break",
                           "--threads 0: lies outside 1 to 1024", at + "/none: there is no such input",
                           "--output " + at + ": is a folder; the tokenizer is a file"));

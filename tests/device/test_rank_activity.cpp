@@ -109,7 +109,7 @@ TEST_F(Activity, OperationsAreNamed) {
   struct Set final : KernelSet {
     explicit Set(RankActivity& of) : reading{of, {}} {}
     DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-    Support supports(const KernelRequest&) const override { return Support::yes(); }
+    Refusals supports(const KernelRequest&) const override { return {}; }
     void start(Device&) override {}
     void do_add(const Add&, const OpContext&) override { reading.read(); }
     Reading reading;

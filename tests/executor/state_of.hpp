@@ -54,7 +54,7 @@ class ToyRank {
   class NoKernels final : public KernelSet {
    public:
     DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-    Support supports(const KernelRequest&) const override { return Support::yes(); }
+    Refusals supports(const KernelRequest&) const override { return {}; }
     void start(Device&) override {}
   };
   NoKernels none;

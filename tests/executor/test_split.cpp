@@ -52,19 +52,20 @@ TEST(Split, ABoundaryIsScatteredInEqualParts) {
     const Layout layout = Layout::ptd(2, tensor, 1);
     return executor::check_scatter(model, {layout, 0, micro, 5}, executor::split_layers(model, 2, {}));
   };
-  EXPECT_TRUE(refusal(2, 2)); // [s, b, h] = [3, 2, 4]
-  EXPECT_TRUE(refusal(3, 2));
-  const Support refused = refusal(5, 2);
-  EXPECT_EQ(refused.reason(),
-            text("parallel.scatter_gather: \"{}\", which {} hands on, has 24 elements, and that does not "
-                 "divide by parallel.tensor = 5",
+  EXPECT_TRUE(refusal(2, 2).empty()); // [s, b, h] = [3, 2, 4]
+  EXPECT_TRUE(refusal(3, 2).empty());
+  const Refusals refused = refusal(5, 2);
+  EXPECT_EQ(refused.front().message,
+            text("parallel.scatter_gather: \"{}\", which {} sends, has 24 elements, which is not "
+                 "divisible by parallel.tensor = 5",
                  model.specs[1].outputs[0].name, model.specs[1].name));
-  EXPECT_EQ(refused.hint(), "leave parallel.scatter_gather out, or use another parallel.tensor");
+  EXPECT_EQ(refused.front().hint, "leave parallel.scatter_gather out, or use another parallel.tensor");
 }
 
 TEST(Split, IsRefusedWhereItDoesNotFit) {
   const auto reason = [](int blocks, int stages, const std::vector<std::int64_t>& split) {
-    return executor::check_split(with_blocks(blocks), stages, split).reason();
+    const Refusals refused = executor::check_split(with_blocks(blocks), stages, split);
+    return refused.empty() ? std::string() : refused.front().message;
   };
   EXPECT_EQ(reason(4, 2, {}), "");
   EXPECT_EQ(reason(0, 2, {}), "");

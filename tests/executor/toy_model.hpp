@@ -86,7 +86,7 @@ class ToyModel final : public Model {
   mutable std::vector<Note> notes;
 
   ModelInfo info() const override { return {count() - 2, 4, 1, 3}; }
-  Support supports(const ModelRequest&, const Layout&) const override { return Support::yes(); }
+  Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
   int count() const override { return static_cast<int>(specs.size()); }
   std::unique_ptr<Layer> layer(int index, const LayerContext&) const override {
     return std::make_unique<ToyLayer>(specs.at(static_cast<std::size_t>(index)), notes);

@@ -38,7 +38,7 @@ class Faulty final : public KernelSet {
   enum class Fault { none, wrong_value, skips_last, writes_past, writes_input };
   explicit Faulty(Fault fault) : fault_(fault) {}
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
+  Refusals supports(const KernelRequest&) const override { return {}; }
   void start(Device&) override {}
 
  protected:

@@ -99,10 +99,11 @@ TEST_F(Statistics, WaitsForTheStream) {
 class Demanding final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
+  Refusals supports(const KernelRequest&) const override { return {}; }
   void start(Device&) override {}
-  Support supports(const OpCall& call) const override {
-    if (call.op == Op::gemm && call.as<Gemm>().a.size(1) > 4) return Support::no("K above 4");
+  Refusals supports(const OpCall& call) const override {
+    if (call.op == Op::gemm && call.as<Gemm>().a.size(1) > 4)
+      return make_refusal(ErrorCode::kUnsupported, {}, "K above 4");
     return KernelSet::supports(call);
   }
   std::size_t scratch_bytes(const OpCall& call) const override {
@@ -153,7 +154,7 @@ TEST(Planning, ListsEachRefusalOnce) {
     p.plan.linear_fwd({.y = f32({4, 6}), .x = f32({4, k}), .w = f32({6, k})}, p.context);
   }
   ASSERT_EQ(p.plan.refusals().size(), 1u);
-  EXPECT_EQ(p.plan.refusals()[0].reason(), "K above 4");
+  EXPECT_EQ(p.plan.refusals()[0].message, "K above 4");
   EXPECT_THAT(p.real.prepared, ElementsAre());
   EXPECT_EQ(p.plan.scratch_needed(), 0u);
 }
@@ -199,12 +200,11 @@ TEST(Defaults, NameTheSetThatLacksAnOperation) {
 }
 
 TEST_F(Statistics, ReferenceRefusesNarrowTypes) {
-  EXPECT_TRUE(set().supports(KernelRequest{DType::f32, DType::f32}));
-  EXPECT_TRUE(set().supports(KernelRequest{DType::f64, DType::f64}));
-  const Support mixed = set().supports(KernelRequest{DType::bf16, DType::f32});
-  EXPECT_EQ(mixed.reason(),
-            "kernels-reference computes in f32 or f64 throughout; bf16 with master weights in f32 was asked "
-            "(train.precision)");
+  EXPECT_TRUE(set().supports(KernelRequest{DType::f32, DType::f32}).empty());
+  EXPECT_TRUE(set().supports(KernelRequest{DType::f64, DType::f64}).empty());
+  const Refusals mixed = set().supports(KernelRequest{DType::bf16, DType::f32});
+  EXPECT_EQ(mixed.front().message,
+            "kernels-reference computes in f32 or f64 throughout; bf16 with master weights in f32 was requested");
   TensorView half(nullptr, DType::bf16, {3});
   EXPECT_THROW(run(Add{half, half, half}), Error);
 }

@@ -48,7 +48,7 @@ TEST(Refusals, Gemm) {
   call_of(Gemm{.d = d, .a = of(kHalf, {4, 8}), .b = of(kHalf, {8, 3})});
   const TensorView column(nullptr, DType::f32, {4, 8}, {1, 4});
   expect_refused({
-      refusal(Gemm{.d = d, .b = b}, "gemm: a is not given"),
+      refusal(Gemm{.d = d, .b = b}, "gemm: a is missing"),
       refusal(Gemm{.d = d, .a = of(DType::i32, {4, 8}), .b = b}, "gemm: a i32[4, 8] must be of a floating type"),
       refusal(Gemm{.d = d, .a = f32({8}), .b = b}, "gemm: a f32[8] must have at least two dimensions"),
       refusal(Gemm{.d = d, .a = column, .b = b}, "gemm: a f32[4, 8] has the last stride 4; it must be 1"),
@@ -71,7 +71,7 @@ TEST(Refusals, Gemm) {
 TEST(Refusals, Elementwise) {
   const auto x = f32({4, 6}), n = f32({6});
   expect_refused({
-      refusal(BiasAdd{.y = x, .bias = n}, "bias_add: x is not given"),
+      refusal(BiasAdd{.y = x, .bias = n}, "bias_add: x is missing"),
       refusal(BiasAdd{x, strided({4, 6}), n}, "bias_add: x f32[4, 6] is strided; it must be contiguous"),
       refusal(BiasAdd{f32({4, 5}), x, n}, "bias_add: y f32[4, 5] does not fit x f32[4, 6]"),
       refusal(BiasAdd{x, x, f32({5})},
@@ -81,11 +81,11 @@ TEST(Refusals, Elementwise) {
       refusal(Add{x, x, f32({6, 4})}, "add: b f32[6, 4] does not fit a f32[4, 6]"),
       refusal(Add{x, x, f32({2, 2, 6})}, "add: b f32[2, 2, 6] and a f32[4, 6] differ in shape"),
       refusal(Add{x, of(DType::u8, {4, 6}), x}, "add: a u8[4, 6] must be of a floating type"),
-      refusal(ActFwd{Activation::none, x, x}, "act_fwd: no activation is given"),
+      refusal(ActFwd{Activation::none, x, x}, "act_fwd: the activation is missing"),
       refusal(ActFwd{Activation::gelu_tanh, n, x}, "act_fwd: y f32[6] does not fit x f32[4, 6]"),
       refusal(ActFwd{Activation::silu_mul, x, x},
               "act_fwd: y f32[4, 6] does not fit x f32[4, 6]: silu_mul takes rows of 2n to rows of n"),
-      refusal(ActBwd{Activation::none, x, x, x}, "act_bwd: no activation is given"),
+      refusal(ActBwd{Activation::none, x, x, x}, "act_bwd: the activation is missing"),
       refusal(ActBwd{Activation::silu_mul, x, x, x},
               "act_bwd: dy f32[4, 6] does not fit x f32[4, 6]: silu_mul takes rows of 2n to rows of n"),
       refusal(SumSquares{f32({1}), x}, "sum_squares: out f32[1] must be f64"),
@@ -109,24 +109,24 @@ TEST(Refusals, Dropout) {
   };
   expect_refused({
       refusal(Dropout{x, x, with([](Drop& d) { d.p = 1; })}, "dropout: drop.p = 1 must be at least 0 and below 1"),
-      refusal(Dropout{x, x, with([](Drop& d) { d.samples = {}; })}, "dropout: drop.samples is not given"),
+      refusal(Dropout{x, x, with([](Drop& d) { d.samples = {}; })}, "dropout: drop.samples is missing"),
       refusal(Dropout{x, x, with([](Drop& d) { d.samples = of(DType::i32, {2}); })},
               "dropout: drop.samples i32[2] must be i64"),
       refusal(Dropout{x, x, with([](Drop& d) { d.samples = of(DType::i64, {4}); })},
-              "dropout: the 6 rows of x f32[6, 5] do not divide by the 4 samples of drop.samples"),
+              "dropout: the 6 rows of x f32[6, 5] are not divisible by the 4 samples of drop.samples"),
       refusal(Dropout{x, x, with([](Drop& d) { d.samples = of(DType::i64, {0}); })},
               "dropout: drop.samples i64[0] must name 1 samples"),
       refusal(Dropout{scores, scores, with([](Drop& d) { d.samples = of(DType::i64, {3}); })},
               "dropout: drop.samples i64[3] must name 2 samples"),
       refusal(Dropout{x, x, with([](Drop& d) { d.row0 = -1; })},
-              "dropout: drop.head0 = 0, row0 = -1, column0 = 0: none may be negative"),
+              "dropout: drop.head0 = 0, row0 = -1, column0 = 0: they must not be negative"),
       refusal(Dropout{x, x, with([](Drop& d) { d.row0 = 2; })},
               "dropout: dropout covers rows [2, 5) of a tensor of drop.rows = 4"),
       refusal(Dropout{scores, scores, with([](Drop& d) { d.column0 = 1; })},
               "dropout: dropout covers columns [1, 6) of a tensor of drop.width = 5"),
       refusal(BiasDropoutAdd{scores, scores, {}, scores, {}},
               "bias_dropout_add: x f32[2, 3, 4, 5] must have at most 3 dimensions"),
-      refusal(BiasDropoutAdd{x, x, {}, {}, {}}, "bias_dropout_add: residual is not given"),
+      refusal(BiasDropoutAdd{x, x, {}, {}, {}}, "bias_dropout_add: residual is missing"),
       refusal(BiasDropoutAdd{x, x, f32({6}), x, {}},
               "bias_dropout_add: bias f32[6] has 6 elements; it needs 5, the last dimension of x f32[6, 5]"),
   });
@@ -135,9 +135,10 @@ TEST(Refusals, Dropout) {
 TEST(Refusals, Norms) {
   const auto x = f32({4, 6}), n = f32({6}), rows = f32({4});
   expect_refused({
-      refusal(NormFwd{NormKind::layer, x, x, n, n, {}, rows}, "norm_fwd: mean is not given"),
-      refusal(NormFwd{NormKind::layer, x, x, n, {}, rows, rows}, "norm_fwd: bias is not given"),
-      refusal(NormFwd{NormKind::rms, x, x, n, n, {}, rows}, "norm_fwd: bias f32[6] is given, but an rms norm has none"),
+      refusal(NormFwd{NormKind::layer, x, x, n, n, {}, rows}, "norm_fwd: mean is missing"),
+      refusal(NormFwd{NormKind::layer, x, x, n, {}, rows, rows}, "norm_fwd: bias is missing"),
+      refusal(NormFwd{NormKind::rms, x, x, n, n, {}, rows},
+              "norm_fwd: bias f32[6] is given, but an rms norm does not use it"),
       refusal(NormFwd{NormKind::rms, x, x, n, {}, {}, f32({3})},
               "norm_fwd: rstd f32[3] has 3 elements; it needs 4, the rows of x f32[4, 6]"),
       refusal(NormFwd{NormKind::rms, of(kHalf, {4, 6}), of(kHalf, {4, 6}), of(kHalf, {6}), {}, {}, of(kHalf, {4})},
@@ -147,7 +148,7 @@ TEST(Refusals, Norms) {
       refusal(NormBwdInput{NormKind::layer, x, x, x, f32({4}), rows, rows, {}},
               "norm_bwd_input: weight f32[4] has 4 elements; it needs 6, the last dimension of x f32[4, 6]"),
       refusal(NormBwdWeight{NormKind::rms, n, n, x, x, {}, rows},
-              "norm_bwd_weight: dbias f32[6] is given, but an rms norm has none"),
+              "norm_bwd_weight: dbias f32[6] is given, but an rms norm does not use it"),
       refusal(NormBwdWeight{NormKind::layer, n, {}, f32({3, 6}), x, rows, rows},
               "norm_bwd_weight: dy f32[3, 6] does not fit x f32[4, 6]"),
       refusal(
@@ -166,17 +167,18 @@ TEST(Refusals, SoftmaxAndRope) {
       refusal(SoftmaxFwd{.y = x, .x = x, .lse = f32({2, 3, 5})},
               "softmax_fwd: lse f32[2, 3, 5] has 30 elements; it needs 24, the rows of x f32[2, 3, 4, 5]"),
       refusal(SoftmaxFwd{.y = x, .x = x, .mask = {Mask::Kind::causal, -1, 0, {}}},
-              "softmax_fwd: mask.q0 = -1, k0 = 0: neither may be negative"),
+              "softmax_fwd: mask.q0 = -1, k0 = 0: they must not be negative"),
       refusal(SoftmaxFwd{.y = x, .x = x, .mask = {Mask::Kind::causal, 0, 0, of(DType::i32, {3})}},
               "softmax_fwd: mask.lengths i32[3] must have the lengths of 2 samples"),
       refusal(SoftmaxFwd{.y = x, .x = x, .mask = {Mask::Kind::causal, 0, 0, of(DType::i64, {2})}},
               "softmax_fwd: mask.lengths i64[2] must be i32"),
       refusal(SoftmaxBwd{x, x, f32({2, 3, 4, 6})}, "softmax_bwd: dy f32[2, 3, 4, 5] does not fit y f32[2, 3, 4, 6]"),
-      refusal(Rope{.y = x, .x = x}, "rope: x f32[2, 3, 4, 5] must have an even head size: it is turned in pairs"),
+      refusal(Rope{.y = x, .x = x},
+              "rope: x f32[2, 3, 4, 5] must have an even head size: rotary embeddings rotate pairs"),
       refusal(Rope{.y = f32({2, 3, 4, 8}), .x = f32({2, 3, 4, 6})},
               "rope: y f32[2, 3, 4, 8] and x f32[2, 3, 4, 6] differ in shape"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .position0 = -1},
-              "rope: position0 = -1 may not be negative"),
+              "rope: position0 = -1 must not be negative"),
       refusal(Rope{.y = f32({2, 3, 4, 6}), .x = f32({2, 3, 4, 6}), .base = 0}, "rope: base = 0 must be positive"),
   });
 }
@@ -186,7 +188,7 @@ TEST(Refusals, Linear) {
   expect_refused({
       refusal(LinearFwd{.y = y, .z = y, .x = x, .w = w},
               "linear_fwd: z f32[4, 6] is given, but there is no activation"),
-      refusal(LinearFwd{.y = y, .x = x, .w = w, .act = Activation::gelu_tanh}, "linear_fwd: z is not given"),
+      refusal(LinearFwd{.y = y, .x = x, .w = w, .act = Activation::gelu_tanh}, "linear_fwd: z is missing"),
       refusal(LinearFwd{.y = y, .z = y, .x = x, .w = w, .act = Activation::silu_mul},
               "linear_fwd: y f32[4, 6] does not fit z f32[4, 6]"),
       refusal(LinearFwd{.y = y, .x = f32({4, 7}), .w = w},
@@ -200,7 +202,7 @@ TEST(Refusals, Linear) {
       refusal(LinearBwdInput{f32({4, 7}), y, w},
               "linear_bwd_input: dx f32[4, 7] does not fit w f32[6, 8]: a row has 7 elements, not 8"),
       refusal(LinearBwdInput{x, y, w, x}, "linear_bwd_input: before f32[4, 8] is given, but there is no activation"),
-      refusal(LinearBwdInput{x, y, w, {}, Activation::gelu_tanh}, "linear_bwd_input: before is not given"),
+      refusal(LinearBwdInput{x, y, w, {}, Activation::gelu_tanh}, "linear_bwd_input: before is missing"),
       refusal(LinearBwdInput{x, y, w, f32({4, 16}), Activation::silu_mul},
               "linear_bwd_input: dx f32[4, 8] does not fit w f32[6, 8]: a row has 8 elements, not 16"),
       refusal(LinearBwdInput{x, y, w, f32({4, 16}), Activation::gelu_tanh},
@@ -255,9 +257,9 @@ TEST(Refusals, Attention) {
       refusal(with(k_of({5, 2, 3, 4})),
               "attention_fwd: q f32[4, 2, 6, 8] and k f32[5, 2, 3, 4] differ in head size: 8 and 4"),
       refusal(with(k_of({5, 2, 4, 8})),
-              "attention_fwd: q f32[4, 2, 6, 8] and k f32[5, 2, 4, 8] do not fit: 6 query heads are no multiple of 4 "
-              "key heads"),
-      refusal(with([](AttentionFwd& args) { args.lse = {}; }), "attention_fwd: lse is not given"),
+              "attention_fwd: q f32[4, 2, 6, 8] and k f32[5, 2, 4, 8] do not fit: 6 query heads are not a multiple of "
+              "4 key heads"),
+      refusal(with([](AttentionFwd& args) { args.lse = {}; }), "attention_fwd: lse is missing"),
       refusal(with([](AttentionFwd& args) {
                 args.lse = f32({2, 6, 5});
               }),
@@ -269,7 +271,7 @@ TEST(Refusals, Attention) {
               }),
               "attention_fwd: dropout covers rows [3, 7) of a tensor of drop.rows = 5"),
       refusal(wrong_dk, "attention_bwd: dk f32[4, 2, 6, 8] and k f32[5, 2, 3, 8] differ in shape"),
-      refusal(no_dout, "attention_bwd: dout is not given"),
+      refusal(no_dout, "attention_bwd: dout is missing"),
   });
 }
 
@@ -290,18 +292,18 @@ TEST(Refusals, Vocabulary) {
       refusal(XentMax{rows, logits, 11}, "xent_max: valid = 11 is not within the 10 columns of logits f32[8, 10]"),
       refusal(XentMax{f32({7}), logits, 10},
               "xent_max: max f32[7] has 7 elements; it needs 8, the rows of logits f32[8, 10]"),
-      refusal(XentSums{rows, rows, logits, rows, targets, -1, 10}, "xent_sums: begin = -1 may not be negative"),
+      refusal(XentSums{rows, rows, logits, rows, targets, -1, 10}, "xent_sums: begin = -1 must not be negative"),
       refusal(XentSums{rows, rows, logits, rows, f32({8}), 0, 10}, "xent_sums: targets f32[8] must be i32"),
       refusal(XentLoss{f32({2}), rows, rows}, "xent_loss: loss f32[2] must be f64"),
       refusal(XentLoss{of(DType::f64, {3}), rows, rows},
-              "xent_loss: the 8 rows of sum_exp f32[8] do not divide by the samples of loss f64[3]"),
+              "xent_loss: the 8 rows of sum_exp f32[8] are not divisible by the samples of loss f64[3]"),
       refusal(XentLoss{loss, rows, f32({7})},
               "xent_loss: target_logit f32[7] has 7 elements; it needs 8, the elements of sum_exp f32[8]"),
       refusal(XentLoss{loss, of(kHalf, {8}), rows}, "xent_loss: sum_exp bf16[8] must be f32 or f64"),
       refusal(XentBwd{.logits = logits, .max = rows, .sum_exp = of(DType::f64, {8}), .targets = targets, .valid = 10},
               "xent_bwd: sum_exp f64[8] must be f32"),
       refusal(XentFused{loss, rows, rows, rows, logits, targets, 0},
-              "xent_fused: valid = 0: no column of logits f32[8, 10] counts"),
+              "xent_fused: valid = 0: logits f32[8, 10] has no valid column"),
   });
 }
 
@@ -319,8 +321,9 @@ TEST(Refusals, StepControl) {
       refusal(with([](StepControl& args) { args.squares = f32({6}); }), "step_control: squares f32[6] must be f64"),
       refusal(with([](StepControl& args) { args.order = of(DType::i64, {6}); }),
               "step_control: order i64[6] must be i32"),
-      refusal(with([](StepControl& args) { args.losses = {}; }), "step_control: losses is not given"),
-      refusal(with([](StepControl& args) { args.clip_grad = -1; }), "step_control: clip_grad = -1 may not be negative"),
+      refusal(with([](StepControl& args) { args.losses = {}; }), "step_control: losses is missing"),
+      refusal(with([](StepControl& args) { args.clip_grad = -1; }),
+              "step_control: clip_grad = -1 must not be negative"),
       refusal(with([](StepControl& args) { args.scaling.min = 0; }), "step_control: scaling.min = 0 must be positive"),
       refusal(with([](StepControl& args) { args.scaling.backoff = 1; }),
               "step_control: scaling.growth = 2 must be above 1, scaling.backoff = 1 between 0 and 1"),
@@ -338,7 +341,7 @@ TEST(Refusals, Updates) {
       refusal(AdamW{p, p, p, p, {}, 1.0}, "adamw: beta1 = 1 must be at least 0 and below 1"),
       refusal(AdamW{p, p, p, p, {}, 0.9, -0.5}, "adamw: beta2 = -0.5 must be at least 0 and below 1"),
       refusal(AdamW{p, p, p, p, {}, 0.9, 0.9, 0}, "adamw: eps = 0 must be positive"),
-      refusal(Sgd{p, p, {}, {}, 0.9}, "sgd: velocity is not given"),
+      refusal(Sgd{p, p, {}, {}, 0.9}, "sgd: velocity is missing"),
       refusal(Sgd{p, p, p, {}, 1.5}, "sgd: momentum = 1.5 must be at least 0 and below 1"),
       {[=] {
          const AdamW shards[] = {{p, p, p, p, {}}, bad_gradient};

@@ -22,11 +22,11 @@ TEST(KeyCheck, NothingIsAskedOfWhatIsNotGiven) {
 TEST(KeyCheck, AnInterfaceThatIsNotHereIsRefusedWithThoseThatAre) {
   config::LaunchKeys keys;
   keys.interface = "eth77";
-  const std::vector<Support> refused = check_keys(keys);
+  const Refusals refused = check_keys(keys);
   ASSERT_EQ(refused.size(), 1u);
-  EXPECT_EQ(refused[0].reason(),
+  EXPECT_EQ(refused[0].message,
             "launch.interface: \"eth77\" is not a network interface of this machine, nor the address or name of one");
-  EXPECT_THAT(refused[0].hint(), HasSubstr("lo 127.0.0.1"));
+  EXPECT_THAT(refused[0].hint, HasSubstr("lo 127.0.0.1"));
 }
 
 TEST(KeyCheck, ATokenFileIsThereAndItsOwnersAlone) {
@@ -34,8 +34,8 @@ TEST(KeyCheck, ATokenFileIsThereAndItsOwnersAlone) {
   config::LaunchKeys keys;
   keys.token_file = folder / "token";
   const auto reason = [&keys] {
-    const std::vector<Support> refused = check_keys(keys);
-    return refused.empty() ? std::string() : refused.front().reason();
+    const Refusals refused = check_keys(keys);
+    return refused.empty() ? std::string() : refused.front().message;
   };
   const std::string key = "launch.token_file: " + keys.token_file.string() + ": ";
   EXPECT_EQ(reason(), key + "does not exist");

@@ -38,7 +38,8 @@ TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
   EXPECT_EQ(four.wait(), 0) << four.err();
   EXPECT_THAT(four.out(), MatchesRegex("trained 10 steps: loss [^\n]*metrics in run/metrics.jsonl\n"));
   EXPECT_THAT(four.err(), HasSubstr("comm-ucx; 4 ranks as processes, "));
-  EXPECT_THAT(four.err(), HasSubstr("sent between ranks, all of them together:\n  tensor    comm-ucx  "));
+  EXPECT_THAT(four.err(), HasSubstr("sent between ranks, sum over all ranks:\n"
+                                    "  tensor    comm-ucx  "));
   EXPECT_THAT(four.err(), HasSubstr("\n  pipeline  comm-ucx  "));
   EXPECT_THAT(four.err(), Not(HasSubstr("rank 1: ")));
   Running threads = start({"comm.plugin=comm-local", "run.dir=threads"});

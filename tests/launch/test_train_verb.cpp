@@ -291,8 +291,10 @@ TEST_F(TrainVerb, TellsTheResultAsOneJsonObject) {
   const Json refusal = Json::parse(refused.text);
   EXPECT_EQ(refusal["outcome"], "refused");
   EXPECT_EQ(refusal["exit_status"], 2);
-  ASSERT_GE(refusal["refusals"].size(), 1u);
-  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr(refusal["refusals"][0].get<std::string>()));
+  ASSERT_GE(refusal["errors"].size(), 1u);
+  EXPECT_EQ(refusal["errors"][0]["code"], "out-of-range");
+  EXPECT_EQ(refusal["errors"][0]["keys"], Json({"train.steps"}));
+  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr(refusal["errors"][0]["message"].get<std::string>()));
 
   const Outcome failed = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
                                "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "

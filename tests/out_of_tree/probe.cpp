@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     options.set("steps", std::int64_t{5});
     const Layout layout = Layout::ptd(2, 1, 1);
     const auto scheduler = plugin::create<Scheduler>(library, PluginContext{options, null_log(), layout, 1});
-    std::cout << library.descriptor->name << ": " << scheduler->supports({}).reason() << '\n';
+    std::cout << library.descriptor->name << ": " << scheduler->supports({}).front().message << '\n';
     std::cout << scheduler->rows({2, 1, 4}).ranks() << " rows\n";
   } catch (const Error& error) {
     std::cout << "Error: " << error.what() << '\n';

@@ -71,7 +71,7 @@ TEST(Parts, WhatDoesNotDivideIsRefused) {
     split_along(0, "mlp.up.weight", {6, 3}, {}, true, {layout, 0});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "mlp.up.weight [6, 3] does not divide by parallel.tensor = 4 along dimension 0");
+    EXPECT_EQ(error.message(), "mlp.up.weight [6, 3] is not divisible by parallel.tensor = 4 along dimension 0");
   }
 }
 

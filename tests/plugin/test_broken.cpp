@@ -114,7 +114,7 @@ TEST(BrokenFile, ALibraryCutOffIsNotHandedToDlopen) {
 
 TEST(BrokenFile, AnotherKindIsRefused) {
   EXPECT_EQ(load_error(fs::path(FIXTURES) / "honest.so", "optimizer"),
-            "DIR/honest.so: honest is a plugin of kind scheduler; kind optimizer is asked for");
+            "DIR/honest.so: honest is a plugin of kind scheduler; kind optimizer is needed");
 }
 
 TEST(BrokenFile, IsToldAgainTheSecondTime) {

@@ -39,7 +39,7 @@ TEST_F(List, ACrashIsARow) {
   const auto rows = listed({{scratch_ / "a", ""}});
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[0].name, "bad-magic");
-  EXPECT_EQ(rows[0].problem, "its descriptor does not begin with the door's magic number");
+  EXPECT_EQ(rows[0].problem, "its descriptor does not begin with the magic number of the plugin ABI");
   EXPECT_EQ(rows[1].name, "honest");
   EXPECT_EQ(rows[1].problem, "");
   EXPECT_EQ(rows[1].kind, "scheduler");

@@ -58,7 +58,7 @@ TEST(Create, HandsOverTheContext) {
   const Layout layout = Layout::ptd(2, 1, 3);
   const Library& library = load(fixture("told"), "scheduler");
   const auto scheduler = create<Scheduler>(library, PluginContext{options, null_log(), layout, 5, 2});
-  EXPECT_EQ(scheduler->supports({}).reason(), "rank 5 of 6, steps 12, log false");
+  EXPECT_EQ(scheduler->supports({}).front().message, "rank 5 of 6, steps 12, log false");
 }
 
 TEST(Create, ExceptionsOfAPluginAreCaughtAsWhatTheyAre) {

@@ -40,15 +40,15 @@ TEST_F(Search, TomlThenEnvironmentThenBuiltIn) {
 }
 
 TEST_F(Search, TheEnvironmentNamesFoldersThatAreThere) {
-  EXPECT_TRUE(check_environment());
+  EXPECT_TRUE(check_environment().empty());
   const std::string there = touch("a", "sched-a.so").parent_path().string();
   setenv("TRIAX_PLUGIN_PATH", (there + "::" + there + ":").c_str(), 1);
-  EXPECT_TRUE(check_environment());
+  EXPECT_TRUE(check_environment().empty());
   for (const std::string& bad : {(scratch_ / "gone").string(), there + "/sched-a.so"}) {
     setenv("TRIAX_PLUGIN_PATH", (there + ":" + bad).c_str(), 1);
-    const Support answer = check_environment();
-    EXPECT_EQ(answer.reason(), "TRIAX_PLUGIN_PATH names " + bad + ", which is not a folder");
-    EXPECT_EQ(answer.hint(), "take it out of the variable, or make it");
+    const Refusals answer = check_environment();
+    EXPECT_EQ(answer.front().message, "TRIAX_PLUGIN_PATH names " + bad + ", which is not a folder");
+    EXPECT_EQ(answer.front().hint, "take it out of the variable, or make it");
   }
 }
 
@@ -120,7 +120,7 @@ TEST_F(Search, APathIsNoName) {
       find(name, folders);
       FAIL() << name << " was found";
     } catch (const Error& error) {
-      EXPECT_EQ(error.message(), text("plugin \"{}\" is not a plugin's name", name));
+      EXPECT_EQ(error.message(), text("plugin \"{}\" is not a valid name", name));
     }
   }
 }

@@ -131,7 +131,9 @@ TEST(ParseLevel, KnowsFiveAndNamesThem) {
     parse_level("loud");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "log.level: \"loud\" is no log level\n  use one of trace, debug, info, warn, error");
+    EXPECT_STREQ(error.what(),
+                 "log.level: invalid log level \"loud\"\n"
+                 "  use one of trace, debug, info, warn, error");
   }
 }
 

@@ -130,17 +130,17 @@ Picture of_boxes(int ranks, int boxes_per_rank) {
 }
 
 TEST(ScheduleSvg, WhatIsTooLargeToReadIsRefused) {
-  EXPECT_TRUE(draw::svg_support(of_boxes(256, 128)));
-  EXPECT_EQ(draw::svg_support(of_boxes(257, 1)).reason(),
+  EXPECT_TRUE(draw::svg_support(of_boxes(256, 128)).empty());
+  EXPECT_EQ(draw::svg_support(of_boxes(257, 1)).front().message,
             "a picture of 257 ranks is too large to read; 256 can be drawn");
-  EXPECT_EQ(draw::svg_support(of_boxes(1, 32769)).reason(),
+  EXPECT_EQ(draw::svg_support(of_boxes(1, 32769)).front().message,
             "a picture of 32769 passes is too large to read; 32768 can be drawn");
   EXPECT_THAT(error_of([] { draw::schedule_svg(of_boxes(1, 32769)); }), HasSubstr("too large to read"));
 }
 
 TEST(ScheduleSvg, NothingIsNotDrawn) {
-  EXPECT_THAT(draw::svg_support({"none", "", {{"", Timeline{}}}}).reason(), HasSubstr("nothing to draw"));
-  EXPECT_THAT(draw::svg_support({"none", "", {}}).reason(), HasSubstr("nothing to draw"));
+  EXPECT_THAT(draw::svg_support({"none", "", {{"", Timeline{}}}}).front().message, HasSubstr("nothing to draw"));
+  EXPECT_THAT(draw::svg_support({"none", "", {}}).front().message, HasSubstr("nothing to draw"));
 }
 
 TEST(ScheduleSvg, PanelsOfDifferentUnitsAreNoPicture) {

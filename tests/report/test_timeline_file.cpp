@@ -79,7 +79,7 @@ TEST_F(TimelineFile, PassesAloneAreATimeline) {
   const std::string call = R"({"call":"send","axis":"pipeline","action":"0SEND_F0","bytes":1,"posted_ms":)";
   EXPECT_EQ(refusal(head + R"(,"calls":[)" + call + R"(1,"completed_ms":2,"awaited":false}]})"), "no error");
   EXPECT_THAT(refusal(head + R"(,"calls":[)" + call + R"(3,"completed_ms":2,"awaited":false}]})"),
-              HasSubstr("completed_ms is 2, and no time from 3 on"));
+              HasSubstr("completed_ms is 2; it must be a time of 3 or later"));
   EXPECT_THAT(refusal(head + R"(,"waits":[{"start_ms":2,"end_ms":1,"for":""}]})"), HasSubstr("end_ms is 1"));
   EXPECT_THAT(refusal(head + R"(,"actions":[{"kind":"F","stage":0,"microbatch":0,"start_ms":0,"end_ms":1,)"
                              R"("waited_ms":0}]})"),
@@ -100,7 +100,7 @@ TEST_F(TimelineFile, OneThatLiesElsewhereIsMissedInOtherWords) {
   report::write_timeline(folder_.path(), {2, 1, {}, 4, {}});
   EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
               AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"),
-                    HasSubstr("of other ranks there are 1: copy it there")));
+                    HasSubstr("the folder has the files of 1 other ranks: copy this file")));
 }
 
 TEST_F(TimelineFile, NamesTheMachineThatItsTimesAreOf) {
@@ -115,7 +115,7 @@ TEST_F(TimelineFile, TakesNothingElseForOne) {
                               "\"NORM\",\"stage\":0,\"microbatch\":0,\"start_ms\":0,"
                               "\"end_ms\":1,\"waited_ms\":0}]}",
                               "{\"rank\":\"three\",\"step\":1,\"passes\":[]}"})
-    EXPECT_THAT(refusal(content), AllOf(HasSubstr("timeline-rank-3.json: is no timeline of a rank"),
+    EXPECT_THAT(refusal(content), AllOf(HasSubstr("timeline-rank-3.json: is not a timeline of a rank"),
                                         ::testing::Not(HasSubstr("json.exception"))))
         << content;
 }
@@ -137,8 +137,8 @@ TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
   EXPECT_THAT(told("3", "-5", "0", "3", "0"), HasSubstr("step is -5"));
   EXPECT_THAT(told("3", "1e300", "0", "3", "0"), HasSubstr("step is 1e+300"));
   EXPECT_THAT(told("3", "1", "4294967298", "3", "0"), HasSubstr("stage is 4294967298"));
-  EXPECT_THAT(told("3", "1", "0", "1.5", "0"), HasSubstr("start_ms is 1.5, and no time from 2 on"));
-  EXPECT_THAT(told("3", "1", "0", "5", "0"), HasSubstr("end_ms is 4, and no time from 5 on"));
+  EXPECT_THAT(told("3", "1", "0", "1.5", "0"), HasSubstr("start_ms is 1.5; it must be a time of 2 or later"));
+  EXPECT_THAT(told("3", "1", "0", "5", "0"), HasSubstr("end_ms is 4; it must be a time of 5 or later"));
   EXPECT_THAT(told("3", "1", "0", "3", "-1"), HasSubstr("waited_ms is -1"));
 }
 

@@ -24,7 +24,7 @@ TEST(Traffic, IsAddedUpByGroupAndPlugin) {
 TEST(Traffic, HasALineForEachGroup) {
   EXPECT_EQ(traffic_text({}), "");
   EXPECT_EQ(traffic_text({{"tensor", "comm-ucx", 9600, 1'230'000'000, 0}, {"pipeline", "comm-local", 12, 512, 0}}),
-            "sent between ranks, all of them together:\n"
+            "sent between ranks, sum over all ranks:\n"
             "  tensor    comm-ucx    9.6 k calls  1.23 GB\n"
             "  pipeline  comm-local  12 calls     512 B");
 }

@@ -26,7 +26,7 @@ inline std::vector<NamedSchedule> valid_schedules(const PipelineShape& shape) {
   for (const char* name : {"sched-1f1b", "sched-breadth-first", "sched-gpipe", "sched-interleaved", "sched-zb-h1",
                            "sched-zb-h2", "sched-zb-v"}) {
     const LoadedScheduler scheduler(name);
-    if (!scheduler->supports(shape)) continue;
+    if (!scheduler->supports(shape).empty()) continue;
     Schedule schedule = scheduler->rows(shape);
     const bool known = std::ranges::any_of(out, [&](const NamedSchedule& other) {
       return row_texts(other.schedule) == row_texts(schedule) && other.schedule.stage_rank() == schedule.stage_rank();

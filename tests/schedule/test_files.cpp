@@ -79,7 +79,7 @@ TEST(ScheduleFiles, ALongCircleIsToldInFewWords) {
   const Outcome refused = run(work.path(), "schedule --file rows.csv", "2>&1");
   EXPECT_EQ(refused.status, 1);
   EXPECT_THAT(refused.text,
-              testing::AllOf(testing::HasSubstr("and so on through "), testing::HasSubstr("wait for ever")));
+              testing::AllOf(testing::HasSubstr("and so on through "), testing::HasSubstr("wait indefinitely")));
   EXPECT_LT(refused.text.size(), 2000u);
 }
 
@@ -107,7 +107,7 @@ TEST(ScheduleFiles, AreNoLargerThanSchedules) {
   fs::resize_file(work / "rows.csv", std::uintmax_t{65} << 20);
   const Outcome larger = run(work.path(), "schedule --file rows.csv --format csv", "2>&1");
   EXPECT_EQ(larger.status, 2);
-  EXPECT_EQ(larger.text, "rows.csv: is larger than 64 MiB, which no schedule is\n");
+  EXPECT_EQ(larger.text, "rows.csv: is larger than 64 MiB, the limit of a schedule\n");
 }
 
 } // namespace

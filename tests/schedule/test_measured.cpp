@@ -121,12 +121,12 @@ TEST_F(TwoRanks, ASlowStageIsTold) {
 TEST_F(TwoRanks, PassesOfAnotherRunAreRefused) {
   rows_[1].pop_back();
   EXPECT_THAT(triax::test::error_of([&] { compared(); }),
-              HasSubstr("pipeline rank 1 ran 3 passes, and its program has 4"));
+              HasSubstr("pipeline rank 1 ran 3 passes, but its program has 4"));
   rows_[1].push_back(pass(Kind::backward, 1, 0, 110, 114));
   EXPECT_THAT(triax::test::error_of([&] { compared(); }),
-              HasSubstr("pipeline rank 1, pass 3: 1B0 ran, and its program has 1B1"));
+              HasSubstr("pipeline rank 1, pass 3: 1B0 ran, but its program has 1B1"));
   rows_[1].back().span.stage = 2;
-  EXPECT_THAT(triax::test::error_of([&] { compared(); }), HasSubstr("2B0 ran, which is no pass of 2 stages"));
+  EXPECT_THAT(triax::test::error_of([&] { compared(); }), HasSubstr("2B0 ran, which is not a pass of 2 stages"));
   rows_.pop_back();
   EXPECT_THAT(triax::test::error_of([&] { compared(); }), HasSubstr("passes of 1 ranks, programs of 2"));
 }

@@ -116,10 +116,9 @@ TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
   EXPECT_THAT(with_fault(0, kTagged, early), ElementsAre());
   const std::vector<std::string> refused = with_fault(0, kSerial, early);
   ASSERT_EQ(refused.size(), 1u);
-  for (const char* part :
-       {"rank 0, position 0, 0RECV_B0", "waits for rank 1", "1SEND_B0", "1RECV_F0", "0SEND_F0",
-        "waits for the first; with transfers in one queue per rank that is the layers' too, rendezvous sends and "
-        "nonblocking posts the ranks would wait for ever"})
+  for (const char* part : {"rank 0, position 0, 0RECV_B0", "waits for rank 1", "1SEND_B0", "1RECV_F0", "0SEND_F0",
+                           "waits for the first; with transfers in one queue per rank shared with the layers, "
+                           "rendezvous sends and nonblocking posts, the ranks would wait indefinitely"})
     EXPECT_THAT(refused[0], HasSubstr(part));
   Assumptions blocking = kTagged;
   blocking.edges.post = CommTraits::Post::blocking;
@@ -145,14 +144,14 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   std::vector<Program> programs = one_f_one_b();
   in_place(programs);
   Assumptions assumptions = everywhere(kMinPromise);
-  EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait for ever")));
+  EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait indefinitely")));
   assumptions.edges.send = CommTraits::Send::buffered;
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
 }
 
 TEST(Proof, ATransferThatIsMissingOrTwiceIsRefused) {
   EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F3")].microbatch = 2; }),
-              ::testing::IsSupersetOf({HasSubstr("0SEND_F2: it is at position 8 already")}));
+              ::testing::IsSupersetOf({HasSubstr("0SEND_F2: it is already at position 8")}));
   const std::vector<std::string> refused = with_fault(1, kTagged, [](Mutable& program) {
     program.move("1SEND_B3", program.actions.size() - 1);
     program.actions.pop_back();
@@ -162,11 +161,10 @@ TEST(Proof, ATransferThatIsMissingOrTwiceIsRefused) {
 
 TEST(Proof, AMissingWaitIsAHazard) {
   EXPECT_THAT(with_fault(1, kTagged, [](Mutable& program) { program.actions[program.at("1F1")].waits.clear(); }),
-              ::testing::Contains(HasSubstr("1F1: 1RECV_F1 may still be under way in slot")));
+              ::testing::Contains(HasSubstr("1F1: it does not wait for 1RECV_F1, which may still use slot")));
   EXPECT_THAT(
       with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0F2")].waits.clear(); }),
-      ::testing::Contains(HasSubstr("0F2: 0SEND_F0 may still be under way in slot 0 of pool output, and it does "
-                                    "not wait for it")));
+      ::testing::Contains(HasSubstr("0F2: it does not wait for 0SEND_F0, which may still use slot 0 of pool output")));
 }
 
 TEST(Proof, WhatAllRanksLeaveOutIsMissing) {
@@ -180,9 +178,9 @@ TEST(Proof, WhatAllRanksLeaveOutIsMissing) {
               ::testing::IsSupersetOf({"rank 0: 0B0 is missing, the backward of stage 0, microbatch 0",
                                        "rank 1: 1REDUCE_GRAD is missing", "rank 1: OPT_STEP is missing"}));
   EXPECT_THAT(reasons(verify(one_f_one_b(), {kShape, true}, kTagged)),
-              ::testing::Contains(HasSubstr("0B0: an evaluation runs forwards alone")));
+              ::testing::Contains(HasSubstr("0B0: an evaluation runs only forwards")));
   EXPECT_THAT(reasons(verify(std::vector<Program>{}, {kShape}, kTagged)),
-              ElementsAre("there are programs of 0 ranks, and p = 2"));
+              ElementsAre("there are programs of 0 ranks, but p = 2"));
 }
 
 TEST(Proof, AnActionWithoutItsSlotIsRefused) {
@@ -206,7 +204,7 @@ TEST(Proof, OnlyComputingWaitsAndOnlyForTransfers) {
                  }),
       ::testing::Contains(HasSubstr("0SEND_F1: it is posted, and cannot wait")));
   EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0F1")].waits = {0}; }),
-              ::testing::Contains(HasSubstr("0F1: it waits for 0F0, which is no transfer")));
+              ::testing::Contains(HasSubstr("0F1: it waits for 0F0, which is not a transfer")));
 }
 
 TEST(Proof, GradientsAscend) {
@@ -221,9 +219,10 @@ TEST(Proof, GradientsAscend) {
 TEST(Proof, TheCapCountsMicrobatchesOverStages) {
   const std::vector<Program> programs = one_f_one_b();
   EXPECT_THAT(reasons(verify(programs, {kShape, false, 2}, kTagged)), ElementsAre());
-  EXPECT_THAT(reasons(verify(programs, {kShape, false, 1}, kTagged)),
-              ::testing::Contains(std::string("rank 0, position 2, 0F1: it is one more than the 1 microbatches that a "
-                                              "rank may have in flight, counted per stage")));
+  EXPECT_THAT(
+      reasons(verify(programs, {kShape, false, 1}, kTagged)),
+      ::testing::Contains(std::string(
+          "rank 0, position 2, 0F1: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage")));
 }
 
 TEST(Proof, WrongRanksAreRefused) {
@@ -232,7 +231,7 @@ TEST(Proof, WrongRanksAreRefused) {
   EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)), ElementsAre("program 0 is that of rank 1"));
   EXPECT_THAT(
       with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F0")].peer = 0; }),
-      ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, and the stage is on rank 1")));
+      ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, but the stage is on rank 1")));
 }
 
 TEST(Proof, TakesABackendAtItsWord) {
@@ -260,7 +259,7 @@ TEST(Proof, OneQueueForPipelineAndLayersIsRefusedWhereThatIsACircle) {
   EXPECT_THAT(with_fault(0, {kOneQueue, kByTag, kByTag}, early),
               ElementsAre(HasSubstr("in one queue per rank, rendez")));
   EXPECT_THAT(with_fault(0, queue_of_both, early),
-              ElementsAre(HasSubstr("with transfers in one queue per rank that is the layers' too, rendezvous sends")));
+              ElementsAre(HasSubstr("with transfers in one queue per rank shared with the layers, rendezvous sends")));
 }
 
 /// 1F1B with scattered boundaries.
@@ -290,11 +289,12 @@ TEST(Proof, ScatteredBoundariesAreGatheredBeforeTheyAreRead) {
               ::testing::Contains(std::string("rank 1, position 7, 1F1: it needs 1GATHER_F1, which is not in the "
                                               "program")));
   EXPECT_THAT(with([](Mutable& program) { program.actions[program.at("1GATHER_F0")].waits.clear(); }),
-              ::testing::Contains(HasSubstr("1GATHER_F0: 1RECV_F0 may still be under way in slot 0 of pool input_f")));
+              ::testing::Contains(
+                  HasSubstr("1GATHER_F0: it does not wait for 1RECV_F0, which may still use slot 0 of pool input_f")));
   std::vector<Program> programs = scattered();
   programs[1] = one_f_one_b()[1];
   EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)),
-              ElementsAre("rank 1: its program has boundaries scattered, or whole, where rank 0 has not"));
+              ElementsAre("rank 1: its program and that of rank 0 do not scatter the same boundaries"));
 }
 
 } // namespace

@@ -74,12 +74,12 @@ const Case kCases[] = {
      {1, 1, 1},
      {0},
      {"0F0 0F0 0B0"},
-     {"rank 0, position 1, 0F0: the forward of stage 0, microbatch 0 is at position 0 already"}},
+     {"rank 0, position 1, 0F0: the forward of stage 0, microbatch 0 is already at position 0"}},
     {"WholeAndItsHalf",
      {1, 1, 1},
      {0},
      {"0F0 0B0 0W0"},
-     {"rank 0, position 2, 0W0: the weight gradient of stage 0, microbatch 0 is at position 1 already"}},
+     {"rank 0, position 2, 0W0: the weight gradient of stage 0, microbatch 0 is already at position 1"}},
     {"BackwardFirst",
      {1, 1, 1},
      {0},
@@ -159,7 +159,7 @@ TEST(VerifyRows, RefusesAKindThatIsNone) {
   Schedule rows = schedule_of(shape, {0}, {"0F0 0B0"});
   rows.row(0)[1].kind = static_cast<ComputeKind>(9);
   EXPECT_THAT(reasons(schedule::verify(rows, shape)),
-              ElementsAre("rank 0, position 1: an action of kind 9, which is none of F, B, I, W"));
+              ElementsAre("rank 0, position 1: an action of kind 9, which is not F, B, I or W"));
 }
 
 TEST(VerifyRows, TellsWhichRuleAndWhichActions) {

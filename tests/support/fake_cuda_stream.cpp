@@ -69,7 +69,7 @@ void FakeStream::hold_back() {
 }
 
 device::HostQueue& FakeStream::host_work() {
-  if (tape_) throw Error("work that the host moves on cannot be recorded", "stream " + name_);
+  if (tape_) throw Error("work that the host advances cannot be captured", "stream " + name_);
   return queue_;
 }
 

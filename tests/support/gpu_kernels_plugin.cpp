@@ -32,17 +32,16 @@ TEST_F(Plugin, LoadsWithoutADriverAndSaysWhatItNeeds) {
   int driver = 0;
   cudaDriverGetVersion(&driver);
   if (driver != 0) GTEST_SKIP() << "this machine has a CUDA driver";
-  EXPECT_EQ(set->device_available({}).reason(), "no CUDA driver on this machine");
+  EXPECT_EQ(set->device_available({}).front().message, "no CUDA driver on this machine");
 }
 
 TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
   const auto set = make();
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
-    EXPECT_TRUE(set->supports(KernelRequest{.compute = type, .master = DType::f32})) << name_of(type);
-  const Support doubles = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f64});
-  EXPECT_EQ(doubles.reason(),
-            TRIAX_KERNELS " computes in f32, bf16 and f16, and what layers compute in is f64 (train.precision)");
-  EXPECT_FALSE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16}));
+    EXPECT_TRUE(set->supports(KernelRequest{.compute = type, .master = DType::f32}).empty()) << name_of(type);
+  const Refusals doubles = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f64});
+  EXPECT_EQ(doubles.front().message, TRIAX_KERNELS " computes in f32, bf16 and f16, and the compute type is f64");
+  EXPECT_FALSE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16}).empty());
 }
 
 /// Refused before any launch, so on any machine.
@@ -57,9 +56,9 @@ TEST_F(Plugin, EveryOperationIsRefusedInDouble) {
       views.set(tensor.name, TensorView(nullptr, type, tensor.shape));
     }
     one.build(views, UseCall([&](const OpCall& call) {
-                const Support answer = set->supports(call);
-                EXPECT_FALSE(answer) << one.name;
-                EXPECT_THAT(answer.reason(), HasSubstr("is f64 (train.precision)")) << one.name;
+                const Refusals answer = set->supports(call);
+                EXPECT_FALSE(answer.empty()) << one.name;
+                EXPECT_THAT(answer.front().message, HasSubstr("is f64")) << one.name;
                 ++refused;
               }));
   }
@@ -118,7 +117,7 @@ TEST_F(NoDriver, OtherRefusalsComeWithIt) {
   EXPECT_THAT(refused.text, HasSubstr("no CUDA driver on this machine"));
   EXPECT_THAT(refused.text, HasSubstr("the kernel set's device is cuda")) << "comm-local";
   EXPECT_THAT(refused.text,
-              HasSubstr("log.timeline = 3 (--set): kernels.plugin \"" TRIAX_KERNELS "\" computes on a cuda device"));
+              HasSubstr("log.timeline = 3: kernels.plugin \"" TRIAX_KERNELS "\" computes on a cuda device"));
 }
 
 TEST_F(NoDriver, DescribeAndListNeedNone) {

@@ -41,7 +41,7 @@ inline std::vector<OperationCase> suite_cases(DType type) {
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const Support answer = cuda::available({}); !answer) GTEST_SKIP() << answer.reason();
+    if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
     Options options;
     options.set("tf32", false);
     tested = std::make_unique<LoadedKernels>(TRIAX_KERNELS, options, kKernelsFolder);

@@ -106,8 +106,8 @@ class Runner {
   }
 
   void issue(const OpCall& call) {
-    if (const Support answer = set_.supports(call); !answer) {
-      throw Error(text("{}: {} is refused: {}", one_.name, name_of(call.op), answer.reason()));
+    if (const Refusals answer = set_.supports(call); !answer.empty()) {
+      throw Error(text("{}: {} is refused: {}", one_.name, name_of(call.op), answer.front().message));
     }
     const std::size_t bytes = set_.scratch_bytes(call);
     const auto scratch = device_.allocate(bytes + kGuard, MemoryKind::device);

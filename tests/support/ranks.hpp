@@ -240,7 +240,8 @@ class World {
     } catch (const std::exception& error) {
       if (abort_.raise(index, error.what())) first_ = std::current_exception();
     } catch (...) {
-      if (abort_.raise(index, "an exception that is no std::exception")) first_ = std::current_exception();
+      if (abort_.raise(index, "an exception that is not derived from std::exception"))
+        first_ = std::current_exception();
     }
   }
 

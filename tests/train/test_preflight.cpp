@@ -59,8 +59,8 @@ class PreflightTest : public ::testing::Test {
     const config::RunConfig config = run_.config();
     train::Placement placement = train::place_here(config);
     placement.ranks_are_threads = ranks_are_threads_;
-    for (const Support& refusal : train::preflight(config, placement, null_log(), devices_).refusals)
-      out.push_back(refusal.reason() + (refusal.hint().empty() ? "" : "\n  " + refusal.hint()));
+    for (const Refusal& refusal : train::preflight(config, placement, null_log(), devices_).refusals)
+      out.push_back(refusal.message + (refusal.hint.empty() ? "" : "\n  " + refusal.hint));
     return out;
   }
   TinyRun run_;
@@ -290,7 +290,8 @@ TEST_F(PreflightTest, AnOptimizerIsToldOnWhichDeviceTheWeightsAre) {
 
   run_.keys["optimizer.plugin"] = "\"optim-host\"";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
-  EXPECT_THAT(refusals(), ElementsAre("optim-host updates weights in host memory; they are on a cuda device\n  use an "
+  EXPECT_THAT(refusals(), ElementsAre("optimizer.plugin \"optim-host\": optim-host updates weights in host memory; "
+                                      "they are on a cuda device\n  use an "
                                       "optimizer that computes through the kernel set, or a kernel set on the host"));
 }
 
@@ -333,7 +334,7 @@ TEST_F(PreflightTest, ListsRefusalsOfSeveralPluginsTogether) {
   run_.keys["parallel.chunks"] = "2";
   run_.keys["data.path"] = "\"text\"";
   run_.keys["model.vocab"] = "50";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.hidden = 8 does not divide by model.heads = 3"),
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("model.hidden = 8 is not divisible by model.heads = 3"),
                                       HasSubstr("parallel.chunks = 2: sched-gpipe"),
                                       HasSubstr("but model.vocab = 50 has the ids")));
 }

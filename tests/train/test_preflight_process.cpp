@@ -40,8 +40,8 @@ class PreflightProcess : public ::testing::Test {
     run_.keys["schedule.how"] = '"' + how + '"';
     const train::CheckedRun checked = check(limits);
     if (checked.preflight.refusals.size() != 1) return "not one refusal";
-    EXPECT_THAT(checked.preflight.refusals[0].hint(), HasSubstr("this is a defect of the plugin"));
-    return checked.preflight.refusals[0].reason();
+    EXPECT_THAT(checked.preflight.refusals[0].hint, HasSubstr("this is a defect of the plugin"));
+    return checked.preflight.refusals[0].message;
   }
   test::TinyRun run_;
 };
@@ -78,10 +78,10 @@ TEST_F(PreflightProcess, AnswersAsPreflightDoes) {
 
 TEST_F(PreflightProcess, RefusalsKeepTheirHints) {
   run_.keys["model.heads"] = "3";
-  const std::vector<Support> refusals = check().preflight.refusals;
+  const Refusals refusals = check().preflight.refusals;
   ASSERT_FALSE(refusals.empty());
-  EXPECT_THAT(refusals[0].reason(), HasSubstr("model.heads = 3"));
-  EXPECT_NE(refusals[0].hint(), "");
+  EXPECT_THAT(refusals[0].message, HasSubstr("model.heads = 3"));
+  EXPECT_NE(refusals[0].hint, "");
 }
 
 TEST_F(PreflightProcess, APluginThatDiesIsRefusedByName) {

@@ -82,7 +82,7 @@ class TinyRun {
   config::RunConfig config() const {
     const config::Loaded loaded = load();
     std::string refused;
-    for (const config::Refusal& refusal : loaded.refusals) refused += refusal.text + "\n";
+    for (const config::Diagnostic& refusal : loaded.refusals) refused += refusal.text + "\n";
     if (!loaded.run) throw std::runtime_error(refused);
     return *loaded.run;
   }

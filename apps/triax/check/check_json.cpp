@@ -3,8 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "check/check_report.hpp"
-#include "common/errors_out.hpp"
-#include "common/verbs.hpp"
+#include "common/errors_json.hpp"
 #include "train/train_text.hpp"
 
 namespace triax::app {
@@ -92,7 +91,7 @@ Json balance_json(const train::Balance& balance) {
 
 std::string to_json(const CheckReport& report) {
   Json out = {{"file", report.file}, {"accepted", report.refusals.empty()}};
-  add_refusals(out, texts(report.refusals));
+  out["errors"] = errors_json(report.refusals);
   out["values"] = Json::object();
   for (const config::ResolvedValue& value : report.loaded.values) {
     out["values"][value.key] = {{"value", value_json(value.value)}, {"origin", value.origin}};

@@ -17,9 +17,9 @@ struct CheckReport {
   config::Loaded loaded;
   train::Placement placement; // this and preflight: empty if the configuration has errors
   train::Preflight preflight;
-  std::vector<config::Refusal> refusals; // all errors, of configuration and preflight
-  bool asked_devices = true;             // whether the devices and memory of this machine were checked
-  std::optional<MemoryLimit> limit{};    // --memory: of each rank's device
+  std::vector<config::Diagnostic> refusals; // all errors, of configuration and preflight
+  bool asked_devices = true;                // whether the devices and memory of this machine were checked
+  std::optional<MemoryLimit> limit{};       // --memory: of each rank's device
 };
 
 struct CheckStyle {

@@ -42,7 +42,7 @@ std::string formula(const std::vector<executor::ActivationPart>& parts) {
 std::string memory_lines(const CheckReport& report) {
   const train::RankPlan& most = largest_plan(report.preflight);
   std::string out = text("memory: rank {}{} needs {}{}", most.ranks.front(),
-                         most.ranks.size() > 1 ? text(" (and {} alike)", most.ranks.size() - 1) : "",
+                         most.ranks.size() > 1 ? text(" (and {} like it)", most.ranks.size() - 1) : "",
                          report.preflight.plans.size() > 1 ? "most, " : "", bytes_text(most.bytes()));
   if (report.limit)
     out += text("; it fits in --memory {}, {} are left", report.limit->written,
@@ -75,7 +75,7 @@ std::string stage_lines(const train::Balance& balance) {
     return out + text("even stages: ranks are idle {} of a step (by FLOPs, without transfers)\n",
                       report::percent_text(step.idle));
   return out + text(
-                   "uneven stages: a step takes {} {} than with even ones, ranks are idle {} of it in place of {} (by "
+                   "uneven stages: a step takes {} {} than with even stages; ranks are idle {} of it instead of {} (by "
                    "FLOPs, without transfers); parallel.split moves layers\n",
                    report::percent_text(std::abs(step.longer)), step.longer > 0 ? "longer" : "less",
                    report::percent_text(step.idle), report::percent_text(step.even_idle));

@@ -58,7 +58,7 @@ std::string values_text(const CheckReport& report, Paint paint) {
 
 std::string dropped_text(const CheckReport& report) {
   if (report.loaded.dropped.empty()) return {};
-  std::string out = "\ndropped, because another plugin took the table over\n";
+  std::string out = "\nignored, because a later value replaced the plugin of the table\n";
   for (const std::string& line : report.loaded.dropped) out += "  " + printable_line(line) + '\n';
   return out;
 }
@@ -136,7 +136,7 @@ std::string memory_text(const train::Preflight& preflight) {
     ranks += plan.ranks.size();
     all += plan.ranks.size() * total;
   }
-  const std::string sum = ranks > 1 ? text("; of all {} together {}", ranks, report::bytes_text(all)) : std::string();
+  const std::string sum = ranks > 1 ? text("; all {} ranks: {}", ranks, report::bytes_text(all)) : std::string();
   return text("\nmemory of each rank{}\n", sum) + table(rows);
 }
 
@@ -167,7 +167,8 @@ std::string to_text(const CheckReport& report, const CheckStyle& style) {
   const std::size_t columns = style.columns > 0 ? static_cast<std::size_t>(style.columns) : 0;
   std::string end;
   for (const std::string& note : notes(*report.loaded.run)) end += "\nnote: " + note + '\n';
-  if (!report.loaded.unchecked.empty()) end += "\nnot checked, because this machine lacks it\n";
+  if (!report.loaded.unchecked.empty())
+    end += "\nnot checked, because this machine lacks the device, the plugin or the data\n";
   for (const std::string& left_out : report.loaded.unchecked) end += "  " + printable_line(left_out) + '\n';
   end += text("\n{}: {}\n", printable_line(report.file),
               report.asked_devices ? "ready to train"

@@ -44,22 +44,14 @@ CheckReport check(const CheckArguments& arguments) {
   train::CheckedRun checked = train::preflight_in_child(*report.loaded.run, *log, {std::nullopt, devices});
   report.placement = checked.placement;
   report.preflight = std::move(checked.preflight);
-  for (const Support& answer : report.preflight.refusals) {
-    report.refusals.push_back(config::refusal(answer, report.loaded.values));
-  }
-  if (report.limit) {
-    if (const Support answer = fits(*report.limit, report.preflight); !answer)
-      report.refusals.push_back(config::refusal(answer, report.loaded.values));
-  }
+  const auto refuse = [&report](const Refusals& refusals) {
+    for (const Refusal& refusal : refusals) report.refusals.push_back(config::diagnose(refusal, report.loaded.values));
+  };
+  refuse(report.preflight.refusals);
+  if (report.limit) refuse(fits(*report.limit, report.preflight));
   if (arguments.no_device) return report;
-  if (!report.placement.ranks_are_threads) {
-    for (const Support& answer : launch::check_keys(report.loaded.run->launch))
-      report.refusals.push_back(config::refusal(answer, report.loaded.values));
-  }
-  if (!report.refusals.empty()) return report;
-  if (const Support answer = train::fits_in_memory(report.preflight, report.placement); !answer) {
-    report.refusals.push_back(config::refusal(answer, report.loaded.values));
-  }
+  if (!report.placement.ranks_are_threads) refuse(launch::check_keys(report.loaded.run->launch));
+  if (report.refusals.empty()) refuse(train::fits_in_memory(report.preflight, report.placement));
   return report;
 }
 
@@ -72,11 +64,10 @@ void add_check(CLI::App& program, int& status) {
   add_overrides(*verb, arguments->overrides);
   verb->add_flag("--no-device", arguments->no_device,
                  "plans a run for another machine: devices, memory, data and plugins for GPUs may be missing here");
-  verb->add_option("--memory", arguments->memory,
-                   "refuses ranks that need more memory than this on their device: 80GiB")
+  verb->add_option("--memory", arguments->memory, "fails if a rank needs more device memory than this, such as 80GiB")
       ->check(CLI::Validator(is_memory_limit, {}))
       ->type_name("SIZE");
-  verb->add_flag("--all", arguments->all, "prints every value and rank, also of a run with many ranks");
+  verb->add_flag("--all", arguments->all, "prints all values and all ranks, even if there are many");
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] {
     const CheckReport report = check(*arguments);

@@ -81,19 +81,20 @@ const train::RankPlan& largest_plan(const train::Preflight& preflight) {
   return *std::ranges::max_element(preflight.plans, {}, &train::RankPlan::bytes);
 }
 
-Support fits(const MemoryLimit& limit, const train::Preflight& preflight) {
-  if (preflight.plans.empty()) return Support::yes(); // errors are already reported
+Refusals fits(const MemoryLimit& limit, const train::Preflight& preflight) {
+  if (preflight.plans.empty()) return {}; // errors are already reported
   const train::RankPlan& most = largest_plan(preflight);
-  if (most.bytes() <= limit.bytes) return Support::yes();
+  if (most.bytes() <= limit.bytes) return {};
   std::size_t above = 0;
   for (const train::RankPlan& plan : preflight.plans) above += plan.bytes() > limit.bytes ? plan.ranks.size() : 0;
   std::vector<train::MemoryRow> parts = most.memory;
   std::ranges::stable_sort(parts, std::ranges::greater{}, &train::MemoryRow::bytes);
   const std::string more = above > 1 ? text("; {} ranks do not fit", above) : std::string();
-  return Support::no("--memory {} ({}): rank {} needs {}, {} more than its device has: {}{}", limit.written,
-                     report::bytes_text(limit.bytes), most.ranks.front(), report::bytes_text(most.bytes()),
-                     report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
-      .hint("{}", remedy(most, parts.front().what));
+  return make_refusal(ErrorCode::kOutOfMemory, {},
+                      "--memory {} ({}): rank {} needs {}, {} more than its device has: {}{}", limit.written,
+                      report::bytes_text(limit.bytes), most.ranks.front(), report::bytes_text(most.bytes()),
+                      report::bytes_text(most.bytes() - limit.bytes), parts_text(parts), more)
+      .with_hint("{}", remedy(most, parts.front().what));
 }
 
 } // namespace triax::app

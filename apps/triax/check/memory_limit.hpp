@@ -28,6 +28,6 @@ const train::RankPlan& largest_plan(const train::Preflight& preflight);
 
 /// The reason names the rank that needs most, its largest parts, how many ranks do not fit, and what reduces the
 /// memory.
-Support fits(const MemoryLimit& limit, const train::Preflight& preflight);
+Refusals fits(const MemoryLimit& limit, const train::Preflight& preflight);
 
 } // namespace triax::app

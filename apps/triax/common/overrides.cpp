@@ -19,22 +19,20 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
     const bool good = equals != std::string::npos && key.find("..") == std::string::npos;
     return good ? std::string() : "must be TABLE.KEY=VALUE, not \"" + flag + "\"";
   };
-  verb.add_option_function<std::vector<std::string>>("--set", read, "gives a key of the TOML another value")
+  verb.add_option_function<std::vector<std::string>>("--set", read, "sets a key of the TOML to another value")
       ->type_name("TABLE.KEY=VALUE")
       ->check(CLI::Validator(well_formed, {}))
       ->take_all()
       ->allow_extra_args(false);
 }
 
-std::vector<std::string> texts(const std::vector<config::Refusal>& refusals) {
-  std::vector<std::string> out;
-  out.reserve(refusals.size());
-  for (const config::Refusal& refusal : refusals) out.push_back(refusal.text);
-  return out;
-}
-
-void print_refusals(const std::vector<config::Refusal>& refusals) {
-  print_refusals(texts(refusals));
+void print_refusals(const std::vector<config::Diagnostic>& refusals) {
+  constexpr std::size_t kMaxPrinted = 20;
+  // A single further error is printed rather than counted. It may be the number of violations that are not shown.
+  const std::size_t printed = refusals.size() <= kMaxPrinted + 1 ? refusals.size() : kMaxPrinted;
+  for (std::size_t i = 0; i < printed; ++i) print_problem(refusals[i].text);
+  if (refusals.size() > printed)
+    print_problem(text("... and {} more; triax check --json lists all", refusals.size() - printed));
 }
 
 } // namespace triax::app

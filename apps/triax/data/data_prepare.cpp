@@ -59,7 +59,7 @@ void note_older_validation(const data::PrepareRequest& request) {
   std::error_code unreadable;
   const std::filesystem::path older = data::beside(request.output, "-validation.bin");
   if (request.validation_fraction > 0 || !std::filesystem::exists(older, unreadable)) return;
-  std::cerr << text("note: {} is there from before and was left as it is; its documents may be among these as well\n",
+  std::cerr << text("note: {} existed before and was not changed; the new files may contain its documents too\n",
                     printable_line(older.string()));
 }
 
@@ -81,16 +81,15 @@ int run_prepare(const PrepareFlags& flags) {
 
 void add_tokenizer_flags(CLI::App& prepare, data::PrepareRequest& request) {
   prepare
-      .add_option(
-          "--tokenizer", request.tokenizer.name,
-          "byte: each byte is a token, one more ends a document; gpt2: the two files of --vocab and --merges; or "
-          "a tokenizer.json of byte-level BPE")
+      .add_option("--tokenizer", request.tokenizer.name,
+                  "byte: each byte is a token, and one more token ends a document; gpt2: the two files of --vocab and "
+                  "--merges; or a tokenizer.json of byte-level BPE")
       ->type_name("NAME|FILE")
       ->required();
   prepare.add_option("--vocab", request.tokenizer.vocab, "vocab.json of --tokenizer gpt2")->type_name("FILE");
   prepare.add_option("--merges", request.tokenizer.merges, "merges.txt of --tokenizer gpt2")->type_name("FILE");
   prepare.add_flag("--append-eod", request.append_eod,
-                   "a token ends each document, as Megatron's flag of that name does; byte always has one");
+                   "ends each document with a token, as Megatron's flag of the same name; byte always does");
   prepare
       .add_option("--eod-token", request.eod_token,
                   text("the added token that --append-eod appends [{}]", data::kEndOfText))
@@ -101,28 +100,30 @@ void add_tokenizer_flags(CLI::App& prepare, data::PrepareRequest& request) {
 } // namespace
 
 void add_data_prepare(CLI::App& data, int& status) {
-  CLI::App* prepare = data.add_subcommand("prepare", "text files to token files (Megatron's indexed dataset)");
+  CLI::App* prepare = data.add_subcommand("prepare", "converts text files to token files (Megatron's indexed dataset)");
   auto flags = std::make_shared<PrepareFlags>();
   data::PrepareRequest& request = flags->request;
   request.threads = os::available_cores();
   prepare->add_option("--input", request.inputs, "text files, in this order; each is one document")
       ->type_name("FILE")
       ->required();
-  prepare->add_option("--output", request.output, "prefix of the files to write; its folder is made if missing")
+  prepare->add_option("--output", request.output, "prefix of the files to write; a missing folder is created")
       ->type_name("PREFIX")
       ->required();
   add_tokenizer_flags(*prepare, request);
   CLI::Option* separator = prepare->add_option("--separator", flags->separator,
-                                               "a line of this text alone ends a document, and belongs to none");
+                                               "a line with exactly this text ends a document, and is not part of it");
   separator->type_name("LINE");
   prepare
       ->add_option("--validation-fraction", request.validation_fraction,
-                   "share of the documents, spread evenly, that goes to PREFIX-validation")
+                   "fraction of the documents, evenly spaced, that goes to PREFIX-validation")
       ->type_name("F");
-  prepare->add_option("--threads", request.threads, "that encode [all cores]; what is written does not depend on them")
+  prepare
+      ->add_option("--threads", request.threads,
+                   "number of encoder threads [all cores]; the output does not depend on it")
       ->type_name("N");
-  prepare->add_flag("--force", request.force, "replace files that are there");
-  prepare->add_flag("--json", flags->json, "print the result as one JSON object");
+  prepare->add_flag("--force", request.force, "replaces existing files");
+  prepare->add_flag("--json", flags->json, "prints the result as one JSON object");
   prepare->callback([flags, separator, &status] {
     if (separator->count() > 0) flags->request.separator = flags->separator;
     status = run_prepare(*flags);

@@ -27,7 +27,7 @@ void print(const data::TrainedTokenizer& made, const TrainTokenizerFlags& flags)
   const data::TrainTokenizerRequest& request = flags.request;
   if (!flags.json) {
     const std::string fewer = made.tokens < request.vocab
-                                  ? text(", not {}: no other pair is met {} times", request.vocab, request.min_count)
+                                  ? text(", not {}: no other pair occurs {} times", request.vocab, request.min_count)
                                   : std::string();
     result_out() << text("{}: {} tokens{}, {} merges, from {} different words of {}\n",
                          printable_line(request.output.string()), made.tokens, fewer, made.merges, made.words,
@@ -62,28 +62,30 @@ int run_train_tokenizer(const TrainTokenizerFlags& flags) {
 
 void add_data_train_tokenizer(CLI::App& data, int& status) {
   CLI::App* verb =
-      data.add_subcommand("train-tokenizer", "text files to a tokenizer.json (byte-level BPE, as GPT-2's)");
+      data.add_subcommand("train-tokenizer", "trains a tokenizer.json on text files (byte-level BPE, as GPT-2's)");
   auto flags = std::make_shared<TrainTokenizerFlags>();
   data::TrainTokenizerRequest& request = flags->request;
   request.threads = os::available_cores();
   verb->add_option("--input", request.inputs, "text files; each is one document")->type_name("FILE")->required();
-  verb->add_option("--vocab", request.vocab, "tokens to make, the 256 bytes and special ones among them")
+  verb->add_option("--vocab", request.vocab, "number of tokens, with the 256 bytes and the special tokens")
       ->type_name("N")
       ->required();
-  verb->add_option("--output", request.output, "the file to write, as Hugging Face's tokenizers reads it")
+  verb->add_option("--output", request.output, "file to write, in the format of Hugging Face's tokenizers")
       ->type_name("FILE")
       ->required();
   CLI::Option* separator = verb->add_option("--separator", flags->separator,
-                                            "a line of this text alone ends a document, and belongs to none");
+                                            "a line with exactly this text ends a document, and is not part of it");
   separator->type_name("LINE");
   verb->add_option("--special-token", request.special_tokens,
-                   text("tokens that stand for no text [{}]; they get the first ids", data::kEndOfText))
+                   text("special tokens, which do not stand for text [{}]; they get the first ids", data::kEndOfText))
       ->type_name("TOKEN");
-  verb->add_option("--min-count", request.min_count, "a pair met less often becomes no token [2]")->type_name("N");
-  verb->add_option("--threads", request.threads, "that count words [all cores]; the result does not depend on them")
+  verb->add_option("--min-count", request.min_count, "a pair that occurs less often does not become a token [2]")
       ->type_name("N");
-  verb->add_flag("--force", request.force, "replace a file that is there");
-  verb->add_flag("--json", flags->json, "print the result as one JSON object");
+  verb->add_option("--threads", request.threads,
+                   "number of counting threads [all cores]; the result does not depend on it")
+      ->type_name("N");
+  verb->add_flag("--force", request.force, "replaces an existing file");
+  verb->add_flag("--json", flags->json, "prints the result as one JSON object");
   verb->callback([flags, separator, &status] {
     if (separator->count() > 0) flags->request.separator = flags->separator;
     status = run_train_tokenizer(*flags);

@@ -13,17 +13,17 @@ namespace triax::app {
 
 namespace {
 
-void print_refused(const std::vector<Support>& refused, bool as_json) {
+void print_refused(const Refusals& refused, bool as_json) {
   std::vector<std::string> texts;
   texts.reserve(refused.size());
-  for (const Support& refusal : refused) texts.emplace_back(Error(refusal.reason(), {}, refusal.hint()).what());
+  for (const Refusal& refusal : refused) texts.emplace_back(Error(refusal.message, {}, refusal.hint).what());
   print_refusals(texts);
   if (as_json) result_out() << refusals_json(texts) << '\n';
 }
 
 } // namespace
 
-int run_data_verb(const std::vector<Support>& refused, bool as_json,
+int run_data_verb(const Refusals& refused, bool as_json,
                   const std::function<void(const std::function<void()>& stop_if_asked)>& make) {
   if (!refused.empty()) {
     print_refused(refused, as_json);

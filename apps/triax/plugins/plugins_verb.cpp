@@ -31,9 +31,9 @@ struct PluginsArguments {
 
 /// Prints what is wrong with TRIAX_PLUGIN_PATH.
 bool environment_refused(const PluginsArguments& arguments) {
-  const Support answer = plugin::check_environment();
-  if (!answer) print_problem(Error(answer.reason(), {}, answer.hint()).what(), arguments.json);
-  return !answer;
+  const Refusals answer = plugin::check_environment();
+  if (!answer.empty()) print_problem(to_error(answer).what(), arguments.json);
+  return !answer.empty();
 }
 
 std::vector<plugin::SearchFolder> folders(const PluginsArguments& arguments) {
@@ -98,9 +98,9 @@ void print(const plugin::Description& told) {
   if (told.library) {
     const triax_plugin& plugin = *told.library->descriptor;
     result_out() << "toolchain    " << printable_line(plugin.toolchain) << '\n'
-                 << "door         " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
+                 << "plugin ABI   " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
   }
-  result_out() << "this triax   " TRIAX_VERSION "; door " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
+  result_out() << "this triax   " TRIAX_VERSION "; plugin ABI " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
                << "; " TRIAX_TOOLCHAIN "\n";
   if (told.library) {
     print_options(*told.library);
@@ -117,7 +117,7 @@ plugin::Found locate(const PluginsArguments& arguments) {
   if (given.find('/') == std::string::npos && !given.ends_with(".so")) return plugin::find(given, folders(arguments));
   std::error_code unreadable;
   if (std::filesystem::symlink_status(given, unreadable).type() == std::filesystem::file_type::not_found)
-    throw Error("no such file", given, "triax plugins list shows those that are found by name");
+    throw Error("no such file", given, "triax plugins list shows the plugins that are found by name");
   return {given, {}};
 }
 
@@ -147,22 +147,23 @@ int describe(const PluginsArguments& arguments) {
 
 void add_plugins(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<PluginsArguments>();
-  CLI::App* const plugins = program.add_subcommand("plugins", "what can be named in a TOML");
+  CLI::App* const plugins = program.add_subcommand("plugins", "lists and describes plugins");
   plugins->require_subcommand(1);
   const auto common = [&arguments](CLI::App* verb) {
-    verb->add_option("--path", arguments->folders, "a folder to look in first")
+    verb->add_option("--path", arguments->folders, "folder to search first")
         ->check(CLI::ExistingDirectory)
         ->expected(1)
         ->take_all();
-    verb->add_flag("--json", arguments->json, "print one JSON object");
+    verb->add_flag("--json", arguments->json, "prints one JSON object");
   };
 
   CLI::App* const list_verb =
-      plugins->add_subcommand("list", "every plugin that is found, also those that do not load");
+      plugins->add_subcommand("list", "lists every plugin that is found, even if it does not load");
   common(list_verb);
   list_verb->callback([arguments, &status] { status = list(*arguments); });
 
-  CLI::App* const describe_verb = plugins->add_subcommand("describe", "one plugin: versions, toolchain, options");
+  CLI::App* const describe_verb =
+      plugins->add_subcommand("describe", "describes one plugin: versions, toolchain, options");
   describe_verb->add_option("plugin", arguments->plugin, "its name, or the path of its file")->required();
   common(describe_verb);
   describe_verb->callback([arguments, &status] { status = describe(*arguments); });

@@ -57,14 +57,15 @@ const char* hint_of(const CsvFile& file, const Violation& fault) {
   if (file.lowered && fault.rule == Violation::Rule::present && fault.at.kind == schedule::Kind::opt_step)
     return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
   if (file.lowered && fault.rule == Violation::Rule::no_circle)
-    return "use a file of the compute actions alone: their transfers get an order in which nothing waits for itself";
+    return "use a file with only the compute actions: Triax adds the transfers in an order without deadlock";
   return "";
 }
 
 } // namespace
 
-Support in_words_of_file(const CsvFile& file, const Violation& fault) {
-  return Support::no("{}", fault.reason(LocatorInFile(file))).hint("{}", hint_of(file, fault));
+Refusal in_words_of_file(const CsvFile& file, const Violation& fault) {
+  return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", fault.reason(LocatorInFile(file)))
+      .with_hint("{}", hint_of(file, fault));
 }
 
 std::vector<Violation> without_consequences(std::vector<Violation> faults) {

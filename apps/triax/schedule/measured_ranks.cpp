@@ -12,8 +12,9 @@ namespace triax::app {
 namespace {
 
 Error other_step(const report::RankTimeline& read, const report::RankTimeline& first, const ScheduleSource& source) {
-  return Error(text("rank {} timed step {}, and rank {} step {}", read.rank, read.step, first.rank, first.step),
-               source.folder.string(), "train again with log.timeline");
+  return Error(
+      text("rank {} recorded step {}, but rank {} recorded step {}", read.rank, read.step, first.rank, first.step),
+      source.folder.string(), "train again with log.timeline");
 }
 
 struct Shift {
@@ -92,8 +93,8 @@ MeasuredGroup read_group(const ScheduleSource& source, int rank) {
     report::RankTimeline read = report::read_timeline(source.folder, member);
     if (read.ranks != source.layout.world())
       throw Error(
-          text("rank {} timed a run of {} ranks, and this one has {}", member, read.ranks, source.layout.world()),
-          source.folder.string(), "give the TOML that the run was trained with, and its --set; or train again");
+          text("rank {} recorded a run of {} ranks, but this run has {}", member, read.ranks, source.layout.world()),
+          source.folder.string(), "use the TOML and the --set of the run that was trained, or train again");
     if (!out.timelines.empty() && read.step != out.timelines[0].step) throw other_step(read, out.timelines[0], source);
     const auto machine = std::ranges::find(out.machines, read.machine);
     out.clock_of.push_back(static_cast<int>(machine - out.machines.begin()));

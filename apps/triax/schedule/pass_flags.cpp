@@ -27,10 +27,10 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
   const auto time = [&verb](const char* name, double& value, const char* doc) {
     verb.add_option(name, value, doc)->check(CLI::Validator(is_a_time, {}))->type_name("MS");
   };
-  time("--forward-ms", flags.times.forward_ms, "F: a forward of one microbatch on one stage");
+  time("--forward-ms", flags.times.forward_ms, "F: forward of one microbatch on one stage");
   time("--input-ms", flags.times.input_ms, "I: its input gradient");
-  time("--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I and W together");
-  time("--link-ms", flags.link_ms, "a transfer to the next rank; it occupies neither");
+  time("--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
+  time("--link-ms", flags.link_ms, "transfer to the next rank; it occupies neither rank");
 }
 
 std::string missing_passes(const CLI::App& verb, const std::vector<std::string>& names) {

@@ -59,15 +59,16 @@ ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline
   const auto ranks = static_cast<double>(timeline.rows.size());
   if (length * ranks > static_cast<double>(kMaxTableUnits))
     return {{},
-            Support::no("a table of {} ranks and {} units of time is too large to read", ranks, length)
-                .hint("use --format csv, or smaller sizes")};
+            make_refusal(ErrorCode::kTooLarge, {}, "a table of {} ranks and {} units of time is too large to read",
+                         ranks, length)
+                .with_hint("use --format csv, or smaller sizes")};
   const draw::TableStyle style{
       request.colour, request.columns,
       text("folded to {} columns: --output FILE writes it whole; --format svg, json and trace are not folded",
            request.columns)};
   const std::string heading = text("{}; {}\n", title, units_in_words(timeline));
   return {os::fold_words(heading, static_cast<std::size_t>(request.columns)) + draw::schedule_table(timeline, style),
-          Support::yes()};
+          Refusals()};
 }
 
 ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
@@ -89,19 +90,23 @@ std::string name_and_shape(const ScheduleSource& source) {
 }
 
 ScheduleDrawing svg(const draw::Picture& picture) {
-  const Support support = draw::svg_support(picture);
-  if (!support) return {{}, Support::no("{}", support.reason()).hint("use --format json or trace, or smaller sizes")};
-  return {draw::schedule_svg(picture), Support::yes()};
+  const Refusals support = draw::svg_support(picture);
+  if (!support.empty()) {
+    Refusal refusal = support.front();
+    refusal.hint = "use --format json or trace, or smaller sizes";
+    return {{}, refusal};
+  }
+  return {draw::schedule_svg(picture), Refusals()};
 }
 
 ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved) {
   const std::string title = name_and_shape(source);
   schedule::Timeline timeline = timeline_of(request, source, proved);
   if (request.format == "table") return table_drawing(title, timeline, request);
-  if (request.format == "json") return {draw::schedule_json(source.scheduler.name, timeline), Support::yes()};
+  if (request.format == "json") return {draw::schedule_json(source.scheduler.name, timeline), Refusals()};
   draw::Picture what{title, {}, {{{}, std::move(timeline)}}};
   if (request.format == "svg") return picture(request, std::move(what));
-  return {draw::schedule_trace(what), Support::yes()};
+  return {draw::schedule_trace(what), Refusals()};
 }
 
 } // namespace triax::app

@@ -22,7 +22,7 @@ struct DrawingRequest {
 
 struct ScheduleDrawing {
   std::string result;
-  Support support; // if no, there is no result
+  Refusals refusals; // if not empty, there is no result
 };
 
 /// "sched-1f1b: p = 4, m = 8, v = 1", and options that are not defaults: ", group = 8"

@@ -29,11 +29,12 @@ bool given(const CLI::App& verb, const char* name) {
 }
 
 ScheduleSource of_file(const CLI::App& verb, const ScheduleArguments& arguments) {
-  if (given(verb, "RUN.toml")) throw CLI::ValidationError("--file", "the run has its own schedule; leave one out");
+  if (given(verb, "RUN.toml"))
+    throw CLI::ValidationError("--file", "RUN.toml has its own schedule; use one of the two");
   if (!arguments.overrides.empty()) throw CLI::ValidationError("--set", "a file of actions has no keys");
   for (const SourceFlag& flag : kSourceFlags)
     if (!flag.with_file && given(verb, flag.name))
-      throw CLI::ValidationError(flag.name, "the actions are those of --file; leave one out");
+      throw CLI::ValidationError(flag.name, "--file has the actions; use one of the two");
   const auto told = [&](const char* name, int value) {
     return given(verb, name) ? std::optional(value) : std::nullopt;
   };
@@ -51,13 +52,13 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
   };
   verb.add_option("RUN.toml", arguments.file, run_doc);
   add_overrides(verb, arguments.overrides);
-  verb.add_option("--scheduler", flags.scheduler, "instead of a run: a scheduler")->type_name("NAME");
+  verb.add_option("--scheduler", flags.scheduler, "scheduler to use instead of RUN.toml")->type_name("NAME");
   size("--pipeline", flags.shape.pipeline, schedule::kMaxRanks, "p: pipeline ranks");
-  size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches of a step");
-  size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank; 1 unless given");
-  verb.add_option("--file", arguments.csv, "instead of a run: actions as CSV, a line per pipeline rank")
+  size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches per step");
+  size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank [1]");
+  verb.add_option("--file", arguments.csv, "CSV of actions to use instead of RUN.toml, one line per pipeline rank")
       ->type_name("F.csv");
-  verb.add_option("--path", flags.folders, "a folder to look for the scheduler in first")
+  verb.add_option("--path", flags.folders, "folder to search for the scheduler first")
       ->check(CLI::ExistingDirectory)
       ->expected(1)
       ->take_all();
@@ -76,7 +77,7 @@ ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& ar
   const bool has_run = given(verb, "RUN.toml");
   for (const SourceFlag& flag : kSourceFlags) {
     if (has_run && given(verb, flag.name))
-      throw CLI::ValidationError(flag.name, text("the run has its own; --set {}=... changes it", flag.key));
+      throw CLI::ValidationError(flag.name, text("RUN.toml has its own; --set {}=... changes it", flag.key));
   }
   require_nothing({missing_source(verb)});
   return has_run ? source_from_run(arguments.file, arguments.overrides)

@@ -35,27 +35,32 @@ const Override* last_of(const std::vector<Override>& overrides, const std::strin
 }
 
 void refuse_unknown(const plugin::Library& library, const std::vector<Override>& overrides,
-                    config::Refusals& refusals) {
+                    config::Diagnostics& refusals) {
   std::string known;
   for (const triax_option& option : library.options) known += (known.empty() ? "" : ", ") + std::string(option.name);
   for (const Override& override : overrides) {
     const bool is_known = std::ranges::any_of(
         library.options, [&](const triax_option& option) { return override.key == kTable + option.name; });
     if (!is_known)
-      refusals.add(
-          {"--set"}, text("{} is no key of {}'s", override.key, library.descriptor->name),
-          text("with --scheduler, what can be set are its keys in [schedule]: {}", known.empty() ? "none" : known));
+      refusals.add({"--set"}, {ErrorCode::kUnknownKey,
+                               {override.key},
+                               text("{} has no key {}", library.descriptor->name, override.key),
+                               text("with --scheduler, --set can set its keys in [schedule]: {}",
+                                    known.empty() ? "none" : known)});
   }
 }
 
-Options options_of(const plugin::Library& library, const std::vector<Override>& overrides, config::Refusals& refusals) {
+Options options_of(const plugin::Library& library, const std::vector<Override>& overrides,
+                   config::Diagnostics& refusals) {
   Options out;
   for (const triax_option& option : library.options) {
     const std::string key = kTable + option.name;
     const Override* override = last_of(overrides, key);
     if (!override && !option.default_value) {
-      refusals.add({"--scheduler"}, text("{} lacks {} ({})", library.descriptor->name, key, option.doc),
-                   text("add --set {}=...", key));
+      refusals.add({"--scheduler"}, {ErrorCode::kMissing,
+                                     {key},
+                                     text("{} lacks {} ({})", library.descriptor->name, key, option.doc),
+                                     text("add --set {}=...", key)});
       continue;
     }
     config::Reading reading =
@@ -63,7 +68,7 @@ Options options_of(const plugin::Library& library, const std::vector<Override>& 
     if (reading.value) {
       out.set(option.name, std::move(*reading.value));
     } else {
-      refusals.add({"--set"}, kTable + reading.problem, reading.hint);
+      refusals.add({"--set"}, {reading.code, {key}, kTable + reading.problem, reading.hint});
     }
   }
   return out;
@@ -89,11 +94,11 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   ScheduleSource out;
   out.shape = flags.shape;
   out.layout = Layout::ptd(flags.shape.pipeline, 1, 1);
-  out.values = {{"schedule.plugin", text("\"{}\"", flags.scheduler), "--scheduler"},
-                {"parallel.pipeline", triax::to_text(flags.shape.pipeline), "--pipeline"},
-                {"parallel.chunks", triax::to_text(flags.shape.chunks), "--chunks"}};
-  config::Refusals refusals;
-  if (const Support answer = plugin::check_environment(); !answer) refusals.add({}, answer.reason(), answer.hint());
+  out.values = {{"schedule.plugin", text("\"{}\"", flags.scheduler), "--scheduler", {}, {"--scheduler"}},
+                {"parallel.pipeline", triax::to_text(flags.shape.pipeline), "--pipeline", {}, {"--pipeline"}},
+                {"parallel.chunks", triax::to_text(flags.shape.chunks), "--chunks", {}, {"--chunks"}}};
+  config::Diagnostics refusals;
+  for (const Refusal& refusal : plugin::check_environment()) refusals.add({}, refusal);
   std::vector<plugin::SearchFolder> folders;
   for (const std::string& folder : flags.folders) folders.push_back({folder, "--path"});
   config::PluginFinder finder(plugin::search_folders(folders), refusals);
@@ -112,14 +117,16 @@ ScheduleSource source_from_file(const std::string& file, const GivenShape& given
   out.file = schedule::read_csv_file(file);
   out.scheduler.name = file;
   out.shape = out.file->shape;
-  for (const std::string& problem : out.file->problems) out.refusals.push_back({problem});
+  for (const std::string& problem : out.file->problems)
+    out.refusals.push_back(config::diagnostic(ErrorCode::kMalformed, problem));
   if (const std::size_t more = out.file->problem_count - out.file->problems.size(); more > 0)
-    out.refusals.push_back({text("... and {} more", more)});
+    out.refusals.push_back(config::diagnostic(ErrorCode::kMalformed, text("... and {} more", more)));
   if (!out.refusals.empty()) return out;
   const auto compare = [&](const char* letter, int has, const char* flag, std::optional<int> wanted) {
     if (wanted && *wanted != has)
-      out.refusals.push_back({text("{}: {} is {}, and {} says {}\n  if the file is right, leave {} out", file, letter,
-                                   has, flag, *wanted, flag)});
+      out.refusals.push_back(config::diagnostic(ErrorCode::kConflict,
+                                                text("{}: {} is {}, and {} says {}", file, letter, has, flag, *wanted),
+                                                text("if the file is right, leave {} out", flag)));
   };
   compare("p", out.shape.pipeline, "--pipeline", given.pipeline);
   compare("v", out.shape.chunks, "--chunks", given.chunks);

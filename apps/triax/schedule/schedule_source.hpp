@@ -36,7 +36,7 @@ struct ScheduleSource {
   Layout layout = Layout::ptd(1, 1, 1);
   std::filesystem::path folder;              // of a run; else empty
   std::vector<config::ResolvedValue> values; // positions for error messages
-  std::vector<config::Refusal> refusals;     // if not empty, the other members are not valid
+  std::vector<config::Diagnostic> refusals;  // if not empty, the other members are not valid
 };
 
 ScheduleSource source_from_run(const std::string& file, const std::vector<config::Override>& overrides);

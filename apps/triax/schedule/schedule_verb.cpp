@@ -82,8 +82,8 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
   const DrawingRequest request{arguments.format, passes, on_terminal && to.colour, on_terminal ? to.columns : 0};
   const ScheduleDrawing drawing =
       arguments.measured ? draw_measured(arguments.format, source, proved) : draw(request, source, proved);
-  if (!drawing.support) {
-    print_refusals(refused(source, drawing.support).problems);
+  if (!drawing.refusals.empty()) {
+    print_refusals(refused(source, drawing.refusals).problems);
     return kRefused;
   }
   write(drawing.result, arguments.output);
@@ -119,17 +119,18 @@ std::string names_a_file(const std::string& file) {
 
 void add_result(CLI::App& verb, ScheduleCommand& arguments) {
   verb.add_option("--format", arguments.format,
-                  "table: drawn in units of time; csv: the actions, PyTorch's form; svg: a picture; json: the actions "
-                  "with their times; trace: events for chrome://tracing and ui.perfetto.dev")
+                  "table: text drawing in units of time; csv: the actions in PyTorch's format; svg: a picture; json: "
+                  "the actions with their times; trace: events for chrome://tracing and ui.perfetto.dev")
       ->check(CLI::IsMember({"table", "csv", "svg", "json", "trace"}))
       ->type_name("FORMAT");
-  verb.add_flag("--lowered", arguments.lowered, "with --format csv: also the transfers, and what ends a step");
+  verb.add_flag("--lowered", arguments.lowered,
+                "with --format csv: also the transfers and the actions that end a step");
   verb.add_flag("--measured", arguments.measured,
-                "of a run that timed a step (log.timeline): that step above the plan, and what lies between them");
-  verb.add_option("--cap", arguments.cap, "refuses ranks that have more microbatches in flight, counted per stage")
+                "compares the measured with the planned timeline of a run that recorded a step (log.timeline)");
+  verb.add_option("--cap", arguments.cap, "fails if a rank has more microbatches in flight, counted per stage")
       ->check(CLI::Range(1, 1 << 30))
       ->type_name("N");
-  verb.add_option("--output", arguments.output, "writes there, replacing what is there, instead of stdout")
+  verb.add_option("--output", arguments.output, "writes to this file instead of stdout, and replaces an existing file")
       ->check(CLI::Validator(names_a_file, {}))
       ->type_name("FILE");
 }
@@ -147,12 +148,13 @@ void require_other_output(const ScheduleCommand& arguments) {
 std::optional<PassFlags> passes_of(const CLI::App& verb, const ScheduleCommand& arguments) {
   const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
   if (std::ranges::none_of(kPassFlags, given)) return {};
-  if (arguments.measured) throw CLI::ValidationError("--measured", "has the times of the run, and takes no others");
+  if (arguments.measured)
+    throw CLI::ValidationError("--measured", "cannot be combined with pass times: it uses the times of the run");
   if (arguments.format == "table" || arguments.format == "csv")
-    throw CLI::ValidationError("--format",
-                               text("a {} tells no times; --format svg, json and trace do", arguments.format));
+    throw CLI::ValidationError(
+        "--format", text("{} has no time axis for the pass times; use svg, json or trace", arguments.format));
   const std::string missing = missing_passes(verb, {"--forward-ms", "--input-ms", "--weight-ms"});
-  if (!missing.empty()) require_nothing({"with times, " + missing, missing_source(verb)});
+  if (!missing.empty()) require_nothing({"with pass times, " + missing, missing_source(verb)});
   require_some_time(arguments.passes);
   return arguments.passes;
 }
@@ -160,20 +162,20 @@ std::optional<PassFlags> passes_of(const CLI::App& verb, const ScheduleCommand& 
 } // namespace
 
 void add_schedule(CLI::App& program, int& status) {
-  CLI::App* verb = program.add_subcommand("schedule", "makes a schedule, proves it and shows it");
+  CLI::App* verb = program.add_subcommand("schedule", "creates a schedule, verifies it and shows it");
   const auto arguments = std::make_shared<ScheduleCommand>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is shown");
   add_pass_flags(*verb, arguments->passes);
   add_result(*verb, *arguments);
   verb->callback([verb, arguments, &status] {
     if (arguments->lowered && arguments->format != "csv")
-      throw CLI::ValidationError("--lowered", text("--format {} has no such form; csv has", arguments->format));
+      throw CLI::ValidationError("--lowered", text("needs --format csv, not {}", arguments->format));
     require_other_output(*arguments);
     const std::optional<PassFlags> passes = passes_of(*verb, *arguments);
     if (arguments->measured && arguments->source.file.empty())
-      throw CLI::ValidationError("--measured", "needs the TOML of the run that timed a step");
+      throw CLI::ValidationError("--measured", "needs the TOML of the run that recorded a step");
     if (arguments->measured && arguments->format == "csv")
-      throw CLI::ValidationError("--measured", "has no csv; --format table, svg, json and trace show it");
+      throw CLI::ValidationError("--measured", "cannot be written as csv; use --format table, svg, json or trace");
     status = run(*arguments, passes, schedule_source(*verb, arguments->source));
   });
 }

@@ -55,8 +55,8 @@ std::string to_words(const MeasuredStep& step) {
                       ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
   }
   return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(ranks) +
-         "even: as simulated if all stages took the same; the columns after it add up to what was measured.\n"
-         "slow stages: as simulated with each stage's own times; slow passes: longer than is usual on their stage;\n"
+         "even: simulated with equal times for all stages; even and the columns after it add up to measured.\n"
+         "slow stages: simulated with each stage's own times; slow passes: longer than usual on their stage;\n"
          "late: waits for transfers, beyond the bubble; overhead: neither pass nor wait\n" +
          table(stages);
 }
@@ -89,15 +89,15 @@ ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& s
   MeasuredStep step{0, read_group(source, 0), {}};
   step.number = step.group.timelines.front().step;
   step.comparison = compare(step.group, source, proved);
-  if (format == "table") return {to_words(step), Support::yes()};
-  if (format == "json") return {to_json(step, source.scheduler.name), Support::yes()};
+  if (format == "table") return {to_words(step), Refusals()};
+  if (format == "json") return {to_json(step, source.scheduler.name), Refusals()};
   const std::string aligned = clocks(step);
   const draw::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
                               bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
                               {{"measured", step.comparison.measured}, {"planned", step.comparison.planned}}};
   if (format == "trace") {
     const MeasuredRanks all = read_ranks(source, proved, step.group, step.comparison);
-    return {draw::schedule_trace(picture, all.traces), Support::yes()};
+    return {draw::schedule_trace(picture, all.traces), Refusals()};
   }
   return svg(picture);
 }

@@ -11,32 +11,37 @@
 #include "schedule/csv_violations.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
+#include "train/plugins.hpp"
 
 namespace triax::app {
 
 namespace {
 
-Support size_of(const PipelineShape& shape) {
+Refusals size_of(const PipelineShape& shape) {
   if (shape.pipeline > schedule::kMaxRanks)
-    return Support::no("p = {} is more than {} pipeline ranks", shape.pipeline, schedule::kMaxRanks);
-  if (std::int64_t{shape.pipeline} * shape.chunks * shape.microbatches <= schedule::kMaxActions) return Support::yes();
-  return Support::no("p = {} x v = {} x m = {} is more than {} actions of each kind", shape.pipeline, shape.chunks,
-                     shape.microbatches, schedule::kMaxActions)
-      .hint("use smaller sizes");
+    return make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline"}, "p = {} is more than {} pipeline ranks",
+                        shape.pipeline, schedule::kMaxRanks);
+  if (std::int64_t{shape.pipeline} * shape.chunks * shape.microbatches <= schedule::kMaxActions) return {};
+  return make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline"},
+                      "p = {} x v = {} x m = {} is more than {} actions of each kind", shape.pipeline, shape.chunks,
+                      shape.microbatches, schedule::kMaxActions)
+      .with_hint("use smaller sizes");
 }
 
-Support named(const ScheduleSource& source, const schedule::Violation& fault) {
+Refusal named(const ScheduleSource& source, const schedule::Violation& fault) {
   return source.file ? in_words_of_file(*source.file, fault)
-                     : Support::no("{}: {}", source.scheduler.name, fault.reason());
+                     : make_refusal(ErrorCode::kInvalidSchedule, {"schedule.plugin"}, "{}: {}", source.scheduler.name,
+                                    fault.reason());
 }
 
-std::vector<config::Refusal> told(const ScheduleSource& source, std::vector<schedule::Violation> faults) {
+std::vector<config::Diagnostic> told(const ScheduleSource& source, std::vector<schedule::Violation> faults) {
   if (source.file) faults = without_consequences(std::move(faults));
-  std::vector<config::Refusal> out;
+  std::vector<config::Diagnostic> out;
   for (std::size_t at = 0; at < std::min(faults.size(), schedule::kMaxShownFaults); ++at)
-    out.push_back(config::refusal(named(source, faults[at]), source.values));
+    out.push_back(config::diagnose(named(source, faults[at]), source.values));
   if (faults.size() > schedule::kMaxShownFaults)
-    out.push_back({text("... and {} more", faults.size() - schedule::kMaxShownFaults)});
+    out.push_back(config::diagnostic(ErrorCode::kInvalidSchedule,
+                                     text("... and {} more", faults.size() - schedule::kMaxShownFaults)));
   return out;
 }
 
@@ -62,15 +67,15 @@ void make_rows(const ScheduleSource& source, ProvedSchedule& out) {
   const std::string& name = source.scheduler.name;
   try {
     const auto scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
-    const Support answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
-    if (answer) {
+    const Refusals answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
+    if (answer.empty()) {
       out.schedule = plugin::asking(
           name, "rows", [&] { return scheduler->rows(source.shape); }, plugin::CallKind::plan);
     } else {
-      out = refused(source, answer);
+      out = refused(source, train::of_plugin(source.scheduler, answer));
     }
   } catch (const Error& error) { // there is nothing to verify
-    out = {{}, {}, {{error.what()}}, kRefused};
+    out = {{}, {}, {config::diagnostic(ErrorCode::kPluginFailed, error)}, kRefused};
   }
 }
 
@@ -84,20 +89,24 @@ void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
   const plugin::ProbeResult probed = plugin::run_probe(body, plugin::ProbeOutput::captured);
   if (!probed.failure) return make_rows(source, out);
   const std::filesystem::path& file = source.scheduler.library->file;
-  out = refused(
-      source, Support::no("schedule.plugin \"{}\": {}, file {}", source.scheduler.name, probed.failure->reason(), file)
-                  .hint("{}", plugin::probe_hint(file)));
+  out =
+      refused(source, make_refusal(ErrorCode::kPluginFailed, {"schedule.plugin"}, "schedule.plugin \"{}\": {}, file {}",
+                                   source.scheduler.name, probed.failure->reason(), file)
+                          .with_hint("{}", plugin::probe_hint(file)));
 }
 
 } // namespace
 
-ProvedSchedule refused(const ScheduleSource& source, const Support& answer) {
-  return {{}, {}, {config::refusal(answer, source.values)}, kRefused};
+ProvedSchedule refused(const ScheduleSource& source, const Refusals& answer) {
+  ProvedSchedule out;
+  out.status = kRefused;
+  for (const Refusal& refusal : answer) out.problems.push_back(config::diagnose(refusal, source.values));
+  return out;
 }
 
 ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
   if (!source.refusals.empty()) return {{}, {}, source.refusals, kRefused};
-  if (const Support answer = size_of(source.shape); !answer) return refused(source, answer);
+  if (const Refusals answer = size_of(source.shape); !answer.empty()) return refused(source, answer);
   ProvedSchedule out;
   std::vector<schedule::Violation> faults;
   if (source.file && source.file->lowered) { // verified unchanged

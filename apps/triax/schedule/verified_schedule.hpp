@@ -15,9 +15,9 @@ namespace triax::app {
 
 struct ProvedSchedule {
   Schedule schedule;
-  std::vector<schedule::Program> programs; // of a step, by rank
-  std::vector<config::Refusal> problems{}; // if not empty, there is no schedule
-  int status = 0;                          // exit status of the subcommand
+  std::vector<schedule::Program> programs;    // of a step, by rank
+  std::vector<config::Diagnostic> problems{}; // if not empty, there is no schedule
+  int status = 0;                             // exit status of the subcommand
 };
 
 struct Proof {
@@ -29,6 +29,6 @@ struct Proof {
 ProvedSchedule prove(const ScheduleSource& source, const Proof& proof);
 
 /// An error with the reason of `answer`, and the positions of what the user wrote.
-ProvedSchedule refused(const ScheduleSource& source, const Support& answer);
+ProvedSchedule refused(const ScheduleSource& source, const Refusals& answer);
 
 } // namespace triax::app

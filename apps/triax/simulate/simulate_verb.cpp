@@ -30,9 +30,12 @@ struct SimulateCommand {
   bool json = false;
 };
 
-int refuse(const std::vector<config::Refusal>& problems, bool as_json, int status) {
+int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int status) {
   print_refusals(problems);
-  if (as_json) result_out() << refusals_json(texts(problems)) << '\n';
+  std::vector<std::string> texts;
+  texts.reserve(problems.size());
+  for (const config::Diagnostic& problem : problems) texts.push_back(problem.text);
+  if (as_json) result_out() << refusals_json(texts) << '\n';
   return status;
 }
 
@@ -57,7 +60,7 @@ std::string to_words(const SimulateCommand& arguments, const ScheduleSource& sou
   for (const int peak : told.peak_in_flight) in_flight += text(" {}", peak);
   return text("{}; {}\n", name_and_shape(source), to_words(arguments.passes)) +
          text("makespan {} ms, from the first start to the last end\n", rounded(told.makespan_ms())) +
-         text("cost {} ms, the longest that a rank is there; {} ms of it are work\n", rounded(told.extent.cost),
+         text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(told.extent.cost),
               rounded(told.extent.work)) +
          text("bubble {} of the cost, {} over the work\n", rounded(told.extent.bubble_rate()),
               rounded(told.extent.bubble_over_ideal())) +
@@ -77,7 +80,7 @@ int run(const SimulateCommand& arguments, const ScheduleSource& source) {
 } // namespace
 
 void add_simulate(CLI::App& program, int& status) {
-  CLI::App* verb = program.add_subcommand("simulate", "tells how long a step of a schedule takes, after proving it");
+  CLI::App* verb = program.add_subcommand("simulate", "verifies a schedule and predicts its step time");
   const auto arguments = std::make_shared<SimulateCommand>();
   add_schedule_source(*verb, arguments->source, "the run whose schedule is simulated");
   add_pass_flags(*verb, arguments->passes);

@@ -9,14 +9,13 @@ train::CheckedRun ask(const config::RunConfig& run, const train::PreflightReques
   const auto quiet = report::make_run_log(LogLevel::warn, {}, 0);
   train::CheckedRun checked = train::preflight_in_child(run, *quiet, request);
   if (!checked.preflight.refusals.empty()) return checked;
-  Support answer = train::fits_in_memory(checked.preflight, checked.placement);
-  if (!answer) checked.preflight.refusals.push_back(std::move(answer));
+  checked.preflight.refusals.add(train::fits_in_memory(checked.preflight, checked.placement));
   return checked;
 }
 
-std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train::Preflight& checked) {
-  std::vector<config::Refusal> out;
-  for (const Support& answer : checked.refusals) out.push_back(config::refusal(answer, loaded.values));
+std::vector<config::Diagnostic> refusals(const config::Loaded& loaded, const train::Preflight& checked) {
+  std::vector<config::Diagnostic> out;
+  for (const Refusal& answer : checked.refusals) out.push_back(config::diagnose(answer, loaded.values));
   return out;
 }
 

@@ -23,7 +23,7 @@ struct TrainArguments {
 
 /// All checks before a run starts.
 train::CheckedRun ask(const config::RunConfig& run, const train::PreflightRequest& request);
-std::vector<config::Refusal> refusals(const config::Loaded& loaded, const train::Preflight& checked);
+std::vector<config::Diagnostic> refusals(const config::Loaded& loaded, const train::Preflight& checked);
 
 /// One log per rank of this process, in the run's folder. Only rank 0 logs everything to stderr; the others log
 /// warnings and errors.

@@ -92,9 +92,10 @@ class LaunchedRank {
 
   /// With --json, rank 0 prints the one object; its list of errors is empty if another rank has them.
   int refuse_start(const std::string& refusal) const {
-    std::vector<std::string> refusals = refusals_;
-    if (refusal.empty()) refusals.clear();                             // another rank prints them
-    if (!refusal.empty() && refusal != refused_) refusals = {refusal}; // keys that differ from rank 0's
+    std::vector<config::Diagnostic> refusals = refusals_;
+    if (refusal.empty()) refusals.clear();       // another rank prints them
+    if (!refusal.empty() && refusal != refused_) // keys that differ from rank 0's
+      refusals = {config::diagnostic(ErrorCode::kConflict, refusal)};
     if (speaks()) return report_.refused(refusals);
     print_refusals(refusals);
     return kRefused;
@@ -110,10 +111,10 @@ class LaunchedRank {
       return config::load(arguments_.file, arguments_.overrides, environment_.world, config::Purpose::train,
                           first_load());
     config::Loaded out;
-    out.refusals.push_back(
-        {text("{}: is standard input or a pipe, and each rank reads the TOML itself\n  write it to a file that all "
-              "ranks can read",
-              arguments_.file)});
+    out.refusals.push_back(config::diagnostic(
+        ErrorCode::kUnsupported,
+        text("{}: is standard input or a pipe, and each rank reads the TOML itself", arguments_.file),
+        "write it to a file that all ranks can read"));
     out.launch.start_timeout_s = kStartTimeout_s;
     return out;
   }
@@ -130,12 +131,11 @@ class LaunchedRank {
             [](const std::string& line) { print_problem("rank 0: " + line); }};
   }
 
-  void refuse(const std::vector<config::Refusal>& refusals) {
-    for (const config::Refusal& refusal : refusals) refuse(refusal.text);
-  }
-  void refuse(const std::string& refusal) {
-    refused_ += (refused_.empty() ? "" : "\n") + refusal;
-    refusals_.push_back(refusal);
+  void refuse(const std::vector<config::Diagnostic>& refusals) {
+    for (const config::Diagnostic& refusal : refusals) {
+      refused_ += (refused_.empty() ? "" : "\n") + refusal.text;
+      refusals_.push_back(refusal);
+    }
   }
 
   /// Keys that must be equal on all ranks. Paths may differ; then the corpora must have the same content.
@@ -169,7 +169,7 @@ class LaunchedRank {
       folder_.emplace(*loaded_.run, config::to_toml(loaded_));
       metrics_.emplace(loaded_.run->log.metrics);
     } catch (const Error& error) { // checks cannot be run or a file cannot be written; other ranks wait for the result
-      refuse(error.what());
+      refuse({config::diagnostic(ErrorCode::kNotWritable, error)});
     }
   }
 
@@ -213,7 +213,7 @@ class LaunchedRank {
   const TrainReport report_;
   const train::Placement placement_;
   const config::Loaded loaded_;
-  std::vector<std::string> refusals_;
+  std::vector<config::Diagnostic> refusals_;
   std::string refused_; // joined by newlines
   train::Preflight checked_;
   std::optional<train::RunFolder> folder_;

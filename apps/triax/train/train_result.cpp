@@ -4,7 +4,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "common/errors_out.hpp"
+#include "common/errors_json.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
@@ -60,11 +60,11 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
 
 } // namespace
 
-int TrainReport::refused(const std::vector<std::string>& refusals) const {
+int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const {
   print_refusals(refusals);
   if (!arguments_.json) return kRefused;
   Json out = head(arguments_, "refused", kRefused);
-  add_refusals(out, refusals);
+  out["errors"] = errors_json(refusals);
   print(out);
   return kRefused;
 }

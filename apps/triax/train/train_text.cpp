@@ -115,10 +115,9 @@ std::string shadowing_note(const config::PluginChoice& choice) {
 std::vector<std::string> notes(const config::RunConfig& run) {
   std::vector<std::string> out = shadowing_notes(run);
   if (run.lr.warmup_steps > run.train.steps) // happens when a run is tried for a few steps
-    out.push_back(
-        text("lr.warmup_steps = {} is more than train.steps = {}: the run ends in its warm-up, below "
-             "optimizer.lr = {}",
-             run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
+    out.push_back(text(
+        "lr.warmup_steps = {} is more than train.steps = {}: the run ends during the warm-up, below optimizer.lr = {}",
+        run.lr.warmup_steps, run.train.steps, run.optimizer_core.lr));
   return out;
 }
 
@@ -137,12 +136,12 @@ std::string result_line(const config::RunConfig& run, const train::LoopResult& r
   const std::string speed = report::count_text(result.tokens_per_s) + " tokens/s";
   // A mean of logarithms of probabilities is 0 only if no kernel computed it.
   if (result.steps > 0 && result.first_loss == 0 && result.last_loss == 0)
-    return text("ran {}: {} computed nothing, all losses are 0 and mean nothing; {}, {}", steps, run.kernels.name,
-                speed, metrics_text(result));
+    return text("ran {}: {} does not compute, so all losses are 0; {}, {}", steps, run.kernels.name, speed,
+                metrics_text(result));
   const std::string skipped = result.skipped > 0 ? text(", {} of them skipped", result.skipped) : "";
   std::string line = text("trained {}{}: loss {} to {}", steps, skipped, report::decimals_text(result.first_loss, 4),
                           report::decimals_text(result.last_loss, 4));
-  if (result.eval_loss) line += text(", held out {}", report::decimals_text(*result.eval_loss, 4));
+  if (result.eval_loss) line += text(", validation loss {}", report::decimals_text(*result.eval_loss, 4));
   return line + text(", {}, {}", speed, metrics_text(result));
 }
 

@@ -103,7 +103,7 @@ int train_ranks(const TrainArguments& arguments, const config::Loaded& loaded, c
   try {
     result = placement.ranks_are_threads ? train_threads(here) : train_processes(here);
   } catch (const Error& error) { // no rank was started, or all were ended at once
-    return report.refused({error.what()});
+    return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
   }
   if (!result) {
     progress.clear();                  // a rank's error may have been printed before the last bar
@@ -127,29 +127,29 @@ int train_run(const TrainArguments& arguments) {
   try {
     environment = launch::find_environment([](const char* name) { return std::getenv(name); });
   } catch (const Error& error) {
-    if (!is_other_rank()) return report.refused({error.what()});
+    if (!is_other_rank()) return report.refused({config::diagnostic(ErrorCode::kMalformed, error)});
     print_problem(error.what()); // may be wrong only for this rank; rank 0 prints the object of --json
     return kRefused;
   }
   if (environment) return train_launched(arguments, *environment);
   const config::Loaded loaded = config::load(arguments.file, arguments.overrides);
-  if (!loaded.run) return report.refused(texts(loaded.refusals));
+  if (!loaded.run) return report.refused(loaded.refusals);
   train::CheckedRun asked;
   try {
     const auto devices = [](const train::Placement& on) { return train::AskedDevices{0, on.ranks}; };
     asked = ask(*loaded.run, {std::nullopt, devices});
   } catch (const Error& error) { // the checks cannot be run
-    return report.refused({error.what()});
+    return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});
   }
   auto& [placement, checked] = asked;
   if (!placement.ranks_are_threads && config::is_piped(arguments.file))
-    return report.refused({text(
-        "{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself\n  write it to a "
-        "file, or use comm-local, whose ranks are threads of this process",
-        arguments.file, placement.ranks)});
-  if (!placement.ranks_are_threads)
-    for (Support& answer : launch::check_keys(loaded.run->launch)) checked.refusals.push_back(std::move(answer));
-  if (!checked.refusals.empty()) return report.refused(texts(refusals(loaded, checked)));
+    return report.refused({config::diagnostic(
+        ErrorCode::kUnsupported,
+        text("{}: is standard input or a pipe, and each of the {} rank processes reads the TOML itself", arguments.file,
+             placement.ranks),
+        "write it to a file, or use comm-local, whose ranks are threads of this process")});
+  if (!placement.ranks_are_threads) checked.refusals.add(launch::check_keys(loaded.run->launch));
+  if (!checked.refusals.empty()) return report.refused(refusals(loaded, checked));
 
   std::optional<train::RunFolder> folder;
   std::optional<train::MetricsLock> metrics;
@@ -159,7 +159,7 @@ int train_run(const TrainArguments& arguments) {
     metrics.emplace(loaded.run->log.metrics);
     logs = make_logs(*loaded.run, placement);
   } catch (const Error& error) { // nothing was started
-    return report.refused({error.what()});
+    return report.refused({config::diagnostic(ErrorCode::kNotWritable, error)});
   }
   return train_ranks(arguments, loaded, checked, placement, *folder, logs);
 }
@@ -167,7 +167,7 @@ int train_run(const TrainArguments& arguments) {
 } // namespace
 
 void add_train(CLI::App& program, int& status) {
-  CLI::App* verb = program.add_subcommand("train", "trains a run");
+  CLI::App* verb = program.add_subcommand("train", "trains a model");
   const auto arguments = std::make_shared<TrainArguments>();
   verb->add_option("RUN.toml", arguments->file, "the run")->required();
   add_overrides(*verb, arguments->overrides);

@@ -57,7 +57,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
       case MemoryKind::host:
         return std::make_unique<PlainMemory>(bytes);
     }
-    throw Error("no such kind of memory");
+    throw Error("unknown kind of memory");
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {
@@ -189,7 +189,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 } // namespace
 
 std::unique_ptr<Device> make_device(const DeviceRequest& request, const DeviceSettings& settings) {
-  if (const Support answer = available(request); !answer) throw Error(answer.reason(), {}, answer.hint());
+  if (const Refusals answer = available(request); !answer.empty()) throw to_error(answer);
   return std::make_unique<CudaDevice>(request.local_rank, settings);
 }
 

@@ -26,7 +26,8 @@ void* take_device(std::size_t bytes) {
   cudaGetLastError();
   std::size_t left = 0, all = 0;
   TRIAX_CUDA(cudaMemGetInfo(&left, &all));
-  throw Error(text("the GPU has no {} bytes of memory left: {} of {} are free", bytes, left, all), {}, hint_for(error));
+  throw Error(text("the GPU cannot allocate {} bytes of memory: {} of {} are free", bytes, left, all), {},
+              hint_for(error));
 }
 
 void* take_pinned(std::size_t bytes, unsigned flags) {
@@ -35,7 +36,7 @@ void* take_pinned(std::size_t bytes, unsigned flags) {
   if (error == cudaSuccess) return data;
   if (error != cudaErrorMemoryAllocation) fail(error, "cudaHostAlloc", __FILE__, __LINE__);
   cudaGetLastError();
-  throw Error(text("the host has no {} bytes of pinned memory left", bytes), {},
+  throw Error(text("the host cannot allocate {} bytes of pinned memory", bytes), {},
               "use a smaller batch.global or sequence, or raise the limit of locked memory (ulimit -l)");
 }
 
@@ -43,7 +44,7 @@ void* take_plain(std::size_t bytes) {
   try {
     return ::operator new(bytes, kAlign);
   } catch (const std::bad_alloc&) {
-    throw Error(text("the host has no {} bytes of memory left", bytes));
+    throw Error(text("the host cannot allocate {} bytes of memory", bytes));
   }
 }
 

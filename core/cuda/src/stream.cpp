@@ -92,7 +92,7 @@ void CudaStream::hold_back() {
 /// The queue, before an item is added to it. Throws Error during capture.
 device::HostQueue& CudaStream::host_work() {
   if (recording_)
-    throw Error("work that the host moves on cannot be recorded", "stream " + name_,
+    throw Error("work that the host advances cannot be captured", "stream " + name_,
                 "leave train.cuda_graph out, or use communicators whose calls run on the GPU's streams");
   return queue_;
 }

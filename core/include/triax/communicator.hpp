@@ -155,7 +155,7 @@ class TRIAX_API CommBackend {
 
   virtual ~CommBackend();
   virtual CommTraits traits() const = 0;
-  virtual Support supports(const CommRequest& request) const = 0;
+  virtual Refusals supports(const CommRequest& request) const = 0;
   /// Called before the first join(). The device outlives the backend.
   virtual void start(Device& device) = 0;
   /// Joins a group; all members must call it. Throws Error with the missing members at the deadline. The store outlives

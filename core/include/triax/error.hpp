@@ -4,12 +4,16 @@
 // Threads: values, any thread. Ownership: values own their text. Blocking: never.
 // An Error says what went wrong, where, and what to do next. The core and plugins may throw it anywhere. Each rank
 // catches it in one place, its main function, and logs it once.
-// A Support answers whether something is supported, before any work starts: yes, or no with a reason.
+// Refusals answer whether something is supported, before any work starts: empty, or every reason why not, as data.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "triax/export.hpp"
 #include "triax/text.hpp"
@@ -36,34 +40,95 @@ class TRIAX_API Error : public std::runtime_error {
   std::string hint_;
 };
 
-/// yes(), or no() with the reason. Write configuration keys in full in a reason ("model.heads = 5 is not divisible by
-/// parallel.tensor = 2"): the core adds the file and line of every key it finds.
-class Support {
+/// The kind of an error that is found before a run starts. docs/errors.md says what each kind means.
+enum class ErrorCode : std::uint32_t {
+  kUnsupported = 1,
+  kNotDivisible,
+  kOutOfRange,
+  kWrongType,
+  kInvalidValue,
+  kMalformed,
+  kMissing,
+  kUnknownKey,
+  kUnknownPlugin,
+  kConflict,
+  kDuplicate,
+  kTooLarge,
+  kNotFound,
+  kNotReadable,
+  kNotWritable,
+  kAlreadyExists,
+  kIncompatible,
+  kOutOfMemory,
+  kNoDevice,
+  kInvalidSchedule,
+  kPluginFailed,
+};
+
+/// A row of the table of all codes.
+struct ErrorCodeInfo {
+  ErrorCode code;
+  std::string_view name; // "not-divisible", as in the output of --json
+  std::string_view meaning, action;
+};
+TRIAX_API std::span<const ErrorCodeInfo> error_codes();
+/// "not-divisible"
+TRIAX_API std::string_view name_of(ErrorCode code);
+/// The code with this name, or kUnsupported.
+TRIAX_API ErrorCode error_code_of(std::string_view name);
+
+/// One reason why something cannot run, as data.
+///
+/// `keys`: the configuration keys that the reader can change, in full ("model.heads"); the most important one first.
+/// The core adds the file and line of each. Without keys, the core names the plugin that refused. `message`: what is
+/// wrong, with the values. `hint`: the next step, as one line; may be empty.
+struct Refusal {
+  ErrorCode code = ErrorCode::kUnsupported;
+  std::vector<std::string> keys = {};
+  std::string message = {};
+  std::string hint = {};
+
+  template <class... Args>
+  Refusal&& with_hint(std::string_view pattern, const Args&... arguments) && {
+    hint = text(pattern, arguments...);
+    return static_cast<Refusal&&>(*this);
+  }
+  friend bool operator==(const Refusal&, const Refusal&) = default;
+};
+
+/// make_refusal(ErrorCode::kNotDivisible, {"model.heads", "parallel.tensor"},
+///              "model.heads = {} is not divisible by parallel.tensor = {}", heads, tensor).with_hint("use heads {}",
+///              near)
+template <class... Args>
+Refusal make_refusal(ErrorCode code, std::vector<std::string> keys, std::string_view pattern,
+                     const Args&... arguments) {
+  return {code, static_cast<std::vector<std::string>&&>(keys), text(pattern, arguments...), {}};
+}
+
+/// All reasons why something cannot run. Empty: it is supported. Report every reason: none may hide another.
+class Refusals {
  public:
-  static Support yes() { return {}; }
-  template <class... Args>
-  static Support no(std::string_view pattern, const Args&... arguments) {
-    Support support;
-    support.reason_ = text(pattern, arguments...);
-    if (support.reason_.empty()) support.reason_ = "refused, without a reason"; // an empty reason would mean yes
-    return support;
-  }
+  Refusals() = default;
+  Refusals(Refusal refusal) { add(static_cast<Refusal&&>(refusal)); } // NOLINT(google-explicit-constructor)
 
-  /// The next step, as one line: "use heads 4 or 6, or tensor 1 or 5".
-  template <class... Args>
-  Support&& hint(std::string_view pattern, const Args&... arguments) && {
-    hint_ = text(pattern, arguments...);
-    return static_cast<Support&&>(*this);
-  }
+  void add(Refusal refusal) { list_.push_back(static_cast<Refusal&&>(refusal)); }
+  void add(const Refusals& others) { list_.insert(list_.end(), others.begin(), others.end()); }
 
-  explicit operator bool() const { return reason_.empty(); }
-  const std::string& reason() const { return reason_; }
-  const std::string& hint() const { return hint_; }
+  bool empty() const { return list_.empty(); }
+  std::size_t size() const { return list_.size(); }
+  const Refusal& front() const { return list_.front(); }
+  const Refusal& operator[](std::size_t i) const { return list_[i]; }
+  std::vector<Refusal>::const_iterator begin() const { return list_.begin(); }
+  std::vector<Refusal>::const_iterator end() const { return list_.end(); }
+  std::vector<Refusal>::iterator begin() { return list_.begin(); }
+  std::vector<Refusal>::iterator end() { return list_.end(); }
 
  private:
-  std::string reason_;
-  std::string hint_;
+  std::vector<Refusal> list_;
 };
+
+/// An Error with all messages, and the hint of the first refusal. `refusals` may not be empty.
+TRIAX_API Error to_error(const Refusals& refusals, std::string where = {});
 
 /// Throws Error(text(pattern, ...)) unless `condition` holds: for preconditions of a function.
 #define TRIAX_REQUIRE(condition, ...)                                                                        \

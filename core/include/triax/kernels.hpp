@@ -75,17 +75,17 @@ class TRIAX_API KernelSet : public Extensible {
   virtual ~KernelSet();
 
   virtual DeviceKind device_kind() const noexcept = 0;
-  virtual Support supports(const KernelRequest& request) const = 0;
+  virtual Refusals supports(const KernelRequest& request) const = 0;
   /// Whether this machine has the device that make_device() would create. Called before any rank starts. Must not
   /// allocate device memory or create a context, because ranks may be started as processes afterwards.
-  virtual Support device_available(const DeviceRequest& request) const;
+  virtual Refusals device_available(const DeviceRequest& request) const;
   /// Creates the rank's device, on the rank's main thread. The default creates the host device, and throws Error if
   /// device_kind() is another kind.
   virtual std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
   /// Called before the first operation. The device outlives the set.
   virtual void start(Device& device) = 0;
 
-  virtual Support supports(const OpCall& call) const;
+  virtual Refusals supports(const OpCall& call) const;
   /// Bytes of scratch memory that the call needs. The default covers the default of each fused operation, including
   /// what this function returns for its primitives. A set that overrides a fused operation, or whose primitives need
   /// scratch, overrides this function too.
@@ -134,17 +134,17 @@ class TRIAX_API PlanKernels final : public KernelSet {
  public:
   explicit PlanKernels(KernelSet& real) : real_(real) {}
   DeviceKind device_kind() const noexcept override { return real_.device_kind(); }
-  Support device_available(const DeviceRequest& request) const override { return real_.device_available(request); }
+  Refusals device_available(const DeviceRequest& request) const override { return real_.device_available(request); }
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
     return real_.make_device(request);
   }
-  Support supports(const KernelRequest& request) const override { return real_.supports(request); }
+  Refusals supports(const KernelRequest& request) const override { return real_.supports(request); }
   void start(Device&) override {}
   int threads() const noexcept override { return real_.threads(); }
   using KernelSet::supports;
 
   std::size_t scratch_needed() const noexcept { return scratch_; }
-  const std::vector<Support>& refusals() const noexcept { return refusals_; }
+  const Refusals& refusals() const noexcept { return refusals_; }
 
  protected:
   void run(const OpCall& call, const OpContext& context) override;
@@ -152,7 +152,7 @@ class TRIAX_API PlanKernels final : public KernelSet {
  private:
   KernelSet& real_;
   std::size_t scratch_ = 0;
-  std::vector<Support> refusals_;
+  Refusals refusals_;
 };
 
 } // namespace triax

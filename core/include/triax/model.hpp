@@ -164,7 +164,7 @@ class TRIAX_API Model : public Extensible {
 
   virtual ~Model();
   virtual ModelInfo info() const = 0;
-  virtual Support supports(const ModelRequest& request, const Layout& layout) const = 0;
+  virtual Refusals supports(const ModelRequest& request, const Layout& layout) const = 0;
   /// Number of layers, with embedding and head.
   virtual int count() const = 0;
   virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;

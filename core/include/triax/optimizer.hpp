@@ -56,7 +56,7 @@ class TRIAX_API Optimizer : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kOptimizerInterface;
 
   virtual ~Optimizer();
-  virtual Support supports(const OptimizerRequest& request) const = 0;
+  virtual Refusals supports(const OptimizerRequest& request) const = 0;
   virtual OptimizerTraits traits() const = 0;
   /// Called before the first step with the shards of every later step. Allocate everything that step() needs here.
   virtual void prepare(std::span<const ParameterShard> shards) = 0;

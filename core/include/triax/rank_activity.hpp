@@ -97,7 +97,7 @@ class TRIAX_API ActivityScope {
  public:
   using Kind = RankActivity::Kind;
 
-  /// `what` has to live for ever, as a literal does.
+  /// `what` must have static storage duration, such as a literal.
   ActivityScope(Kind kind, const char* what, const std::type_info& object) noexcept
       : ActivityScope({kind, what, nullptr, &object}) {}
   ActivityScope(Kind kind, const char* what, const char* plugin = nullptr) noexcept

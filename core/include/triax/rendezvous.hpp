@@ -73,7 +73,7 @@ class TRIAX_API Rendezvous {
   std::string missing(std::string_view name);
 
   /// One round of a wait: runs the progress loop, and checks the rank's abort flag. Regularly checks whether another
-  /// member gave up; then throws its reason.
+  /// member failed; then throws its reason.
   void poll();
   bool expired() const { return Clock::now() >= context_.deadline; }
   /// The error for members that did not come before the deadline. `during` (may be empty) names what was waited for.

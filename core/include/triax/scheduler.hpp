@@ -84,7 +84,7 @@ class TRIAX_API Scheduler : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kSchedulerInterface;
 
   virtual ~Scheduler();
-  virtual Support supports(const PipelineShape& shape) const = 0;
+  virtual Refusals supports(const PipelineShape& shape) const = 0;
   /// Called only for a shape that supports() accepts.
   virtual Schedule rows(const PipelineShape& shape) const = 0;
 };

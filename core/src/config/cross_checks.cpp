@@ -25,7 +25,7 @@ using Int = std::int64_t;
 
 class Checks {
  public:
-  Checks(const Values& values, Purpose purpose, Refusals& refusals)
+  Checks(const Values& values, Purpose purpose, Diagnostics& refusals)
       : values_(values), purpose_(purpose), refusals_(refusals) {}
 
   void batch() {
@@ -36,10 +36,11 @@ class Checks {
         below > 0 ? text("use batch.global {} or {}", below, below + unit) : text("use batch.global {}", unit);
     if (*global % *data == 0) hint += text(", or batch.micro {}", divisor_below(*global / *data, *micro));
     refuse(
-        Support::no("batch.global = {} does not divide by parallel.data = {} x batch.micro = {}: each data rank takes "
-                    "whole microbatches",
-                    *global, *data, *micro)
-            .hint("{}", hint));
+        make_refusal(ErrorCode::kNotDivisible, {"batch.global", "parallel.data", "batch.micro"},
+                     "batch.global = {} is not divisible by parallel.data = {} x batch.micro = {}: each data rank runs "
+                     "whole microbatches",
+                     *global, *data, *micro)
+            .with_hint("{}", hint));
   }
 
   void split() {
@@ -48,15 +49,17 @@ class Checks {
     if (!split || split->empty() || !pipeline || !chunks) return;
     const Int stages = *pipeline * *chunks, listed = static_cast<Int>(split->size());
     if (listed == stages) return;
-    refuse(Support::no("parallel.split lists {} stages, but parallel.pipeline = {} x parallel.chunks = {} makes {}",
-                       listed, *pipeline, *chunks, stages)
-               .hint("list one number of blocks for each stage, or leave split out"));
+    refuse(make_refusal(ErrorCode::kConflict, {"parallel.split", "parallel.pipeline", "parallel.chunks"},
+                        "parallel.split lists {} stages, but parallel.pipeline = {} x parallel.chunks = {} makes {}",
+                        listed, *pipeline, *chunks, stages)
+               .with_hint("list one number of blocks for each stage, or leave split out"));
   }
 
   void learning_rate() {
     const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
     if (lowest && highest && *lowest > *highest) {
-      refuse(Support::no("lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));
+      refuse(make_refusal(ErrorCode::kOutOfRange, {"lr.min", "optimizer.lr"},
+                          "lr.min = {} is above optimizer.lr = {}: the learning rate would rise", *lowest, *highest));
     }
   }
 
@@ -66,42 +69,49 @@ class Checks {
     if (*precision != kScaledPrecision) {
       for (const char* key : {"loss_scale.initial", "loss_scale.constant", "loss_scale.min", "loss_scale.window_steps",
                               "loss_scale.hysteresis"})
-        if (values_.has(key)) no_effect(key, text("train.precision = \"{}\"", *precision), "use train.precision fp16");
+        if (values_.has(key))
+          no_effect(key, "train.precision", text("train.precision = \"{}\"", *precision), "use train.precision fp16");
       return;
     }
     const auto* constant = values_.find<bool>("loss_scale.constant");
     if (constant && *constant)
       for (const char* key : {"loss_scale.min", "loss_scale.window_steps", "loss_scale.hysteresis"})
-        if (values_.has(key)) no_effect(key, "loss_scale.constant = true", "write constant = false");
+        if (values_.has(key))
+          no_effect(key, "loss_scale.constant", "loss_scale.constant = true", "write constant = false");
     const auto *lowest = values_.find<double>("loss_scale.min"), *initial = values_.find<double>("loss_scale.initial");
     if (lowest && initial && *lowest > *initial)
-      refuse(Support::no("loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial)
-                 .hint("use a smaller min, or a larger initial"));
+      refuse(make_refusal(ErrorCode::kOutOfRange, {"loss_scale.min", "loss_scale.initial"},
+                          "loss_scale.min = {} is above loss_scale.initial = {}", *lowest, *initial)
+                 .with_hint("use a smaller min, or a larger initial"));
   }
 
   void evaluation() {
     const Int *every = integer("eval.every"), *batches = integer("eval.batches");
     if (!every || *every == 0) return;
     if (batches && *batches == 0) {
-      refuse(Support::no("eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
-                 .hint("write eval.batches = 8, or eval.every = 0"));
+      refuse(make_refusal(ErrorCode::kMissing, {"eval.every", "eval.batches"},
+                          "eval.every = {} needs eval.batches: how many global batches to evaluate on", *every)
+                 .with_hint("write eval.batches = 8, or eval.every = 0"));
     }
     if (corpora_of(values_, kValidation).paths.empty() && values_.has(kValidation.path)) {
-      refuse(Support::no("eval.every = {} needs data.validation: the token files to evaluate on", *every)
-                 .hint("name them, or write eval.every = 0"));
+      refuse(make_refusal(ErrorCode::kMissing, {"eval.every", "data.validation"},
+                          "eval.every = {} needs data.validation: the token files to evaluate on", *every)
+                 .with_hint("name them, or write eval.every = 0"));
     }
   }
 
   void timeline() {
     const Int *step = integer("log.timeline"), *steps = integer("train.steps");
     if (step && steps && *step > *steps)
-      refuse(Support::no("log.timeline = {} is after the last step, train.steps = {}", *step, *steps)
-                 .hint("name a step of the run, or 0 for none"));
+      refuse(make_refusal(ErrorCode::kOutOfRange, {"log.timeline", "train.steps"},
+                          "log.timeline = {} is after the last step, train.steps = {}", *step, *steps)
+                 .with_hint("name a step of the run, or 0 for none"));
   }
 
   void data_files() {
     if (corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
-      refuse(Support::no("data.path is empty").hint("{}", data::how_to_prepare("data/mine")));
+      refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty")
+                 .with_hint("{}", data::how_to_prepare("data/mine")));
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
       weights(keys);
       const Path* path = values_.find<Path>(keys.path);
@@ -109,13 +119,14 @@ class Checks {
       const auto* paths = values_.find<std::vector<Path>>(keys.paths);
       if (!paths) continue;
       if (!paths->empty() && path && !path->empty())
-        refuse(
-            Support::no("{} and {} are both given", keys.path, keys.paths).hint("name all of them in {}", keys.paths));
+        refuse(make_refusal(ErrorCode::kConflict, {keys.path, keys.paths}, "{} and {} cannot both be set", keys.path,
+                            keys.paths)
+                   .with_hint("name all of them in {}", keys.paths));
       for (std::size_t i = 0; i < paths->size(); ++i) {
         if (std::find(paths->begin(), paths->begin() + static_cast<std::ptrdiff_t>(i), (*paths)[i]) !=
             paths->begin() + static_cast<std::ptrdiff_t>(i)) {
-          refuse(
-              Support::no("{} names {} twice", keys.paths, (*paths)[i]).hint("name it once, with the sum of weights"));
+          refuse(make_refusal(ErrorCode::kDuplicate, {keys.paths}, "{} names {} twice", keys.paths, (*paths)[i])
+                     .with_hint("name it once, with the sum of weights"));
         } else {
           token_files(keys.paths, (*paths)[i]);
         }
@@ -145,24 +156,28 @@ class Checks {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
         if (!first) first = info;
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
-        refuse(Support::no("{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
-                           key, path, all.front().second, info.kind, info.vocab, info.digest, first->kind, first->vocab,
-                           first->digest)
-                   .hint("prepare all of a run's corpora with one tokenizer"));
+        refuse(make_refusal(ErrorCode::kConflict, {key},
+                            "{}: {} was made with another tokenizer than {}: {} of {} ids ({}), not {} of {} ids ({})",
+                            key, path, all.front().second, info.kind, info.vocab, info.digest, first->kind,
+                            first->vocab, first->digest)
+                   .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
-        if (i > 0) refuse(Support::no("{}: {}: {}", key, error.where(), error.message()).hint("{}", error.hint()));
+        if (i > 0)
+          refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {}: {}", key, error.where(), error.message())
+                     .with_hint("{}", error.hint()));
       }
     }
   }
 
   void plugin_folders() {
-    if (const Support answer = plugin::check_environment(); !answer) refuse(answer);
+    refuse(plugin::check_environment());
     const auto* folders = values_.find<std::vector<Path>>("plugins.path");
     if (!folders) return;
     for (const Path& folder : *folders) {
       std::error_code unreadable;
       if (!std::filesystem::is_directory(folder, unreadable))
-        refuse(Support::no("plugins.path: {} is not a folder", folder).hint("name folders that hold plugins"));
+        refuse(make_refusal(ErrorCode::kNotFound, {"plugins.path"}, "plugins.path: {} is not a folder", folder)
+                   .with_hint("name folders that hold plugins"));
     }
   }
 
@@ -170,20 +185,23 @@ class Checks {
     const Path* folder = values_.find<Path>("run.dir");
     for (const char* key : {"run.dir", "log.metrics"}) {
       const Path* path = values_.find<Path>(key);
-      if (path && path->empty()) refuse(Support::no("{} is empty", key).hint("name it, or leave {} out", key));
+      if (path && path->empty())
+        refuse(make_refusal(ErrorCode::kMissing, {key}, "{} is empty", key).with_hint("name it, or leave {} out", key));
     }
     if (folder && !folder->empty()) writable("run.dir", *folder, *folder);
     const Path* metrics = values_.find<Path>("log.metrics");
     if (!metrics || metrics->empty()) return;
     std::error_code unreadable;
     if (std::filesystem::is_directory(*metrics, unreadable)) {
-      refuse(Support::no("log.metrics = \"{}\" is a folder", *metrics).hint("name a file"));
+      refuse(make_refusal(ErrorCode::kNotWritable, {"log.metrics"}, "log.metrics = \"{}\" is a folder", *metrics)
+                 .with_hint("name a file"));
     } else if (!folder || metrics->parent_path() != *folder) {
       writable("log.metrics", *metrics, metrics->parent_path());
     }
     if (holds_something_else(*metrics)) {
-      refuse(Support::no("log.metrics = \"{}\" exists and is not a file of step records", *metrics)
-                 .hint("name another file"));
+      refuse(make_refusal(ErrorCode::kAlreadyExists, {"log.metrics"},
+                          "log.metrics = \"{}\" exists and is not a metrics file", *metrics)
+                 .with_hint("name another file"));
     }
   }
 
@@ -191,8 +209,8 @@ class Checks {
   void encoding() {
     for (const std::string& key : values_.not_utf8()) {
       if (key == "log.metrics" && values_.at(key).file.empty()) continue; // derived from run.dir
-      refuse(Support::no("{} holds bytes that are not UTF-8, and so cannot stand in a TOML", key)
-                 .hint("use a name of valid UTF-8, in a folder with such a name"));
+      refuse(make_refusal(ErrorCode::kMalformed, {key}, "{} is not valid UTF-8, and TOML cannot hold it", key)
+                 .with_hint("use a name of valid UTF-8, in a folder with such a name"));
     }
   }
 
@@ -209,8 +227,9 @@ class Checks {
 
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
-  void no_effect(const char* key, const std::string& with, const char* otherwise) {
-    refuse(Support::no("{} has no effect with {}", key, with).hint("leave it out, or {}", otherwise));
+  void no_effect(const char* key, const char* because, const std::string& with, const char* otherwise) {
+    refuse(make_refusal(ErrorCode::kConflict, {key, because}, "{} has no effect with {}", key, with)
+               .with_hint("leave it out, or {}", otherwise));
   }
 
   void weights(const CorporaKeys& keys) {
@@ -218,29 +237,31 @@ class Checks {
     const auto* weights = values_.find<std::vector<double>>(keys.weights);
     if (!paths || !weights || weights->empty()) return;
     if (weights->size() != paths->size()) {
-      refuse(Support::no("{} has {} numbers, but {} names {} corpora", keys.weights, weights->size(), keys.paths,
-                         paths->size())
-                 .hint("write one for each, or leave {} out: then each counts as its tokens", keys.weights));
+      refuse(make_refusal(ErrorCode::kConflict, {keys.weights, keys.paths},
+                          "{} has {} numbers, but {} names {} corpora", keys.weights, weights->size(), keys.paths,
+                          paths->size())
+                 .with_hint("write one for each, or leave {} out: then each counts as its tokens", keys.weights));
     }
     for (const double weight : *weights) {
       if (weight <= 0)
-        refuse(
-            Support::no("{} has {}: a weight is above 0", keys.weights, weight).hint("leave out what is not wanted"));
+        refuse(make_refusal(ErrorCode::kOutOfRange, {keys.weights}, "{} contains {}: a weight must be above 0",
+                            keys.weights, weight)
+                   .with_hint("leave out what is not wanted"));
     }
   }
 
   void token_files(const char* key, const Path& prefix) {
-    if (prefix.empty()) return refuse(Support::no("{} has an empty name", key));
+    if (prefix.empty()) return refuse(make_refusal(ErrorCode::kMissing, {key}, "{} has an empty name", key));
     if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix)) return; // in Loaded::unchecked
     for (const char* ending : {".bin", ".idx"}) {
       const Path file = data::beside(prefix, ending);
       const std::string problem = os::why_not_a_file(file);
       if (problem.empty()) continue;
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
-      refuse(Support::no("{}: {} {}", key, file, problem)
-                 .hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
-                                                prefix.extension().string())
-                                         : data::how_to_prepare(prefix)));
+      refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {} {}", key, file, problem)
+                 .with_hint("{}", with_ending ? text("leave out {}: the key names all files of a corpus at once",
+                                                     prefix.extension().string())
+                                              : data::how_to_prepare(prefix)));
       return;
     }
   }
@@ -253,23 +274,26 @@ class Checks {
 
   void writable(const char* key, const Path& path, const Path& folder) {
     if (const std::string problem = os::why_not_writable(folder); !problem.empty())
-      refuse(Support::no("{} = \"{}\" cannot be written: {}", key, path, problem)
-                 .hint("choose another folder with {}", key));
+      refuse(make_refusal(ErrorCode::kNotWritable, {key}, "{} = \"{}\" cannot be written: {}", key, path, problem)
+                 .with_hint("choose another folder with {}", key));
   }
 
-  void refuse(const Support& answer) {
-    const Annotated refused = annotate(answer, values_.list());
-    refusals_.add_text(values_.at(refused.lead), refused.text);
+  void refuse(const Refusals& answers) {
+    for (const Refusal& answer : answers) {
+      Diagnostic refused = diagnose(answer, values_.list());
+      const Position at = refused.at;
+      refusals_.add(at, std::move(refused));
+    }
   }
 
   const Values& values_;
   const Purpose purpose_;
-  Refusals& refusals_;
+  Diagnostics& refusals_;
 };
 
 } // namespace
 
-void check_together(const Values& values, Purpose purpose, Refusals& refusals) {
+void check_together(const Values& values, Purpose purpose, Diagnostics& refusals) {
   Checks checks(values, purpose, refusals);
   checks.batch();
   checks.split();

@@ -19,7 +19,7 @@ void derive_files(Values& values, const Path& file) {
   if (!values.has("log.metrics")) values.set("log.metrics", values.get<Path>("run.dir") / "metrics.jsonl", "default");
 }
 
-void derive_data_size(Values& values, std::optional<int> world, Refusals& refusals) {
+void derive_data_size(Values& values, std::optional<int> world, Diagnostics& refusals) {
   const auto* pipeline = values.find<std::int64_t>("parallel.pipeline");
   const auto* tensor = values.find<std::int64_t>("parallel.tensor");
   if (!pipeline || !tensor) return;
@@ -30,14 +30,16 @@ void derive_data_size(Values& values, std::optional<int> world, Refusals& refusa
   } else if (world && (!data || *world != one_copy * *data)) {
     const std::string copies = data ? text(" x parallel.data = {}", *data) : std::string();
     const auto answer =
-        Support::no("parallel.pipeline = {} x parallel.tensor = {}{} does not fit the launcher's {} ranks", *pipeline,
-                    *tensor, copies, *world);
-    const Annotated refused = annotate(answer, values.list());
-    refusals.add_text(values.at(refused.lead), refused.text);
+        make_refusal(ErrorCode::kConflict, {"parallel.pipeline", "parallel.tensor"},
+                     "parallel.pipeline = {} x parallel.tensor = {}{} does not fit the launcher's {} ranks", *pipeline,
+                     *tensor, copies, *world);
+    Diagnostic refused = diagnose(answer, values.list());
+    const Position at = refused.at;
+    refusals.add(at, std::move(refused));
   }
 }
 
-void derive_vocab(Values& values, Refusals& refusals) {
+void derive_vocab(Values& values, Diagnostics& refusals) {
   const data::Corpora corpora = corpora_of(values, kTraining);
   std::error_code unreadable;
   const bool there =
@@ -47,8 +49,9 @@ void derive_vocab(Values& values, Refusals& refusals) {
     values.set("model.vocab", data::read_tokenizer_info(corpora.paths.front()).vocab, "derived");
   } catch (const Error& error) {
     const Position at = values.at(corpora.key);
-    refusals.add_text(
-        at, text("{}: {} ({}, {})\n  {}", error.where(), error.message(), corpora.key, to_text(at), error.hint()));
+    refusals.add(at, make_refusal(ErrorCode::kNotReadable, {corpora.key}, "{}: {}: {}", corpora.key, error.where(),
+                                  error.message())
+                         .with_hint("{}", error.hint()));
   }
 }
 
@@ -68,14 +71,15 @@ void derive_loss_scale(Values& values) {
 }
 
 /// Each key of [data] is optional, but one of these two is required.
-void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Refusals& refusals) {
+void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Diagnostics& refusals) {
   if (purpose == Purpose::schedule || (purpose == Purpose::plan && values.has("model.vocab"))) return;
   const bool refused = !values.has(kTraining.path) || !values.has(kTraining.paths);
   const bool empty = !refused && !values.at(kTraining.path).file.empty(); // path = "" is reported at its line
   if (refused || empty || !corpora_of(values, kTraining).paths.empty()) return;
-  refusals.add_text({}, text("{}: [data] lacks path (token files to train on), or paths (several of them)\n  {}", file,
-                             data::how_to_prepare("data/mine") +
-                                 (purpose == Purpose::plan ? "\n  or give model.vocab, to plan without data" : "")));
+  const char* otherwise = purpose == Purpose::plan ? "\n  or give model.vocab, to plan without data" : "";
+  refusals.add({}, make_refusal(ErrorCode::kMissing, {kTraining.path},
+                                "{}: [data] lacks path (token files to train on), or paths (several of them)", file)
+                       .with_hint("{}{}", data::how_to_prepare("data/mine"), otherwise));
 }
 
 } // namespace
@@ -104,7 +108,7 @@ bool is_absent(const std::filesystem::path& prefix) {
   return absent(".bin") && absent(".idx");
 }
 
-void derive(Values& values, const Path& file, const Intent& intent, Refusals& refusals) {
+void derive(Values& values, const Path& file, const Intent& intent, Diagnostics& refusals) {
   derive_files(values, file);
   derive_data_size(values, intent.world, refusals);
   if (intent.purpose != Purpose::schedule) derive_vocab(values, refusals);

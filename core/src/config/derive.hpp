@@ -33,9 +33,9 @@ struct Intent {
   std::optional<int> world; // number of ranks, if a launcher has set it; otherwise the layout determines it
   Purpose purpose = Purpose::train;
 };
-void derive(Values& values, const std::filesystem::path& file, const Intent& intent, Refusals& refusals);
+void derive(Values& values, const std::filesystem::path& file, const Intent& intent, Diagnostics& refusals);
 
 /// Checks that concern several keys of the core. Skips keys without a value: their errors are already reported.
-void check_together(const Values& values, Purpose purpose, Refusals& refusals);
+void check_together(const Values& values, Purpose purpose, Diagnostics& refusals);
 
 } // namespace triax::config

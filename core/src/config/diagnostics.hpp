@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/document.hpp"
@@ -11,22 +10,26 @@
 
 namespace triax::config {
 
-class Refusals {
+/// Collects the errors while a configuration is loaded.
+class Diagnostics {
  public:
   /// "run.toml:5:9: message", with the hint on a separate line.
-  void add(const Position& at, std::string_view message, std::string_view hint = {});
-  /// A complete text, which begins with its position.
-  void add_text(const Position& at, std::string text);
+  void add(const Position& at, Refusal refusal);
+  /// Sorted as if it stood at `order`: an error in an included file belongs to the line that includes it.
+  void add(const Position& order, Diagnostic diagnostic);
   bool empty() const { return entries_.empty(); }
   /// By layer, line and column. Errors without a line come last, in the order of addition.
-  std::vector<Refusal> sorted() const;
+  std::vector<Diagnostic> sorted() const;
 
  private:
   struct Entry {
-    Position at;
-    std::string text;
+    Position order;
+    Diagnostic diagnostic;
   };
   std::vector<Entry> entries_;
 };
+
+/// The refusal with its position in front; `origins` and the hint follow on lines of their own.
+std::string to_text(const Refusal& refusal, const Position& at, const std::vector<std::string>& origins);
 
 } // namespace triax::config

@@ -83,15 +83,15 @@ void flatten(const toml::table& table, const std::string& name, const Source& so
   const TomlFault fault = toml_fault(bytes, at.line, at.column, error.description());
   at.line = fault.line;
   at.column = fault.column;
-  throw Error(fault.message, to_text(at), fault.hint);
+  throw SyntaxError(fault.message, at, fault.hint);
 }
 
 void refuse_deep_nesting(const std::string& bytes, const std::string& shown, int layer) {
   const std::optional<plugin::DeepNesting> deep = plugin::find_deep_nesting(bytes);
   if (!deep) return;
-  throw Error(text("nested {} levels deep; the limit is {}", deep->levels, plugin::kMaxTomlNesting),
-              to_text({shown, layer, deep->line, deep->column}),
-              "each part of a dotted name, each list and each inline table is a level: use fewer");
+  throw SyntaxError(text("nested {} levels deep; the limit is {}", deep->levels, plugin::kMaxTomlNesting),
+                    {shown, layer, deep->line, deep->column},
+                    "each part of a dotted name, each list and each inline table is a level: use fewer");
 }
 
 } // namespace

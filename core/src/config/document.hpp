@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One TOML file as a flat list of entries with their positions. Types are checked later, against the tables of keys.
 //
-// Blocking: reads the file. Errors: Error with file:line:column.
+// Blocking: reads the file. Errors: SyntaxError, or Error for a file that cannot be read.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "triax/error.hpp"
 
 namespace triax::config {
 
@@ -42,6 +45,17 @@ struct Entry {
 struct Document {
   std::vector<Entry> entries;             // in the order of the file
   std::map<std::string, Position> tables; // all tables of the file, by full name
+};
+
+/// A file that is not TOML, with the position of the mistake.
+class SyntaxError : public Error {
+ public:
+  SyntaxError(const std::string& message, Position at, const std::string& hint)
+      : Error(message, to_text(at), hint), at_(std::move(at)) {}
+  const Position& at() const { return at_; }
+
+ private:
+  Position at_;
 };
 
 /// `shown`: how positions name the file.

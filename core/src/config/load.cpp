@@ -113,7 +113,7 @@ void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) 
 Loaded load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
             plugin::FirstLoad first_load) {
   Loaded out;
-  Refusals refusals;
+  Diagnostics refusals;
   Layers layers = read_layers(file, overrides, refusals);
   if (refusals.empty()) {
     Resolved resolved = Resolver(layers, refusals, purpose, first_load).resolve();

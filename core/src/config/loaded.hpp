@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "config/document.hpp"
 #include "config/run_config.hpp"
 #include "plugin/probe.hpp"
 #include "triax/error.hpp"
@@ -36,18 +37,21 @@ struct ResolvedValue {
   std::string value;         // as TOML text
   std::string origin;        // "run.toml:5:9", "--set", "default", "derived"
   std::string portable = {}; // value for resolved.toml: a path inside run.dir is relative to run.dir
+  Position at = {};          // where it was written: none for a default, no line for a flag
 };
 
-/// A configuration error as printed: "run.toml:5:9: model.heads = 5 ...\n  use heads 4 or 6".
-struct Refusal {
+/// A refusal with its position. `text` is what is printed: "run.toml:5:9: model.heads = 5 ...\n  use heads 4 or 6".
+struct Diagnostic {
   std::string text;
+  Refusal refusal = {};
+  Position at = {}; // of the first of its keys that is set in a file, or else by a flag
 };
 
 struct Loaded {
   std::optional<RunConfig> run; // set if there are no errors
   std::vector<ResolvedValue> values;
   std::vector<std::string> dropped; // keys of a plugin that a later layer replaces, with their positions
-  std::vector<Refusal> refusals;
+  std::vector<Diagnostic> refusals;
   std::vector<std::string> unchecked; // checks skipped for lack of something on this machine; see Purpose::plan
   LaunchKeys launch; // the keys that could be read, also if there are errors: ranks need them to agree on the result
 };
@@ -57,9 +61,12 @@ struct Loaded {
 Loaded load(const std::filesystem::path& file, const std::vector<Override>& overrides, std::optional<int> world = {},
             Purpose purpose = Purpose::train, plugin::FirstLoad first_load = plugin::FirstLoad::probed);
 
-/// Turns a Support::no of a module or plugin into a configuration error. The first full key in its text ("model.heads")
-/// gives the position at the front; the position of each further key follows that key in brackets.
-Refusal refusal(const Support& support, const std::vector<ResolvedValue>& values);
+/// Adds positions. The first of the refusal's keys that is set in a file leads the line; the origins of the other keys
+/// follow on lines of their own.
+Diagnostic diagnose(const Refusal& refusal, const std::vector<ResolvedValue>& values);
+/// Errors that concern no key.
+Diagnostic diagnostic(ErrorCode code, const Error& error);
+Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint = {});
 
 /// resolved.toml: every value, with its origin as a comment. In the run's folder it loads to the same run; in a copy of
 /// the folder, to the same run in that copy.

@@ -37,19 +37,21 @@ std::filesystem::path folder_of(const std::filesystem::path& file) {
 /// Reads a file and its included files. Each file is read once, however often it is included.
 class LayerReader {
  public:
-  explicit LayerReader(Refusals& refusals) : refusals_(refusals) {}
+  explicit LayerReader(Diagnostics& refusals) : refusals_(refusals) {}
 
   /// The layers from the lowest to the main file, which overrides all others.
   std::vector<Layer> read(const std::filesystem::path& file, const std::string& shown) {
     std::vector<Layer> out;
     if (file.empty()) {
-      refusals_.add({}, "the name of the run's file is empty", "name a TOML file");
+      refusals_.add({}, {ErrorCode::kMissing, {}, "the name of the run's file is empty", "name a TOML file"});
       return out;
     }
     try {
       place(read_file(file, shown), out);
+    } catch (const SyntaxError& error) {
+      refusals_.add(error.at(), {ErrorCode::kMalformed, {}, error.message(), error.hint()});
     } catch (const Error& error) {
-      refusals_.add_text({shown}, error.what());
+      refusals_.add({shown}, {ErrorCode::kNotReadable, {}, error.message(), error.hint()});
     }
     std::reverse(out.begin(), out.end());
     for (std::size_t i = 0; i < out.size(); ++i) number(out[i].document, static_cast<int>(i));
@@ -101,20 +103,25 @@ class LayerReader {
       return value.items;
     }
     const std::string name = is_text(value) ? to_toml(value) : "\"base.toml\"";
-    refusals_.add(value.at, text("include = {} is not a list of files", to_toml(value)),
-                  text("write include = [{}]", name));
+    refusals_.add(value.at, {ErrorCode::kWrongType,
+                             {"include"},
+                             text("include = {} is not a list of files", to_toml(value)),
+                             text("write include = [{}]", name)});
     return {};
   }
 
   /// Null, with an error added, if the file cannot be read.
   File* read_include(const Written& name, const std::filesystem::path& from, const std::string& from_shown) {
     if (name.text.empty()) {
-      refusals_.add(name.at, "include has an empty name", "name a file, or leave it out");
+      refusals_.add(name.at,
+                    {ErrorCode::kMissing, {"include"}, "include has an empty name", "name a file, or leave it out"});
       return nullptr;
     }
     if (open_.size() > kMaxIncludeDepth) {
-      refusals_.add(name.at, text("includes are nested more than {} files deep", kMaxIncludeDepth),
-                    "include the file from one that is nearer to the run's own");
+      refusals_.add(name.at, {ErrorCode::kTooLarge,
+                              {"include"},
+                              text("includes are nested more than {} files deep", kMaxIncludeDepth),
+                              "include the file from one that is nearer to the run's own"});
       return nullptr;
     }
     const std::filesystem::path file = folder_of(from) / name.text;
@@ -127,18 +134,23 @@ class LayerReader {
     if (again != open_.end()) {
       std::string chain;
       for (auto open = again; open != open_.end(); ++open) chain.append(open->shown).append(" includes ");
-      refusals_.add(name.at, text("includes go round in a circle: {}{}", chain, again->shown));
+      refusals_.add(name.at,
+                    {ErrorCode::kConflict, {"include"}, text("includes form a cycle: {}{}", chain, again->shown), {}});
       return nullptr;
     }
     try {
       return &read_file(file, shown);
+    } catch (const SyntaxError& error) {
+      refusals_.add(name.at, {error.what(), {ErrorCode::kMalformed, {}, error.message(), error.hint()}, error.at()});
     } catch (const Error& error) {
       // An error inside the file has its own line. If the file cannot be read, the error belongs to the include list.
-      const bool inside = error.where() != shown;
-      if (inside) {
-        refusals_.add_text(name.at, error.what());
+      if (error.where() != shown) {
+        refusals_.add(name.at, diagnostic(ErrorCode::kNotReadable, error));
       } else {
-        refusals_.add(name.at, text("include \"{}\" {}", name.text, error.message()), error.hint());
+        refusals_.add(name.at, {ErrorCode::kNotReadable,
+                                {"include"},
+                                text("include \"{}\" {}", name.text, error.message()),
+                                error.hint()});
       }
     }
     return nullptr;
@@ -153,7 +165,7 @@ class LayerReader {
     for (auto& [name, at] : document.tables) at.layer = layer;
   }
 
-  Refusals& refusals_;
+  Diagnostics& refusals_;
   std::vector<Open> open_;
   std::map<std::filesystem::path, File> files_; // nodes keep their addresses
 };
@@ -245,7 +257,7 @@ const Setting* Layers::find(const std::string& table, const std::string& key) co
   return setting == keys->second.end() ? nullptr : &setting->second;
 }
 
-Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals) {
+Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Diagnostics& refusals) {
   Layers out;
   out.shown = file.string();
   std::vector<Layer> layers = LayerReader(refusals).read(file, out.shown);

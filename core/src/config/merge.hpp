@@ -33,6 +33,6 @@ struct Layers {
 };
 
 /// If a file cannot be read or parsed, adds an error to `refusals`; the result is then incomplete.
-Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Refusals& refusals);
+Layers read_layers(const std::filesystem::path& file, const std::vector<Override>& overrides, Diagnostics& refusals);
 
 } // namespace triax::config

@@ -57,7 +57,7 @@ bool finite(const OptionValue& value) {
 
 bool readable(const triax_option& option, const std::string& toml) {
   try {
-    return static_cast<bool>(plugin::check_option(option, plugin::parse_option(option, toml)));
+    return plugin::check_option(option, plugin::parse_option(option, toml)).empty();
   } catch (const Error&) {
     return false;
   }
@@ -137,12 +137,14 @@ std::string choice_hint(const triax_option& option, const OptionValue& value) {
 }
 
 Reading checked(const triax_option& option, OptionValue value, const std::filesystem::path& base) {
-  if (!finite(value)) return {{}, text("{} = {} is not a finite number", option.name, plugin::to_toml(value)), {}};
-  if (const Support answer = plugin::check_option(option, value); !answer) {
-    return {{}, answer.reason(), choice_hint(option, value)};
+  if (!finite(value))
+    return {
+        {}, ErrorCode::kInvalidValue, text("{} = {} is not a finite number", option.name, plugin::to_toml(value)), {}};
+  if (const Refusals answer = plugin::check_option(option, value); !answer.empty()) {
+    return {{}, answer.front().code, answer.front().message, choice_hint(option, value)};
   }
   locate(value, base);
-  return {std::move(value), {}, {}};
+  return {std::move(value), {}, {}, {}};
 }
 
 } // namespace
@@ -153,12 +155,15 @@ Reading read_setting(const triax_option& option, const Setting& setting) {
   const bool bare = !setting.flag && is_text(option) && !is_list(option) && value.type != Written::Type::string;
   if (bare) { // parse_option would accept it as a string
     const char* wanted = element_type(option) == TRIAX_OPTION_PATH ? "a path" : "a string";
-    return {{}, text("{} = {} is not {}", option.name, toml, wanted), text_hint(option, value)};
+    return {{}, ErrorCode::kWrongType, text("{} = {} is not {}", option.name, toml, wanted), text_hint(option, value)};
   }
   try {
     return checked(option, plugin::parse_option(option, toml), setting.base);
   } catch (const Error& error) {
-    return {{}, error.message(), setting.flag ? flag_hint(option, setting.entry) : hint_for(option, value)};
+    return {{},
+            ErrorCode::kWrongType,
+            error.message(),
+            setting.flag ? flag_hint(option, setting.entry) : hint_for(option, value)};
   }
 }
 
@@ -166,7 +171,7 @@ Reading read_default(const triax_option& option) {
   try {
     return checked(option, plugin::parse_option(option, option.default_value), std::filesystem::current_path());
   } catch (const Error& error) {
-    return {{}, error.message(), {}};
+    return {{}, ErrorCode::kWrongType, error.message(), {}};
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "config/merge.hpp"
 #include "triax/abi.h"
+#include "triax/error.hpp"
 #include "triax/options.hpp"
 
 namespace triax::config {
@@ -16,6 +17,7 @@ namespace triax::config {
 /// A value, or the problem: "steps = 1.5 is not an integer".
 struct Reading {
   std::optional<OptionValue> value;
+  ErrorCode code = ErrorCode::kWrongType;
   std::string problem;
   std::string hint;
 };

@@ -83,7 +83,10 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
     const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
     const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
     const std::string hint = text("{}\n  {}", error.hint(), installed(table.kind));
-    refusals_.add(at, text("{}.{}{}", table.name, error.message(), meant), hint);
+    refusals_.add(at, {ErrorCode::kUnknownPlugin,
+                       {text("{}.plugin", table.name)},
+                       text("{}.{}{}", table.name, error.message(), meant),
+                       hint});
     return nullptr;
   }
   try {
@@ -91,9 +94,15 @@ const plugin::Library* PluginFinder::find(const CoreTable& table, const std::str
     shadowed_[&library] = found.shadowed;
     const std::string_view kind = library.descriptor->kind;
     if (kind == table.kind) return &library;
-    refusals_.add(at, text("{} is {}, not {}", key, words(kind).one, words(table.kind).one), installed(table.kind));
+    refusals_.add(at, {ErrorCode::kUnknownPlugin,
+                       {text("{}.plugin", table.name)},
+                       text("{} is {}, not {}", key, words(kind).one, words(table.kind).one),
+                       installed(table.kind)});
   } catch (const Error& error) {
-    refusals_.add(at, text("{} cannot be used: {}", key, error.what()));
+    refusals_.add(at, {ErrorCode::kIncompatible,
+                       {text("{}.plugin", table.name)},
+                       text("{} cannot be used: {}", key, error.what()),
+                       {}});
   }
   return nullptr;
 }

@@ -21,7 +21,7 @@ namespace triax::config {
 
 class PluginFinder {
  public:
-  PluginFinder(std::vector<plugin::SearchFolder> folders, Refusals& refusals,
+  PluginFinder(std::vector<plugin::SearchFolder> folders, Diagnostics& refusals,
                plugin::FirstLoad first_load = plugin::FirstLoad::probed)
       : folders_(std::move(folders)), refusals_(refusals), first_load_(first_load) {}
 
@@ -44,7 +44,7 @@ class PluginFinder {
   const plugin::Library& load(const std::filesystem::path& file);
 
   std::vector<plugin::SearchFolder> folders_;
-  Refusals& refusals_;
+  Diagnostics& refusals_;
   const plugin::FirstLoad first_load_;
   std::set<std::filesystem::path> probed_;
   std::map<std::filesystem::path, plugin::ProbeFailure> failures_;                // of probed files

@@ -110,14 +110,19 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
 const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder& finder) {
   const Setting* setting = layers_.find(table.name, "plugin");
   if (!setting) {
-    refusals_.add(table_at(table), text("[{}] names no plugin, and there are no default plugins", table.name),
-                  text("{}; write plugin = \"...\" below [{}]", finder.installed(table.kind), table.name));
+    refusals_.add(table_at(table),
+                  {ErrorCode::kMissing,
+                   {full_key(table, "plugin")},
+                   text("[{}] names no plugin, and there are no default plugins", table.name),
+                   text("{}; write plugin = \"...\" below [{}]", finder.installed(table.kind), table.name)});
     return nullptr;
   }
   const Written& value = setting->entry.value;
   if (value.type != Written::Type::string) {
-    refusals_.add(value.at, text("{}.plugin = {} is not a string", table.name, to_toml(value)),
-                  finder.installed(table.kind));
+    refusals_.add(value.at, {ErrorCode::kWrongType,
+                             {full_key(table, "plugin")},
+                             text("{}.plugin = {} is not a string", table.name, to_toml(value)),
+                             finder.installed(table.kind)});
     return nullptr;
   }
   const std::string absent = may_be_absent(table) ? finder.why_absent(table, value.text) : std::string();
@@ -158,7 +163,7 @@ void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* opti
   Reading reading = setting ? read_setting(*row.option, *setting) : read_default(*row.option);
   const Position at = setting ? setting->entry.value.at : Position{};
   if (!reading.value) {
-    refusals_.add(at, text("{}.{}", table.name, reading.problem), reading.hint);
+    refusals_.add(at, {reading.code, {key}, text("{}.{}", table.name, reading.problem), reading.hint});
     return;
   }
   if (options) options->set(name, *reading.value);
@@ -173,10 +178,14 @@ Position Resolver::table_at(const CoreTable& table) const {
 
 void Resolver::refuse_missing(const CoreTable& table, const std::vector<const Row*>& missing) {
   if (missing.empty()) return;
-  std::vector<std::string> keys;
+  std::vector<std::string> keys, full;
   keys.reserve(missing.size());
-  for (const Row* row : missing) keys.push_back(text("{} ({})", row->option->name, row->option->doc));
-  refusals_.add(table_at(table), text("[{}] lacks {}", table.name, joined(keys)));
+  for (const Row* row : missing) {
+    keys.push_back(text("{} ({})", row->option->name, row->option->doc));
+    full.push_back(full_key(table, row->option->name));
+  }
+  refusals_.add(table_at(table),
+                {ErrorCode::kMissing, std::move(full), text("[{}] lacks {}", table.name, joined(keys)), {}});
 }
 
 void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row>& rows,
@@ -208,7 +217,10 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
     if (key == "include") meant = "; include = [...] stands above the first table";
     const std::vector<std::string> elsewhere = core_keys_named(key);
     if (meant.empty() && !elsewhere.empty()) meant = text("; did you mean {}?", joined(elsewhere));
-    refusals_.add(setting.entry.key_at, text("{} has no key \"{}\"{}", owner, key, meant), text("its keys: {}", keys));
+    refusals_.add(setting.entry.key_at, {ErrorCode::kUnknownKey,
+                                         {text("{}.{}", table.name, key)},
+                                         text("{} has no key \"{}\"{}", owner, key, meant),
+                                         text("its keys: {}", keys)});
   }
 }
 
@@ -224,15 +236,20 @@ void Resolver::refuse_unknown_tables() {
     refused = name;
     const std::size_t dot = name.rfind('.');
     if (dot != std::string::npos && is_core_key(name.substr(0, dot), name.substr(dot + 1))) {
-      refusals_.add(at, text("{} is a key, not a table", name),
-                    text("write {} = and its value, below [{}]", name.substr(dot + 1), name.substr(0, dot)));
+      refusals_.add(at, {ErrorCode::kWrongType,
+                         {name},
+                         text("{} is a key, not a table", name),
+                         text("write {} = and its value, below [{}]", name.substr(dot + 1), name.substr(0, dot))});
       continue;
     }
     std::vector<std::string> known;
     for (const CoreTable& table : core_tables()) known.emplace_back(table.name);
     const std::vector<std::string> near = plugin::nearest(name, known);
     const std::string meant = near.empty() ? std::string() : text("; did you mean [{}]?", near.front());
-    refusals_.add(at, text("there is no table [{}]{}", name, meant), text("tables: {}", joined(known)));
+    refusals_.add(at, {ErrorCode::kUnknownKey,
+                       {name},
+                       text("there is no table [{}]{}", name, meant),
+                       text("tables: {}", joined(known))});
   }
 }
 
@@ -249,18 +266,20 @@ void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& settin
     for (const CoreKey& key : table.keys) keys.emplace_back(key.option.name);
     hint = text("write --set {}.KEY=VALUE; its keys: {}", table.name, joined(keys));
   }
-  refusals_.add(setting.entry.key_at, text("{} is a table, not a key", table.name), hint);
+  refusals_.add(setting.entry.key_at,
+                {ErrorCode::kWrongType, {table.name}, text("{} is a table, not a key", table.name), hint});
 }
 
 void Resolver::refuse_bare_key(const std::string& key, const Setting& setting) {
   if (const CoreTable* table = find_core_table(key)) return refuse_table_as_key(*table, setting);
   if (key == "include") { // only from --set: the include lists of files are already processed
-    refusals_.add(setting.entry.key_at, "include is no key that can be set", "write it in a TOML file");
+    refusals_.add(setting.entry.key_at,
+                  {ErrorCode::kUnknownKey, {key}, "include cannot be set with --set", "write it in a TOML file"});
     return;
   }
   const std::vector<std::string> elsewhere = core_keys_named(key);
   const std::string meant = elsewhere.empty() ? std::string() : text("; did you mean {}?", joined(elsewhere));
-  refusals_.add(setting.entry.key_at, text("\"{}\" stands in no table{}", key, meant));
+  refusals_.add(setting.entry.key_at, {ErrorCode::kUnknownKey, {key}, text("\"{}\" needs a table{}", key, meant), {}});
 }
 
 } // namespace triax::config

@@ -26,7 +26,7 @@ struct Resolved {
 
 class Resolver {
  public:
-  Resolver(const Layers& layers, Refusals& refusals, Purpose purpose = Purpose::train,
+  Resolver(const Layers& layers, Diagnostics& refusals, Purpose purpose = Purpose::train,
            plugin::FirstLoad first_load = plugin::FirstLoad::probed)
       : layers_(layers), refusals_(refusals), purpose_(purpose), first_load_(first_load) {}
   Resolved resolve();
@@ -55,7 +55,7 @@ class Resolver {
   std::vector<std::string> plugin_names() const;
 
   const Layers& layers_;
-  Refusals& refusals_;
+  Diagnostics& refusals_;
   const Purpose purpose_;
   const plugin::FirstLoad first_load_;
   Resolved out_;

@@ -122,7 +122,7 @@ class FaultLocator {
       line_ = lines_[i];
       fault_.line = static_cast<int>(i) + 1;
       const bool wide = i == 0 && (line_.starts_with("\xFF\xFE") || line_.starts_with("\xFE\xFF"));
-      tell(good, wide ? "the file is UTF-16, and TOML is UTF-8" : "a byte here is no UTF-8", "save the file as UTF-8");
+      tell(good, wide ? "the file is UTF-16, and TOML is UTF-8" : "invalid UTF-8", "save the file as UTF-8");
       return true;
     }
     return false;
@@ -145,7 +145,7 @@ class FaultLocator {
       const std::optional<Pair> first = pair_of(lines_[i]);
       if (first && first->key == second->key)
         return tell(line_.find(second->key), text("{} is written twice, first in line {}", second->key, i + 1),
-                    "leave one of the two out");
+                    "remove one of the two");
     }
   }
 
@@ -157,7 +157,7 @@ class FaultLocator {
     if (colon == std::string_view::npos) {
       tell(line_.find(key), text("{} has no value", key), text("write {} = and its value", key));
     } else {
-      tell(line_.find(':'), text("a value follows {} behind =, not behind :", key),
+      tell(line_.find(':'), text("{} needs = before its value, not :", key),
            text("write {} = {}", key, trimmed(all.substr(colon + 1))));
     }
   }
@@ -181,7 +181,7 @@ class FaultLocator {
       if (!pair->value.starts_with('[')) return;
       fault_.line = static_cast<int>(i) + 1;
       line_ = lines_[i];
-      return tell(pair->begin, text("the list of {} is not closed", pair->key), "write ] behind its last item");
+      return tell(pair->begin, text("the list of {} is not closed", pair->key), "write ] after its last item");
     }
   }
 
@@ -209,7 +209,7 @@ class FaultLocator {
     if (fault_.column > column_of(line_, behind)) return more(pair.value.substr(0, *end), behind);
     if (quote != '"' || inside.find('\\') == std::string_view::npos) return;
     const bool plain = inside.find('\'') == std::string_view::npos;
-    tell(pair.begin, text("a \\ in the string of {} begins an escape, and there is none of that name", pair.key),
+    tell(pair.begin, text("invalid escape in the string of {}", pair.key),
          plain ? text("write {} = '{}', where a \\ is a \\", pair.key, inside) : std::string("write each \\ twice"));
   }
 
@@ -224,21 +224,21 @@ class FaultLocator {
     };
     if (any_of({"true", "yes", "on", "false", "no", "off"})) {
       const bool yes = any_of({"true", "yes", "on"});
-      tell(pair.begin, text("{} is no value", all), text("write {} = {}", pair.key, yes ? "true" : "false"));
+      tell(pair.begin, text("invalid value: {}", all), text("write {} = {}", pair.key, yes ? "true" : "false"));
     } else if (any_of({"none", "null", "nil"})) {
-      tell(pair.begin, text("{} is no value", all), text("leave {} out", pair.key));
+      tell(pair.begin, text("invalid value: {}", all), text("leave {} out", pair.key));
     } else if (std::isdigit(static_cast<unsigned char>(all.front())) != 0 || all.find_first_of("+-.") == 0) {
       number(all, pair.begin);
     } else {
-      tell(pair.begin, text("{} is no value", all), text("a string has quotes: {} = \"{}\"", pair.key, all));
+      tell(pair.begin, text("invalid value: {}", all), text("a string has quotes: {} = \"{}\"", pair.key, all));
     }
   }
 
   void number(std::string_view all, std::size_t begin) {
     if (says("64 bits")) {
-      tell(begin, text("{} is larger than 64 bits hold", all), "the largest integer is 9223372036854775807");
+      tell(begin, text("{} does not fit into 64 bits", all), "the largest integer is 9223372036854775807");
     } else {
-      tell(begin, text("{} is no number", all), "numbers read 50, 1_000, 0.001, 1e-3");
+      tell(begin, text("invalid number: {}", all), "write numbers as 50, 1_000, 0.001, 1e-3");
     }
   }
 

@@ -63,7 +63,8 @@ std::vector<ResolvedValue> Values::list() const {
     const auto item = items_.find(key);
     if (item == items_.end()) continue;
     const OptionValue& value = item->second.value;
-    out.push_back({key, plugin::to_toml(value), item->second.origin, plugin::to_toml(portable(value, folder))});
+    out.push_back(
+        {key, plugin::to_toml(value), item->second.origin, plugin::to_toml(portable(value, folder)), item->second.at});
   }
   return out;
 }

@@ -51,11 +51,4 @@ class Values {
   std::vector<std::string> order_;
 };
 
-/// The text of a configuration error, and the key whose position it begins with (may be empty).
-struct Annotated {
-  std::string text;
-  std::string lead;
-};
-Annotated annotate(const Support& support, const std::vector<ResolvedValue>& values);
-
 } // namespace triax::config

@@ -73,9 +73,9 @@ class CellReader {
     if (!out.kind.empty() && rest_.empty()) return out;
     if (cell_.text.ends_with("OVERLAP_F_B")) {
       problems_.add(cell_, "runs two passes at once, which this version does not",
-                    "write the two as cells of their own, one after the other");
+                    "write two separate cells, one after the other");
     } else {
-      problems_.add(cell_, "is no action", kForm);
+      problems_.add(cell_, "is not an action", kForm);
     }
     return std::nullopt;
   }
@@ -88,8 +88,7 @@ class CellReader {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc() && value <= kMaxNumber) return true;
     if (!too_large_)
-      problems_.add(cell_, text("has a {} above {}, the largest there can be", what, kMaxNumber),
-                    "number them from 0 without gaps");
+      problems_.add(cell_, text("has a {} above {}, the maximum", what, kMaxNumber), "number them from 0 without gaps");
     too_large_ = true;
     return true;
   }
@@ -108,7 +107,7 @@ bool is_text(std::string_view bytes, Problems& problems) {
     if (static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\r' || c == '\t') continue;
     char byte[8];
     std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    problems.add(line, text("holds the byte {}, which no text has", byte),
+    problems.add(line, text("contains the byte {}, which is not text", byte),
                  "name a CSV file: a line per pipeline rank, an action per cell");
     return false;
   }
@@ -152,14 +151,14 @@ Rows read_actions(std::string_view csv, Problems& problems, const Check& check) 
     }
   }
   if (!csv.empty() || actions > kMaxActions)
-    problems.add(text("has more than {} lines or {} actions, which no schedule has", kMaxLines, kMaxActions));
+    problems.add(text("has more than {} lines or {} actions, the limits of a schedule", kMaxLines, kMaxActions));
   while (!out.empty() && out.back().empty()) out.pop_back();
   return out;
 }
 
 bool is_whole(const CellAction& action, Problems& problems) {
-  if (action.stage < 0) problems.add(action.cell, "names no stage", kForm);
-  if (action.microbatch < 0) problems.add(action.cell, "names no microbatch", kForm);
+  if (action.stage < 0) problems.add(action.cell, "has no stage", kForm);
+  if (action.microbatch < 0) problems.add(action.cell, "has no microbatch", kForm);
   return action.stage >= 0 && action.microbatch >= 0;
 }
 
@@ -170,12 +169,12 @@ Action compute_action(const CellAction& action) {
 }
 
 void refuse_kind(const CellAction& action, std::string_view known, Problems& problems) {
-  constexpr std::string_view kHint = "take cells of that kind out, or use the file of the compute actions alone";
+  constexpr std::string_view kHint = "remove cells of that kind, or use a file with only the compute actions";
   if (action.kind == "UNSHARD" || action.kind == "RESHARD")
-    return problems.add(action.cell, "gathers or drops weights for PyTorch's FSDP: here ranks keep theirs whole",
+    return problems.add(action.cell, "gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights",
                         kHint);
   if (action.kind.starts_with("WAIT_"))
-    return problems.add(action.cell, "is a wait of PyTorch's: here waits follow from what an action needs", kHint);
+    return problems.add(action.cell, "is a wait of PyTorch; Triax adds the waits that an action needs", kHint);
   problems.add(action.cell, text("is of kind {}, and the kinds are {}", action.kind, known), kForm);
 }
 

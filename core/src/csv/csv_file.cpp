@@ -24,7 +24,7 @@ std::string read_file(const std::filesystem::path& file, Problems& problems) {
   while (in.read(block, sizeof block) || in.gcount() > 0) {
     out.append(block, static_cast<std::size_t>(in.gcount()));
     if (out.size() <= kMaxMiB << 20) continue;
-    problems.add(text("is larger than {} MiB, which no schedule is", kMaxMiB));
+    problems.add(text("is larger than {} MiB, the limit of a schedule", kMaxMiB));
     return {};
   }
   if (in.eof()) return out;

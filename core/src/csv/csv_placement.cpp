@@ -41,22 +41,22 @@ class Placing {
       const Cell& first = stages_.try_emplace(action.stage, action.cell).first->second;
       if (first.at.line != action.cell.at.line && told_.insert({action.stage, rank}).second)
         problems_.add(action.cell,
-                      text("puts stage {} on rank {}, and {} in line {}, cell {} has put it on rank {}", action.stage,
+                      text("puts stage {} on rank {}, but {} in line {}, cell {} puts it on rank {}", action.stage,
                            rank, first.text, first.at.line, first.at.cell, first.at.line - 1),
-                      "each line is a rank, and a stage with all of its actions is on one");
+                      "each line is a rank, and all actions of a stage are on one rank");
     }
     if (!any)
-      problems_.add(rank + 1, "names no stage: each line is a pipeline rank, which has one or more",
-                    "take out the empty line, or give the rank its actions");
+      problems_.add(rank + 1, "has no stage: each line is a pipeline rank, which has one or more stages",
+                    "remove the empty line, or add the actions of the rank");
   }
 
   void check_gaps(const char* what, const First& named) {
     if (named.empty())
-      return problems_.add(text("names no {}", what), "an action is a stage, a kind and a microbatch: 3F1");
+      return problems_.add(text("has no {}", what), "an action is a stage, a kind and a microbatch: 3F1");
     int next = 0;
     for (const auto& [number, cell] : named) {
       if (number != next)
-        return problems_.add(cell, text("is of {} {}, and no cell names {} {}", what, number, what, next),
+        return problems_.add(cell, text("has {} {}, but no cell has {} {}", what, number, what, next),
                              text("number them from 0 without gaps"));
       ++next;
     }
@@ -69,8 +69,8 @@ class Placing {
       if (of_rank[rank] != of_rank[0])
         return problems_.add(
             static_cast<int>(rank) + 1,
-            text("names {} of the stages, and line 1 names {}: every rank has as many", of_rank[rank], of_rank[0]),
-            "that number is parallel.chunks");
+            text("has {} stages, but line 1 has {}: all ranks must have the same number", of_rank[rank], of_rank[0]),
+            "the number is parallel.chunks");
   }
 
   Placement made() const {

@@ -24,15 +24,15 @@ bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems)
     case Scope::microbatch:
       return csv::is_whole(action, problems);
     case Scope::stage:
-      if (action.stage < 0) problems.add(action.cell, "names no stage", "write its stage in front: 3REDUCE_GRAD");
+      if (action.stage < 0) problems.add(action.cell, "has no stage", "write its stage before it: 3REDUCE_GRAD");
       if (action.microbatch >= 0)
-        problems.add(action.cell, "names a microbatch, and is of a whole stage", "write 3REDUCE_GRAD");
+        problems.add(action.cell, "has a microbatch, but applies to a whole stage", "write 3REDUCE_GRAD");
       return action.stage >= 0 && action.microbatch < 0;
     case Scope::rank:
       break;
   }
   if (action.stage < 0 && action.microbatch < 0) return true;
-  problems.add(action.cell, "is of a whole rank, and names more", text("write {}", action.kind));
+  problems.add(action.cell, "applies to a whole rank, but has a stage or a microbatch", text("write {}", action.kind));
   return false;
 }
 

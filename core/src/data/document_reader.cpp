@@ -42,21 +42,22 @@ const char* kind_text(fs::file_type type) {
   }
 }
 
-void check_input(const fs::path& input, std::vector<Support>& out) {
+void check_input(const fs::path& input, Refusals& out) {
   std::error_code failure;
   const fs::file_status status = fs::status(input, failure);
   if (!fs::exists(status)) {
-    out.push_back(Support::no("{}: there is no such input", input));
+    out.add(make_refusal(ErrorCode::kNotFound, {}, "{}: there is no such input", input));
   } else if (fs::is_directory(status)) {
-    out.push_back(
-        Support::no("{}: is a folder; an input is a text file", input).hint("name its files: --input {}", input / "*"));
+    out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: is a folder; an input is a text file", input)
+                .with_hint("name its files: --input {}", input / "*"));
   } else if (!fs::is_regular_file(status)) {
-    out.push_back(Support::no("{}: is {}; an input is a text file", input, kind_text(status.type()))
-                      .hint("write what it gives into a file first"));
+    out.add(
+        make_refusal(ErrorCode::kNotReadable, {}, "{}: is {}; an input is a text file", input, kind_text(status.type()))
+            .with_hint("write what it gives into a file first"));
   } else if (::access(input.c_str(), R_OK) != 0) {
-    out.push_back(Support::no("{}: cannot be read: {}", input, errno_text()));
+    out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: cannot be read: {}", input, errno_text()));
   } else if (fs::file_size(input, failure) == 0 && !failure) {
-    out.push_back(Support::no("{}: is empty", input));
+    out.add(make_refusal(ErrorCode::kMissing, {}, "{}: is empty", input));
   }
 }
 
@@ -78,7 +79,7 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
   Utf8Check check;
   const auto refuse = [&] {
     throw Error(text("byte {} is not UTF-8", check.bad_at()), file.string(),
-                "bring it to UTF-8, for example with iconv; or use --tokenizer byte, which takes any bytes");
+                "convert it to UTF-8, for example with iconv; or use --tokenizer byte, which accepts any bytes");
   };
   std::uint64_t offset = 0;
   while (const std::size_t got = input.read_some(offset, std::as_writable_bytes(std::span(piece)))) {
@@ -90,8 +91,8 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
     read(got);
   }
   if (offset < input.bytes()) {
-    throw Error(text("was cut short while it was read: {} of its {} bytes were there", offset, input.bytes()),
-                file.string(), "begin again when nothing else writes to it");
+    throw Error(text("was truncated while it was read: {} of its {} bytes were left", offset, input.bytes()),
+                file.string(), "start again when no other program writes to it");
   }
   if (!any_bytes && !check.finish()) refuse();
   splitter.end_input();
@@ -99,8 +100,8 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
 
 } // namespace
 
-void check_inputs(const std::vector<fs::path>& inputs, std::vector<Support>& out) {
-  if (inputs.empty()) out.push_back(Support::no("--input: names no file"));
+void check_inputs(const std::vector<fs::path>& inputs, Refusals& out) {
+  if (inputs.empty()) out.add(make_refusal(ErrorCode::kMissing, {}, "--input: names no file"));
   std::map<FileId, const fs::path*> known;
   for (const fs::path& input : inputs) {
     check_input(input, out);
@@ -108,52 +109,55 @@ void check_inputs(const std::vector<fs::path>& inputs, std::vector<Support>& out
     if (!id) continue;
     const auto [first, is_new] = known.emplace(*id, &input);
     if (is_new) continue;
-    out.push_back(Support::no("{}: is given twice{}", input,
-                              *first->second == input ? "" : ", also as " + first->second->string()));
+    out.add(make_refusal(ErrorCode::kDuplicate, {}, "{}: is given twice{}", input,
+                         *first->second == input ? "" : ", also as " + first->second->string()));
   }
 }
 
-void check_output_folder(const fs::path& file, std::vector<Support>& out) {
+void check_output_folder(const fs::path& file, Refusals& out) {
   const std::string problem = os::why_not_writable(fs::absolute(file).parent_path());
   if (problem.empty()) return;
-  out.push_back(Support::no("--output {}: cannot be written: {}", file, problem).hint("choose another folder"));
+  out.add(make_refusal(ErrorCode::kNotWritable, {}, "--output {}: cannot be written: {}", file, problem)
+              .with_hint("choose another folder"));
 }
 
-void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs, bool force,
-                       std::vector<Support>& out) {
+void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs, bool force, Refusals& out) {
   std::error_code ignored;
   const fs::file_status status = fs::symlink_status(file, ignored);
   if (!fs::exists(status)) return;
   const std::optional<FileId> id = id_of(file);
   for (const fs::path& input : inputs) {
-    if (id && id == id_of(input)) out.push_back(Support::no("{}: is an input and would be overwritten", input));
+    if (id && id == id_of(input))
+      out.add(make_refusal(ErrorCode::kAlreadyExists, {}, "{}: is an input and would be overwritten", input));
   }
   if (fs::is_directory(file, ignored)) {
-    out.push_back(Support::no("{}: is a folder, where a file is to be written", file));
+    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a folder, where a file is to be written", file));
   } else if (fs::is_symlink(status)) {
-    out.push_back(Support::no("{}: is a link, which a file would take the place of", file)
-                      .hint("name what it leads to, or remove it"));
+    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a link, which a file would take the place of", file)
+                .with_hint("name what it leads to, or remove it"));
   } else if (!fs::is_regular_file(status)) {
-    out.push_back(Support::no("{}: is {}, where a file is to be written", file, kind_text(status.type()))
-                      .hint("name another file"));
+    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is {}, where a file is to be written", file,
+                         kind_text(status.type()))
+                .with_hint("name another file"));
   } else if (!force) {
     const bool left_over = file.extension() == ".partial";
-    out.push_back(Support::no(left_over ? "{}: is there: left by a run that was stopped, or being written by another"
-                                        : "{}: is there already",
-                              file)
-                      .hint("add --force to replace it"));
+    out.add(make_refusal(ErrorCode::kAlreadyExists, {},
+                         left_over ? "{}: is there: left by a run that was stopped, or being written by another"
+                                   : "{}: is there already",
+                         file)
+                .with_hint("add --force to replace it"));
   }
 }
 
-void check_separator(const std::string& separator, std::vector<Support>& out) {
+void check_separator(const std::string& separator, Refusals& out) {
   if (separator.empty() || separator.find_first_of("\r\n") != std::string::npos) {
-    out.push_back(Support::no("--separator: is a whole line, so it has text and no line break"));
+    out.add(make_refusal(ErrorCode::kMalformed, {}, "--separator: is a whole line, so it has text and no line break"));
   }
 }
 
-void check_threads(int threads, std::vector<Support>& out) {
+void check_threads(int threads, Refusals& out) {
   if (threads < 1 || threads > kMaxThreads) {
-    out.push_back(Support::no("--threads {}: lies outside 1 to {}", threads, kMaxThreads));
+    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--threads {}: lies outside 1 to {}", threads, kMaxThreads));
   }
 }
 

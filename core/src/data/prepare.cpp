@@ -44,7 +44,7 @@ class DocumentWriter {
 
   /// Throws Error if a dataset is empty.
   void check() const {
-    if (documents_ == 0) throw Error("the inputs hold no text", {}, "give --input files with text in them");
+    if (documents_ == 0) throw Error("the inputs contain no text", {}, "give --input files with text in them");
     if (validation_ && (validation_->documents() == 0 || train_.documents() == 0)) {
       throw Error(
           triax::text("a fraction of {} of {} documents leaves one of the two datasets empty", fraction_, documents_),
@@ -90,7 +90,7 @@ void create_folder(const PrepareRequest& request) {
   std::error_code failure;
   const fs::path folder = request.output.parent_path();
   if (!folder.empty()) fs::create_directories(folder, failure);
-  if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
+  if (failure) throw Error(text("cannot create the folder: {}", failure.message()), folder.string());
 }
 
 /// Removes files that a stopped process left. Call it only with the lock.
@@ -119,7 +119,7 @@ std::optional<std::int32_t> end_of_document(const PrepareRequest& request, const
   std::string known;
   for (const std::string& token : tokenizer.added_tokens()) known.append(known.empty() ? "" : ", ").append(token);
   throw Error(text("the tokenizer has no added token \"{}\"", request.eod_token), "--append-eod",
-              known.empty() ? "it has none; leave --append-eod out" : "name one with --eod-token: " + known);
+              known.empty() ? "it has no added tokens; omit --append-eod" : "name one with --eod-token: " + known);
 }
 
 Prepared prepare(const PrepareRequest& request, const ReadProgress& progress) {

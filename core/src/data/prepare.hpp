@@ -45,7 +45,7 @@ struct Prepared {
 };
 
 /// The reasons why the request is invalid; empty: prepare() may be called.
-std::vector<Support> refusals(const PrepareRequest& request);
+Refusals refusals(const PrepareRequest& request);
 
 /// Id of the token that ends each document, if any. Throws Error if the tokenizer does not have the requested token.
 std::optional<std::int32_t> end_of_document(const PrepareRequest& request, const Tokenizer& tokenizer);

@@ -14,7 +14,7 @@ namespace triax::data {
 
 namespace {
 
-constexpr const char* kCutOff = "it was cut off or is not whole: copy or prepare it again";
+constexpr const char* kCutOff = "it is truncated or damaged: copy it or prepare it again";
 
 using Header = std::array<std::byte, kIndexHeaderBytes>;
 
@@ -126,7 +126,7 @@ class Reader {
   TokenType token_type(std::uint8_t code) const {
     const auto type = static_cast<TokenType>(code);
     if (type == TokenType::f64 || type == TokenType::f32) {
-      fail(text("type code {} is {}: tokens are whole numbers", code, type == TokenType::f64 ? "float64" : "float32"));
+      fail(text("type code {} is {}: tokens are integers", code, type == TokenType::f64 ? "float64" : "float32"));
     }
     if (code < 1 || code > 8) {
       fail(text("type code {} is unknown", code), "known: 1 u8, 2 i8, 3 i16, 4 i32, 5 i64, 8 u16");
@@ -142,9 +142,9 @@ class Reader {
     const bool multimodal = fits && 13 * sequences_ + 8 * documents_ == room && sequences_ > 0;
     if (multimodal) {
       fail(text("has a mode for each of its {} sequences: a multimodal dataset", sequences_),
-           "prepare a dataset of text alone");
+           "prepare a dataset of text only");
     }
-    fail(text("is {} bytes long, which {} sequences and {} document indices do not give", bytes_, sequences_,
+    fail(text("is {} bytes long, which does not match {} sequences and {} document indices", bytes_, sequences_,
               documents_),
          kCutOff);
   }
@@ -168,7 +168,7 @@ TokenIndex read_token_index(const std::filesystem::path& file, std::uint64_t ind
   if (bin_bytes != expected) {
     throw Error(text("is {} bytes long, but the sizes in {} add up to {}{} tokens of {} bytes: {}", bin_bytes,
                      file.filename(), out.tokens > limit ? "at least " : "", out.tokens, bytes_of(out.type), expected),
-                bin_file.string(), "the two files do not belong together, or one of them was cut off");
+                bin_file.string(), "the two files do not belong together, or one of them is truncated");
   }
   return out;
 }

@@ -40,14 +40,14 @@ std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix
   const TokenizerInfo info = read_tokenizer_info(prefix);
   if (info.kind == ByteTokenizer::kName) return make_byte_tokenizer();
   if (info.kind != "bpe") {
-    throw Error(text("names the tokenizer \"{}\", which is not known", info.kind), beside(prefix, ".json").string(),
+    throw Error(text("names an unknown tokenizer \"{}\"", info.kind), beside(prefix, ".json").string(),
                 "known: byte, bpe");
   }
   std::unique_ptr<Tokenizer> out = read_tokenizer_json(tokenizer_file(prefix));
   if (out->digest() != info.digest) {
     throw Error(text("is not the tokenizer that {} was made with: its digest is {}, not {}", beside(prefix, ".bin"),
                      out->digest(), info.digest),
-                tokenizer_file(prefix).string(), "bring the file back that was written with the dataset");
+                tokenizer_file(prefix).string(), "restore the file that was written with the dataset");
   }
   return out;
 }
@@ -65,11 +65,11 @@ std::string how_to_prepare(const std::filesystem::path& prefix) {
   };
   if (is_there(".bin") || is_there(".idx") || is_there(".json")) { // these files may be valid, for any tokenizer
     return text(
-        "make all of it again, with the tokenizer it had: triax data prepare --input FILE... --output {} "
-        "--tokenizer NAME --force",
+        "prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {} --tokenizer NAME "
+        "--force",
         prefix);
   }
-  return text("make it with: triax data prepare --input FILE... --output {} --tokenizer byte", prefix);
+  return text("prepare it with: triax data prepare --input FILE... --output {} --tokenizer byte", prefix);
 }
 
 std::filesystem::path tokenizer_file(const std::filesystem::path& prefix) {
@@ -87,7 +87,9 @@ std::string dataset_info(const Tokenizer& tokenizer, std::optional<std::int32_t>
 
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   const std::filesystem::path file = beside(prefix, ".json");
-  const std::string hint = how_to_prepare(prefix) + "\n  or give model.vocab, for token files that were made elsewhere";
+  const std::string hint = how_to_prepare(prefix) +
+                           "\n"
+                           "  or set model.vocab, for token files of another program";
   const nlohmann::json info = parse(file, hint);
   const auto fail = [&](const char* key, const char* wanted) {
     const bool there = info.is_object() && info.contains(key);
@@ -103,7 +105,7 @@ TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   out.kind = info["tokenizer"].get<std::string>();
   if (!info.contains("vocab") || !info["vocab"].is_number_integer() || info["vocab"] < 1 ||
       info["vocab"] > std::numeric_limits<std::int32_t>::max()) {
-    fail("vocab", "a whole number from 1 to 2147483647");
+    fail("vocab", "an integer from 1 to 2147483647");
   }
   out.vocab = info["vocab"].get<std::int64_t>();
   out.digest = out.kind; // its name identifies it completely

@@ -71,42 +71,44 @@ void write(const fs::path& file, const std::string& bytes) {
   const fs::path folder = file.parent_path();
   std::error_code failure;
   if (!folder.empty()) fs::create_directories(folder, failure);
-  if (failure) throw Error(text("the folder cannot be made: {}", failure.message()), folder.string());
+  if (failure) throw Error(text("cannot create the folder: {}", failure.message()), folder.string());
   replace_file(file, bytes);
 }
 
-void check_special_tokens(const TrainTokenizerRequest& request, std::vector<Support>& out) {
+void check_special_tokens(const TrainTokenizerRequest& request, Refusals& out) {
   const std::vector<std::string>& tokens = request.special_tokens;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].empty() || ill_formed_at(tokens[i])) {
-      out.push_back(Support::no("--special-token \"{}\": is empty, or no UTF-8", tokens[i]));
+      out.add(make_refusal(ErrorCode::kMissing, {}, "--special-token \"{}\": is empty or invalid UTF-8", tokens[i]));
     } else if (std::find(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i), tokens[i]) !=
                tokens.begin() + static_cast<std::ptrdiff_t>(i)) {
-      out.push_back(Support::no("--special-token \"{}\": is given twice", tokens[i]));
+      out.add(make_refusal(ErrorCode::kDuplicate, {}, "--special-token \"{}\": is given twice", tokens[i]));
     }
   }
 }
 
-void check_output(const TrainTokenizerRequest& request, std::vector<Support>& out) {
+void check_output(const TrainTokenizerRequest& request, Refusals& out) {
   std::error_code ignored;
   if (request.output.has_filename() && !fs::is_directory(request.output, ignored)) {
     check_output_folder(request.output, out);
     return check_output_file(request.output, request.inputs, request.force, out);
   }
-  out.push_back(Support::no("--output {}: is a folder; the tokenizer is a file", request.output)
-                    .hint("for example --output {}", request.output / "tokenizer.json"));
+  out.add(make_refusal(ErrorCode::kNotWritable, {}, "--output {}: is a folder; the tokenizer is a file", request.output)
+              .with_hint("for example --output {}", request.output / "tokenizer.json"));
 }
 
 } // namespace
 
-std::vector<Support> refusals(const TrainTokenizerRequest& request) {
-  std::vector<Support> out;
+Refusals refusals(const TrainTokenizerRequest& request) {
+  Refusals out;
   const std::int64_t least = kBytes + static_cast<std::int64_t>(request.special_tokens.size());
   if (request.vocab < least || request.vocab > kMaxVocab) {
-    out.push_back(Support::no("--vocab {}: lies outside {} to {}", request.vocab, least, kMaxVocab)
-                      .hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
+    out.add(
+        make_refusal(ErrorCode::kOutOfRange, {}, "--vocab {}: lies outside {} to {}", request.vocab, least, kMaxVocab)
+            .with_hint("{} bytes and {} special tokens are in every vocabulary", kBytes, least - kBytes));
   }
-  if (request.min_count < 1) out.push_back(Support::no("--min-count {}: is less than 1", request.min_count));
+  if (request.min_count < 1)
+    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--min-count {}: is less than 1", request.min_count));
   check_special_tokens(request, out);
   if (request.separator) check_separator(*request.separator, out);
   check_threads(request.threads, out);
@@ -118,7 +120,7 @@ std::vector<Support> refusals(const TrainTokenizerRequest& request) {
 TrainedTokenizer train_tokenizer(const TrainTokenizerRequest& request, const TrainProgress& progress) {
   TrainedTokenizer out;
   const WordCounts words = count_words(request, progress.reading, out.bytes);
-  if (words.empty()) throw Error("the inputs hold no text", {}, "give --input files with text in them");
+  if (words.empty()) throw Error("the inputs contain no text", {}, "give --input files with text in them");
   const BpeParts parts =
       train_bpe(words, {request.vocab, request.min_count, request.special_tokens}, [&](std::int64_t tokens) {
         if (progress.merging) progress.merging(tokens, request.vocab);

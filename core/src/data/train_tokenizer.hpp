@@ -40,7 +40,7 @@ struct TrainProgress {
   std::function<void(std::int64_t tokens, std::int64_t vocab)> merging;
 };
 
-std::vector<Support> refusals(const TrainTokenizerRequest& request);
+Refusals refusals(const TrainTokenizerRequest& request);
 TrainedTokenizer train_tokenizer(const TrainTokenizerRequest& request, const TrainProgress& progress);
 
 } // namespace triax::data

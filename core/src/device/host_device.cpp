@@ -34,7 +34,7 @@ class HostDevice final : public Device {
     try {
       return std::make_unique<HostMemory>(bytes);
     } catch (const std::bad_alloc&) {
-      throw Error(text("the host has no {} bytes of memory left", bytes), {},
+      throw Error(text("the host cannot allocate {} bytes of memory", bytes), {},
                   "use a smaller batch.micro or model, or more ranks");
     }
   }

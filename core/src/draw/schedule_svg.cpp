@@ -219,25 +219,28 @@ class Legend {
 
 } // namespace
 
-Support svg_support(const Picture& picture) {
+Refusals svg_support(const Picture& picture) {
   std::int64_t boxes = 0;
   double length = 0;
   for (const Panel& panel : picture.panels) {
     const auto ranks = static_cast<int>(panel.timeline.rows.size());
     if (ranks > kMaxDrawnRanks)
-      return Support::no("a picture of {} ranks is too large to read; {} can be drawn", ranks, kMaxDrawnRanks);
+      return make_refusal(ErrorCode::kTooLarge, {}, "a picture of {} ranks is too large to read; {} can be drawn",
+                          ranks, kMaxDrawnRanks);
     length = std::max(length, schedule::extent(panel.timeline).length());
     for (const std::vector<Span>& row : panel.timeline.rows) boxes += static_cast<std::int64_t>(row.size());
   }
-  if (length <= 0) return Support::no("there is nothing to draw: all passes together take no time");
+  if (length <= 0)
+    return make_refusal(ErrorCode::kUnsupported, {}, "there is nothing to draw: all passes together take no time");
   if (boxes > kMaxBoxes)
-    return Support::no("a picture of {} passes is too large to read; {} can be drawn", boxes, kMaxBoxes);
-  return Support::yes();
+    return make_refusal(ErrorCode::kTooLarge, {}, "a picture of {} passes is too large to read; {} can be drawn", boxes,
+                        kMaxBoxes);
+  return {};
 }
 
 std::string schedule_svg(const Picture& picture) {
-  const Support support = svg_support(picture);
-  TRIAX_REQUIRE(support, "{}", support.reason());
+  const Refusals support = svg_support(picture);
+  TRIAX_REQUIRE(support.empty(), "{}", support.front().message);
   for (const Panel& panel : picture.panels)
     TRIAX_REQUIRE(panel.timeline.unit == picture.panels[0].timeline.unit, "the panels have different units");
   const Scale scale(picture);

@@ -25,7 +25,7 @@ struct Picture {
 };
 
 /// Whether the picture is small enough to be readable.
-Support svg_support(const Picture& picture);
+Refusals svg_support(const Picture& picture);
 
 std::string schedule_svg(const Picture& picture);
 

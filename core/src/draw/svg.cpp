@@ -28,7 +28,7 @@ std::size_t character_at(std::string_view text, std::size_t at) {
 } // namespace
 
 std::string svg_number(double value) {
-  TRIAX_REQUIRE(std::isfinite(value), "{} is no place in a picture", value);
+  TRIAX_REQUIRE(std::isfinite(value), "{} is not a position in a picture", value);
   char digits[400];
   const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, 2);
   std::string out(digits, end);

@@ -29,7 +29,7 @@ struct RankRequest {
 /// What layers and optimizer require of the kernel set.
 struct Plan {
   std::size_t scratch = 0;
-  std::vector<Support> refusals;
+  Refusals refusals;
 };
 
 class RankState {

@@ -25,9 +25,9 @@ std::vector<StageLayers> split_layers(const Model& model, int stages, std::span<
 std::size_t largest_boundary(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
 
 /// Checks that every boundary tensor is divisible by the number of tensor ranks.
-Support check_scatter(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
+Refusals check_scatter(const Model& model, const LayerContext& context, std::span<const StageLayers> split);
 
 /// Checks that every stage gets a layer and that the split has all blocks.
-Support check_split(const Model& model, int stages, std::span<const std::int64_t> split);
+Refusals check_split(const Model& model, int stages, std::span<const std::int64_t> split);
 
 } // namespace triax::executor

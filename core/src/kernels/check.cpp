@@ -15,7 +15,7 @@ void Check::fail(const std::string& what) const {
 }
 
 void Check::given(const Named& a) const {
-  require(!a.view.empty(), "{} is not given", a.name);
+  require(!a.view.empty(), "{} is missing", a.name);
 }
 
 void Check::type(const Named& a, DType type) const {
@@ -96,7 +96,7 @@ void Check::drop(const Drop& drop, std::int64_t samples, std::int64_t rows, std:
   contiguous(numbers);
   require(drop.samples.elements() == samples, "{} must name {} samples", numbers, samples);
   require(drop.head0 >= 0 && drop.row0 >= 0 && drop.column0 >= 0,
-          "drop.head0 = {}, row0 = {}, column0 = {}: none may be negative", drop.head0, drop.row0, drop.column0);
+          "drop.head0 = {}, row0 = {}, column0 = {}: they must not be negative", drop.head0, drop.row0, drop.column0);
   require(drop.row0 + rows <= drop.rows, "dropout covers rows [{}, {}) of a tensor of drop.rows = {}", drop.row0,
           drop.row0 + rows, drop.rows);
   require(drop.column0 + columns <= drop.width, "dropout covers columns [{}, {}) of a tensor of drop.width = {}",
@@ -104,7 +104,7 @@ void Check::drop(const Drop& drop, std::int64_t samples, std::int64_t rows, std:
 }
 
 void Check::mask(const Mask& mask, std::int64_t samples) const {
-  require(mask.q0 >= 0 && mask.k0 >= 0, "mask.q0 = {}, k0 = {}: neither may be negative", mask.q0, mask.k0);
+  require(mask.q0 >= 0 && mask.k0 >= 0, "mask.q0 = {}, k0 = {}: they must not be negative", mask.q0, mask.k0);
   if (mask.lengths.empty()) return;
   const Named lengths{"mask.lengths", mask.lengths};
   type(lengths, DType::i32);

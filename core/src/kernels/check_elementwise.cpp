@@ -13,7 +13,7 @@ void check_rows_drop(const Check& check, const Named& x, const Drop& drop) {
   if (drop.p == 0) return;
   const std::int64_t samples = std::max<std::int64_t>(drop.samples.elements(), 1);
   const std::int64_t rows = rows_of(x.view);
-  check.require(rows % samples == 0, "the {} rows of {} do not divide by the {} samples of drop.samples", rows, x,
+  check.require(rows % samples == 0, "the {} rows of {} are not divisible by the {} samples of drop.samples", rows, x,
                 samples);
   check.drop(drop, samples, rows / samples, x.view.size(-1));
 }
@@ -27,7 +27,7 @@ void check_norm(const Check& check, NormKind kind, const Named& x, const Named& 
 void check_norm_fwd(const Check& check, NormKind kind, const Named& x, const Named& weight, const Named& bias) {
   check.vector(weight, x);
   if (kind == NormKind::layer) check.vector(bias, x);
-  check.require(kind == NormKind::layer || bias.view.empty(), "{} is given, but an rms norm has none", bias);
+  check.require(kind == NormKind::layer || bias.view.empty(), "{} is given, but an rms norm does not use it", bias);
 }
 
 } // namespace
@@ -73,7 +73,7 @@ void check(const Dropout& args) {
 void check(const ActFwd& args) {
   const Check check(Op::act_fwd);
   const Named y{"y", args.y}, x{"x", args.x};
-  check.require(args.act != Activation::none, "no activation is given");
+  check.require(args.act != Activation::none, "the activation is missing");
   check.data(x);
   if (args.act == Activation::gelu_tanh) {
     check.match(y, x);
@@ -88,7 +88,7 @@ void check(const ActFwd& args) {
 void check(const ActBwd& args) {
   const Check check(Op::act_bwd);
   const Named dx{"dx", args.dx}, dy{"dy", args.dy}, x{"x", args.x};
-  check.require(args.act != Activation::none, "no activation is given");
+  check.require(args.act != Activation::none, "the activation is missing");
   check.data(x);
   check.match(dx, x);
   if (args.act == Activation::gelu_tanh) {
@@ -125,7 +125,8 @@ void check(const NormBwdWeight& args) {
   check_norm(check, args.kind, x, {"mean", args.mean}, {"rstd", args.rstd});
   check.match({"dy", args.dy}, x);
   check.gradient_vector({"dweight", args.dweight}, x);
-  check.require(args.kind == NormKind::layer || args.dbias.empty(), "{} is given, but an rms norm has none", dbias);
+  check.require(args.kind == NormKind::layer || args.dbias.empty(), "{} is given, but an rms norm does not use it",
+                dbias);
   if (!args.dbias.empty()) check.gradient_vector(dbias, x);
 }
 
@@ -186,7 +187,7 @@ void check(const StepControl& args) {
   check.contiguous(order);
   check.type(losses, DType::f64);
   check.contiguous(losses);
-  check.require(args.clip_grad >= 0, "clip_grad = {} may not be negative", args.clip_grad);
+  check.require(args.clip_grad >= 0, "clip_grad = {} must not be negative", args.clip_grad);
   const LossScaling& scaling = args.scaling;
   check.require(scaling.min > 0, "scaling.min = {} must be positive", scaling.min);
   check.require(scaling.growth > 1 && scaling.backoff > 0 && scaling.backoff < 1,

@@ -53,7 +53,7 @@ void check_attention(const Check& check, const AttentionViews& views, const Mask
   check.require(q.view.size(3) == k.view.size(3), "{} and {} differ in head size: {} and {}", q, k, q.view.size(3),
                 k.view.size(3));
   check.require(k.view.size(2) > 0 && q.view.size(2) % k.view.size(2) == 0,
-                "{} and {} do not fit: {} query heads are no multiple of {} key heads", q, k, q.view.size(2),
+                "{} and {} do not fit: {} query heads are not a multiple of {} key heads", q, k, q.view.size(2),
                 k.view.size(2));
   check.type(lse, statistic_type(q.view.dtype()));
   check.count(lse, q.view.elements() / std::max<std::int64_t>(q.view.size(3), 1), "samples, heads and positions", q);
@@ -124,7 +124,7 @@ void check(const LinearBwdInput& args) {
     check.require(args.before.empty(), "{} is given, but there is no activation", before);
   } else {
     check.match(before, dx);
-    check.require(!args.dx.data() || args.dx.data() != args.before.data(), "{} may not be {}", dx, before);
+    check.require(!args.dx.data() || args.dx.data() != args.before.data(), "{} must not be {}", dx, before);
   }
 }
 
@@ -166,8 +166,8 @@ void check(const Rope& args) {
   check_heads(check, y);
   check.same_type(y, x);
   check.same_shape(y, x);
-  check.require(args.x.size(3) % 2 == 0, "{} must have an even head size: it is turned in pairs", x);
-  check.require(args.position0 >= 0, "position0 = {} may not be negative", args.position0);
+  check.require(args.x.size(3) % 2 == 0, "{} must have an even head size: rotary embeddings rotate pairs", x);
+  check.require(args.position0 >= 0, "position0 = {} must not be negative", args.position0);
   check.require(args.base > 0, "base = {} must be positive", args.base);
 }
 

@@ -29,14 +29,14 @@ void check_logits(const Check& check, const Named& logits, std::int64_t valid) {
 void check_targets(const Check& check, const Named& targets, const Named& logits, std::int64_t begin) {
   check.type(targets, DType::i32);
   check.count(targets, rows_of(logits.view), "rows", logits);
-  check.require(begin >= 0, "begin = {} may not be negative", begin);
+  check.require(begin >= 0, "begin = {} must not be negative", begin);
 }
 
 void check_loss(const Check& check, const Named& loss, const Named& rows) {
   check.type(loss, DType::f64);
   check.contiguous(loss);
   check.require(loss.view.elements() > 0 && rows.view.elements() % loss.view.elements() == 0,
-                "the {} rows of {} do not divide by the samples of {}", rows.view.elements(), rows, loss);
+                "the {} rows of {} are not divisible by the samples of {}", rows.view.elements(), rows, loss);
 }
 
 void check_master(const Check& check, const Named& master) {
@@ -124,7 +124,7 @@ void check(const XentFused& args) {
   const Check check(Op::xent_fused);
   const Named logits{"logits", args.logits}, sum_exp{"sum_exp", args.sum_exp};
   check_logits(check, logits, args.valid);
-  check.require(args.valid > 0, "valid = 0: no column of {} counts", logits);
+  check.require(args.valid > 0, "valid = 0: {} has no valid column", logits);
   check.statistic({"max", args.max}, logits);
   check.statistic(sum_exp, logits);
   check.statistic({"target_logit", args.target_logit}, logits);

@@ -37,8 +37,8 @@ void visit_primitives(const OpCall& call, kernels::Scratch& scratch, Visit&& vis
 
 KernelSet::~KernelSet() = default;
 
-Support KernelSet::device_available(const DeviceRequest&) const {
-  return Support::yes();
+Refusals KernelSet::device_available(const DeviceRequest&) const {
+  return {};
 }
 
 std::unique_ptr<Device> KernelSet::make_device(const DeviceRequest&) const {
@@ -52,11 +52,12 @@ int KernelSet::threads() const noexcept {
   return 1;
 }
 
-Support KernelSet::supports(const OpCall& call) const {
-  Support answer = Support::yes();
+Refusals KernelSet::supports(const OpCall& call) const {
+  Refusals answer;
   kernels::Scratch none = kernels::Scratch::planning();
   visit_primitives(call, none, [&](const OpCall& primitive) {
-    if (answer) answer = supports(primitive);
+    for (const Refusal& refusal : supports(primitive))
+      if (std::find(answer.begin(), answer.end(), refusal) == answer.end()) answer.add(refusal);
   });
   return answer;
 }
@@ -127,9 +128,9 @@ TRIAX_FUSED(TRIAX_OP)
 
 void PlanKernels::run(const OpCall& call, const OpContext&) {
   const ActivityScope scope(ActivityScope::Kind::plugin_call, "prepare", typeid(real_));
-  if (Support answer = real_.supports(call); !answer) {
-    const auto same = [&](const Support& known) { return known.reason() == answer.reason(); };
-    if (std::none_of(refusals_.begin(), refusals_.end(), same)) refusals_.push_back(std::move(answer));
+  if (Refusals answer = real_.supports(call); !answer.empty()) {
+    for (Refusal& refusal : answer)
+      if (std::find(refusals_.begin(), refusals_.end(), refusal) == refusals_.end()) refusals_.add(std::move(refusal));
     return;
   }
   scratch_ = std::max(scratch_, real_.scratch_bytes(call));

@@ -6,18 +6,21 @@
 
 namespace triax::launch {
 
-std::vector<Support> check_keys(const config::LaunchKeys& keys) {
-  std::vector<Support> out;
+Refusals check_keys(const config::LaunchKeys& keys) {
+  Refusals out;
   try {
     os::address_of_interface(keys.interface);
   } catch (const Error& error) {
-    out.push_back(Support::no("launch.interface: {}", error.message()).hint("{}", error.hint()));
+    out.add(make_refusal(ErrorCode::kInvalidValue, {"launch.interface"}, "launch.interface: {}", error.message())
+                .with_hint("{}", error.hint()));
   }
   if (keys.token_file.empty()) return out;
   try {
     control::JobToken::from_file(keys.token_file);
   } catch (const Error& error) {
-    out.push_back(Support::no("launch.token_file: {}: {}", error.where(), error.message()).hint("{}", error.hint()));
+    out.add(make_refusal(ErrorCode::kNotReadable, {"launch.token_file"}, "launch.token_file: {}: {}", error.where(),
+                         error.message())
+                .with_hint("{}", error.hint()));
   }
   return out;
 }

@@ -13,6 +13,6 @@
 namespace triax::launch {
 
 /// For runs whose ranks are processes. Runs with threads do not use [launch].
-std::vector<Support> check_keys(const config::LaunchKeys& keys);
+Refusals check_keys(const config::LaunchKeys& keys);
 
 } // namespace triax::launch

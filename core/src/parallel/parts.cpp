@@ -51,7 +51,7 @@ ParamSpec split_along(int dim, std::string name, const Shape& global, Init init,
   TRIAX_REQUIRE(dim >= 0 && dim < global.rank(), "{} {} has no dimension {}", name, to_text(global), dim);
   if (global[dim] % tensor != 0) {
     throw Error(
-        text("{} {} does not divide by parallel.tensor = {} along dimension {}", name, to_text(global), tensor, dim),
+        text("{} {} is not divisible by parallel.tensor = {} along dimension {}", name, to_text(global), tensor, dim),
         {}, text("use a parallel.tensor that divides {}", global[dim]));
   }
   ParamSpec spec = replicated(std::move(name), global, init, decay);

@@ -60,24 +60,24 @@ bool is_empty(const char* text) {
 void check_door(const triax_plugin* descriptor, const std::filesystem::path& file) {
   if (!descriptor) refuse(file, "its " TRIAX_ENTRY_NAME "() returns no descriptor");
   if (descriptor->magic != TRIAX_ABI_MAGIC) {
-    refuse(file, "its descriptor does not begin with the door's magic number", "fill it with TRIAX_PLUGIN");
+    refuse(file, "its descriptor does not begin with the magic number of the plugin ABI", "fill it with TRIAX_PLUGIN");
   }
   if (descriptor->abi_major != TRIAX_ABI_MAJOR) {
     refuse(file,
-           text("it is built for door {}.{}; this triax has {}.{}", descriptor->abi_major, descriptor->abi_minor,
+           text("it is built for plugin ABI {}.{}; this triax has {}.{}", descriptor->abi_major, descriptor->abi_minor,
                 TRIAX_ABI_MAJOR, TRIAX_ABI_MINOR),
            "rebuild it against this triax");
   }
   if (descriptor->struct_size < kSize10) {
-    refuse(file, text("its descriptor has {} bytes; door 1.0 has {}", descriptor->struct_size, kSize10),
+    refuse(file, text("its descriptor has {} bytes; plugin ABI 1.0 has {}", descriptor->struct_size, kSize10),
            "set struct_size to sizeof(triax_plugin)");
   }
 }
 
 void check_toolchain(const triax_plugin& descriptor, const std::filesystem::path& file) {
-  if (is_empty(descriptor.toolchain)) refuse(file, "its descriptor names no toolchain", "set it to TRIAX_TOOLCHAIN");
-  if (const auto answer = compatible(descriptor.toolchain, TRIAX_TOOLCHAIN); !answer) {
-    refuse(file, answer.reason(), answer.hint());
+  if (is_empty(descriptor.toolchain)) refuse(file, "its descriptor has no toolchain", "set it to TRIAX_TOOLCHAIN");
+  if (const Refusals answer = compatible(descriptor.toolchain, TRIAX_TOOLCHAIN); !answer.empty()) {
+    refuse(file, answer.front().message, answer.front().hint);
   }
 }
 
@@ -111,10 +111,9 @@ std::vector<triax_option> copy_options(const triax_plugin& descriptor, const std
   if (descriptor.option_count == 0) return options;
   const bool bad_stride = descriptor.option_size < kOptionSize10 || descriptor.option_size % alignof(triax_option) != 0;
   if (!descriptor.options || bad_stride || descriptor.option_count > kMaxOptions) {
-    refuse(
-        file,
-        text("its option table makes no sense: {} rows of {} bytes", descriptor.option_count, descriptor.option_size),
-        "fill the descriptor with TRIAX_PLUGIN");
+    refuse(file,
+           text("its option table is invalid: {} rows of {} bytes", descriptor.option_count, descriptor.option_size),
+           "fill the descriptor with TRIAX_PLUGIN");
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(descriptor.options);
   for (std::size_t i = 0; i < descriptor.option_count; ++i) {
@@ -142,10 +141,11 @@ void check_core_keys(const triax_plugin& descriptor, const std::vector<triax_opt
 
 void check_options(const std::vector<triax_option>& options, const std::filesystem::path& file) {
   for (auto option = options.begin(); option != options.end(); ++option) {
-    if (const auto answer = check_row(*option); !answer) refuse(file, "its option table: " + answer.reason());
+    if (const Refusals answer = check_row(*option); !answer.empty())
+      refuse(file, "its option table: " + answer.front().message);
     const auto same = [&](const triax_option& other) { return std::string_view(other.name) == option->name; };
     if (std::any_of(options.begin(), option, same)) {
-      refuse(file, text("its option table: option \"{}\" is there twice", option->name));
+      refuse(file, text("its option table: option \"{}\" is declared twice", option->name));
     }
   }
 }
@@ -170,10 +170,12 @@ std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const
 
 void check_kind(const triax_plugin& descriptor, std::string_view kind, const std::filesystem::path& file) {
   if (kind != descriptor.kind) {
-    refuse(file, text("{} is a plugin of kind {}; kind {} is asked for", descriptor.name, descriptor.kind, kind));
+    refuse(file, text("{} is a plugin of kind {}; kind {} is needed", descriptor.name, descriptor.kind, kind));
   }
   if (is_c(descriptor.toolchain)) {
-    refuse(file, text("{}'s door is written in C and makes no C++ object: a {} is a C++ class", descriptor.name, kind),
+    refuse(file,
+           text("the descriptor of {} is written in C and cannot create a C++ object: a {} is a C++ class",
+                descriptor.name, kind),
            "compile the file with the descriptor as C++");
   }
 }

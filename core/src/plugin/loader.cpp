@@ -100,9 +100,8 @@ void check_core(const ElfFile& elf, const fs::path& file) {
 ElfFile read_before_loading(const fs::path& file) {
   ElfFile elf = read_elf(file);
   if (!elf.note.toolchain.empty()) {
-    if (const auto answer = compatible(elf.note.toolchain, TRIAX_TOOLCHAIN); !answer) {
-      throw Error(answer.reason(), file.string(), answer.hint());
-    }
+    const Refusals answer = compatible(elf.note.toolchain, TRIAX_TOOLCHAIN);
+    if (!answer.empty()) throw to_error(answer, file.string());
   }
   check_core(elf, file);
   return elf;
@@ -151,7 +150,7 @@ boost::dll::shared_library open_library(const fs::path& file, const ElfFile& elf
 
 const triax_plugin* ask(const boost::dll::shared_library& library, const fs::path& file) {
   if (!library.has(TRIAX_ENTRY_NAME)) {
-    throw Error("is a library, but no triax plugin: it exports no " TRIAX_ENTRY_NAME, file.string(),
+    throw Error("is a library, but not a triax plugin: it does not export " TRIAX_ENTRY_NAME, file.string(),
                 "end its source with TRIAX_PLUGIN(...) and build it with triax_add_plugin()");
   }
   const CallScope call(file.stem().native(), "its entry function", file);
@@ -212,7 +211,7 @@ void* create_object(const Library& library, const PluginContext& context) {
     plugin_detail::report(&error, "an unknown exception (not derived from std::exception)");
   }
   reason[sizeof reason - 1] = '\0'; // the plugin may have filled all of it
-  throw Error(text("{} could not be created: {}", library.descriptor->name, *reason ? reason : "it does not say why"),
+  throw Error(text("{} could not be created: {}", library.descriptor->name, *reason ? reason : "it gives no reason"),
               library.file.string());
 }
 

@@ -34,7 +34,7 @@ struct SearchFolder {
 std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config);
 
 /// yes, or the entry of TRIAX_PLUGIN_PATH that is not a folder.
-Support check_environment();
+Refusals check_environment();
 
 /// The .so files of a folder, sorted by name; empty if the folder cannot be read.
 std::vector<std::filesystem::path> candidates(const std::filesystem::path& folder);

@@ -123,29 +123,34 @@ std::string number_text(const triax_option& option, double value) {
 }
 
 template <class T>
-Support check_element(const triax_option& option, const T& value) {
+Refusals check_element(const triax_option& option, const T& value) {
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::int64_t>) {
     const auto number = static_cast<double>(value);
-    if (std::isnan(number)) return Support::no("{} = nan is not a number", option.name);
+    if (std::isnan(number)) return make_refusal(ErrorCode::kInvalidValue, {}, "{} = nan is not a number", option.name);
     if (option.min <= option.max && !(number >= option.min && number <= option.max)) {
       const std::string shown = to_text(value);
-      if (std::isinf(option.max)) return Support::no("{} = {} is below {}", option.name, shown, to_text(option.min));
-      if (std::isinf(option.min)) return Support::no("{} = {} is above {}", option.name, shown, to_text(option.max));
-      return Support::no("{} = {} is outside {}", option.name, shown, limits_text(option));
+      if (std::isinf(option.max))
+        return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is below {}", option.name, shown, to_text(option.min));
+      if (std::isinf(option.min))
+        return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is above {}", option.name, shown, to_text(option.max));
+      return make_refusal(ErrorCode::kOutOfRange, {}, "{} = {} is outside {}", option.name, shown, limits_text(option));
     }
   } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
     if (value.native().find('\0') != std::string::npos)
-      return Support::no("{} contains a NUL character, which paths cannot have", option.name);
+      return make_refusal(ErrorCode::kMalformed, {}, "{} contains a NUL character, which paths cannot have",
+                          option.name);
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (value.find('\0') != std::string::npos)
-      return Support::no("{} contains a NUL character, which strings cannot have", option.name);
-    if (!option.choices) return Support::yes();
+      return make_refusal(ErrorCode::kMalformed, {}, "{} contains a NUL character, which strings cannot have",
+                          option.name);
+    if (!option.choices) return {};
     const auto choices = split_choices(option.choices);
     if (std::find(choices.begin(), choices.end(), value) == choices.end()) {
-      return Support::no("{} = \"{}\" is none of {}", option.name, value, option.choices);
+      return make_refusal(ErrorCode::kInvalidValue, {}, "{} = \"{}\" is not one of {}", option.name, value,
+                          option.choices);
     }
   }
-  return Support::yes();
+  return {};
 }
 
 bool is_key(std::string_view name) {
@@ -217,15 +222,15 @@ OptionValue parse_option(const triax_option& option, std::string_view text) {
   }
 }
 
-Support check_option(const triax_option& option, const OptionValue& value) {
+Refusals check_option(const triax_option& option, const OptionValue& value) {
   return std::visit(
       [&option](const auto& held) {
         using Held = std::decay_t<decltype(held)>;
         if constexpr (kIsVector<Held>) {
           for (const auto& element : held) {
-            if (auto answer = check_element<typename Held::value_type>(option, element); !answer) return answer;
+            if (auto answer = check_element<typename Held::value_type>(option, element); !answer.empty()) return answer;
           }
-          return Support::yes();
+          return Refusals();
         } else {
           return check_element(option, held);
         }
@@ -260,33 +265,37 @@ std::string to_toml(const OptionValue& value) {
       value);
 }
 
-Support check_row(const triax_option& option) {
+Refusals check_row(const triax_option& option) {
   if (!option.name || !is_key(option.name)) {
-    return Support::no("option \"{}\" is not a key in lower_snake_case", option.name ? option.name : "");
+    return make_refusal(ErrorCode::kMalformed, {}, "option \"{}\" is not a key in lower_snake_case",
+                        option.name ? option.name : "");
   }
   const std::string_view name = option.name;
-  if (name == "plugin") return Support::no("option \"plugin\" is the core's own key");
-  if (type_name(option.type).empty()) return Support::no("option \"{}\" has the unknown type {}", name, option.type);
-  if (!option.doc || !*option.doc) return Support::no("option \"{}\" has no doc", name);
+  if (name == "plugin") return make_refusal(ErrorCode::kMalformed, {}, "option \"plugin\" is the core's own key");
+  if (type_name(option.type).empty())
+    return make_refusal(ErrorCode::kMalformed, {}, "option \"{}\" has the unknown type {}", name, option.type);
+  if (!option.doc || !*option.doc) return make_refusal(ErrorCode::kMalformed, {}, "option \"{}\" has no doc", name);
   if (is_number(option) && (std::isnan(option.min) || std::isnan(option.max))) {
-    return Support::no("option \"{}\" has a limit that is not a number", name);
+    return make_refusal(ErrorCode::kInvalidValue, {}, "option \"{}\" has a limit that is not a number", name);
   }
   if (option.choices) {
     const auto choices = split_choices(option.choices);
     if (element_type(option) != TRIAX_OPTION_STRING) {
-      return Support::no("option \"{}\" is no string, but has choices", name);
+      return make_refusal(ErrorCode::kMalformed, {}, "option \"{}\" is not a string, but has choices", name);
     }
     if (choices.empty() || std::count(choices.begin(), choices.end(), "") != 0 ||
         std::set(choices.begin(), choices.end()).size() != choices.size()) {
-      return Support::no("option \"{}\" has an empty choice or one twice: {}", name, option.choices);
+      return make_refusal(ErrorCode::kDuplicate, {}, "option \"{}\" has an empty choice or one twice: {}", name,
+                          option.choices);
     }
   }
-  if (!option.default_value) return Support::yes();
+  if (!option.default_value) return {};
   try {
-    const auto answer = check_option(option, parse_option(option, option.default_value));
-    return answer ? answer : Support::no("the default {}", answer.reason());
+    Refusals answer = check_option(option, parse_option(option, option.default_value));
+    for (Refusal& refusal : answer) refusal.message = "the default " + refusal.message;
+    return answer;
   } catch (const Error& error) {
-    return Support::no("the default {}", error.message());
+    return make_refusal(ErrorCode::kMalformed, {}, "the default {}", error.message());
   }
 }
 

@@ -21,8 +21,8 @@ std::string type_name(std::uint32_t type);
 /// `text` as in a default or in --set: TOML, but a string or path needs no quotes. Does not check limits.
 OptionValue parse_option(const triax_option& option, std::string_view text);
 
-/// yes, or how the value violates the option's limits or choices: "timeout_s = 0 is outside 1..86400".
-Support check_option(const triax_option& option, const OptionValue& value);
+/// Empty, or how the value violates the option's limits or choices: "timeout_s = 0 is outside 1..86400".
+Refusals check_option(const triax_option& option, const OptionValue& value);
 
 /// "1..86400", "spin|yield|event", or empty: what the option allows beyond its type.
 std::string limits_text(const triax_option& option);
@@ -30,7 +30,7 @@ std::string limits_text(const triax_option& option);
 /// The value as TOML text: 600, true, "auto", [1, 2].
 std::string to_toml(const OptionValue& value);
 
-/// yes, or the defect of a row of an option table: unknown type, bad name, no doc, a default that does not fit.
-Support check_row(const triax_option& option);
+/// Empty, or the defect of a row of an option table: unknown type, bad name, no doc, a default that does not fit.
+Refusals check_row(const triax_option& option);
 
 } // namespace triax::plugin

@@ -49,8 +49,8 @@ bool has_entry(const SearchFolder& searched, const fs::path& file) {
   const fs::file_status status = fs::symlink_status(file, failed);
   if (status.type() == fs::file_type::not_found) return false;
   if (!failed || status.type() != fs::file_type::none) return true;
-  throw Error(text("cannot look for {} in {}: {}", file.filename(), described(searched), failed.message()), {},
-              "make the folder readable, or take it out of the search path");
+  throw Error(text("cannot search for {} in {}: {}", file.filename(), described(searched), failed.message()), {},
+              "make the folder readable, or remove it from the search path");
 }
 
 } // namespace
@@ -60,18 +60,18 @@ bool has_entry(const SearchFolder& searched, const fs::path& file) {
 fs::path core_folder() {
   Dl_info info;
   if (dladdr(&null_log(), &info) == 0 || !info.dli_fname) {
-    throw Error("the system does not tell where libtriax_core.so lies");
+    throw Error("cannot find the path of libtriax_core.so");
   }
   return fs::canonical(info.dli_fname).parent_path();
 }
 
-Support check_environment() {
+Refusals check_environment() {
   for (const fs::path& folder : folders_of_environment()) {
     if (!is_folder(folder))
-      return Support::no("{} names {}, which is not a folder", kVariable, folder)
-          .hint("take it out of the variable, or make it");
+      return make_refusal(ErrorCode::kNotFound, {}, "{} names {}, which is not a folder", kVariable, folder)
+          .with_hint("take it out of the variable, or make it");
   }
-  return Support::yes();
+  return {};
 }
 
 std::vector<SearchFolder> search_folders(const std::vector<SearchFolder>& from_config) {
@@ -98,8 +98,8 @@ std::vector<fs::path> candidates(const fs::path& folder) {
 
 Found find(std::string_view name, const std::vector<SearchFolder>& folders) {
   if (name.empty() || name.find('/') != std::string_view::npos || name.ends_with(".so")) {
-    throw Error(text("plugin \"{}\" is not a plugin's name", name), {},
-                "write the name alone, as in sched-gpipe; folders to look in go to plugins.path");
+    throw Error(text("plugin \"{}\" is not a valid name", name), {},
+                "write only the name, such as sched-gpipe; folders to search belong in plugins.path");
   }
   Found found;
   std::vector<std::string> names;

@@ -55,33 +55,37 @@ bool is_c(std::string_view toolchain) {
   return parse(toolchain).family == "c";
 }
 
-Support compatible(std::string_view plugin, std::string_view engine) {
+Refusals compatible(std::string_view plugin, std::string_view engine) {
   const Toolchain theirs = parse(plugin), ours = parse(engine);
   if (theirs.sanitizer != ours.sanitizer) {
-    if (theirs.sanitizer.empty()) return Support::no("its toolchain text \"{}\" names no sanitizer", plugin);
-    return Support::no("built with {}; this triax has {}", sanitizer_text(theirs.sanitizer),
-                       sanitizer_text(ours.sanitizer))
-        .hint("build it in a folder of its own with the same sanitizer, or use the triax that fits it");
+    if (theirs.sanitizer.empty())
+      return make_refusal(ErrorCode::kIncompatible, {}, "its toolchain text \"{}\" names no sanitizer", plugin);
+    return make_refusal(ErrorCode::kIncompatible, {}, "built with {}; this triax has {}",
+                        sanitizer_text(theirs.sanitizer), sanitizer_text(ours.sanitizer))
+        .with_hint("build it in a folder of its own with the same sanitizer, or use the triax that fits it");
   }
-  if (theirs.family == "c") return Support::yes();
+  if (theirs.family == "c") return {};
   if (theirs.family != ours.family) {
-    return Support::no("built with the C++ library {}; this triax with {}", theirs.family, ours.family)
-        .hint("build it with g++, or with clang++ -stdlib=libstdc++");
+    return make_refusal(ErrorCode::kIncompatible, {}, "built with the C++ library {}; this triax with {}",
+                        theirs.family, ours.family)
+        .with_hint("build it with g++, or with clang++ -stdlib=libstdc++");
   }
   if (theirs.string_abi != ours.string_abi) {
-    return Support::no("built with _GLIBCXX_USE_CXX11_ABI={}; this triax with {}", theirs.string_abi, ours.string_abi)
-        .hint("define it alike, or leave it alone");
+    return make_refusal(ErrorCode::kIncompatible, {}, "built with _GLIBCXX_USE_CXX11_ABI={}; this triax with {}",
+                        theirs.string_abi, ours.string_abi)
+        .with_hint("define it alike, or leave it alone");
   }
   if (theirs.debug != ours.debug) {
-    return Support::no("built {} _GLIBCXX_DEBUG; this triax {}", theirs.debug ? "with" : "without",
-                       ours.debug ? "with" : "without")
-        .hint("it changes the layout of containers: define it for both or for neither");
+    return make_refusal(ErrorCode::kIncompatible, {}, "built {} _GLIBCXX_DEBUG; this triax {}",
+                        theirs.debug ? "with" : "without", ours.debug ? "with" : "without")
+        .with_hint("it changes the layout of containers: define it for both or for neither");
   }
   if (language_year(theirs.language) < kLanguage) {
-    return Support::no("built as {}; a plugin needs c++{} or later", theirs.language, kLanguage)
-        .hint("triax_add_plugin() asks for c++{}", kLanguage);
+    return make_refusal(ErrorCode::kIncompatible, {}, "built as {}; a plugin needs c++{} or later", theirs.language,
+                        kLanguage)
+        .with_hint("triax_add_plugin() asks for c++{}", kLanguage);
   }
-  return Support::yes();
+  return {};
 }
 
 } // namespace triax::plugin

@@ -16,6 +16,6 @@ bool is_c(std::string_view toolchain);
 
 /// yes, or the difference: "built with the address sanitizer; this triax has none". For a plugin in C, only the
 /// sanitizer must match.
-Support compatible(std::string_view plugin, std::string_view engine);
+Refusals compatible(std::string_view plugin, std::string_view engine);
 
 } // namespace triax::plugin

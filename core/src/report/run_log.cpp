@@ -137,7 +137,7 @@ LogLevel parse_level(std::string_view level) {
     if (row.name == level) return row.level;
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw Error(text("\"{}\" is no log level", level), "log.level", "use one of " + known);
+  throw Error(text("invalid log level \"{}\"", level), "log.level", "use one of " + known);
 }
 
 } // namespace triax::report

@@ -85,13 +85,13 @@ std::int64_t whole(const nlohmann::json& of, const char* key, std::int64_t least
   const nlohmann::json& value = of.at(key);
   if (value.is_number_integer() && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most)
     return value.get<std::int64_t>();
-  throw Error(text("{} is {}, and no whole number from {} to {}", key, value.dump(), least, most));
+  throw Error(text("{} is {}; it must be an integer from {} to {}", key, value.dump(), least, most));
 }
 
 double time(const nlohmann::json& of, const char* key, double least) {
   const double value = of.at(key).get<double>();
   if (value >= least && value <= kMaxMs) return value;
-  throw Error(text("{} is {}, and no time from {} on", key, of.at(key).dump(), least));
+  throw Error(text("{} is {}; it must be a time of {} or later", key, of.at(key).dump(), least));
 }
 
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
@@ -186,11 +186,10 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
     const int why = errno;
     const std::vector<fs::path> others = timelines_in(folder);
     throw Error(text("cannot be read: {}", errno_text(why)), file.string(),
-                !others.empty()
-                    ? text("of other ranks there are {}: copy it there from where that rank ran, or train again with "
-                           "log.timeline, in a folder that all ranks share",
-                           others.size())
-                    : std::string("each rank of a run writes it after the step that log.timeline names"));
+                !others.empty() ? text("the folder has the files of {} other ranks: copy this file from the machine of "
+                                       "the rank, or train again with log.timeline, in a folder that all ranks share",
+                                       others.size())
+                                : std::string("each rank of a run writes it after the step that log.timeline names"));
   }
   try {
     const nlohmann::json read = nlohmann::json::parse(in);
@@ -210,13 +209,13 @@ RankTimeline read_timeline(const fs::path& folder, int rank) {
       out.waits.push_back(to_wait(wait, out.waits.empty() ? 0 : out.waits.back().end));
     return out;
   } catch (const nlohmann::json::parse_error& error) {
-    throw Error(text("is no timeline of a rank: byte {} is where its JSON goes wrong", error.byte), file.string(),
+    throw Error(text("is not a timeline of a rank: invalid JSON at byte {}", error.byte), file.string(),
                 "train again with log.timeline");
   } catch (const nlohmann::json::exception&) {
-    throw Error("is no timeline of a rank: a value is missing, or of another type", file.string(),
+    throw Error("is not a timeline of a rank: a value is missing, or of another type", file.string(),
                 "train again with log.timeline");
   } catch (const std::exception& error) {
-    throw Error(text("is no timeline of a rank: {}", error.what()), file.string(), "train again with log.timeline");
+    throw Error(text("is not a timeline of a rank: {}", error.what()), file.string(), "train again with log.timeline");
   }
 }
 

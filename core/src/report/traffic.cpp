@@ -31,7 +31,7 @@ std::string traffic_text(const std::vector<GroupTraffic>& sums) {
     rows.push_back({sum.group, sum.plugin, count_text(static_cast<double>(sum.ops)) + " calls"});
     for (std::size_t i = 0; i < width.size(); ++i) width[i] = std::max(width[i], rows.back()[i].size());
   }
-  std::string out = "sent between ranks, all of them together:";
+  std::string out = "sent between ranks, sum over all ranks:";
   for (std::size_t at = 0; at < rows.size(); ++at) {
     out += "\n  ";
     for (std::size_t i = 0; i < width.size(); ++i) {

@@ -70,13 +70,13 @@ Bounds bounds_of(const Timeline& timeline, const std::vector<int>& clock_of) {
 } // namespace
 
 Alignment align(const Timeline& timeline, const std::vector<int>& clock_of) {
-  TRIAX_REQUIRE(!clock_of.empty() && clock_of.size() == timeline.rows.size(), "clocks of {} ranks, and there are {}",
-                clock_of.size(), timeline.rows.size());
+  TRIAX_REQUIRE(!clock_of.empty() && clock_of.size() == timeline.rows.size(),
+                "clocks of {} ranks, but there are {} ranks", clock_of.size(), timeline.rows.size());
   Bounds bounds = bounds_of(timeline, clock_of);
   Alignment out;
   for (const int clock : clock_of) {
     const double least = bounds.by(clock, 0), most = -bounds.by(0, clock);
-    TRIAX_REQUIRE(std::isfinite(least) && std::isfinite(most), "nothing tells how far clock {} is from the first's",
+    TRIAX_REQUIRE(std::isfinite(least) && std::isfinite(most), "no transfer relates clock {} to the first clock",
                   clock);
     out.shift.push_back((least + most) / 2);
     out.within = std::max(out.within, std::abs(most - least) / 2);

@@ -11,7 +11,7 @@ namespace triax::schedule {
 
 namespace {
 
-constexpr const char* kAnotherRun = "give the TOML that the run was trained with, and its --set; or train again";
+constexpr const char* kAnotherRun = "use the TOML and the --set of the run that was trained, or train again";
 constexpr std::size_t kPasses = 4; // F, B, I, W, in the order of Kind
 
 /// 0 if there are no passes.
@@ -53,7 +53,7 @@ Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
   Timeline out{planned.shape, planned.stage_map, Timeline::Unit::ms, {}};
   for (std::size_t rank = 0; rank < planned.rows.size(); ++rank) {
     if (rows[rank].size() != planned.rows[rank].size())
-      throw Error(text("pipeline rank {} ran {} passes, and its program has {}", rank, rows[rank].size(),
+      throw Error(text("pipeline rank {} ran {} passes, but its program has {}", rank, rows[rank].size(),
                        planned.rows[rank].size()),
                   {}, kAnotherRun);
     std::vector<Span>& row = out.rows.emplace_back();
@@ -61,7 +61,7 @@ Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
       const Span &ran = pass.span, &of = planned.rows[rank][row.size()];
       if (ran.kind != of.kind || ran.stage != of.stage || ran.microbatch != of.microbatch)
         throw Error(
-            text("pipeline rank {}, pass {}: {} ran, and its program has {}", rank, row.size(),
+            text("pipeline rank {}, pass {}: {} ran, but its program has {}", rank, row.size(),
                  action_text(ran.kind, ran.stage, ran.microbatch), action_text(of.kind, of.stage, of.microbatch)),
             {}, kAnotherRun);
       row.push_back(ran);
@@ -90,7 +90,7 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
   for (const auto& row : rows)
     for (const MeasuredPass& pass : row)
       if (!runs_layers(pass.span.kind) || pass.span.stage < 0 || pass.span.stage >= shape.stages())
-        throw Error(text("{} ran, which is no pass of {} stages",
+        throw Error(text("{} ran, which is not a pass of {} stages",
                          action_text(pass.span.kind, pass.span.stage, pass.span.microbatch), shape.stages()),
                     {}, kAnotherRun);
   TRIAX_REQUIRE(rows.size() == programs.size(), "passes of {} ranks, programs of {}", rows.size(), programs.size());

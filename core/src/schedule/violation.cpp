@@ -84,15 +84,14 @@ class Words {
       case FaultRule::programs_by_rank:
         return text("program {} is that of rank {}", of_.has, of_.wanted);
       default:
-        return text("there are programs of {} ranks, and p = {}", of_.has, of_.wanted);
+        return text("there are programs of {} ranks, but p = {}", of_.has, of_.wanted);
     }
   }
 
   std::string of_list() const {
-    if (of_.rule == FaultRule::known_kind) return text("an action of kind {}, which is none of F, B, I, W", of_.has);
-    if (of_.rule == FaultRule::one_stage_map) return "its program has other stages, or places them otherwise";
-    if (of_.rule == FaultRule::one_boundary)
-      return "its program has boundaries scattered, or whole, where rank 0 has not";
+    if (of_.rule == FaultRule::known_kind) return text("an action of kind {}, which is not F, B, I or W", of_.has);
+    if (of_.rule == FaultRule::one_stage_map) return "its program has other stages, or another stage map";
+    if (of_.rule == FaultRule::one_boundary) return "its program and that of rank 0 do not scatter the same boundaries";
     const std::string missing = action_text(of_.at) + " is missing";
     return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
   }
@@ -104,15 +103,15 @@ class Words {
       case FaultRule::known_microbatch:
         return text("there is no microbatch {}: the last is {}", of_.at.microbatch, of_.wanted);
       case FaultRule::names_microbatch:
-        return "it names no microbatch";
+        return "it has no microbatch";
       case FaultRule::whole_sequence:
         return "this version runs whole sequences through one pipeline";
       case FaultRule::on_its_rank:
         return text("stage {} is on rank {}", of_.at.stage, of_.has);
       case FaultRule::forward_alone:
-        return "an evaluation runs forwards alone";
+        return "an evaluation runs only forwards";
       case FaultRule::once:
-        return text("{} is at {} already", runs_layers(of_.at.kind) ? of_stage(other()) : "it", find_.here(other()));
+        return text("{} is already at {}", runs_layers(of_.at.kind) ? of_stage(other()) : "it", find_.here(other()));
       case FaultRule::before:
         return needs();
       case FaultRule::ascending:
@@ -122,8 +121,7 @@ class Words {
             made_by(other().kind), other().microbatch,
             *other().position > *of_.at.position ? "comes later" : "came before", find_.here(other()));
       case FaultRule::within_cap:
-        return text("it is one more than the {} microbatches that a rank may have in flight, counted per stage",
-                    of_.wanted);
+        return text("it exceeds the limit of {} microbatches in flight on a rank, counted per stage", of_.wanted);
       case FaultRule::reached:
         return text("it waits for {} at {}, which is never reached", action_text(other()), find_.there(other()));
       case FaultRule::no_circle:
@@ -145,13 +143,13 @@ class Words {
       case FaultRule::to_another_rank:
         return text("the stage {} it is not on another rank", of_.wanted > 0 ? "after" : "before");
       case FaultRule::to_the_right_rank:
-        return text("it names rank {}, and the stage is on rank {}", of_.has, of_.wanted);
+        return text("it names rank {}, but the stage is on rank {}", of_.has, of_.wanted);
       case FaultRule::post_waits_for_none:
         return "it is posted, and cannot wait";
       case FaultRule::waits_for_earlier:
         return text("it waits for {}, which comes later", find_.here(other()));
       case FaultRule::waits_for_transfer:
-        return text("it waits for {}, which is no transfer", action_text(other()));
+        return text("it waits for {}, which is not a transfer", action_text(other()));
       case FaultRule::joined:
         return text("it does not wait for {}, which was posted before", action_text(other()));
       case FaultRule::one_order_per_edge:
@@ -174,8 +172,8 @@ class Words {
                                                                : ", which");
     const Promise& edges = of_.assumptions.edges;
     const bool with_layers = edges.order == CommTraits::Order::serial && of_.assumptions.layers.order == edges.order;
-    return text("{}; with transfers {}{}, {} sends and {} posts the ranks would wait for ever", chain,
-                order_text(edges.order), with_layers ? " that is the layers' too" : "",
+    return text("{}; with transfers {}{}, {} sends and {} posts, the ranks would wait indefinitely", chain,
+                order_text(edges.order), with_layers ? " shared with the layers" : "",
                 edges.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
                 edges.post == CommTraits::Post::blocking ? "blocking" : "nonblocking");
   }
@@ -192,7 +190,7 @@ class Words {
       case FaultRule::slot_filled:
         return text("it reads {}, which does not hold its microbatch", slot);
       default:
-        return text("{} may still be under way in {}, and it does not wait for it", action_text(other()), slot);
+        return text("it does not wait for {}, which may still use {}", action_text(other()), slot);
     }
   }
 

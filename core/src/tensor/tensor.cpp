@@ -116,7 +116,7 @@ TensorView TensorView::at(std::int64_t index) const {
 }
 
 TensorView TensorView::reshape(const Shape& shape) const {
-  TRIAX_REQUIRE(contiguous() && shape.elements() == elements(), "{} cannot be seen as {}", to_text(*this),
+  TRIAX_REQUIRE(contiguous() && shape.elements() == elements(), "{} cannot be viewed as {}", to_text(*this),
                 to_text(shape));
   return {data_, dtype_, shape};
 }

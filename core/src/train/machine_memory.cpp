@@ -37,9 +37,9 @@ std::uint64_t machine_memory() {
 
 } // namespace
 
-Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
-  if (preflight.device != DeviceKind::host) return Support::yes(); // checked with the device
-  std::vector<std::uint64_t> needs;                                // per rank
+Refusals fits_in_memory(const Preflight& preflight, const Placement& placement) {
+  if (preflight.device != DeviceKind::host) return {}; // checked with the device
+  std::vector<std::uint64_t> needs;                    // per rank
   for (const RankPlan& plan : preflight.plans) {
     needs.insert(needs.end(), plan.ranks.size(), plan.bytes());
   }
@@ -48,10 +48,11 @@ Support fits_in_memory(const Preflight& preflight, const Placement& placement) {
   const std::uint64_t needed =
       std::accumulate(needs.begin(), needs.begin() + static_cast<std::ptrdiff_t>(ranks), std::uint64_t{0});
   const std::uint64_t there = machine_memory();
-  if (needed <= there) return Support::yes();
-  return Support::no("the run needs {} of memory{}, and this machine has {}", report::bytes_text(needed),
-                     ranks > 1 ? text(" for its {} ranks", ranks) : std::string(), report::bytes_text(there))
-      .hint("use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question");
+  if (needed <= there) return {};
+  return make_refusal(ErrorCode::kOutOfMemory, {}, "the run needs {} of memory{}, and this machine has {}",
+                      report::bytes_text(needed), ranks > 1 ? text(" for its {} ranks", ranks) : std::string(),
+                      report::bytes_text(there))
+      .with_hint("use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question");
 }
 
 } // namespace triax::train

@@ -21,15 +21,17 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
 }
 
 /// Whether such a communicator can connect the ranks, given whether they are threads or processes.
-Support reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement& placement) {
+Refusals reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement& placement) {
   if (placement.ranks_are_threads && ranks == CommTraits::Ranks::one_per_process)
-    return Support::no("it takes one rank a process, and this run's {} ranks are threads of one process",
-                       layout.world())
-        .hint("use comm-local, or another communicator that joins ranks of one process");
+    return make_refusal(ErrorCode::kUnsupported, {},
+                        "it takes one rank a process, and this run's {} ranks are threads of one process",
+                        layout.world())
+        .with_hint("use comm-local, or another communicator that joins ranks of one process");
   if (!placement.ranks_are_threads && ranks == CommTraits::Ranks::same_process)
-    return Support::no("it joins ranks of one process, and this run's {} ranks are processes", layout.world())
-        .hint("use a communicator that reaches other processes");
-  return Support::yes();
+    return make_refusal(ErrorCode::kUnsupported, {},
+                        "it joins ranks of one process, and this run's {} ranks are processes", layout.world())
+        .with_hint("use a communicator that reaches other processes");
+  return {};
 }
 
 /// "data axis", "data, pipeline and tensor axes"
@@ -44,7 +46,7 @@ std::string axes_text(const std::vector<std::string>& axes) {
 
 /// One reason that applies to several tables, and the axes that each of them serves.
 struct CommRefusal {
-  std::string reason, hint;
+  Refusal refusal;
   struct Asked {
     std::string named_in, plugin;
     std::vector<std::string> axes;
@@ -53,12 +55,10 @@ struct CommRefusal {
 };
 
 /// Merges equal reasons. A table that inherits its plugin is merged with the table that names it.
-void add(std::vector<CommRefusal>& refusals, const Support& answer, const config::PluginChoice& choice,
+void add(std::vector<CommRefusal>& refusals, const Refusal& answer, const config::PluginChoice& choice,
          const std::vector<std::string>& axes) {
-  auto same = std::ranges::find_if(refusals, [&answer](const CommRefusal& refusal) {
-    return refusal.reason == answer.reason() && refusal.hint == answer.hint();
-  });
-  if (same == refusals.end()) same = refusals.insert(refusals.end(), {answer.reason(), answer.hint(), {}});
+  auto same = std::ranges::find(refusals, answer, &CommRefusal::refusal);
+  if (same == refusals.end()) same = refusals.insert(refusals.end(), {answer, {}});
   auto named = std::ranges::find(same->asked, choice.named_in, &CommRefusal::Asked::named_in);
   if (named == same->asked.end()) named = same->asked.insert(named, {choice.named_in, choice.name, {}});
   named->axes.insert(named->axes.end(), axes.begin(), axes.end());
@@ -72,6 +72,15 @@ std::string asked_text(const CommRefusal& refusal) {
     out += out.empty() ? "" : ", ";
     out += text("{}.plugin \"{}\" for the {}", asked.named_in, asked.plugin, axes_text(asked.axes));
   }
+  return out;
+}
+
+/// The refusal with the tables that it concerns in front, as text and as keys.
+Refusal with_tables(const CommRefusal& of, std::string_view before = {}, std::vector<std::string> keys = {}) {
+  Refusal out = of.refusal;
+  out.message = text("{}{}: {}", before, asked_text(of), of.refusal.message);
+  for (const CommRefusal::Asked& asked : of.asked) keys.push_back(asked.named_in + ".plugin");
+  out.keys.insert(out.keys.end(), keys.begin(), keys.end());
   return out;
 }
 
@@ -90,8 +99,17 @@ Layout layout_of(const config::RunConfig& run) {
   return Layout::ptd(run.parallel.pipeline, run.parallel.tensor, run.parallel.data);
 }
 
-Support of_kernels(const config::RunConfig& run, const Support& refusal) {
-  return Support::no("kernels.plugin \"{}\": {}", run.kernels.name, refusal.reason()).hint("{}", refusal.hint());
+Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals) {
+  for (Refusal& refusal : refusals) {
+    if (!refusal.keys.empty()) continue;
+    refusal.keys.push_back(choice.table + ".plugin");
+    refusal.message = text("{}.plugin \"{}\": {}", choice.table, choice.name, refusal.message);
+  }
+  return refusals;
+}
+
+Refusals of_kernels(const config::RunConfig& run, const Refusals& refusals) {
+  return of_plugin(run.kernels, refusals);
 }
 
 RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log)
@@ -116,7 +134,7 @@ std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const L
 
 /// Skips tables whose axes all have one rank: they need no communicator.
 void RankPlugins::ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
-                                    std::vector<Support>& refusals) const {
+                                    Refusals& refusals) const {
   if (!run_.kernels.library) return; // the device kind is not known
   std::vector<CommRefusal> refused;
   for (const auto& [table, axes] : axes_served(layout)) {
@@ -127,14 +145,14 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
                               axes,
                               placement.ranks_are_threads,
                               on_this_machine};
-    const Support answer = plugin::asking(choice.name, "supports", [&] {
-      const Support reached = reaches(backend.traits().ranks, layout, placement);
-      return reached ? backend.supports(request) : reached;
+    const Refusals answer = plugin::asking(choice.name, "supports", [&] {
+      Refusals both = reaches(backend.traits().ranks, layout, placement);
+      if (both.empty()) both.add(backend.supports(request)); // a plugin may refuse the placement for the same reason
+      return both;
     });
-    if (!answer) add(refused, answer, choice, axes);
+    for (const Refusal& refusal : answer) add(refused, refusal, choice, axes);
   }
-  for (const CommRefusal& refusal : refused)
-    refusals.push_back(Support::no("{}: {}", asked_text(refusal), refusal.reason).hint("{}", refusal.hint));
+  for (const CommRefusal& refusal : refused) refusals.add(with_tables(refusal));
 }
 
 Schedule RankPlugins::rows() const {
@@ -142,59 +160,54 @@ Schedule RankPlugins::rows() const {
       run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); }, plugin::CallKind::plan);
 }
 
-std::vector<Support> RankPlugins::refusals(const Layout& layout, const Placement& placement,
-                                           bool on_this_machine) const {
-  std::vector<Support> out;
-  const auto ask = [&out](Support answer) {
-    if (!answer) out.push_back(std::move(answer));
+Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
+  Refusals out;
+  const auto supports = [&out](const config::PluginChoice& choice, auto call) {
+    out.add(of_plugin(choice, plugin::asking(choice.name, "supports", call)));
   };
-  const auto supports = [&ask](const std::string& plugin, auto call) { ask(plugin::asking(plugin, "supports", call)); };
-  supports(run_.model.name, [&] {
-    return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout);
-  });
-  supports(run_.kernels.name, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
+  supports(run_.model, [&] { return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout); });
+  supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
   if (run_.kernels.library) // else the device kind is not known
-    supports(run_.optimizer.name, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
-  supports(run_.schedule.name, [&] { return scheduler_->supports(pipeline_shape(run_)); });
+    supports(run_.optimizer, [&] { return optimizer_->supports({run_.train.master, kernels_->device_kind()}); });
+  supports(run_.schedule, [&] { return scheduler_->supports(pipeline_shape(run_)); });
   ask_communicators(layout, placement, on_this_machine, out);
   if (!run_.kernels.library) return out;
   if (run_.train.cuda_graph) ask_for_graph(layout, out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
-    ask(Support::no("log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
-                    "run are not known to the host",
-                    run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
-            .hint("leave log.timeline out, or use a kernel set that computes on the host"));
+    out.add(make_refusal(
+                ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
+                "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
+                "run are not known to the host",
+                run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
+                .with_hint("leave log.timeline out, or use a kernel set that computes on the host"));
   return out;
 }
 
 /// A CUDA graph runs without the host.
-void RankPlugins::ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const {
+void RankPlugins::ask_for_graph(const Layout& layout, Refusals& refusals) const {
   if (kernels_->device_kind() != DeviceKind::cuda)
-    refusals.push_back(
-        Support::no("train.cuda_graph: kernels.plugin \"{}\" computes on a {} device, which records nothing",
-                    run_.kernels.name, name_of(kernels_->device_kind()))
-            .hint("leave train.cuda_graph out, or use a kernel set for GPUs"));
-  const Support moved =
-      Support::no("its calls are moved on by the host, and a graph runs without it")
-          .hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams");
+    refusals.add(make_refusal(ErrorCode::kUnsupported, {"train.cuda_graph", "kernels.plugin"},
+                              "train.cuda_graph: kernels.plugin \"{}\" computes on a {} device, which records nothing",
+                              run_.kernels.name, name_of(kernels_->device_kind()))
+                     .with_hint("leave train.cuda_graph out, or use a kernel set for GPUs"));
+  const Refusal moved =
+      make_refusal(ErrorCode::kUnsupported, {}, "its calls are moved on by the host, and a graph runs without it")
+          .with_hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams");
   std::vector<CommRefusal> by_host;
   for (const auto& [table, axes] : axes_served(layout))
     if (run_.comm.at(axes.front()).library && !backends_.at(table)->traits().stream_ordered)
       add(by_host, moved, run_.comm.at(axes.front()), axes);
   for (const CommRefusal& refusal : by_host)
-    refusals.push_back(
-        Support::no("train.cuda_graph: {}: {}", asked_text(refusal), refusal.reason).hint("{}", refusal.hint));
+    refusals.add(with_tables(refusal, "train.cuda_graph: ", {"train.cuda_graph"}));
 }
 
-Support RankPlugins::device_available(const DeviceRequest& request) const {
-  Support answer =
-      plugin::asking(run_.kernels.name, "device_available", [&] { return kernels_->device_available(request); });
-  if (answer) return answer;
-  return of_kernels(run_, answer);
+Refusals RankPlugins::device_available(const DeviceRequest& request) const {
+  return of_kernels(
+      run_, plugin::asking(run_.kernels.name, "device_available", [&] { return kernels_->device_available(request); }));
 }
 
 std::unique_ptr<Device> RankPlugins::make_device(const DeviceRequest& request) const {
-  if (const Support answer = device_available(request); !answer) throw Error(answer.reason(), {}, answer.hint());
+  if (const Refusals answer = device_available(request); !answer.empty()) throw to_error(answer);
   return plugin::asking(run_.kernels.name, "make_device", [&] { return kernels_->make_device(request); });
 }
 

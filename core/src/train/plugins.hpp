@@ -36,16 +36,16 @@ class RankPlugins {
 
   /// Calls supports() of every plugin with what this run requires. `on_this_machine`: includes what depends on the
   /// machine.
-  std::vector<Support> refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
+  Refusals refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
   /// Whether this machine has the device that the kernel set needs, with the kernel set's reason.
-  Support device_available(const DeviceRequest& request) const;
+  Refusals device_available(const DeviceRequest& request) const;
   /// Throws Error with that reason.
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const;
 
  private:
-  void ask_for_graph(const Layout& layout, std::vector<Support>& refusals) const;
+  void ask_for_graph(const Layout& layout, Refusals& refusals) const;
   void ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
-                         std::vector<Support>& refusals) const;
+                         Refusals& refusals) const;
   /// Tables with the axes of more than one rank that they serve. Tables without such axes are left out.
   std::map<std::string, std::vector<std::string>> axes_served(const Layout& layout) const;
 
@@ -57,11 +57,13 @@ class RankPlugins {
   std::map<std::string, plugin::Instance<CommBackend>> backends_; // by table: "comm", "comm.tensor"...
 };
 
+/// Gives each refusal without keys its plugin, and the key that names the plugin.
+Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals);
 PipelineShape pipeline_shape(const config::RunConfig& run);
 /// Scattered if the run sets it and there is more than one tensor rank.
 schedule::Boundaries boundaries(const config::RunConfig& run);
 Layout layout_of(const config::RunConfig& run);
 /// An error of the kernel set or its device, with the kernel set's name in front.
-Support of_kernels(const config::RunConfig& run, const Support& refusal);
+Refusals of_kernels(const config::RunConfig& run, const Refusals& refusals);
 
 } // namespace triax::train

@@ -42,19 +42,23 @@ class Check {
       body();
     } catch (const Error& error) {
       const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
-      refuse(Support::no("{}{}{}", of, where, error.message()).hint("{}", error.hint()));
+      refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}{}", of, where, error.message())
+                 .with_hint("{}", error.hint()));
     } catch (const std::exception& error) { // such as out of memory
-      refuse(Support::no("{}{}", key.empty() ? "" : key + ": ", error.what()));
+      refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}", key.empty() ? "" : key + ": ", error.what()));
     }
   }
-  void refuse(Support refusal) { out_.refusals.push_back(std::move(refusal)); }
+  static std::vector<std::string> keys_of(const std::string& key) {
+    return key.empty() ? std::vector<std::string>() : std::vector{key};
+  }
+  void refuse(const Refusals& refusals) { out_.refusals.add(refusals); }
 
   void ask_plugins() {
     plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
     if (run_.kernels.library) out_.device = plugins_->kernels().device_kind();
     out_.threads = plugins_->kernels().threads();
     const bool on_this_machine = devices_.count > 0;
-    for (Support& refusal : plugins_->refusals(layout_, placement_, on_this_machine)) refuse(std::move(refusal));
+    refuse(plugins_->refusals(layout_, placement_, on_this_machine));
   }
 
   void check_data() {
@@ -92,17 +96,19 @@ class Check {
     const std::int64_t stages = std::int64_t{run_.parallel.pipeline} * run_.parallel.chunks;
     if (stages * run_.microbatches() > schedule::kMaxActions) {
       return refuse(
-          Support::no("batch.global = {} makes {} microbatches of batch.micro = {} on each of {} stages: more "
-                      "than {} actions in a step",
-                      run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMaxActions)
-              .hint("use a larger batch.micro or a smaller batch.global"));
+          make_refusal(ErrorCode::kUnsupported, {"batch.global", "batch.micro"},
+                       "batch.global = {} makes {} microbatches of batch.micro = {} on each of {} stages: more "
+                       "than {} actions in a step",
+                       run_.batch.global, run_.microbatches(), run_.batch.micro, stages, schedule::kMaxActions)
+              .with_hint("use a larger batch.micro or a smaller batch.global"));
     }
     if (layout_.pipeline() > schedule::kMaxRanks)
-      return refuse(Support::no("parallel.pipeline = {} is more than {}", layout_.pipeline(), schedule::kMaxRanks)
-                        .hint("use more parallel.tensor or parallel.data"));
+      return refuse(make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline"}, "parallel.pipeline = {} is more than {}",
+                                 layout_.pipeline(), schedule::kMaxRanks)
+                        .with_hint("use more parallel.tensor or parallel.data"));
     const Schedule schedule = plugins_->rows();
-    std::vector<Support> wrong = check_schedule(run_, plugins_->model(), schedule);
-    for (Support& refusal : wrong) refuse(std::move(refusal));
+    const Refusals wrong = check_schedule(run_, plugins_->model(), schedule);
+    refuse(wrong);
     if (!wrong.empty()) return;
     const Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
@@ -125,8 +131,8 @@ class Check {
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, programs);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
-    for (const Support& refusal : plan.refusals)
-      if (refused_.insert(refusal.reason()).second)
+    for (const Refusal& refusal : plan.refusals)
+      if (refused_.insert(refusal.message).second)
         refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
     row.layers = prepared.state->layer_names();
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
@@ -140,9 +146,8 @@ class Check {
     if (!plugins_) return; // could not be created; already reported
     for (int local = devices_.first; local < devices_.first + devices_.count; ++local) {
       const double bytes = placement_.ranks == layout_.world() ? bytes_of(local) : 0;
-      Support answer = plugins_->device_available({local, placement_.ranks, bytes});
-      if (answer) continue;
-      return refuse(std::move(answer));
+      const Refusals answer = plugins_->device_available({local, placement_.ranks, bytes});
+      if (!answer.empty()) return refuse(answer);
     }
   }
 
@@ -177,11 +182,11 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
   const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
   if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
     Preflight out;
-    out.refusals.push_back(
-        Support::no("parallel.pipeline = {} x parallel.tensor = {} x parallel.data = {} is more than "
-                    "{} ranks",
-                    run.parallel.pipeline, run.parallel.tensor, run.parallel.data, kMaxWorld)
-            .hint("use smaller sizes"));
+    out.refusals.add(make_refusal(ErrorCode::kTooLarge, {"parallel.pipeline", "parallel.tensor", "parallel.data"},
+                                  "parallel.pipeline = {} x parallel.tensor = {} x parallel.data = {} is more than "
+                                  "{} ranks",
+                                  run.parallel.pipeline, run.parallel.tensor, run.parallel.data, kMaxWorld)
+                         .with_hint("use smaller sizes"));
     return out;
   }
   return Check(run, placement, log, devices).take();

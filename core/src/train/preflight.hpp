@@ -48,8 +48,8 @@ struct CorpusPlan {
 };
 
 struct Preflight {
-  std::vector<Support> refusals; // reasons contain full keys ("parallel.tensor"); config::refusal adds positions
-  std::vector<RankPlan> plans;   // by pipeline, then tensor coordinate
+  Refusals refusals;           // reasons contain full keys ("parallel.tensor"); config::refusal adds positions
+  std::vector<RankPlan> plans; // by pipeline, then tensor coordinate
   std::vector<CorpusPlan> corpora;
   std::int64_t parameters = 0;      // of the whole model; tied parameters count once
   std::optional<DeviceKind> device; // of the kernel set; empty: not installed here

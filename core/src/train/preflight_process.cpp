@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/preflight_process.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,11 +15,11 @@ using Json = nlohmann::json;
 
 namespace {
 
-Json support_json(const Support& refusal) {
-  return {refusal.reason(), refusal.hint()};
+Json refusal_json(const Refusal& refusal) {
+  return Json::array({std::string(name_of(refusal.code)), refusal.keys, refusal.message, refusal.hint});
 }
-Support read_support(const Json& json) {
-  return Support::no("{}", json.at(0).get<std::string>()).hint("{}", json.at(1).get<std::string>());
+Refusal read_refusal(const Json& json) {
+  return {error_code_of(json.at(0).get<std::string>()), json.at(1), json.at(2), json.at(3)};
 }
 
 Json plan_json(const RankPlan& plan) {
@@ -64,10 +65,10 @@ Balance read_balance(const Json& json) {
   return balance;
 }
 
-template <class Item, class ToJson>
-Json list_json(const std::vector<Item>& items, ToJson to_json) {
+template <class Items, class ToJson>
+Json list_json(const Items& items, ToJson to_json) {
   Json list = Json::array();
-  for (const Item& item : items) list.push_back(to_json(item));
+  for (const auto& item : items) list.push_back(to_json(item));
   return list;
 }
 template <class Item, class Read>
@@ -78,7 +79,7 @@ void read_list(const Json& list, std::vector<Item>& items, Read read) {
 std::string packed(const CheckedRun& checked) {
   const auto& [placement, preflight] = checked;
   const Json json = {{"placement", {placement.ranks, placement.cores, placement.ranks_are_threads}},
-                     {"refusals", list_json(preflight.refusals, support_json)},
+                     {"refusals", list_json(preflight.refusals, refusal_json)},
                      {"plans", list_json(preflight.plans, plan_json)},
                      {"corpora", list_json(preflight.corpora, corpus_json)},
                      {"parameters", preflight.parameters},
@@ -94,7 +95,7 @@ CheckedRun unpacked(const std::string& bytes) {
   CheckedRun out;
   const Json& placement = json.at("placement");
   out.placement = {placement.at(0), placement.at(1), placement.at(2)};
-  read_list(json.at("refusals"), out.preflight.refusals, read_support);
+  for (const Json& refusal : json.at("refusals")) out.preflight.refusals.add(read_refusal(refusal));
   read_list(json.at("plans"), out.preflight.plans, read_plan);
   read_list(json.at("corpora"), out.preflight.corpora, read_corpus);
   out.preflight.parameters = json.at("parameters");
@@ -105,23 +106,24 @@ CheckedRun unpacked(const std::string& bytes) {
   return out;
 }
 
-/// `schedule.plugin "sched-mine"`: the first table that names the plugin, with the plugin's file.
-std::string named_in(const config::RunConfig& run, const std::string& plugin, std::filesystem::path& file) {
+/// The first table that names the plugin; null for a plugin that the run does not name.
+const config::PluginChoice* choice_of(const config::RunConfig& run, const std::string& plugin) {
   std::vector<const config::PluginChoice*> choices = {&run.model, &run.schedule, &run.kernels, &run.optimizer};
   for (const auto& [axis, choice] : run.comm) choices.push_back(&choice);
-  for (const config::PluginChoice* choice : choices) {
-    if (choice->name != plugin) continue;
-    if (choice->library) file = choice->library->file;
-    return text("{}.plugin \"{}\"", choice->named_in, plugin);
-  }
-  return plugin;
+  const auto found = std::ranges::find(choices, plugin, &config::PluginChoice::name);
+  return found == choices.end() ? nullptr : *found;
 }
 
-Support refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& failure) {
-  std::filesystem::path file = failure.file;
-  const std::string plugin = named_in(run, failure.plugin, file);
+Refusal refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& failure) {
+  const config::PluginChoice* choice = choice_of(run, failure.plugin);
+  const std::filesystem::path file = choice && choice->library ? choice->library->file : failure.file;
   const std::string at = file.empty() ? std::string() : text(", file {}", file);
-  return Support::no("{}: {}{}", plugin, failure.reason(), at).hint("{}", plugin::probe_hint(file));
+  const std::string key = choice ? choice->named_in + ".plugin" : "";
+  const std::string plugin = choice ? text("{} \"{}\"", key, failure.plugin) : failure.plugin;
+  Refusal out = make_refusal(ErrorCode::kPluginFailed, {}, "{}: {}{}", plugin, failure.reason(), at);
+  if (choice) out.keys.push_back(key);
+  out.hint = plugin::probe_hint(file);
+  return out;
 }
 
 } // namespace
@@ -142,7 +144,7 @@ CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const Pref
                 "this is a defect of Triax: report it with the run's TOML");
   CheckedRun out;
   out.placement = request.placement.value_or(Placement{});
-  out.preflight.refusals.push_back(refusal_of(run, *result.failure));
+  out.preflight.refusals.add(refusal_of(run, *result.failure));
   return out;
 }
 

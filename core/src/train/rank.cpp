@@ -43,8 +43,7 @@ class DatasetSource final : public executor::BatchSource {
 
 Schedule schedule_for(const config::RunConfig& run, const RankPlugins& plugins, const RankOptions& options) {
   Schedule schedule = options.schedule ? *options.schedule : plugins.rows();
-  for (const Support& wrong : check_schedule(run, plugins.model(), schedule))
-    throw Error(wrong.reason(), {}, wrong.hint());
+  if (const Refusals wrong = check_schedule(run, plugins.model(), schedule); !wrong.empty()) throw to_error(wrong);
   return schedule;
 }
 
@@ -118,7 +117,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     join_groups(store);
     const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
-    for (const Support& refusal : plan.refusals) throw Error(refusal.reason(), run.kernels.name, refusal.hint());
+    if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed, threads);
     register_memory();
     walker = std::make_unique<executor::Executor>(

@@ -26,15 +26,16 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
 }
 
 /// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.
-Support refuse_schedule(const config::RunConfig& run, const char* of, const std::vector<schedule::Violation>& faults) {
+Refusals refuse_schedule(const config::RunConfig& run, const char* of, const std::vector<schedule::Violation>& faults) {
   const std::size_t all = faults.size();
   const std::string shown =
       all > schedule::kMaxShownFaults ? text("the first {}", schedule::kMaxShownFaults) : text("all {}", all);
   const std::string command = "\"triax schedule RUN.toml\", with the same --set,";
-  return Support::no("schedule.plugin = \"{}\": {}{}", run.schedule.name, of, faults.front().reason())
-      .hint("{}", all == 1
-                      ? text("{} repeats this check without devices and data", command)
-                      : text("and {} more violation{}: {} lists {}", all - 1, all == 2 ? "" : "s", command, shown));
+  return make_refusal(ErrorCode::kInvalidSchedule, {"schedule.plugin"}, "schedule.plugin = \"{}\": {}{}",
+                      run.schedule.name, of, faults.front().reason())
+      .with_hint("{}",
+                 all == 1 ? text("{} repeats this check without devices and data", command)
+                          : text("and {} more violation{}: {} lists {}", all - 1, all == 2 ? "" : "s", command, shown));
 }
 
 } // namespace
@@ -43,17 +44,16 @@ LayerContext layer_context(const config::RunConfig& run, const Layout& layout, i
   return {layout, rank, run.batch.micro, run.vocab, run.train.compute, run.train.seed};
 }
 
-std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
+Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
-  if (Support split = executor::check_split(model, shape.stages(), run.parallel.split); !split) return {split};
-  std::vector<Support> out;
+  if (Refusals split = executor::check_split(model, shape.stages(), run.parallel.split); !split.empty()) return split;
+  Refusals out;
   if (boundaries(run) == schedule::Boundaries::scattered) {
     const Layout layout = layout_of(run);
-    if (Support answer = executor::check_scatter(model, layer_context(run, layout, 0), split_of(run, model)); !answer)
-      out.push_back(std::move(answer));
+    out.add(executor::check_scatter(model, layer_context(run, layout, 0), split_of(run, model)));
   }
   const std::vector<schedule::Violation> faults = schedule::verify(schedule, shape);
-  if (!faults.empty()) out.push_back(refuse_schedule(run, "", faults));
+  if (!faults.empty()) out.add(refuse_schedule(run, "", faults));
   return out;
 }
 
@@ -67,8 +67,8 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
     const std::vector<schedule::Violation> faults =
         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);
     if (faults.empty()) continue;
-    const Support refused = refuse_schedule(run, "the lowered program is invalid: ", faults);
-    throw Error(refused.reason(), {}, refused.hint());
+    const Refusals refused = refuse_schedule(run, "the lowered program is invalid: ", faults);
+    throw to_error(refused);
   }
   return out;
 }

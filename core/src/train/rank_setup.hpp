@@ -21,7 +21,7 @@ LayerContext layer_context(const config::RunConfig& run, const Layout& layout, i
 
 /// Errors in the split and in the rows of the scheduler. Of their violations, reports the first and the number of
 /// others.
-std::vector<Support> check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
+Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);
 
 /// The programs of all pipeline ranks, verified for the run's communicators.
 struct Programs {

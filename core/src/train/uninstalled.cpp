@@ -12,8 +12,8 @@ namespace {
 class UninstalledKernels final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::sim; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall&) const override { return Support::yes(); }
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  Refusals supports(const OpCall&) const override { return {}; }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }
   void prepare(const OpCall&) override {}
   void start(Device&) override { not_installed(); }
@@ -33,7 +33,7 @@ class UninstalledCommunicator final : public CommBackend {
     traits.ranks = CommTraits::Ranks::many_per_process;
     return traits;
   }
-  Support supports(const CommRequest&) const override { return Support::yes(); }
+  Refusals supports(const CommRequest&) const override { return {}; }
   void start(Device&) override { not_installed(); }
   std::unique_ptr<Communicator> join(const Group&, Store&, Deadline) override { not_installed(); }
 };

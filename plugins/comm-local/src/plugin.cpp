@@ -54,15 +54,16 @@ class LocalBackend final : public CommBackend {
     return traits;
   }
 
-  Support supports(const CommRequest& request) const override {
+  Refusals supports(const CommRequest& request) const override {
     if (request.device != DeviceKind::host) {
-      return Support::no("comm-local moves host memory; the kernel set's device is {}", name_of(request.device))
-          .hint("use comm-nccl or comm-ucx, or a kernel set that computes on the host");
+      return make_refusal(ErrorCode::kUnsupported, {}, "comm-local moves host memory; the kernel set's device is {}",
+                          name_of(request.device))
+          .with_hint("use comm-nccl or comm-ucx, or a kernel set that computes on the host");
     }
     if (!request.axes.empty() && !request.ranks_are_threads) {
-      return Support::no("{}; this run's ranks are processes", kOneProcess);
+      return make_refusal(ErrorCode::kUnsupported, {}, "{}; this run's ranks are processes", kOneProcess);
     }
-    return Support::yes();
+    return {};
   }
 
   void start(Device& device) override { device_ = &device; }

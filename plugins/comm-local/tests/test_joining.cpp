@@ -30,14 +30,14 @@ TEST(Backend, DeclaresWhatAProofMayAssume) {
 TEST(Backend, RefusesProcessesAndOtherDevices) {
   run_ranks(1, [](Rank& rank) {
     CommRequest request{DeviceKind::host, {DType::f32}, {"tensor"}, true};
-    EXPECT_TRUE(rank.backend().supports(request));
+    EXPECT_TRUE(rank.backend().supports(request).empty());
     request.ranks_are_threads = false;
-    EXPECT_THAT(rank.backend().supports(request).reason(),
+    EXPECT_THAT(rank.backend().supports(request).front().message,
                 HasSubstr("comm-local joins ranks that are threads of one process"));
     request.axes.clear(); // a run of one rank joins no group
-    EXPECT_TRUE(rank.backend().supports(request));
+    EXPECT_TRUE(rank.backend().supports(request).empty());
     request.device = DeviceKind::cuda;
-    EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is cuda"));
+    EXPECT_THAT(rank.backend().supports(request).front().message, HasSubstr("the kernel set's device is cuda"));
   });
 }
 

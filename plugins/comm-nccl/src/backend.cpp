@@ -32,21 +32,24 @@ CommTraits NcclBackend::traits() const {
   return traits;
 }
 
-Support NcclBackend::supports(const CommRequest& request) const {
+Refusals NcclBackend::supports(const CommRequest& request) const {
   if (request.device != DeviceKind::cuda)
-    return Support::no("comm-nccl moves CUDA memory; the kernel set's device is {}", name_of(request.device))
-        .hint("use a kernel set that computes on GPUs, or a communicator for memory of the host: comm-ucx, comm-local");
-  if (Support version = check_version(api_); !version) return version;
-  if (!settings_.support) return settings_.support;
-  if (version() >= kOrderVersion && !settings_.ordered) return settings_.ordered;
+    return make_refusal(ErrorCode::kUnsupported, {}, "comm-nccl moves CUDA memory; the kernel set's device is {}",
+                        name_of(request.device))
+        .with_hint(
+            "use a kernel set that computes on GPUs, or a communicator for memory of the host: comm-ucx, comm-local");
+  Refusals out = check_version(api_);
+  const bool has_order = out.empty() && version() >= kOrderVersion;
+  out.add(settings_.refusals);
+  if (has_order) out.add(settings_.order_refusals);
   const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != "pipeline"; });
   if (settings_.edge_communicators && other != request.axes.end()) // the calls of other axes need the single order
-    return Support::no(
-               "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves the {} "
-               "axis",
-               *other)
-        .hint("write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true");
-  return Support::yes();
+    out.add(make_refusal(ErrorCode::kUnsupported, {},
+                         "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves "
+                         "the {} axis",
+                         *other)
+                .with_hint("write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true"));
+  return out;
 }
 
 int NcclBackend::version() const {
@@ -58,7 +61,7 @@ int NcclBackend::version() const {
 void NcclBackend::start(Device& device) {
   CommRequest request;
   request.device = device.kind();
-  if (Support answer = supports(request); !answer) throw Error(answer.reason(), {}, answer.hint());
+  if (Refusals answer = supports(request); !answer.empty()) throw to_error(answer);
   device_ = &device;
   for (const std::string& note : settings_.notes) log_.info("{}", note);
   // Must precede the first call that makes NCCL read its environment.

@@ -16,7 +16,7 @@ class NcclBackend : public CommBackend {
   NcclBackend(const PluginContext& context, const NcclApi& api);
 
   CommTraits traits() const override;
-  Support supports(const CommRequest& request) const override;
+  Refusals supports(const CommRequest& request) const override;
   void start(Device& device) override;
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override;
 

@@ -58,16 +58,17 @@ std::string hint_for(ncclResult_t result) {
   }
 }
 
-Support check_version(const NcclApi& api) {
+Refusals check_version(const NcclApi& api) {
   int version = 0;
   if (const ncclResult_t result = api.get_version(&version); result != ncclSuccess)
-    return Support::no("comm-nccl: NCCL does not tell its version: {}", text_of(api, result, nullptr))
-        .hint("{}", hint_for(result));
+    return make_refusal(ErrorCode::kIncompatible, {}, "comm-nccl: cannot query the NCCL version: {}",
+                        text_of(api, result, nullptr))
+        .with_hint("{}", hint_for(result));
   if (version < kMinVersion)
-    return Support::no("comm-nccl: the NCCL found here is {}, and {} or newer is needed", version_text(version),
-                       version_text(kMinVersion))
-        .hint("install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
-  return Support::yes();
+    return make_refusal(ErrorCode::kIncompatible, {}, "comm-nccl: the NCCL found here is {}, and {} or newer is needed",
+                        version_text(version), version_text(kMinVersion))
+        .with_hint("install a newer NCCL, or put its folder first in LD_LIBRARY_PATH");
+  return {};
 }
 
 void fail(const NcclApi& api, ncclResult_t result, const char* call, const std::string& where, ncclComm_t comm) {

@@ -24,7 +24,7 @@ std::string version_text(int version);
 std::string text_of(const NcclApi& api, ncclResult_t result, ncclComm_t comm);
 std::string hint_for(ncclResult_t result);
 /// Checks that the loaded NCCL is new enough.
-Support check_version(const NcclApi& api);
+Refusals check_version(const NcclApi& api);
 
 [[noreturn]] void fail(const NcclApi& api, ncclResult_t result, const char* call, const std::string& where,
                        ncclComm_t comm);

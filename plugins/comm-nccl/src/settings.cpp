@@ -67,12 +67,13 @@ class Reader {
 
   void order_must_be_the_hosts() {
     if (is(kOrder, 0))
-      settings_.ordered =
-          Support::no(
+      settings_.order_refusals =
+          make_refusal(
+              ErrorCode::kConflict, {},
               "comm-nccl: {} = 0 in the environment: calls of several communicators, on several streams, would run in "
-              "any order, and ranks would wait for each other for ever",
+              "any order, and ranks would wait for each other indefinitely",
               kOrder)
-              .hint("unset {}: it is then set to 1", kOrder);
+              .with_hint("unset {}: it is then set to 1", kOrder);
   }
 
   void slower_ways() {
@@ -99,7 +100,7 @@ class Reader {
 
  private:
   void refuse(const std::string& reason, const std::string& hint) {
-    if (settings_.support) settings_.support = Support::no("comm-nccl: {}", reason).hint("{}", hint);
+    settings_.refusals.add(make_refusal(ErrorCode::kConflict, {}, "comm-nccl: {}", reason).with_hint("{}", hint));
   }
   void note(std::string line) { settings_.notes.push_back("comm-nccl: " + std::move(line)); }
 

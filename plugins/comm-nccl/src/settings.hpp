@@ -19,10 +19,10 @@ struct Settings {
   bool several_ranks_per_gpu = false;
   bool register_buffers = false;
   std::vector<std::string> notes;
-  /// Refusal for the first variable that conflicts with the options.
-  Support support = Support::yes();
+  /// One for each variable that conflicts with the options.
+  Refusals refusals;
   /// The same, for an NCCL that can keep the host's call order across communicators.
-  Support ordered = Support::yes();
+  Refusals order_refusals;
 };
 
 Settings read_settings(const Options& options);

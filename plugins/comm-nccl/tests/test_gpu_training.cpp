@@ -41,7 +41,7 @@ int free_port() {
 class GpuTraining : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const Support answer = cuda::available({}); !answer) GTEST_SKIP() << answer.reason();
+    if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
     std::string toml = read_file(TRIAX_SOURCE_DIR "/tests/cli/base.toml");
     replace_all(toml, "kernels-reference", "kernels-cublas");
     replace_all(toml, "\"comm-local\"", "\"comm-nccl\"\nseveral_ranks_per_gpu = true");

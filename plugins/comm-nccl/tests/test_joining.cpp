@@ -48,24 +48,24 @@ TEST(Backend, RefusesMemoryOfTheHost) {
   run_members(1, {}, [](Rank& rank) {
     CommRequest request{
         DeviceKind::cuda, {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32}, {"data"}, false};
-    EXPECT_TRUE(rank.backend().supports(request)) << rank.backend().supports(request).reason();
+    EXPECT_TRUE(rank.backend().supports(request).empty()) << rank.backend().supports(request).front().message;
     request.device = DeviceKind::host;
-    EXPECT_EQ(rank.backend().supports(request).reason(),
+    EXPECT_EQ(rank.backend().supports(request).front().message,
               "comm-nccl moves CUDA memory; the kernel set's device is host");
-    EXPECT_THAT(rank.backend().supports(request).hint(), HasSubstr("comm-ucx"));
+    EXPECT_THAT(rank.backend().supports(request).front().hint, HasSubstr("comm-ucx"));
   });
 }
 
 /// Calls of other axes need the single order, which a backend with edge communicators does not declare.
 TEST(Backend, RefusesEdgesForOtherAxes) {
   run_members(1, {.edge_communicators = true}, [](Rank& rank) {
-    EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"pipeline"}, false}));
+    EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"pipeline"}, false}).empty());
     for (const std::vector<std::string>& axes : {std::vector<std::string>{"data", "pipeline"}, {"data"}}) {
-      const Support answer = rank.backend().supports({DeviceKind::cuda, {DType::f32}, axes, false});
-      EXPECT_EQ(answer.reason(),
+      const Refusals answer = rank.backend().supports({DeviceKind::cuda, {DType::f32}, axes, false});
+      EXPECT_EQ(answer.front().message,
                 "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves the data "
                 "axis");
-      EXPECT_EQ(answer.hint(),
+      EXPECT_EQ(answer.front().hint,
                 "write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true");
     }
   });

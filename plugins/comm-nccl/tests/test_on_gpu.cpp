@@ -20,7 +20,7 @@ namespace {
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const Support answer = cuda::available({}); !answer) GTEST_SKIP() << answer.reason();
+    if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
     device_ = cuda::make_device({});
     stream_ = device_->make_stream("main");
     memory_ = device_->allocate(4096, MemoryKind::device);

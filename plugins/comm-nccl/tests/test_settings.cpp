@@ -63,38 +63,40 @@ class Environment : public ::testing::Test {
 TEST_F(Environment, AnEmptyOneSaysNothing) {
   const Settings settings = with("NCCL_P2P_LEVEL", "");
   EXPECT_THAT(settings.notes, IsEmpty());
-  EXPECT_TRUE(settings.support);
-  EXPECT_TRUE(settings.ordered);
+  EXPECT_TRUE(settings.refusals.empty());
+  EXPECT_TRUE(settings.order_refusals.empty());
 }
 
 TEST_F(Environment, BlockingCallsAreRefused) {
   const Settings settings = with("NCCL_COMM_BLOCKING", "1");
-  EXPECT_THAT(settings.support.reason(),
+  EXPECT_THAT(settings.refusals.front().message,
               HasSubstr("NCCL_COMM_BLOCKING = 1 in the environment: NCCL's calls would block"));
-  EXPECT_EQ(settings.support.hint(), "unset NCCL_COMM_BLOCKING");
-  EXPECT_TRUE(with("NCCL_COMM_BLOCKING", "0").support);
-  for (const char* one : {"01", "0x1", " 1"}) EXPECT_FALSE(with("NCCL_COMM_BLOCKING", one).support) << one;
+  EXPECT_EQ(settings.refusals.front().hint, "unset NCCL_COMM_BLOCKING");
+  EXPECT_TRUE(with("NCCL_COMM_BLOCKING", "0").refusals.empty());
+  for (const char* one : {"01", "0x1", " 1"}) EXPECT_FALSE(with("NCCL_COMM_BLOCKING", one).refusals.empty()) << one;
 }
 
 TEST_F(Environment, OneAddressForAllGroupsIsRefused) {
-  EXPECT_THAT(with("NCCL_COMM_ID", "127.0.0.1:5000").support.reason(), HasSubstr("NCCL_COMM_ID = 127.0.0.1:5000"));
+  EXPECT_THAT(with("NCCL_COMM_ID", "127.0.0.1:5000").refusals.front().message,
+              HasSubstr("NCCL_COMM_ID = 127.0.0.1:5000"));
 }
 
 TEST_F(Environment, OneQueueIsNotedAndRefusedWhereEdgesAreToGoSideBySide) {
   const Settings plain = with("CUDA_DEVICE_MAX_CONNECTIONS", "1");
-  EXPECT_TRUE(plain.support);
+  EXPECT_TRUE(plain.refusals.empty());
   EXPECT_THAT(plain.notes, ElementsAre(HasSubstr("all streams of the GPU share one queue")));
   const Settings edges = with("CUDA_DEVICE_MAX_CONNECTIONS", "1", true);
-  EXPECT_THAT(edges.support.reason(), HasSubstr("edge_communicators = true, but CUDA_DEVICE_MAX_CONNECTIONS = 1"));
-  EXPECT_TRUE(with("CUDA_DEVICE_MAX_CONNECTIONS", "32", true).support);
+  EXPECT_THAT(edges.refusals.front().message,
+              HasSubstr("edge_communicators = true, but CUDA_DEVICE_MAX_CONNECTIONS = 1"));
+  EXPECT_TRUE(with("CUDA_DEVICE_MAX_CONNECTIONS", "32", true).refusals.empty());
 }
 
 TEST_F(Environment, BlockingLaunchesAreRefused) {
   const Settings settings = with("CUDA_LAUNCH_BLOCKING", "1");
-  EXPECT_THAT(settings.support.reason(),
+  EXPECT_THAT(settings.refusals.front().message,
               HasSubstr("CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait"));
-  EXPECT_EQ(settings.support.hint(), "unset CUDA_LAUNCH_BLOCKING");
-  EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "0").support);
+  EXPECT_EQ(settings.refusals.front().hint, "unset CUDA_LAUNCH_BLOCKING");
+  EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "0").refusals.empty());
 }
 
 /// Keeps the lines that the backend logs.
@@ -121,7 +123,8 @@ WorkerMessage told_with(int version) {
       1,
       [&out](Rank& rank) {
         try {
-          out.refusal = rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false}).reason();
+          out.refusal =
+              rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false}).front().message;
         } catch (const Error& error) {
           out.refusal = error.message();
         }

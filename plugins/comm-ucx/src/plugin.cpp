@@ -46,17 +46,18 @@ class UcxBackend final : public CommBackend {
     return traits;
   }
 
-  Support supports(const CommRequest& request) const override {
+  Refusals supports(const CommRequest& request) const override {
     if (request.device == DeviceKind::sim) {
-      return Support::no("comm-ucx moves memory of the host and of GPUs; the kernel set's device is sim");
+      return make_refusal(ErrorCode::kUnsupported, {},
+                          "comm-ucx moves host and GPU memory; the kernel set's device is sim");
     }
     const bool direct = request.device == DeviceKind::cuda && settings_.device_memory == DeviceMemory::direct;
-    if (!settings_.support || !request.on_this_machine) return settings_.support;
+    if (!settings_.refusals.empty() || !request.on_this_machine) return settings_.refusals;
     return Transport::supports(settings_, direct);
   }
 
   void start(Device& device) override {
-    if (!settings_.support) throw Error(settings_.support.reason(), {}, settings_.support.hint());
+    if (!settings_.refusals.empty()) throw to_error(settings_.refusals);
     transport_.emplace(device, settings_, log_);
   }
 

@@ -71,10 +71,10 @@ class Reader {
     settings_.changes.emplace_back(variable + sizeof("UCX_") - 1, value);
   }
   void contradict(const char* name, const std::string& value, const char* variable, const char* given) {
-    if (!settings_.support) return;
-    settings_.support =
-        triax::Support::no("comm-ucx: {} = {}, but {} = {} in the environment", name, value, variable, given)
-            .hint("remove the key, or unset {}", variable);
+    settings_.refusals.add(triax::make_refusal(triax::ErrorCode::kConflict, {},
+                                               "comm-ucx: {} = {}, but {} = {} in the environment", name, value,
+                                               variable, given)
+                               .with_hint("remove the key, or unset {}", variable));
   }
 
   Settings& settings_;

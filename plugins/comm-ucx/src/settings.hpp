@@ -33,7 +33,7 @@ struct Settings {
   /// Notes for the log: defaults that the environment overrides.
   std::vector<std::string> notes;
   /// Refusal for the first contradiction.
-  triax::Support support = triax::Support::yes();
+  triax::Refusals refusals;
   std::string devices; // in the form of UCX_NET_DEVICES, from option or environment; empty: UCX chooses
   bool memory = true;  // shared memory is allowed
   bool tells = false;  // this rank logs what holds for the whole run

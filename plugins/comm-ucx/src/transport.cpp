@@ -39,15 +39,15 @@ void check_carries(bool carries) {
 
 } // namespace
 
-Support Transport::supports(const Settings& settings, bool direct) {
+Refusals Transport::supports(const Settings& settings, bool direct) {
   try {
     ucp_context_h context = make_context(settings);
     const bool carries = UcxMemory::carries(context);
     ucp_cleanup(context);
     if (direct) check_carries(carries);
-    return Support::yes();
+    return {};
   } catch (const Error& error) {
-    return Support::no("comm-ucx: {}", error.message()).hint("{}", error.hint());
+    return make_refusal(ErrorCode::kUnsupported, {}, "comm-ucx: {}", error.message()).with_hint("{}", error.hint());
   }
 }
 

@@ -89,7 +89,7 @@ class TransportUser {
 class Transport final : public ProgressSource {
  public:
   /// Checks that UCX can be opened here with these settings; `direct`: and that it transfers device memory itself.
-  static Support supports(const Settings& settings, bool direct);
+  static Refusals supports(const Settings& settings, bool direct);
 
   /// `settings` must outlive it.
   Transport(Device& device, const Settings& settings, Log& log);

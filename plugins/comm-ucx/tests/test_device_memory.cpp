@@ -207,10 +207,10 @@ TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
       1,
       [&](Rank& rank) {
         CommRequest request{DeviceKind::cuda, {DType::f32}, {"tensor"}, true};
-        const Support answer = rank.backend().supports(request);
-        EXPECT_THAT(answer.reason() + " " + answer.hint(), words);
+        const Refusals answer = rank.backend().supports(request);
+        EXPECT_THAT(answer.front().message + " " + answer.front().hint, words);
         request.device = DeviceKind::host;
-        EXPECT_TRUE(rank.backend().supports(request));
+        EXPECT_TRUE(rank.backend().supports(request).empty());
       },
       communication);
 }

@@ -176,7 +176,7 @@ TEST(Environment, ADeviceThatIsNotThereIsToldAndNotLeftOut) {
 }
 
 /// The answer of the backend during preflight.
-Support checked(const char* key, const OptionValue& value) {
+Refusals checked(const char* key, const OptionValue& value) {
   const std::filesystem::path name = under_test().plugin;
   const plugin::Library& library =
       plugin::load(name.is_absolute() ? name : test::plugin_file(name), CommBackend::kKind);
@@ -190,10 +190,10 @@ Support checked(const char* key, const OptionValue& value) {
 }
 
 /// Expects each of `parts` in the reason, this machine's transports in the hint, and nothing about shared memory.
-void expect_refused(const Support& answer, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) EXPECT_THAT(answer.reason(), HasSubstr(part));
-  EXPECT_THAT(answer.hint(), AllOf(HasSubstr("this machine has the transports "), HasSubstr("tcp")));
-  EXPECT_THAT(answer.reason() + answer.hint(), Not(HasSubstr("/dev/shm")));
+void expect_refused(const Refusals& answer, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_THAT(answer.front().message, HasSubstr(part));
+  EXPECT_THAT(answer.front().hint, AllOf(HasSubstr("this machine has the transports "), HasSubstr("tcp")));
+  EXPECT_THAT(answer.front().message + answer.front().hint, Not(HasSubstr("/dev/shm")));
 }
 
 TEST(Environment, TransportsThatAreNotAvailableAreRefusedWhenTheRunIsChecked) {
@@ -201,7 +201,7 @@ TEST(Environment, TransportsThatAreNotAvailableAreRefusedWhenTheRunIsChecked) {
                  {"comm-ucx: transports = \"carrier-pigeon\": ", "carrier-pigeon"});
   expect_refused(checked("transports", std::string("tcp,carrier-pigeon")),
                  {"transports = \"tcp,carrier-pigeon\": ", "transport 'carrier-pigeon' is not available"});
-  EXPECT_TRUE(checked("transports", std::string("tcp,self")));
+  EXPECT_TRUE(checked("transports", std::string("tcp,self")).empty());
   EXPECT_THAT(refusal("transports", std::string("carrier-pigeon")), HasSubstr("transports = \"carrier-pigeon\": "));
   const Variable variable("UCX_TLS", "nothing");
   expect_refused(checked("transports", std::string()), {"comm-ucx: UCX_TLS = \"nothing\" in the environment: "});
@@ -215,10 +215,11 @@ TEST(Environment, AnEmptyListOfTransportsIsRefused) {
 TEST(Environment, AVariableThatUcxCannotParseIsRefusedWhenTheRunIsChecked) {
   {
     const Variable variable("UCX_RNDV_THRESH", "garbage");
-    const Support answer = checked("transports", std::string());
-    EXPECT_THAT(answer.reason(), HasSubstr("comm-ucx: UCX_RNDV_THRESH = \"garbage\" in the environment is invalid; "
-                                           "expected: memory units"));
-    EXPECT_EQ(answer.hint(), "correct UCX_RNDV_THRESH, or remove it");
+    const Refusals answer = checked("transports", std::string());
+    EXPECT_THAT(answer.front().message,
+                HasSubstr("comm-ucx: UCX_RNDV_THRESH = \"garbage\" in the environment is invalid; "
+                          "expected: memory units"));
+    EXPECT_EQ(answer.front().hint, "correct UCX_RNDV_THRESH, or remove it");
   }
   const Variable variable("UCX_TCP_TX_SEG_SIZE", "garbage"); // read where a worker is created
 #ifdef __SANITIZE_ADDRESS__

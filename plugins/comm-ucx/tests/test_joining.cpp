@@ -29,13 +29,13 @@ TEST(Backend, DeclaresWhatAProofMayAssume) {
 TEST(Backend, ServesThreadsAndProcessesOfHostAndCudaDevices) {
   run_members(1, [](Rank& rank) {
     CommRequest request{DeviceKind::host, {DType::f32, DType::u8}, {"tensor"}, true};
-    EXPECT_TRUE(rank.backend().supports(request));
+    EXPECT_TRUE(rank.backend().supports(request).empty());
     request.ranks_are_threads = false;
-    EXPECT_TRUE(rank.backend().supports(request));
+    EXPECT_TRUE(rank.backend().supports(request).empty());
     request.device = DeviceKind::cuda;
-    EXPECT_TRUE(rank.backend().supports(request));
+    EXPECT_TRUE(rank.backend().supports(request).empty());
     request.device = DeviceKind::sim;
-    EXPECT_THAT(rank.backend().supports(request).reason(), HasSubstr("the kernel set's device is sim"));
+    EXPECT_THAT(rank.backend().supports(request).front().message, HasSubstr("the kernel set's device is sim"));
   });
 }
 

@@ -10,7 +10,7 @@
 #include "triax/error.hpp"
 
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
-#error "kernels-cpu needs a oneDNN with OpenMP or without threads, which can be told to compute in the calling thread"
+#error "kernels-cpu needs a oneDNN with OpenMP or without threads, which can compute in the calling thread"
 #endif
 
 namespace triax::kernels_cpu {

@@ -6,15 +6,16 @@ namespace triax::kernels_cpu {
 
 namespace {
 
-Support only(bool possible, std::string_view types, std::string_view what, DType type) {
-  if (possible) return Support::yes();
-  return Support::no("kernels-cpu computes in {}, and {} is {} (train.precision)", types, what, name_of(type))
-      .hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
+Refusals only(bool possible, std::string_view types, std::string_view what, DType type) {
+  if (possible) return {};
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "kernels-cpu computes in {}, and {} is {}", types,
+                      what, name_of(type))
+      .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
 }
-Support f32_or_half(std::string_view what, DType type) {
+Refusals f32_or_half(std::string_view what, DType type) {
   return only(type == DType::f32 || is_half(type), "f32, or f32 with bf16 or f16 in memory", what, type);
 }
-Support only_f32(std::string_view what, DType type) {
+Refusals only_f32(std::string_view what, DType type) {
   return only(type == DType::f32, "f32", what, type);
 }
 
@@ -94,20 +95,22 @@ const TensorView& data_of(const Sgd& args) {
 }
 
 template <class Args>
-Support supports_args(const Args& args) {
+Refusals supports_args(const Args& args) {
   return f32_or_half("the data", data_of(args).dtype());
 }
-Support supports_args(const AdamW& args) {
-  if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return f32_or_half("the working copy", data_of(args).dtype());
+Refusals supports_args(const AdamW& args) {
+  Refusals out = only_f32("the master", args.master.dtype());
+  out.add(f32_or_half("the working copy", data_of(args).dtype()));
+  return out;
 }
-Support supports_args(const Sgd& args) {
-  if (Support master = only_f32("the master", args.master.dtype()); !master) return master;
-  return f32_or_half("the working copy", data_of(args).dtype());
+Refusals supports_args(const Sgd& args) {
+  Refusals out = only_f32("the master", args.master.dtype());
+  out.add(f32_or_half("the working copy", data_of(args).dtype()));
+  return out;
 }
 // Its inputs are f64 in every kernel set.
-Support supports_args(const StepControl&) {
-  return Support::yes();
+Refusals supports_args(const StepControl&) {
+  return {};
 }
 
 int threads_of(const PluginContext& context) {
@@ -129,12 +132,13 @@ void CpuKernels::start(Device& device) {
   pool_ = std::make_unique<Pool>(threads_, ProgressPoll(device));
 }
 
-Support CpuKernels::supports(const KernelRequest& request) const {
-  if (Support compute = f32_or_half("what layers compute in", request.compute); !compute) return compute;
-  return only_f32("what the optimizer steps in", request.master);
+Refusals CpuKernels::supports(const KernelRequest& request) const {
+  Refusals out = f32_or_half("the compute type", request.compute);
+  out.add(only_f32("the type of the master weights", request.master));
+  return out;
 }
 
-Support CpuKernels::supports(const OpCall& call) const {
+Refusals CpuKernels::supports(const OpCall& call) const {
   switch (call.op) {
 #define TRIAX_OP(Args, name) \
   case Op::name:             \
@@ -191,8 +195,9 @@ template <class Args>
 void CpuKernels::run_as(const Args& args, const OpContext& context) {
   Widening widening(context.scratch);
   const Args wide = widened(args, widening);
-  TRIAX_REQUIRE(widening.taken() <= context.scratch.size(), "{}: {} bytes of scratch are given, and widening takes {}",
-                name_of(call_of(args).op), context.scratch.size(), widening.taken());
+  TRIAX_REQUIRE(widening.taken() <= context.scratch.size(),
+                "{}: {} bytes of scratch are given, but the conversion to f32 needs {}", name_of(call_of(args).op),
+                context.scratch.size(), widening.taken());
   for (const auto& [narrow, f32] : widening.loads()) convert(f32, narrow);
   KernelSet::run(call_of(wide), {context.stream, widening.rest()});
   for (const auto& [narrow, f32] : widening.stores()) convert(narrow, f32);

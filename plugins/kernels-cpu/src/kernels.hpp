@@ -33,8 +33,8 @@ class CpuKernels final : public KernelSet {
 
   int threads() const noexcept override { return threads_; }
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest& request) const override;
-  Support supports(const OpCall& call) const override;
+  Refusals supports(const KernelRequest& request) const override;
+  Refusals supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
   void start(Device& device) override;
 

@@ -44,17 +44,16 @@ TEST_F(CpuPlugin, ComputesThroughTheDoor) {
 
 TEST_F(CpuPlugin, RefusesOtherTypesInWords) {
   const auto set = make(0, 1);
-  EXPECT_TRUE(set->supports(KernelRequest{}));
-  EXPECT_TRUE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::f32}));
-  EXPECT_TRUE(set->supports(KernelRequest{.compute = DType::f16, .master = DType::f32}));
-  const Support layers = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f32});
-  EXPECT_FALSE(layers);
-  EXPECT_EQ(layers.reason(),
-            "kernels-cpu computes in f32, or f32 with bf16 or f16 in memory, and what layers compute in is f64 "
-            "(train.precision)");
-  EXPECT_EQ(layers.hint(), "use train.precision fp32, bf16 or fp16, or a kernel set that computes in f64");
-  const Support master = set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16});
-  EXPECT_EQ(master.reason(), "kernels-cpu computes in f32, and what the optimizer steps in is bf16 (train.precision)");
+  EXPECT_TRUE(set->supports(KernelRequest{}).empty());
+  EXPECT_TRUE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::f32}).empty());
+  EXPECT_TRUE(set->supports(KernelRequest{.compute = DType::f16, .master = DType::f32}).empty());
+  const Refusals layers = set->supports(KernelRequest{.compute = DType::f64, .master = DType::f32});
+  EXPECT_FALSE(layers.empty());
+  EXPECT_EQ(layers.front().message,
+            "kernels-cpu computes in f32, or f32 with bf16 or f16 in memory, and the compute type is f64");
+  EXPECT_EQ(layers.front().hint, "use train.precision fp32, bf16 or fp16, or a kernel set that computes in f64");
+  const Refusals master = set->supports(KernelRequest{.compute = DType::bf16, .master = DType::bf16});
+  EXPECT_EQ(master.front().message, "kernels-cpu computes in f32, and the type of the master weights is bf16");
 }
 
 } // namespace

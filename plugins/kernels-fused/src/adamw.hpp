@@ -159,7 +159,7 @@ void multi_adamw(const MultiAdamW& args, const Launcher& launcher) {
   std::size_t next = 0;
   while (next < args.shards.size()) {
     const AdamW& first = args.shards[next];
-    if (!first.scalars) throw Error("adamw: the step's scalars are not given");
+    if (!first.scalars) throw Error("adamw: the scalars of the step are missing");
     StepAdamW body{adamw_table(first)};
     while (next < args.shards.size() && body.table.count < AdamWTable::kMax &&
            AdamWTable::same_factors(first, args.shards[next]))

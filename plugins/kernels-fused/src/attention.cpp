@@ -25,10 +25,10 @@ void with_type(DType type, Use&& use) {
 
 } // namespace
 
-Support attention_supported(const AttentionFwd& args) {
+Refusals attention_supported(const AttentionFwd& args) {
   return attention_supported(args.q, args.k);
 }
-Support attention_supported(const AttentionBwd& args) {
+Refusals attention_supported(const AttentionBwd& args) {
   return attention_supported(args.q, args.k);
 }
 

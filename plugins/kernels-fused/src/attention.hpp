@@ -19,8 +19,8 @@
 namespace triax::kernels_fused {
 
 /// Types f32, bf16 and f16, heads of at most 256 elements.
-Support attention_supported(const AttentionFwd& args);
-Support attention_supported(const AttentionBwd& args);
+Refusals attention_supported(const AttentionFwd& args);
+Refusals attention_supported(const AttentionBwd& args);
 
 std::size_t scratch_of(const AttentionFwd& args);
 std::size_t scratch_of(const AttentionBwd& args);

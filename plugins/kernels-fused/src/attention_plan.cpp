@@ -70,25 +70,28 @@ AttentionGradients gradients_of(const AttentionBwd& args, void* scratch) {
           static_cast<float*>(scratch)};
 }
 
-Support attention_supported(const TensorView& q, const TensorView& k) {
+Refusals attention_supported(const TensorView& q, const TensorView& k) {
+  Refusals out;
   const DType type = q.dtype();
   if (type != DType::f32 && type != DType::bf16 && type != DType::f16) {
-    return Support::no("kernels-fused computes attention in f32, bf16 and f16, and q is {} (train.precision)",
-                       name_of(type))
-        .hint("use train.precision fp32, bf16 or fp16");
+    out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
+                         "kernels-fused computes attention in f32, bf16 and f16, and q is {}", name_of(type))
+                .with_hint("use train.precision fp32, bf16 or fp16"));
   }
   if (q.size(3) > kMaxWidth) {
-    return Support::no("attention with heads of {} elements: a tile holds at most {}", q.size(3), kMaxWidth)
-        .hint("use more heads, or kernels-cublas");
+    out.add(make_refusal(ErrorCode::kOutOfRange, {"model.heads", "model.hidden"},
+                         "attention with heads of {} elements: a tile holds at most {}", q.size(3), kMaxWidth)
+                .with_hint("use more heads, or kernels-cublas"));
   }
   // A tile has at least 16 queries or keys, and at most two blocks.
   const std::int64_t most = std::max(2 * tiles_of(q.size(0), 16) * q.size(2), 2 * tiles_of(k.size(0), 16) * k.size(2));
   if (most > 0 && q.size(1) > kMaxTiles / most) {
-    return Support::no("attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",
-                       q.size(1), q.size(2), q.size(0))
-        .hint("use a smaller microbatch");
+    out.add(make_refusal(ErrorCode::kTooLarge, {"batch.micro"},
+                         "attention of {} samples with {} heads of {} queries is more tiles than a grid has blocks",
+                         q.size(1), q.size(2), q.size(0))
+                .with_hint("use a smaller microbatch"));
   }
-  return Support::yes();
+  return out;
 }
 
 std::size_t delta_bytes(const TensorView& q) {

@@ -71,7 +71,7 @@ Attention attention_of(const AttentionBwd& args);
 AttentionGradients gradients_of(const AttentionBwd& args, void* scratch);
 
 /// Whether the kernels support these arguments; the same for forward and backward.
-Support attention_supported(const TensorView& q, const TensorView& k);
+Refusals attention_supported(const TensorView& q, const TensorView& k);
 std::size_t delta_bytes(const TensorView& q);
 
 // --- tiles

@@ -16,7 +16,7 @@ void FusedKernels::start(Device& device) {
   products_.start(settings().tf32);
 }
 
-Support FusedKernels::supports(const OpCall& call) const {
+Refusals FusedKernels::supports(const OpCall& call) const {
   if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>());
   if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>());
   return Primitives::supports(call);

@@ -20,7 +20,7 @@ class FusedKernels final : public cuda::Primitives {
   explicit FusedKernels(const PluginContext& context);
 
   using cuda::Primitives::supports;
-  Support supports(const OpCall& call) const override;
+  Refusals supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
   void prepare(const OpCall& call) override;
   void start(Device& device) override;

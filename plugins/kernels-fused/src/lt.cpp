@@ -14,7 +14,7 @@ namespace {
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw Error(text("{}: {} ({})", call, cublasGetStatusString(status), cublasGetStatusName(status)), "kernels-fused",
-              "CUBLASLT_LOG_LEVEL=5 tells more");
+              "set CUBLASLT_LOG_LEVEL=5 for details");
 }
 #define TRIAX_LT(call) check((call), #call)
 

@@ -41,7 +41,7 @@ void backward(const Attention& attention, const AttentionGradients& gradients, s
 
 } // namespace
 
-Support EmulatedKernels::supports(const OpCall& call) const {
+Refusals EmulatedKernels::supports(const OpCall& call) const {
   if (call.op == Op::attention_fwd) {
     const auto& args = call.as<AttentionFwd>();
     return attention_supported(args.q, args.k);
@@ -50,7 +50,7 @@ Support EmulatedKernels::supports(const OpCall& call) const {
     const auto& args = call.as<AttentionBwd>();
     return attention_supported(args.q, args.k);
   }
-  return Support::no("attention alone is emulated");
+  return make_refusal(ErrorCode::kUnsupported, {}, "attention alone is emulated");
 }
 
 std::size_t EmulatedKernels::scratch_bytes(const OpCall& call) const {

@@ -14,8 +14,8 @@ class EmulatedKernels final : public KernelSet {
   /// `seed` decides what the source leaves open, such as the order of threads.
   explicit EmulatedKernels(std::uint32_t seed = 1) : seed_(seed) {}
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall& call) const override;
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  Refusals supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
   void start(Device&) override {}
 

@@ -15,15 +15,15 @@
 
 namespace triax::kernels_fused {
 
-Support EmulatedSet::supports(const OpCall& call) const {
-  Support no = Support::no("{} is not this set's own", name_of(call.op));
+Refusals EmulatedSet::supports(const OpCall& call) const {
+  Refusals no = make_refusal(ErrorCode::kUnsupported, {}, "{} is not this set's own", name_of(call.op));
   switch (call.op) {
     case Op::dropout:
-      return call.as<Dropout>().x.rank() < 4 && call.as<Dropout>().drop.p > 0 ? Support::yes() : no;
+      return call.as<Dropout>().x.rank() < 4 && call.as<Dropout>().drop.p > 0 ? Refusals() : no;
     case Op::act_fwd:
-      return call.as<ActFwd>().act == Activation::gelu_tanh ? Support::yes() : no;
+      return call.as<ActFwd>().act == Activation::gelu_tanh ? Refusals() : no;
     case Op::act_bwd:
-      return call.as<ActBwd>().act == Activation::gelu_tanh ? Support::yes() : no;
+      return call.as<ActBwd>().act == Activation::gelu_tanh ? Refusals() : no;
     case Op::bias_dropout_add:
     case Op::bias_dropout_add_norm:
     case Op::norm_fwd:
@@ -40,7 +40,7 @@ Support EmulatedSet::supports(const OpCall& call) const {
     case Op::sum_squares:
     case Op::adamw:
     case Op::multi_adamw:
-      return Support::yes();
+      return {};
     default:
       return no;
   }

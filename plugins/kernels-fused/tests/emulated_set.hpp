@@ -14,8 +14,8 @@ class EmulatedSet final : public KernelSet {
   explicit EmulatedSet(bool backwards) : backwards_(backwards) {}
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall& call) const override;
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  Refusals supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
   void start(Device&) override {}
 

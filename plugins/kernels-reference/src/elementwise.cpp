@@ -10,7 +10,7 @@ namespace triax::kernels_reference {
 
 namespace {
 
-/// Tells which elements of one sample are dropped; caches the Philox block of the last call.
+/// Determines which elements of one sample are dropped; caches the Philox block of the last call.
 class DropMask {
  public:
   DropMask(const Drop& drop, std::int64_t sample)

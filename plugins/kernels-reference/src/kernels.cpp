@@ -4,16 +4,16 @@
 
 namespace triax::kernels_reference {
 
-Support ReferenceKernels::supports(const KernelRequest& request) const {
+Refusals ReferenceKernels::supports(const KernelRequest& request) const {
   const auto computes = [](DType type) { return type == DType::f32 || type == DType::f64; };
   if (!computes(request.compute) || request.compute != request.master) {
-    return Support::no(
-               "kernels-reference computes in f32 or f64 throughout; {} with master weights in {} was asked "
-               "(train.precision)",
+    return make_refusal(
+               ErrorCode::kUnsupported, {"train.precision"},
+               "kernels-reference computes in f32 or f64 throughout; {} with master weights in {} was requested",
                name_of(request.compute), name_of(request.master))
-        .hint("use train.precision fp32 or fp64");
+        .with_hint("use train.precision fp32 or fp64");
   }
-  return Support::yes();
+  return {};
 }
 
 } // namespace triax::kernels_reference

@@ -13,7 +13,7 @@ class ReferenceKernels final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
   using KernelSet::supports;
-  Support supports(const KernelRequest& request) const override;
+  Refusals supports(const KernelRequest& request) const override;
   void start(Device&) override {}
 
  protected:

@@ -9,7 +9,7 @@ namespace triax::kernels_reference {
 namespace {
 
 const StepScalars& scalars_of(const StepScalars* scalars, Op op) {
-  if (!scalars) throw Error(text("{}: the step's scalars are not given", name_of(op)));
+  if (!scalars) throw Error(text("{}: the scalars of the step are missing", name_of(op)));
   if (scalars->skip == 0 && scalars->step < 1)
     throw Error(text("{}: step {} is given; steps count from 1", name_of(op), scalars->step));
   return *scalars;

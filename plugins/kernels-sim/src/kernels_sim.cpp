@@ -67,8 +67,8 @@ class SimKernels final : public KernelSet {
   }
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::host; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall&) const override { return Support::yes(); }
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  Refusals supports(const OpCall&) const override { return {}; }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }
   void prepare(const OpCall&) override {}
   void start(Device& device) override {
@@ -120,7 +120,7 @@ class SimKernels final : public KernelSet {
     behind_ = now - until;
   }
 
-  /// To the watchdog, the operation is one call, however long it takes: calls of transports are no progress of it.
+  /// To the watchdog, the operation is one call, however long it takes: calls of transports do not count as its progress.
   void move_transports() {
     const RankActivity::Binding other(transports_);
     device_->progress();
@@ -135,13 +135,13 @@ class SimKernels final : public KernelSet {
 };
 
 constexpr triax_option kOptions[] = {
-    option_float("tflops", "100", 1e-12, 1e9, "what the device computes, in 10^12 operations per second"),
-    option_float("gb_per_s", "2000", 1e-9, 1e9, "what its memory moves, in 10^9 bytes per second"),
-    option_float("op_us", "0", 0, 1e9, "what every operation takes besides, in microseconds"),
+    option_float("tflops", "100", 1e-12, 1e9, "compute rate of the device, in 10^12 operations per second"),
+    option_float("gb_per_s", "2000", 1e-9, 1e9, "memory bandwidth of the device, in 10^9 bytes per second"),
+    option_float("op_us", "0", 0, 1e9, "fixed time of every operation, in microseconds"),
 };
 
 } // namespace
 
 TRIAX_PLUGIN(triax::KernelSet, SimKernels, "kernels-sim", "0.1.0",
-             "takes the time of a modelled device and computes nothing: schedules and communicators at any size",
+             "takes the time of a modelled device without computing, to test schedules and communicators of any size",
              kOptions)

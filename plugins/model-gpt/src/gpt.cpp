@@ -14,8 +14,8 @@ constexpr triax_option kOptions[] = {
     option_int("layers", nullptr, 1, 4096, "transformer blocks, l"),
     option_int("hidden", nullptr, 1, 1e6, "width of the residual stream, h"),
     option_int("heads", nullptr, 1, 1e6, "attention heads, a; each takes h/a columns"),
-    option_int("sequence", nullptr, 1, 1e9, "tokens of a sample, s"),
-    option_float("dropout", "0.0", 0, 0.99, "of embedding, attention and residual branches"),
+    option_int("sequence", nullptr, 1, 1e9, "tokens per sample, s"),
+    option_float("dropout", "0.0", 0, 0.99, "dropout rate of embedding, attention and residual branches"),
 };
 
 /// Hint text such as "4 or 6": the nearest values below and above `number` for which `fits` returns true.
@@ -45,31 +45,38 @@ class Gpt final : public Model {
     return {static_cast<int>(sizes_.layers), sizes_.hidden, sizes_.heads, sizes_.sequence};
   }
 
-  Support supports(const ModelRequest& request, const Layout& layout) const override {
+  Refusals supports(const ModelRequest& request, const Layout& layout) const override {
     const std::int64_t heads = sizes_.heads, hidden = sizes_.hidden, tensor = layout.tensor();
+    Refusals out;
     if (hidden % heads != 0)
-      return Support::no(
-                 "model.hidden = {} does not divide by model.heads = {}: each head takes hidden / heads columns",
-                 hidden, heads)
-          .hint("use hidden {}, or heads {}", nearest(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
-                nearest(heads, hidden, [&](auto a) { return hidden % a == 0; }));
+      out.add(
+          make_refusal(ErrorCode::kNotDivisible, {"model.hidden", "model.heads"},
+                       "model.hidden = {} is not divisible by model.heads = {}: each head has hidden / heads columns",
+                       hidden, heads)
+              .with_hint("use hidden {}, or heads {}",
+                         nearest(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
+                         nearest(heads, hidden, [&](auto a) { return hidden % a == 0; })));
     if (heads % tensor != 0) {
       const std::string fits = nearest(heads, hidden, [&](auto a) { return a % tensor == 0 && hidden % a == 0; });
-      return Support::no("model.heads = {} does not divide by parallel.tensor = {}: each tensor rank takes whole heads",
-                         heads, tensor)
-          .hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
-                nearest(tensor, heads, [&](auto t) { return heads % t == 0; }));
+      out.add(
+          make_refusal(ErrorCode::kNotDivisible, {"model.heads", "parallel.tensor"},
+                       "model.heads = {} is not divisible by parallel.tensor = {}: each tensor rank has whole heads",
+                       heads, tensor)
+              .with_hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
+                         nearest(tensor, heads, [&](auto t) { return heads % t == 0; })));
     }
     const auto all_have_tokens = [&](int t) { return vocab_range(request.vocab, t, t - 1).valid > 0; };
     if (!all_have_tokens(layout.tensor()))
-      return Support::no("model.vocab = {} over parallel.tensor = {} leaves a tensor rank without tokens",
-                         request.vocab, tensor)
-          .hint("use tensor {}", nearest(tensor, tensor, [&](auto t) {
-                  return heads % t == 0 && all_have_tokens(static_cast<int>(t));
-                }));
+      out.add(make_refusal(ErrorCode::kOutOfRange, {"model.vocab", "parallel.tensor"},
+                           "model.vocab = {} over parallel.tensor = {} leaves a tensor rank without tokens",
+                           request.vocab, tensor)
+                  .with_hint("use tensor {}", nearest(tensor, tensor, [&](auto t) {
+                               return heads % t == 0 && all_have_tokens(static_cast<int>(t));
+                             })));
     if (!is_floating(request.compute))
-      return Support::no("model-gpt computes in a floating-point type, not {}", triax::name_of(request.compute));
-    return Support::yes();
+      out.add(make_refusal(ErrorCode::kUnsupported, {"train.precision"},
+                           "model-gpt computes in a floating-point type, got {}", triax::name_of(request.compute)));
+    return out;
   }
 
   int count() const override { return static_cast<int>(sizes_.layers) + 2; }

@@ -93,7 +93,7 @@ GptRun::GptRun(const Setting& setting, Device& device, const Groups& groups, con
     layers_[i]->backward_input(planned, m.params, m.in, m.dout, m.din, m.stash, m.grads);
     layers_[i]->backward_weight(planned, m.in, m.stash, m.grads);
   }
-  TRIAX_REQUIRE(plan.refusals().empty(), "{}", plan.refusals().front().reason());
+  TRIAX_REQUIRE(plan.refusals().empty(), "{}", plan.refusals().front().message);
   scratch_bytes_ = plan.scratch_needed();
 
   const std::size_t bytes = counting.used() + Arena::aligned(scratch_bytes_);

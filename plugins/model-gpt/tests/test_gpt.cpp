@@ -21,27 +21,35 @@ TEST(Gpt, RefusesInWords) {
   const auto refusal = [&](const Setting& setting, int tensor) {
     return GptModel(setting)->supports(request, Layout::ptd(1, tensor, 1));
   };
-  EXPECT_TRUE(refusal({.hidden = 8, .heads = 4}, 4));
+  EXPECT_TRUE(refusal({.hidden = 8, .heads = 4}, 4).empty());
 
-  const Support heads = refusal({.hidden = 60, .heads = 5}, 2);
-  EXPECT_EQ(heads.reason(),
-            "model.heads = 5 does not divide by parallel.tensor = 2: each tensor rank takes whole heads");
-  EXPECT_EQ(heads.hint(), "use heads 4 or 6, or tensor 1 or 5");
+  const Refusals heads = refusal({.hidden = 60, .heads = 5}, 2);
+  EXPECT_EQ(heads.front().message,
+            "model.heads = 5 is not divisible by parallel.tensor = 2: each tensor rank has whole heads");
+  EXPECT_EQ(heads.front().hint, "use heads 4 or 6, or tensor 1 or 5");
 
-  const Support hidden = refusal({.hidden = 100, .heads = 3}, 1);
-  EXPECT_EQ(hidden.reason(),
-            "model.hidden = 100 does not divide by model.heads = 3: each head takes hidden / heads columns");
-  EXPECT_EQ(hidden.hint(), "use hidden 99 or 102, or heads 2 or 4");
+  const Refusals hidden = refusal({.hidden = 100, .heads = 3}, 1);
+  EXPECT_EQ(hidden.front().message,
+            "model.hidden = 100 is not divisible by model.heads = 3: each head has hidden / heads columns");
+  EXPECT_EQ(hidden.front().hint, "use hidden 99 or 102, or heads 2 or 4");
 
-  const Support vocab = refusal({.hidden = 64, .heads = 16}, 16);
-  EXPECT_EQ(vocab.reason(), "model.vocab = 11 over parallel.tensor = 16 leaves a tensor rank without tokens");
-  EXPECT_EQ(vocab.hint(), "use tensor 4"); // with 8 ranks, 2 tokens each, the last two ranks get none
+  const Refusals vocab = refusal({.hidden = 64, .heads = 16}, 16);
+  EXPECT_EQ(vocab.front().message, "model.vocab = 11 over parallel.tensor = 16 leaves a tensor rank without tokens");
+  EXPECT_EQ(vocab.front().hint, "use tensor 4"); // with 8 ranks, 2 tokens each, the last two ranks get none
+}
+
+TEST(Gpt, NoRefusalHidesAnother) {
+  const Refusals both = GptModel({.hidden = 48, .heads = 5})->supports({.vocab = 11}, Layout::ptd(1, 2, 1));
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].keys, (std::vector<std::string>{"model.hidden", "model.heads"}));
+  EXPECT_EQ(both[1].keys, (std::vector<std::string>{"model.heads", "parallel.tensor"}));
+  for (const Refusal& refusal : both) EXPECT_EQ(refusal.code, ErrorCode::kNotDivisible);
 }
 
 TEST(Gpt, HintsAreValid) {
   // 7 heads over 2 ranks with h = 49: no even number divides 49, so the hint can change only the ranks.
-  const Support support = GptModel({.hidden = 49, .heads = 7})->supports({.vocab = 11}, Layout::ptd(1, 2, 1));
-  EXPECT_EQ(support.hint(), "use tensor 1 or 7");
+  const Refusals support = GptModel({.hidden = 49, .heads = 7})->supports({.vocab = 11}, Layout::ptd(1, 2, 1));
+  EXPECT_EQ(support.front().hint, "use tensor 1 or 7");
 }
 
 TEST(Gpt, Layers) {

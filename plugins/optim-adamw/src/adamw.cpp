@@ -21,10 +21,11 @@ class AdamWOptimizer final : public Optimizer {
         beta2_(context.options.number("beta2")),
         eps_(context.options.number("eps")) {}
 
-  Support supports(const OptimizerRequest& request) const override {
+  Refusals supports(const OptimizerRequest& request) const override {
     if (request.master != DType::f32 && request.master != DType::f64)
-      return Support::no("optim-adamw keeps master weights in f32 or f64, not {}", name_of(request.master));
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {"train.precision"},
+                          "optim-adamw keeps master weights in f32 or f64, not {}", name_of(request.master));
+    return {};
   }
 
   OptimizerTraits traits() const override { return {{"m", "v"}, true}; }

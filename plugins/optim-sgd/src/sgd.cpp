@@ -15,10 +15,11 @@ class SgdOptimizer final : public Optimizer {
  public:
   explicit SgdOptimizer(const PluginContext& context) : momentum_(context.options.number("momentum")) {}
 
-  Support supports(const OptimizerRequest& request) const override {
+  Refusals supports(const OptimizerRequest& request) const override {
     if (request.master != DType::f32 && request.master != DType::f64)
-      return Support::no("optim-sgd keeps master weights in f32 or f64, not {}", name_of(request.master));
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {"train.precision"},
+                          "optim-sgd keeps master weights in f32 or f64, not {}", name_of(request.master));
+    return {};
   }
 
   OptimizerTraits traits() const override {

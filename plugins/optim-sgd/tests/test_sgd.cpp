@@ -79,8 +79,9 @@ TEST_F(SgdPlugin, ASkippedStepChangesNothing) {
 TEST_F(SgdPlugin, KeepsStateOnlyForMomentum) {
   EXPECT_TRUE(optimizer(0)->traits().state.empty());
   EXPECT_EQ(optimizer(0.9)->traits().state, (std::vector<std::string>{"velocity"}));
-  EXPECT_TRUE(optimizer(0)->supports({DType::f64}));
-  EXPECT_EQ(optimizer(0)->supports({DType::f16}).reason(), "optim-sgd keeps master weights in f32 or f64, not f16");
+  EXPECT_TRUE(optimizer(0)->supports({DType::f64}).empty());
+  EXPECT_EQ(optimizer(0)->supports({DType::f16}).front().message,
+            "optim-sgd keeps master weights in f32 or f64, not f16");
 }
 
 } // namespace

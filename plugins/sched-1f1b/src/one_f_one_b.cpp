@@ -10,11 +10,12 @@ using namespace triax;
 
 class OneForwardOneBackward final : public Scheduler {
  public:
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks != 1)
-      return Support::no("parallel.chunks = {}: sched-1f1b gives each pipeline rank one chunk", shape.chunks)
-          .hint("use parallel.chunks 1, or sched-interleaved");
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {"parallel.chunks"},
+                          "parallel.chunks = {}: sched-1f1b gives each pipeline rank one chunk", shape.chunks)
+          .with_hint("use parallel.chunks 1, or sched-interleaved");
+    return {};
   }
 
   Schedule rows(const PipelineShape& shape) const override {

@@ -38,12 +38,12 @@ TEST_F(OneForwardOneBackward, WarmUpIsAllThereIsWithFewMicrobatches) {
 }
 
 TEST_F(OneForwardOneBackward, RefusesChunksInWords) {
-  EXPECT_TRUE(scheduler_->supports({4, 1, 7}));
-  EXPECT_TRUE(scheduler_->supports({7, 1, 4}));
-  const Support support = scheduler_->supports({4, 2, 8});
-  EXPECT_FALSE(support);
-  EXPECT_EQ(support.reason(), "parallel.chunks = 2: sched-1f1b gives each pipeline rank one chunk");
-  EXPECT_EQ(support.hint(), "use parallel.chunks 1, or sched-interleaved");
+  EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
+  EXPECT_TRUE(scheduler_->supports({7, 1, 4}).empty());
+  const Refusals support = scheduler_->supports({4, 2, 8});
+  EXPECT_FALSE(support.empty());
+  EXPECT_EQ(support.front().message, "parallel.chunks = 2: sched-1f1b gives each pipeline rank one chunk");
+  EXPECT_EQ(support.front().hint, "use parallel.chunks 1, or sched-interleaved");
 }
 
 } // namespace

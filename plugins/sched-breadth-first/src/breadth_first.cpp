@@ -18,7 +18,7 @@ std::vector<int> round_robin(const PipelineShape& shape) {
 
 class BreadthFirst final : public Scheduler {
  public:
-  Support supports(const PipelineShape&) const override { return Support::yes(); }
+  Refusals supports(const PipelineShape&) const override { return {}; }
 
   // Backwards go from the last chunk to the first; within a chunk, microbatches are in ascending order.
   Schedule rows(const PipelineShape& shape) const override {

@@ -17,42 +17,49 @@ constexpr triax_option kOptions[] = {
 };
 
 /// Lists every difference in shape, with the configuration keys that set it.
-Support fits(const std::string& file, const PipelineShape& has, const PipelineShape& run) {
+Refusals fits(const std::string& file, const PipelineShape& has, const PipelineShape& run) {
   std::string differs, wanted;
+  std::vector<std::string> keys = {"schedule.file"};
   const auto add = [](std::string& out, const char* separator, const std::string& more) {
     out += (out.empty() ? "" : separator) + more;
   };
-  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& told, const char* key) {
+  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& told, const char* key,
+                           const std::vector<std::string>& set_by) {
     if (of_file == of_run) return;
+    keys.insert(keys.end(), set_by.begin(), set_by.end());
     add(differs, "; ", text("{} = {}, not {}", letter, of_file, told));
     add(wanted, ", ", text("{} {}", key, of_file));
   };
-  compare("p", has.pipeline, run.pipeline, text("parallel.pipeline = {}", run.pipeline), "parallel.pipeline");
-  compare("v", has.chunks, run.chunks, text("parallel.chunks = {}", run.chunks), "parallel.chunks");
+  compare("p", has.pipeline, run.pipeline, text("parallel.pipeline = {}", run.pipeline), "parallel.pipeline",
+          {"parallel.pipeline"});
+  compare("v", has.chunks, run.chunks, text("parallel.chunks = {}", run.chunks), "parallel.chunks",
+          {"parallel.chunks"});
   compare("m", has.microbatches, run.microbatches,
           text("the {} that batch.global, parallel.data and batch.micro give", run.microbatches),
-          "batch.global / (parallel.data x batch.micro)");
-  if (differs.empty()) return Support::yes();
-  return Support::no("schedule.file: {} has another shape than the run: {}", file, differs)
-      .hint("use {}, or another file", wanted);
+          "batch.global / (parallel.data x batch.micro)", {"batch.global", "parallel.data", "batch.micro"});
+  if (differs.empty()) return {};
+  return make_refusal(ErrorCode::kConflict, keys, "schedule.file: {} has another shape than the run: {}", file, differs)
+      .with_hint("use {}, or another file", wanted);
 }
 
 class File final : public Scheduler {
  public:
   explicit File(const PluginContext& context) : file_(context.options.path("file")) {}
 
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
     try {
       return fits(file_.string(), read_schedule_csv(file_).shape, shape);
     } catch (const Error& error) {
-      return Support::no("schedule.file: {}", error.message()).hint("{}", error.hint());
+      return make_refusal(ErrorCode::kNotReadable, {"schedule.file"}, "schedule.file: {}", error.message())
+          .with_hint("{}", error.hint());
     }
   }
 
   Schedule rows(const PipelineShape& shape) const override {
     CsvSchedule read = read_schedule_csv(file_);
-    if (const Support same = fits(file_.string(), read.shape, shape); !same) // the file has changed since supports()
-      throw Error(same.reason(), {}, same.hint());
+    if (const Refusals same = fits(file_.string(), read.shape, shape);
+        !same.empty()) // the file has changed since supports()
+      throw to_error(same);
     return std::move(read.schedule);
   }
 

@@ -28,7 +28,7 @@ class File : public ::testing::Test {
 
 TEST_F(File, HasTheRowsOfTheFile) {
   const auto scheduler = holding("0F0,3F0,,3B0,0B0\r\n,1F0,2F0,2I0,1B0,2W0\r\n");
-  ASSERT_TRUE(scheduler->supports({2, 2, 1}));
+  ASSERT_TRUE(scheduler->supports({2, 2, 1}).empty());
   const Schedule schedule = scheduler->rows({2, 2, 1});
   EXPECT_THAT(row_texts(schedule), ElementsAre("0F0 3F0 3B0 0B0", "1F0 2F0 2I0 1B0 2W0"));
   EXPECT_EQ(schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 1, 0}}));
@@ -37,21 +37,22 @@ TEST_F(File, HasTheRowsOfTheFile) {
 
 TEST_F(File, RefusesAnotherShapeInWords) {
   const auto scheduler = holding("0F0,0B0\n1F0,1B0\n");
-  const Support rank = scheduler->supports({4, 1, 1}), all = scheduler->supports({1, 2, 3});
-  EXPECT_EQ(rank.reason(),
+  const Refusals rank = scheduler->supports({4, 1, 1}), all = scheduler->supports({1, 2, 3});
+  EXPECT_EQ(rank.front().message,
             "schedule.file: " + path() + " has another shape than the run: p = 2, not parallel.pipeline = 4");
-  EXPECT_EQ(rank.hint(), "use parallel.pipeline 2, or another file");
-  EXPECT_EQ(all.reason(), "schedule.file: " + path() +
-                              " has another shape than the run: p = 2, not parallel.pipeline = 1; v = 1, not "
-                              "parallel.chunks = 2; m = 1, not the 3 that batch.global, parallel.data and batch.micro "
-                              "give");
-  EXPECT_EQ(all.hint(),
+  EXPECT_EQ(rank.front().hint, "use parallel.pipeline 2, or another file");
+  EXPECT_EQ(all.front().message,
+            "schedule.file: " + path() +
+                " has another shape than the run: p = 2, not parallel.pipeline = 1; v = 1, not "
+                "parallel.chunks = 2; m = 1, not the 3 that batch.global, parallel.data and batch.micro "
+                "give");
+  EXPECT_EQ(all.front().hint,
             "use parallel.pipeline 2, parallel.chunks 1, batch.global / (parallel.data x batch.micro) 1, or another "
             "file");
 }
 
 TEST_F(File, RefusesWhatIsNoScheduleOfComputeActions) {
-  const auto reason = [this](const std::string& csv) { return holding(csv)->supports({2, 1, 1}).reason(); };
+  const auto reason = [this](const std::string& csv) { return holding(csv)->supports({2, 1, 1}).front().message; };
   EXPECT_EQ(reason("0F0,0B0\n1F0,1G0,x\n"),
             "schedule.file: " + path() +
                 ":2:2: \"1G0\" is of kind G, and the kinds are F, B, I and W, to which transfers and what ends a step "
@@ -59,14 +60,14 @@ TEST_F(File, RefusesWhatIsNoScheduleOfComputeActions) {
   EXPECT_THAT(reason("0F0,0SEND_F0,0B0\n1F0,1B0\n"), ::testing::HasSubstr(":1:2: \"0SEND_F0\" is of kind SEND_F"));
   EXPECT_EQ(reason(""), "schedule.file: " + path() + ": has no action");
   std::filesystem::remove(file_);
-  const Support missing = test::LoadedScheduler("sched-file", {{"file", file_}})->supports({2, 1, 1});
-  EXPECT_EQ(missing.reason(), "schedule.file: " + path() + ": cannot be read: No such file or directory");
-  EXPECT_EQ(missing.hint(), "name a CSV file of a schedule");
+  const Refusals missing = test::LoadedScheduler("sched-file", {{"file", file_}})->supports({2, 1, 1});
+  EXPECT_EQ(missing.front().message, "schedule.file: " + path() + ": cannot be read: No such file or directory");
+  EXPECT_EQ(missing.front().hint, "name a CSV file of a schedule");
 }
 
 TEST_F(File, AFileThatHasChangedSinceIsAnError) {
   const auto scheduler = holding("0F0,0B0\n1F0,1B0\n");
-  ASSERT_TRUE(scheduler->supports({2, 1, 1}));
+  ASSERT_TRUE(scheduler->supports({2, 1, 1}).empty());
   test::write_file(file_, "0F0,0B0\n");
   EXPECT_THAT(triax::test::error_of([&] {
                 scheduler->rows({2, 1, 1});

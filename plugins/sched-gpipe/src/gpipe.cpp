@@ -9,11 +9,12 @@ using namespace triax;
 
 class GPipe final : public Scheduler {
  public:
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks != 1)
-      return Support::no("parallel.chunks = {}: sched-gpipe gives each pipeline rank one chunk", shape.chunks)
-          .hint("use parallel.chunks 1, or sched-interleaved");
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {"parallel.chunks"},
+                          "parallel.chunks = {}: sched-gpipe gives each pipeline rank one chunk", shape.chunks)
+          .with_hint("use parallel.chunks 1, or sched-interleaved");
+    return {};
   }
 
   // Backwards are in ascending order of microbatches, so that gradients are summed in the same order under every

@@ -27,11 +27,11 @@ TEST_F(GPipe, OneStageOneMicrobatch) {
 }
 
 TEST_F(GPipe, RefusesChunksInWords) {
-  EXPECT_TRUE(scheduler_->supports({4, 1, 7}));
-  const Support support = scheduler_->supports({4, 2, 8});
-  EXPECT_FALSE(support);
-  EXPECT_EQ(support.reason(), "parallel.chunks = 2: sched-gpipe gives each pipeline rank one chunk");
-  EXPECT_EQ(support.hint(), "use parallel.chunks 1, or sched-interleaved");
+  EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
+  const Refusals support = scheduler_->supports({4, 2, 8});
+  EXPECT_FALSE(support.empty());
+  EXPECT_EQ(support.front().message, "parallel.chunks = 2: sched-gpipe gives each pipeline rank one chunk");
+  EXPECT_EQ(support.front().hint, "use parallel.chunks 1, or sched-interleaved");
 }
 
 } // namespace

@@ -58,12 +58,14 @@ class Interleaved final : public Scheduler {
  public:
   explicit Interleaved(const PluginContext& context) : group_(static_cast<int>(context.options.integer("group"))) {}
 
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
+    Refusals out = group_ == 0 ? supports_groups_of_p(shape) : supports_group(shape);
     if (shape.chunks < 2)
-      return Support::no("parallel.chunks = {}: sched-interleaved needs two or more chunks on each pipeline rank",
-                         shape.chunks)
-          .hint("use parallel.chunks 2, or sched-1f1b");
-    return group_ == 0 ? supports_groups_of_p(shape) : supports_group(shape);
+      out.add(make_refusal(ErrorCode::kUnsupported, {"parallel.chunks"},
+                           "parallel.chunks = {}: sched-interleaved needs two or more chunks on each pipeline rank",
+                           shape.chunks)
+                  .with_hint("use parallel.chunks 2, or sched-1f1b"));
+    return out;
   }
 
   Schedule rows(const PipelineShape& shape) const override {
@@ -90,30 +92,33 @@ class Interleaved final : public Scheduler {
   }
 
  private:
-  static Support supports_groups_of_p(const PipelineShape& shape) {
+  static Refusals supports_groups_of_p(const PipelineShape& shape) {
     const int p = shape.pipeline, m = shape.microbatches, below = m / p * p;
-    if (m == below) return Support::yes();
+    if (m == below) return {};
     // One group of all m microbatches always fits; a smaller group may leave fewer than p to the last one.
     const std::string groups = m < p ? std::string() : text(", or schedule.group {}", m);
-    return Support::no("sched-interleaved refuses m = {} with p = {}: m must be a multiple of p", m, p)
-        .hint(
+    return make_refusal(ErrorCode::kNotDivisible, {"batch.global", "batch.micro", "parallel.data", "parallel.pipeline"},
+                        "m = {} microbatches are not divisible by p = {} pipeline ranks, as sched-interleaved requires",
+                        m, p)
+        .with_hint(
             "m = batch.global / (parallel.data x batch.micro); make it {}{}{}, or use sched-1f1b with parallel.chunks "
             "1",
             below == 0 ? "" : text("{} or ", below), below + p, groups);
   }
 
   /// A microbatch returns for its next chunk after p passes, so a group needs at least p microbatches.
-  Support supports_group(const PipelineShape& shape) const {
+  Refusals supports_group(const PipelineShape& shape) const {
     const int p = shape.pipeline, m = shape.microbatches;
     if (m < p) return supports_groups_of_p(shape);
     if (group_ < p || group_ > m)
-      return Support::no("schedule.group = {}: groups of sched-interleaved have from p = {} to m = {} microbatches",
-                         group_, p, m)
-          .hint("use schedule.group {}", group_ < p ? p : m);
-    if (m % group_ == 0 || m % group_ >= p) return Support::yes();
-    return Support::no("schedule.group = {} leaves {} of m = {} microbatches to the last group, which needs p = {}",
-                       group_, m % group_, m, p)
-        .hint("use schedule.group {}, or another that leaves none or at least p", m);
+      return make_refusal(ErrorCode::kOutOfRange, {"schedule.group", "parallel.pipeline"},
+                          "schedule.group = {} must be in [{}, {}]: from p to m microbatches", group_, p, m)
+          .with_hint("use schedule.group {}", group_ < p ? p : m);
+    if (m % group_ == 0 || m % group_ >= p) return {};
+    return make_refusal(ErrorCode::kUnsupported, {"schedule.group"},
+                        "schedule.group = {} leaves {} of m = {} microbatches to the last group, which needs p = {}",
+                        group_, m % group_, m, p)
+        .with_hint("use schedule.group {}, or another that leaves none or at least p", m);
   }
 
   int group_;

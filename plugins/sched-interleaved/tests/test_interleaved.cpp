@@ -48,26 +48,28 @@ TEST_F(Interleaved, WarmUpIsAllThereIsInOneGroup) {
 }
 
 TEST_F(Interleaved, RefusesWhatDoesNotMakeWholeGroups) {
-  EXPECT_TRUE(scheduler_->supports({4, 2, 8}));
-  EXPECT_TRUE(scheduler_->supports({4, 7, 4}));
-  EXPECT_TRUE(scheduler_->supports({1, 2, 7}));
-  const Support six = scheduler_->supports({4, 2, 6});
-  EXPECT_FALSE(six);
-  EXPECT_EQ(six.reason(), "sched-interleaved refuses m = 6 with p = 4: m must be a multiple of p");
-  EXPECT_EQ(six.hint(),
+  EXPECT_TRUE(scheduler_->supports({4, 2, 8}).empty());
+  EXPECT_TRUE(scheduler_->supports({4, 7, 4}).empty());
+  EXPECT_TRUE(scheduler_->supports({1, 2, 7}).empty());
+  const Refusals six = scheduler_->supports({4, 2, 6});
+  EXPECT_FALSE(six.empty());
+  EXPECT_EQ(six.front().message,
+            "m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires");
+  EXPECT_EQ(six.front().hint,
             "m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use "
             "sched-1f1b with parallel.chunks 1");
   const test::LoadedScheduler in_groups("sched-interleaved", {{"group", 6}});
-  EXPECT_TRUE(in_groups->supports({4, 2, 6})) << "as the hint says";
-  EXPECT_EQ(scheduler_->supports({4, 2, 3}).hint(),
+  EXPECT_TRUE(in_groups->supports({4, 2, 6}).empty()) << "as the hint says";
+  EXPECT_EQ(scheduler_->supports({4, 2, 3}).front().hint,
             "m = batch.global / (parallel.data x batch.micro); make it 4, or use sched-1f1b with parallel.chunks 1");
 }
 
 TEST_F(Interleaved, RefusesASingleChunk) {
-  const Support support = scheduler_->supports({4, 1, 8});
-  EXPECT_FALSE(support);
-  EXPECT_EQ(support.reason(), "parallel.chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank");
-  EXPECT_EQ(support.hint(), "use parallel.chunks 2, or sched-1f1b");
+  const Refusals support = scheduler_->supports({4, 1, 8});
+  EXPECT_FALSE(support.empty());
+  EXPECT_EQ(support.front().message,
+            "parallel.chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank");
+  EXPECT_EQ(support.front().hint, "use parallel.chunks 2, or sched-1f1b");
 }
 
 // The option `group` is Megatron-LM's microbatch_group_size_per_vp_stage.
@@ -85,20 +87,22 @@ TEST(InterleavedInGroups, OfPIsWhatThereIsWithoutThem) {
 
 TEST(InterleavedInGroups, RefusesGroupsThatWouldWait) {
   const test::LoadedScheduler five("sched-interleaved", {{"group", 5}});
-  EXPECT_TRUE(five->supports({4, 2, 10}));
-  EXPECT_TRUE(five->supports({4, 2, 14})); // groups of 5, 5 and 4
-  const Support leaves = five->supports({4, 2, 12});
-  EXPECT_FALSE(leaves);
-  EXPECT_EQ(leaves.reason(), "schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs p = 4");
-  EXPECT_EQ(leaves.hint(), "use schedule.group 12, or another that leaves none or at least p");
-  const Support few = five->supports({8, 2, 16}), many = five->supports({4, 2, 4}), none = five->supports({4, 2, 3});
-  EXPECT_FALSE(few);
-  EXPECT_EQ(few.reason(), "schedule.group = 5: groups of sched-interleaved have from p = 8 to m = 16 microbatches");
-  EXPECT_EQ(few.hint(), "use schedule.group 8");
-  EXPECT_FALSE(many);
-  EXPECT_EQ(many.hint(), "use schedule.group 4");
-  EXPECT_FALSE(none);
-  EXPECT_EQ(none.reason(), "sched-interleaved refuses m = 3 with p = 4: m must be a multiple of p");
+  EXPECT_TRUE(five->supports({4, 2, 10}).empty());
+  EXPECT_TRUE(five->supports({4, 2, 14}).empty()); // groups of 5, 5 and 4
+  const Refusals leaves = five->supports({4, 2, 12});
+  EXPECT_FALSE(leaves.empty());
+  EXPECT_EQ(leaves.front().message,
+            "schedule.group = 5 leaves 2 of m = 12 microbatches to the last group, which needs p = 4");
+  EXPECT_EQ(leaves.front().hint, "use schedule.group 12, or another that leaves none or at least p");
+  const Refusals few = five->supports({8, 2, 16}), many = five->supports({4, 2, 4}), none = five->supports({4, 2, 3});
+  EXPECT_FALSE(few.empty());
+  EXPECT_EQ(few.front().message, "schedule.group = 5 must be in [8, 16]: from p to m microbatches");
+  EXPECT_EQ(few.front().hint, "use schedule.group 8");
+  EXPECT_FALSE(many.empty());
+  EXPECT_EQ(many.front().hint, "use schedule.group 4");
+  EXPECT_FALSE(none.empty());
+  EXPECT_EQ(none.front().message,
+            "m = 3 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires");
 }
 
 } // namespace

@@ -12,11 +12,12 @@ using namespace triax;
 
 class ZeroBubbleH1 final : public Scheduler {
  public:
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks != 1)
-      return Support::no("parallel.chunks = {}: sched-zb-h1 gives each pipeline rank one chunk", shape.chunks)
-          .hint("use parallel.chunks 1, or sched-zb-v with parallel.chunks 2");
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {"parallel.chunks"},
+                          "parallel.chunks = {}: sched-zb-h1 gives each pipeline rank one chunk", shape.chunks)
+          .with_hint("use parallel.chunks 1, or sched-zb-v with parallel.chunks 2");
+    return {};
   }
 
   Schedule rows(const PipelineShape& shape) const override {

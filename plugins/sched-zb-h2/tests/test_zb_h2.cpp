@@ -35,12 +35,12 @@ TEST_F(ZeroBubbleH2, FewMicrobatchesAreHeldBackWhole) {
 }
 
 TEST_F(ZeroBubbleH2, RefusesChunksInWords) {
-  EXPECT_TRUE(scheduler_->supports({4, 1, 7}));
-  EXPECT_TRUE(scheduler_->supports({7, 1, 4}));
-  const Support support = scheduler_->supports({4, 2, 8});
-  EXPECT_FALSE(support);
-  EXPECT_EQ(support.reason(), "parallel.chunks = 2: sched-zb-h2 gives each pipeline rank one chunk");
-  EXPECT_EQ(support.hint(), "use parallel.chunks 1, or sched-zb-v with parallel.chunks 2");
+  EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
+  EXPECT_TRUE(scheduler_->supports({7, 1, 4}).empty());
+  const Refusals support = scheduler_->supports({4, 2, 8});
+  EXPECT_FALSE(support.empty());
+  EXPECT_EQ(support.front().message, "parallel.chunks = 2: sched-zb-h2 gives each pipeline rank one chunk");
+  EXPECT_EQ(support.front().hint, "use parallel.chunks 1, or sched-zb-v with parallel.chunks 2");
 }
 
 } // namespace

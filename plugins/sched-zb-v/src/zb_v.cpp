@@ -50,11 +50,12 @@ class Row {
 
 class ZeroBubbleV final : public Scheduler {
  public:
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks != 2)
-      return Support::no("parallel.chunks = {}: sched-zb-v gives each pipeline rank two chunks", shape.chunks)
-          .hint("use parallel.chunks 2{}", shape.chunks == 1 ? ", or sched-zb-h1" : "");
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {"parallel.chunks"},
+                          "parallel.chunks = {}: sched-zb-v gives each pipeline rank two chunks", shape.chunks)
+          .with_hint("use parallel.chunks 2{}", shape.chunks == 1 ? ", or sched-zb-h1" : "");
+    return {};
   }
 
   Schedule rows(const PipelineShape& shape) const override {

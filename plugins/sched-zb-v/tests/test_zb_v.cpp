@@ -43,14 +43,14 @@ TEST_F(ZeroBubbleV, FewMicrobatchesKeepTheOrder) {
 }
 
 TEST_F(ZeroBubbleV, RefusesOtherThanTwoChunksInWords) {
-  EXPECT_TRUE(scheduler_->supports({4, 2, 7}));
-  EXPECT_TRUE(scheduler_->supports({7, 2, 1}));
-  const Support one = scheduler_->supports({4, 1, 8}), three = scheduler_->supports({4, 3, 8});
-  EXPECT_FALSE(one);
-  EXPECT_EQ(one.reason(), "parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks");
-  EXPECT_EQ(one.hint(), "use parallel.chunks 2, or sched-zb-h1");
-  EXPECT_FALSE(three);
-  EXPECT_EQ(three.hint(), "use parallel.chunks 2");
+  EXPECT_TRUE(scheduler_->supports({4, 2, 7}).empty());
+  EXPECT_TRUE(scheduler_->supports({7, 2, 1}).empty());
+  const Refusals one = scheduler_->supports({4, 1, 8}), three = scheduler_->supports({4, 3, 8});
+  EXPECT_FALSE(one.empty());
+  EXPECT_EQ(one.front().message, "parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks");
+  EXPECT_EQ(one.front().hint, "use parallel.chunks 2, or sched-zb-h1");
+  EXPECT_FALSE(three.empty());
+  EXPECT_EQ(three.front().hint, "use parallel.chunks 2");
 }
 
 } // namespace

@@ -58,12 +58,12 @@ VIEWS(Sgd, &Of::master, &Of::gradient, &Of::velocity, &Of::working)
 class FakeCudaKernels final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
-  Support device_available(const DeviceRequest&) const override { return Support::yes(); }
+  Refusals device_available(const DeviceRequest&) const override { return {}; }
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
     return make_fake_cuda_device(static_cast<std::uint64_t>(request.local_rank) + 1);
   }
   using KernelSet::supports;
-  Support supports(const KernelRequest& request) const override {
+  Refusals supports(const KernelRequest& request) const override {
     return kernels_reference::ReferenceKernels().supports(request);
   }
   void start(Device&) override {}

@@ -94,7 +94,7 @@ class Hang final : public CommBackend {
     out.ranks = CommTraits::Ranks::many_per_process;
     return out;
   }
-  Support supports(const CommRequest&) const override { return Support::yes(); }
+  Refusals supports(const CommRequest&) const override { return {}; }
   void start(Device&) override {}
   std::unique_ptr<Communicator> join(const Group& group, Store&, Deadline) override {
     if (where_ == "join") hang();

@@ -51,7 +51,7 @@ class Faulty final : public Optimizer {
   ~Faulty() override {
     if (!gone_.empty()) std::ofstream{gone_};
   }
-  Support supports(const OptimizerRequest&) const override { return Support::yes(); }
+  Refusals supports(const OptimizerRequest&) const override { return {}; }
   OptimizerTraits traits() const override { return {}; }
   void prepare(std::span<const ParameterShard>) override {
     // Planning makes the first call.

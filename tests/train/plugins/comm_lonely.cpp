@@ -12,7 +12,7 @@ constexpr triax_option kOptions[] = {
 class Lonely final : public CommBackend {
  public:
   CommTraits traits() const override { return {}; } // ranks: one_per_process
-  Support supports(const CommRequest&) const override { return Support::yes(); }
+  Refusals supports(const CommRequest&) const override { return {}; }
   void start(Device&) override {}
   std::unique_ptr<Communicator> join(const Group& group, Store&, Deadline) override {
     throw Error("comm-lonely joins nobody", group.id);

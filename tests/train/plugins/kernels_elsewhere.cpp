@@ -10,20 +10,22 @@ using namespace triax;
 class Elsewhere final : public KernelSet {
  public:
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
-  Support supports(const KernelRequest&) const override { return Support::yes(); }
-  Support supports(const OpCall& call) const override {
+  Refusals supports(const KernelRequest&) const override { return {}; }
+  Refusals supports(const OpCall& call) const override {
     if (call.op == Op::attention_fwd && call.as<AttentionFwd>().q.size(2) > 2)
-      return Support::no("attention of more than two heads").hint("use fewer");
-    return Support::yes();
+      return make_refusal(ErrorCode::kUnsupported, {}, "attention of more than two heads").with_hint("use fewer");
+    return {};
   }
   std::size_t scratch_bytes(const OpCall&) const override { return 0; }
   void prepare(const OpCall&) override {}
   void start(Device&) override {}
-  Support device_available(const DeviceRequest& request) const override {
+  Refusals device_available(const DeviceRequest& request) const override {
     if (request.local_rank >= 2)
-      return Support::no("rank {} of {} has no device", request.local_rank, request.local_ranks).hint("use two");
-    if (request.bytes > 1e6) return Support::no("a rank needs more than a megabyte");
-    return Support::yes();
+      return make_refusal(ErrorCode::kNoDevice, {}, "rank {} of {} has no device", request.local_rank,
+                          request.local_ranks)
+          .with_hint("use two");
+    if (request.bytes > 1e6) return make_refusal(ErrorCode::kOutOfMemory, {}, "a rank needs more than a megabyte");
+    return {};
   }
 };
 

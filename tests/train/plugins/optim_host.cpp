@@ -8,12 +8,14 @@ using namespace triax;
 
 class HostDescent final : public Optimizer {
  public:
-  Support supports(const OptimizerRequest& request) const override {
+  Refusals supports(const OptimizerRequest& request) const override {
     if (request.master != DType::f32)
-      return Support::no("optim-host updates f32 weights, not {}", name_of(request.master));
-    if (request.device == DeviceKind::host) return Support::yes();
-    return Support::no("optim-host updates weights in host memory; they are on a {} device", name_of(request.device))
-        .hint("use an optimizer that computes through the kernel set, or a kernel set on the host");
+      return make_refusal(ErrorCode::kUnsupported, {}, "optim-host updates f32 weights, not {}",
+                          name_of(request.master));
+    if (request.device == DeviceKind::host) return {};
+    return make_refusal(ErrorCode::kUnsupported, {},
+                        "optim-host updates weights in host memory; they are on a {} device", name_of(request.device))
+        .with_hint("use an optimizer that computes through the kernel set, or a kernel set on the host");
   }
   OptimizerTraits traits() const override { return {}; }
   void prepare(std::span<const ParameterShard>) override {}

@@ -20,9 +20,9 @@ class Crashing final : public Scheduler {
       : where_(context.options.text("where")), how_(context.options.text("how")) {
     fail_in("create");
   }
-  Support supports(const PipelineShape&) const override {
+  Refusals supports(const PipelineShape&) const override {
     fail_in("supports");
-    return Support::yes();
+    return {};
   }
   Schedule rows(const PipelineShape& shape) const override {
     fail_in("rows");

@@ -56,7 +56,7 @@ void Primitives::check(int status, const char* call) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const auto known = static_cast<cublasStatus_t>(status);
   throw Error(text("{}: {} ({})", call, cublasGetStatusString(known), cublasGetStatusName(known)), settings_.plugin,
-              "CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=stderr tells more");
+              "set CUBLAS_LOGINFO_DBG=1 and CUBLAS_LOGDEST_DBG=stderr for details");
 }
 
 void Primitives::start(Device& device) {

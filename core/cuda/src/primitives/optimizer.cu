@@ -85,7 +85,7 @@ __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* wo
 
 template <class Scalars>
 Scalars* given(Scalars* scalars, Op op) {
-  if (!scalars) throw Error(text("{}: the step's scalars are not given", name_of(op)));
+  if (!scalars) throw Error(text("{}: the scalars of the step are missing", name_of(op)));
   return scalars;
 }
 

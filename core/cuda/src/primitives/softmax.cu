@@ -45,7 +45,7 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, std::int64_t ro
 }
 
 /// A thread turns a pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
-/// float cannot tell positions past 2^24 / 2 pi apart.
+/// float cannot represent each position past 2^24 / 2 pi.
 template <class T>
 __global__ void turn(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count, std::int64_t position0,
                      double base, bool inverse) {

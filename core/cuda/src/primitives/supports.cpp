@@ -7,15 +7,17 @@ namespace triax::cuda {
 
 namespace {
 
-Support in_types(std::string_view plugin, std::string_view what, DType type) {
-  if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return Support::yes();
-  return Support::no("{} computes in f32, bf16 and f16, and {} is {} (train.precision)", plugin, what, name_of(type))
-      .hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
+Refusals in_types(std::string_view plugin, std::string_view what, DType type) {
+  if (type == DType::f32 || type == DType::bf16 || type == DType::f16) return {};
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} computes in f32, bf16 and f16, and {} is {}",
+                      plugin, what, name_of(type))
+      .with_hint("use train.precision fp32, bf16 or fp16, or a kernel set that computes in {}", name_of(type));
 }
-Support only_f32(std::string_view plugin, std::string_view what, DType type) {
-  if (type == DType::f32) return Support::yes();
-  return Support::no("{} steps the optimizer in f32, and {} is {} (train.precision)", plugin, what, name_of(type))
-      .hint("use train.precision fp32, bf16 or fp16");
+Refusals only_f32(std::string_view plugin, std::string_view what, DType type) {
+  if (type == DType::f32) return {};
+  return make_refusal(ErrorCode::kUnsupported, {"train.precision"}, "{} updates weights in f32, and {} is {}", plugin,
+                      what, name_of(type))
+      .with_hint("use train.precision fp32, bf16 or fp16");
 }
 
 // The view whose type is that of the whole operation; call_of() has compared the others with it.
@@ -48,27 +50,28 @@ TRIAX_DATA(Nonfinite, x)
 #undef TRIAX_DATA
 
 template <class Args>
-Support supports_args(std::string_view plugin, const Args& args) {
+Refusals supports_args(std::string_view plugin, const Args& args) {
   return in_types(plugin, "the data", data_of(args).dtype());
 }
 template <class Args>
-Support supports_update(std::string_view plugin, const Args& args) {
-  if (Support master = only_f32(plugin, "the master", args.master.dtype()); !master) return master;
-  return args.working.empty() ? Support::yes() : in_types(plugin, "the working copy", args.working.dtype());
+Refusals supports_update(std::string_view plugin, const Args& args) {
+  Refusals out = only_f32(plugin, "the master", args.master.dtype());
+  if (!args.working.empty()) out.add(in_types(plugin, "the working copy", args.working.dtype()));
+  return out;
 }
-Support supports_args(std::string_view, const StepControl&) {
-  return Support::yes();
+Refusals supports_args(std::string_view, const StepControl&) {
+  return {};
 }
-Support supports_args(std::string_view plugin, const AdamW& args) {
+Refusals supports_args(std::string_view plugin, const AdamW& args) {
   return supports_update(plugin, args);
 }
-Support supports_args(std::string_view plugin, const Sgd& args) {
+Refusals supports_args(std::string_view plugin, const Sgd& args) {
   return supports_update(plugin, args);
 }
 
 } // namespace
 
-Support Primitives::device_available(const DeviceRequest& request) const {
+Refusals Primitives::device_available(const DeviceRequest& request) const {
   return cuda::available(request);
 }
 
@@ -76,12 +79,13 @@ std::unique_ptr<Device> Primitives::make_device(const DeviceRequest& request) co
   return cuda::make_device(request);
 }
 
-Support Primitives::supports(const KernelRequest& request) const {
-  if (Support compute = in_types(settings_.plugin, "what layers compute in", request.compute); !compute) return compute;
-  return only_f32(settings_.plugin, "what it steps in", request.master);
+Refusals Primitives::supports(const KernelRequest& request) const {
+  Refusals out = in_types(settings_.plugin, "the compute type", request.compute);
+  out.add(only_f32(settings_.plugin, "the type of the master weights", request.master));
+  return out;
 }
 
-Support Primitives::supports(const OpCall& call) const {
+Refusals Primitives::supports(const OpCall& call) const {
   switch (call.op) {
 #define TRIAX_OP(Args, name) \
   case Op::name:             \

@@ -21,7 +21,7 @@ __global__ void look_up(T* y, const T* table, const std::int32_t* tokens, std::i
 }
 
 /// A block takes a token and kThreads columns of its row. Of tokens that come again the first place does the work: it
-/// walks over all places in their order, so that the sum has one order and nobody else writes the row.
+/// walks over all places in their order, so that the sum has one order and no other block writes the row.
 template <class To, class T>
 __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
                          std::int64_t h, std::int64_t places) {

@@ -47,8 +47,7 @@ class Bpe final : public Tokenizer {
     const std::vector<std::int32_t> of_bytes = byte_ids(parts.tokens);
     for (std::size_t byte = 0; byte < of_bytes.size(); ++byte) {
       if (of_bytes[byte] < 0)
-        throw Error(text("the byte {} ({}) has no token of its own", byte,
-                         to_symbols(std::string(1, static_cast<char>(byte)))));
+        throw Error(text("the byte {} ({}) has no token", byte, to_symbols(std::string(1, static_cast<char>(byte)))));
       byte_ids_[byte] = of_bytes[byte];
     }
     there_.reserve(parts.tokens.size());
@@ -89,8 +88,8 @@ class Bpe final : public Tokenizer {
   std::unique_ptr<Encoder> encoder() const override;
   std::string_view bytes_of(std::int32_t id) const override {
     if (id < 0 || id >= vocab() || !there_[static_cast<std::size_t>(id)]) {
-      throw Error(text("{} is no token id: they are 0 to {}{}", id, vocab() - 1,
-                       id >= 0 && id < vocab() ? ", but for some" : ""));
+      throw Error(text("invalid token id {}: token ids are 0 to {}{}", id, vocab() - 1,
+                       id >= 0 && id < vocab() ? ", except for some" : ""));
     }
     return bytes_[static_cast<std::size_t>(id)];
   }

@@ -45,22 +45,22 @@ JsonPlace JsonPlace::at(std::size_t index) const {
 }
 
 const JsonPlace& JsonPlace::object() const {
-  if (!value_->is_object()) refuse(text("is {}: an object is needed", shown()));
+  if (!value_->is_object()) refuse(text("is {}: it must be an object", shown()));
   return *this;
 }
 
 const JsonPlace& JsonPlace::list() const {
-  if (!value_->is_array()) refuse(text("is {}: a list is needed", shown()));
+  if (!value_->is_array()) refuse(text("is {}: it must be a list", shown()));
   return *this;
 }
 
 const std::string& JsonPlace::string() const {
-  if (!value_->is_string()) refuse(text("is {}: a text is needed", shown()));
+  if (!value_->is_string()) refuse(text("is {}: it must be a string", shown()));
   return value_->get_ref<const std::string&>();
 }
 
 bool JsonPlace::boolean() const {
-  if (!value_->is_boolean()) refuse(text("is {}: true or false is needed", shown()));
+  if (!value_->is_boolean()) refuse(text("is {}: it must be true or false", shown()));
   return value_->get<bool>();
 }
 
@@ -70,7 +70,7 @@ bool JsonPlace::boolean_or(const char* key, bool otherwise) const {
 
 std::int32_t JsonPlace::id() const {
   if (!value_->is_number_integer() || *value_ < 0 || *value_ > kMaxId) {
-    refuse(text("is {}: an id is a whole number from 0 to {}", shown(), kMaxId));
+    refuse(text("is {}: an id must be an integer from 0 to {}", shown(), kMaxId));
   }
   return value_->get<std::int32_t>();
 }
@@ -81,7 +81,7 @@ void JsonPlace::keys(std::initializer_list<std::string_view> known) const {
     if (std::ranges::find(known, item.key()) != known.end()) continue;
     std::string names;
     for (const std::string_view name : known) names.append(names.empty() ? "" : ", ").append(name);
-    refuse(text("has the key \"{}\", which is not known", item.key()), "known: " + names);
+    refuse(text("has the unknown key \"{}\"", item.key()), "known: " + names);
   }
 }
 
@@ -89,7 +89,7 @@ void JsonPlace::only(const char* key, std::initializer_list<std::string_view> ta
   if (!has(key)) return;
   const JsonPlace place = at(key);
   if (place.value().is_null() || std::ranges::find(taken, place.value().dump()) != taken.end()) return;
-  place.refuse(text("is {}, which is not taken", place.shown()), hint);
+  place.refuse(text("is {}, which is not supported", place.shown()), hint);
 }
 
 void JsonPlace::refuse(const std::string& message, const std::string& hint) const {
@@ -106,8 +106,7 @@ std::string JsonPlace::shown() const {
 }
 
 nlohmann::json parse_json(const std::filesystem::path& file, const std::string& bytes, const std::string& hint) {
-  if (depth_of(bytes) > kDeepest)
-    throw Error(text("has values inside of more than {} others", kDeepest), file.string());
+  if (depth_of(bytes) > kDeepest) throw Error(text("is nested more than {} levels deep", kDeepest), file.string());
   try {
     return nlohmann::json::parse(bytes);
   } catch (const nlohmann::json::parse_error& error) { // the library's own text would not help the user
@@ -115,7 +114,7 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
     const bool cut = error.byte > bytes.size();
     throw Error(
         cut ? text("is not valid JSON: it ends too early, after {} byte{}", bytes.size(), bytes.size() == 1 ? "" : "s")
-            : text("is not valid JSON: byte {} is where it goes wrong", error.byte),
+            : text("is not valid JSON: error at byte {}", error.byte),
         file.string(), hint);
   } catch (const nlohmann::json::exception&) {
     throw Error("is not valid JSON: a number in it is out of range", file.string(), hint);
@@ -124,7 +123,8 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
 
 std::string read_whole(const std::filesystem::path& file, const std::string& hint) {
   const os::InputFile in(file, hint);
-  if (in.bytes() > kMaxFile) throw Error(text("is {} bytes long: no tokenizer's file is", in.bytes()), file.string());
+  if (in.bytes() > kMaxFile)
+    throw Error(text("is {} bytes long: too large for the file of a tokenizer", in.bytes()), file.string());
   std::string out(static_cast<std::size_t>(in.bytes()), '\0');
   in.read_at(0, std::as_writable_bytes(std::span(out)));
   return out;

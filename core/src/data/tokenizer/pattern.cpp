@@ -50,7 +50,7 @@ Pattern::Pattern(std::string_view pattern) : text_(pattern), impl_(std::make_uni
   impl_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
                                   PCRE2_UTF | PCRE2_UCP, &problem, &at, nullptr));
   const pcre2_code* code = impl_->code.get();
-  if (!code) throw Error(triax::text("the pattern {} is wrong: {}", pattern, message_of(problem)));
+  if (!code) throw Error(triax::text("the pattern {} is not valid: {}", pattern, message_of(problem)));
   if (info(code, PCRE2_INFO_MATCHEMPTY) != 0) {
     throw Error(triax::text("the pattern {} matches the empty text", pattern));
   }

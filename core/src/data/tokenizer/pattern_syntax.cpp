@@ -12,8 +12,8 @@ namespace triax::data {
 namespace {
 
 constexpr const char* kTaken =
-    "taken are: literals, [...], \\p{L} and its like, \\s, \\S, \\r \\n \\t, groups (?:...) (?i:...) (?=...) (?!...), "
-    "|, * + ? {n} {n,} {n,m}";
+    "supported: literals, [...], \\p{L} and similar, \\s, \\S, \\r \\n"
+    " \\t, groups (?:...) (?i:...) (?=...) (?!...), |, * + ? {n} {n,} {n,m}";
 
 /// Unicode's White_Space. PCRE2's own \s also has U+180E.
 constexpr const char* kWhiteSpace =
@@ -133,7 +133,7 @@ class Translator {
   }
 
   [[noreturn]] void refuse(std::size_t count) const {
-    fail(text("has {} at byte {}, which is not taken", in_.substr(at_, count), at_));
+    fail(text("has {} at byte {}, which is not supported", in_.substr(at_, count), at_));
   }
   [[noreturn]] void fail(const std::string& problem) const {
     throw Error(text("the pattern {} {}", in_, problem), {}, kTaken);

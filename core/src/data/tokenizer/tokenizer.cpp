@@ -37,7 +37,7 @@ class Bytes final : public Tokenizer {
     }();
     if (id == ByteTokenizer::kEndOfDocument) return {};
     if (id < 0 || id >= ByteTokenizer::kVocab) {
-      throw Error(text("{} is no token id: they are 0 to {}", id, ByteTokenizer::kVocab - 1));
+      throw Error(text("invalid token id {}: token ids are 0 to {}", id, ByteTokenizer::kVocab - 1));
     }
     return {kBytes.data() + id, 1};
   }
@@ -51,8 +51,8 @@ class Bytes final : public Tokenizer {
 } // namespace
 
 Error word_too_long() {
-  return Error(text("holds a word of more than {} bytes", kMaxWord), {},
-               "cut it up; or use --tokenizer byte, which knows no words");
+  return Error(text("contains a word of more than {} bytes", kMaxWord), {},
+               "split it; or use --tokenizer byte, which does not use words");
 }
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {

@@ -14,7 +14,7 @@ namespace {
 using Ids = std::unordered_map<std::string, std::int32_t>;
 
 constexpr const char* kSteps =
-    "taken are: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false";
+    "supported: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false";
 
 /// Enters the token at the index of its id.
 void put_token(const JsonPlace& at, const std::string& token, std::int32_t id, BpeParts& parts, Ids& ids) {
@@ -22,7 +22,7 @@ void put_token(const JsonPlace& at, const std::string& token, std::int32_t id, B
   const auto place = static_cast<std::size_t>(id);
   if (place >= parts.tokens.size()) parts.tokens.resize(place + 1);
   if (!parts.tokens[place].empty()) {
-    at.refuse(text("gives \"{}\" the id {}, which \"{}\" has already", token, id, parts.tokens[place]));
+    at.refuse(text("gives \"{}\" the id {}, which \"{}\" already has", token, id, parts.tokens[place]));
   }
   parts.tokens[place] = token;
   ids[token] = id;
@@ -70,7 +70,7 @@ void read_merges(const JsonPlace& merges, const Ids& ids, BpeParts& parts) {
       left = value[0].get<std::string>();
       right = value[1].get<std::string>();
     } else if (!value.is_string() || !split_merge(merge.string(), left, right)) {
-      merge.refuse(text("is {}: two tokens are needed, [\"a\", \"b\"] or \"a b\"", merge.shown()));
+      merge.refuse(text("is {}: it must be two tokens, [\"a\", \"b\"] or \"a b\"", merge.shown()));
     }
     parts.merges.push_back(merge_of(ids, left, right, [&](const std::string& problem) { merge.refuse(problem); }));
   }
@@ -78,13 +78,13 @@ void read_merges(const JsonPlace& merges, const Ids& ids, BpeParts& parts) {
 
 Ids read_model(const JsonPlace& model, BpeParts& parts) {
   const std::string& type = model.at("type").string();
-  if (type != "BPE") model.at("type").refuse(text("is \"{}\": taken is \"BPE\"", type));
+  if (type != "BPE") model.at("type").refuse(text("is \"{}\": it must be \"BPE\"", type));
   model.keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
               "byte_fallback", "ignore_merges", "vocab", "merges"});
   model.only("dropout", {"0.0", "0"}, "set it to null: the same text must give the same tokens");
-  model.only("continuing_subword_prefix", {R"("")"}, "taken are tokenizers of bytes, as GPT-2's");
-  model.only("end_of_word_suffix", {R"("")"}, "taken are tokenizers of bytes, as GPT-2's");
-  model.only("byte_fallback", {"false"}, "taken are tokenizers of bytes, as GPT-2's");
+  model.only("continuing_subword_prefix", {R"("")"}, "only byte-level tokenizers are supported, such as GPT-2's");
+  model.only("end_of_word_suffix", {R"("")"}, "only byte-level tokenizers are supported, such as GPT-2's");
+  model.only("byte_fallback", {"false"}, "only byte-level tokenizers are supported, such as GPT-2's");
   // unk_token and fuse_unk apply to text without tokens, which does not exist: each byte has a token.
   parts.ignore_merges = model.boolean_or("ignore_merges", false);
   Ids ids = read_vocab(model.at("vocab"), parts);
@@ -100,7 +100,7 @@ void read_added(const JsonPlace& added, const Ids& ids, BpeParts& parts) {
     const JsonPlace token = added.at(i);
     token.keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     for (const char* key : {"single_word", "lstrip", "rstrip"}) {
-      token.only(key, {"false"}, "taken are added tokens that are found wherever they stand");
+      token.only(key, {"false"}, "only added tokens that match anywhere are supported");
     }
     AddedToken out;
     out.content = token.at("content").string();
@@ -112,11 +112,11 @@ void read_added(const JsonPlace& added, const Ids& ids, BpeParts& parts) {
     if (known != ids.end() && known->second != out.id) {
       token.refuse(text("has the id {}, but \"{}\" has {} in model.vocab", out.id, out.content, known->second));
     }
-    if (!own.emplace(out.content, out.id).second) token.refuse(text("is \"{}\" again", out.content));
+    if (!own.emplace(out.content, out.id).second) token.refuse(text("repeats \"{}\"", out.content));
     if (known == ids.end()) {
       if (out.id != next) {
         token.refuse(
-            text("has the id {}, where the next one is {}", out.id, next),
+            text("has the id {}, but the next id is {}", out.id, next),
             "`tokenizers` numbers added tokens without gaps, whatever the file says; list them in their order");
       }
       ++next;
@@ -129,7 +129,7 @@ Pattern pattern_of(const JsonPlace& at, std::string_view regex) {
   try {
     return Pattern(regex);
   } catch (const Error& error) {
-    at.refuse("cannot be taken: " + error.message(), error.hint());
+    at.refuse("is not supported: " + error.message(), error.hint());
   }
 }
 
@@ -152,7 +152,7 @@ void read_split(const JsonPlace& step, BpeParts& parts) {
   const bool isolated = behavior == "Isolated" && !invert, matches = behavior == "Removed" && invert;
   if (!isolated && !matches) {
     step.refuse(text("has the behavior {} with invert {}", step.at("behavior").shown(), invert),
-                "taken are: Isolated with invert false, and Removed with invert true");
+                "supported: Isolated with invert false, and Removed with invert true");
   }
   const JsonPlace regex = pattern.at("Regex");
   WordStep out;
@@ -187,20 +187,20 @@ void read_steps(const JsonPlace& pre, BpeParts& parts) {
 void read_others(const JsonPlace& root) {
   root.keys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
              "decoder", "model"});
-  root.only("truncation", {}, "set it to null: documents are encoded whole");
+  root.only("truncation", {}, "set it to null: documents are not truncated");
   root.only("padding", {}, "set it to null: documents are not padded");
-  root.only("normalizer", {}, "taken are tokenizers that change nothing in the text: null");
+  root.only("normalizer", {}, "only tokenizers that do not change the text are supported: null");
   if (!root.has("decoder") || root.at("decoder").value().is_null()) return;
   const JsonPlace decoder = root.at("decoder");
   const std::string& type = decoder.at("type").string();
-  if (type != "ByteLevel") decoder.at("type").refuse(text("is \"{}\": taken is \"ByteLevel\"", type));
+  if (type != "ByteLevel") decoder.at("type").refuse(text("is \"{}\": it must be \"ByteLevel\"", type));
 }
 
 std::unique_ptr<Tokenizer> made(const std::filesystem::path& file, BpeParts parts, std::string json) {
   try {
     return make_bpe_tokenizer(std::move(parts), std::move(json));
   } catch (const Error& error) {
-    throw Error(error.message(), file.string(), "taken are tokenizers of bytes, as GPT-2's");
+    throw Error(error.message(), file.string(), "only byte-level tokenizers are supported, such as GPT-2's");
   }
 }
 

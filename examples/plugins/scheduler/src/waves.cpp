@@ -18,12 +18,13 @@ class Waves final : public Scheduler {
   explicit Waves(const PluginContext& context) : wave_(static_cast<int>(context.options.integer("wave"))) {}
 
   // Called before training starts. A refusal names the key, its value, the reason, and a value that works.
-  Support supports(const PipelineShape& shape) const override {
+  Refusals supports(const PipelineShape& shape) const override {
     if (shape.chunks != 1) {
-      return Support::no("parallel.chunks = {}: sched-template gives each pipeline rank one chunk", shape.chunks)
-          .hint("use parallel.chunks 1");
+      return make_refusal(ErrorCode::kUnsupported, {"parallel.chunks"},
+                          "parallel.chunks = {}: sched-template gives each pipeline rank one chunk", shape.chunks)
+          .with_hint("use parallel.chunks 1");
     }
-    return Support::yes();
+    return {};
   }
 
   // A pure function: the same shape gives the same rows. The core adds sends, receives and the optimizer step, and

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA device: a kernel set for GPUs creates it as the rank's device.
 //
-//   Support device_available(const DeviceRequest& request) const override { return cuda::available(request); }
+//   Refusals device_available(const DeviceRequest& request) const override { return cuda::available(request); }
 //   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
 //     return cuda::make_device(request);
 //   }
@@ -37,7 +37,7 @@ struct DeviceSettings {
 
 /// Whether this machine has a driver, and a GPU for the rank with compute capability 8.0 or higher and enough memory.
 /// Creates no context.
-TRIAX_API Support available(const DeviceRequest& request);
+TRIAX_API Refusals available(const DeviceRequest& request);
 
 /// Throws Error with the reason of available() if the device is not available.
 TRIAX_API std::unique_ptr<Device> make_device(const DeviceRequest& request, const DeviceSettings& settings = {});

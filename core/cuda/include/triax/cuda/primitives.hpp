@@ -34,10 +34,10 @@ class Primitives : public KernelSet {
   ~Primitives() override;
 
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
-  Support device_available(const DeviceRequest& request) const override;
+  Refusals device_available(const DeviceRequest& request) const override;
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override;
-  Support supports(const KernelRequest& request) const override;
-  Support supports(const OpCall& call) const override;
+  Refusals supports(const KernelRequest& request) const override;
+  Refusals supports(const OpCall& call) const override;
   std::size_t scratch_bytes(const OpCall& call) const override;
   void start(Device& device) override;
 

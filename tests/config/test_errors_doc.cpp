@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/errors.md matches the table of error codes; UPDATE_GOLDEN=1 rewrites it.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "support/golden.hpp"
+#include "triax/error.hpp"
+
+namespace triax {
+namespace {
+
+const char* const kErrorsIntroduction = R"(# Errors
+
+Triax reports all errors of a run before it starts. An error begins with the position of a configuration key: file, line
+and column, or the flag that sets the key. The other keys that the error depends on follow on lines of their own, then
+what to do next:
+
+```
+run.toml:12:9: model.heads = 5 is not divisible by parallel.tensor = 2: each tensor rank has whole heads
+  parallel.tensor is set at run.toml:20:10
+  use heads 4 or 6, or tensor 1 or 5
+```
+
+Triax prints the first 20 errors and the number of the others. `triax check --json` and `triax train --json` print all
+of them, as the list `errors` of the object on stdout. The exit status is 2.
+
+| key | meaning |
+|---|---|
+| `code` | the kind of the error, one of the table below |
+| `keys` | the configuration keys that the error depends on; may be empty |
+| `file`, `line`, `column` | position of the first key that is set in a file. `file` is the flag if a flag sets it (`--set`); a value that does not exist is null |
+| `message` | what is wrong |
+| `hint` | what to do next; may be empty |
+
+## Codes
+
+Codes do not change; later versions add codes. Plugins use the same codes. This page is generated
+(`UPDATE_GOLDEN=1 ctest -R ErrorsDoc`). Do not edit it.
+
+| code | meaning | what to do |
+|---|---|---|
+)";
+
+TEST(ErrorsDoc, IsCurrent) {
+  std::ostringstream out;
+  out << kErrorsIntroduction;
+  for (const ErrorCodeInfo& info : error_codes())
+    out << text("| `{}` | {} | {} |\n", info.name, info.meaning, info.action);
+  test::expect_golden(TRIAX_SOURCE_DIR "/docs/errors.md", out.str());
+}
+
+} // namespace
+} // namespace triax
