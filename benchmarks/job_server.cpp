@@ -55,7 +55,7 @@ class Measurement {
     time(
         "barrier, mean of 10", [&] { barriers(); }, kBarriers);
     time("barrier that one rank misses, until all have timed out", [&] { missed_barrier(); });
-    time("every rank sends 8 messages to the launcher", [&] { tell(); });
+    time("every rank sends 8 messages to the launcher", [&] { send_messages(); });
     beats(beat_s);
     time("one rank fails, until all have heard and answered", [&] { abort(); });
     time("leave", [&] { all(Kind::goodbye, "", Kind::goodbye); });
@@ -120,7 +120,7 @@ class Measurement {
     ranks_.until_each(Kind::missing, 1, deadline());
   }
 
-  void tell() {
+  void send_messages() {
     ranks_.forget();
     for (int turn = 0; turn < kTells; ++turn)
       ranks_.send_to_all([&](int) { return message(Kind::worker_message, ++id_, "result", std::string(500, 'r')); });

@@ -26,7 +26,7 @@ class MpiStore final : public Store {
 
   void set(std::string_view key, std::string_view value) override {
     values_.insert_or_assign(std::string(key), std::string(value));
-    tell('=', key, value);
+    send('=', key, value);
   }
   std::string get(std::string_view key, Deadline deadline) override {
     for (receive(); values_.find(key) == values_.end(); receive()) {
@@ -37,14 +37,14 @@ class MpiStore final : public Store {
   /// Amounts that other ranks add arrive with a delay.
   std::int64_t add(std::string_view key, std::int64_t amount) override {
     receive();
-    if (amount != 0) tell('+', key, std::to_string(amount));
+    if (amount != 0) send('+', key, std::to_string(amount));
     return counters_[std::string(key)] += amount;
   }
 
  private:
   static constexpr int kTag = 4711;
 
-  void tell(char what, std::string_view key, std::string_view value) {
+  void send(char what, std::string_view key, std::string_view value) {
     int rank = 0, ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -48,13 +48,13 @@ TEST_F(Planning, AModelOfAPaperIsSizedWithoutDataGpusAndTheirPlugins) {
 }
 
 TEST(EnginePlugins, AreKnownByNameWhereTheyAreNotInstalled) {
-  config::Refusals refusals;
-  config::PluginFinder finder({}, refusals);
+  config::Diagnostics diagnostics;
+  config::PluginFinder finder({}, diagnostics);
   const config::CoreTable& comm = *config::find_core_table("comm");
   EXPECT_EQ(finder.why_absent(comm, "comm-nccl"), "\"comm-nccl\" is not installed here");
   EXPECT_EQ(finder.why_absent(comm, "comm-mine"), "") << "is refused: it may be a mistake";
   EXPECT_EQ(finder.why_absent(comm, "kernels-fused"), "") << "is not a communicator";
-  EXPECT_TRUE(refusals.empty());
+  EXPECT_TRUE(diagnostics.empty());
 }
 
 } // namespace

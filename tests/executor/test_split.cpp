@@ -60,18 +60,27 @@ TEST(Split, ABoundaryIsScatteredInEqualParts) {
                  "divisible by parallel.tensor = 5",
                  model.specs[1].outputs[0].name, model.specs[1].name));
   EXPECT_EQ(refused.front().hint, "leave parallel.scatter_gather out, or use another parallel.tensor");
+
+  const Layout three = Layout::ptd(3, 5, 1);
+  const Refusals two = executor::check_scatter(model, {three, 0, 2, 5}, executor::split_layers(model, 3, {}));
+  EXPECT_EQ(two.size(), 2u) << "one of each boundary";
 }
 
 TEST(Split, IsRefusedWhereItDoesNotFit) {
   const auto reason = [](int blocks, int stages, const std::vector<std::int64_t>& split) {
     const Refusals refused = executor::check_split(with_blocks(blocks), stages, split);
-    return refused.empty() ? std::string() : refused.front().message;
+    std::string messages;
+    for (const Refusal& refusal : refused) messages += (messages.empty() ? "" : "; ") + refusal.message;
+    return messages;
   };
   EXPECT_EQ(reason(4, 2, {}), "");
   EXPECT_EQ(reason(0, 2, {}), "");
   EXPECT_EQ(reason(4, 2, {0, 4}), "");
   EXPECT_EQ(reason(4, 2, {1, 4}), "parallel.split counts 5 blocks, but model.layers is 4");
   EXPECT_EQ(reason(4, 3, {2, 0, 2}), "parallel.split leaves stage 1 without a layer");
+  EXPECT_EQ(reason(4, 4, {2, 0, 0, 3}),
+            "parallel.split counts 5 blocks, but model.layers is 4; parallel.split leaves stage 1 without a layer; "
+            "parallel.split leaves stage 2 without a layer");
   EXPECT_EQ(reason(1, 3, {}),
             "model.layers = 1 is too few for 3 stages (parallel.pipeline x parallel.chunks): stage 1 would have no "
             "layer");

@@ -88,7 +88,7 @@ TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
 
 FailureFacts launcher_stopped() {
   FailureFacts facts = lost();
-  facts.failure = {control::kNoRank, true, "the job server did not run for 3.2 s, and the ranks gave up"};
+  facts.failure = {control::kNoRank, true, "the job server did not run for 3.2 s, and the ranks stopped"};
   facts.ranks[2].state = State::left;
   facts.rejections.add(1, "10.0.0.9", "wrong token");
   return facts;
@@ -98,7 +98,7 @@ TEST(FailureReport, WhereTheLauncherFailedNoRankIsBlamed) {
   FailureFacts facts = launcher_stopped();
   EXPECT_EQ(
       to_text(facts),
-      "launcher failed (no rank failed) after step 117: the job server did not run for 3.2 s, and the ranks gave up\n"
+      "launcher failed (no rank failed) after step 117: the job server did not run for 3.2 s, and the ranks stopped\n"
       "  to pause a run, stop all of its processes together (Ctrl-Z), or raise train.stall_timeout_s\n"
       "  rank 0: step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx\n"
       "  rank 1: step 118, 0F3; no message for 19.4 s: its process may be stopped, or its host down\n"

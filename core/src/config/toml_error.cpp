@@ -108,7 +108,7 @@ class FaultLocator {
   int count() const { return static_cast<int>(lines_.size()); }
   std::size_t index() const { return static_cast<std::size_t>(fault_.line - 1); }
   bool says(std::string_view words) const { return reason_.find(words) != std::string_view::npos; }
-  void tell(std::size_t byte, std::string_view what, std::string hint) {
+  void report(std::size_t byte, std::string_view what, std::string hint) {
     fault_.column = column_of(line_, byte);
     fault_.message = text("not valid TOML: {}", what);
     fault_.hint = std::move(hint);
@@ -122,7 +122,7 @@ class FaultLocator {
       line_ = lines_[i];
       fault_.line = static_cast<int>(i) + 1;
       const bool wide = i == 0 && (line_.starts_with("\xFF\xFE") || line_.starts_with("\xFE\xFF"));
-      tell(good, wide ? "the file is UTF-16, and TOML is UTF-8" : "invalid UTF-8", "save the file as UTF-8");
+      report(good, wide ? "the file is UTF-16, and TOML is UTF-8" : "invalid UTF-8", "save the file as UTF-8");
       return true;
     }
     return false;
@@ -134,8 +134,8 @@ class FaultLocator {
     if (!name.empty()) {
       for (std::size_t i = 0; i < index(); ++i) {
         if (table_of(lines_[i]) == name)
-          return tell(line_.find('['), text("[{}] is written twice, first in line {}", name, i + 1),
-                      text("write its keys below line {}", i + 1));
+          return report(line_.find('['), text("[{}] is written twice, first in line {}", name, i + 1),
+                        text("write its keys below line {}", i + 1));
       }
       return;
     }
@@ -144,8 +144,8 @@ class FaultLocator {
     for (std::size_t i = index(); i-- > 0 && table_of(lines_[i]).empty();) {
       const std::optional<Pair> first = pair_of(lines_[i]);
       if (first && first->key == second->key)
-        return tell(line_.find(second->key), text("{} is written twice, first in line {}", second->key, i + 1),
-                    "remove one of the two");
+        return report(line_.find(second->key), text("{} is written twice, first in line {}", second->key, i + 1),
+                      "remove one of the two");
     }
   }
 
@@ -155,17 +155,17 @@ class FaultLocator {
     const std::string_view key = trimmed(all.substr(0, colon));
     if (!is_key(key)) return;
     if (colon == std::string_view::npos) {
-      tell(line_.find(key), text("{} has no value", key), text("write {} = and its value", key));
+      report(line_.find(key), text("{} has no value", key), text("write {} = and its value", key));
     } else {
-      tell(line_.find(':'), text("{} needs = before its value, not :", key),
-           text("write {} = {}", key, trimmed(all.substr(colon + 1))));
+      report(line_.find(':'), text("{} needs = before its value, not :", key),
+             text("write {} = {}", key, trimmed(all.substr(colon + 1))));
     }
   }
 
   void header() {
     const std::string_view all = trimmed(line_.substr(0, line_.find('#')));
     if (all.starts_with('[') && all.find(']') == std::string_view::npos && is_key(trimmed(all.substr(1))))
-      tell(line_.find('['), "the name of a table is not closed", text("write [{}]", trimmed(all.substr(1))));
+      report(line_.find('['), "the name of a table is not closed", text("write [{}]", trimmed(all.substr(1))));
   }
 
   /// An unclosed list is detected only at the next key or table, or at the end of the file.
@@ -181,13 +181,14 @@ class FaultLocator {
       if (!pair->value.starts_with('[')) return;
       fault_.line = static_cast<int>(i) + 1;
       line_ = lines_[i];
-      return tell(pair->begin, text("the list of {} is not closed", pair->key), "write ] after its last item");
+      return report(pair->begin, text("the list of {} is not closed", pair->key), "write ] after its last item");
     }
   }
 
   void value(const Pair& pair) {
     if (pair.value.empty() || pair.value.starts_with('#')) {
-      tell(pair.begin, text("{} has no value", pair.key), text("write {} = and its value, or leave it out", pair.key));
+      report(pair.begin, text("{} has no value", pair.key),
+             text("write {} = and its value, or leave it out", pair.key));
     } else if (pair.value.starts_with("\"\"\"") || pair.value.starts_with("'''")) {
       return; // multi-line string
     } else if (pair.value.starts_with('"') || pair.value.starts_with('\'')) {
@@ -201,16 +202,16 @@ class FaultLocator {
     const std::optional<std::size_t> end = end_of_string(pair.value);
     const char quote = pair.value.front();
     if (!end) {
-      return tell(pair.begin, text("the string of {} is not closed", pair.key),
-                  text("write {} = {}{}", pair.key, pair.value, std::string(1, quote)));
+      return report(pair.begin, text("the string of {} is not closed", pair.key),
+                    text("write {} = {}{}", pair.key, pair.value, std::string(1, quote)));
     }
     const std::string_view inside = pair.value.substr(1, *end - 2);
     const std::size_t behind = pair.begin + *end;
     if (fault_.column > column_of(line_, behind)) return more(pair.value.substr(0, *end), behind);
     if (quote != '"' || inside.find('\\') == std::string_view::npos) return;
     const bool plain = inside.find('\'') == std::string_view::npos;
-    tell(pair.begin, text("invalid escape in the string of {}", pair.key),
-         plain ? text("write {} = '{}', where a \\ is a \\", pair.key, inside) : std::string("write each \\ twice"));
+    report(pair.begin, text("invalid escape in the string of {}", pair.key),
+           plain ? text("write {} = '{}', where a \\ is a \\", pair.key, inside) : std::string("write each \\ twice"));
   }
 
   /// A value that is not a string, list or table: a number, a boolean, or a misspelled one.
@@ -224,28 +225,28 @@ class FaultLocator {
     };
     if (any_of({"true", "yes", "on", "false", "no", "off"})) {
       const bool yes = any_of({"true", "yes", "on"});
-      tell(pair.begin, text("invalid value: {}", all), text("write {} = {}", pair.key, yes ? "true" : "false"));
+      report(pair.begin, text("invalid value: {}", all), text("write {} = {}", pair.key, yes ? "true" : "false"));
     } else if (any_of({"none", "null", "nil"})) {
-      tell(pair.begin, text("invalid value: {}", all), text("leave {} out", pair.key));
+      report(pair.begin, text("invalid value: {}", all), text("leave {} out", pair.key));
     } else if (std::isdigit(static_cast<unsigned char>(all.front())) != 0 || all.find_first_of("+-.") == 0) {
       number(all, pair.begin);
     } else {
-      tell(pair.begin, text("invalid value: {}", all), text("a string has quotes: {} = \"{}\"", pair.key, all));
+      report(pair.begin, text("invalid value: {}", all), text("a string has quotes: {} = \"{}\"", pair.key, all));
     }
   }
 
   void number(std::string_view all, std::size_t begin) {
     if (says("64 bits")) {
-      tell(begin, text("{} does not fit into 64 bits", all), "the largest integer is 9223372036854775807");
+      report(begin, text("{} does not fit into 64 bits", all), "the largest integer is 9223372036854775807");
     } else {
-      tell(begin, text("invalid number: {}", all), "write numbers as 50, 1_000, 0.001, 1e-3");
+      report(begin, text("invalid number: {}", all), "write numbers as 50, 1_000, 0.001, 1e-3");
     }
   }
 
   void more(std::string_view value, std::size_t behind) {
     const std::size_t at = std::min(line_.find_first_not_of(" \t", behind), line_.size());
-    tell(at, text("the value {} is followed by {}", value, trimmed(line_.substr(at))),
-         "a line has one key and one value; a comment begins with #");
+    report(at, text("the value {} is followed by {}", value, trimmed(line_.substr(at))),
+           "a line has one key and one value; a comment begins with #");
   }
 
   TomlFault fault_;

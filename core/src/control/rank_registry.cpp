@@ -13,7 +13,7 @@ namespace triax::control {
 
 namespace {
 
-/// If a rank gave up, the loss of another rank within this time is the cause.
+/// If a rank stopped with an error, the loss of another rank within this time is the cause.
 constexpr std::chrono::seconds kSameEvent{1};
 
 /// A rank without progress for at least this time, in seconds, can be the cause of a timeout of others.
@@ -75,7 +75,7 @@ Failure RankRegistry::cause_of(Failure given_up, double unheard_s, double limit_
   if (!is_long || seconds(now - absence_ended_) > unheard_s) return given_up;
   return {kNoRank, true,
           text("the job server did not run for {} s (its process was stopped, or its machine suspended), and the ranks "
-               "gave up after train.stall_timeout_s = {} s without an answer",
+               "stopped after train.stall_timeout_s = {} s without an answer",
                std::round(seconds(absence_) * 10) / 10, limit_s)};
 }
 
@@ -130,7 +130,7 @@ std::optional<Failure> RankRegistry::all_wait(double limit_s) const {
 
 bool RankRegistry::is_cause(const Failure& failure, Clock::time_point now) const {
   if (!failure_) return true;
-  // A rank that failed while the server did not run failed before the others gave up.
+  // A rank that failed while the server did not run failed before the others stopped.
   if (failure_->rank == kNoRank && first_ >= absence_ended_ && !failure.lost && failure.rank != kNoRank) return true;
   const bool explains = failure.lost && !failure_->lost && failure.rank != failure_->rank;
   const bool knew = has(failure.rank) && of(failure.rank).knows;

@@ -40,8 +40,8 @@ class RankRegistry {
   /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
   Failure cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const;
   bool silent(int rank, double seconds, Clock::time_point now) const;
-  /// The failure to record if every rank has waited for others for at least limit_s, so that none can go on. Empty: a
-  /// rank is missing or does something else, or the job has failed already.
+  /// The failure to record if every rank has waited for others for at least limit_s, so that none can continue. Empty:
+  /// a rank is missing or does something else, or the job has failed already.
   std::optional<Failure> all_wait(double limit_s) const;
 
   /// Returns whether it is the first failure, which must be sent to all ranks.

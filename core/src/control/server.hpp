@@ -5,13 +5,13 @@
 // Threads: any; start() starts its own thread. Ownership: owns its sockets. Blocking: no function waits for a rank.
 // Errors: the constructor throws Error if it cannot listen; later, an invalid message ends only its connection.
 //
-// The server sends the first failure to all ranks at once. A failure is: a rank gave up (its abort), a rank is lost
-// (the connection was closed without goodbye, or it was silent for silence_s), or a call of fail(). A connection is
-// rejected, counted and listed in rejections() if it sends no hello of this protocol and version within a few seconds,
-// has a wrong token, or claims a rank that does not exist or has joined already.
+// The server sends the first failure to all ranks at once. A failure is: a rank stopped with an error (its abort), a
+// rank is lost (the connection was closed without goodbye, or it was silent for silence_s), or a call of fail(). A
+// connection is rejected, counted and listed in rejections() if it sends no hello of this protocol and version within a
+// few seconds, has a wrong token, or claims a rank that does not exist or has joined already.
 //
 // If the server itself does not run (its process is stopped), that time does not count as silence of the ranks. If
-// ranks gave up because of it, the failure has no rank (kNoRank).
+// ranks stopped because of it, the failure has no rank (kNoRank).
 #pragma once
 
 #include <cstdint>
@@ -52,13 +52,13 @@ inline constexpr int kNoRank = -1;
 
 struct Failure {
   int rank = kNoRank;
-  bool lost = false; // else the rank gave up and reported an error
+  bool lost = false; // else the rank reported an error
   std::string
       why; // lost rank: "the connection was closed"; kNoRank: a complete sentence; else the rank's complete error
   bool stuck = false; // its main thread has not returned from a call
 };
 
-/// A message from a rank to the process of the server (Client::tell).
+/// A message from a rank to the process of the server (Client::send).
 struct WorkerMessage {
   int rank = 0;
   std::string topic, text;
@@ -84,9 +84,9 @@ class Server {
   /// sent earlier take precedence.
   void fail(const Failure& failure);
 
-  /// The first failure. Two kinds of consequence are replaced by their cause: if a rank gave up and another is lost
-  /// within the next second, the failure is that loss. If a wait for other ranks timed out, the failure is the rank
-  /// that makes no progress, if there is one.
+  /// The first failure. Two kinds of consequence are replaced by their cause: if a rank stopped with an error and
+  /// another is lost within the next second, the failure is that loss. If a wait for other ranks timed out, the failure
+  /// is the rank that makes no progress, if there is one.
   std::optional<Failure> failure() const;
   /// When the server recorded the first failure.
   std::optional<Clock::time_point> failed_at() const;

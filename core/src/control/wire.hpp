@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Protocol between ranks and the job server: frames, and the messages in them.
 //
-// Threads: values; one thread at a time uses a FrameReader. Errors: none; invalid input decodes to nothing, whoever
-// sent it.
+// Threads: values; one thread at a time uses a FrameReader. Errors: none; invalid input decodes to nothing, whichever
+// peer sent it.
 //
 // A frame is its length (4 bytes) and that many bytes. Numbers are little-endian; strings are their length and bytes. A
 // connection begins with a Hello. Its first 12 bytes, a magic number and the version, are the same in every version;

@@ -35,42 +35,47 @@ std::size_t largest_boundary(const Model& model, const LayerContext& context, st
 }
 
 Refusals check_scatter(const Model& model, const LayerContext& context, std::span<const StageLayers> split) {
+  Refusals out;
   for (const StageLayers& stage : split) {
     if (stage.first == 0) continue;
     const std::unique_ptr<Layer> before = model.layer(stage.first - 1, context);
     for (const TensorSpec& spec : before->outputs())
       if (spec.shape.elements() % context.tensor() != 0)
-        return make_refusal(ErrorCode::kNotDivisible, {"parallel.scatter_gather", "parallel.tensor"},
-                            "parallel.scatter_gather: \"{}\", which {} sends, has {} elements, which is not divisible "
-                            "by parallel.tensor = {}",
-                            spec.name, before->name(), spec.shape.elements(), context.tensor())
-            .with_hint("leave parallel.scatter_gather out, or use another parallel.tensor");
+        out.add(make_refusal(ErrorCode::kNotDivisible, {"parallel.scatter_gather", "parallel.tensor"},
+                             "parallel.scatter_gather: \"{}\", which {} sends, has {} elements, which is not divisible "
+                             "by parallel.tensor = {}",
+                             spec.name, before->name(), spec.shape.elements(), context.tensor())
+                    .with_hint("leave parallel.scatter_gather out, or use another parallel.tensor"));
   }
-  return {};
+  return out;
 }
 
 Refusals check_split(const Model& model, int stages, std::span<const std::int64_t> split) {
   const int blocks = model.info().blocks;
-  if (!split.empty()) {
-    const std::int64_t sum = std::accumulate(split.begin(), split.end(), std::int64_t{0});
-    if (sum != blocks)
-      return make_refusal(ErrorCode::kConflict, {"parallel.split", "model.layers"},
-                          "parallel.split counts {} blocks, but model.layers is {}", sum, blocks)
-          .with_hint("list one number of blocks for each stage; together {}", blocks);
-  }
+  Refusals out;
+  const std::int64_t sum = std::accumulate(split.begin(), split.end(), std::int64_t{0});
+  const bool right_sum = split.empty() || sum == blocks;
+  if (!right_sum)
+    out.add(make_refusal(ErrorCode::kConflict, {"parallel.split", "model.layers"},
+                         "parallel.split counts {} blocks, but model.layers is {}", sum, blocks)
+                .with_hint("list one number of blocks for each stage; together {}", blocks));
   const std::vector<StageLayers> layers = split_layers(model, stages, split);
-  const auto bare = std::ranges::find_if(layers, [](const StageLayers& of) { return of.count == 0; });
-  if (bare == layers.end()) return {};
-  if (!split.empty())
-    return make_refusal(ErrorCode::kOutOfRange, {"parallel.split"}, "parallel.split leaves stage {} without a layer",
-                        bare - layers.begin())
-        .with_hint("give it a block; only the first and the last stage have layers besides");
-  return make_refusal(
-             ErrorCode::kOutOfRange, {"model.layers", "parallel.pipeline", "parallel.chunks"},
-             "model.layers = {} is too few for {} stages (parallel.pipeline x parallel.chunks): stage {} would "
-             "have no layer",
-             blocks, stages, bare - layers.begin())
-      .with_hint("use more layers, or fewer stages");
+  for (int stage = 0; stage < stages; ++stage) {
+    if (layers[static_cast<std::size_t>(stage)].count != 0) continue;
+    if (split.empty()) {
+      out.add(make_refusal(ErrorCode::kOutOfRange, {"model.layers", "parallel.pipeline", "parallel.chunks"},
+                           "model.layers = {} is too few for {} stages (parallel.pipeline x parallel.chunks): stage {} "
+                           "would have no layer",
+                           blocks, stages, stage)
+                  .with_hint("use more layers, or fewer stages"));
+      break; // the hint is the same for every stage
+    }
+    if (right_sum || stage != stages - 1)
+      out.add(make_refusal(ErrorCode::kOutOfRange, {"parallel.split"}, "parallel.split leaves stage {} without a layer",
+                           stage)
+                  .with_hint("give it a block; only the first and the last stage have other layers too"));
+  }
+  return out;
 }
 
 } // namespace triax::executor

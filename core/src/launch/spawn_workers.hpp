@@ -5,7 +5,7 @@
 // server; borrows what ProcessTraining refers to. Blocking: until training ends. Errors: Error if a rank cannot be
 // started, the server cannot listen, or a rank sends a malformed message; then all ranks are ended. If a rank fails, is
 // lost, or has not joined after launch.start_timeout_s, all ranks end within seconds. The log and failure.json name
-// that rank and the positions of the others. If this process was stopped for so long that the ranks gave up, they name
+// that rank and the positions of the others. If this process was stopped for so long that the ranks stopped, they name
 // the launcher instead of a rank.
 #pragma once
 

@@ -32,7 +32,7 @@ struct WatchdogRequest {
   /// After a signal, a rank may stay in one call for at most this long (or stall_timeout_s if that is less). Batch
   /// systems kill processes 30 s after SIGTERM.
   double stall_after_signal_s = 20;
-  /// All ranks of the job are watched here: reports the one that waits for the longest time if none can go on.
+  /// All ranks of the job are watched here: reports the one that waits for the longest time if none can continue.
   /// Otherwise the job server does.
   bool has_all_ranks = false;
 };

@@ -41,7 +41,7 @@ LockFile::LockFile(std::filesystem::path file, const Error& held, const LockFile
 }
 
 LockFile::~LockFile() {
-  ::unlink(file_.c_str()); // before the lock ends: whoever has opened this file opens it again
+  ::unlink(file_.c_str()); // before the lock ends: a process that has opened this file opens it again
   ::close(descriptor_);
 }
 

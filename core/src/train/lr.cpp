@@ -18,7 +18,7 @@ double learning_rate(const config::RunConfig& run, std::int64_t step) {
   const double x = std::min(
       1.0, static_cast<double>(step - warmup) / static_cast<double>(std::max<std::int64_t>(1, steps - warmup)));
   if (run.lr.decay == "linear") return min + (lr - min) * (1 - x);
-  TRIAX_REQUIRE(run.lr.decay == "cosine", "lr.decay = \"{}\" is none of constant, linear, cosine", run.lr.decay);
+  TRIAX_REQUIRE(run.lr.decay == "cosine", "lr.decay must be constant, linear or cosine, got \"{}\"", run.lr.decay);
   return min + (lr - min) * (1 + std::cos(std::numbers::pi * x)) / 2;
 }
 

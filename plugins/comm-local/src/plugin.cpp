@@ -55,15 +55,14 @@ class LocalBackend final : public CommBackend {
   }
 
   Refusals supports(const CommRequest& request) const override {
-    if (request.device != DeviceKind::host) {
-      return make_refusal(ErrorCode::kUnsupported, {}, "comm-local moves host memory; the kernel set's device is {}",
-                          name_of(request.device))
-          .with_hint("use comm-nccl or comm-ucx, or a kernel set that computes on the host");
-    }
-    if (!request.axes.empty() && !request.ranks_are_threads) {
-      return make_refusal(ErrorCode::kUnsupported, {}, "{}; this run's ranks are processes", kOneProcess);
-    }
-    return {};
+    Refusals out;
+    if (request.device != DeviceKind::host)
+      out.add(make_refusal(ErrorCode::kUnsupported, {}, "comm-local moves host memory; the kernel set's device is {}",
+                           name_of(request.device))
+                  .with_hint("use comm-nccl or comm-ucx, or a kernel set that computes on the host"));
+    if (!request.axes.empty() && !request.ranks_are_threads)
+      out.add(make_refusal(ErrorCode::kUnsupported, {}, "{}; this run's ranks are processes", kOneProcess));
+    return out;
   }
 
   void start(Device& device) override { device_ = &device; }
@@ -79,7 +78,8 @@ class LocalBackend final : public CommBackend {
     } else {
       shared = group_state_of(published(group, store, key, deadline), group);
     }
-    // A positive count gives this member a reference. Otherwise the others gave up, and the group_state may be gone.
+    // A positive count gives this member a reference. Otherwise the others have failed to join, and the group_state may
+    // be gone.
     const std::string joined = key + "/joined";
     if (store.add(joined, 1) <= 0) {
       throw Error("the other ranks stopped waiting for this rank", text("group {}", group.id),

@@ -38,6 +38,8 @@ TEST(Backend, RefusesProcessesAndOtherDevices) {
     EXPECT_TRUE(rank.backend().supports(request).empty());
     request.device = DeviceKind::cuda;
     EXPECT_THAT(rank.backend().supports(request).front().message, HasSubstr("the kernel set's device is cuda"));
+    request.axes = {"tensor"};
+    EXPECT_EQ(rank.backend().supports(request).size(), 2u) << "one reason must not hide the other";
   });
 }
 
@@ -47,9 +49,9 @@ TEST(Join, TheDeadlineNamesWhoIsMissing) {
     if (rank.index() == 0) {
       EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
                   HasSubstr("group tensor.0: timed out waiting for rank 1, 2, 3"));
-      rank.store().set("gave up", "");
+      rank.store().set("left", "");
     } else {
-      rank.store().get("gave up", Rank::deadline());
+      rank.store().get("left", Rank::deadline());
       EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
                   HasSubstr("the other ranks stopped waiting for this rank"));
     }

@@ -4,7 +4,7 @@
 // neighbours then exchange a byte, so that no connection is made during a step.
 //
 // Threads: the rank's main thread. Blocking: until the deadline; runs the progress loop, and checks the rank's abort
-// flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others gave up.
+// flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others have left.
 //
 // Each group has a communicator with its own id, and not an ncclCommSplit of a world communicator: all ranks of the
 // parent must call a split, but a group may be joined by its members only. All ranks join groups in the order of the
@@ -53,7 +53,7 @@ class Bootstrap {
   void warm_up(GroupHandles& handles);
   void warm_up_neighbours(Handle& group, std::byte* data, Stream& stream);
   void warm_up_edge(const GroupHandles::EdgeHandle& one, std::byte* data, Stream& stream);
-  /// Called repeatedly while NCCL is busy: checks the deadline, the abort flag, and whether the others gave up.
+  /// Called repeatedly while NCCL is busy: checks the deadline, the abort flag, and whether the others have left.
   void poll(const char* what);
   std::string rank_text(int member) const { return rendezvous_.rank_text(member); }
 

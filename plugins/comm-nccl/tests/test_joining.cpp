@@ -179,9 +179,9 @@ TEST(Joining, TheDeadlineNamesWhoIsMissing) {
   run_members(4, {}, [](Rank& rank) {
     if (rank.index() == 0) {
       EXPECT_THAT(join_error(rank, 0.05), HasSubstr("group tensor.0: timed out waiting for rank 1, 2, 3"));
-      rank.store().set("gave up", "");
+      rank.store().set("left", "");
     } else {
-      rank.store().get("gave up", Rank::deadline());
+      rank.store().get("left", Rank::deadline());
       EXPECT_THAT(join_error(rank), HasSubstr("the other ranks failed: rank 0 could not join"));
     }
   });

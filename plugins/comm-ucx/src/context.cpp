@@ -74,7 +74,7 @@ std::optional<Invalid> find_invalid(const std::string& message, const Settings& 
                    joined(available_transports(), ", "), joined(names, " and ")));
 }
 
-/// UCX leaves out what it does not find, and goes on with the rest.
+/// UCX leaves out what it does not find, and continues with the rest.
 void check_devices(const std::string& asked) {
   if (asked.empty()) return;
   const std::vector<std::string> known = network_devices(), unknown = unknown_devices(asked, known);

@@ -3,7 +3,7 @@
 // order of the group. They then exchange messages that UCX acknowledges, so that no connection is made during a step.
 //
 // Threads: the rank's main thread. Blocking: until the deadline; runs the progress loop, and checks the rank's abort
-// flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others gave up.
+// flag. Errors: Error that names the missing ranks; ranks that join later get an error that the others have left.
 #pragma once
 
 #include <memory>

@@ -122,7 +122,7 @@ void PeerEndpoints::abort(std::string_view why) noexcept {
 void PeerEndpoints::announce() noexcept {
   if (closed_) return;
   transport_.hurry();
-  if (!heard_abort_) part(Word::abort, reason_); // the member that aborted tells all
+  if (!heard_abort_) part(Word::abort, reason_); // the member that aborted informs all
 }
 
 bool PeerEndpoints::grace_expired() noexcept {

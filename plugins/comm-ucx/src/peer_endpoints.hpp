@@ -57,7 +57,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   /// True if any member has left the group; left(): that member.
   bool anyone_left() const noexcept { return left_ > 0; }
   bool left(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].left; }
-  /// Leaves the group: tells the members, and detaches from the transport.
+  /// Leaves the group: informs the members, and detaches from the transport.
   void close() noexcept;
 
   /// Reports an operation with `member` that has failed.

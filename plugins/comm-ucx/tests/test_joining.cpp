@@ -45,9 +45,9 @@ TEST(Join, TheDeadlineNamesWhoIsMissing) {
     if (rank.index() == 0) {
       EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), deadline_in(0.05)); }),
                   HasSubstr("group tensor.0: timed out waiting for rank 1, 2, 3"));
-      rank.store().set("gave up", "");
+      rank.store().set("left", "");
     } else {
-      rank.store().get("gave up", Rank::deadline());
+      rank.store().get("left", Rank::deadline());
       EXPECT_THAT(error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); }),
                   HasSubstr("the other ranks failed: rank 0 could not join"));
     }
