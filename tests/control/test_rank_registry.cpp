@@ -162,10 +162,9 @@ TEST_F(RankRegistryTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure)
   const Failure cause = registry.cause_of(given_up, 1.9, 2, after(5000));
   EXPECT_EQ(registry.cause_of(given_up, 2.1, 2, after(60000)).rank, 1) << "the server has run since";
   EXPECT_EQ(cause.rank, kNoRank);
-  EXPECT_EQ(
-      cause.why,
-      "the job server did not run for 3.2 s (its process was stopped, or its machine suspended), and the ranks gave "
-      "up after train.stall_timeout_s = 2 s without an answer");
+  EXPECT_EQ(cause.why,
+            "the job server did not run for 3.2 s (its process was stopped, or its machine suspended), and the ranks "
+            "stopped after train.stall_timeout_s = 2 s without an answer");
   EXPECT_TRUE(registry.note(cause, after(5000)));
   registry.note({1, true, "ended with status 1"}, after(5000));
   EXPECT_EQ(registry.failure()->rank, kNoRank);

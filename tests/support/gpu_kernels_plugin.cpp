@@ -87,7 +87,7 @@ constexpr const char* kRefusal =
     "run.toml:19:10: kernels.plugin \"" TRIAX_KERNELS
     "\": no CUDA driver on this machine\n"
     "  install NVIDIA's driver (nvidia-smi comes with it), or use a kernel set that computes on the host; triax check "
-    "--no-device leaves this machine out of the question\n";
+    "--no-device skips the checks of this machine\n";
 
 TEST_F(NoDriver, CheckRefusesTheRunAndSaysWhere) {
   const test::Outcome refused = run("check run.toml", "2>&1 >/dev/null");

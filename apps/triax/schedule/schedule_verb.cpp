@@ -13,6 +13,7 @@
 #include <ostream>
 #include <string>
 
+#include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -83,7 +84,7 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
   const ScheduleDrawing drawing =
       arguments.measured ? draw_measured(arguments.format, source, proved) : draw(request, source, proved);
   if (!drawing.refusals.empty()) {
-    print_refusals(refused(source, drawing.refusals).problems);
+    print_errors(refused(source, drawing.refusals).problems);
     return kRefused;
   }
   write(drawing.result, arguments.output);
@@ -93,7 +94,7 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
 int run(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source) {
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
   const ProvedSchedule proved = prove(source, {true, cap});
-  print_refusals(proved.problems);
+  print_errors(proved.problems);
   if (proved.problems.empty()) print_notes(source);
   return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/errors_json.hpp"
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
@@ -31,11 +32,8 @@ struct SimulateCommand {
 };
 
 int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int status) {
-  print_refusals(problems);
-  std::vector<std::string> texts;
-  texts.reserve(problems.size());
-  for (const config::Diagnostic& problem : problems) texts.push_back(problem.text);
-  if (as_json) result_out() << refusals_json(texts) << '\n';
+  print_errors(problems);
+  if (as_json) result_out() << errors_line(problems) << '\n';
   return status;
 }
 
