@@ -25,7 +25,7 @@ void print_refused(const Refusals& refused, bool as_json) {
 } // namespace
 
 int run_data_verb(const Refusals& refused, bool as_json,
-                  const std::function<void(const std::function<void()>& stop_if_asked)>& make) {
+                  const std::function<void(const std::function<void()>& stop_if_signaled)>& make) {
   if (!refused.empty()) {
     print_refused(refused, as_json);
     return kRefused;

@@ -27,11 +27,11 @@ LocalCommunicator::LocalCommunicator(const Group& group, GroupStateRef group_sta
 template <class Some>
 void LocalCommunicator::add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(group_state_, index()));
-  make_room(0);
+  reserve(0);
 }
 
 /// Gives every pooled exchange the capacity of the largest one so far: any of them may be used for the next.
-void LocalCommunicator::make_room(std::size_t transfers) {
+void LocalCommunicator::reserve(std::size_t transfers) {
   most_transfers_ = std::max(most_transfers_, transfers);
   for (const auto& call : pool_->exchanges) call->transfers().reserve(most_transfers_);
 }
@@ -141,7 +141,7 @@ Work LocalCommunicator::do_broadcast(const TensorView& view, int root, Stream& s
 Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   if (group_state_.aborted()) return refused(action);
   Exchange& call = idle(pool_->exchanges);
-  if (transfers.size() > most_transfers_) make_room(transfers.size());
+  if (transfers.size() > most_transfers_) reserve(transfers.size());
   call.transfers().clear();
   for (const Transfer& transfer : transfers) {
     Port& end = port(transfer);

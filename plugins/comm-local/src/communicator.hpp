@@ -52,7 +52,7 @@ class LocalCommunicator final : public Communicator {
 
   template <class Some>
   void add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count);
-  void make_room(std::size_t transfers);
+  void reserve(std::size_t transfers);
   template <class Some>
   Some& idle(std::vector<std::unique_ptr<Some>>& calls);
   template <class Body>

@@ -16,7 +16,8 @@ namespace triax::comm_local {
 namespace {
 
 constexpr std::string_view kOneProcess = "comm-local joins ranks that are threads of one process";
-constexpr std::int64_t kGaveUp = std::int64_t{1} << 40; // subtracted from the count of joined members when one gives up
+constexpr std::int64_t kJoinFailed = std::int64_t{1}
+                                     << 40; // subtracted from the count of joined members when one gives up
 
 /// Identifies this process. The address of a group_state is valid in one process only, and process ids repeat across
 /// containers; hence the random token.
@@ -136,7 +137,7 @@ class LocalBackend final : public CommBackend {
   static void close(GroupState& group_state, Store& store, const std::string& joined, const Group& group,
                     std::string_view why) {
     group_state.abort(text("rank {} could not join: {}", group_state.rank(group.index), why));
-    const std::int64_t came = store.add(joined, -kGaveUp) + kGaveUp;
+    const std::int64_t came = store.add(joined, -kJoinFailed) + kJoinFailed;
     if (came > 0 && came < group_state.size()) group_state.release(group_state.size() - static_cast<int>(came));
   }
 

@@ -51,16 +51,16 @@ std::size_t count_of(const TensorView& view) {
 } // namespace
 
 NcclCommunicator::NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group,
-                                   GroupHandles meeting, bool registers)
+                                   GroupHandles handles, bool registers)
     : Communicator(group),
       api_(api),
       device_(device),
       registers_(registers),
-      handles_(std::move(meeting)),
+      handles_(std::move(handles)),
       group_status_(store, handles_.key, this->group()),
       posted_(group.size()),
       last_post_(Clock::now()),
-      news_pause_(kQuiet) {
+      status_interval_(kQuiet) {
   device_.add_source(*this);
 }
 
@@ -69,10 +69,10 @@ NcclCommunicator::~NcclCommunicator() {
   try {
     if (!ended() && busy())
       end(text("{} left group {} before its calls were complete", rank_text(index()), group().id), true);
-    if (!ended()) group_status_.tell_left(posted_);
+    if (!ended()) group_status_.announce_left(posted_);
   } catch (const std::exception&) { // the store is gone, so no member needs the message
   }
-  tell_what_is_due();
+  send_pending_status();
   const Deadline deadline = device_.abort_flag().raised() ? Clock::now() : deadline_in(kFarewell);
   for_handles([&](Handle& handle) { handle.finish(deadline); });
 }
@@ -136,7 +136,7 @@ Work NcclCommunicator::posted(Bytes bytes, Stream& stream, ActionId action) {
 
 Work NcclCommunicator::refused(ActionId action) {
   --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
-  tell_what_is_due();
+  send_pending_status();
   if (!dead_event_.state()) {
     dead_event_ = dead_.arm();
     dead_.fail(reason());
@@ -281,7 +281,7 @@ void NcclCommunicator::barrier(Deadline deadline) {
   const auto check = [this] {
     if (!ended()) progress();
     if (ended()) {
-      tell_what_is_due();
+      send_pending_status();
       throw Error(reason(), text("barrier of group {}", group().id));
     }
     device_.abort_flag().check();
@@ -297,12 +297,12 @@ void NcclCommunicator::abort(std::string_view why) noexcept {
   end(text("{} aborted group {}: {}", rank_text(index()), group().id, why), true);
 }
 
-void NcclCommunicator::end(const std::string& reason, bool tell) noexcept {
+void NcclCommunicator::end(const std::string& reason, bool announce) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (ended()) return;
     reason_ = reason;
-    untold_ = tell;
+    unsent_ = announce;
     ended_.store(true, std::memory_order_release);
   }
   device_.abort_flag().raise(reason); // before the output of an aborted kernel can be taken for a result
@@ -315,31 +315,31 @@ std::string NcclCommunicator::reason() const {
 }
 
 /// Called by the main thread only, because abort() may run on a thread that must not wait for the store.
-void NcclCommunicator::tell_what_is_due() noexcept {
-  if (!untold_.exchange(false)) return;
+void NcclCommunicator::send_pending_status() noexcept {
+  if (!unsent_.exchange(false)) return;
   try {
-    group_status_.tell_abort(reason());
+    group_status_.announce_abort(reason());
   } catch (const std::exception&) { // the store is gone, so no member needs the message
     return;
   }
 }
 
 void NcclCommunicator::progress() noexcept {
-  if (ended()) return tell_what_is_due();
+  if (ended()) return send_pending_status();
   const auto now = Clock::now();
   if (now < next_look_) return;
   next_look_ = now + kLook;
   try {
     look_for_errors();
     if (now - last_post_ < kQuiet) {
-      news_pause_ = kQuiet;
-    } else if (now >= next_news_) {
-      look_for_news();
-      next_news_ = now + news_pause_;
-      news_pause_ = std::min<Clock::duration>(2 * news_pause_, kMaxQuiet);
+      status_interval_ = kQuiet;
+    } else if (now >= next_status_poll_) {
+      poll_status();
+      next_status_poll_ = now + status_interval_;
+      status_interval_ = std::min<Clock::duration>(2 * status_interval_, kMaxQuiet);
     }
   } catch (const std::exception&) { // of the store; the run itself detects a lost store
-    next_news_ = now + kMaxQuiet;
+    next_status_poll_ = now + kMaxQuiet;
   }
 }
 
@@ -354,7 +354,7 @@ void NcclCommunicator::look_for_errors() {
   });
 }
 
-void NcclCommunicator::look_for_news() {
+void NcclCommunicator::poll_status() {
   if (group_status_.changed())
     if (const auto why = group_status_.aborted()) return end(*why, false);
   for (int member = 0; member < size(); ++member) {

@@ -35,7 +35,7 @@ void check_reducible(const TensorView& view, const Group& group);
 class NcclCommunicator final : public Communicator, private Registration {
  public:
   /// `registers`: register memory blocks with NCCL when the device announces them.
-  NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, GroupHandles meeting,
+  NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, GroupHandles handles,
                    bool registers);
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -81,12 +81,12 @@ class NcclCommunicator final : public Communicator, private Registration {
   void for_handles(Body body);
   bool busy();
 
-  void end(const std::string& reason, bool tell) noexcept;
+  void end(const std::string& reason, bool announce) noexcept;
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   std::string reason() const;
-  void tell_what_is_due() noexcept;
+  void send_pending_status() noexcept;
   void look_for_errors();
-  void look_for_news();
+  void poll_status();
   bool waits_for(int member, const Posted& theirs) const;
   std::string rank_text(int member) const;
   std::string others_text() const;
@@ -98,12 +98,12 @@ class NcclCommunicator final : public Communicator, private Registration {
   GroupStatus group_status_;
   Posted posted_;
   std::uint64_t barriers_ = 0;
-  Clock::time_point last_post_, next_look_, next_news_;
-  Clock::duration news_pause_{};
+  Clock::time_point last_post_, next_look_, next_status_poll_;
+  Clock::duration status_interval_{};
   mutable std::mutex mutex_; // guards reason_
   std::string reason_;
   std::atomic<bool> ended_{false};
-  std::atomic<bool> untold_{false}; // the abort is not yet written to the store
+  std::atomic<bool> unsent_{false}; // the abort is not yet written to the store
   HostEvent dead_;                  // its failed event is returned for calls posted after the end
   Event dead_event_;
 };

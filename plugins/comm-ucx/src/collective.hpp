@@ -55,11 +55,11 @@ class Collective : public Call {
   Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
               Lane& lane);
   /// How a call moves device memory, and how much memory it needs for that. Queried before start().
-  struct Room {
+  struct StagingNeed {
     bool direct = false; // UCX transfers it directly, with buffers on the device
     std::size_t bytes = 0;
   };
-  virtual Room room(const Signature& signature) const noexcept = 0;
+  virtual StagingNeed staging_need(const Signature& signature) const noexcept = 0;
   void set_places(bool direct, std::byte* places) noexcept {
     direct_ = direct;
     places_ = places;

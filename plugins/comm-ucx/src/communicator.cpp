@@ -80,7 +80,7 @@ Movement& UcxCommunicator::idle_movement() {
 Exchange& UcxCommunicator::idle_exchange() {
   return idle(pool_->exchanges, [&] {
     auto call = std::make_unique<Exchange>(links_);
-    call->make_room(most_transfers_);
+    call->reserve(most_transfers_);
     return call;
   });
 }
@@ -185,7 +185,7 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
   if (transfers.size() > most_transfers_) {
     // Any exchange of the pool may be used for the next set of this size.
     most_transfers_ = transfers.size();
-    for (const auto& call : pool_->exchanges) call->make_room(most_transfers_);
+    for (const auto& call : pool_->exchanges) call->reserve(most_transfers_);
   }
   Exchange& call = idle_exchange();
   call.clear();
@@ -230,9 +230,9 @@ void UcxCommunicator::barrier(Deadline deadline) {
   if (links_.aborted()) throw Error(links_.reason(), place());
   // Messages of the previous barrier may still be in flight.
   for (int member = 0; member < size(); ++member) {
-    wait_for(member, [&] { return !links_.telling(member); });
+    wait_for(member, [&] { return !links_.announcing(member); });
   }
-  links_.tell_barrier();
+  links_.announce_barrier();
   const std::uint64_t turn = ++barriers_;
   for (int member = 0; member < size(); ++member) {
     if (member != index()) wait_for(member, [&] { return links_.barriers(member) >= turn; });

@@ -11,7 +11,7 @@ namespace triax::comm_ucx {
 class Movement final : public Collective {
  public:
   Movement(PeerEndpoints& links, const Plan& plan);
-  Room room(const Signature& signature) const noexcept override;
+  StagingNeed staging_need(const Signature& signature) const noexcept override;
 
  private:
   /// Bytes for or from a member; bytes < 0: no message.

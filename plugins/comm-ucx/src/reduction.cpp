@@ -40,7 +40,7 @@ std::size_t Reduction::bytes_at(int member, std::int64_t chunk) const noexcept {
   return static_cast<std::size_t>((begin_of(member, chunk + 1) - begin_of(member, chunk)) * width_);
 }
 
-Collective::Room Reduction::room(const Signature& signature) const noexcept {
+Collective::StagingNeed Reduction::staging_need(const Signature& signature) const noexcept {
   const std::size_t bytes =
       static_cast<std::size_t>(signature.elements) * bytes_of(static_cast<DType>(signature.dtype));
   if (signature.kind == Kind::all_reduce && small(plan_, bytes)) return {false, 2 * small_room(plan_)};

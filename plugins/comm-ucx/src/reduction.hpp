@@ -26,7 +26,7 @@ class Reduction final : public Collective {
 
   /// True if an all_reduce of this many bytes is small.
   static bool small(const Plan& plan, std::size_t bytes) noexcept { return bytes <= plan.small_bytes; }
-  Room room(const Signature& signature) const noexcept override;
+  StagingNeed staging_need(const Signature& signature) const noexcept override;
 
  private:
   /// This member's progress with the owner of a slice.
