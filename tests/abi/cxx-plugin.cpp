@@ -11,7 +11,7 @@ namespace {
 class Idle final : public triax::Scheduler {
  public:
   triax::Refusals supports(const triax::PipelineShape&) const override {
-    return triax::make_refusal(triax::ErrorCode::kUnsupported, {}, "door 1.0 is open");
+    return triax::make_refusal(triax::ErrorCode::kUnsupported, {}, "ABI 1.0 works");
   }
   triax::Schedule rows(const triax::PipelineShape&) const override { return {}; }
 };
@@ -37,7 +37,7 @@ extern "C" const triax_plugin* triax_plugin_entry_v1(void) {
                                      0,
                                      "cxx-plugin",
                                      "1.0.0",
-                                     "a door of 1.0",
+                                     "a plugin of ABI 1.0",
                                      nullptr,
                                      0,
                                      0,

@@ -121,8 +121,8 @@ Work UcxCommunicator::post(Collective& call, const Signature& signature, const T
                            Bytes bytes, Stream& stream, ActionId action) {
   if (links_.aborted()) return refused(action);
   if (Staging* staging = transport_.staging()) {
-    const auto [direct, room] = call.room(signature);
-    call.set_places(direct, direct ? staging->device_places(stream, room) : staging->places(stream, room));
+    const auto [direct, needed] = call.staging_need(signature);
+    call.set_places(direct, direct ? staging->device_places(stream, needed) : staging->places(stream, needed));
   }
   const Event event = call.start(signature, in, out, ++posted_, lane(stream));
   count(bytes);
@@ -197,7 +197,7 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
   if (transport_.direct()) {
     call.go_direct();
   } else if (Staging* staging = transport_.staging()) {
-    call.set_places(staging->places(stream, call.room()));
+    call.set_places(staging->places(stream, call.staging_bytes()));
   }
   const Event event = call.start();
   stream.post(call);

@@ -17,7 +17,7 @@ Collective::StagingNeed Movement::staging_need(const Signature& signature) const
   std::size_t bytes = static_cast<std::size_t>(signature.elements) * bytes_of(static_cast<DType>(signature.dtype));
   if (signature.kind == Kind::all_to_all) bytes /= n;
   const std::size_t outs = same_to_all(signature.kind) ? 1 : n - 1, ins = signature.kind == Kind::broadcast ? 1 : n - 1;
-  return {false, (outs + ins) * StagedMessage::staging_need(bytes, piece_)};
+  return {false, (outs + ins) * StagedMessage::staging_bytes(bytes, piece_)};
 }
 
 bool Movement::meets(int member) const noexcept {
@@ -113,7 +113,7 @@ void Movement::launch_flows() noexcept {
   for (std::vector<StagedMessage>* flows : {&ins_, &outs_}) {
     for (StagedMessage& each : *flows) {
       each.places = places;
-      places += StagedMessage::staging_need(each.bytes, piece_);
+      places += StagedMessage::staging_bytes(each.bytes, piece_);
     }
   }
   keep_own();
