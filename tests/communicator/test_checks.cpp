@@ -26,19 +26,10 @@ class Recording final : public Communicator {
   void abort(std::string_view) noexcept override {}
 
  protected:
-  Work do_all_reduce(const TensorView&, const TensorView&, Reduce, Stream&, ActionId action) override {
-    return keep("all_reduce", action);
+  Work do_collective(const Collective& collective, const TensorView&, const TensorView&, Stream&,
+                     ActionId action) override {
+    return keep(name_of(collective.kind), action);
   }
-  Work do_reduce_scatter(const TensorView&, const TensorView&, Reduce, Stream&, ActionId action) override {
-    return keep("reduce_scatter", action);
-  }
-  Work do_all_gather(const TensorView&, const TensorView&, Stream&, ActionId action) override {
-    return keep("all_gather", action);
-  }
-  Work do_all_to_all(const TensorView&, const TensorView&, Stream&, ActionId action) override {
-    return keep("all_to_all", action);
-  }
-  Work do_broadcast(const TensorView&, int, Stream&, ActionId action) override { return keep("broadcast", action); }
   Work do_exchange(std::span<const Transfer>, Stream&, ActionId action) override { return keep("exchange", action); }
 
  private:

@@ -29,9 +29,6 @@
 
 namespace triax::comm_nccl {
 
-/// Throws Error for u8.
-void check_reducible(const TensorView& view, const Group& group);
-
 class NcclCommunicator final : public Communicator, private Registration {
  public:
   /// `registers`: register memory blocks with NCCL when the device announces them.
@@ -48,28 +45,19 @@ class NcclCommunicator final : public Communicator, private Registration {
   void* extension(std::string_view id) noexcept override;
 
  protected:
-  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+  Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                      ActionId action) override;
-  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                         ActionId action) override;
-  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
   void add(void* data, std::size_t bytes) override;
 
-  /// Bytes that a call sends from this rank and receives on it.
-  struct Bytes {
-    std::uint64_t out = 0, in = 0;
-  };
-
-  template <class Call>
-  Work post(const char* name, Bytes bytes, bool moves, Stream& stream, ActionId action, Call call);
+  ncclResult_t launch(const Collective& collective, const TensorView& in, const TensorView& out, ncclComm_t comm,
+                      cudaStream_t native);
+  ncclResult_t launch_all_to_all(const TensorView& in, const TensorView& out, ncclComm_t comm, cudaStream_t native);
   template <class Calls>
-  Work post_set(Handle& handle, Bytes bytes, Stream& stream, ActionId action, Calls calls);
-  Work posted(Bytes bytes, Stream& stream, ActionId action);
+  Work post_set(Handle& handle, Payload bytes, Stream& stream, ActionId action, Calls calls);
+  Work posted(Payload bytes, Stream& stream, ActionId action);
   Work refused(ActionId action);
   /// Progress function for a post that is not complete in NCCL; throws at the device's default timeout.
   auto poller(const char* call);
@@ -104,8 +92,6 @@ class NcclCommunicator final : public Communicator, private Registration {
   std::string reason_;
   std::atomic<bool> ended_{false};
   std::atomic<bool> unsent_{false}; // the abort is not yet written to the store
-  HostEvent dead_;                  // its failed event is returned for calls posted after the end
-  Event dead_event_;
 };
 
 } // namespace triax::comm_nccl
