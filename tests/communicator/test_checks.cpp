@@ -2,7 +2,9 @@
 // Public calls of a communicator: what they refuse, count, and pass to the backend.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/error_of.hpp"
@@ -101,8 +103,8 @@ TEST_F(Checks, ACollectiveIsDescribedAndItsPayloadCounted) {
   comm.all_reduce(floats(7), elsewhere(7), Reduce::max, *stream);
   EXPECT_EQ(comm.stats().bytes_out, 4u * (5 + 2 * 2));
   EXPECT_EQ(comm.stats().bytes_in, 4u * (5 + 2 * 2));
-  const auto added = [&, before = CommStats()](auto call) mutable {
-    before = comm.stats();
+  const auto added = [&](const std::function<void()>& call) {
+    const CommStats before = comm.stats();
     call();
     return std::pair(comm.stats().bytes_out - before.bytes_out, comm.stats().bytes_in - before.bytes_in);
   };
