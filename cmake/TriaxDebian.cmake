@@ -11,6 +11,13 @@ function(triax_debian_documents package component)
     DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
 
+# triax_debian_shlibs(package library): a control file for dpkg-shlibdeps: packages that need the library depend on this
+# version of the package. CPack makes one, too, and warns of each plugin, because plugins have no soname.
+function(triax_debian_shlibs package library)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/debian/${package}/shlibs @ONLY
+    CONTENT "${library} @PROJECT_VERSION_MAJOR@.@PROJECT_VERSION_MINOR@ ${package} (= @PROJECT_VERSION@-1)\n")
+endfunction()
+
 # Writes what the packages contain beside the installation.
 function(triax_make_debian_documents)
   find_program(GZIP_PROGRAM gzip REQUIRED)
@@ -31,6 +38,7 @@ macro(triax_debian_packages)
   endif()
   triax_make_debian_documents()
   triax_debian_documents(triax debian)
+  triax_debian_shlibs(triax libtriax_core)
   triax_debian_documents(triax-dev debian_development)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/debian/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     COMPONENT debian EXCLUDE_FROM_ALL)
@@ -45,7 +53,6 @@ macro(triax_debian_packages)
   set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib)
-  set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON) # and the trigger of ldconfig
   set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
   set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
     WORLD_READ WORLD_EXECUTE)
@@ -56,6 +63,8 @@ A run is one TOML file, which names plugins: communicator, pipeline schedule,
 kernel set, model and optimizer. This package has the program and the plugins
 that need no GPU, manual pages, completions, examples and documentation.")
 
+  set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/debian/triax/shlibs)
+
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME triax-dev)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "headers for plugins of triax
@@ -65,11 +74,13 @@ communicators, pipeline schedules, kernel sets, models and optimizers.")
 
   if(TRIAX_WITH_CUDA)
     triax_debian_documents(triax-cuda debian_cuda)
+    triax_debian_shlibs(triax-cuda libtriax_cuda)
     list(APPEND CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CUDAToolkit_LIBRARY_DIR})
     set(CPACK_DEBIAN_CUDA_PACKAGE_NAME triax-cuda)
     set(CPACK_DEBIAN_CUDA_DESCRIPTION "plugins of triax for NVIDIA GPUs
 Kernel sets and communicators for GPUs, and the headers for plugins that
 compute on GPUs. They need the driver and the libraries of a CUDA 13 runtime.")
+    set(CPACK_DEBIAN_CUDA_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/debian/triax-cuda/shlibs)
     set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "triax (= ${PROJECT_VERSION}-1)")
   endif()
 endmacro()
