@@ -3,7 +3,7 @@
 # Completes the command line of triax in bash: subcommands, flags, values, plugins and keys of a run. The rows are made
 # from the program's own flags when triax is built.
 
-# _triax_row KIND COMMAND [FLAG]: sets `row` to the words of a row; fails if there is none.
+# _triax_row KIND COMMAND [FLAG]: sets `row` to the words of this row; fails if it does not exist.
 _triax_row() {
   case "$*" in
 @ROWS@

@@ -29,14 +29,14 @@ std::string condition(const Command& command) {
 }
 
 std::string values(const Completion& completion) {
-  std::string list = joined(completion.words);
-  if (completion.source == Source::folder) list += "(__fish_complete_directories)";
-  if (completion.source == Source::key) list += "(__triax_keys)";
-  if (completion.source == Source::plugin) list += "(__triax_plugins " + completion.restriction + ")";
-  if (completion.source == Source::file && !completion.restriction.empty())
-    list += "(__fish_complete_suffix " + completion.restriction + ")";
+  std::vector<std::string> list = completion.words;
   const bool any_file = completion.source == Source::file && completion.restriction.empty();
-  return (any_file ? " -r -F" : " -x") + (list.empty() ? std::string() : " -a " + fish_quoted(list));
+  if (completion.source == Source::folder) list.emplace_back("(__fish_complete_directories)");
+  if (completion.source == Source::key) list.emplace_back("(__triax_keys)");
+  if (completion.source == Source::plugin) list.push_back("(__triax_plugins " + completion.restriction + ")");
+  if (completion.source == Source::file && !any_file)
+    list.push_back("(__fish_complete_suffix " + completion.restriction + ")");
+  return (any_file ? " -r -F" : " -x") + (list.empty() ? std::string() : " -a " + fish_quoted(joined(list)));
 }
 
 std::string lines_of(const Command& command) {

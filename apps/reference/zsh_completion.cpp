@@ -56,7 +56,9 @@ std::string specification(const Argument& flag) {
   for (const std::string& name : flag.names) {
     const bool more = flag.repeatable || flag.several_values;
     const std::string equals = flag.value.empty() || flag.several_values || !name.starts_with("--") ? "" : "=";
-    out += " \\\n    '" + std::string(more ? "*" : "") + name + equals + doc;
+    out += " \\\n    '";
+    if (more) out += "*";
+    out.append(name).append(equals).append(doc);
     if (!flag.value.empty())
       out += (flag.several_values ? ":*-*:" : ":") + escaped(flag.value, ":") + ":" + action(flag.completion);
     out += "'";
