@@ -137,46 +137,6 @@ std::string examples(const ManualText& text) {
   return out;
 }
 
-constexpr const char* kExitStatus = R"(.SH EXIT STATUS
-.TP
-.B 0
-Success: a check found no errors, a run trained and recorded everything.
-.TP
-.B 1
-The subcommand ran and failed, or records of a run are missing.
-.TP
-.B 2
-It was refused before anything was started.
-.TP
-.B 128 + \fIsignal\fR
-A signal stopped it.
-)";
-
-constexpr const char* kEnvironment = R"(.SH ENVIRONMENT
-.TP
-.B TRIAX_PLUGIN_PATH
-Folders, separated by colons, that are searched for plugins before the installed ones.
-.TP
-.B TRIAX_JOB_TOKEN
-Secret that all ranks of a job must have.
-.TP
-.B NO_COLOR
-If it is not empty, the output has no colours.
-.PP
-The ranks that torchrun, Open MPI or Slurm start are found by the variables of these launchers.
-.SH FILES
-The paths are those below the prefix of the installation.
-.TP
-.I share/triax/examples
-TOML files of runs.
-.TP
-.I share/doc/triax
-The documentation: all keys of a run, schedules, launching, data.
-.TP
-.I lib/triax/plugins
-The installed plugins.
-)";
-
 std::string see_also(const Command& command) {
   std::string out = ".SH SEE ALSO\n", separator;
   for (const ManualText& page : manual_texts()) {
@@ -206,7 +166,8 @@ std::string manual_page(const Command& command, const ManualText& text, const Ma
     out += (paragraph == text.paragraphs.front() ? "" : ".PP\n") + troff(paragraph) + "\n";
   if (!command.subcommands.empty()) out += subcommands(command);
   if (command.path == "triax" || command.subcommands.empty()) out += ".SH OPTIONS\n" + options(command);
-  return out + kExitStatus + (command.path == "triax" ? kEnvironment : "") + examples(text) + see_also(command);
+  return out + exit_status_section() + (command.path == "triax" ? environment_section() : "") + examples(text) +
+         see_also(command);
 }
 
 } // namespace triax::reference

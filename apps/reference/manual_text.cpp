@@ -59,4 +59,48 @@ const std::vector<ManualText>& manual_texts() {
   return texts;
 }
 
+const char* exit_status_section() {
+  return R"(.SH EXIT STATUS
+.TP
+.B 0
+Success: a check found no errors, a run trained and recorded everything.
+.TP
+.B 1
+The subcommand ran and failed, or records of a run are missing.
+.TP
+.B 2
+It was refused before anything was started.
+.TP
+.B 128 + \fIsignal\fR
+A signal stopped it.
+)";
+}
+
+const char* environment_section() {
+  return R"(.SH ENVIRONMENT
+.TP
+.B TRIAX_PLUGIN_PATH
+Folders, separated by colons, that are searched for plugins before the installed ones.
+.TP
+.B TRIAX_JOB_TOKEN
+Secret that all ranks of a job must have.
+.TP
+.B NO_COLOR
+If it is not empty, the output has no colours.
+.PP
+The ranks that torchrun, Open MPI or Slurm start are found by the variables of these launchers.
+.SH FILES
+The paths are those below the prefix of the installation.
+.TP
+.I share/triax/examples
+TOML files of runs.
+.TP
+.I share/doc/triax
+The documentation: all keys of a run, schedules, launching, data.
+.TP
+.I lib/triax/plugins
+The installed plugins.
+)";
+}
+
 } // namespace triax::reference

@@ -2,8 +2,6 @@
 // What manual pages contain beside the flags: descriptions and examples.
 #pragma once
 
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace triax::reference {
@@ -20,5 +18,9 @@ struct ManualText {
 
 /// One per page, in the order of the pages.
 const std::vector<ManualText>& manual_texts();
+
+/// In the macros of man(7).
+const char* exit_status_section();
+const char* environment_section();
 
 } // namespace triax::reference
