@@ -45,7 +45,7 @@ void step(benchmark::State& state, const std::string& comm, int pipeline) {
   const Layout layout = train::layout_of(run);
   control::LocalStore store;
   control::JobAbort abort;
-  const control::JobAbort::Listening told(abort, store);
+  const control::JobAbort::Listening listening(abort, store);
   test::TinySource source;
   const auto rank_at = [&](int index) {
     return std::make_unique<train::Rank>(run, layout, index, store, null_log(),

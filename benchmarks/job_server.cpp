@@ -168,7 +168,7 @@ class Measurement {
 
   void abort() {
     ranks_.forget();
-    Message failure = message(Kind::gave_up, 0, "step 118, 0F3", "no memory");
+    Message failure = message(Kind::rank_failed, 0, "step 118, 0F3", "no memory");
     ranks_.send(1 % ranks_.world(), failure);
     ranks_.until_each(Kind::failed, 1, deadline());
     ranks_.forget();

@@ -20,7 +20,7 @@ namespace {
 using namespace triax;
 
 constexpr int kPipeline = 64;
-constexpr schedule::Assumptions kMin = schedule::everywhere(schedule::kMinPromise);
+constexpr schedule::Assumptions kMin = schedule::everywhere(schedule::kMinGuarantee);
 
 class Made {
  public:
@@ -60,7 +60,7 @@ class Made {
   const schedule::Costs costs;
 };
 
-void make_prove_simulate(benchmark::State& state, const Made& made) {
+void make_verify_simulate(benchmark::State& state, const Made& made) {
   for (auto _ : state) {
     const Schedule rows = made.rows();
     Made::require(schedule::verify(rows, made.shape));
@@ -73,16 +73,16 @@ void make_prove_simulate(benchmark::State& state, const Made& made) {
   }
 }
 
-void made_proved_simulated(benchmark::State& state, const char* scheduler, int chunks) {
-  make_prove_simulate(state, Made(scheduler, {kPipeline, chunks, static_cast<int>(state.range(0))}));
+void made_verified_simulated(benchmark::State& state, const char* scheduler, int chunks) {
+  make_verify_simulate(state, Made(scheduler, {kPipeline, chunks, static_cast<int>(state.range(0))}));
 }
 
 void more_ranks(benchmark::State& state, const char* scheduler) {
-  make_prove_simulate(state, Made(scheduler, {static_cast<int>(state.range(0)), 1, 4}));
+  make_verify_simulate(state, Made(scheduler, {static_cast<int>(state.range(0)), 1, 4}));
 }
 
 void more_chunks(benchmark::State& state, const char* scheduler, int pipeline) {
-  make_prove_simulate(state, Made(scheduler, {pipeline, static_cast<int>(state.range(0)), 4}));
+  make_verify_simulate(state, Made(scheduler, {pipeline, static_cast<int>(state.range(0)), 4}));
 }
 
 void simulated(benchmark::State& state, const char* scheduler, int chunks) {
@@ -112,10 +112,10 @@ void over_chunks_of_four(benchmark::internal::Benchmark* run) {
 BENCHMARK_CAPTURE(more_ranks, one_f_one_b, "sched-1f1b")->Apply(over_ranks);
 BENCHMARK_CAPTURE(more_chunks, breadth_first_p1, "sched-breadth-first", 1)->Apply(over_chunks);
 BENCHMARK_CAPTURE(more_chunks, interleaved_p4, "sched-interleaved", 4)->Apply(over_chunks_of_four);
-BENCHMARK_CAPTURE(made_proved_simulated, interleaved_v4, "sched-interleaved", 4)->Apply(over_microbatches);
-BENCHMARK_CAPTURE(made_proved_simulated, breadth_first_v4, "sched-breadth-first", 4)->Apply(over_microbatches);
-BENCHMARK_CAPTURE(made_proved_simulated, zb_v, "sched-zb-v", 2)->Apply(over_microbatches);
-BENCHMARK_CAPTURE(made_proved_simulated, zb_h2, "sched-zb-h2", 1)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_verified_simulated, interleaved_v4, "sched-interleaved", 4)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_verified_simulated, breadth_first_v4, "sched-breadth-first", 4)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_verified_simulated, zb_v, "sched-zb-v", 2)->Apply(over_microbatches);
+BENCHMARK_CAPTURE(made_verified_simulated, zb_h2, "sched-zb-h2", 1)->Apply(over_microbatches);
 BENCHMARK_CAPTURE(simulated, interleaved_v4, "sched-interleaved", 4)->Apply(over_microbatches);
 
 } // namespace

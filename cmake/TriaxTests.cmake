@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # Test programs and their ctest entries.
 
-# Headers that most tests include. They take half of a test's compile time, so they are precompiled.
-function(triax_use_common_headers name)
-  if(NOT TARGET triax_common_headers)
-    add_executable(triax_common_headers EXCLUDE_FROM_ALL ${triax_SOURCE_DIR}/tests/support/common_headers.cpp)
-    target_link_libraries(triax_common_headers PRIVATE triax_engine GTest::gmock)
-    target_compile_options(triax_common_headers PRIVATE ${ARGN})
-    target_precompile_headers(triax_common_headers PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <filesystem>
+# Headers that most tests include. They take half of a test's compile time, so they are precompiled, once for each list
+# of options.
+function(triax_use_common_headers name headers)
+  if(NOT TARGET ${headers})
+    add_executable(${headers} EXCLUDE_FROM_ALL ${triax_SOURCE_DIR}/tests/support/common_headers.cpp)
+    target_link_libraries(${headers} PRIVATE triax_engine GTest::gmock)
+    target_compile_options(${headers} PRIVATE ${ARGN})
+    target_precompile_headers(${headers} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <algorithm> <filesystem>
       <fstream> <functional> <map> <memory> <set> <sstream> <string> <thread> <vector>)
   endif()
   target_compile_options(${name} PRIVATE ${ARGN})
-  target_precompile_headers(${name} REUSE_FROM triax_common_headers)
+  target_precompile_headers(${name} REUSE_FROM ${headers})
 endfunction()
 
 # triax_add_test(name KIND unit|system|slow|gpu SOURCES a.cpp... [LINK lib...] [LABELS label...] [PREFIX text]
-#   [DEPENDS target...] [ENVIRONMENT NAME=set:value...] [BUNDLE]): a GoogleTest program and its ctest entries.
+#   [DEPENDS target...] [ENVIRONMENT NAME=set:value...] [OPTIMIZED] [BUNDLE]): a GoogleTest program and its ctest entries.
+# OPTIMIZED: the sources of the test itself compute a lot.
 # KIND is a label of all entries. unit: runs inside the program, within seconds. system: runs the triax program, other
 # processes, or scripts. slow: takes tens of seconds. gpu: uses a GPU, and skips without one.
 function(triax_add_test name)
-  cmake_parse_arguments(ARG "BUNDLE" "PREFIX;KIND" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "BUNDLE;OPTIMIZED" "PREFIX;KIND" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_KIND MATCHES "^(unit|system|slow|gpu)$")
     message(FATAL_ERROR "triax_add_test(${name}): KIND must be unit, system, slow or gpu; unknown: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -27,9 +29,15 @@ function(triax_add_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE triax_engine GTest::gmock GTest::gtest_main ${ARG_LINK})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${triax_SOURCE_DIR}/tests)
-  # -O1: a test's own code runs only once, so optimizing it further costs more time than it saves.
-  triax_use_common_headers(${name} $<$<NOT:$<BOOL:${TRIAX_SANITIZE}>>:-O1>
-    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache distinguish states of the headers
+  # A test's own code runs once: to optimize it costs more time than it saves.
+  set(options $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache distinguish states of the headers
+  if(NOT ARG_OPTIMIZED)
+    triax_use_common_headers(${name} triax_common_headers -O0 ${options})
+  elseif(TRIAX_SANITIZE)
+    triax_use_common_headers(${name} triax_common_headers_optimized ${options})
+  else()
+    triax_use_common_headers(${name} triax_common_headers_optimized -O1 ${options})
+  endif()
   target_compile_definitions(${name} PRIVATE
     TRIAX_SOURCE_DIR="${triax_SOURCE_DIR}" TRIAX_BINARY_DIR="${triax_BINARY_DIR}")
   if(ARG_DEPENDS)

@@ -18,7 +18,7 @@ static void destroy(void* object) {
 }
 
 const triax_plugin* triax_plugin_entry_v1(void) {
-  static const triax_plugin door = {TRIAX_ABI_MAGIC,
+  static const triax_plugin entry = {TRIAX_ABI_MAGIC,
                                     sizeof(triax_plugin),
                                     TRIAX_ABI_MAJOR,
                                     TRIAX_ABI_MINOR,
@@ -28,11 +28,11 @@ const triax_plugin* triax_plugin_entry_v1(void) {
                                     0,
                                     "c-plugin",
                                     "1.0.0",
-                                    "a door in C",
+                                    "a plugin in C",
                                     options,
                                     2,
                                     sizeof(triax_option),
                                     create,
                                     destroy};
-  return &door;
+  return &entry;
 }

@@ -11,7 +11,7 @@ namespace {
 class Idle final : public triax::Scheduler {
  public:
   triax::Refusals supports(const triax::PipelineShape&) const override {
-    return triax::make_refusal(triax::ErrorCode::kUnsupported, {}, "door 1.0 is open");
+    return triax::make_refusal(triax::ErrorCode::kUnsupported, {}, "ABI 1.0 works");
   }
   triax::Schedule rows(const triax::PipelineShape&) const override { return {}; }
 };
@@ -27,21 +27,21 @@ void destroy(void* object) {
 } // namespace
 
 extern "C" const triax_plugin* triax_plugin_entry_v1(void) {
-  static const triax_plugin door = {TRIAX_ABI_MAGIC,
-                                    sizeof(triax_plugin),
-                                    TRIAX_ABI_MAJOR,
-                                    TRIAX_ABI_MINOR,
-                                    TRIAX_TOOLCHAIN,
-                                    "scheduler",
-                                    triax::kSchedulerInterface,
-                                    0,
-                                    "cxx-plugin",
-                                    "1.0.0",
-                                    "a door of 1.0",
-                                    nullptr,
-                                    0,
-                                    0,
-                                    create,
-                                    destroy};
-  return &door;
+  static const triax_plugin entry = {TRIAX_ABI_MAGIC,
+                                     sizeof(triax_plugin),
+                                     TRIAX_ABI_MAJOR,
+                                     TRIAX_ABI_MINOR,
+                                     TRIAX_TOOLCHAIN,
+                                     "scheduler",
+                                     triax::kSchedulerInterface,
+                                     0,
+                                     "cxx-plugin",
+                                     "1.0.0",
+                                     "a plugin of ABI 1.0",
+                                     nullptr,
+                                     0,
+                                     0,
+                                     create,
+                                     destroy};
+  return &entry;
 }

@@ -50,7 +50,7 @@ AT(triax_error, text, 0);
 AT(triax_error, capacity, 8);
 AT_LEAST(triax_error, 16);
 
-_Static_assert(TRIAX_ABI_MAGIC == 0x58525431u && TRIAX_ABI_MAJOR == 1, "the door itself is another one");
+_Static_assert(TRIAX_ABI_MAGIC == 0x58525431u && TRIAX_ABI_MAJOR == 1, "the ABI itself differs");
 _Static_assert(TRIAX_OPTION_BOOL == 1 && TRIAX_OPTION_INT == 2 && TRIAX_OPTION_FLOAT == 3 && TRIAX_OPTION_STRING == 4 &&
                    TRIAX_OPTION_PATH == 5 && TRIAX_OPTION_LIST == 0x100,
                "option types have been renumbered");

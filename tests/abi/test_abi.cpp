@@ -44,7 +44,7 @@ TEST(Door10, APluginInCxxWorks) {
   const Layout layout = Layout::ptd(4, 1, 1);
   const Library& library = load(CXX_PLUGIN, "scheduler");
   const auto scheduler = create<Scheduler>(library, PluginContext{options, null_log(), layout, 3});
-  EXPECT_EQ(scheduler->supports({}).front().message, "door 1.0 is open");
+  EXPECT_EQ(scheduler->supports({}).front().message, "ABI 1.0 works");
   EXPECT_THROW(create<Scheduler>(library, PluginContext{options, null_log(), layout, 2}), Error);
 }
 

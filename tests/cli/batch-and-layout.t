@@ -14,7 +14,9 @@ The global batch and the microbatches:
   > global = 7
   > END
   $ triax check run.toml
-  run.toml:3:10: batch.global = 7 does not divide by parallel.data = 1 (derived) x batch.micro = 2 (base.toml:10:9): each data rank takes whole microbatches
+  run.toml:3:10: batch.global = 7 is not divisible by parallel.data = 1 x batch.micro = 2: each data rank runs whole microbatches
+    parallel.data = 1 is derived
+    batch.micro is set at base.toml:10:9
     use batch.global 6 or 8, or batch.micro 1
   [2]
 
@@ -26,7 +28,8 @@ Heads and the hidden size:
   > heads = 3
   > END
   $ triax check run.toml
-  base.toml:4:10: model.hidden = 32 does not divide by model.heads = 3 (run.toml:3:9): each head takes hidden / heads columns
+  base.toml:4:10: model.hidden = 32 is not divisible by model.heads = 3: each head has hidden / heads columns
+    model.heads is set at run.toml:3:9
     use hidden 30 or 33, or heads 2 or 4
   [2]
 
@@ -40,7 +43,8 @@ Heads and tensor ranks:
   > tensor = 3
   > END
   $ triax check run.toml
-  run.toml:3:9: model.heads = 4 does not divide by parallel.tensor = 3 (run.toml:5:10): each tensor rank takes whole heads
+  run.toml:3:9: model.heads = 4 is not divisible by parallel.tensor = 3: each tensor rank has whole heads
+    parallel.tensor is set at run.toml:5:10
     use tensor 2 or 4
   [2]
 
@@ -52,7 +56,9 @@ More stages than layers:
   > pipeline = 4
   > END
   $ triax check run.toml
-  base.toml:3:10: model.layers = 2 is too few for 4 stages (parallel.pipeline (run.toml:3:12) x parallel.chunks (default)): stage 2 would have no layer
+  base.toml:3:10: model.layers = 2 is too few for 4 stages (parallel.pipeline x parallel.chunks): stage 2 would have no layer
+    parallel.pipeline is set at run.toml:3:12
+    parallel.chunks = 1 is the default
     use more layers, or fewer stages
   [2]
 
@@ -65,7 +71,9 @@ A split with another number of stages:
   > split = [2]
   > END
   $ triax check run.toml
-  run.toml:4:9: parallel.split lists 1 stages, but parallel.pipeline = 2 (run.toml:3:12) x parallel.chunks = 1 (default) makes 2
+  run.toml:4:9: parallel.split lists 1 stages, but parallel.pipeline = 2 x parallel.chunks = 1 makes 2
+    parallel.pipeline is set at run.toml:3:12
+    parallel.chunks = 1 is the default
     list one number of blocks for each stage, or leave split out
   [2]
 
@@ -78,7 +86,8 @@ A split that does not add up:
   > split = [2, 1]
   > END
   $ triax check run.toml
-  run.toml:4:9: parallel.split counts 3 blocks, but model.layers (base.toml:3:10) is 2
+  run.toml:4:9: parallel.split counts 3 blocks, but model.layers is 2
+    model.layers is set at base.toml:3:10
     list one number of blocks for each stage; together 2
   [2]
 
@@ -94,6 +103,8 @@ Too many ranks:
   > data = 64
   > END
   $ triax check run.toml
-  run.toml:5:12: parallel.pipeline = 2 x parallel.tensor = 65536 (run.toml:6:10) x parallel.data = 64 (run.toml:7:8) is more than 1048576 ranks
+  run.toml:5:12: parallel.pipeline = 2 x parallel.tensor = 65536 x parallel.data = 64 is more than 1048576 ranks
+    parallel.tensor is set at run.toml:6:10
+    parallel.data is set at run.toml:7:8
     use smaller sizes
   [2]

@@ -194,7 +194,7 @@ A model that is larger than the machine is refused, unless the machine is left o
   $ huge="--set model.hidden=64000 --set model.layers=300"
   $ triax check base.toml $huge 2>&1 > /dev/null | sed 's/this machine has .*/this machine has .../'
   the run needs 236 TB of memory, and this machine has ...
-    use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question
+    use a smaller batch.micro or model; triax check --no-device skips the checks of this machine
   $ triax check base.toml $huge --no-device > /dev/null
 
 All ranks together have to fit the machine:
@@ -204,7 +204,7 @@ All ranks together have to fit the machine:
   $ triax check base.toml $large --set batch.global=65536 --set parallel.data=65536 2>&1 > /dev/null |
   >   sed 's/this machine has .*/this machine has .../'
   the run needs 7.13 TB of memory for its 65536 ranks, and this machine has ...
-    use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question
+    use a smaller batch.micro or model; triax check --no-device skips the checks of this machine
 
 ## Threads
 

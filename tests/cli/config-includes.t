@@ -30,7 +30,7 @@ Files that include each other:
   > include = ["base.toml", "a.toml"]
   > END
   $ triax check run.toml
-  b.toml:1:12: includes go round in a circle: a.toml includes b.toml includes a.toml
+  b.toml:1:12: includes form a cycle: a.toml includes b.toml includes a.toml
   [2]
 
 One file instead of a list:
@@ -87,7 +87,9 @@ Values of several files:
   > steps = -3
   > END
   $ (cd runs && triax check run.toml)
-  ../base.toml:9:10: batch.global = 4 does not divide by parallel.data = 1 (derived) x batch.micro = 3 (more.toml:3:9): each data rank takes whole microbatches
+  ../base.toml:9:10: batch.global = 4 is not divisible by parallel.data = 1 x batch.micro = 3: each data rank runs whole microbatches
+    parallel.data = 1 is derived
+    batch.micro is set at more.toml:3:9
     use batch.global 3 or 6, or batch.micro 2
   more.toml:5:1: [lr] has no key "decya"; did you mean "decay"?
     its keys: decay, warmup_steps, min
@@ -116,17 +118,22 @@ All mistakes are reported at once, in the order of files and lines:
   > every = 5
   > END
   $ triax check run.toml --set optimizer.beta2=2 --set lr.min=1
-  base.toml:23:6: lr.min = 1 (--set) is above optimizer.lr = 0.003: the learning rate would rise
+  base.toml:23:6: lr.min = 1 is above optimizer.lr = 0.003: the learning rate would rise
+    lr.min is set by --set
   log.toml:2:9: log.every = 0 is below 1
-  run.toml:5:10: batch.global = 5 does not divide by parallel.data = 1 (derived) x batch.micro = 2 (base.toml:10:9): each data rank takes whole microbatches
+  run.toml:5:10: batch.global = 5 is not divisible by parallel.data = 1 x batch.micro = 2: each data rank runs whole microbatches
+    parallel.data = 1 is derived
+    batch.micro is set at base.toml:10:9
     use batch.global 4 or 6, or batch.micro 1
   run.toml:7:1: [train] has no key "precison"; did you mean "precision"?
     its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   run.toml:9:8: data.path: {folder}/txet.bin does not exist
     prepare it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
-  run.toml:13:9: eval.every = 5 needs eval.batches (default): how many global batches to evaluate on
+  run.toml:13:9: eval.every = 5 needs eval.batches: how many global batches to evaluate on
+    eval.batches = 0 is the default
     write eval.batches = 8, or eval.every = 0
-  run.toml:13:9: eval.every = 5 needs data.validation (default): the token files to evaluate on
+  run.toml:13:9: eval.every = 5 needs data.validation: the token files to evaluate on
+    data.validation = "" is the default
     name them, or write eval.every = 0
   --set: optimizer.beta2 = 2 is outside 0..0.999999
   [2]

@@ -135,15 +135,20 @@ The loss scale is for fp16 only:
   > constant = false
   > END
   $ triax check run.toml
-  run.toml:5:11: loss_scale.initial has no effect with train.precision = "bf16" (run.toml:3:13)
+  run.toml:5:11: loss_scale.initial has no effect with train.precision = "bf16"
+    train.precision is set at run.toml:3:13
     leave it out, or use train.precision fp16
-  run.toml:6:7: loss_scale.min has no effect with train.precision = "bf16" (run.toml:3:13)
+  run.toml:6:7: loss_scale.min has no effect with train.precision = "bf16"
+    train.precision is set at run.toml:3:13
     leave it out, or use train.precision fp16
-  run.toml:7:16: loss_scale.window_steps has no effect with train.precision = "bf16" (run.toml:3:13)
+  run.toml:7:16: loss_scale.window_steps has no effect with train.precision = "bf16"
+    train.precision is set at run.toml:3:13
     leave it out, or use train.precision fp16
-  run.toml:8:14: loss_scale.hysteresis has no effect with train.precision = "bf16" (run.toml:3:13)
+  run.toml:8:14: loss_scale.hysteresis has no effect with train.precision = "bf16"
+    train.precision is set at run.toml:3:13
     leave it out, or use train.precision fp16
-  run.toml:9:12: loss_scale.constant has no effect with train.precision = "bf16" (run.toml:3:13)
+  run.toml:9:12: loss_scale.constant has no effect with train.precision = "bf16"
+    train.precision is set at run.toml:3:13
     leave it out, or use train.precision fp16
   [2]
 
@@ -161,11 +166,14 @@ A constant loss scale does not move:
   > hysteresis = 1
   > END
   $ triax check run.toml
-  run.toml:7:7: loss_scale.min has no effect with loss_scale.constant = true (run.toml:5:12)
+  run.toml:7:7: loss_scale.min has no effect with loss_scale.constant = true
+    loss_scale.constant is set at run.toml:5:12
     leave it out, or write constant = false
-  run.toml:8:16: loss_scale.window_steps has no effect with loss_scale.constant = true (run.toml:5:12)
+  run.toml:8:16: loss_scale.window_steps has no effect with loss_scale.constant = true
+    loss_scale.constant is set at run.toml:5:12
     leave it out, or write constant = false
-  run.toml:9:14: loss_scale.hysteresis has no effect with loss_scale.constant = true (run.toml:5:12)
+  run.toml:9:14: loss_scale.hysteresis has no effect with loss_scale.constant = true
+    loss_scale.constant is set at run.toml:5:12
     leave it out, or write constant = false
   [2]
 

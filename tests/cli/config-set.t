@@ -27,7 +27,7 @@ Unknown keys:
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   --set: [train] has no key "stpes"; did you mean "steps"?
     its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
-  --set: include is no key that can be set
+  --set: include cannot be set with --set
     write it in a TOML file
   --set: there is no table [a.b]
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
@@ -39,7 +39,7 @@ Unknown keys and values of the wrong type:
   --set: train.steps = ten is not an integer
   --set: [model] model-gpt has no key "head"; did you mean "heads"?
     its keys: vocab; of model-gpt layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
-  --set: "steps" stands in no table; did you mean train.steps?
+  --set: "steps" needs a table; did you mean train.steps?
   [2]
 
 Lists and numbers:
@@ -52,7 +52,7 @@ Lists and numbers:
   --set: optimizer.lr = 1e999 is not a number
   --set: optimizer.weight_decay = 0,5 is not a number
   --set: train.steps = "" is not an integer
-  --set: lr.decay = "cos" is none of constant|cosine|linear
+  --set: lr.decay = "cos" is not one of constant|cosine|linear
   [2]
 
 Plugins:

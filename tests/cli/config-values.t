@@ -139,7 +139,7 @@ Values out of range:
   $ triax check run.toml
   run.toml:3:11: model.dropout = 1.5 is outside 0..0.99
   run.toml:5:9: batch.micro = 0 is outside 1..16777216
-  run.toml:7:9: lr.decay = "cosin" is none of constant|cosine|linear
+  run.toml:7:9: lr.decay = "cosin" is not one of constant|cosine|linear
     did you mean "cosine"?
   [2]
 
@@ -210,7 +210,7 @@ Values of [log] and [launch] out of range:
   > start_timeout_s = 0
   > END
   $ triax check run.toml
-  run.toml:3:9: log.level = "verbose" is none of trace|debug|info|warn|error
+  run.toml:3:9: log.level = "verbose" is not one of trace|debug|info|warn|error
   run.toml:5:8: launch.port = 70000 is outside 0..65535
   run.toml:6:19: launch.start_timeout_s = 0 is outside 1..1e+08
   [2]
@@ -300,7 +300,8 @@ A minimum above the first value:
   > min = 128
   > END
   $ triax check run.toml
-  run.toml:6:7: loss_scale.min = 128 is above loss_scale.initial = 64 (run.toml:5:11)
+  run.toml:6:7: loss_scale.min = 128 is above loss_scale.initial = 64
+    loss_scale.initial is set at run.toml:5:11
     use a smaller min, or a larger initial
   [2]
 
@@ -312,6 +313,6 @@ A precision that the kernels do not have:
   > precision = "fp16"
   > END
   $ triax check run.toml
-  run.toml:3:13: kernels-reference computes in f32 or f64 throughout; f16 with master weights in f32 was asked (train.precision)
+  run.toml:3:13: kernels-reference computes in f32 or f64 throughout; f16 with master weights in f32 was requested
     use train.precision fp32 or fp64
   [2]

@@ -84,7 +84,7 @@ Without the file that names the tokenizer:
   > path = "mine"
   > END
   $ triax check run.toml
-  {folder}/mine.json: does not exist; it names the tokenizer and the size of its vocabulary (data.path, run.toml:3:8)
+  run.toml:3:8: data.path: {folder}/mine.json: does not exist; it names the tokenizer and the size of its vocabulary
     prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
     or set model.vocab, for token files of another program
   [2]
@@ -99,7 +99,7 @@ A broken file of the tokenizer:
   > path = "mine"
   > END
   $ triax check run.toml
-  {folder}/mine.json: is not valid JSON: it ends too early, after 35 bytes (data.path, run.toml:3:8)
+  run.toml:3:8: data.path: {folder}/mine.json: is not valid JSON: it ends too early, after 35 bytes
     prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {folder}/mine --tokenizer NAME --force
     or set model.vocab, for token files of another program
   [2]
@@ -112,7 +112,7 @@ A vocabulary without some of the tokens:
   > vocab = 100
   > END
   $ triax check run.toml
-  base.toml:29:8: data.path: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 (run.toml:3:9) has the ids 0 to 99
+  base.toml:29:8: data.path: {folder}/text.bin: token 0 has the id 120, but model.vocab = 100 has the ids 0 to 99
     use the vocab of the tokenizer that made this file
   [2]
 
@@ -124,7 +124,7 @@ Sequences longer than the corpus:
   > sequence = 4096
   > END
   $ triax check run.toml
-  base.toml:29:8: data.path: {folder}/text.bin: holds 1001 tokens; one sample of model.sequence = 4096 (run.toml:3:12) takes 4097
+  base.toml:29:8: data.path: {folder}/text.bin: holds 1001 tokens; one sample of model.sequence = 4096 takes 4097
     use more text, or a shorter sequence
   [2]
 
@@ -137,7 +137,8 @@ Evaluation without data:
   > batches = 2
   > END
   $ triax check run.toml
-  run.toml:3:9: eval.every = 10 needs data.validation (default): the token files to evaluate on
+  run.toml:3:9: eval.every = 10 needs data.validation: the token files to evaluate on
+    data.validation = "" is the default
     name them, or write eval.every = 0
   [2]
 
@@ -169,7 +170,7 @@ All mistakes are reported at once, before anything is written:
   $ triax data prepare --input nothing.txt . --output text --tokenizer bite --validation-fraction 1.5
   --tokenizer bite: is unknown
     known: byte, gpt2, or the path of a tokenizer.json
-  --validation-fraction 1.5: is no share: at least 0, and less than 1
+  --validation-fraction must be in [0, 1), got 1.5
     0.05 puts every twentieth document aside
   nothing.txt: there is no such input
   .: is a folder; an input is a text file

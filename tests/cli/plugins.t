@@ -170,11 +170,11 @@ A plugin, by its name and by its file:
 
 Its options:
 
-  $ triax plugins describe told --path "$fixtures" | sed "$build"
-  told: a fixture with "quotes"
+  $ triax plugins describe described --path "$fixtures" | sed "$build"
+  described: a fixture with "quotes"
   kind         scheduler, interface version 2
   version      1.2.3
-  file         {fixtures}/told.so
+  file         {fixtures}/described.so
   note         triax={version};abi=1.0;libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   toolchain    libstdc++-cxx11abi1;{sanitizer};c++20;{release}
   plugin ABI   1.0

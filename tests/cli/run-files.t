@@ -26,7 +26,7 @@ Metrics over a file that is something else:
   > metrics = "run.toml"
   > END
   $ triax check run.toml
-  run.toml:3:11: log.metrics = "{folder}/run.toml" exists and is not a file of step records
+  run.toml:3:11: log.metrics = "{folder}/run.toml" exists and is not a metrics file
     name another file
   [2]
 
@@ -54,6 +54,7 @@ The timeline of a step after the last:
   > timeline = 51
   > END
   $ triax check run.toml
-  run.toml:3:12: log.timeline = 51 is after the last step, train.steps = 50 (base.toml:26:9)
+  run.toml:3:12: log.timeline = 51 is after the last step, train.steps = 50
+    train.steps is set at base.toml:26:9
     name a step of the run, or 0 for none
   [2]

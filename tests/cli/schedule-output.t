@@ -125,12 +125,12 @@ Options of a scheduler for tests, which makes faults:
   0F0,0B0,0F1,0B1
   1F0,1B0,1F1,1B1
   $ triax schedule $faulty --set schedule.fault=none --set schedule.limit=7 --set schedule.limit=1
-  --scheduler: sched-faulty has room for 1 microbatches, not for 2
+  --scheduler: schedule.plugin "sched-faulty": sched-faulty has room for 1 microbatches, not for 2
     use schedule.limit 2
   [2]
   $ triax schedule $faulty --set schedule.limit=0 --set schedule.limits=3
-  --set: schedule.limits is no key of sched-faulty's
-    with --scheduler, what can be set are its keys in [schedule]: fault, limit
+  --set: sched-faulty has no key schedule.limits
+    with --scheduler, --set can set its keys in [schedule]: fault, limit
   --scheduler: sched-faulty lacks schedule.fault (what is wrong with it)
     add --set schedule.fault=...
   --set: schedule.limit = 0 is outside 1..1000
@@ -201,7 +201,7 @@ A limit of the microbatches in flight:
 What is too large is refused before it fills the memory:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4096 --microbatches 65536
-  p = 4096 x v = 1 x m = 65536 is more than 262144 actions of each kind
+  --pipeline: p = 4096 x v = 1 x m = 65536 is more than 262144 actions of each kind
     use smaller sizes
   [2]
   $ triax schedule --scheduler sched-gpipe --pipeline 2400 --microbatches 1

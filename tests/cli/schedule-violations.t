@@ -62,7 +62,12 @@ A file of another shape than the run:
   > file = "rows.csv"
   > END
   $ triax check run.toml
-  run.toml:4:8: schedule.file: {folder}/rows.csv has another shape than the run: p = 2, not parallel.pipeline = 4 (interleaved.toml:7:12); v = 1, not parallel.chunks = 2 (interleaved.toml:8:10); m = 2, not the 6 that batch.global (interleaved.toml:5:10), parallel.data (derived) and batch.micro (base.toml:10:9) give
+  run.toml:4:8: schedule.file: {folder}/rows.csv has another shape than the run: p = 2, not parallel.pipeline = 4; v = 1, not parallel.chunks = 2; m = 2, not the 6 that batch.global, parallel.data and batch.micro give
+    parallel.pipeline is set at interleaved.toml:7:12
+    parallel.chunks is set at interleaved.toml:8:10
+    batch.global is set at interleaved.toml:5:10
+    parallel.data = 1 is derived
+    batch.micro is set at base.toml:10:9
     use parallel.pipeline 2, parallel.chunks 1, batch.global / (parallel.data x batch.micro) 2, or another file
   [2]
 

@@ -111,20 +111,25 @@ A plugin that is no scheduler:
 A key that the scheduler does not have:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --set batch.micro=2
-  --set: batch.micro is no key of sched-gpipe's
-    with --scheduler, what can be set are its keys in [schedule]: none
+  --set: sched-gpipe has no key batch.micro
+    with --scheduler, --set can set its keys in [schedule]: none
   [2]
 
 Two chunks for a scheduler of one:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --chunks 2
-  parallel.chunks = 2 (--chunks): sched-1f1b gives each pipeline rank one chunk
+  --chunks: parallel.chunks = 2: sched-1f1b gives each pipeline rank one chunk
     use parallel.chunks 1, or sched-interleaved
   [2]
 
 One chunk for a scheduler of several:
 
   $ triax schedule interleaved.toml --set parallel.chunks=1
+  interleaved.toml:5:10: m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires
+    batch.micro is set at base.toml:10:9
+    parallel.data = 1 is derived
+    parallel.pipeline is set at interleaved.toml:7:12
+    m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use sched-1f1b with parallel.chunks 1
   --set: parallel.chunks = 1: sched-interleaved needs two or more chunks on each pipeline rank
     use parallel.chunks 2, or sched-1f1b
   [2]
@@ -132,7 +137,10 @@ One chunk for a scheduler of several:
 Microbatches that a scheduler refuses:
 
   $ triax schedule interleaved.toml
-  interleaved.toml:10:10: sched-interleaved refuses m = 6 with p = 4: m must be a multiple of p
+  interleaved.toml:5:10: m = 6 microbatches are not divisible by p = 4 pipeline ranks, as sched-interleaved requires
+    batch.micro is set at base.toml:10:9
+    parallel.data = 1 is derived
+    parallel.pipeline is set at interleaved.toml:7:12
     m = batch.global / (parallel.data x batch.micro); make it 4 or 8, or schedule.group 6, or use sched-1f1b with parallel.chunks 1
   [2]
 

@@ -67,7 +67,7 @@ Times that are all zero:
 One chunk for a scheduler of two:
 
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
-  parallel.chunks = 1 (--chunks): sched-zb-v gives each pipeline rank two chunks
+  --chunks: parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks
     use parallel.chunks 2, or sched-zb-h1
   [2]
 
@@ -94,7 +94,7 @@ With `--json`, the refusal is one object on stdout:
 
   $ times="--forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0"
   $ triax simulate --scheduler sched-zb-v --pipeline 4 --microbatches 8 $times --json 2> /dev/null
-  {"refusals":["parallel.chunks = 1 (--chunks): sched-zb-v gives each pipeline rank two chunks\n  use parallel.chunks 2, or sched-zb-h1"]}
+  {"errors":[{"code":"unsupported","keys":["parallel.chunks"],"file":"--chunks","line":null,"column":null,"message":"parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks","hint":"use parallel.chunks 2, or sched-zb-h1"}]}
   [2]
   $ triax simulate --scheduler sched-zb-v --forward-ms nan --json 2> /dev/null
   {"problem":"triax: --forward-ms: must be a time in ms, from 0 to 1e+12, not \"nan\"\n  more: triax simulate --help"}

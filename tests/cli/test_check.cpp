@@ -82,11 +82,14 @@ TEST_F(Check, JsonHasTheRefusalOfAPluginThatCrashes) {
       "--set schedule.plugin=sched-crashing --set schedule.where=create --set plugins.path=[\"'" TRIAX_BINARY_DIR
       "/tests/train/plugins'\"]";
   const std::string refusal =
-      "--set: schedule.plugin \"sched-crashing\": its constructor crashed with SIGSEGV (Segmentation fault), "
-      "file " TRIAX_BINARY_DIR "/tests/train/plugins/sched-crashing.so\n  this is a defect of the plugin: ";
+      "schedule.plugin \"sched-crashing\": its constructor crashed with SIGSEGV (Segmentation fault), "
+      "file " TRIAX_BINARY_DIR "/tests/train/plugins/sched-crashing.so";
   const auto object = nlohmann::json::parse(check(crashing + " --json", "2>/dev/null").text);
   EXPECT_FALSE(object["accepted"]);
-  EXPECT_THAT(std::string(object["refusals"][0]), testing::StartsWith(refusal));
+  EXPECT_EQ(object["errors"][0]["code"], "plugin-failed");
+  EXPECT_EQ(object["errors"][0]["keys"], nlohmann::json({"schedule.plugin"}));
+  EXPECT_EQ(object["errors"][0]["message"], refusal);
+  EXPECT_THAT(std::string(object["errors"][0]["hint"]), testing::StartsWith("this is a defect of the plugin: "));
 }
 
 TEST_F(Check, JsonHasTheNoteOfAPluginThatShadowsTheEnginesOwn) {
@@ -119,7 +122,8 @@ TEST_F(Check, JsonIsOneObjectAlsoOfARefusedRun) {
   EXPECT_EQ(refused.status, 2);
   const auto object = nlohmann::json::parse(refused.text);
   EXPECT_FALSE(object["accepted"]);
-  EXPECT_EQ(object["refusals"][0], "--set: train.steps = 0 is below 1");
+  EXPECT_EQ(object["errors"][0]["message"], "train.steps = 0 is below 1");
+  EXPECT_EQ(object["errors"][0]["file"], "--set");
 }
 
 } // namespace

@@ -29,9 +29,9 @@ class Planning : public testing::Test {
 };
 
 TEST_F(Planning, AModelOfAPaperIsSizedWithoutDataGpusAndTheirPlugins) {
-  const Outcome told = triax("check run.toml --no-device --json", "2>/dev/null");
-  ASSERT_EQ(told.status, 0) << triax("check run.toml --no-device").text;
-  const auto object = nlohmann::json::parse(told.text);
+  const Outcome outcome = triax("check run.toml --no-device --json", "2>/dev/null");
+  ASSERT_EQ(outcome.status, 0) << triax("check run.toml --no-device").text;
+  const auto object = nlohmann::json::parse(outcome.text);
   // 12 l h^2 (1 + 13/(12h)) + h (V + s), and the final norm's 2h: SC'21, equation 2
   const std::int64_t l = 96, h = 12288, vocab = 51200, s = 2048;
   EXPECT_EQ(object["parameters"], 12 * l * h * h + 13 * l * h + h * (vocab + s) + 2 * h);

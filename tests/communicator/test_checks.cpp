@@ -19,26 +19,20 @@ using triax::test::error_of;
 class Recording final : public Communicator {
  public:
   explicit Recording(Group group) : Communicator(std::move(group)) {}
-  std::vector<std::string> calls;
+  std::vector<std::string> calls, posted;
+  bool fails = false;
 
   void progress() noexcept override {}
   void barrier(Deadline) override {}
   void abort(std::string_view) noexcept override {}
 
  protected:
-  Work do_all_reduce(const TensorView&, const TensorView&, Reduce, Stream&, ActionId action) override {
-    return keep("all_reduce", action);
+  Work do_collective(const Collective& collective, const TensorView&, const TensorView&, Stream&,
+                     ActionId action) override {
+    posted.push_back(to_text(collective));
+    count(payload_of(collective));
+    return fails ? failed_post("the group has failed", action) : keep(name_of(collective.kind), action);
   }
-  Work do_reduce_scatter(const TensorView&, const TensorView&, Reduce, Stream&, ActionId action) override {
-    return keep("reduce_scatter", action);
-  }
-  Work do_all_gather(const TensorView&, const TensorView&, Stream&, ActionId action) override {
-    return keep("all_gather", action);
-  }
-  Work do_all_to_all(const TensorView&, const TensorView&, Stream&, ActionId action) override {
-    return keep("all_to_all", action);
-  }
-  Work do_broadcast(const TensorView&, int, Stream&, ActionId action) override { return keep("broadcast", action); }
   Work do_exchange(std::span<const Transfer>, Stream&, ActionId action) override { return keep("exchange", action); }
 
  private:
@@ -92,11 +86,52 @@ TEST_F(Checks, TypesMustBeEqual) {
               HasSubstr("all_reduce: in f32[4] and out bf16[4] differ in type"));
 }
 
+TEST_F(Checks, BytesAreNotReduced) {
+  const TensorView in(memory, DType::u8, {3}), out(memory + 100, DType::u8, {3}), part(memory + 100, DType::u8, {1});
+  EXPECT_EQ(error_of([&] { comm.all_reduce(in, out, Reduce::max, *stream); }),
+            "group tensor.0: all_reduce: u8[3] cannot be reduced\n  reduce f32, f64, bf16, f16, i32 or i64");
+  EXPECT_THAT(error_of([&] { comm.reduce_scatter(in, part, Reduce::sum, *stream); }), HasSubstr("cannot be reduced"));
+  comm.all_to_all(in, out, *stream);
+  comm.broadcast(in, 0, *stream);
+  EXPECT_THAT(comm.calls, ElementsAre("all_to_all", "broadcast"));
+}
+
+TEST_F(Checks, ACollectiveIsDescribedAndItsPayloadCounted) {
+  // Member 1 of 3. All_reduce of 7 elements: it reduces elements 2 and 3, and sends 5 parts and 2 results to 2 members.
+  comm.all_reduce(floats(7), elsewhere(7), Reduce::max, *stream);
+  EXPECT_EQ(comm.stats().bytes_out, 4u * (5 + 2 * 2));
+  EXPECT_EQ(comm.stats().bytes_in, 4u * (5 + 2 * 2));
+  const auto added = [&, before = CommStats()](auto call) mutable {
+    before = comm.stats();
+    call();
+    return std::pair(comm.stats().bytes_out - before.bytes_out, comm.stats().bytes_in - before.bytes_in);
+  };
+  EXPECT_EQ(added([&] { comm.reduce_scatter(floats(6), elsewhere(2), Reduce::sum, *stream); }), std::pair(16ul, 16ul));
+  EXPECT_EQ(added([&] { comm.all_gather(floats(2), elsewhere(6), *stream); }), std::pair(16ul, 16ul));
+  EXPECT_EQ(added([&] { comm.all_to_all(floats(6), elsewhere(6), *stream); }), std::pair(16ul, 16ul));
+  EXPECT_EQ(added([&] { comm.broadcast(floats(3), 0, *stream); }), std::pair(0ul, 12ul));
+  EXPECT_EQ(added([&] { comm.broadcast(floats(3), 1, *stream); }), std::pair(24ul, 0ul));
+  EXPECT_THAT(comm.posted, ElementsAre("all_reduce of 7 f32 (max)", "reduce_scatter of 6 f32 (sum)",
+                                       "all_gather of 2 f32", "all_to_all of 6 f32", "broadcast of 3 f32 from member 0",
+                                       "broadcast of 3 f32 from member 1"));
+}
+
+TEST_F(Checks, APostAfterTheGroupHasFailedGivesAFailedEvent) {
+  comm.fails = true;
+  for (int i = 0; i < 2; ++i) {
+    const Work work = comm.all_reduce(floats(4), elsewhere(4), Reduce::sum, *stream, 7);
+    EXPECT_EQ(work.action, 7);
+    EXPECT_THAT(error_of([&] { device->wait(work.event, deadline_in(1)); }), HasSubstr("the group has failed"));
+  }
+  EXPECT_EQ(comm.stats().ops, 0u) << "a failed post is not an operation";
+}
+
 TEST_F(Checks, ViewsMustBeContiguous) {
   const TensorView strided(memory, DType::f32, {4}, {2});
   EXPECT_THAT(error_of([&] { comm.all_reduce(strided, elsewhere(4), Reduce::sum, *stream); }),
               HasSubstr("in f32[4] is not contiguous"));
-  EXPECT_THAT(error_of([&] { comm.broadcast(strided, 0, *stream); }), HasSubstr("view f32[4] is not contiguous"));
+  EXPECT_THAT(error_of([&] { comm.broadcast(strided, 0, *stream); }),
+              HasSubstr("broadcast: in f32[4] is not contiguous"));
   const Transfer transfer{Direction::receive, 0, 0, strided};
   EXPECT_THAT(error_of([&] { comm.exchange({&transfer, 1}, *stream); }), HasSubstr("received view f32[4]"));
 }

@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 /// The single error for a file with this text.
-std::string told(const std::string& text) {
+std::string error_of(const std::string& text) {
   Workspace space;
   space.write("run.toml", text);
   const std::vector<std::string> all = texts(space.load_file("run.toml"));
@@ -21,30 +21,30 @@ std::string told(const std::string& text) {
 
 TEST(TomlFault, AStringThatIsNotClosed) {
   const std::string closed = "run.toml:2:10: not valid TOML: the string of plugin is not closed\n";
-  EXPECT_EQ(told("[model]\nplugin = \"gpt\nlayers = 2\n"), closed + "  write plugin = \"gpt\"");
-  EXPECT_EQ(told("[model]\nplugin = \"gpt"), closed + "  write plugin = \"gpt\"");
-  EXPECT_EQ(told("[model]\nplugin = 'gpt\n"), closed + "  write plugin = 'gpt'");
-  EXPECT_EQ(told("[model]\nplugin = \"a\\\"\n"), closed + "  write plugin = \"a\\\"\"");
+  EXPECT_EQ(error_of("[model]\nplugin = \"gpt\nlayers = 2\n"), closed + "  write plugin = \"gpt\"");
+  EXPECT_EQ(error_of("[model]\nplugin = \"gpt"), closed + "  write plugin = \"gpt\"");
+  EXPECT_EQ(error_of("[model]\nplugin = 'gpt\n"), closed + "  write plugin = 'gpt'");
+  EXPECT_EQ(error_of("[model]\nplugin = \"a\\\"\n"), closed + "  write plugin = \"a\\\"\"");
 }
 
 TEST(TomlFault, ABackslashThatIsNone) {
-  EXPECT_EQ(told("[data]\npath = \"C:\\data\"\n"),
+  EXPECT_EQ(error_of("[data]\npath = \"C:\\data\"\n"),
             "run.toml:2:8: not valid TOML: invalid escape in the string of path\n"
             "  write path = 'C:\\data', where a \\ is a \\");
-  EXPECT_THAT(told("[data]\npath = \"it's\\ a\"\n"), HasSubstr("\n  write each \\ twice"));
+  EXPECT_THAT(error_of("[data]\npath = \"it's\\ a\"\n"), HasSubstr("\n  write each \\ twice"));
 }
 
 TEST(TomlFault, WhatIsWrittenTwice) {
-  EXPECT_EQ(told("[train]\nsteps = 1\n[log]\nevery = 1\n[train]\nseed = 1\n"),
+  EXPECT_EQ(error_of("[train]\nsteps = 1\n[log]\nevery = 1\n[train]\nseed = 1\n"),
             "run.toml:5:1: not valid TOML: [train] is written twice, first in line 1\n  write its keys below line 1");
-  EXPECT_EQ(told("[log]\nevery = 1\n[eval]\nevery = 1\nbatches = 2\n  every = 3\n"),
+  EXPECT_EQ(error_of("[log]\nevery = 1\n[eval]\nevery = 1\nbatches = 2\n  every = 3\n"),
             "run.toml:6:3: not valid TOML: every is written twice, first in line 4\n"
             "  remove one of the two");
-  EXPECT_THAT(told("train = 1\n[train]\nsteps = 1\n"), HasSubstr("cannot redefine"));
+  EXPECT_THAT(error_of("train = 1\n[train]\nsteps = 1\n"), HasSubstr("cannot redefine"));
 }
 
 TEST(TomlFault, WordsThatAreNoValue) {
-  const auto of = [](const std::string& value) { return told("[train]\nsteps = " + value + "\n"); };
+  const auto of = [](const std::string& value) { return error_of("[train]\nsteps = " + value + "\n"); };
   const std::string at = "run.toml:2:9: not valid TOML: ";
   EXPECT_EQ(of("True"), at + "invalid value: True\n"
                              "  write steps = true");
@@ -61,41 +61,42 @@ TEST(TomlFault, WordsThatAreNoValue) {
 }
 
 TEST(TomlFault, ALineThatIsNoKeyAndValue) {
-  EXPECT_EQ(told("[train]\nsteps: 5  # as in YAML\n"),
+  EXPECT_EQ(error_of("[train]\nsteps: 5  # as in YAML\n"),
             "run.toml:2:6: not valid TOML: steps needs = before its value, not :\n"
             "  write steps = 5");
-  EXPECT_EQ(told("[train]\nsteps\n"),
+  EXPECT_EQ(error_of("[train]\nsteps\n"),
             "run.toml:2:1: not valid TOML: steps has no value\n  write steps = and its value");
-  EXPECT_EQ(told("[train]\nsteps = 5 10\n"),
+  EXPECT_EQ(error_of("[train]\nsteps = 5 10\n"),
             "run.toml:2:11: not valid TOML: the value 5 is followed by 10\n"
             "  a line has one key and one value; a comment begins with #");
-  EXPECT_THAT(told("[train]\nsteps = \"ü\" // 10\n"), HasSubstr("run.toml:2:13: not valid TOML: the value \"ü\" is "));
+  EXPECT_THAT(error_of("[train]\nsteps = \"ü\" // 10\n"),
+              HasSubstr("run.toml:2:13: not valid TOML: the value \"ü\" is "));
 }
 
 TEST(TomlFault, BracketsThatAreNotClosed) {
-  EXPECT_EQ(told("[train\nsteps = 5\n"),
+  EXPECT_EQ(error_of("[train\nsteps = 5\n"),
             "run.toml:1:1: not valid TOML: the name of a table is not closed\n  write [train]");
   const std::string list =
       "run.toml:1:11: not valid TOML: the list of include is not closed\n"
       "  write ] after its last item";
-  EXPECT_EQ(told("include = [\"a.toml\"\n[train]\nsteps = 5\n"), list);
-  EXPECT_EQ(told("include = [\n\"a.toml\",\n\nsteps = 5\n"), list);
-  EXPECT_EQ(told("include = [\"a.toml\""), list);
+  EXPECT_EQ(error_of("include = [\"a.toml\"\n[train]\nsteps = 5\n"), list);
+  EXPECT_EQ(error_of("include = [\n\"a.toml\",\n\nsteps = 5\n"), list);
+  EXPECT_EQ(error_of("include = [\"a.toml\""), list);
 }
 
 TEST(TomlFault, WhatElseIsWrongIsShown) {
-  const std::string shown = told("[parallel]\nsplit = [1 2]\n");
+  const std::string shown = error_of("[parallel]\nsplit = [1 2]\n");
   EXPECT_THAT(shown, HasSubstr("run.toml:2:12: not valid TOML: "));
   EXPECT_THAT(shown, HasSubstr("\n  it reads: split = [1 2]"));
-  EXPECT_THAT(told("[parallel]\nsplit = [\n1\n2\n]\n"), HasSubstr("\n  it reads: 2"));
-  EXPECT_THAT(told("[a b]\n"), HasSubstr("\n  it reads: [a b]"));
+  EXPECT_THAT(error_of("[parallel]\nsplit = [\n1\n2\n]\n"), HasSubstr("\n  it reads: 2"));
+  EXPECT_THAT(error_of("[a b]\n"), HasSubstr("\n  it reads: [a b]"));
 }
 
 TEST(TomlFault, BytesThatAreNoUtf8) {
-  EXPECT_EQ(told("[train]\n# \xC3\xBC and \xFC\n"),
+  EXPECT_EQ(error_of("[train]\n# \xC3\xBC and \xFC\n"),
             "run.toml:2:9: not valid TOML: invalid UTF-8\n"
             "  save the file as UTF-8");
-  EXPECT_EQ(told(std::string("\xFF\xFE[\0", 4)),
+  EXPECT_EQ(error_of(std::string("\xFF\xFE[\0", 4)),
             "run.toml:1:1: not valid TOML: the file is UTF-16, and TOML is UTF-8\n  save the file as UTF-8");
 }
 

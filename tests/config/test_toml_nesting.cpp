@@ -74,10 +74,10 @@ TEST(TomlNesting, AFileIsRefusedWithItsPlaceHoweverDeepItIs) {
                                 "a = " + repeated("[", 1000000) + "\n", repeated("a = {", 1000000) + "\n",
                                 repeated("a = {" + repeated("b.", 20), 1000) + "\n"}) {
     space.write("base.toml", "x = 1\n" + deep);
-    const std::vector<std::string> told = texts(space.load("include = [\"base.toml\"]\n"));
-    ASSERT_THAT(told, SizeIs(1));
-    EXPECT_THAT(told[0], testing::StartsWith("base.toml:2:1: nested "));
-    EXPECT_THAT(told[0], HasSubstr(refused));
+    const std::vector<std::string> errors = texts(space.load("include = [\"base.toml\"]\n"));
+    ASSERT_THAT(errors, SizeIs(1));
+    EXPECT_THAT(errors[0], testing::StartsWith("base.toml:2:1: nested "));
+    EXPECT_THAT(errors[0], HasSubstr(refused));
   }
 }
 
@@ -94,8 +94,8 @@ TEST(TomlNesting, AChainOfIncludesIsBounded) {
   Workspace space;
   for (int level = 0; level < 5000; ++level)
     space.write(text("{}.toml", level), text("include = [\"{}.toml\"]\n", level + 1));
-  const std::vector<std::string> told = texts(space.load("include = [\"0.toml\"]\n"));
-  EXPECT_THAT(told, ElementsAre(HasSubstr("99.toml:1:12: includes are nested more than 100 files deep")));
+  const std::vector<std::string> errors = texts(space.load("include = [\"0.toml\"]\n"));
+  EXPECT_THAT(errors, ElementsAre(HasSubstr("99.toml:1:12: includes are nested more than 100 files deep")));
 }
 
 /// Long lines are not deep.

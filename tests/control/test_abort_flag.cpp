@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 
 class Notes final : public JobAbort::Listener {
  public:
-  void abort(std::string_view why) noexcept override { told.emplace_back(why); }
-  std::vector<std::string> told;
+  void abort(std::string_view why) noexcept override { reasons.emplace_back(why); }
+  std::vector<std::string> reasons;
 };
 
 TEST(JobAbort, TheFirstFailureCountsAndIsToldToAllListeners) {
@@ -30,9 +30,9 @@ TEST(JobAbort, TheFirstFailureCountsAndIsToldToAllListeners) {
   EXPECT_TRUE(flag.raise(2, "and once more, where it is caught"));
   EXPECT_TRUE(flag.raised());
   EXPECT_EQ(flag.reason(), "rank 2 failed: no memory");
-  EXPECT_THAT(first.told, ElementsAre("rank 2 failed: no memory"));
-  EXPECT_THAT(second.told, ElementsAre("rank 2 failed: no memory"));
-  EXPECT_THAT(gone.told, ElementsAre());
+  EXPECT_THAT(first.reasons, ElementsAre("rank 2 failed: no memory"));
+  EXPECT_THAT(second.reasons, ElementsAre("rank 2 failed: no memory"));
+  EXPECT_THAT(gone.reasons, ElementsAre());
 }
 
 TEST(JobAbort, WhoListensTooLateIsToldAtOnce) {
@@ -40,7 +40,7 @@ TEST(JobAbort, WhoListensTooLateIsToldAtOnce) {
   flag.raise(1, "no memory");
   Notes late;
   const JobAbort::Listening listening(flag, late);
-  EXPECT_THAT(late.told, ElementsAre("rank 1 failed: no memory"));
+  EXPECT_THAT(late.reasons, ElementsAre("rank 1 failed: no memory"));
 }
 
 TEST(JobAbort, WhatFailsNeedNotBeARank) {
@@ -53,7 +53,7 @@ TEST(JobAbort, WhatFailsNeedNotBeARank) {
   EXPECT_EQ(flag.rank(), -1);
   EXPECT_FALSE(flag.raise(0, "as a consequence"));
   EXPECT_EQ(flag.reason(), "the server was lost");
-  EXPECT_THAT(notes.told, ElementsAre("the server was lost"));
+  EXPECT_THAT(notes.reasons, ElementsAre("the server was lost"));
 }
 
 TEST(JobAbort, OneOfManyThreadsIsTheFirst) {
@@ -65,7 +65,7 @@ TEST(JobAbort, OneOfManyThreadsIsTheFirst) {
       Notes notes;
       const JobAbort::Listening listening(flag, notes);
       if (flag.raise(rank, "at once")) ++causes;
-      EXPECT_EQ(notes.told.size(), 1u);
+      EXPECT_EQ(notes.reasons.size(), 1u);
     });
   for (std::thread& rank : ranks) rank.join();
   EXPECT_EQ(causes, 1);

@@ -108,12 +108,12 @@ TEST(Client, WhatIsToldArrivesInOrderBeforeTheRankLeaves) {
   auto rank = job.rank(0);
   for (int i = 0; i < 100; ++i) rank->client.send("line", std::to_string(i));
   rank->client.leave();
-  const std::vector<WorkerMessage> told = job.server->drain_worker_messages();
-  ASSERT_EQ(told.size(), 100u);
+  const std::vector<WorkerMessage> messages = job.server->drain_worker_messages();
+  ASSERT_EQ(messages.size(), 100u);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(told[static_cast<std::size_t>(i)].rank, 0);
-    EXPECT_EQ(told[static_cast<std::size_t>(i)].topic, "line");
-    EXPECT_EQ(told[static_cast<std::size_t>(i)].text, std::to_string(i));
+    EXPECT_EQ(messages[static_cast<std::size_t>(i)].rank, 0);
+    EXPECT_EQ(messages[static_cast<std::size_t>(i)].topic, "line");
+    EXPECT_EQ(messages[static_cast<std::size_t>(i)].text, std::to_string(i));
   }
   EXPECT_TRUE(job.server->drain_worker_messages().empty());
 }

@@ -105,9 +105,9 @@ TEST(Failure, WhatIsToldAfterwardsStillArrives) {
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
   zero->client.send("last", "words");
   zero->client.leave();
-  const auto told = job.server->drain_worker_messages();
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].text, "words");
+  const auto messages = job.server->drain_worker_messages();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].text, "words");
   EXPECT_EQ(job.state(0), State::left);
 }
 
@@ -173,11 +173,11 @@ TEST(Failure, WhenTheServerGoesEachRankFails) {
   const auto zero = job.rank(0), one = job.rank(1);
   const std::string lost =
       "lost the connection to the job server at " + to_text(job.server->address()) + ": the connection was closed";
-  std::string told;
-  std::thread getting([&] { told = error_of([&] { zero->client.get("never", Deadline::max()); }); });
+  std::string messages;
+  std::thread getting([&] { messages = error_of([&] { zero->client.get("never", Deadline::max()); }); });
   job.server.reset();
   getting.join();
-  EXPECT_EQ(told, "store, waiting for the key \"never\": " + lost);
+  EXPECT_EQ(messages, "store, waiting for the key \"never\": " + lost);
   for (TestRank* rank : {zero.get(), one.get()}) {
     EXPECT_TRUE(eventually([&] { return rank->flag.raised(); }));
     EXPECT_EQ(rank->flag.rank(), -1);

@@ -42,18 +42,18 @@ TEST(LocalStore, TheDeadlineNamesTheKey) {
 TEST(LocalStore, AbortEndsWaitsNowAndLater) {
   LocalStore store;
   store.set("there", "1");
-  std::string told;
+  std::string message;
   std::thread reading([&] {
     try {
       store.get("hub", Deadline::max());
     } catch (const Error& error) {
-      told = error.what();
+      message = error.what();
     }
   });
   store.abort("rank 1 failed: no memory");
   store.abort("rank 2 failed: another reason");
   reading.join();
-  EXPECT_EQ(told, "store, waiting for the key \"hub\": rank 1 failed: no memory");
+  EXPECT_EQ(message, "store, waiting for the key \"hub\": rank 1 failed: no memory");
   EXPECT_THROW(store.get("hub", Deadline::max()), Error);
   EXPECT_EQ(store.get("there", deadline_in(0)), "1");
 }

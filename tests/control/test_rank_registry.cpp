@@ -153,19 +153,18 @@ TEST_F(RankRegistryTest, WhileNobodyListenedNobodyWasSilent) {
 }
 
 TEST_F(RankRegistryTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure) {
-  const Failure given_up{1, false, "the connection to rank 2 closed"};
-  EXPECT_EQ(registry.cause_of(given_up, 2.1, 2, after(5000)).rank, 1) << "the server has run";
+  const Failure reported{1, false, "the connection to rank 2 closed"};
+  EXPECT_EQ(registry.cause_of(reported, 2.1, 2, after(5000)).rank, 1) << "the server has run";
   registry.excuse(milliseconds(3210), after(5000));
-  EXPECT_EQ(registry.cause_of(given_up, 0.4, 2, after(5000)).rank, 1) << "it heard the server shortly before";
-  EXPECT_EQ(registry.cause_of(given_up, 5.5, 600, after(5000)).rank, 1)
+  EXPECT_EQ(registry.cause_of(reported, 0.4, 2, after(5000)).rank, 1) << "it heard the server shortly before";
+  EXPECT_EQ(registry.cause_of(reported, 5.5, 600, after(5000)).rank, 1)
       << "the server was away for a small part of that";
-  const Failure cause = registry.cause_of(given_up, 1.9, 2, after(5000));
-  EXPECT_EQ(registry.cause_of(given_up, 2.1, 2, after(60000)).rank, 1) << "the server has run since";
+  const Failure cause = registry.cause_of(reported, 1.9, 2, after(5000));
+  EXPECT_EQ(registry.cause_of(reported, 2.1, 2, after(60000)).rank, 1) << "the server has run since";
   EXPECT_EQ(cause.rank, kNoRank);
-  EXPECT_EQ(
-      cause.why,
-      "the job server did not run for 3.2 s (its process was stopped, or its machine suspended), and the ranks gave "
-      "up after train.stall_timeout_s = 2 s without an answer");
+  EXPECT_EQ(cause.why,
+            "the job server did not run for 3.2 s (its process was stopped, or its machine suspended), and the ranks "
+            "stopped after train.stall_timeout_s = 2 s without an answer");
   EXPECT_TRUE(registry.note(cause, after(5000)));
   registry.note({1, true, "ended with status 1"}, after(5000));
   EXPECT_EQ(registry.failure()->rank, kNoRank);

@@ -37,10 +37,10 @@ TEST(Rejections, AFloodFillsNeitherMemoryNorTheText) {
   for (int rank = 0; rank < 5'000; ++rank) all.add(rank, "10.0.0.9", std::string(1'000, '\n'));
   EXPECT_EQ(all.total, 5'000);
   EXPECT_EQ(all.kinds.size(), Rejections::kMaxKinds);
-  const std::string told = to_text(all);
-  EXPECT_LT(told.size(), 10'000U);
-  EXPECT_EQ(told.find('\n'), std::string::npos);
-  EXPECT_TRUE(told.ends_with("; and 4996 more")) << told;
+  const std::string shown = to_text(all);
+  EXPECT_LT(shown.size(), 10'000U);
+  EXPECT_EQ(shown.find('\n'), std::string::npos);
+  EXPECT_TRUE(shown.ends_with("; and 4996 more")) << shown;
 }
 
 } // namespace

@@ -58,7 +58,7 @@ TEST_F(ScaleTest, AJobFromItsFirstRankToItsLast) {
   all(Kind::beat, "", Kind::beat);
 
   ranks.forget();
-  ranks.send(3, message(Kind::gave_up, 0, "step 2", "no memory"));
+  ranks.send(3, message(Kind::rank_failed, 0, "step 2", "no memory"));
   ranks.until_each(Kind::failed, 1, soon());
   EXPECT_EQ(job.server->failure()->rank, 3);
   all(Kind::goodbye, "", Kind::goodbye);

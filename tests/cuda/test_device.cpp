@@ -57,7 +57,7 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
 /// Prints the error of a wait after a kernel wrote to an invalid address. CUDA is unusable in the process afterwards,
 /// so this runs in another process.
 [[noreturn]] void tell_of_an_illegal_write() {
-  std::string told;
+  std::string message;
   {
     const auto device = make_device({});
     const auto stream = device->make_stream("compute");
@@ -76,11 +76,11 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
     try {
       device->wait(after, deadline_in(60));
     } catch (const Error& error) {
-      told = error.what();
+      message = error.what();
     }
     stream->end(7);
   }
-  std::fprintf(stderr, "%s\n", told.c_str());
+  std::fprintf(stderr, "%s\n", message.c_str());
   std::exit(3);
 }
 

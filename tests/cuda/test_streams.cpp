@@ -47,7 +47,7 @@ std::unique_ptr<test::StreamsUnderTest> test::make_streams(const std::string& na
     return nullptr;
   }
   using HostWaits = cuda::DeviceSettings::HostWaits;
-  return std::make_unique<OfGpu>(name == "automatic" ? HostWaits::automatic : HostWaits::pumped);
+  return std::make_unique<OfGpu>(name == "automatic" ? HostWaits::automatic : HostWaits::progress_loop);
 }
 
 namespace cuda {

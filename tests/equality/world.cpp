@@ -137,7 +137,7 @@ std::vector<KeptRank> train(const Case& run, const Training& training, const Sch
   }
   control::LocalStore store;
   control::JobAbort abort;
-  const control::JobAbort::Listening told(abort, store);
+  const control::JobAbort::Listening listening(abort, store);
   std::vector<KeptRank> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());

@@ -21,14 +21,14 @@ Program one_pass(Program::Posts posts) {
   return rows.finish(posts);
 }
 
-TEST(Lanes, TakeTransfersOneByOneAndNotInSets) {
+TEST(TransferStreams, TakeTransfersOneByOneAndNotInSets) {
   const std::unique_ptr<Device> device = make_host_device();
   const Groups nobody;
   const Program ones = one_pass(Program::Posts::one_by_one), sets = one_pass(Program::Posts::sets);
-  EXPECT_NO_THROW(executor::Lanes(*device, nobody, std::array{&ones}, {}));
+  EXPECT_NO_THROW(executor::TransferStreams(*device, nobody, std::array{&ones}, {}));
   EXPECT_THAT(
       [&] {
-        executor::Lanes(*device, nobody, std::array{&ones, &sets}, {});
+        executor::TransferStreams(*device, nobody, std::array{&ones, &sets}, {});
       },
       testing::ThrowsMessage<Error>(testing::HasSubstr("posts its transfers in sets")));
 }

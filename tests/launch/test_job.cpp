@@ -50,10 +50,10 @@ TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersAreToldWhy) {
   Raw one(address);
   one.connection.send(encode(hello_of(1, 2)));
   EXPECT_THAT(error_of([&] { job.enter(); }), HasSubstr("rank 0 has already joined"));
-  const auto told = one.next(control::Message::Kind::failed);
-  ASSERT_TRUE(told);
-  EXPECT_EQ(told->number, 0);
-  EXPECT_THAT(told->value, HasSubstr("rank 0 has already joined"));
+  const auto message = one.next(control::Message::Kind::failed);
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->number, 0);
+  EXPECT_THAT(message->value, HasSubstr("rank 0 has already joined"));
   one.connection.send(encode(control::test::message(control::Message::Kind::goodbye)));
   job.leave();
 }

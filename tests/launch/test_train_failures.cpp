@@ -29,14 +29,13 @@ TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
     send_signal(ranks[victim], SIGKILL);
     EXPECT_EQ(job.wait(), 1);
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
-    const std::string told = job.err();
-    EXPECT_THAT(told, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
-    EXPECT_THAT(told, HasSubstr(", pid " + std::to_string(ranks[victim]) + ") was lost after step "));
-    EXPECT_THAT(
-        told,
-        ContainsRegex(": killed by signal 9 \\(Killed\\)\n  last position: (unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
-    EXPECT_THAT(told, ContainsRegex("\n  rank 1: (after )?step "));
-    EXPECT_THAT(told, HasSubstr("\n  all ranks stopped after "));
+    const std::string log = job.err();
+    EXPECT_THAT(log, HasSubstr(" error launcher: rank " + std::to_string(victim) + " (pipeline "));
+    EXPECT_THAT(log, HasSubstr(", pid " + std::to_string(ranks[victim]) + ") was lost after step "));
+    EXPECT_THAT(log, ContainsRegex(
+                         ": killed by signal 9 \\(Killed\\)\n  last position: (unknown|[^\n]* \\([0-9.]+ s ago\\))\n"));
+    EXPECT_THAT(log, ContainsRegex("\n  rank 1: (after )?step "));
+    EXPECT_THAT(log, HasSubstr("\n  all ranks stopped after "));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
     EXPECT_EQ(failure["rank"], victim);
     EXPECT_EQ(failure["ranks"][victim]["pid"], ranks[victim]);
@@ -52,17 +51,17 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
     const std::vector<pid_t> ranks = job.ranks();
     EXPECT_EQ(job.wait(), 1);
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
-    const std::string told = job.err();
-    EXPECT_THAT(told,
+    const std::string log = job.err();
+    EXPECT_THAT(log,
                 ContainsRegex("\nrank 3: [^\n]* error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: no progress "
                               "for 3[.0-9]* s: in step\\(\\) of plugin \"optim-faulty\"\n"));
-    EXPECT_EQ(told.find(" error: "), told.rfind(" error: ")) << told; // no other rank is blamed
-    EXPECT_THAT(told,
+    EXPECT_EQ(log.find(" error: "), log.rfind(" error: ")) << log; // no other rank is blamed
+    EXPECT_THAT(log,
                 ContainsRegex(" error launcher: rank 3 \\(pipeline 1, data 0, tensor 1; [^\n]*\\) is stuck after step "
                               "1: step 2, OPT_STEP: no progress for "));
-    EXPECT_THAT(told,
+    EXPECT_THAT(log,
                 ContainsRegex("\n  last position: step 2, OPT_STEP, in step\\(\\) of plugin \"optim-faulty\" for "));
-    EXPECT_THAT(told, ContainsRegex("\n  rank 2: step 2, OPT_STEP|\n  rank 2: (after )?step "));
+    EXPECT_THAT(log, ContainsRegex("\n  rank 2: step 2, OPT_STEP|\n  rank 2: (after )?step "));
     const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
     EXPECT_EQ(failure["rank"], 3);
     EXPECT_EQ(failure["stuck"], true);
@@ -147,10 +146,10 @@ TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
     Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
                          "optimizer.rank=3", "optimizer.where=prepare"});
     EXPECT_EQ(job.wait(), 1);
-    const std::string told = job.err();
-    EXPECT_THAT(told, HasSubstr("out of luck"));
-    EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck")) << told;
-    EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
+    const std::string log = job.err();
+    EXPECT_THAT(log, HasSubstr("out of luck"));
+    EXPECT_EQ(log.find("out of luck"), log.rfind("out of luck")) << log;
+    EXPECT_THAT(log, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
   }
   Running job = start({"comm.transports=nonsense"}); // before any rank starts
   EXPECT_EQ(job.wait(), 2);
@@ -162,12 +161,12 @@ TEST_F(TrainFailures, TheErrorOfARankIsToldOnce) {
   Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
                        "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);
-  const std::string told = job.err();
-  EXPECT_THAT(told, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
-                              "rank 3:   try again\n"));
-  EXPECT_EQ(told.find("out of luck"), told.rfind("out of luck"));
-  EXPECT_THAT(told, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
-  EXPECT_THAT(told, HasSubstr(") failed after step 1\n"));
+  const std::string log = job.err();
+  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
+                             "rank 3:   try again\n"));
+  EXPECT_EQ(log.find("out of luck"), log.rfind("out of luck"));
+  EXPECT_THAT(log, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
+  EXPECT_THAT(log, HasSubstr(") failed after step 1\n"));
   EXPECT_THAT(read_file(work_ / "run/rank-3.log"), HasSubstr(" error rank 3: pipeline 1, data 0, tensor 1, step 2"));
 }
 

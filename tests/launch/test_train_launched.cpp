@@ -27,9 +27,9 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
   EXPECT_THAT(job.err(), HasSubstr("launch.start_timeout_s = 3"));
   const auto failure = nlohmann::json::parse(read_file(work_ / "run/failed-start.json"));
   const auto result = nlohmann::json::parse(job.out());
-  for (const auto& told : {failure, result}) {
-    EXPECT_EQ(told["rank"], 1);
-    EXPECT_THAT(told["why"].get<std::string>(), HasSubstr("missing ranks: 1-3"));
+  for (const auto& file : {failure, result}) {
+    EXPECT_EQ(file["rank"], 1);
+    EXPECT_THAT(file["why"].get<std::string>(), HasSubstr("missing ranks: 1-3"));
   }
   EXPECT_EQ(failure["ranks"][3]["state"], "missing");
   EXPECT_EQ(result["outcome"], "failed");

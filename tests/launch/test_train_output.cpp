@@ -111,8 +111,8 @@ TEST_F(TrainOutput, OfManyErrorsTheFirstAreShown) {
   Running run = start_threads({"--json"}, sets);
   EXPECT_EQ(run.wait(), 2);
   const Json result = Json::parse(run.out());
-  EXPECT_EQ(result["refusals"].size(), 20u);
-  EXPECT_EQ(result["more_refusals"], 10);
+  EXPECT_EQ(result["errors"].size(), 20u);
+  EXPECT_EQ(result["more_errors"], 10);
   EXPECT_THAT(run.err(), EndsWith("\n... and 10 more errors\n"));
 }
 

@@ -88,12 +88,13 @@ class TrainVerb : public testing::Test {
 
 TEST_F(TrainVerb, FourRanksAndEightLearnWhatOneDoes) {
   const Outcome four = train("", "2>err.txt");
-  const std::string told = read_file(work_ / "err.txt");
-  EXPECT_EQ(four.status, 0) << told;
+  const std::string output = read_file(work_ / "err.txt");
+  EXPECT_EQ(four.status, 0) << output;
   EXPECT_THAT(four.text, MatchesRegex("trained 10 steps: loss [^\n]*metrics in run/metrics.jsonl\n"));
-  EXPECT_THAT(told, HasSubstr("pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, "
-                              "comm-local; 4 ranks as threads of this process, "));
-  EXPECT_THAT(told, Not(HasSubstr("rank 1: ")));
+  EXPECT_THAT(output,
+              HasSubstr("pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, "
+                        "comm-local; 4 ranks as threads of this process, "));
+  EXPECT_THAT(output, Not(HasSubstr("rank 1: ")));
   for (const char* log : {"run/rank-0.log", "run/rank-1.log", "run/rank-2.log", "run/rank-3.log"})
     EXPECT_TRUE(std::filesystem::exists(work_ / log)) << log;
 
@@ -122,18 +123,18 @@ TEST_F(TrainVerb, InFp16SkippedStepsAreToldAndCounted) {
       "--set kernels.plugin=kernels-cpu --set train.precision=fp16 --set loss_scale.initial=67108864 "
       "--set loss_scale.hysteresis=1 --set train.steps=20",
       "2>err.txt");
-  const std::string told = read_file(work_ / "err.txt");
-  EXPECT_EQ(four.status, 0) << told;
+  const std::string output = read_file(work_ / "err.txt");
+  EXPECT_EQ(four.status, 0) << output;
   int skipped = 0;
   for (const Json& record : records(work_ / "run/metrics.jsonl")) skipped += record["skipped"].get<bool>() ? 1 : 0;
   EXPECT_GT(skipped, 2);
   EXPECT_LT(skipped, 20);
   EXPECT_THAT(four.text,
               testing::StartsWith("trained 20 steps, " + std::to_string(skipped) + " of them skipped: loss "));
-  EXPECT_THAT(told, HasSubstr(" info rank 0: step 1 is skipped: the gradient of "));
-  EXPECT_THAT(told, HasSubstr("at loss scale 67108864; the next has 33554432\n"));
-  EXPECT_THAT(told, HasSubstr("  " + std::to_string(skipped) + " skipped  "));
-  EXPECT_THAT(told, Not(HasSubstr("rank 1: "))); // only rank 0 prints it
+  EXPECT_THAT(output, HasSubstr(" info rank 0: step 1 is skipped: the gradient of "));
+  EXPECT_THAT(output, HasSubstr("at loss scale 67108864; the next has 33554432\n"));
+  EXPECT_THAT(output, HasSubstr("  " + std::to_string(skipped) + " skipped  "));
+  EXPECT_THAT(output, Not(HasSubstr("rank 1: "))); // only rank 0 prints it
   EXPECT_THAT(read_file(work_ / "run/rank-1.log"), HasSubstr("step 1 is skipped: "));
 }
 
@@ -198,10 +199,10 @@ TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {
   const int status = std::system(command.c_str()); // NOLINT(cert-env33-c): ulimit needs a shell
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 1);
-  const std::string told = read_file(work_ / "err.txt");
-  EXPECT_THAT(told, HasSubstr("metrics.jsonl: the record of step "));
-  EXPECT_THAT(told, HasSubstr(" cannot be written: File too large\n"));
-  EXPECT_THAT(told, Not(HasSubstr("LOG ERROR")));
+  const std::string output = read_file(work_ / "err.txt");
+  EXPECT_THAT(output, HasSubstr("metrics.jsonl: the record of step "));
+  EXPECT_THAT(output, HasSubstr(" cannot be written: File too large\n"));
+  EXPECT_THAT(output, Not(HasSubstr("LOG ERROR")));
   const std::size_t written = records(work_ / "run/metrics.jsonl").size(); // each line is valid JSON
   EXPECT_GT(written, 0u);
   EXPECT_LT(written, 80u);
@@ -241,18 +242,18 @@ TEST_F(TrainVerb, TheNextCommandTrainsAnewWhateverTheNamesAre) {
     return std::system(whole.c_str()); // NOLINT(cert-env33-c): the test is about a shell command
   };
   ASSERT_EQ(shell("bash set.sh"), 0) << read_file(work_ / "all.txt");
-  const std::string told = read_file(work_ / "all.txt");
-  EXPECT_THAT(told, Not(HasSubstr("\x1b")));
-  EXPECT_THAT(told, HasSubstr("metrics in odd\\u001B[2J'\\u000A  name/metrics.jsonl\n"));
+  const std::string output = read_file(work_ / "all.txt");
+  EXPECT_THAT(output, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(output, HasSubstr("metrics in odd\\u001B[2J'\\u000A  name/metrics.jsonl\n"));
   std::filesystem::copy(work_ / "run.toml", work_ / (odd + ".toml"));
   write_file(work_ / "check.sh", "exec '" TRIAX_BINARY_DIR "/bin/triax' check \"$(cat name).toml\"\n");
   ASSERT_EQ(shell("bash check.sh"), 0) << read_file(work_ / "all.txt");
   EXPECT_THAT(read_file(work_ / "all.txt"), Not(HasSubstr("\x1b")));
   EXPECT_THAT(read_file(work_ / "all.txt"), testing::EndsWith("\nodd\\u001B[2J'\\u000A  name.toml: ready to train\n"));
   const std::string begin = "next: to train longer, from fresh weights (weights are not saved): ";
-  const std::size_t at = told.find(begin);
-  ASSERT_NE(at, std::string::npos) << told;
-  const std::string line = told.substr(at + begin.size(), told.find('\n', at) - at - begin.size());
+  const std::size_t at = output.find(begin);
+  ASSERT_NE(at, std::string::npos) << output;
+  const std::string line = output.substr(at + begin.size(), output.find('\n', at) - at - begin.size());
   EXPECT_THAT(line,
               testing::EndsWith(" --set train.steps=2 --set $'run.dir=odd\\033[2J\\'\\012  name-longer' -- -x.toml"));
   write_file(work_ / "next.sh", line + "\n");
@@ -329,9 +330,9 @@ TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   ASSERT_EQ(::waitpid(child, &status, 0), child) << read_file(work_ / "out.txt");
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  const std::string told = read_file(work_ / "out.txt");
-  EXPECT_THAT(told, HasSubstr("rank 0: SIGINT: stopping after this step; a second signal stops at once\n"));
-  EXPECT_THAT(told,
+  const std::string output = read_file(work_ / "out.txt");
+  EXPECT_THAT(output, HasSubstr("rank 0: SIGINT: stopping after this step; a second signal stops at once\n"));
+  EXPECT_THAT(output,
               HasSubstr("stopped by SIGINT after step " + std::to_string(records(metrics).size()) + " of 1000000"));
   const Json result = Json::parse(read_file(work_ / "result.json"));
   EXPECT_EQ(result["outcome"], "stopped");

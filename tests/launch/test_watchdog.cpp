@@ -39,9 +39,9 @@ TEST(StallClock, AProcessThatWasStoppedIsNotStuck) {
 class WatchdogTest : public ::testing::Test {
  protected:
   std::future<Error> report_of(Watchdog& watchdog, ObservedRank& rank) {
-    auto told = std::make_shared<std::promise<Error>>();
-    watching_.emplace(watchdog, rank, [told](const Error& error) { told->set_value(error); });
-    return told->get_future();
+    auto reported = std::make_shared<std::promise<Error>>();
+    watching_.emplace(watchdog, rank, [reported](const Error& error) { reported->set_value(error); });
+    return reported->get_future();
   }
   os::StopSignals signals_;
   ObservedRank rank_{3};

@@ -21,36 +21,36 @@ report::StepRecord step() {
 }
 
 TEST(WorkerMessage, AStepReadsBackToTheSameBits) {
-  report::StepRecord told = step();
-  report::StepRecord read = read_step(to_line(told));
-  EXPECT_EQ(read.step, told.step);
-  EXPECT_EQ(read.loss, told.loss);
-  EXPECT_EQ(read.tokens_per_s, told.tokens_per_s);
-  EXPECT_EQ(read.step_ms, told.step_ms);
+  report::StepRecord sent = step();
+  report::StepRecord read = read_step(to_line(sent));
+  EXPECT_EQ(read.step, sent.step);
+  EXPECT_EQ(read.loss, sent.loss);
+  EXPECT_EQ(read.tokens_per_s, sent.tokens_per_s);
+  EXPECT_EQ(read.step_ms, sent.step_ms);
   EXPECT_FALSE(read.eval_loss);
-  told.eval_loss = 2.0 / 3;
-  EXPECT_EQ(read_step(to_line(told)).eval_loss, told.eval_loss);
+  sent.eval_loss = 2.0 / 3;
+  EXPECT_EQ(read_step(to_line(sent)).eval_loss, sent.eval_loss);
   EXPECT_FALSE(read.skipped);
-  told.skipped = true;
-  EXPECT_TRUE(read_step(to_line(told)).skipped);
+  sent.skipped = true;
+  EXPECT_TRUE(read_step(to_line(sent)).skipped);
 }
 
 TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
-  train::LoopResult told{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
-  told.metrics = "/run/metrics.jsonl";
-  told.records = 12;
-  told.missing = {3, 2, 1};
-  const train::LoopResult read = read_result(to_line(told));
-  EXPECT_EQ(read.steps, told.steps);
-  EXPECT_EQ(read.first_loss, told.first_loss);
-  EXPECT_EQ(read.last_loss, told.last_loss);
-  EXPECT_EQ(read.eval_loss, told.eval_loss);
-  EXPECT_EQ(read.tokens_per_s, told.tokens_per_s);
-  EXPECT_EQ(read.signal, told.signal);
+  train::LoopResult sent{12, 5.1 / 3, 2.2 / 3, 1.0 / 3, 1e4 / 7, 15, {{"tensor", "comm-x", 3, 1ULL << 60, 5}}, 4};
+  sent.metrics = "/run/metrics.jsonl";
+  sent.records = 12;
+  sent.missing = {3, 2, 1};
+  const train::LoopResult read = read_result(to_line(sent));
+  EXPECT_EQ(read.steps, sent.steps);
+  EXPECT_EQ(read.first_loss, sent.first_loss);
+  EXPECT_EQ(read.last_loss, sent.last_loss);
+  EXPECT_EQ(read.eval_loss, sent.eval_loss);
+  EXPECT_EQ(read.tokens_per_s, sent.tokens_per_s);
+  EXPECT_EQ(read.signal, sent.signal);
   EXPECT_EQ(read.skipped, 4);
   EXPECT_EQ(read.metrics, "/run/metrics.jsonl");
   EXPECT_EQ(read.records, 12);
-  EXPECT_EQ(to_text(read.missing, read.records), to_text(told.missing, told.records));
+  EXPECT_EQ(to_text(read.missing, read.records), to_text(sent.missing, sent.records));
   ASSERT_EQ(read.traffic.size(), 1u);
   EXPECT_EQ(read.traffic[0].plugin, "comm-x");
   EXPECT_EQ(read.traffic[0].bytes_out, 1ULL << 60);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using test::replace_all;
 
 /// The error's complete text, without the folder.
-std::string told(const Error& error, const fs::path& folder) {
+std::string message_in(const Error& error, const fs::path& folder) {
   std::string out = error.what();
   replace_all(out, folder.string() + "/", "DIR/");
   return out;
@@ -32,7 +32,7 @@ std::string load_error(const fs::path& file, std::string_view kind = {}) {
     load(file, kind);
   } catch (const Error& error) {
     EXPECT_EQ(error.where(), file.string());
-    return told(error, file.parent_path());
+    return message_in(error, file.parent_path());
   }
   return "it loads";
 }
@@ -45,7 +45,7 @@ std::string create_error(const std::string& name) {
   try {
     create<Scheduler>(library, PluginContext{options, null_log(), layout});
   } catch (const Error& error) {
-    return told(error, file.parent_path());
+    return message_in(error, file.parent_path());
   }
   return "it is created";
 }

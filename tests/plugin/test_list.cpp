@@ -74,7 +74,7 @@ TEST_F(List, APluginThatCannotBeMadeIsBroken) {
   put("a", "leaving-create");
   put("a", "looping-create");
   put("a", "throwing-create");
-  put("a", "told");
+  put("a", "described");
   const auto rows = listed({{scratch_ / "a", ""}});
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows[0].problem, "its constructor crashed with SIGSEGV (Segmentation fault)");
@@ -96,24 +96,25 @@ TEST_F(List, ADanglingSymlinkIsBrokenAndShadows) {
 }
 
 TEST(Describe, TellsAllOfAPlugin) {
-  const auto told = describe(fs::path(FIXTURES) / "told.so");
-  ASSERT_NE(told.library, nullptr);
-  EXPECT_EQ(told.problem, "");
-  const std::string json = to_json(told);
+  const auto description = describe(fs::path(FIXTURES) / "described.so");
+  ASSERT_NE(description.library, nullptr);
+  EXPECT_EQ(description.problem, "");
+  const std::string json = to_json(description);
   for (const char* part :
-       {R"("name": "told")", R"("kind": "scheduler")", R"("description": "a fixture with \"quotes\"")",
+       {R"("name": "described")", R"("kind": "scheduler")", R"("description": "a fixture with \"quotes\"")",
         R"("interface_version": 2)", R"("type": "list of int")", R"("default": "[1, 2]")", R"("required": true)",
-        R"("choices": "spin|yield")", R"("note": "triax=)", R"("door": "1.0")"}) {
+        R"("choices": "spin|yield")", R"("note": "triax=)", R"("abi": "1.0")"}) {
     EXPECT_THAT(json, testing::HasSubstr(part));
   }
 }
 
 TEST(Describe, TellsWhatItCanOfABrokenOne) {
-  const auto told = describe(fs::path(FIXTURES) / "unresolved-symbol.so");
-  EXPECT_EQ(told.library, nullptr);
-  EXPECT_EQ(told.note.triax, "0.0.9");
-  EXPECT_THAT(told.problem, testing::HasSubstr("undefined symbol triax::what_this_engine_lacks(triax::Action const&)"));
-  EXPECT_THAT(told.needed, testing::Contains(testing::StartsWith("libtriax_core.so")));
+  const auto description = describe(fs::path(FIXTURES) / "unresolved-symbol.so");
+  EXPECT_EQ(description.library, nullptr);
+  EXPECT_EQ(description.note.triax, "0.0.9");
+  EXPECT_THAT(description.problem,
+              testing::HasSubstr("undefined symbol triax::what_this_engine_lacks(triax::Action const&)"));
+  EXPECT_THAT(description.needed, testing::Contains(testing::StartsWith("libtriax_core.so")));
 }
 
 TEST(Describe, SaysThatTheConstructorCrashes) {

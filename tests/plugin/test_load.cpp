@@ -28,7 +28,7 @@ TEST(Load, ManyThreadsAtOnceLoadOnce) {
   std::vector<const Library*> seen(8);
   {
     std::vector<std::jthread> threads;
-    for (auto& slot : seen) threads.emplace_back([&slot] { slot = &load(fixture("told"), "scheduler"); });
+    for (auto& slot : seen) threads.emplace_back([&slot] { slot = &load(fixture("described"), "scheduler"); });
   }
   EXPECT_THAT(seen, testing::Each(seen.front()));
 }
@@ -56,7 +56,7 @@ TEST(Create, HandsOverTheContext) {
   Options options;
   options.set("steps", std::int64_t{12});
   const Layout layout = Layout::ptd(2, 1, 3);
-  const Library& library = load(fixture("told"), "scheduler");
+  const Library& library = load(fixture("described"), "scheduler");
   const auto scheduler = create<Scheduler>(library, PluginContext{options, null_log(), layout, 5, 2});
   EXPECT_EQ(scheduler->supports({}).front().message, "rank 5 of 6, steps 12, log false");
 }
@@ -65,7 +65,7 @@ TEST(Create, ExceptionsOfAPluginAreCaughtAsWhatTheyAre) {
   Options options;
   options.set("steps", std::int64_t{1});
   const Layout layout;
-  const auto scheduler = create<Scheduler>(load(fixture("told"), ""), PluginContext{options, null_log(), layout});
+  const auto scheduler = create<Scheduler>(load(fixture("described"), ""), PluginContext{options, null_log(), layout});
   try {
     static_cast<void>(scheduler->rows({4, 1, 8}));
     FAIL() << "it did not throw";
@@ -78,12 +78,12 @@ TEST(Create, ExceptionsOfAPluginAreCaughtAsWhatTheyAre) {
 TEST(Create, SaysWhichOptionThePluginAsksForInVain) {
   const Options none;
   const Layout layout;
-  const Library& library = load(fixture("told"), "");
+  const Library& library = load(fixture("described"), "");
   try {
     create<Scheduler>(library, PluginContext{none, null_log(), layout});
     FAIL() << "it was created";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), testing::StartsWith("told could not be created: option \"steps\" is not in"));
+    EXPECT_THAT(error.message(), testing::StartsWith("described could not be created: option \"steps\" is not in"));
   }
 }
 

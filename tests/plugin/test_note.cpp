@@ -25,7 +25,7 @@ TEST(Note, IsTakenApart) {
 }
 
 TEST(Note, IsLeftByTheMacro) {
-  const ElfFile elf = read_elf(fixture("told"));
+  const ElfFile elf = read_elf(fixture("described"));
   EXPECT_EQ(elf.note.text, "triax=" TRIAX_VERSION ";abi=1.0;" TRIAX_TOOLCHAIN);
   EXPECT_EQ(elf.note.triax, TRIAX_VERSION);
   EXPECT_EQ(elf.note.abi, "1.0");

@@ -143,7 +143,7 @@ TEST(ProbeLoading, FindsEachFileThatMustNotBeLoaded) {
 }
 
 TEST(ProbeLoading, AFileWhoseDescriptorCannotBeReadIsTheOneThatIsNamed) {
-  const std::vector<fs::path> files = {fixture("told"), fixture("bad-pointer")};
+  const std::vector<fs::path> files = {fixture("described"), fixture("bad-pointer")};
   const auto failures = probe_loading(files); // not kShort: a sanitizer takes its time to print
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_EQ(failures.at(fixture("bad-pointer")).plugin, "bad-pointer");

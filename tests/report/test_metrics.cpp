@@ -109,8 +109,8 @@ TEST(Metrics, RefusesWhatJsonCannotHold) {
 TEST(MetricsFile, AppendsEachRecordAtOnceAndCountsThoseThatAreMissing) {
   const TempFolder folder;
   std::vector<std::string> problems;
-  const auto told = [&problems](const Error& problem, bool) { problems.emplace_back(problem.what()); };
-  MetricsFile file(folder / "m", told);
+  const auto report_problem = [&problems](const Error& problem, bool) { problems.emplace_back(problem.what()); };
+  MetricsFile file(folder / "m", report_problem);
   file.write(record());
   EXPECT_EQ(read_file(folder / "m"), to_json(record()) + "\n");
   file.write(record());
@@ -122,7 +122,7 @@ TEST(MetricsFile, AppendsEachRecordAtOnceAndCountsThoseThatAreMissing) {
   EXPECT_EQ(file.records(), 3);
   EXPECT_EQ(file.missing(), 2);
 
-  MetricsFile full("/dev/full", told);
+  MetricsFile full("/dev/full", report_problem);
   full.write(record());
   EXPECT_EQ(full.missing(), 1);
   ASSERT_EQ(problems.size(), 2u);

@@ -31,7 +31,7 @@ Timeline two_ranks(double begin, double forward) {
 
 struct Drawn {
   double x = 0, y = 0, width = 0;
-  std::string told;
+  std::string tooltip;
 };
 /// The rectangles of passes, in the order of the file.
 std::vector<Drawn> boxes(const std::string& svg) {
@@ -42,16 +42,16 @@ std::vector<Drawn> boxes(const std::string& svg) {
   return out;
 }
 
-std::vector<std::string> told(const std::vector<Drawn>& boxes) {
+std::vector<std::string> tooltip(const std::vector<Drawn>& boxes) {
   std::vector<std::string> out;
-  for (const Drawn& box : boxes) out.push_back(box.told);
+  for (const Drawn& box : boxes) out.push_back(box.tooltip);
   return out;
 }
 
 TEST(ScheduleSvg, ABoxIsAsLongAsItsPass) {
   const std::vector<Drawn> drawn = boxes(draw::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}));
-  EXPECT_THAT(told(drawn), ElementsAre("0F0, rank 0: 0 to 1 ms", "0B0, rank 0: 4 to 6 ms", "1F0, rank 1: 1 to 2 ms",
-                                       "1B0, rank 1: 2 to 4 ms"));
+  EXPECT_THAT(tooltip(drawn), ElementsAre("0F0, rank 0: 0 to 1 ms", "0B0, rank 0: 4 to 6 ms", "1F0, rank 1: 1 to 2 ms",
+                                          "1B0, rank 1: 2 to 4 ms"));
   const double unit = drawn[0].width;
   EXPECT_NEAR(drawn[1].width, 2 * unit, 0.02);
   EXPECT_NEAR(drawn[1].x - drawn[0].x, 4 * unit, 0.02);
@@ -66,13 +66,13 @@ TEST(ScheduleSvg, PanelsStandAboveEachOtherInOneScale) {
       draw::schedule_svg({"a run", "", {{"measured", two_ranks(1000, 2)}, {"planned", two_ranks(0, 1)}}});
   const std::vector<Drawn> drawn = boxes(svg);
   ASSERT_EQ(drawn.size(), 8u);
-  EXPECT_EQ(drawn[0].told, "0F0, rank 0: 1000 to 1002 ms");
-  EXPECT_EQ(drawn[4].told, "0F0, rank 0: 0 to 1 ms");
+  EXPECT_EQ(drawn[0].tooltip, "0F0, rank 0: 1000 to 1002 ms");
+  EXPECT_EQ(drawn[4].tooltip, "0F0, rank 0: 0 to 1 ms");
   EXPECT_EQ(drawn[0].x, drawn[4].x);
   EXPECT_NEAR(drawn[0].width, 2 * drawn[4].width, 0.02);
   EXPECT_LT(drawn[3].y, drawn[4].y);
   EXPECT_LT(svg.find(">measured<"), svg.find(">planned<"));
-  EXPECT_LT(svg.find(">planned<"), svg.find(drawn[4].told));
+  EXPECT_LT(svg.find(">planned<"), svg.find(drawn[4].tooltip));
 }
 
 TEST(ScheduleSvg, NumbersStandWhereTheyFit) {
@@ -92,7 +92,7 @@ TEST(ScheduleSvg, TheEndOfAStepIsDrawnAndTransfersAreNot) {
   timeline.rows[0].push_back({Kind::opt_step, -1, -1, 6, 8});
   timeline.rows[0].push_back({Kind::send_f, 0, 0, 1, 1.5});
   const std::string svg = draw::schedule_svg({"one", "", {{"", timeline}}});
-  EXPECT_THAT(told(boxes(svg)), ::testing::Contains("OPT_STEP, rank 0: 6 to 8 ms"));
+  EXPECT_THAT(tooltip(boxes(svg)), ::testing::Contains("OPT_STEP, rank 0: 6 to 8 ms"));
   EXPECT_THAT(svg, HasSubstr(">end of the step<"));
   EXPECT_THAT(svg, Not(HasSubstr("SEND")));
   EXPECT_THAT(draw::schedule_svg({"one", "", {{"", two_ranks(0, 1)}}}), Not(HasSubstr(">end of the step<")));

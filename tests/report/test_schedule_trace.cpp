@@ -74,13 +74,13 @@ TEST(ScheduleTrace, AnArrowGoesToWhatNeedsThePassOnAnotherRank) {
     arrows[event["id"]] =
         text("{} to {} on {}", begun.at(event["id"]), event["ts"].get<double>(), event["tid"].get<int>());
   }
-  std::vector<std::string> told;
-  for (const auto& [id, arrow] : arrows) told.push_back(arrow);
+  std::vector<std::string> spans;
+  for (const auto& [id, arrow] : arrows) spans.push_back(arrow);
   EXPECT_EQ(begun.size(), arrows.size());
-  EXPECT_THAT(told, UnorderedElementsAre("999.999 to 1000 on 1",    // 0F0 to 1F0
-                                         "2999.999 to 3000 on 0",   // 2F0 to 3F0
-                                         "4999.999 to 5000 on 1",   // 3I0 to 2I0
-                                         "7999.999 to 8000 on 0")); // 1B0 to 0B0
+  EXPECT_THAT(spans, UnorderedElementsAre("999.999 to 1000 on 1",    // 0F0 to 1F0
+                                          "2999.999 to 3000 on 0",   // 2F0 to 3F0
+                                          "4999.999 to 5000 on 1",   // 3I0 to 2I0
+                                          "7999.999 to 8000 on 0")); // 1B0 to 0B0
 }
 
 TEST(ScheduleTrace, PanelsAreProcesses) {

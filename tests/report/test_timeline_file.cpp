@@ -127,19 +127,19 @@ TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
            text(R"("kind":"B","stage":{},"microbatch":0,"start_ms":{},"end_ms":4,"waited_ms":{})", stage, start,
                 waited);
   };
-  const auto told = [&](const char* rank, const char* step, const char* stage, const char* start, const char* waited) {
+  const auto row = [&](const char* rank, const char* step, const char* stage, const char* start, const char* waited) {
     std::string file = "{" + with(rank, step, stage, start, waited) + "}]}";
     file.insert(file.find(R"("kind":"B")"), "{");
     return refusal(file);
   };
-  EXPECT_EQ(told("3", "1", "0", "3", "0"), "no error");
-  EXPECT_THAT(told("2", "1", "0", "3", "0"), HasSubstr("rank is 2"));
-  EXPECT_THAT(told("3", "-5", "0", "3", "0"), HasSubstr("step is -5"));
-  EXPECT_THAT(told("3", "1e300", "0", "3", "0"), HasSubstr("step is 1e+300"));
-  EXPECT_THAT(told("3", "1", "4294967298", "3", "0"), HasSubstr("stage is 4294967298"));
-  EXPECT_THAT(told("3", "1", "0", "1.5", "0"), HasSubstr("start_ms is 1.5; it must be a time of 2 or later"));
-  EXPECT_THAT(told("3", "1", "0", "5", "0"), HasSubstr("end_ms is 4; it must be a time of 5 or later"));
-  EXPECT_THAT(told("3", "1", "0", "3", "-1"), HasSubstr("waited_ms is -1"));
+  EXPECT_EQ(row("3", "1", "0", "3", "0"), "no error");
+  EXPECT_THAT(row("2", "1", "0", "3", "0"), HasSubstr("rank is 2"));
+  EXPECT_THAT(row("3", "-5", "0", "3", "0"), HasSubstr("step is -5"));
+  EXPECT_THAT(row("3", "1e300", "0", "3", "0"), HasSubstr("step is 1e+300"));
+  EXPECT_THAT(row("3", "1", "4294967298", "3", "0"), HasSubstr("stage is 4294967298"));
+  EXPECT_THAT(row("3", "1", "0", "1.5", "0"), HasSubstr("start_ms is 1.5; it must be a time of 2 or later"));
+  EXPECT_THAT(row("3", "1", "0", "5", "0"), HasSubstr("end_ms is 4; it must be a time of 5 or later"));
+  EXPECT_THAT(row("3", "1", "0", "3", "-1"), HasSubstr("waited_ms is -1"));
 }
 
 TEST_F(TimelineFile, AFolderThatIsNotThereIsTold) {

@@ -233,7 +233,7 @@ class ProgramsWorld {
   }
 
   /// A stage's gradients are complete when they are reduced. All stages are reduced before the ranks meet for them. The
-  /// two meetings and the optimizer step are in this order. Nothing is missing.
+  /// two sync_points and the optimizer step are in this order. Nothing is missing.
   void follow_sums(const schedule::Program& program) {
     std::map<int, int> halves; // number of backward halves, by stage
     std::set<int> reduced;
@@ -262,14 +262,14 @@ class ProgramsWorld {
     if (endings != 3) fault("the step does not end");
   }
 
-  const schedule::Promise& promise(Kind kind) const {
+  const schedule::Guarantee& guarantee(Kind kind) const {
     if (is_edge(kind)) return assumptions_.edges;
     return kind == Kind::reduce_grad ? assumptions_.reductions : assumptions_.layers;
   }
   /// True if a serial backend carries it; passes and gathers count because layers communicate.
   bool in_one_queue(Kind kind) const {
     const bool ending = meets(kind) || kind == Kind::opt_step;
-    return !ending && promise(kind).order == CommTraits::Order::serial;
+    return !ending && guarantee(kind).order == CommTraits::Order::serial;
   }
 
   /// Computes what must be complete before a transfer begins, and before the rank continues: earlier blocking posts;
@@ -295,10 +295,10 @@ class ProgramsWorld {
       Transfer& transfer = transfer_of(step.own);
       Mask& before = of_edge[{step.action->peer, is_send(kind)}];
       if (in_one_queue(kind)) transfer.before = queued | before;
-      if (promise(kind).order == CommTraits::Order::channel) transfer.before = before;
+      if (guarantee(kind).order == CommTraits::Order::channel) transfer.before = before;
       before |= step.own;
       if (in_one_queue(kind)) run_queued |= step.own;
-      if (promise(kind).post == CommTraits::Post::blocking) run_blocking |= step.own;
+      if (guarantee(kind).post == CommTraits::Post::blocking) run_blocking |= step.own;
     }
   }
   Transfer& transfer_of(Mask bit) { return *std::ranges::find(transfers_, bit, &Transfer::bit); }
@@ -339,7 +339,7 @@ class ProgramsWorld {
     const Step& step = lists_[rank][state.reached[rank]];
     return ((step.waits | step.held) & ~state.complete) == 0;
   }
-  /// True if the rank has reached its meeting of this kind or passed it.
+  /// True if the rank has reached its sync_point of this kind or passed it.
   bool is_at(Kind kind, std::size_t rank, const State& state) const {
     const std::vector<Step>& list = lists_[rank];
     const auto met = std::ranges::find_if(list, [kind](const Step& step) { return step.action->kind == kind; });

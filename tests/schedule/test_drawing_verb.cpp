@@ -57,8 +57,8 @@ TEST(Figures, AreWhatTheDocumentedCommandsDraw) {
   const TempFolder work;
   std::set<std::string> drawn;
   for (const Figure& figure : documented_figures()) {
-    const Outcome told = run(work.path(), figure.arguments + " --output drawn.svg", "2>&1");
-    EXPECT_EQ(told.status, 0) << told.text;
+    const Outcome drawing = run(work.path(), figure.arguments + " --output drawn.svg", "2>&1");
+    EXPECT_EQ(drawing.status, 0) << drawing.text;
     expect_golden(kDocs / figure.file, read_file(work / "drawn.svg"));
     EXPECT_TRUE(drawn.insert(figure.file.filename().string()).second) << figure.file << " is drawn twice";
     EXPECT_THAT(read_file(kDocs / "schedules.md"), HasSubstr("](" + figure.file.string() + ")"));
@@ -90,31 +90,31 @@ TEST(ScheduleDrawing, OfTheSameScheduleIsTheSameBytes) {
 }
 
 TEST(ScheduleDrawing, HasTheSimulatorsTimes) {
-  const Json told = Json::parse(schedule(text("{}{}--format json", kShape, kTimes)).text);
+  const Json drawing = Json::parse(schedule(text("{}{}--format json", kShape, kTimes)).text);
   const Json simulated = Json::parse(run(".", text("simulate {}{}--json", kShape, kTimes), "2>&1").text);
-  EXPECT_EQ(told["unit"], "ms");
-  EXPECT_EQ(told["schedule"], "sched-zb-h1");
-  EXPECT_NEAR(told["cost"], simulated["cost_ms"], 1e-9);
-  EXPECT_NEAR(told["bubble_rate"], simulated["bubble_rate"], 1e-12);
-  const Json& first = told["ranks"][1][0];
+  EXPECT_EQ(drawing["unit"], "ms");
+  EXPECT_EQ(drawing["schedule"], "sched-zb-h1");
+  EXPECT_NEAR(drawing["cost"], simulated["cost_ms"], 1e-9);
+  EXPECT_NEAR(drawing["bubble_rate"], simulated["bubble_rate"], 1e-12);
+  const Json& first = drawing["ranks"][1][0];
   EXPECT_EQ(first["action"], "1F0");
   EXPECT_NEAR(first["start"], 18.522 + 0.601, 1e-12);
   EXPECT_NEAR(first["end"], 18.522 + 0.601 + 18.522, 1e-12);
 }
 
 TEST(ScheduleDrawing, CountsSlotsWithoutTimes) {
-  const Json told = Json::parse(schedule("--scheduler sched-1f1b --pipeline 2 --microbatches 2 --format json").text);
-  EXPECT_EQ(told["unit"], "pass");
-  const Json& last = told["ranks"][0][3];
+  const Json drawing = Json::parse(schedule("--scheduler sched-1f1b --pipeline 2 --microbatches 2 --format json").text);
+  EXPECT_EQ(drawing["unit"], "pass");
+  const Json& last = drawing["ranks"][0][3];
   EXPECT_EQ(last["action"], "0B1");
   EXPECT_EQ(last["start"], 7);
   EXPECT_EQ(last["end"], 9);
 }
 
 TEST(ScheduleDrawing, LinksMayBeLeftOut) {
-  const Json told =
+  const Json drawing =
       Json::parse(schedule(text("{}--format json --forward-ms 2 --input-ms 1 --weight-ms 1", kShape)).text);
-  EXPECT_EQ(told["ranks"][1][0]["start"], 2);
+  EXPECT_EQ(drawing["ranks"][1][0]["start"], 2);
 }
 
 TEST(ScheduleDrawing, ATraceHasEveryPassAndEveryTransfer) {

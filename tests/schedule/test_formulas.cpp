@@ -25,7 +25,7 @@ using test::Costs;
 using test::Measured;
 
 constexpr int kMaxPipeline = 16, kMaxMicrobatches = 64, kMaxChunks = 4;
-constexpr int kMaxProved = 192; // stages times microbatches up to which programs are verified too
+constexpr int kMaxVerified = 192; // stages times microbatches up to which programs are verified too
 
 /// With lowering's times: F takes 1, B takes 2.
 std::int64_t engine_span(const Schedule& schedule) {
@@ -73,12 +73,12 @@ class Formulas : public ::testing::TestWithParam<int> {
       }
     }
     EXPECT_EQ(engine_span(schedule), Clock(schedule, shape, {1, 1, 1}).run().span);
-    if (shape.stages() * shape.microbatches <= kMaxProved) check_programs(schedule, shape);
+    if (shape.stages() * shape.microbatches <= kMaxVerified) check_programs(schedule, shape);
   }
 
   /// Verifies the programs with the weakest guarantees of backends.
   void check_programs(const Schedule& schedule, const PipelineShape& shape) {
-    const schedule::Assumptions least = schedule::everywhere(schedule::kMinPromise);
+    const schedule::Assumptions least = schedule::everywhere(schedule::kMinGuarantee);
     for (const auto boundaries : {schedule::Boundaries::whole, schedule::Boundaries::scattered}) {
       for (const schedule::Violation& fault :
            schedule::verify(schedule::lower(schedule, shape, boundaries), {shape}, least))
@@ -210,7 +210,7 @@ TEST_P(Formulas, ZeroBubbleVOfFewMicrobatches) {
     if (m <= p) {
       EXPECT_EQ(measured.longest_row - 2 * m * 3, few_microbatches(shape, {1, 1, 1}));
     }
-    if (shape.stages() * m <= kMaxProved) check_programs(schedule, shape);
+    if (shape.stages() * m <= kMaxVerified) check_programs(schedule, shape);
   }
 }
 

@@ -89,19 +89,19 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
   EXPECT_EQ(words.status, 0);
   EXPECT_THAT(words.text, AllOf(StartsWith("step 2, ms: bubble "), HasSubstr("slow stages"), HasSubstr("stage  rank")));
 
-  const Json told = Json::parse(measured("--format json").text);
-  EXPECT_EQ(told["step"], 2);
-  ASSERT_EQ(told["ranks"].size(), 2u);
-  EXPECT_EQ(told["ranks"][1]["rank"], 2); // pipeline rank 1 of data rank 0; data ranks have adjacent numbers
-  for (const Json& rank : told["ranks"]) {
+  const Json drawing = Json::parse(measured("--format json").text);
+  EXPECT_EQ(drawing["step"], 2);
+  ASSERT_EQ(drawing["ranks"].size(), 2u);
+  EXPECT_EQ(drawing["ranks"][1]["rank"], 2); // pipeline rank 1 of data rank 0; data ranks have adjacent numbers
+  for (const Json& rank : drawing["ranks"]) {
     const double sum = rank["even_ms"].get<double>() + rank["slow_stages_ms"].get<double>() +
                        rank["slow_passes_ms"].get<double>() + rank["late_ms"].get<double>() +
                        rank["overhead_ms"].get<double>();
     EXPECT_NEAR(sum, rank["measured_ms"].get<double>(), 1e-6);
   }
   for (const char* timeline : {"measured", "planned"}) {
-    ASSERT_EQ(told[timeline]["ranks"].size(), 2u);
-    for (const Json& rank : told[timeline]["ranks"]) EXPECT_EQ(rank.size(), 2u * 2 * 4); // chunks, F and B, m = 4
+    ASSERT_EQ(drawing[timeline]["ranks"].size(), 2u);
+    for (const Json& rank : drawing[timeline]["ranks"]) EXPECT_EQ(rank.size(), 2u * 2 * 4); // chunks, F and B, m = 4
   }
 
   const std::string svg = measured("--format svg").text;
@@ -141,12 +141,12 @@ TEST_F(MeasuredVerb, RanksOfTwoMachinesAreDrawnOnOneClock) {
   train();
   EXPECT_THAT(measured("--format svg").text, Not(HasSubstr("clocks of")));
   const std::filesystem::path file = folder_ / "run/timeline-rank-2.json";
-  Json told = Json::parse(read_file(file));
-  told["host"] = "n7";
-  told["boot"] = "another";
-  for (Json& pass : told["passes"])
+  Json drawing = Json::parse(read_file(file));
+  drawing["host"] = "n7";
+  drawing["boot"] = "another";
+  for (Json& pass : drawing["passes"])
     for (const char* key : {"start_ms", "end_ms"}) pass[key] = pass[key].get<double>() + 1e9;
-  write_file(file, told.dump());
+  write_file(file, drawing.dump());
   EXPECT_THAT(measured("--format svg").text, HasSubstr(", n7 aligned by their transfers, to within "));
   const Json two = Json::parse(measured("--format json").text);
   EXPECT_GE(two["clocks_within_ms"].get<double>(), 0);

@@ -7,10 +7,10 @@
 #include <map>
 #include <random>
 
+#include "schedule/guarantees.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/program_flips.hpp"
 #include "schedule/program_interleavings.hpp"
-#include "schedule/promises.hpp"
 #include "schedule/row_flips.hpp"
 #include "triax/text.hpp"
 
@@ -29,7 +29,7 @@ struct ProgramFlipCounts {
   int accepted = 0, faulty = 0, hanging = 0;
   /// Refused although they run correctly, by the rule that refuses them.
   int order_of_sums = 0, order_of_edges = 0, unnamed_waits = 0;
-  int by_promise = 0; // programs that some assumptions accept and others do not
+  int by_guarantee = 0; // programs that some assumptions accept and others do not
   std::size_t states = 0;
 
   void record() const {
@@ -37,7 +37,7 @@ struct ProgramFlipCounts {
         "verdicts",
         text("{} accepted, {} faulty, {} hang; refused though they go well: {} for the order of sums, {} for the order "
              "of edges, {} for waits that are not named; {} programs by promise; {} states",
-             accepted, faulty, hanging, order_of_sums, order_of_edges, unnamed_waits, by_promise, states));
+             accepted, faulty, hanging, order_of_sums, order_of_edges, unnamed_waits, by_guarantee, states));
   }
 };
 
@@ -68,7 +68,7 @@ class Judge {
       if (!agree(programs, assumptions)) return false;
       accepted += counts_.accepted - before;
     }
-    counts_.by_promise += accepted > 0 && accepted < static_cast<int>(assumed.size());
+    counts_.by_guarantee += accepted > 0 && accepted < static_cast<int>(assumed.size());
     return true;
   }
 
@@ -79,8 +79,9 @@ class Judge {
     const test::Searched found = test::search(world);
     counts_.states += found.states;
     // The verifier has three stricter rules. The order of a sum affects its bits, but causes no deadlock. Different
-    // orders at the ends of an edge would need tags, which the executor does not send. A slot or meeting must name the
-    // transfers it waits for: a program must not rely on blocking posts, on a queue, or on the progress of other ranks.
+    // orders at the ends of an edge would need tags, which the executor does not send. A slot or sync_point must name
+    // the transfers it waits for: a program must not rely on blocking posts, on a queue, or on the progress of other
+    // ranks.
     const bool ascend = world.sums_ascend(), one_order = world.edges_keep_one_order(), named = world.waits_are_named();
     const bool holds = found.safe() && ascend && one_order && named;
     EXPECT_EQ(refusals.empty(), holds) << "search: " << (found.safe() ? "goes well" : found.fault) << "\n"
@@ -145,7 +146,7 @@ TEST(ProgramFlips, EveryOneOfTheSmallestScatteredPrograms) {
   EXPECT_GE(counts.faulty, 20000);
   EXPECT_GE(counts.hanging, 800);
   EXPECT_GE(counts.unnamed_waits, 500);
-  EXPECT_GE(counts.by_promise, 40);
+  EXPECT_GE(counts.by_guarantee, 40);
 }
 
 TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
@@ -156,7 +157,7 @@ TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
   EXPECT_GE(counts.order_of_sums, 100);
   EXPECT_GE(counts.order_of_edges, 100);
   EXPECT_GE(counts.unnamed_waits, 500);
-  EXPECT_GE(counts.by_promise, 40);
+  EXPECT_GE(counts.by_guarantee, 40);
 }
 
 /// Draws a move of a transfer by a few positions, or any flip.
@@ -200,7 +201,7 @@ TEST(ProgramFlips, OneAfterAnother) {
   EXPECT_GE(counts.order_of_sums, 60);
   EXPECT_GE(counts.order_of_edges, 150);
   EXPECT_GE(counts.unnamed_waits, 700);
-  EXPECT_GE(counts.by_promise, 80);
+  EXPECT_GE(counts.by_guarantee, 80);
 }
 
 // The orders that the search merges make no difference.

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "schedule/guarantees.hpp"
 #include "schedule/lower.hpp"
-#include "schedule/promises.hpp"
 #include "schedule/rows.hpp"
 #include "schedule/verify.hpp"
 
@@ -17,8 +17,8 @@ using test::schedule_of;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr Promise kOneQueue{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
-constexpr Promise kByTag{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+constexpr Guarantee kOneQueue{CommTraits::Order::serial, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
+constexpr Guarantee kByTag{CommTraits::Order::tagged, CommTraits::Send::rendezvous, CommTraits::Post::nonblocking};
 constexpr Assumptions kSerial = everywhere(kOneQueue), kTagged = everywhere(kByTag);
 
 constexpr PipelineShape kShape{2, 1, 4};
@@ -143,7 +143,7 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   };
   std::vector<Program> programs = one_f_one_b();
   in_place(programs);
-  Assumptions assumptions = everywhere(kMinPromise);
+  Assumptions assumptions = everywhere(kMinGuarantee);
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait indefinitely")));
   assumptions.edges.send = CommTraits::Send::buffered;
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
@@ -239,10 +239,10 @@ TEST(Proof, TakesABackendAtItsWord) {
   eager.order = CommTraits::Order::tagged;
   eager.send = CommTraits::Send::buffered;
   eager.buffered_bytes = 1024;
-  EXPECT_EQ(promise_of(eager, 1024).send, CommTraits::Send::buffered);
-  EXPECT_EQ(promise_of(eager, 1025).send, CommTraits::Send::rendezvous); // too large for its buffer
-  EXPECT_EQ(promise_of(eager, 8).order, CommTraits::Order::tagged);
-  const Promise least = both(promise_of(eager, 8), kMinPromise);
+  EXPECT_EQ(guarantee_of(eager, 1024).send, CommTraits::Send::buffered);
+  EXPECT_EQ(guarantee_of(eager, 1025).send, CommTraits::Send::rendezvous); // too large for its buffer
+  EXPECT_EQ(guarantee_of(eager, 8).order, CommTraits::Order::tagged);
+  const Guarantee least = both(guarantee_of(eager, 8), kMinGuarantee);
   EXPECT_EQ(least.order, CommTraits::Order::serial);
   EXPECT_EQ(least.send, CommTraits::Send::rendezvous);
   EXPECT_EQ(least.post, CommTraits::Post::blocking);

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr Assumptions kMin = everywhere(kMinPromise);
+constexpr Assumptions kMin = everywhere(kMinGuarantee);
 
 std::vector<std::string> reasons(const std::vector<schedule::Violation>& refusals) {
   std::vector<std::string> out;
@@ -189,7 +189,7 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
   const std::string letters = "0123456789FBIWSENDRCV_,,\n\r \"'.x\t\xff";
   const Schedule rows = test::LoadedScheduler("sched-zb-v")->rows({2, 2, 3});
   const std::string files[] = {to_csv(rows), to_csv(lower(rows, {2, 2, 3}))};
-  int proved = 0, refused = 0;
+  int verified = 0, refused = 0;
   for (int round = 0; round < 4000; ++round) {
     std::string csv = files[round % 2];
     for (std::size_t change = below(4); change < 4; ++change) {
@@ -215,10 +215,10 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
     }
     const std::vector<schedule::Violation> faults =
         file.lowered ? verify(programs_of(file), {file.shape}, kMin) : verify(file.schedule, file.shape);
-    faults.empty() ? ++proved : ++refused;
+    faults.empty() ? ++verified : ++refused;
   }
   EXPECT_GT(refused, 3000);
-  EXPECT_GT(proved, 0); // blanks and idle cells have no effect
+  EXPECT_GT(verified, 0); // blanks and idle cells have no effect
 }
 
 } // namespace

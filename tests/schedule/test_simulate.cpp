@@ -58,8 +58,8 @@ TEST(Simulate, GivesThePublishedBubbleRatesToAllFourDigits) {
     const PipelineShape shape{static_cast<int>(of[0]), 1, static_cast<int>(of[1])};
     std::size_t column = 2;
     for (const char* scheduler : {"sched-1f1b", "sched-zb-h1", "sched-zb-h2"}) {
-      const Simulation told = simulated(scheduler, shape, {of[2], of[3], of[4]}, of[5]);
-      EXPECT_EQ(std::round(told.extent.bubble_rate() * 1e4), std::round(rates.at(column++) * 1e4))
+      const Simulation simulation = simulated(scheduler, shape, {of[2], of[3], of[4]}, of[5]);
+      EXPECT_EQ(std::round(simulation.extent.bubble_rate() * 1e4), std::round(rates.at(column++) * 1e4))
           << key << ", " << scheduler;
     }
   }
@@ -83,12 +83,12 @@ TEST(Simulate, AgreesWithAClock) {
          {test::Costs{1, 1, 1, 0}, {3, 5, 2, 1}, {2, 1, 4, 7}, {7, 3, 1, 2}, {1, 2, 3, 50}, {5, 4, 6, 0}}) {
       SCOPED_TRACE(text("{}, p = {}, m = {}, link {}", scheduler, shape.pipeline, shape.microbatches, costs.link));
       const test::Measured measured = test::Clock(schedule, shape, costs).run();
-      const Simulation told =
+      const Simulation simulation =
           simulated(schedule, shape, {1.0 * costs.forward, 1.0 * costs.input, 1.0 * costs.weight}, costs.link);
-      EXPECT_EQ(told.makespan_ms(), measured.span);
-      EXPECT_EQ(told.extent.cost, measured.longest_row);
-      EXPECT_EQ(told.extent.work, measured.work[0]);
-      EXPECT_EQ(told.peak_in_flight, measured.in_flight);
+      EXPECT_EQ(simulation.makespan_ms(), measured.span);
+      EXPECT_EQ(simulation.extent.cost, measured.longest_row);
+      EXPECT_EQ(simulation.extent.work, measured.work[0]);
+      EXPECT_EQ(simulation.peak_in_flight, measured.in_flight);
     }
   }
 }
@@ -98,27 +98,27 @@ TEST(Simulate, TellsWhenEachActionStartsAndEnds) {
   const std::vector<Program> programs =
       lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1I0 1F1 1I1 1W0 1W1"}), shape);
   // The second stage is slower.
-  const Simulation told = simulate(programs, {{{1, 2, 3}, {2, 4, 6}}, 0.5});
+  const Simulation simulation = simulate(programs, {{{1, 2, 3}, {2, 4, 6}}, 0.5});
   std::vector<std::string> passes;
   for (std::size_t rank = 0; rank < 2; ++rank)
     for (std::size_t at = 0; at < programs[rank].actions().size(); ++at)
       if (runs_layers(programs[rank].actions()[at].kind))
-        passes.push_back(text("{} {}-{}", programs[rank].label(static_cast<ActionId>(at)), told.actions[rank][at].start,
-                              told.actions[rank][at].end));
+        passes.push_back(text("{} {}-{}", programs[rank].label(static_cast<ActionId>(at)),
+                              simulation.actions[rank][at].start, simulation.actions[rank][at].end));
   EXPECT_THAT(passes, ElementsAre("0F0 0-1", "0F1 1-2", "0B0 8-13", "0B1 14-19", "1F0 1.5-3.5", "1I0 3.5-7.5",
                                   "1F1 7.5-9.5", "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
-  EXPECT_EQ(told.makespan_ms(), 25.5);
-  EXPECT_EQ(told.extent.cost, 24);
-  EXPECT_EQ(told.extent.work, 24); // of the second rank
-  EXPECT_EQ(told.extent.bubble_rate(), 0);
+  EXPECT_EQ(simulation.makespan_ms(), 25.5);
+  EXPECT_EQ(simulation.extent.cost, 24);
+  EXPECT_EQ(simulation.extent.work, 24); // of the second rank
+  EXPECT_EQ(simulation.extent.bubble_rate(), 0);
 }
 
 TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
-  const Simulation told = simulated("sched-gpipe", {4, 1, 6}, {1, 1, 1}, 0);
-  EXPECT_EQ(told.extent.cost, 27);
-  EXPECT_EQ(told.extent.work, 18);
-  EXPECT_DOUBLE_EQ(told.extent.bubble_rate(), 9.0 / 27);
-  EXPECT_DOUBLE_EQ(told.extent.bubble_over_ideal(), 0.5);
+  const Simulation simulation = simulated("sched-gpipe", {4, 1, 6}, {1, 1, 1}, 0);
+  EXPECT_EQ(simulation.extent.cost, 27);
+  EXPECT_EQ(simulation.extent.work, 18);
+  EXPECT_DOUBLE_EQ(simulation.extent.bubble_rate(), 9.0 / 27);
+  EXPECT_DOUBLE_EQ(simulation.extent.bubble_over_ideal(), 0.5);
 }
 
 TEST(Simulate, NoBubbleIsNegativeByRounding) {
@@ -166,11 +166,11 @@ TEST(Simulate, NamesTheFirstActionThatExceedsTheCap) {
   Costs costs{std::vector<PassTimes>(2, {1, 1, 1}), 0, std::vector<PassBytes>(2, {10, -6, -4}), 20};
   EXPECT_FALSE(simulate(programs, costs).over_cap);
   costs.cap_bytes = 19;
-  const Simulation told = simulate(programs, costs);
-  ASSERT_TRUE(told.over_cap);
-  EXPECT_EQ(told.over_cap->rank, 0);
-  EXPECT_STREQ(programs[0].label(told.over_cap->action), "0F1");
-  EXPECT_THAT(told.peak_bytes, ElementsAre(20, 10));
+  const Simulation simulation = simulate(programs, costs);
+  ASSERT_TRUE(simulation.over_cap);
+  EXPECT_EQ(simulation.over_cap->rank, 0);
+  EXPECT_STREQ(programs[0].label(simulation.over_cap->action), "0F1");
+  EXPECT_THAT(simulation.peak_bytes, ElementsAre(20, 10));
 }
 
 TEST(Simulate, AsksForTheTimesOfEveryStage) {
@@ -183,9 +183,9 @@ TEST(Simulate, AsksForTheTimesOfEveryStage) {
 TEST(Simulate, ForwardsAlone) {
   const PipelineShape shape{3, 1, 4};
   const std::vector<Program> programs = lower_forward_only(test::LoadedScheduler("sched-1f1b")->rows(shape), shape);
-  const Simulation told = simulate(programs, {std::vector<PassTimes>(3, {2, 9, 9}), 0});
-  EXPECT_EQ(told.makespan_ms(), 12);
-  EXPECT_EQ(told.extent.work, 8);
+  const Simulation simulation = simulate(programs, {std::vector<PassTimes>(3, {2, 9, 9}), 0});
+  EXPECT_EQ(simulation.makespan_ms(), 12);
+  EXPECT_EQ(simulation.extent.work, 8);
 }
 
 } // namespace

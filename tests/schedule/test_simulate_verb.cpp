@@ -28,11 +28,11 @@ TEST(SimulateVerb, TheDocumentedResultIsCurrent) {
 }
 
 TEST(SimulateVerb, PrintsOneObjectOfUnroundedFigures) {
-  const Outcome told = simulate(
+  const Outcome outcome = simulate(
       "--scheduler sched-1f1b --pipeline 8 --microbatches 24 --forward-ms 18.522 --input-ms 18.086 --weight-ms 9.337 "
       "--link-ms 0.601 --json");
-  EXPECT_EQ(told.status, 0);
-  const Json out = Json::parse(told.text);
+  EXPECT_EQ(outcome.status, 0);
+  const Json out = Json::parse(outcome.text);
   EXPECT_EQ(out.size(), 5u);
   // (m + p-1)(F + I + W), and 54 links on the longest path.
   EXPECT_NEAR(out["makespan_ms"].get<double>(), 31 * 45.945 + 54 * 0.601, 1e-9);

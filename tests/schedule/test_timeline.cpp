@@ -32,7 +32,7 @@ Planned plan(const Schedule& schedule, const PipelineShape& shape, const PassTim
   return out;
 }
 
-std::vector<std::string> told(const std::vector<Span>& row) {
+std::vector<std::string> result(const std::vector<Span>& row) {
   std::vector<std::string> out;
   for (const Span& span : row)
     out.push_back(text("{} {}-{}", action_text(span.kind, span.stage, span.microbatch), span.start, span.end));
@@ -43,8 +43,8 @@ TEST(Timeline, HasThePassesAloneWhenTheyRun) {
   const PipelineShape shape{2, 1, 2};
   const Timeline timeline =
       plan(test::schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), shape, {2, 3, 1}, 0.5).timeline;
-  EXPECT_THAT(told(timeline.rows[0]), ElementsAre("0F0 0-2", "0F1 2-4", "0B0 9-13", "0B1 15-19"));
-  EXPECT_THAT(told(timeline.rows[1]), ElementsAre("1F0 2.5-4.5", "1B0 4.5-8.5", "1F1 8.5-10.5", "1B1 10.5-14.5"));
+  EXPECT_THAT(result(timeline.rows[0]), ElementsAre("0F0 0-2", "0F1 2-4", "0B0 9-13", "0B1 15-19"));
+  EXPECT_THAT(result(timeline.rows[1]), ElementsAre("1F0 2.5-4.5", "1B0 4.5-8.5", "1F1 8.5-10.5", "1B1 10.5-14.5"));
   EXPECT_EQ(timeline.stage_map, StageMap({0, 1}));
 }
 
@@ -61,12 +61,12 @@ TEST(Timeline, ComesToWhatTheSimulatorTells) {
     SCOPED_TRACE(of.scheduler);
     const test::LoadedScheduler scheduler(of.scheduler);
     const auto [simulation, timeline] = plan(scheduler->rows(of.shape), of.shape, {1.1, 1.3, 0.7}, 0.2);
-    const Extent told = extent(timeline);
-    EXPECT_NEAR(told.length(), simulation.makespan_ms(), 1e-9);
-    EXPECT_NEAR(told.cost, simulation.extent.cost, 1e-9);
-    EXPECT_NEAR(told.work, simulation.extent.work, 1e-9);
-    EXPECT_NEAR(told.bubble_rate(), simulation.extent.bubble_rate(), 1e-12);
-    EXPECT_NEAR(told.bubble_over_ideal(), simulation.extent.bubble_over_ideal(), 1e-12);
+    const Extent result = extent(timeline);
+    EXPECT_NEAR(result.length(), simulation.makespan_ms(), 1e-9);
+    EXPECT_NEAR(result.cost, simulation.extent.cost, 1e-9);
+    EXPECT_NEAR(result.work, simulation.extent.work, 1e-9);
+    EXPECT_NEAR(result.bubble_rate(), simulation.extent.bubble_rate(), 1e-12);
+    EXPECT_NEAR(result.bubble_over_ideal(), simulation.extent.bubble_over_ideal(), 1e-12);
     for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank)
       EXPECT_EQ(peak_of(in_flight(timeline.rows[rank])), simulation.peak_in_flight[rank]) << "rank " << rank;
   }
@@ -89,13 +89,13 @@ Timeline of_one_rank(std::vector<Span> row) {
 }
 
 TEST(Timeline, TheBubbleIsThatOfPasses) {
-  const Extent told = extent(
+  const Extent result = extent(
       of_one_rank({{Kind::forward, 0, 0, 10, 11}, {Kind::backward, 0, 0, 13, 15}, {Kind::opt_step, -1, -1, 15, 20}}));
-  EXPECT_EQ(told.first, 10);
-  EXPECT_EQ(told.last, 20);
-  EXPECT_EQ(told.cost, 5);
-  EXPECT_EQ(told.work, 3);
-  EXPECT_DOUBLE_EQ(told.bubble_rate(), 0.4);
+  EXPECT_EQ(result.first, 10);
+  EXPECT_EQ(result.last, 20);
+  EXPECT_EQ(result.cost, 5);
+  EXPECT_EQ(result.work, 3);
+  EXPECT_DOUBLE_EQ(result.bubble_rate(), 0.4);
   EXPECT_EQ(extent(Timeline{}).bubble_rate(), 0);
 }
 

@@ -24,8 +24,8 @@ Outcome schedule(const std::string& arguments, const std::string& streams = "2>&
 }
 
 TEST(ScheduleVerb, DrawsATableThatFitsAPage) {
-  const Outcome told = schedule("--scheduler sched-1f1b --pipeline 4 --microbatches 8");
-  std::istringstream lines(told.text);
+  const Outcome outcome = schedule("--scheduler sched-1f1b --pipeline 4 --microbatches 8");
+  std::istringstream lines(outcome.text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 120u) << line;
 }
 

@@ -10,8 +10,8 @@
 namespace {
 
 using namespace triax;
+using triax::test::guarantees;
 using triax::test::number;
-using triax::test::promises;
 using triax::test::Rank;
 using triax::test::receive;
 using triax::test::run_members;
@@ -75,7 +75,7 @@ TEST(Exchange, OrderIsThatOfThePostsAcrossStreams) {
 }
 
 TEST(Exchange, ChannelsAreIndependent) {
-  if (!promises().channels) GTEST_SKIP() << "the backend declares one order for transfers of all channels";
+  if (!guarantees().channels) GTEST_SKIP() << "the backend declares one order for transfers of all channels";
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const bool sender = rank.index() == 0;

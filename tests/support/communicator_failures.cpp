@@ -14,7 +14,7 @@ using namespace triax;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using triax::test::error_of;
-using triax::test::promises;
+using triax::test::guarantees;
 using triax::test::Rank;
 using triax::test::run_members;
 
@@ -102,7 +102,7 @@ TEST(Abort, FailsCallsThatTheirStreamHoldsBack) {
 }
 
 TEST(Mismatch, OfCollectivesIsToldToAll) {
-  if (!promises().pumped) GTEST_SKIP() << kRunsByItself;
+  if (!guarantees().pumped) GTEST_SKIP() << kRunsByItself;
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor(DType::f32, {rank.index() == 0 ? 8 : 9});
@@ -114,7 +114,7 @@ TEST(Mismatch, OfCollectivesIsToldToAll) {
 }
 
 TEST(Mismatch, OfOrderTypeReductionOrRootIsFound) {
-  if (!promises().pumped) GTEST_SKIP() << kRunsByItself;
+  if (!guarantees().pumped) GTEST_SKIP() << kRunsByItself;
   for (int kind = 0; kind < 4; ++kind) {
     run_members(2, [&](Rank& rank) {
       Communicator& comm = rank.join("tensor");
@@ -133,7 +133,7 @@ TEST(Mismatch, OfOrderTypeReductionOrRootIsFound) {
 
 /// The sender may get the error later, because a backend may complete a send before it is received.
 TEST(Mismatch, OfATransferIsToldToBoth) {
-  if (!promises().pumped) GTEST_SKIP() << kRunsByItself;
+  if (!guarantees().pumped) GTEST_SKIP() << kRunsByItself;
   for (const bool other_type : {false, true}) {
     run_members(2, [&](Rank& rank) {
       Communicator& comm = rank.join("tensor");
@@ -162,7 +162,7 @@ TEST(Leaving, IsToldToWhoeverWaits) {
 }
 
 TEST(Leaving, WithCallsPendingIsToldToo) {
-  if (!promises().pumped) GTEST_SKIP() << kRunsByItself;
+  if (!guarantees().pumped) GTEST_SKIP() << kRunsByItself;
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor(DType::f32, {4});

@@ -56,7 +56,7 @@ inline void run_members(int count, const std::function<void(Rank&)>& body) {
 }
 
 /// Guarantees of the backend that decide which tests apply.
-struct Promises {
+struct Guarantees {
   /// Transfers match by channel: they may overtake each other.
   bool channels = false;
   /// Calls advance only in the progress loop of the rank's device, and compare themselves with the other members' calls
@@ -64,8 +64,8 @@ struct Promises {
   bool pumped = false;
 };
 
-inline Promises promises() {
-  Promises out;
+inline Guarantees guarantees() {
+  Guarantees out;
   run_members(1, [&out](Rank& rank) {
     const CommTraits traits = rank.backend().traits();
     out.channels = traits.order == CommTraits::Order::tagged;

@@ -78,7 +78,7 @@ bool FakeStream::advance() noexcept {
 }
 
 void FakeStream::ready() {
-  queue_.pump_until(record());
+  queue_.progress_until(record());
 }
 
 void FakeStream::enqueue(std::function<void()> item) {
@@ -99,7 +99,7 @@ void FakeStream::admit() {
 }
 
 void FakeStream::pass_host_work() {
-  queue_.run_dry();
+  queue_.finish_all();
 }
 
 } // namespace triax::test::fake_cuda

@@ -87,7 +87,7 @@ constexpr const char* kRefusal =
     "run.toml:19:10: kernels.plugin \"" TRIAX_KERNELS
     "\": no CUDA driver on this machine\n"
     "  install NVIDIA's driver (nvidia-smi comes with it), or use a kernel set that computes on the host; triax check "
-    "--no-device leaves this machine out of the question\n";
+    "--no-device skips the checks of this machine\n";
 
 TEST_F(NoDriver, CheckRefusesTheRunAndSaysWhere) {
   const test::Outcome refused = run("check run.toml", "2>&1 >/dev/null");
@@ -97,11 +97,11 @@ TEST_F(NoDriver, CheckRefusesTheRunAndSaysWhere) {
 }
 
 TEST_F(NoDriver, CheckOfTheRunAlonePasses) {
-  const test::Outcome told = run("check run.toml --no-device");
-  EXPECT_EQ(told.status, 0) << told.text;
-  EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/" TRIAX_KERNELS ".so\n"));
-  EXPECT_THAT(told.text, HasSubstr("model: 34,720 parameters"));
-  EXPECT_THAT(told.text, HasSubstr("run.toml: configuration is valid; the devices and memory of this machine"));
+  const test::Outcome outcome = run("check run.toml --no-device");
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("lib/triax/plugins/" TRIAX_KERNELS ".so\n"));
+  EXPECT_THAT(outcome.text, HasSubstr("model: 34,720 parameters"));
+  EXPECT_THAT(outcome.text, HasSubstr("run.toml: configuration is valid; the devices and memory of this machine"));
 }
 
 TEST_F(NoDriver, TrainRefusesBeforeAnythingStarts) {

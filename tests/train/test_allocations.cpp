@@ -100,7 +100,7 @@ std::vector<std::vector<std::size_t>> steady_ranks(const test::TinyRun& run) {
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
   control::JobAbort abort;
-  const control::JobAbort::Listening told(abort, store);
+  const control::JobAbort::Listening listening(abort, store);
   std::vector<std::vector<std::size_t>> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());

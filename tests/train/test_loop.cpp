@@ -315,10 +315,10 @@ TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
 }
 
 TEST_F(LoopTest, ARankWithNobodyToTellTrainsAlike) {
-  const train::LoopResult told = go();
+  const train::LoopResult result = go();
   const os::StopSignals signals(null_log());
   test::TinyRank rank(config_, {.training = &source_});
-  EXPECT_EQ(train::run_loop(config_, *rank, signals, {}).last_loss, told.last_loss);
+  EXPECT_EQ(train::run_loop(config_, *rank, signals, {}).last_loss, result.last_loss);
 }
 
 } // namespace

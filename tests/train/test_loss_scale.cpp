@@ -249,7 +249,7 @@ std::vector<RankSteps> two_steps(const TinyRun& run, std::int32_t even, std::int
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
   control::JobAbort abort;
-  const control::JobAbort::Listening told(abort, store);
+  const control::JobAbort::Listening listening(abort, store);
   std::vector<RankSteps> out(static_cast<std::size_t>(layout.world()));
   std::vector<std::thread> threads;
   threads.reserve(out.size());

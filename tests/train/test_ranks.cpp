@@ -91,7 +91,7 @@ TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
       test::schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"});
   control::LocalStore store;
   control::JobAbort flag;
-  std::string told;
+  std::string message;
   std::thread first([&] {
     test::TinySource source;
     try {
@@ -104,11 +104,11 @@ TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
     const train::Rank rank(config, layout, 1, store, null_log(),
                            {.training = &source, .schedule = &other, .threads = 1});
   } catch (const Error& error) {
-    told = error.what();
+    message = error.what();
   }
   flag.raise(1, "rank 1 has gone");
   first.join();
-  EXPECT_THAT(told, ::testing::HasSubstr("rank 1 has another schedule than rank 0"));
+  EXPECT_THAT(message, ::testing::HasSubstr("rank 1 has another schedule than rank 0"));
 }
 
 TEST(Ranks, DataParallelismDoesNotShow) {

@@ -44,25 +44,25 @@ TEST_F(StepTrace, TimesThePassesOfTheOneStep) {
   rank->step();
   EXPECT_FALSE(std::filesystem::exists(run_.folder() / "run/timeline-rank-0.json"));
   rank->step();
-  const report::RankTimeline told = report::read_timeline(run_.folder() / "run", 0);
+  const report::RankTimeline result = report::read_timeline(run_.folder() / "run", 0);
   rank->step();
   EXPECT_EQ(others.walks, 3);
   EXPECT_EQ(others.actions, 3 * (8 + 4)); // REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP
 
-  EXPECT_EQ(told.rank, 0);
-  EXPECT_EQ(told.step, 2);
-  ASSERT_EQ(told.passes.size(), 8u); // sched-gpipe: four forwards and four backwards
+  EXPECT_EQ(result.rank, 0);
+  EXPECT_EQ(result.step, 2);
+  ASSERT_EQ(result.passes.size(), 8u); // sched-gpipe: four forwards and four backwards
   double before = 0;
   for (std::size_t i = 0; i < 8; ++i) {
-    const schedule::MeasuredPass& pass = told.passes[i];
+    const schedule::MeasuredPass& pass = result.passes[i];
     EXPECT_EQ(pass.span.kind, i < 4 ? Kind::forward : Kind::backward);
     EXPECT_GE(pass.span.start, before);
     EXPECT_GT(pass.span.end, pass.span.start);
     EXPECT_EQ(pass.waited_ms, 0); // no other rank
     before = pass.span.end;
   }
-  EXPECT_EQ(told.actions.size(), 4u);
-  EXPECT_TRUE(told.calls.empty()); // all groups have one rank
+  EXPECT_EQ(result.actions.size(), 4u);
+  EXPECT_TRUE(result.calls.empty()); // all groups have one rank
 }
 
 TEST_F(StepTrace, IsNotThereUnlessAskedFor) {
@@ -85,7 +85,7 @@ std::vector<double> train_ranks(const config::RunConfig& config, int steps) {
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
   control::JobAbort abort;
-  const control::JobAbort::Listening told(abort, store);
+  const control::JobAbort::Listening result(abort, store);
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<std::thread> threads;
   for (int number = 0; number < layout.world(); ++number)

@@ -91,7 +91,7 @@ Json balance_json(const train::Balance& balance) {
 
 std::string to_json(const CheckReport& report) {
   Json out = {{"file", report.file}, {"accepted", report.refusals.empty()}};
-  out["errors"] = errors_json(report.refusals);
+  add_errors(out, report.refusals);
   out["values"] = Json::object();
   for (const config::ResolvedValue& value : report.loaded.values) {
     out["values"][value.key] = {{"value", value_json(value.value)}, {"origin", value.origin}};

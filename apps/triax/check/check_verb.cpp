@@ -6,6 +6,7 @@
 #include <string>
 
 #include "check/check_report.hpp"
+#include "common/errors_out.hpp"
 #include "common/result_out.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
@@ -71,7 +72,7 @@ void add_check(CLI::App& program, int& status) {
   verb->add_flag("--json", arguments->json, "prints one JSON object");
   verb->callback([arguments, &status] {
     const CheckReport report = check(*arguments);
-    print_refusals(report.refusals);
+    print_errors(report.refusals);
     const bool accepted = report.refusals.empty();
     if (arguments->json) {
       result_out() << to_json(report) << '\n';

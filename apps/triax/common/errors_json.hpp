@@ -5,14 +5,18 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "config/loaded.hpp"
 
 namespace triax::app {
 
-/// [{"code", "keys", "file", "line", "column", "message", "hint"}, ...]: file, line and column are null for an error
-/// without a position, and line and column for a flag.
-nlohmann::ordered_json errors_json(const std::vector<config::Diagnostic>& errors);
+/// Sets "errors" to [{"code", "keys", "file", "line", "column", "message", "hint"}, ...]: file, line and column are
+/// null for an error without a position, and line and column for a flag. Only the first errors are shown; "more_errors"
+/// is the number of the others, if there are any.
+void add_errors(nlohmann::ordered_json& out, const std::vector<config::Diagnostic>& errors);
+/// {"errors": [...]} as one line.
+std::string errors_line(const std::vector<config::Diagnostic>& errors);
 
 } // namespace triax::app

@@ -2,7 +2,6 @@
 #include "common/errors_out.hpp"
 
 #include <iostream>
-#include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
 #include "common/result_out.hpp"
@@ -16,16 +15,16 @@ void print_problem(std::string_view problem, bool as_json) {
   if (as_json) result_out() << report::JsonObject().set("problem", problem).line() << '\n';
 }
 
-void print_refusals(const std::vector<std::string>& refusals) {
-  const std::size_t shown = shown_refusals(refusals.size());
-  for (std::size_t i = 0; i < shown; ++i) print_problem(refusals[i]);
-  if (shown < refusals.size()) print_problem(text("... and {} more errors", refusals.size() - shown));
+std::size_t shown_errors(std::size_t count) {
+  constexpr std::size_t kMaxErrors = 20;
+  // A single further error is printed rather than counted. It may be the number of the violations that are not shown.
+  return count <= kMaxErrors + 1 ? count : kMaxErrors;
 }
 
-std::string refusals_json(const std::vector<std::string>& refusals) {
-  nlohmann::ordered_json out;
-  add_refusals(out, refusals);
-  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); // a path may be invalid UTF-8
+void print_errors(const std::vector<config::Diagnostic>& errors) {
+  const std::size_t shown = shown_errors(errors.size());
+  for (std::size_t i = 0; i < shown; ++i) print_problem(errors[i].text);
+  if (shown < errors.size()) print_problem(text("... and {} more errors", errors.size() - shown));
 }
 
 } // namespace triax::app

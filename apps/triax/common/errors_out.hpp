@@ -1,38 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints errors to stderr, with control characters escaped, and as JSON to stdout with --json.
+// Prints errors to stderr, with control characters escaped.
 //
 // Blocking: writes.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
+
+#include "config/loaded.hpp"
 
 namespace triax::app {
 
 /// Prints to stderr. With `as_json`, for subcommands whose result has no field for it, also {"problem": ...} to stdout.
 void print_problem(std::string_view problem, bool as_json = false);
 
-/// A mistake in a large run can be refused once per rank and operation. Only this many errors are printed.
-inline constexpr std::size_t kMaxRefusals = 20;
-/// A single further error is printed rather than counted. It may be the number of the violations that are not shown.
-inline std::size_t shown_refusals(std::size_t count) {
-  return count <= kMaxRefusals + 1 ? count : kMaxRefusals;
-}
+/// The number of errors to show out of `count`: one mistake in a large run can be refused once per rank and operation.
+std::size_t shown_errors(std::size_t count);
 
 /// Prints the first errors to stderr, and how many more there are.
-void print_refusals(const std::vector<std::string>& refusals);
-
-/// The first errors as "refusals" of a JSON object, and as "more_refusals" how many more there are, if any.
-template <class Json>
-void add_refusals(Json& out, const std::vector<std::string>& refusals) {
-  const std::size_t shown = shown_refusals(refusals.size());
-  out["refusals"] = std::vector<std::string>(refusals.begin(), refusals.begin() + static_cast<std::ptrdiff_t>(shown));
-  if (shown < refusals.size()) out["more_refusals"] = refusals.size() - shown;
-}
-/// As one line.
-std::string refusals_json(const std::vector<std::string>& refusals);
+void print_errors(const std::vector<config::Diagnostic>& errors);
 
 } // namespace triax::app

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by subcommands that read a run's TOML: --set, and how errors are printed.
-#include "common/errors_out.hpp"
+// --set, for subcommands that read a run's TOML.
 #include "common/verbs.hpp"
 
 namespace triax::app {
@@ -24,15 +23,6 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
       ->check(CLI::Validator(well_formed, {}))
       ->take_all()
       ->allow_extra_args(false);
-}
-
-void print_refusals(const std::vector<config::Diagnostic>& refusals) {
-  constexpr std::size_t kMaxPrinted = 20;
-  // A single further error is printed rather than counted. It may be the number of violations that are not shown.
-  const std::size_t printed = refusals.size() <= kMaxPrinted + 1 ? refusals.size() : kMaxPrinted;
-  for (std::size_t i = 0; i < printed; ++i) print_problem(refusals[i].text);
-  if (refusals.size() > printed)
-    print_problem(text("... and {} more; triax check --json lists all", refusals.size() - printed));
 }
 
 } // namespace triax::app

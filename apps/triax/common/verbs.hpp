@@ -25,7 +25,4 @@ void add_data(CLI::App& program, int& status);
 /// Adds `--set a.b=value`, for subcommands that read a run's TOML. Parsing the command line fills `overrides`.
 void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides);
 
-/// Prints errors to stderr: the first twenty, and the number of the others.
-void print_refusals(const std::vector<config::Diagnostic>& refusals);
-
 } // namespace triax::app

@@ -65,10 +65,10 @@ void note_older_validation(const data::PrepareRequest& request) {
 
 int run_prepare(const PrepareFlags& flags) {
   data::Prepared made;
-  const int status = run_data_verb(data::refusals(flags.request), flags.json, [&](const auto& stop_if_asked) {
+  const int status = run_data_verb(data::refusals(flags.request), flags.json, [&](const auto& stop_if_signaled) {
     DataProgress shown("prepare");
     made = data::prepare(flags.request, [&](std::uint64_t done, std::uint64_t total) {
-      stop_if_asked();
+      stop_if_signaled();
       shown.read(done, total);
     });
   });

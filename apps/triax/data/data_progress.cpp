@@ -52,8 +52,8 @@ void DataProgress::show(const std::string& line) {
     return;
   }
   drawn_ = true;
-  const auto room = static_cast<std::size_t>(std::max(1, terminal_.columns - 1));
-  std::cerr << os::kClearLine << line.substr(0, room) << std::flush;
+  const auto width = static_cast<std::size_t>(std::max(1, terminal_.columns - 1));
+  std::cerr << os::kClearLine << line.substr(0, width) << std::flush;
 }
 
 } // namespace triax::app

@@ -42,14 +42,14 @@ void print(const data::TrainedTokenizer& made, const TrainTokenizerFlags& flags)
 
 int run_train_tokenizer(const TrainTokenizerFlags& flags) {
   data::TrainedTokenizer made;
-  const int status = run_data_verb(data::refusals(flags.request), flags.json, [&](const auto& stop_if_asked) {
+  const int status = run_data_verb(data::refusals(flags.request), flags.json, [&](const auto& stop_if_signaled) {
     DataProgress shown("train-tokenizer");
     const auto reading = [&](std::uint64_t done, std::uint64_t total) {
-      stop_if_asked();
+      stop_if_signaled();
       shown.read(done, total);
     };
     const auto merging = [&](std::int64_t tokens, std::int64_t vocab) {
-      stop_if_asked();
+      stop_if_signaled();
       shown.made(tokens, vocab);
     };
     made = data::train_tokenizer(flags.request, {reading, merging});

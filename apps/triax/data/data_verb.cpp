@@ -2,6 +2,7 @@
 // triax data: converts text to token files, trains tokenizers.
 #include <ostream>
 
+#include "common/errors_json.hpp"
 #include "common/errors_out.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -14,17 +15,17 @@ namespace triax::app {
 namespace {
 
 void print_refused(const Refusals& refused, bool as_json) {
-  std::vector<std::string> texts;
-  texts.reserve(refused.size());
-  for (const Refusal& refusal : refused) texts.emplace_back(Error(refusal.message, {}, refusal.hint).what());
-  print_refusals(texts);
-  if (as_json) result_out() << refusals_json(texts) << '\n';
+  std::vector<config::Diagnostic> errors;
+  errors.reserve(refused.size());
+  for (const Refusal& refusal : refused) errors.push_back(config::diagnose(refusal, {}));
+  print_errors(errors);
+  if (as_json) result_out() << errors_line(errors) << '\n';
 }
 
 } // namespace
 
 int run_data_verb(const Refusals& refused, bool as_json,
-                  const std::function<void(const std::function<void()>& stop_if_asked)>& make) {
+                  const std::function<void(const std::function<void()>& stop_if_signaled)>& make) {
   if (!refused.empty()) {
     print_refused(refused, as_json);
     return kRefused;

@@ -25,7 +25,7 @@ struct Stopped : std::exception {
 /// Prints `refused` if it is not empty; else runs `make` with a callback that throws Stopped after a signal. Returns
 /// the exit status.
 int run_data_verb(const Refusals& refused, bool as_json,
-                  const std::function<void(const std::function<void()>& stop_if_asked)>& make);
+                  const std::function<void(const std::function<void()>& stop_if_signaled)>& make);
 
 void add_data_prepare(CLI::App& data, int& status);
 void add_data_train_tokenizer(CLI::App& data, int& status);

@@ -85,29 +85,31 @@ void print_options(const plugin::Library& library) {
   result_out() << table(cells);
 }
 
-void print(const plugin::Description& told) {
-  if (told.library) {
-    const triax_plugin& plugin = *told.library->descriptor;
+void print(const plugin::Description& description) {
+  if (description.library) {
+    const triax_plugin& plugin = *description.library->descriptor;
     result_out() << printable_line(text("{}: {}", plugin.name, plugin.description)) << '\n';
     result_out() << "kind         " << plugin.kind << ", interface version " << plugin.interface_version << '\n'
                  << "version      " << printable_line(plugin.version) << '\n';
   }
-  result_out() << "file         " << printable_line(told.file.string()) << '\n';
-  if (!told.shadows.empty()) result_out() << "shadows      " << printable_line(joined(told.shadows)) << '\n';
-  result_out() << "note         " << (told.note.text.empty() ? "none" : printable_line(told.note.text)) << '\n';
-  if (told.library) {
-    const triax_plugin& plugin = *told.library->descriptor;
+  result_out() << "file         " << printable_line(description.file.string()) << '\n';
+  if (!description.shadows.empty())
+    result_out() << "shadows      " << printable_line(joined(description.shadows)) << '\n';
+  result_out() << "note         " << (description.note.text.empty() ? "none" : printable_line(description.note.text))
+               << '\n';
+  if (description.library) {
+    const triax_plugin& plugin = *description.library->descriptor;
     result_out() << "toolchain    " << printable_line(plugin.toolchain) << '\n'
                  << "plugin ABI   " << plugin.abi_major << '.' << plugin.abi_minor << '\n';
   }
   result_out() << "this triax   " TRIAX_VERSION "; plugin ABI " << TRIAX_ABI_MAJOR << '.' << TRIAX_ABI_MINOR
                << "; " TRIAX_TOOLCHAIN "\n";
-  if (told.library) {
-    print_options(*told.library);
+  if (description.library) {
+    print_options(*description.library);
     return;
   }
   result_out() << "needs       ";
-  for (const auto& library : told.needed) result_out() << ' ' << printable_line(library);
+  for (const auto& library : description.needed) result_out() << ' ' << printable_line(library);
   result_out() << '\n';
 }
 
@@ -130,16 +132,16 @@ int describe(const PluginsArguments& arguments) {
     print_problem(error.what(), arguments.json);
     return kRefused;
   }
-  auto told = plugin::describe(found.file);
-  told.shadows = std::move(found.shadowed);
+  auto description = plugin::describe(found.file);
+  description.shadows = std::move(found.shadowed);
   if (arguments.json) {
-    result_out() << plugin::to_json(told) << '\n';
+    result_out() << plugin::to_json(description) << '\n';
   } else {
-    print(told);
+    print(description);
   }
-  if (told.library) return kDone;
+  if (description.library) return kDone;
   result_out().flush();
-  print_problem(told.problem);
+  print_problem(description.problem);
   return kFailed;
 }
 

@@ -63,7 +63,7 @@ const char* hint_of(const CsvFile& file, const Violation& fault) {
 
 } // namespace
 
-Refusal in_words_of_file(const CsvFile& file, const Violation& fault) {
+Refusal text_of_file(const CsvFile& file, const Violation& fault) {
   return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", fault.reason(LocatorInFile(file)))
       .with_hint("{}", hint_of(file, fault));
 }

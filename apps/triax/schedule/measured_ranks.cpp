@@ -37,12 +37,12 @@ std::vector<Shift> shifts_of(const MeasuredGroup& group, const schedule::Compari
 
 class AllRanks {
  public:
-  AllRanks(const ScheduleSource& source, const ProvedSchedule& proved) : source_(source), proved_(proved) {}
+  AllRanks(const ScheduleSource& source, const VerifiedSchedule& verified) : source_(source), verified_(verified) {}
 
   void add(const MeasuredGroup& group, const schedule::Comparison* comparison) {
     if (const bool known = std::ranges::all_of(group.machines, [this](const auto& of) { return find(of) != nullptr; });
         !known)
-      align(shifts_of(group, comparison ? *comparison : compare(group, source_, proved_)));
+      align(shifts_of(group, comparison ? *comparison : compare(group, source_, verified_)));
     for (const report::RankTimeline& timeline : group.timelines) {
       if (!timelines_.empty() && timeline.step != timelines_.front().step)
         throw other_step(timeline, timelines_.front(), source_);
@@ -79,7 +79,7 @@ class AllRanks {
   }
 
   const ScheduleSource& source_;
-  const ProvedSchedule& proved_;
+  const VerifiedSchedule& verified_;
   std::deque<report::RankTimeline> timelines_;
   std::vector<Shift> shifts_;
 };
@@ -104,19 +104,20 @@ MeasuredGroup read_group(const ScheduleSource& source, int rank) {
   return out;
 }
 
-schedule::Comparison compare(const MeasuredGroup& group, const ScheduleSource& source, const ProvedSchedule& proved) {
+schedule::Comparison compare(const MeasuredGroup& group, const ScheduleSource& source,
+                             const VerifiedSchedule& verified) {
   schedule::MeasuredRows rows;
   for (const report::RankTimeline& timeline : group.timelines) rows.push_back(timeline.passes);
   try {
-    return schedule::compare(proved.programs, rows, source.shape, group.clock_of);
+    return schedule::compare(verified.programs, rows, source.shape, group.clock_of);
   } catch (const Error& error) {
     throw Error(error.message(), source.folder.string(), error.hint());
   }
 }
 
-MeasuredRanks read_ranks(const ScheduleSource& source, const ProvedSchedule& proved, const MeasuredGroup& first,
+MeasuredRanks read_ranks(const ScheduleSource& source, const VerifiedSchedule& verified, const MeasuredGroup& first,
                          const schedule::Comparison& comparison) {
-  AllRanks out(source, proved);
+  AllRanks out(source, verified);
   out.add(first, &comparison);
   for (int rank = 0; rank < source.layout.world(); ++rank)
     if (source.layout.coordinate(rank, "pipeline") == 0 && rank != first.ranks.front())

@@ -25,7 +25,8 @@ struct MeasuredGroup {
 MeasuredGroup read_group(const ScheduleSource& source, int rank);
 
 /// Throws Error with the run's folder if the passes are not those of the programs.
-schedule::Comparison compare(const MeasuredGroup& group, const ScheduleSource& source, const ProvedSchedule& proved);
+schedule::Comparison compare(const MeasuredGroup& group, const ScheduleSource& source,
+                             const VerifiedSchedule& verified);
 
 struct MeasuredRanks {
   std::deque<report::RankTimeline> timelines; // the traces refer to these
@@ -34,7 +35,7 @@ struct MeasuredRanks {
 /// All ranks, on the clock of the comparison of `first`. A machine without a rank in `first` is aligned through a
 /// pipeline group with ranks on both. A group that shares no machine with earlier ones starts its first pass together
 /// with them.
-MeasuredRanks read_ranks(const ScheduleSource& source, const ProvedSchedule& proved, const MeasuredGroup& first,
+MeasuredRanks read_ranks(const ScheduleSource& source, const VerifiedSchedule& verified, const MeasuredGroup& first,
                          const schedule::Comparison& comparison);
 
 } // namespace triax::app

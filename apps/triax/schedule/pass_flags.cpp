@@ -49,7 +49,7 @@ schedule::Costs costs_of(const PassFlags& flags, int stages) {
   return {std::vector<schedule::PassTimes>(static_cast<std::size_t>(stages), flags.times), flags.link_ms};
 }
 
-std::string to_words(const PassFlags& flags) {
+std::string to_text(const PassFlags& flags) {
   return text("F {} ms, I {} ms, W {} ms, link {} ms", flags.times.forward_ms, flags.times.input_ms,
               flags.times.weight_ms, flags.link_ms);
 }

@@ -30,6 +30,6 @@ void require_some_time(const PassFlags& flags);
 
 schedule::Costs costs_of(const PassFlags& flags, int stages);
 /// "F 18.5 ms, I 18 ms, W 9.3 ms, link 0.6 ms"
-std::string to_words(const PassFlags& flags);
+std::string to_text(const PassFlags& flags);
 
 } // namespace triax::app

@@ -21,16 +21,16 @@ namespace {
 constexpr std::int64_t kMaxTableUnits = 1 << 24; // of all ranks together
 
 schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
-                               const ProvedSchedule& proved) {
+                               const VerifiedSchedule& verified) {
   const PassFlags units{{1, 1, 1}, 0};
-  const schedule::Simulation told =
-      schedule::simulate(proved.programs, costs_of(request.passes.value_or(units), source.shape.stages()));
-  return schedule::planned(proved.programs, told, source.shape,
+  const schedule::Simulation simulation =
+      schedule::simulate(verified.programs, costs_of(request.passes.value_or(units), source.shape.stages()));
+  return schedule::planned(verified.programs, simulation, source.shape,
                            request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::pass);
 }
 
 /// How many units of time the passes of this schedule take.
-std::string units_in_words(const schedule::Timeline& timeline) {
+std::string unit_text(const schedule::Timeline& timeline) {
   const auto any = [&timeline](auto is) {
     return std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, is); });
   };
@@ -66,7 +66,7 @@ ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline
       request.colour, request.columns,
       text("folded to {} columns: --output FILE writes it whole; --format svg, json and trace are not folded",
            request.columns)};
-  const std::string heading = text("{}; {}\n", title, units_in_words(timeline));
+  const std::string heading = text("{}; {}\n", title, unit_text(timeline));
   return {os::fold_words(heading, static_cast<std::size_t>(request.columns)) + draw::schedule_table(timeline, style),
           Refusals()};
 }
@@ -75,7 +75,7 @@ ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
   const schedule::Timeline& timeline = what.panels.at(0).timeline;
   const schedule::Extent extent = schedule::extent(timeline);
   what.note = text("{}; bubble {} % of the cost, {} % over the work",
-                   request.passes ? to_words(*request.passes) : units_in_words(timeline),
+                   request.passes ? to_text(*request.passes) : unit_text(timeline),
                    report::decimals_text(100 * extent.bubble_rate(), 1),
                    report::decimals_text(100 * extent.bubble_over_ideal(), 1));
   return svg(what);
@@ -99,9 +99,9 @@ ScheduleDrawing svg(const draw::Picture& picture) {
   return {draw::schedule_svg(picture), Refusals()};
 }
 
-ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved) {
+ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const VerifiedSchedule& verified) {
   const std::string title = name_and_shape(source);
-  schedule::Timeline timeline = timeline_of(request, source, proved);
+  schedule::Timeline timeline = timeline_of(request, source, verified);
   if (request.format == "table") return table_drawing(title, timeline, request);
   if (request.format == "json") return {draw::schedule_json(source.scheduler.name, timeline), Refusals()};
   draw::Picture what{title, {}, {{{}, std::move(timeline)}}};

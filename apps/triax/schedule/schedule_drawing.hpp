@@ -31,6 +31,6 @@ std::string name_and_shape(const ScheduleSource& source);
 /// A picture, unless it is too large to be readable.
 ScheduleDrawing svg(const draw::Picture& picture);
 
-ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const ProvedSchedule& proved);
+ScheduleDrawing draw(const DrawingRequest& request, const ScheduleSource& source, const VerifiedSchedule& verified);
 
 } // namespace triax::app

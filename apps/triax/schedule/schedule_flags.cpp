@@ -35,12 +35,12 @@ ScheduleSource of_file(const CLI::App& verb, const ScheduleArguments& arguments)
   for (const SourceFlag& flag : kSourceFlags)
     if (!flag.with_file && given(verb, flag.name))
       throw CLI::ValidationError(flag.name, "--file has the actions; use one of the two");
-  const auto told = [&](const char* name, int value) {
+  const auto flag_text = [&](const char* name, int value) {
     return given(verb, name) ? std::optional(value) : std::nullopt;
   };
   const PipelineShape& shape = arguments.flags.shape;
-  return source_from_file(arguments.csv, {told("--pipeline", shape.pipeline), told("--chunks", shape.chunks),
-                                          told("--microbatches", shape.microbatches)});
+  return source_from_file(arguments.csv, {flag_text("--pipeline", shape.pipeline), flag_text("--chunks", shape.chunks),
+                                          flag_text("--microbatches", shape.microbatches)});
 }
 
 } // namespace

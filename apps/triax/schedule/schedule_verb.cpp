@@ -13,6 +13,7 @@
 #include <ostream>
 #include <string>
 
+#include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -72,18 +73,19 @@ void write(const std::string& result, const std::string& file) {
 }
 
 int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source,
-         const ProvedSchedule& proved) {
+         const VerifiedSchedule& verified) {
   if (arguments.format == "csv") {
-    write(arguments.lowered ? schedule::to_csv(proved.programs) : schedule::to_csv(proved.schedule), arguments.output);
+    write(arguments.lowered ? schedule::to_csv(verified.programs) : schedule::to_csv(verified.schedule),
+          arguments.output);
     return kDone;
   }
   const os::Terminal to = os::stdout_terminal();
   const bool on_terminal = arguments.output.empty() && to.terminal;
   const DrawingRequest request{arguments.format, passes, on_terminal && to.colour, on_terminal ? to.columns : 0};
   const ScheduleDrawing drawing =
-      arguments.measured ? draw_measured(arguments.format, source, proved) : draw(request, source, proved);
+      arguments.measured ? draw_measured(arguments.format, source, verified) : draw(request, source, verified);
   if (!drawing.refusals.empty()) {
-    print_refusals(refused(source, drawing.refusals).problems);
+    print_errors(refused(source, drawing.refusals).problems);
     return kRefused;
   }
   write(drawing.result, arguments.output);
@@ -92,10 +94,10 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
 
 int run(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source) {
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
-  const ProvedSchedule proved = prove(source, {true, cap});
-  print_refusals(proved.problems);
-  if (proved.problems.empty()) print_notes(source);
-  return proved.problems.empty() ? show(arguments, passes, source, proved) : proved.status;
+  const VerifiedSchedule verified = verify_schedule(source, {true, cap});
+  print_errors(verified.problems);
+  if (verified.problems.empty()) print_notes(source);
+  return verified.problems.empty() ? show(arguments, passes, source, verified) : verified.status;
 }
 
 /// Checks without creating the file, because an invalid schedule must leave no file. A regular file is first created

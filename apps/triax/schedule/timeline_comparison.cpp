@@ -38,7 +38,7 @@ std::string clocks(const MeasuredStep& step) {
               report::decimals_text(*step.comparison.clocks_within, 3));
 }
 
-std::string to_words(const MeasuredStep& step) {
+std::string to_text(const MeasuredStep& step) {
   const auto ms = [](double value) { return report::decimals_text(value, 2); };
   std::vector<std::vector<std::string>> ranks = {
       {"rank", "measured", "even", "slow stages", "slow passes", "late", "overhead"}};
@@ -85,18 +85,19 @@ std::string to_json(const MeasuredStep& step, const std::string& name) {
 
 } // namespace
 
-ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source, const ProvedSchedule& proved) {
+ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source,
+                              const VerifiedSchedule& verified) {
   MeasuredStep step{0, read_group(source, 0), {}};
   step.number = step.group.timelines.front().step;
-  step.comparison = compare(step.group, source, proved);
-  if (format == "table") return {to_words(step), Refusals()};
+  step.comparison = compare(step.group, source, verified);
+  if (format == "table") return {to_text(step), Refusals()};
   if (format == "json") return {to_json(step, source.scheduler.name), Refusals()};
   const std::string aligned = clocks(step);
   const draw::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
                               bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
                               {{"measured", step.comparison.measured}, {"planned", step.comparison.planned}}};
   if (format == "trace") {
-    const MeasuredRanks all = read_ranks(source, proved, step.group, step.comparison);
+    const MeasuredRanks all = read_ranks(source, verified, step.group, step.comparison);
     return {draw::schedule_trace(picture, all.traces), Refusals()};
   }
   return svg(picture);

@@ -13,6 +13,7 @@ namespace triax::app {
 
 /// Draws the pipeline ranks with the data and tensor coordinates of rank 0. `format`: table, svg, json or trace.
 /// `source` must be a run.
-ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source, const ProvedSchedule& proved);
+ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& source,
+                              const VerifiedSchedule& verified);
 
 } // namespace triax::app

@@ -29,12 +29,12 @@ Refusals size_of(const PipelineShape& shape) {
 }
 
 Refusal named(const ScheduleSource& source, const schedule::Violation& fault) {
-  return source.file ? in_words_of_file(*source.file, fault)
+  return source.file ? text_of_file(*source.file, fault)
                      : make_refusal(ErrorCode::kInvalidSchedule, {"schedule.plugin"}, "{}: {}", source.scheduler.name,
                                     fault.reason());
 }
 
-std::vector<config::Diagnostic> told(const ScheduleSource& source, std::vector<schedule::Violation> faults) {
+std::vector<config::Diagnostic> diagnostics_of(const ScheduleSource& source, std::vector<schedule::Violation> faults) {
   if (source.file) faults = without_consequences(std::move(faults));
   std::vector<config::Diagnostic> out;
   for (std::size_t at = 0; at < std::min(faults.size(), schedule::kMaxShownFaults); ++at)
@@ -45,10 +45,11 @@ std::vector<config::Diagnostic> told(const ScheduleSource& source, std::vector<s
   return out;
 }
 
-constexpr schedule::Assumptions kMin = schedule::everywhere(schedule::kMinPromise);
+constexpr schedule::Assumptions kMin = schedule::everywhere(schedule::kMinGuarantee);
 
 /// Verifies the rows, then the programs lowered from them.
-std::vector<schedule::Violation> faults_of(ProvedSchedule& made, const ScheduleSource& source, const Proof& proof) {
+std::vector<schedule::Violation> faults_of(VerifiedSchedule& made, const ScheduleSource& source,
+                                           const VerifyOptions& proof) {
   const PipelineShape& shape = source.shape;
   std::vector<schedule::Violation> faults = schedule::verify(made.schedule, shape);
   if (!faults.empty()) return faults;
@@ -62,14 +63,14 @@ std::vector<schedule::Violation> faults_of(ProvedSchedule& made, const ScheduleS
 }
 
 /// Calls the scheduler; `out` has no rows if there are problems.
-void make_rows(const ScheduleSource& source, ProvedSchedule& out) {
+void make_rows(const ScheduleSource& source, VerifiedSchedule& out) {
   const PluginContext context{source.scheduler.options, null_log(), source.layout};
   const std::string& name = source.scheduler.name;
   try {
     const auto scheduler = plugin::create<Scheduler>(*source.scheduler.library, context);
-    const Refusals answer = plugin::asking(name, "supports", [&] { return scheduler->supports(source.shape); });
+    const Refusals answer = plugin::guarded_call(name, "supports", [&] { return scheduler->supports(source.shape); });
     if (answer.empty()) {
-      out.schedule = plugin::asking(
+      out.schedule = plugin::guarded_call(
           name, "rows", [&] { return scheduler->rows(source.shape); }, plugin::CallKind::plan);
     } else {
       out = refused(source, train::of_plugin(source.scheduler, answer));
@@ -80,9 +81,9 @@ void make_rows(const ScheduleSource& source, ProvedSchedule& out) {
 }
 
 /// Creates the rows twice, first in a child process: a scheduler that crashes or hangs is reported by name.
-void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
+void ask_scheduler(const ScheduleSource& source, VerifiedSchedule& out) {
   const auto body = [&source] {
-    ProvedSchedule dropped;
+    VerifiedSchedule dropped;
     make_rows(source, dropped);
     return std::string();
   };
@@ -97,17 +98,17 @@ void ask_scheduler(const ScheduleSource& source, ProvedSchedule& out) {
 
 } // namespace
 
-ProvedSchedule refused(const ScheduleSource& source, const Refusals& answer) {
-  ProvedSchedule out;
+VerifiedSchedule refused(const ScheduleSource& source, const Refusals& answer) {
+  VerifiedSchedule out;
   out.status = kRefused;
   for (const Refusal& refusal : answer) out.problems.push_back(config::diagnose(refusal, source.values));
   return out;
 }
 
-ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
+VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptions& proof) {
   if (!source.refusals.empty()) return {{}, {}, source.refusals, kRefused};
   if (const Refusals answer = size_of(source.shape); !answer.empty()) return refused(source, answer);
-  ProvedSchedule out;
+  VerifiedSchedule out;
   std::vector<schedule::Violation> faults;
   if (source.file && source.file->lowered) { // verified unchanged
     out.schedule = source.file->schedule;
@@ -122,7 +123,7 @@ ProvedSchedule prove(const ScheduleSource& source, const Proof& proof) {
     if (!out.problems.empty()) return out;
     faults = faults_of(out, source, proof);
   }
-  if (!faults.empty()) return {{}, {}, told(source, std::move(faults)), kFailed};
+  if (!faults.empty()) return {{}, {}, diagnostics_of(source, std::move(faults)), kFailed};
   return out;
 }
 

@@ -13,22 +13,22 @@
 
 namespace triax::app {
 
-struct ProvedSchedule {
+struct VerifiedSchedule {
   Schedule schedule;
   std::vector<schedule::Program> programs;    // of a step, by rank
   std::vector<config::Diagnostic> problems{}; // if not empty, there is no schedule
   int status = 0;                             // exit status of the subcommand
 };
 
-struct Proof {
+struct VerifyOptions {
   bool evaluation = true;                // whether to verify the forward-only programs too
   std::optional<int> cap = std::nullopt; // limit of microbatches in flight per rank, counted per stage
 };
 
 /// Verifies for communicators with the weakest guarantees.
-ProvedSchedule prove(const ScheduleSource& source, const Proof& proof);
+VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptions& proof);
 
 /// An error with the reason of `answer`, and the positions of what the user wrote.
-ProvedSchedule refused(const ScheduleSource& source, const Refusals& answer);
+VerifiedSchedule refused(const ScheduleSource& source, const Refusals& answer);
 
 } // namespace triax::app

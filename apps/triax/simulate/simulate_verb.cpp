@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/errors_json.hpp"
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
@@ -31,20 +32,17 @@ struct SimulateCommand {
 };
 
 int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int status) {
-  print_refusals(problems);
-  std::vector<std::string> texts;
-  texts.reserve(problems.size());
-  for (const config::Diagnostic& problem : problems) texts.push_back(problem.text);
-  if (as_json) result_out() << refusals_json(texts) << '\n';
+  print_errors(problems);
+  if (as_json) result_out() << errors_line(problems) << '\n';
   return status;
 }
 
-std::string to_json(const schedule::Simulation& told) {
-  const nlohmann::ordered_json out = {{"makespan_ms", told.makespan_ms()},
-                                      {"cost_ms", told.extent.cost},
-                                      {"bubble_rate", told.extent.bubble_rate()},
-                                      {"bubble_over_ideal", told.extent.bubble_over_ideal()},
-                                      {"peak_in_flight", told.peak_in_flight}};
+std::string to_json(const schedule::Simulation& simulation) {
+  const nlohmann::ordered_json out = {{"makespan_ms", simulation.makespan_ms()},
+                                      {"cost_ms", simulation.extent.cost},
+                                      {"bubble_rate", simulation.extent.bubble_rate()},
+                                      {"bubble_over_ideal", simulation.extent.bubble_over_ideal()},
+                                      {"peak_in_flight", simulation.peak_in_flight}};
   return out.dump();
 }
 
@@ -54,26 +52,27 @@ std::string rounded(double value) {
   return out;
 }
 
-std::string to_words(const SimulateCommand& arguments, const ScheduleSource& source, const schedule::Simulation& told) {
+std::string to_text(const SimulateCommand& arguments, const ScheduleSource& source,
+                    const schedule::Simulation& simulation) {
   const PipelineShape& shape = source.shape;
   std::string in_flight;
-  for (const int peak : told.peak_in_flight) in_flight += text(" {}", peak);
-  return text("{}; {}\n", name_and_shape(source), to_words(arguments.passes)) +
-         text("makespan {} ms, from the first start to the last end\n", rounded(told.makespan_ms())) +
-         text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(told.extent.cost),
-              rounded(told.extent.work)) +
-         text("bubble {} of the cost, {} over the work\n", rounded(told.extent.bubble_rate()),
-              rounded(told.extent.bubble_over_ideal())) +
+  for (const int peak : simulation.peak_in_flight) in_flight += text(" {}", peak);
+  return text("{}; {}\n", name_and_shape(source), to_text(arguments.passes)) +
+         text("makespan {} ms, from the first start to the last end\n", rounded(simulation.makespan_ms())) +
+         text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.extent.cost),
+              rounded(simulation.extent.work)) +
+         text("bubble {} of the cost, {} over the work\n", rounded(simulation.extent.bubble_rate()),
+              rounded(simulation.extent.bubble_over_ideal())) +
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }
 
 int run(const SimulateCommand& arguments, const ScheduleSource& source) {
-  const ProvedSchedule proved = prove(source, {.evaluation = false});
-  if (!proved.problems.empty()) return refuse(proved.problems, arguments.json, proved.status);
+  const VerifiedSchedule verified = verify_schedule(source, {.evaluation = false});
+  if (!verified.problems.empty()) return refuse(verified.problems, arguments.json, verified.status);
   print_notes(source);
-  const schedule::Simulation told =
-      schedule::simulate(proved.programs, costs_of(arguments.passes, source.shape.stages()));
-  result_out() << (arguments.json ? to_json(told) + '\n' : to_words(arguments, source, told));
+  const schedule::Simulation simulation =
+      schedule::simulate(verified.programs, costs_of(arguments.passes, source.shape.stages()));
+  result_out() << (arguments.json ? to_json(simulation) + '\n' : to_text(arguments, source, simulation));
   return kDone;
 }
 

@@ -97,7 +97,7 @@ class LaunchedRank {
     if (!refusal.empty() && refusal != refused_) // keys that differ from rank 0's
       refusals = {config::diagnostic(ErrorCode::kConflict, refusal)};
     if (speaks()) return report_.refused(refusals);
-    print_refusals(refusals);
+    print_errors(refusals);
     return kRefused;
   }
 

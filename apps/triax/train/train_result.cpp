@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/errors_json.hpp"
+#include "common/errors_out.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
 #include "config/text_file.hpp"
@@ -61,10 +62,10 @@ void add_result(Json& out, const config::RunConfig& run, const train::LoopResult
 } // namespace
 
 int TrainReport::refused(const std::vector<config::Diagnostic>& refusals) const {
-  print_refusals(refusals);
+  print_errors(refusals);
   if (!arguments_.json) return kRefused;
   Json out = head(arguments_, "refused", kRefused);
-  out["errors"] = errors_json(refusals);
+  add_errors(out, refusals);
   print(out);
   return kRefused;
 }

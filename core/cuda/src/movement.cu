@@ -4,6 +4,7 @@
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launch_kernel.cuh"
 #include "triax/cuda/rounding.hpp"
+#include "triax/element_type.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {
@@ -78,27 +79,6 @@ template <class To, class From>
 struct Added {
   __device__ To operator()(To to, From from) const { return sum_of(to, converted<To>(from)); }
 };
-
-/// Calls body(T{}), where T is the C++ type of `dtype`.
-template <class Body>
-void with_type(DType dtype, Body body) {
-  switch (dtype) {
-    case DType::f32:
-      return body(float{});
-    case DType::f64:
-      return body(double{});
-    case DType::bf16:
-      return body(Bf16{});
-    case DType::f16:
-      return body(F16{});
-    case DType::i32:
-      return body(std::int32_t{});
-    case DType::i64:
-      return body(std::int64_t{});
-    case DType::u8:
-      return body(std::uint8_t{});
-  }
-}
 
 /// Calls body(T{}), where T is an unsigned type of the same size.
 template <class Body>

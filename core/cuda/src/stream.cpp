@@ -104,7 +104,7 @@ bool CudaStream::advance() noexcept {
 }
 
 void CudaStream::ready() {
-  queue_.pump_until(record());
+  queue_.progress_until(record());
 }
 
 cudaStream_t CudaStream::admitted() {
@@ -119,7 +119,7 @@ cudaStream_t CudaStream::admitted() {
 }
 
 void CudaStream::pass_host_work() {
-  queue_.run_dry();
+  queue_.finish_all();
 }
 
 void CudaStream::begin(ActionId action, const char* label) noexcept {

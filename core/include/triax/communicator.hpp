@@ -40,7 +40,21 @@ class TRIAX_API Store {
   virtual std::int64_t add(std::string_view key, std::int64_t amount) = 0;
 };
 
-enum class Reduce { sum, max };
+enum class Reduce : std::uint8_t { sum, max };
+
+/// A collective, as data. Equal on all members of the group that post it.
+struct Collective {
+  enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
+  Kind kind = Kind::all_reduce;
+  DType dtype = DType::f32;
+  Reduce reduce = Reduce::sum; // of all_reduce and reduce_scatter
+  std::int32_t root = 0;       // of broadcast
+  std::int64_t elements = 0;   // of `in`
+  bool reduces() const noexcept { return kind == Kind::all_reduce || kind == Kind::reduce_scatter; }
+  bool operator==(const Collective&) const = default;
+};
+TRIAX_API const char* name_of(Collective::Kind kind) noexcept; // "all_reduce"
+TRIAX_API std::string to_text(const Collective& collective);   // "all_reduce of 12 f32 (sum)"
 
 enum class Direction { send, receive };
 
@@ -49,6 +63,11 @@ struct Transfer {
   int peer = 0;    // index in the group
   int channel = 0; // FIFO within (peer, channel)
   TensorView view;
+};
+
+/// Bytes of payload that a call sends from this member and receives on it.
+struct Payload {
+  std::uint64_t out = 0, in = 0;
 };
 
 /// Totals since join(). Bytes are payload sent to or received from other ranks.
@@ -73,7 +92,11 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   int size() const noexcept { return group_.size(); }
   int index() const noexcept { return group_.index; }
 
-  /// out = reduction of `in` over the group. Equal shapes; in place allowed.
+  /// Posts a collective; the functions below describe each kind. `collective.dtype` and `elements` are those of `in`.
+  Work post(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
+            ActionId action = kNoAction);
+
+  /// out = reduction of `in` over the group, of any type but u8. Equal shapes; in place allowed.
   Work all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                   ActionId action = kNoAction);
   /// in: n*size elements; out: n elements, the reduction of the members' parts number index().
@@ -97,23 +120,30 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   PendingCall pending() const noexcept;
 
  protected:
-  /// Called with checked arguments, also in a group of one member, where they copy. The states of the returned events
+  /// Called with checked arguments. A broadcast has the same view as `in` and `out`. The states of the returned events
   /// live as long as the communicator, or as the call's stream if that is destroyed earlier.
-  virtual Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+  virtual Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                              ActionId action) = 0;
-  virtual Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                 ActionId action) = 0;
-  virtual Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) = 0;
-  virtual Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) = 0;
-  virtual Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) = 0;
   virtual Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) = 0;
+
+  /// The payload of a collective that sends each element once: to the member that reduces it, and its result to each
+  /// other member. A ring moves as much.
+  Payload payload_of(const Collective& collective) const noexcept;
+  /// The result of a post after the group has failed: an event that fails with `reason`. The operation is not counted.
+  Work failed_post(const std::string& reason, ActionId action);
   /// Backends count bytes; the public functions count operations.
-  CommStats stats_;
+  void count(Payload bytes) noexcept {
+    stats_.bytes_out += bytes.out;
+    stats_.bytes_in += bytes.in;
+  }
 
  private:
   Work posted(const char* name, const Work& work) noexcept;
 
   Group group_;
+  CommStats stats_;
+  HostEvent failed_;   // for posts after the group has failed
+  Event failed_event_; // armed at the first of them
   std::atomic<const char*> last_name_{nullptr};
   std::atomic<EventState*> last_state_{nullptr};
   std::atomic<std::uint64_t> last_generation_{0};
@@ -158,8 +188,8 @@ class TRIAX_API CommBackend {
   virtual Refusals supports(const CommRequest& request) const = 0;
   /// Called before the first join(). The device outlives the backend.
   virtual void start(Device& device) = 0;
-  /// Joins a group; all members must call it. Throws Error with the missing members at the deadline. The store outlives
-  /// the communicator.
+  /// Joins a group of at least two members; all of them must call it. Throws Error with the missing members at the
+  /// deadline. The store outlives the communicator.
   virtual std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) = 0;
 };
 

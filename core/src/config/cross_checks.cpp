@@ -148,10 +148,10 @@ class Checks {
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& [key, path] = all[i];
       std::error_code unreadable;
-      const bool told = std::filesystem::exists(data::beside(path, ".json"), unreadable);
+      const bool has_summary = std::filesystem::exists(data::beside(path, ".json"), unreadable);
       if (!std::filesystem::exists(data::beside(path, ".bin"), unreadable)) continue; // already reported
       const bool must_tell = derived && i > 0 && i < training;
-      if (!told && !must_tell) continue;
+      if (!has_summary && !must_tell) continue;
       try {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
         if (!first) first = info;

@@ -86,7 +86,7 @@ bool ClientThread::aborted() const {
 void ClientThread::abort(std::string_view why) noexcept {
   const std::lock_guard lock(mutex_);
   if (leaving_ != Leaving::no || !mark_aborted(why)) return;
-  untold_ = true;
+  unsent_ = true;
   wake_.wake();
 }
 

@@ -54,7 +54,7 @@ void ClientThread::run() {
       if (quit_) return;
     }
     read();
-    tell_failure();
+    send_failure();
     if (Clock::now() >= next_beat_) beat(false);
     say_goodbye();
     check_silence();
@@ -148,14 +148,14 @@ void ClientThread::beat(bool knows) {
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
 }
 
-void ClientThread::tell_failure() {
+void ClientThread::send_failure() {
   {
     const std::lock_guard lock(mutex_);
-    if (!untold_) return;
+    if (!unsent_) return;
   }
-  Message message = given_up();
+  Message message = failure_message();
   const std::lock_guard lock(mutex_);
-  untold_ = false;
+  unsent_ = false;
   message.value = why_;
   const std::string ours = text("rank {} failed: ", request_.rank);
   if (message.value.starts_with(ours)) message.value.erase(0, ours.size()); // the server adds it again
@@ -163,25 +163,27 @@ void ClientThread::tell_failure() {
 }
 
 /// Includes the time since the server was last heard: the server may be the reason for giving up.
-Message ClientThread::given_up() const {
+Message ClientThread::failure_message() const {
   const RankProgress now = progress();
-  const GaveUp why = now.is_stuck ? GaveUp::stuck : now.has_timed_out ? GaveUp::waiting : GaveUp::error;
+  const RankFailureKind why = now.is_stuck        ? RankFailureKind::stuck
+                              : now.has_timed_out ? RankFailureKind::waiting
+                                                  : RankFailureKind::error;
   const std::chrono::duration<double> unheard = Clock::now() - heard_;
-  Message message = make_message(Kind::gave_up, encode_gave_up(why, unheard.count()));
+  Message message = make_message(Kind::rank_failed, encode_rank_failed(why, unheard.count()));
   message.key = place();
   return message;
 }
 
 void ClientThread::say_goodbye() {
   const std::lock_guard lock(mutex_);
-  if (leaving_ != Leaving::asked || untold_) return;
+  if (leaving_ != Leaving::asked || unsent_) return;
   leaving_ = Leaving::said;
   send(make_message(Kind::goodbye));
 }
 
 void ClientThread::check_silence() {
   const bool silent = Clock::now() - heard_ > duration(request_.silence_s);
-  Message last = silent ? given_up() : Message(); // a server that was stopped reads it later
+  Message last = silent ? failure_message() : Message(); // a server that was stopped reads it later
   std::string why;
   {
     const std::lock_guard lock(mutex_);

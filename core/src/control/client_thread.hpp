@@ -52,12 +52,12 @@ class ClientThread {
   void hear(const Message& failure);
   void relay(int rank, std::string reason);
   void beat(bool knows);
-  void tell_failure();
+  void send_failure();
   void say_goodbye();
   void check_silence();
   void end_if_late();
   std::string place() const;
-  Message given_up() const;
+  Message failure_message() const;
   RankProgress progress() const;
 
   // Called with the mutex held.
@@ -79,7 +79,7 @@ class ClientThread {
   bool quit_ = false;
   bool lost_ = false; // the server is lost, and everything it sent has been handled
   bool aborted_ = false;
-  bool untold_ = false; // this rank set the flag, and the server does not know it yet
+  bool unsent_ = false; // this rank set the flag, and the server does not know it yet
   std::string why_;     // reason of the abort
   Clock::time_point aborted_at_{};
 

@@ -69,10 +69,10 @@ void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
   }
 }
 
-Failure RankRegistry::cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const {
+Failure RankRegistry::cause_of(Failure reported, double unheard_s, double limit_s, Clock::time_point now) const {
   // Half: what a rank notices of its peers shortly before its own limit has the same cause.
   const bool is_long = unheard_s >= limit_s / 2 && seconds(absence_) >= limit_s / 2;
-  if (!is_long || seconds(now - absence_ended_) > unheard_s) return given_up;
+  if (!is_long || seconds(now - absence_ended_) > unheard_s) return reported;
   return {kNoRank, true,
           text("the job server did not run for {} s (its process was stopped, or its machine suspended), and the ranks "
                "stopped after train.stall_timeout_s = {} s without an answer",

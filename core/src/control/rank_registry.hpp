@@ -38,7 +38,7 @@ class RankRegistry {
   void excuse(Clock::duration absence, Clock::time_point now);
   /// The failure to record when a rank gives up that has not heard the server for unheard_s, with limit_s as the
   /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
-  Failure cause_of(Failure given_up, double unheard_s, double limit_s, Clock::time_point now) const;
+  Failure cause_of(Failure reported, double unheard_s, double limit_s, Clock::time_point now) const;
   bool silent(int rank, double seconds, Clock::time_point now) const;
   /// The failure to record if every rank has waited for others for at least limit_s, so that none can continue. Empty:
   /// a rank is missing or does something else, or the job has failed already.

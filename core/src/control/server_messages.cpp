@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Message::Kind;
 
-Message told(const Failure& failure) {
+Message failed_message(const Failure& failure) {
   return make_message(failure.lost ? Kind::lost : Kind::failed, failure.rank, failure.why);
 }
 
@@ -57,12 +57,12 @@ void ServerThread::hello(Peer& peer, const std::string& frame, Clock::time_point
   if (const std::string why = registry_.refusal(*hello); !why.empty()) return reject(peer, hello->rank, why, why, now);
   peer.rank = hello->rank;
   by_rank_[static_cast<std::size_t>(peer.rank)] = &peer;
-  members_.splice(members_.end(), strangers_, peer.self);
+  members_.splice(members_.end(), pending_, peer.self);
   peer.connection.set_limit(kMaxFrameBytes);
   registry_.came(*hello, now);
   send(peer.rank, make_message(Kind::welcome));
   if (stop_) send(peer.rank, make_message(Kind::stop, *stop_));
-  if (registry_.failure()) send(peer.rank, told(*registry_.failure()));
+  if (registry_.failure()) send(peer.rank, failed_message(*registry_.failure()));
 }
 
 void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_point now) {
@@ -74,7 +74,7 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
       registry_.is_at(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
       if (knows_of_failure(*message)) registry_.knows(rank);
       return send(rank, make_message(Kind::beat));
-    case Kind::gave_up:
+    case Kind::rank_failed:
       return give_up(peer, std::move(*message), now);
     case Kind::goodbye:
       return leave(peer, now);
@@ -94,7 +94,7 @@ void ServerThread::request(Peer& peer, Message request) {
     case Kind::worker_message: {
       Message done = make_message(Kind::done);
       done.id = request.id;
-      told_.push_back({peer.rank, std::move(request.key), std::move(request.value)});
+      worker_messages_.push_back({peer.rank, std::move(request.key), std::move(request.value)});
       return send(peer.rank, done);
     }
     default:
@@ -103,11 +103,11 @@ void ServerThread::request(Peer& peer, Message request) {
 }
 
 void ServerThread::give_up(Peer& peer, Message message, Clock::time_point now) {
-  const GaveUp why = gave_up_why(message);
+  const RankFailureKind why = failure_kind(message);
   registry_.is_at(peer.rank, std::move(message.key), now);
   registry_.knows(peer.rank);
-  if (why == GaveUp::waiting) registry_.timed_out(peer.rank);
-  Failure failure{peer.rank, false, std::move(message.value), why == GaveUp::stuck};
+  if (why == RankFailureKind::waiting) registry_.timed_out(peer.rank);
+  Failure failure{peer.rank, false, std::move(message.value), why == RankFailureKind::stuck};
   note(registry_.cause_of(std::move(failure), unheard_s(message), request_.silence_s, now), now);
 }
 
@@ -131,7 +131,7 @@ void ServerThread::leave(Peer& peer, Clock::time_point now) {
 }
 
 void ServerThread::note(const Failure& failure, Clock::time_point now) {
-  if (registry_.note(failure, now)) send_to_all(told(*registry_.failure()));
+  if (registry_.note(failure, now)) send_to_all(failed_message(*registry_.failure()));
 }
 
 void ServerThread::send(int rank, const Message& message) {

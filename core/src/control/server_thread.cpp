@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kServerPoll{200}; // longest wait
 constexpr std::chrono::seconds kHelloTime{5};
-constexpr std::size_t kMaxStrangers = 64;
+constexpr std::size_t kMaxPending = 64;
 constexpr std::size_t kMaxEvents = 256; // per round
 constexpr int kLastRounds = 64;         // reads from a rank that failed, for its own reason
 constexpr int kAcceptsPerRound = 64;    // then the connected ranks are served
@@ -35,7 +35,7 @@ os::Descriptor listen(const ServerRequest& request, os::Address& address) {
                 "control", "set TRIAX_JOB_TOKEN or launch.token_file, or leave launch.interface out");
   if (request.token.secret().size() > JobToken::kMaxBytes)
     throw Error(text("the job token is longer than {} bytes", JobToken::kMaxBytes), "control");
-  const rlim_t wanted = static_cast<rlim_t>(request.world) + kMaxStrangers + kOtherFiles;
+  const rlim_t wanted = static_cast<rlim_t>(request.world) + kMaxPending + kOtherFiles;
   if (const rlim_t allowed = raise_open_files(wanted); allowed < wanted)
     throw Error(text("a job server for {} ranks opens up to {} files; the limit of this process is {}", request.world,
                      wanted, allowed),
@@ -114,19 +114,19 @@ void ServerThread::accept_some(Clock::time_point now) {
   for (int i = 0; i < kAcceptsPerRound && !full_; ++i) {
     std::string from;
     os::Descriptor socket = os::accept_from(listening_, full_, from);
-    if (full_) drop_oldest_stranger();
+    if (full_) drop_oldest_pending();
     if (!socket) return;
-    if (strangers_.size() >= kMaxStrangers) drop_oldest_stranger();
-    Peer& peer = strangers_.emplace_back(Peer{Connection(std::move(socket), kMaxHelloBytes), now, std::move(from)});
-    peer.self = std::prev(strangers_.end());
+    if (pending_.size() >= kMaxPending) drop_oldest_pending();
+    Peer& peer = pending_.emplace_back(Peer{Connection(std::move(socket), kMaxHelloBytes), now, std::move(from)});
+    peer.self = std::prev(pending_.end());
     peer.events = EPOLLIN;
     wait_for(peer.connection.socket().number(), &peer, EPOLLIN, EPOLL_CTL_ADD);
     serve(peer, now); // most have already sent their hello, so many ranks at once do not fill the list of strangers
   }
 }
 
-void ServerThread::drop_oldest_stranger() {
-  for (Peer& peer : strangers_) {
+void ServerThread::drop_oldest_pending() {
+  for (Peer& peer : pending_) {
     if (peer.ending) continue;
     return end(peer, "closed to accept other connections");
   }
@@ -134,7 +134,7 @@ void ServerThread::drop_oldest_stranger() {
 
 void ServerThread::judge_all(Clock::time_point now) {
   judged_ = now;
-  for (Peer& peer : strangers_) judge(peer, now);
+  for (Peer& peer : pending_) judge(peer, now);
   for (Peer& peer : members_) judge(peer, now);
   if (const std::optional<Failure> all = registry_.all_wait(request_.silence_s + kAllWaitMargin_s)) note(*all, now);
 }
@@ -182,7 +182,7 @@ void ServerThread::remove_ended(Clock::time_point now) {
     if (rank == kNoRank && peer.suspect && !peer.leaving) rejections_.add(kNoRank, peer.from, "no valid handshake");
     // A child between clone and exec has a copy of the socket, so close() alone leaves the socket in the epoll set.
     wait_for(peer.connection.socket().number(), nullptr, 0, EPOLL_CTL_DEL);
-    (rank == kNoRank ? strangers_ : members_).erase(peer.self);
+    (rank == kNoRank ? pending_ : members_).erase(peer.self);
     if (!is_lost) continue;
     store_.drop(rank);
     note({rank, true, why}, now);
@@ -256,7 +256,7 @@ Rejections ServerThread::rejections() const {
 
 std::vector<WorkerMessage> ServerThread::drain_worker_messages() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(told_, {});
+  return std::exchange(worker_messages_, {});
 }
 
 } // namespace triax::control

@@ -52,7 +52,7 @@ class ServerThread {
     Connection connection;
     Clock::time_point since; // arrival, or time at which it was asked to leave
     std::string from;        // IP address of the other end
-    Peers::iterator self{};  // position in strangers_ or members_
+    Peers::iterator self{};  // position in pending_ or members_
     int rank = kNoRank;      // from its hello
     bool leaving = false;    // only the end of the connection is expected
     bool suspect = false; // it sent something, or was silent for too long: counted as rejected unless it becomes a rank
@@ -74,7 +74,7 @@ class ServerThread {
   void send_to_all(const Message& message);
   void send(Peer& peer, std::string_view frame);
   void accept_some(Clock::time_point now);
-  void drop_oldest_stranger();
+  void drop_oldest_pending();
   void check_absence(Clock::time_point now);
   void judge_all(Clock::time_point now);
   void judge(Peer& peer, Clock::time_point now);
@@ -93,13 +93,13 @@ class ServerThread {
   mutable std::mutex mutex_; // protects the members below
   bool quit_ = false;
   bool full_ = false;          // open file limit reached: new connections wait for a round
-  Peers strangers_, members_;  // connections before their hello, oldest first; ranks
+  Peers pending_, members_;    // connections before their hello, oldest first; ranks
   std::vector<Peer*> by_rank_; // null: not connected
   std::vector<Peer*> ended_;   // to be removed
   ServerStore store_;
   RankRegistry registry_;
   Rejections rejections_;
-  std::vector<WorkerMessage> told_;
+  std::vector<WorkerMessage> worker_messages_;
   std::optional<int> stop_;                // the signal
   Clock::time_point round_ = Clock::now(); // when the thread last ran
   Clock::time_point judged_{};

@@ -115,17 +115,18 @@ double waiting_s(const Message& beat) {
 }
 
 // Two lowest bits: the kind; above them: milliseconds.
-std::int64_t encode_gave_up(GaveUp why, double unheard_s) {
+std::int64_t encode_rank_failed(RankFailureKind why, double unheard_s) {
   return milliseconds_of(unheard_s) * 4 + static_cast<std::int64_t>(why);
 }
 
-GaveUp gave_up_why(const Message& gave_up) {
-  const std::int64_t bits = gave_up.number & 3;
-  return bits <= static_cast<std::int64_t>(GaveUp::waiting) ? static_cast<GaveUp>(bits) : GaveUp::error;
+RankFailureKind failure_kind(const Message& rank_failed) {
+  const std::int64_t bits = rank_failed.number & 3;
+  return bits <= static_cast<std::int64_t>(RankFailureKind::waiting) ? static_cast<RankFailureKind>(bits)
+                                                                     : RankFailureKind::error;
 }
 
-double unheard_s(const Message& gave_up) {
-  const std::int64_t milliseconds = gave_up.number / 4;
+double unheard_s(const Message& rank_failed) {
+  const std::int64_t milliseconds = rank_failed.number / 4;
   return static_cast<double>(milliseconds) * 1e-3;
 }
 

@@ -37,7 +37,7 @@ struct Message {
     worker_message, // key: topic, value: text -> done
     forget,         // cancels the get or barrier with this id -> missing, unless already answered
     // From a rank, without id:
-    gave_up, // key: position, value: error, number: encode_gave_up()
+    rank_failed, // key: position, value: error, number: encode_rank_failed()
     // From both:
     beat,    // from a rank: value: position, number: encode_beat(); answered with a beat
     goodbye, // answered with goodbye, after all earlier messages
@@ -58,15 +58,15 @@ struct Message {
   std::string key, value;
 };
 
-enum class GaveUp : std::uint8_t {
+enum class RankFailureKind : std::uint8_t {
   error,
   stuck,   // the rank's main thread has not returned from a call
   waiting, // a wait for other ranks timed out
 };
-/// `number` of a gave_up message: the kind, and the time since the rank last heard the server.
-std::int64_t encode_gave_up(GaveUp why, double unheard_s);
-GaveUp gave_up_why(const Message& gave_up);
-double unheard_s(const Message& gave_up);
+/// `number` of a rank_failed message: the kind, and the time since the rank last heard the server.
+std::int64_t encode_rank_failed(RankFailureKind why, double unheard_s);
+RankFailureKind failure_kind(const Message& rank_failed);
+double unheard_s(const Message& rank_failed);
 
 /// `number` of a beat of a rank: whether it knows of the failure, and its time without progress in one call or, if it
 /// waits for other ranks, in one wait.

@@ -39,7 +39,7 @@ class Placing {
       if (action.stage < 0) continue;
       any = true;
       const Cell& first = stages_.try_emplace(action.stage, action.cell).first->second;
-      if (first.at.line != action.cell.at.line && told_.insert({action.stage, rank}).second)
+      if (first.at.line != action.cell.at.line && reported_.insert({action.stage, rank}).second)
         problems_.add(action.cell,
                       text("puts stage {} on rank {}, but {} in line {}, cell {} puts it on rank {}", action.stage,
                            rank, first.text, first.at.line, first.at.cell, first.at.line - 1),
@@ -85,7 +85,7 @@ class Placing {
   const Rows& rows_;
   Problems& problems_;
   First stages_, microbatches_;
-  std::set<std::pair<int, int>> told_; // stages on a second rank that were reported
+  std::set<std::pair<int, int>> reported_; // stages on a second rank that were reported
 };
 
 } // namespace

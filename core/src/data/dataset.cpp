@@ -45,8 +45,8 @@ std::int64_t Dataset::start_of(std::int64_t sample) const {
   const std::int64_t count = samples_per_epoch();
   const auto epoch = static_cast<std::uint64_t>(sample / count);
   const PhiloxKey key = philox_key(seed_, RandomPurpose::data);
-  const std::int64_t room = std::min(sequence_, file_.tokens() - count * sequence_);
-  const std::uint64_t shift = random_below(static_cast<std::uint64_t>(room), key, epoch);
+  const std::int64_t shifts = std::min(sequence_, file_.tokens() - count * sequence_);
+  const std::uint64_t shift = random_below(static_cast<std::uint64_t>(shifts), key, epoch);
   const Permutation order(static_cast<std::uint64_t>(count), key, epoch);
   const std::uint64_t window = order(static_cast<std::uint64_t>(sample % count));
   return static_cast<std::int64_t>(window) * sequence_ + static_cast<std::int64_t>(shift);

@@ -135,11 +135,11 @@ class Reader {
   }
 
   void check_length() const {
-    const std::uint64_t room = bytes_ - kIndexHeaderBytes;
+    const std::uint64_t payload = bytes_ - kIndexHeaderBytes;
     // Check the counts first, so that computing the size cannot overflow.
-    const bool fits = sequences_ <= room / 12 && documents_ <= room / 8;
-    if (fits && 12 * sequences_ + 8 * documents_ == room) return;
-    const bool multimodal = fits && 13 * sequences_ + 8 * documents_ == room && sequences_ > 0;
+    const bool fits = sequences_ <= payload / 12 && documents_ <= payload / 8;
+    if (fits && 12 * sequences_ + 8 * documents_ == payload) return;
+    const bool multimodal = fits && 13 * sequences_ + 8 * documents_ == payload && sequences_ > 0;
     if (multimodal) {
       fail(text("has a mode for each of its {} sequences: a multimodal dataset", sequences_),
            "prepare a dataset of text only");

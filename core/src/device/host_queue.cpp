@@ -63,7 +63,7 @@ void HostQueue::drop() noexcept {
 }
 
 template <class Done>
-void HostQueue::pump(Done done) {
+void HostQueue::progress_while(Done done) {
   device_.abort_flag().check();
   if (done()) return;
   const PolledWait wait;
@@ -80,13 +80,13 @@ void HostQueue::pump(Done done) {
   }
 }
 
-void HostQueue::pump_until(const Event& event) {
-  pump([&] { return event.fired(); });
+void HostQueue::progress_until(const Event& event) {
+  progress_while([&] { return event.fired(); });
   if (const char* why = event.failure()) throw Error(why, place_);
 }
 
-void HostQueue::run_dry() {
-  pump([this] { return empty(); });
+void HostQueue::finish_all() {
+  progress_while([this] { return empty(); });
 }
 
 } // namespace triax::device

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host-side queue of a stream: waits for events, host tasks and marks, in order, advanced by the progress loop.
 //
-// Threads: the rank's main thread; any thread may query the events of marks. Blocking: pump_until() and run_dry().
-// Errors: Error when the device's default timeout expires, or when the rank is aborted.
+// Threads: the rank's main thread; any thread may query the events of marks. Blocking: progress_until() and
+// finish_all(). Errors: Error when the device's default timeout expires, or when the rank is aborted.
 //
 // An item is done when its event has fired and, if it is a task, the task has finished; then the next item starts. If
 // the event of an item failed, the queue sets the rank's abort flag and stops, because later items would use data that
@@ -58,8 +58,8 @@ class HostQueue {
   void drop() noexcept;
 
   // These run the progress loop.
-  void pump_until(const Event& event); // also throws Error if the event failed
-  void run_dry();
+  void progress_until(const Event& event); // also throws Error if the event failed
+  void finish_all();
 
  private:
   /// Marks fire in queue order, so one counter is enough for all of them.
@@ -88,7 +88,7 @@ class HostQueue {
   void push(Item item);
   bool finished(const Item& item) noexcept;
   template <class Done>
-  void pump(Done done);
+  void progress_while(Done done);
 
   const std::string place_;
   Device& device_;

@@ -30,7 +30,7 @@ bool HostStream::advance() noexcept {
 }
 
 void HostStream::ready() {
-  queue_.run_dry();
+  queue_.finish_all();
 }
 
 void HostStream::begin(ActionId action, const char*) noexcept {

@@ -7,33 +7,12 @@
 #include <limits>
 #include <type_traits>
 
+#include "triax/element_type.hpp"
 #include "triax/error.hpp"
-#include "triax/half.hpp"
 
 namespace triax::device {
 
 namespace {
-
-/// Calls body(T{}), where T is the C++ type of `dtype`.
-template <class Body>
-void with_type(DType dtype, Body body) {
-  switch (dtype) {
-    case DType::f32:
-      return body(float{});
-    case DType::f64:
-      return body(double{});
-    case DType::bf16:
-      return body(Bf16{});
-    case DType::f16:
-      return body(F16{});
-    case DType::i32:
-      return body(std::int32_t{});
-    case DType::i64:
-      return body(std::int64_t{});
-    case DType::u8:
-      return body(std::uint8_t{});
-  }
-}
 
 /// One innermost run of elements: its offset in each view, and its strides.
 struct Run {

@@ -62,10 +62,10 @@ std::string svg_escaped(std::string_view text) {
   return out;
 }
 
-void Svg::box(const Box& box, Shade fill, std::string_view told) {
+void Svg::box(const Box& box, Shade fill, std::string_view tooltip) {
   out_ += text(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="{}")", svg_number(box.x), svg_number(box.y),
                svg_number(box.width), svg_number(box.height), hex(fill));
-  out_ += told.empty() ? "/>\n" : text("><title>{}</title></rect>\n", svg_escaped(told));
+  out_ += tooltip.empty() ? "/>\n" : text("><title>{}</title></rect>\n", svg_escaped(tooltip));
 }
 
 void Svg::letters(double x, double y, std::string_view text, const Letters& letters) {

@@ -31,7 +31,7 @@ class Svg {
   };
 
   /// `told`: tooltip; may be empty.
-  void box(const Box& box, Shade fill, std::string_view told = {});
+  void box(const Box& box, Shade fill, std::string_view tooltip = {});
   /// `y`: of the base line.
   void letters(double x, double y, std::string_view text, const Letters& letters);
   void line(double x, double y, double to_x, double to_y);

@@ -21,7 +21,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
-      lanes_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
+      transfer_streams_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
   lazy_load_guard_ = find_extension<LazyLoadGuard>(parts_.device);
   if (settings.record) {
     recorder_ = find_extension<Recorder>(parts_.device);
@@ -165,7 +165,7 @@ void Executor::walk(Walk& walk) {
   position_.begins(walk.program, walk.step);
   walk_list(walk);
   parts_.device.wait(parts_.stream.record(), deadline());
-  lanes_.finish(deadline());
+  transfer_streams_.finish(deadline());
   position_.ends();
   if (evaluates) evaluated_ = true;
 }
@@ -190,7 +190,7 @@ std::string Executor::place(const Walk& walk, ActionId id, const std::string& in
   const ProgramAction& action = walk.program.actions()[id];
   if (!schedule::is_transfer(action.kind))
     for (const ActionId waited : action.waits) {
-      if (!lanes_.pending(waited)) continue;
+      if (!transfer_streams_.pending(waited)) continue;
       const int peer = walk.program.actions()[waited].peer;
       out += text(", waiting for {}", walk.program.label(waited));
       if (peer >= 0) out += text(" (pipeline rank {})", peer);
@@ -207,7 +207,7 @@ void Executor::run(Walk& walk, ActionId id) {
     return;
   }
   const bool computes = schedule::runs_layers(action.kind);
-  for (const ActionId waited : action.waits) lanes_.make_wait(parts_.stream, waited);
+  for (const ActionId waited : action.waits) transfer_streams_.make_wait(parts_.stream, waited);
   const Clock::duration waited = wait_for_posted(action);
   const Clock::time_point began = Clock::now();
   const bool passes = computes || schedule::gathers(action.kind); // a gather waits for what its pass would wait for
@@ -224,7 +224,7 @@ void Executor::run(Walk& walk, ActionId id) {
       break;
     case Kind::gather_f:
     case Kind::gather_b:
-      lanes_.gather(id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
+      transfer_streams_.gather(id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
       break;
     case Kind::reduce_tied:
       reduce_tied(id);
@@ -247,7 +247,7 @@ void Executor::run(Walk& walk, ActionId id) {
 
 void Executor::post(const ProgramAction& action, ActionId id) {
   if (action.kind == Kind::reduce_grad) return reduce_gradients(action.stage, id);
-  lanes_.send_or_receive(action, id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
+  transfer_streams_.send_or_receive(action, id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
 }
 
 /// Host operations would wait inside their first call. Waiting here separates this time from computing.
@@ -256,7 +256,8 @@ Clock::duration Executor::wait_for_posted(const ProgramAction& next) {
   if (parts_.device.kind() != DeviceKind::host) return {}; // streams wait by themselves, and the host runs ahead
   const Event posted = parts_.stream.record();
   if (posted.fired()) return {};
-  const auto pending = std::ranges::find_if(next.waits, [this](ActionId waited) { return lanes_.pending(waited); });
+  const auto pending =
+      std::ranges::find_if(next.waits, [this](ActionId waited) { return transfer_streams_.pending(waited); });
   position_.waits_for(pending == next.waits.end() ? kNoAction : *pending);
   const Clock::time_point began = Clock::now();
   parts_.device.wait(posted, deadline());
@@ -288,14 +289,14 @@ void Executor::zero_gradients() {
 }
 
 void Executor::reduce_gradients(int stage, ActionId id) {
-  Stream& stream = lanes_.begin_reduction(parts_.stream);
+  Stream& stream = transfer_streams_.begin_reduction(parts_.stream);
   parts_.state.stage(stage).for_each_layer([&](int number, const Layer& layer) {
     const std::vector<TensorView>& accumulators = parts_.state.parameters().gradients_of(number);
     for (std::size_t i = 0; i < accumulators.size(); ++i)
       for (const std::string& axis : layer.params()[i].sum_axes) all_reduce(accumulators[i], axis, stream, id);
     if (!accumulators.empty()) all_reduce(parts_.state.bucket(number), "data", stream, id);
   });
-  lanes_.end_reduction(id);
+  transfer_streams_.end_reduction(id);
 }
 
 void Executor::all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id) {

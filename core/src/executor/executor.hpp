@@ -114,7 +114,7 @@ class Executor {
   double loss_scale_;      // of the next step
   int skipped_at_min_ = 0; // consecutive steps
   std::vector<ParameterShard> shards_;
-  Lanes lanes_;
+  TransferStreams transfer_streams_;
   Position position_;
   LazyLoadGuard* lazy_load_guard_ = nullptr; // set if the device has this interface
   bool evaluated_ = false;                   // the evaluation program has run once

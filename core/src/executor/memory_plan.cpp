@@ -11,7 +11,7 @@ Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
   PlanKernels notes(kernels);
   const std::unique_ptr<Device> device = make_plan_device(kernels.device_kind());
   const std::unique_ptr<Stream> stream = device->make_stream("plan");
-  const Groups nobody;
+  const Groups no_groups;
   const StepScalars scalars;
 
   for (const schedule::Program* program : {&training_, &evaluation_}) {
@@ -19,14 +19,14 @@ Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer) {
     for (const schedule::ProgramAction& action : program->actions()) {
       if (!schedule::runs_layers(action.kind) || !seen.insert({action.kind, action.stage}).second) continue;
       const MicrobatchViews& batch = batches_.of(action.microbatch);
-      const LayerCall call{*device, notes,    *stream,  {}, nobody, batch.samples, program == &training_,
+      const LayerCall call{*device, notes,    *stream,  {}, no_groups, batch.samples, program == &training_,
                            1,       &scalars, kNoAction};
       stage(action.stage).run(action, call, batch);
     }
   }
 
   const std::vector<ParameterShard> shards = parameters_->shards();
-  const ValueContext values{*device, notes, *stream, nobody, {}, Deadline::max()};
+  const ValueContext values{*device, notes, *stream, no_groups, {}, Deadline::max()};
   values_->add_squares(values);
   values_->decide(0, {}, values);
   const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer));

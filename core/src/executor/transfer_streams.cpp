@@ -10,8 +10,9 @@ namespace triax::executor {
 
 using schedule::ProgramAction;
 
-Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs,
-             const schedule::Assumptions& assumptions)
+TransferStreams::TransferStreams(Device& device, const Groups& groups,
+                                 std::span<const schedule::Program* const> programs,
+                                 const schedule::Assumptions& assumptions)
     : device_(device), pipeline_(groups.find("pipeline")) {
   using Order = CommTraits::Order;
   std::size_t actions = 0;
@@ -38,15 +39,15 @@ Lanes::Lanes(Device& device, const Groups& groups, std::span<const schedule::Pro
   set_.reserve(kMaxTensors);
 }
 
-Stream* Lanes::make_stream(const std::string& name) {
+Stream* TransferStreams::make_stream(const std::string& name) {
   return streams_.emplace_back(device_.make_stream(name)).get();
 }
 
-Lanes::Edge Lanes::edge_of(const ProgramAction& action) {
+TransferStreams::Edge TransferStreams::edge_of(const ProgramAction& action) {
   return {action.peer, schedule::sends(action.kind)};
 }
 
-void Lanes::send_or_receive(const ProgramAction& action, ActionId id, Views views, Stream& compute) {
+void TransferStreams::send_or_receive(const ProgramAction& action, ActionId id, Views views, Stream& compute) {
   const Edge edge = edge_of(action);
   Stream& stream = *edges_.at(edge);
   stream.wait(compute.record());
@@ -56,25 +57,25 @@ void Lanes::send_or_receive(const ProgramAction& action, ActionId id, Views view
   events_[id] = pipeline_->exchange(set_, stream, id).event;
 }
 
-TensorView Lanes::part(const TensorView& view) const {
+TensorView TransferStreams::part(const TensorView& view) const {
   if (!scattered_over_) return view;
   const std::int64_t elements = view.elements() / scattered_over_->size();
   return view.flat().slice(0, elements * scattered_over_->index(), elements * (scattered_over_->index() + 1));
 }
 
-void Lanes::gather(ActionId id, Views views, Stream& compute) {
+void TransferStreams::gather(ActionId id, Views views, Stream& compute) {
   TRIAX_REQUIRE(scattered_over_, "action {} gathers, and boundaries are not scattered over a tensor group", id);
   for (const TensorView& view : views)
     scattered_over_->wait(scattered_over_->all_gather(part(view), view, compute, id), compute);
   if (device_.kind() == DeviceKind::host) compute.ready(); // this wait is communication, not waiting for another stage
 }
 
-Stream& Lanes::begin_reduction(Stream& compute) {
+Stream& TransferStreams::begin_reduction(Stream& compute) {
   reductions_->wait(compute.record());
   return *reductions_;
 }
 
-void Lanes::finish(Deadline deadline) {
+void TransferStreams::finish(Deadline deadline) {
   for (const std::unique_ptr<Stream>& stream : streams_) device_.wait(stream->record(), deadline);
 }
 

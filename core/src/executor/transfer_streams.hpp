@@ -22,11 +22,11 @@
 
 namespace triax::executor {
 
-class Lanes {
+class TransferStreams {
  public:
   /// Creates the streams for these programs.
-  Lanes(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs,
-        const schedule::Assumptions& assumptions);
+  TransferStreams(Device& device, const Groups& groups, std::span<const schedule::Program* const> programs,
+                  const schedule::Assumptions& assumptions);
 
   /// Sends or receives `views` over the pipeline group, after the current work of `compute`. If boundaries are
   /// scattered, moves this tensor rank's part of each view.

@@ -10,6 +10,8 @@ namespace triax {
 
 namespace {
 
+using Kind = Collective::Kind;
+
 /// Checks one call; its errors have the call, the group and the views.
 class Check {
  public:
@@ -20,6 +22,10 @@ class Check {
   }
   void same_type(const TensorView& in, const TensorView& out) const {
     if (in.dtype() != out.dtype()) fail(text("in {} and out {} differ in type", to_text(in), to_text(out)));
+  }
+  void reducible(const TensorView& in) const {
+    if (in.dtype() == DType::u8)
+      fail(text("{} cannot be reduced", to_text(in)), "reduce f32, f64, bf16, f16, i32 or i64");
   }
   void elements(std::string_view role, const TensorView& view, std::int64_t expected) const {
     if (view.elements() == expected) return;
@@ -54,12 +60,30 @@ class Check {
   const Group& group_;
 };
 
-Check check_pair(std::string_view call, const Group& group, const TensorView& in, const TensorView& out) {
-  const Check check(call, group);
+void check_collective(const Collective& of, const Group& group, const TensorView& in, const TensorView& out) {
+  const Check check(name_of(of.kind), group);
+  const auto own = static_cast<std::size_t>(group.index);
   check.contiguous("in", in);
   check.contiguous("out", out);
   check.same_type(in, out);
-  return check;
+  if (of.reduces()) check.reducible(in);
+  switch (of.kind) {
+    case Kind::all_reduce:
+      check.elements("out", out, in.elements());
+      return check.apart_or_at(in, out, 0);
+    case Kind::reduce_scatter:
+      check.elements("in", in, out.elements() * group.size());
+      return check.apart_or_at(in, out, own * out.bytes());
+    case Kind::all_gather:
+      check.elements("out", out, in.elements() * group.size());
+      return check.apart_or_at(out, in, own * in.bytes());
+    case Kind::all_to_all:
+      check.elements("in", in, in.elements() / group.size() * group.size());
+      check.elements("out", out, in.elements());
+      return check.apart(in, out);
+    case Kind::broadcast:
+      return check.member("root", of.root);
+  }
 }
 
 } // namespace
@@ -67,6 +91,55 @@ Check check_pair(std::string_view call, const Group& group, const TensorView& in
 Store::~Store() = default;
 Communicator::~Communicator() = default;
 CommBackend::~CommBackend() = default;
+
+const char* name_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::all_reduce:
+      return "all_reduce";
+    case Kind::reduce_scatter:
+      return "reduce_scatter";
+    case Kind::all_gather:
+      return "all_gather";
+    case Kind::all_to_all:
+      return "all_to_all";
+    case Kind::broadcast:
+      return "broadcast";
+  }
+  return "unknown collective"; // from another rank
+}
+
+std::string to_text(const Collective& collective) {
+  const std::string out = text("{} of {} {}", name_of(collective.kind), collective.elements, name_of(collective.dtype));
+  if (collective.kind == Kind::broadcast) return out + text(" from member {}", collective.root);
+  if (!collective.reduces()) return out;
+  return out + (collective.reduce == Reduce::sum ? " (sum)" : " (max)");
+}
+
+Payload Communicator::payload_of(const Collective& of) const noexcept {
+  const std::int64_t members = size(), all = of.elements, own = all * (index() + 1) / members - all * index() / members;
+  const auto bytes = [&of](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * bytes_of(of.dtype); };
+  switch (of.kind) {
+    case Kind::all_reduce: // out: the others' parts of `in`, and this member's result to each other; in: as many
+      return {bytes(all - own + own * (members - 1)), bytes(all - own + own * (members - 1))};
+    case Kind::reduce_scatter:
+    case Kind::all_to_all:
+      return {bytes(all - all / members), bytes(all - all / members)};
+    case Kind::all_gather:
+      return {bytes(all * (members - 1)), bytes(all * (members - 1))};
+    case Kind::broadcast:
+      return index() == of.root ? Payload{bytes(all * (members - 1)), 0} : Payload{0, bytes(all)};
+  }
+  return {};
+}
+
+Work Communicator::failed_post(const std::string& reason, ActionId action) {
+  --stats_.ops;
+  if (!failed_event_.state()) {
+    failed_event_ = failed_.arm();
+    failed_.fail(reason);
+  }
+  return {failed_event_, action};
+}
 
 Work Communicator::posted(const char* name, const Work& work) noexcept {
   last_name_.store(nullptr, std::memory_order_relaxed); // a thread that reads between these lines sees no call
@@ -84,52 +157,35 @@ PendingCall Communicator::pending() const noexcept {
   return call;
 }
 
+Work Communicator::post(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
+                        ActionId action) {
+  check_collective(collective, group_, in, out);
+  ++stats_.ops;
+  const char* name = name_of(collective.kind);
+  const ActivityScope call(ActivityScope::Kind::plugin_call, name, typeid(*this));
+  return posted(name, do_collective(collective, in, out, stream, action));
+}
+
 Work Communicator::all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                               ActionId action) {
-  const Check check = check_pair("all_reduce", group_, in, out);
-  check.elements("out", out, in.elements());
-  check.apart_or_at(in, out, 0);
-  ++stats_.ops;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "all_reduce", typeid(*this));
-  return posted("all_reduce", do_all_reduce(in, out, reduce, stream, action));
+  return post({Kind::all_reduce, in.dtype(), reduce, 0, in.elements()}, in, out, stream, action);
 }
 
 Work Communicator::reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                                   ActionId action) {
-  const Check check = check_pair("reduce_scatter", group_, in, out);
-  check.elements("in", in, out.elements() * size());
-  check.apart_or_at(in, out, static_cast<std::size_t>(index()) * out.bytes());
-  ++stats_.ops;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "reduce_scatter", typeid(*this));
-  return posted("reduce_scatter", do_reduce_scatter(in, out, reduce, stream, action));
+  return post({Kind::reduce_scatter, in.dtype(), reduce, 0, in.elements()}, in, out, stream, action);
 }
 
 Work Communicator::all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const Check check = check_pair("all_gather", group_, in, out);
-  check.elements("out", out, in.elements() * size());
-  check.apart_or_at(out, in, static_cast<std::size_t>(index()) * in.bytes());
-  ++stats_.ops;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "all_gather", typeid(*this));
-  return posted("all_gather", do_all_gather(in, out, stream, action));
+  return post({Kind::all_gather, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, stream, action);
 }
 
 Work Communicator::all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const Check check = check_pair("all_to_all", group_, in, out);
-  check.elements("in", in, in.elements() / size() * size());
-  check.elements("out", out, in.elements());
-  check.apart(in, out);
-  ++stats_.ops;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "all_to_all", typeid(*this));
-  return posted("all_to_all", do_all_to_all(in, out, stream, action));
+  return post({Kind::all_to_all, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, stream, action);
 }
 
 Work Communicator::broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
-  const Check check("broadcast", group_);
-  check.contiguous("view", view);
-  check.member("root", root);
-  ++stats_.ops;
-  const ActivityScope call(ActivityScope::Kind::plugin_call, "broadcast", typeid(*this));
-  return posted("broadcast", do_broadcast(view, root, stream, action));
+  return post({Kind::broadcast, view.dtype(), Reduce::sum, root, view.elements()}, view, view, stream, action);
 }
 
 Work Communicator::exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {

@@ -88,9 +88,9 @@ Environment read_torchrun(const Variables& variables) {
   out.world = reader.number("WORLD_SIZE", hint);
   out.local_rank = reader.number("LOCAL_RANK", hint);
   // Without it, the number of ranks on this machine is unknown, and at most all.
-  const bool told = reader.has("LOCAL_WORLD_SIZE");
-  out.local_world = told ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
-  check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", told ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
+  const bool is_set = reader.has("LOCAL_WORLD_SIZE");
+  out.local_world = is_set ? reader.number("LOCAL_WORLD_SIZE", hint) : out.world;
+  check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", is_set ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"}, hint);
   out.server = {std::string(reader.need("MASTER_ADDR", hint)), reader.port("MASTER_PORT", hint)};
   out.job = reader.find("TORCHELASTIC_RUN_ID");
   out.serves = !own;

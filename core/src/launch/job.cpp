@@ -131,8 +131,8 @@ std::optional<std::string> Job::refusal(const Candidate& candidate) {
   if (!refused.empty()) client().add(kRefused, 1);
   meet();
   if (client().add(kRefused, 0) == 0) return std::nullopt;
-  const std::string told = client().get(kRefusals, deadline_in(request_.launch.start_timeout_s));
-  return is_rank_0 || refused != told ? refused : std::string();
+  const std::string text_of_refusals = client().get(kRefusals, deadline_in(request_.launch.start_timeout_s));
+  return is_rank_0 || refused != text_of_refusals ? refused : std::string();
 }
 
 /// The values in which this rank's run differs from rank 0's, if rank 0 has a run.

@@ -46,8 +46,8 @@ class LocalProcesses {
       children_.emplace_back(training_.arguments, variables(rank));
       tracker_.look();
     }
-    while (!all_ended() && !given_up()) pump(kPollMs);
-    pump(0); // output and messages from the end of the last rank
+    while (!all_ended() && !must_stop_waiting()) poll_once(kPollMs);
+    poll_once(0); // output and messages from the end of the last rank
     tracker_.finish();
     if (stopped_at_start_) return stopped();
     if (failed()) {
@@ -87,7 +87,7 @@ class LocalProcesses {
   }
 
   /// Waits for output for up to timeout_ms, and passes on all available output and messages.
-  void pump(int timeout_ms) {
+  void poll_once(int timeout_ms) {
     std::vector<pollfd> outputs;
     for (const os::Child& child : children_)
       if (child.output() >= 0) outputs.push_back({child.output(), POLLIN, 0});
@@ -95,8 +95,8 @@ class LocalProcesses {
     for (std::size_t rank = 0; rank < children_.size(); ++rank)
       for (const std::string& line : children_[rank].lines())
         if (training_.output) training_.output(static_cast<int>(rank), line);
-    for (const control::WorkerMessage& told : server_.drain_worker_messages()) {
-      take(told);
+    for (const control::WorkerMessage& worker_message : server_.drain_worker_messages()) {
+      take(worker_message);
     }
     tracker_.look();
     check_start();
@@ -104,15 +104,15 @@ class LocalProcesses {
     end_late_ones();
   }
 
-  void take(const control::WorkerMessage& told) {
+  void take(const control::WorkerMessage& worker_message) {
     try {
-      if (told.topic == kNote) {
-        training_.log.info("{}", told.text);
-      } else if (const auto record = result_.take(told); record && training_.step) {
+      if (worker_message.topic == kNote) {
+        training_.log.info("{}", worker_message.text);
+      } else if (const auto record = result_.take(worker_message); record && training_.step) {
         training_.step(*record);
       }
     } catch (const Error& error) { // a malformed message
-      server_.fail({told.rank, false, error.what()});
+      server_.fail({worker_message.rank, false, error.what()});
     }
   }
 
@@ -141,7 +141,7 @@ class LocalProcesses {
   }
 
   /// A killed process that has not ended hangs in the kernel.
-  bool given_up() const {
+  bool must_stop_waiting() const {
     return failed_at_ && std::chrono::steady_clock::now() - *failed_at_ > kWorkerExitGrace + kGraceOfTheKernel;
   }
 

@@ -91,7 +91,7 @@ class OneTraining {
 
   /// Acts only once: a rank that fails in its constructor reports before its groups are destroyed.
   void failed(const Error& error) {
-    if (told_.exchange(true)) return;
+    if (reported_.exchange(true)) return;
     of_.watchdog.expect_end();
     const control::RankProgress progress = observed_.progress();
     if (of_.failed) of_.failed({of_.number, false, error.what(), progress.is_stuck});
@@ -108,7 +108,7 @@ class OneTraining {
   MarkedStore store_;
   ObservedRank observed_;
   const RankActivity::Binding bound_;
-  std::atomic<bool> told_{false};
+  std::atomic<bool> reported_{false};
 };
 
 } // namespace

@@ -93,7 +93,7 @@ void Watchdog::look_for_deadlock() {
 
 void Watchdog::report(Watched& watched, const Error& error) {
   try {
-    watched.reporting = std::thread([tell = watched.report, error] { tell(error); });
+    watched.reporting = std::thread([report = watched.report, error] { report(error); });
   } catch (const std::system_error&) { // cannot create a thread: the next poll tries again
     return;
   }

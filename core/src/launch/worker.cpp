@@ -87,7 +87,7 @@ class OneRank {
     of_.job.finish(of_.run.train.stall_timeout_s);
     if (!of_.job.server()) return own;
     JobResult all;
-    for (const control::WorkerMessage& told : of_.job.server()->drain_worker_messages()) all.take(told);
+    for (const control::WorkerMessage& message : of_.job.server()->drain_worker_messages()) all.take(message);
     return all.together();
   }
 

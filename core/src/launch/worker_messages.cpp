@@ -42,14 +42,14 @@ std::string to_line(const report::StepRecord& record) {
 }
 
 report::StepRecord read_step(std::string_view line) {
-  return reading(line, [](const Json& told) {
+  return reading(line, [](const Json& sent) {
     report::StepRecord out;
-    out.step = told.at("step").get<std::int64_t>();
-    out.loss = told.at("loss").get<double>();
-    out.tokens_per_s = told.at("tokens_per_s").get<double>();
-    out.step_ms = told.at("step_ms").get<double>();
-    out.eval_loss = maybe(told.at("eval_loss"));
-    out.skipped = told.at("skipped").get<bool>();
+    out.step = sent.at("step").get<std::int64_t>();
+    out.loss = sent.at("loss").get<double>();
+    out.tokens_per_s = sent.at("tokens_per_s").get<double>();
+    out.step_ms = sent.at("step_ms").get<double>();
+    out.eval_loss = maybe(sent.at("eval_loss"));
+    out.skipped = sent.at("skipped").get<bool>();
     return out;
   });
 }
@@ -73,21 +73,21 @@ std::string to_line(const train::LoopResult& result) {
 }
 
 train::LoopResult read_result(std::string_view line) {
-  return reading(line, [](const Json& told) {
+  return reading(line, [](const Json& sent) {
     train::LoopResult out;
-    out.steps = told.at("steps").get<std::int64_t>();
-    out.first_loss = told.at("first_loss").get<double>();
-    out.last_loss = told.at("last_loss").get<double>();
-    out.eval_loss = maybe(told.at("eval_loss"));
-    out.tokens_per_s = told.at("tokens_per_s").get<double>();
-    out.signal = told.at("signal").get<int>();
-    out.skipped = told.at("skipped").get<std::int64_t>();
-    out.metrics = told.at("metrics").get<std::string>();
-    out.records = told.at("records").get<std::int64_t>();
-    const Json& missing = told.at("missing");
+    out.steps = sent.at("steps").get<std::int64_t>();
+    out.first_loss = sent.at("first_loss").get<double>();
+    out.last_loss = sent.at("last_loss").get<double>();
+    out.eval_loss = maybe(sent.at("eval_loss"));
+    out.tokens_per_s = sent.at("tokens_per_s").get<double>();
+    out.signal = sent.at("signal").get<int>();
+    out.skipped = sent.at("skipped").get<std::int64_t>();
+    out.metrics = sent.at("metrics").get<std::string>();
+    out.records = sent.at("records").get<std::int64_t>();
+    const Json& missing = sent.at("missing");
     out.missing = {missing.at(0).get<std::int64_t>(), missing.at(1).get<std::int64_t>(),
                    missing.at(2).get<std::int64_t>()};
-    for (const Json& group : told.at("traffic"))
+    for (const Json& group : sent.at("traffic"))
       out.traffic.push_back({group.at(0).get<std::string>(), group.at(1).get<std::string>(),
                              group.at(2).get<std::uint64_t>(), group.at(3).get<std::uint64_t>(),
                              group.at(4).get<std::uint64_t>()});
@@ -95,17 +95,17 @@ train::LoopResult read_result(std::string_view line) {
   });
 }
 
-std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& told) {
-  if (told.topic == kStep) {
-    const report::StepRecord record = read_step(told.text);
+std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& sent) {
+  if (sent.topic == kStep) {
+    const report::StepRecord record = read_step(sent.text);
     last_step_ = record.step;
     return record;
   }
-  if (told.topic != kResult) throw Error(text("unknown message topic \"{}\" from rank {}", told.topic, told.rank));
-  const train::LoopResult result = read_result(told.text);
+  if (sent.topic != kResult) throw Error(text("unknown message topic \"{}\" from rank {}", sent.topic, sent.rank));
+  const train::LoopResult result = read_result(sent.text);
   report::add_traffic(traffic_, result.traffic);
   missing_.add(result.missing);
-  if (told.rank == 0) first_ = result;
+  if (sent.rank == 0) first_ = result;
   return std::nullopt;
 }
 

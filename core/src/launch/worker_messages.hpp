@@ -31,7 +31,7 @@ train::LoopResult read_result(std::string_view line);
 class JobResult {
  public:
   /// Returns a step of rank 0, for the progress display; stores results. Not for notes.
-  std::optional<report::StepRecord> take(const control::WorkerMessage& told);
+  std::optional<report::StepRecord> take(const control::WorkerMessage& message);
   /// The result of rank 0 with the traffic and the missing files of all ranks; empty if rank 0 sent none.
   std::optional<train::LoopResult> together() const;
   std::int64_t last_step() const { return last_step_; }

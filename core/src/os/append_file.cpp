@@ -73,8 +73,8 @@ bool AppendFile::append(std::string_view line, std::string_view what) {
   }
   ++lost_lines_;
   if (error != ENOENT) // else check() has reported the deletion
-    tell(errno_text(error),
-         Error(text("{} cannot be written: {}", what, errno_text(error)), path_.string(), next_step(error)), true);
+    report(errno_text(error),
+           Error(text("{} cannot be written: {}", what, errno_text(error)), path_.string(), next_step(error)), true);
   return false;
 }
 
@@ -117,31 +117,31 @@ void AppendFile::on_deleted() {
   if (deleted_lines_ > 0)
     what += deleted_lines_ == 1 ? std::string("; 1 line of this run is lost")
                                 : text("; {} lines of this run are lost", deleted_lines_);
-  tell("deleted",
-       Error(what, path_.string(),
-             again ? "the run continues, and writes later lines to a new file of this name"
-             : error == EEXIST
-                 ? "another file has its name now; move that file away: the run continues, and "
-                   "then writes later lines to a new file"
-                 : "create its folder again: the run continues, and then writes later lines to a new file"),
-       true);
+  report("deleted",
+         Error(what, path_.string(),
+               again ? "the run continues, and writes later lines to a new file of this name"
+               : error == EEXIST
+                   ? "another file has its name now; move that file away: the run continues, and "
+                     "then writes later lines to a new file"
+                   : "create its folder again: the run continues, and then writes later lines to a new file"),
+         true);
 }
 
 void AppendFile::on_moved() {
   const fs::path now = name_of(descriptor_);
   if (now.empty() || now == path_) {
-    tell("moved",
-         Error("was moved during the run; the run continues, and later lines go to the moved file", path_.string()),
-         false);
+    report("moved",
+           Error("was moved during the run; the run continues, and later lines go to the moved file", path_.string()),
+           false);
     return;
   }
   const fs::path before = std::exchange(path_, now);
-  tell("moved", Error(text("was moved to {} during the run; later lines go there", now), before.string()), false);
+  report("moved", Error(text("was moved to {} during the run; later lines go there", now), before.string()), false);
 }
 
-void AppendFile::tell(const std::string& cause, const Error& problem, bool lost) {
-  if (std::ranges::find(told_, cause) != told_.end()) return;
-  told_.push_back(cause);
+void AppendFile::report(const std::string& cause, const Error& problem, bool lost) {
+  if (std::ranges::find(reported_, cause) != reported_.end()) return;
+  reported_.push_back(cause);
   if (observer_) observer_(problem, lost);
 }
 

@@ -48,7 +48,7 @@ class AppendFile {
   int write_all(std::string_view bytes);
   void on_deleted();
   void on_moved();
-  void tell(const std::string& cause, const Error& problem, bool lost);
+  void report(const std::string& cause, const Error& problem, bool lost);
 
   std::filesystem::path path_;
   const Observer observer_;
@@ -58,7 +58,7 @@ class AppendFile {
   std::int64_t lines_ = 0;     // written by this object and still in the file
   std::int64_t lost_lines_ = 0, deleted_lines_ = 0;
   std::string buffer_;
-  std::vector<std::string> told_; // causes
+  std::vector<std::string> reported_; // causes
 };
 
 } // namespace triax::os

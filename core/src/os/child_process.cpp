@@ -120,10 +120,10 @@ Child::~Child() {
 std::vector<std::string> Child::lines() {
   std::array<char, 4096> buffer{};
   ssize_t count = 0;
-  std::size_t room = kMaxLine; // limit per call, so that a rank with endless output cannot block its launcher
-  while (output_ >= 0 && room >= buffer.size() && (count = read(output_, buffer.data(), buffer.size())) > 0) {
+  std::size_t budget = kMaxLine; // limit per call, so that a rank with endless output cannot block its launcher
+  while (output_ >= 0 && budget >= buffer.size() && (count = read(output_, buffer.data(), buffer.size())) > 0) {
     partial_.append(buffer.data(), static_cast<std::size_t>(count));
-    room -= static_cast<std::size_t>(count);
+    budget -= static_cast<std::size_t>(count);
   }
   // Processes that a rank has started may keep the pipe open longer than the rank lives.
   const bool all = output_ >= 0 && count <= 0 && (count == 0 || ended_);

@@ -16,7 +16,7 @@ namespace triax::plugin {
 
 /// `function`: a string literal.
 template <class Call>
-auto asking(const std::string& plugin, const char* function, Call call, CallKind kind = CallKind::call) {
+auto guarded_call(const std::string& plugin, const char* function, Call call, CallKind kind = CallKind::call) {
   const CallScope scope(plugin, text("{}()", function), {}, kind);
   const ActivityScope activity(ActivityScope::Kind::plugin_call, function, plugin.c_str());
   const std::string place = text("{}, {}()", plugin, function);

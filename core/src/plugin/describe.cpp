@@ -133,7 +133,7 @@ std::string to_json(const Description& description) {
             {"version", plugin.version},
             {"description", plugin.description},
             {"toolchain", plugin.toolchain},
-            {"door", text("{}.{}", plugin.abi_major, plugin.abi_minor)},
+            {"abi", text("{}.{}", plugin.abi_major, plugin.abi_minor)},
             {"interface_version", plugin.interface_version}};
     json["options"] = Json::array();
     for (const auto& option : description.library->options) json["options"].push_back(option_json(option));

@@ -90,11 +90,11 @@ std::string Progress::line(bool bar) const {
   if (!bar) return joined(parts, parts.size());
   // The last column stays free: terminals wrap there, and a wrapped bar cannot be cleared. If space is short, the bar
   // is left out first, then parts from the end.
-  const int room = std::max(0, columns_ - 1);
+  const int width = std::max(0, columns_ - 1);
   std::size_t count = parts.size();
-  while (count > 1 && static_cast<int>(joined(parts, count).size()) > room) --count;
-  std::string shown = joined(parts, count).substr(0, static_cast<std::size_t>(room));
-  const int cells = std::min(kBarCells, room - static_cast<int>(shown.size()) - 4);
+  while (count > 1 && static_cast<int>(joined(parts, count).size()) > width) --count;
+  std::string shown = joined(parts, count).substr(0, static_cast<std::size_t>(width));
+  const int cells = std::min(kBarCells, width - static_cast<int>(shown.size()) - 4);
   if (count < parts.size() || cells < kMinCells) return shown;
   return bar_of(share, cells, colour_) + "  " + shown;
 }

@@ -10,26 +10,26 @@
 namespace triax::schedule {
 
 /// Guarantees of one backend.
-struct Promise {
+struct Guarantee {
   CommTraits::Order order = CommTraits::Order::tagged;
   CommTraits::Send send = CommTraits::Send::buffered;
   CommTraits::Post post = CommTraits::Post::nonblocking;
 };
-inline constexpr Promise kMinPromise{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                     CommTraits::Post::blocking};
+inline constexpr Guarantee kMinGuarantee{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                         CommTraits::Post::blocking};
 
 /// The guarantees of a backend for transfers of up to `largest` bytes.
-Promise promise_of(const CommTraits& traits, std::size_t largest);
+Guarantee guarantee_of(const CommTraits& traits, std::size_t largest);
 /// The guarantees that hold for both.
-Promise both(const Promise& one, const Promise& other);
+Guarantee both(const Guarantee& one, const Guarantee& other);
 
 /// Guarantees per class of actions, because each axis may have its own backend. All `serial` backends share one queue:
 /// the order of NCCL, for example, applies to all communicators of a device.
 struct Assumptions {
-  Promise edges;      // for sends and receives
-  Promise reductions; // for gradient reductions
-  Promise layers;     // for communication inside F, B, I and W, and for gathers
-  const Promise& of(Kind kind) const noexcept {
+  Guarantee edges;      // for sends and receives
+  Guarantee reductions; // for gradient reductions
+  Guarantee layers;     // for communication inside F, B, I and W, and for gathers
+  const Guarantee& of(Kind kind) const noexcept {
     if (sends(kind) || receives(kind)) return edges;
     return kind == Kind::reduce_grad ? reductions : layers;
   }
@@ -40,8 +40,8 @@ struct Assumptions {
   }
 };
 /// The same guarantees for all actions.
-constexpr Assumptions everywhere(const Promise& promise) {
-  return {promise, promise, promise};
+constexpr Assumptions everywhere(const Guarantee& guarantee) {
+  return {guarantee, guarantee, guarantee};
 }
 
 } // namespace triax::schedule

@@ -49,24 +49,24 @@ std::vector<std::size_t> bases_of(const Lists& lists) {
 
 Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) : base_(bases_of(lists_of(programs))) {
   edges_.reserve(4 * actions());
-  Meetings meetings;
+  SyncPoints sync_points;
   for (const Program& program : programs) {
-    add_list(program, assumptions, meetings);
+    add_list(program, assumptions, sync_points);
     add_queues(program, assumptions);
   }
   add_matches(programs, assumptions);
-  add_meetings(meetings);
+  add_sync_points(sync_points);
   index_edges();
 }
 
-/// Uses one extra node per meeting, because edges between all pairs would be too many.
-void Graph::add_meetings(const Meetings& meetings) {
-  for (const auto& [kind, places] : meetings) {
-    const auto meeting = static_cast<Node>(nodes());
-    ++meetings_;
+/// Uses one extra node per sync_point, because edges between all pairs would be too many.
+void Graph::add_sync_points(const SyncPoints& sync_points) {
+  for (const auto& [kind, places] : sync_points) {
+    const auto sync_point = static_cast<Node>(nodes());
+    ++sync_points_;
     for (const Place& place : places) {
-      after(meeting, start(place));
-      after(end(place), meeting);
+      after(sync_point, start(place));
+      after(end(place), sync_point);
     }
   }
 }
@@ -83,7 +83,7 @@ Graph::Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage
   index_edges();
 }
 
-void Graph::add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings) {
+void Graph::add_list(const Program& program, const Assumptions& assumptions, SyncPoints& sync_points) {
   const int rank = program.rank();
   Node reached = 0; // last action that the host has finished, if `any`
   bool any = false;
@@ -93,7 +93,7 @@ void Graph::add_list(const Program& program, const Assumptions& assumptions, Mee
     after(end(rank, at), start(rank, at));
     if (any) after(start(rank, at), reached);
     for (const ActionId waited : actions[at].waits) after(start(rank, at), end(rank, waited));
-    if (rule(actions[at].kind).joins) meetings[actions[at].kind].push_back({rank, static_cast<ActionId>(at)});
+    if (rule(actions[at].kind).joins) sync_points[actions[at].kind].push_back({rank, static_cast<ActionId>(at)});
     const bool blocks = assumptions.of(actions[at].kind).post == CommTraits::Post::blocking;
     if (is_transfer(actions[at].kind) && !blocks) continue;
     if (in_set(program, actions[at])) {

@@ -4,8 +4,8 @@
 //
 // Threads: read-only after construction.
 //
-// Each action has two nodes, its start and its end; each meeting (an action that all pipeline ranks must start before
-// any completes it) has one more node. For programs of all pipeline ranks, the edges are:
+// Each action has two nodes, its start and its end; each sync_point (an action that all pipeline ranks must start
+// before any completes it) has one more node. For programs of all pipeline ranks, the edges are:
 //   lists       a compute action starts after the previous one has ended; a transfer is posted after it too;
 //   waits       the waits of the program;
 //   matches     a receive ends after its send has started; under rendezvous, a send ends after its receive has started;
@@ -14,7 +14,7 @@
 //   posts       if posts block, the next action starts after the transfer has ended;
 //   sets        if a program posts sends and receives in sets, those of a set start together, and what comes after a
 //               transfer comes after its whole set; the order on each edge is kept;
-//   meetings    REDUCE_TIED and NORM end on no rank before they have started on all.
+//   sync_points    REDUCE_TIED and NORM end on no rank before they have started on all.
 // For rows, which have no transfers yet, the edges are the lists and the needs of the rule table.
 #pragma once
 
@@ -57,7 +57,8 @@ class Graph {
   }
 
  private:
-  using Node = std::uint32_t; // start: twice the number of the action over all ranks; end: one more; then the meetings
+  using Node =
+      std::uint32_t; // start: twice the number of the action over all ranks; end: one more; then the sync_points
   struct Edge {
     Node earlier = 0, later = 0;
     bool crosses = false; // to another rank, through a link
@@ -68,7 +69,7 @@ class Graph {
   };
 
   std::size_t actions() const { return base_.back(); }
-  std::size_t nodes() const { return 2 * actions() + meetings_; }
+  std::size_t nodes() const { return 2 * actions() + sync_points_; }
   Node start(int rank, std::size_t action) const {
     return static_cast<Node>(2 * (base_[static_cast<std::size_t>(rank)] + action));
   }
@@ -77,9 +78,9 @@ class Graph {
   Node end(const Place& place) const { return end(place.rank, place.action); }
   void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, later, crosses}); }
 
-  using Meetings = std::map<Kind, std::vector<Place>>;
-  void add_meetings(const Meetings& meetings);
-  void add_list(const Program& program, const Assumptions& assumptions, Meetings& meetings);
+  using SyncPoints = std::map<Kind, std::vector<Place>>;
+  void add_sync_points(const SyncPoints& sync_points);
+  void add_list(const Program& program, const Assumptions& assumptions, SyncPoints& sync_points);
   void add_queues(const Program& program, const Assumptions& assumptions);
   void add_one_queue(const Program& program, const Assumptions& assumptions);
   void add_matches(std::span<const Program> programs, const Assumptions& assumptions);
@@ -93,7 +94,7 @@ class Graph {
   Place place(Node node) const;
 
   std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions
-  std::size_t meetings_ = 0;
+  std::size_t sync_points_ = 0;
   std::vector<Edge> edges_;                            // in order of insertion
   std::vector<std::uint32_t> first_next_, edges_into_; // by node
   std::vector<Next> next_;                             // outgoing edges, by node

@@ -111,12 +111,12 @@ class ProgramsCheck {
 
 } // namespace
 
-Promise promise_of(const CommTraits& traits, std::size_t largest) {
+Guarantee guarantee_of(const CommTraits& traits, std::size_t largest) {
   const bool buffers = traits.send == CommTraits::Send::buffered && traits.buffered_bytes >= largest;
   return {traits.order, buffers ? CommTraits::Send::buffered : CommTraits::Send::rendezvous, traits.post};
 }
 
-Promise both(const Promise& one, const Promise& other) { // enumerators go from strict to loose, but those of Post
+Guarantee both(const Guarantee& one, const Guarantee& other) { // enumerators go from strict to loose, but those of Post
   return {std::min(one.order, other.order), std::min(one.send, other.send), std::max(one.post, other.post)};
 }
 

@@ -198,7 +198,7 @@ class RankCheck {
   }
 
   void check_needs(std::size_t at, const ProgramAction& action) {
-    std::optional<ActionRef> told; // the last reported need: a whole backward satisfies two needs
+    std::optional<ActionRef> last_need; // the last reported need: a whole backward satisfies two needs
     for (const Need& need : needs(action.kind, program_.boundaries())) {
       const bool everywhere = need.where == Need::Where::everywhere;
       if (!everywhere && !stage_map_.holds(need.condition, action.stage)) continue;
@@ -207,9 +207,9 @@ class RankCheck {
       const Tally& found = tally(need.kind, stage, everywhere ? -1 : action.microbatch);
       if (found.count > 0 && found.last < at) continue;
       const ActionRef needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
-      if (told && told->kind == needed.kind && told->position == needed.position) continue;
+      if (last_need && last_need->kind == needed.kind && last_need->position == needed.position) continue;
       refuse(Rule::before, at, {needed});
-      told = needed;
+      last_need = needed;
     }
   }
   ActionRef nowhere(Kind kind, int stage, int microbatch) {

@@ -170,7 +170,7 @@ class Words {
     chain += text("{} waits for the first", of_.others.empty() ? "it"
                                             : of_.has > 0      ? ", the last of which"
                                                                : ", which");
-    const Promise& edges = of_.assumptions.edges;
+    const Guarantee& edges = of_.assumptions.edges;
     const bool with_layers = edges.order == CommTraits::Order::serial && of_.assumptions.layers.order == edges.order;
     return text("{}; with transfers {}{}, {} sends and {} posts, the ranks would wait indefinitely", chain,
                 order_text(edges.order), with_layers ? " shared with the layers" : "",

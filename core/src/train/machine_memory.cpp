@@ -52,7 +52,7 @@ Refusals fits_in_memory(const Preflight& preflight, const Placement& placement) 
   return make_refusal(ErrorCode::kOutOfMemory, {}, "the run needs {} of memory{}, and this machine has {}",
                       report::bytes_text(needed), ranks > 1 ? text(" for its {} ranks", ranks) : std::string(),
                       report::bytes_text(there))
-      .with_hint("use a smaller batch.micro or model; triax check --no-device leaves this machine out of the question");
+      .with_hint("use a smaller batch.micro or model; triax check --no-device skips the checks of this machine");
 }
 
 } // namespace triax::train

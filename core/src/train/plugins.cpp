@@ -145,7 +145,7 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
                               axes,
                               placement.ranks_are_threads,
                               on_this_machine};
-    const Refusals answer = plugin::asking(choice.name, "supports", [&] {
+    const Refusals answer = plugin::guarded_call(choice.name, "supports", [&] {
       Refusals both = reaches(backend.traits().ranks, layout, placement);
       if (both.empty()) both.add(backend.supports(request)); // a plugin may refuse the placement for the same reason
       return both;
@@ -156,14 +156,14 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
 }
 
 Schedule RankPlugins::rows() const {
-  return plugin::asking(
+  return plugin::guarded_call(
       run_.schedule.name, "rows", [this] { return scheduler_->rows(pipeline_shape(run_)); }, plugin::CallKind::plan);
 }
 
 Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const {
   Refusals out;
   const auto supports = [&out](const config::PluginChoice& choice, auto call) {
-    out.add(of_plugin(choice, plugin::asking(choice.name, "supports", call)));
+    out.add(of_plugin(choice, plugin::guarded_call(choice.name, "supports", call)));
   };
   supports(run_.model, [&] { return model_->supports({run_.vocab, run_.batch.micro, run_.train.compute}, layout); });
   supports(run_.kernels, [&] { return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master}); });
@@ -202,13 +202,13 @@ void RankPlugins::ask_for_graph(const Layout& layout, Refusals& refusals) const 
 }
 
 Refusals RankPlugins::device_available(const DeviceRequest& request) const {
-  return of_kernels(
-      run_, plugin::asking(run_.kernels.name, "device_available", [&] { return kernels_->device_available(request); }));
+  return of_kernels(run_, plugin::guarded_call(run_.kernels.name, "device_available",
+                                               [&] { return kernels_->device_available(request); }));
 }
 
 std::unique_ptr<Device> RankPlugins::make_device(const DeviceRequest& request) const {
   if (const Refusals answer = device_available(request); !answer.empty()) throw to_error(answer);
-  return plugin::asking(run_.kernels.name, "make_device", [&] { return kernels_->make_device(request); });
+  return plugin::guarded_call(run_.kernels.name, "make_device", [&] { return kernels_->make_device(request); });
 }
 
 } // namespace triax::train

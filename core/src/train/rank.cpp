@@ -195,7 +195,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     return out;
   }
 
-  void tell_scale(const executor::StepOutcome& outcome, StepResult& result) {
+  void report_scale(const executor::StepOutcome& outcome, StepResult& result) {
     result.loss_scale = outcome.loss_scale;
     result.skipped = !outcome.skipped.empty();
     if (result.skipped)
@@ -273,7 +273,7 @@ StepResult Rank::step() {
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   if (rank.trace && number == rank.trace->step()) rank.write_timeline();
   StepResult result{number, outcome.loss, outcome.grad_norm, lr, seconds, outcome.bubble_rate};
-  if (rank.run.train.loss_scale) rank.tell_scale(outcome, result);
+  if (rank.run.train.loss_scale) rank.report_scale(outcome, result);
   return result;
 }
 

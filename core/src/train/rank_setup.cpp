@@ -18,11 +18,12 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
   std::size_t largest =
       executor::largest_boundary(plugins.model(), layer_context(run, layout, 0), split_of(run, plugins.model()));
   if (boundaries(run) == schedule::Boundaries::scattered) largest /= static_cast<std::size_t>(run.parallel.tensor);
-  const auto promise = [&](const char* axis) {
-    return layout.size(axis) > 1 ? schedule::promise_of(plugins.comm(axis).traits(), largest) : schedule::Promise{};
+  const auto guarantee = [&](const char* axis) {
+    return layout.size(axis) > 1 ? schedule::guarantee_of(plugins.comm(axis).traits(), largest) : schedule::Guarantee{};
   };
-  const schedule::Promise tensor = promise("tensor");
-  return {promise("pipeline"), schedule::both(promise("data"), tensor), tensor}; // a gradient may be of a tensor group
+  const schedule::Guarantee tensor = guarantee("tensor");
+  return {guarantee("pipeline"), schedule::both(guarantee("data"), tensor),
+          tensor}; // a gradient may be of a tensor group
 }
 
 /// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.

@@ -15,52 +15,24 @@ Work TracedCommunicator::traced(Shape shape, Stream& stream, Post post) {
   return work;
 }
 
-Work TracedCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                       ActionId action) {
-  return traced(
-      [&] {
-        return CallShape{"all_reduce", group().axis.c_str(), -1, in.bytes()};
-      },
-      stream, [&] { return inner_.all_reduce(in, out, reduce, stream, action); });
-}
-
-Work TracedCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                           ActionId action) {
-  return traced(
-      [&] {
-        return CallShape{"reduce_scatter", group().axis.c_str(), -1, in.bytes()};
-      },
-      stream, [&] { return inner_.reduce_scatter(in, out, reduce, stream, action); });
-}
-
-Work TracedCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  return traced(
-      [&] {
-        return CallShape{"all_gather", group().axis.c_str(), -1, out.bytes()};
-      },
-      stream, [&] { return inner_.all_gather(in, out, stream, action); });
-}
-
-Work TracedCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  return traced(
-      [&] {
-        return CallShape{"all_to_all", group().axis.c_str(), -1, in.bytes()};
-      },
-      stream, [&] { return inner_.all_to_all(in, out, stream, action); });
-}
-
-Work TracedCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
-  return traced(
-      [&] {
-        return CallShape{"broadcast", group().axis.c_str(), group().ranks[static_cast<std::size_t>(root)],
-                         view.bytes()};
-      },
-      stream, [&] { return inner_.broadcast(view, root, stream, action); });
+Work TracedCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
+                                       Stream& stream, ActionId action) {
+  return traced([&] { return shape_of(collective, out); }, stream,
+                [&] { return inner_.post(collective, in, out, stream, action); });
 }
 
 Work TracedCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   return traced([&] { return shape_of(transfers); }, stream,
                 [&] { return inner_.exchange(transfers, stream, action); });
+}
+
+CallShape TracedCommunicator::shape_of(const Collective& collective, const TensorView& out) const {
+  const bool gathers = collective.kind == Collective::Kind::all_gather;
+  const std::size_t bytes =
+      gathers ? out.bytes() : static_cast<std::size_t>(collective.elements) * bytes_of(collective.dtype);
+  const int root =
+      collective.kind == Collective::Kind::broadcast ? group().ranks[static_cast<std::size_t>(collective.root)] : -1;
+  return {name_of(collective.kind), group().axis.c_str(), root, bytes};
 }
 
 CallShape TracedCommunicator::shape_of(std::span<const Transfer> transfers) const {

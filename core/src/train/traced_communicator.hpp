@@ -21,16 +21,12 @@ class TracedCommunicator final : public Communicator {
   void progress() noexcept override {} // the other communicator is registered as a progress source
 
  protected:
-  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+  Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                      ActionId action) override;
-  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                         ActionId action) override;
-  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
+  CallShape shape_of(const Collective& collective, const TensorView& out) const;
   CallShape shape_of(std::span<const Transfer> transfers) const;
   template <class Shape, class Post>
   Work traced(Shape shape, Stream& stream, Post post);

@@ -24,7 +24,7 @@ class UninstalledKernels final : public KernelSet {
 
 class UninstalledCommunicator final : public CommBackend {
  public:
-  /// The same as schedule::kMinPromise.
+  /// The same as schedule::kMinGuarantee.
   CommTraits traits() const override {
     CommTraits traits;
     traits.order = CommTraits::Order::serial;

@@ -12,12 +12,12 @@
 
 namespace triax::comm_local {
 
-class Collective final : public Call {
+class CollectiveCall final : public Call {
  public:
-  Collective(GroupState& group_state, int member);
+  CollectiveCall(GroupState& group_state, int member);
 
   /// `sequence` is the number of the collective, counted from 1.
-  Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence);
+  Event start(const Collective& collective, const TensorView& in, const TensorView& out, std::uint64_t sequence);
 
  private:
   enum class State { publish, meet, gather, finish };
@@ -31,10 +31,10 @@ class Collective final : public Call {
   bool gather() noexcept;
   void move_data() noexcept;
   void reduce(std::int64_t begin, std::int64_t end, std::byte* out) noexcept;
-  std::int64_t slice_begin(int member) const noexcept { return signature_.elements * member / group_state_.size(); }
+  std::int64_t slice_begin(int member) const noexcept { return collective_.elements * member / group_state_.size(); }
   const std::byte* in_of(int member) noexcept { return group_state_.entry(member, sequence_).in; }
 
-  Signature signature_;
+  Collective collective_;
   const std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
   std::uint64_t sequence_ = 0;

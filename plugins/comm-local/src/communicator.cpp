@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "reduce.hpp"
-
 namespace triax::comm_local {
 
 namespace {
@@ -16,7 +14,7 @@ constexpr std::size_t kCalls = 64;
 
 } // namespace
 
-LocalCommunicator::LocalCommunicator(const Group& group, GroupStateRef group_state, Device& device)
+LocalCommunicator::LocalCommunicator(const Group& group, std::shared_ptr<GroupState> group_state, Device& device)
     : Communicator(group), group_state_(*group_state), device_(device), pool_(std::make_shared<Pool>()) {
   pool_->group_state = std::move(group_state);
   add_calls(pool_->collectives, kCalls);
@@ -27,11 +25,11 @@ LocalCommunicator::LocalCommunicator(const Group& group, GroupStateRef group_sta
 template <class Some>
 void LocalCommunicator::add_calls(std::vector<std::unique_ptr<Some>>& calls, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) calls.push_back(std::make_unique<Some>(group_state_, index()));
-  make_room(0);
+  reserve(0);
 }
 
 /// Gives every pooled exchange the capacity of the largest one so far: any of them may be used for the next.
-void LocalCommunicator::make_room(std::size_t transfers) {
+void LocalCommunicator::reserve(std::size_t transfers) {
   most_transfers_ = std::max(most_transfers_, transfers);
   for (const auto& call : pool_->exchanges) call->transfers().reserve(most_transfers_);
 }
@@ -74,83 +72,26 @@ void LocalCommunicator::abort(std::string_view why) noexcept {
   group_state_.abort(text("rank {} aborted group {}: {}", group_state_.rank(index()), group_state_.id(), why));
 }
 
-Work LocalCommunicator::refused(ActionId action) {
-  --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
-  if (!dead_event_.state()) {
-    dead_event_ = dead_.arm();
-    dead_.fail(group_state_.reason());
-  }
-  return {dead_event_, action};
-}
-
-void LocalCommunicator::count(Bytes bytes) {
-  stats_.bytes_out += bytes.out;
-  stats_.bytes_in += bytes.in;
-}
-
-Work LocalCommunicator::post(const Signature& signature, const TensorView& in, const TensorView& out, Bytes bytes,
-                             Stream& stream, ActionId action) {
-  if (group_state_.aborted()) return refused(action);
-  Collective& call = idle(pool_->collectives);
-  const Event event = call.start(signature, in, out, ++posted_);
-  count(bytes);
+Work LocalCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
+                                      Stream& stream, ActionId action) {
+  if (group_state_.aborted()) return failed_post(group_state_.reason(), action);
+  CollectiveCall& call = idle(pool_->collectives);
+  const Event event = call.start(collective, in, out, ++posted_);
+  count(payload_of(collective));
   stream.post(call);
   return {event, action};
 }
 
-Work LocalCommunicator::post_reduction(Kind kind, const TensorView& in, const TensorView& out, Reduce reduce,
-                                       Bytes bytes, Stream& stream, ActionId action) {
-  if (!can_reduce(in.dtype())) {
-    throw Error(text("{} cannot be reduced", triax::to_text(in)), text("group {}", group().id),
-                "reduce f32, f64, bf16, f16, i32 or i64");
-  }
-  return post({kind, in.dtype(), reduce, 0, in.elements()}, in, out, bytes, stream, action);
-}
-
-Work LocalCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                      ActionId action) {
-  // Out: the peers' slices of `in`, and this member's reduced slice to each peer. In: as many bytes.
-  const std::int64_t n = size(), all = in.elements();
-  const std::int64_t own = all * (index() + 1) / n - all * index() / n;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());
-  return post_reduction(Kind::all_reduce, in, out, reduce, {bytes, bytes}, stream, action);
-}
-
-Work LocalCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                          ActionId action) {
-  const std::uint64_t bytes = in.bytes() - out.bytes();
-  return post_reduction(Kind::reduce_scatter, in, out, reduce, {bytes, bytes}, stream, action);
-}
-
-Work LocalCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const std::uint64_t bytes = out.bytes() - in.bytes();
-  return post({Kind::all_gather, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, {bytes, bytes}, stream, action);
-}
-
-Work LocalCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const std::uint64_t bytes = in.bytes() - in.bytes() / static_cast<std::uint64_t>(size());
-  return post({Kind::all_to_all, in.dtype(), Reduce::sum, 0, in.elements()}, in, out, {bytes, bytes}, stream, action);
-}
-
-Work LocalCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
-  const bool sends = index() == root;
-  const Bytes bytes{sends ? view.bytes() * static_cast<std::uint64_t>(size() - 1) : 0, sends ? 0 : view.bytes()};
-  return post({Kind::broadcast, view.dtype(), Reduce::sum, root, view.elements()}, view, view, bytes, stream, action);
-}
-
 Work LocalCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
-  if (group_state_.aborted()) return refused(action);
+  if (group_state_.aborted()) return failed_post(group_state_.reason(), action);
   Exchange& call = idle(pool_->exchanges);
-  if (transfers.size() > most_transfers_) make_room(transfers.size());
+  if (transfers.size() > most_transfers_) reserve(transfers.size());
   call.transfers().clear();
   for (const Transfer& transfer : transfers) {
     Port& end = port(transfer);
     call.transfers().push_back({transfer, end.edge, end.next++});
-    if (transfer.direction == Direction::send) {
-      count({transfer.view.bytes(), 0});
-    } else {
-      count({0, transfer.view.bytes()});
-    }
+    const std::uint64_t bytes = transfer.view.bytes();
+    count(transfer.direction == Direction::send ? Payload{bytes, 0} : Payload{0, bytes});
   }
   const Event event = call.start();
   stream.post(call);

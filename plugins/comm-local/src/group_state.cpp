@@ -5,23 +5,19 @@
 
 namespace triax::comm_local {
 
-std::string to_text(const Signature& signature) {
-  static constexpr std::string_view kNames[] = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
-                                                "broadcast"};
-  std::string out = text("{} of {} {}", kNames[static_cast<std::size_t>(signature.kind)], signature.elements,
-                         name_of(signature.dtype));
-  if (signature.kind == Kind::broadcast) return out + text(" from member {}", signature.root);
-  if (signature.kind == Kind::all_reduce || signature.kind == Kind::reduce_scatter) {
-    out += signature.reduce == Reduce::sum ? " (sum)" : " (max)";
-  }
+GroupState::GroupState(const Group& group)
+    : id_(group.id), ranks_(group.ranks), members_(std::make_unique<Member[]>(group.ranks.size())) {}
+
+std::shared_ptr<GroupState> GroupState::shared(const std::string& key, const Group& group) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<GroupState>> states;
+  const std::lock_guard lock(mutex);
+  std::erase_if(states, [](const auto& state) { return state.second.expired(); });
+  std::weak_ptr<GroupState>& state = states[key];
+  std::shared_ptr<GroupState> out = state.lock();
+  if (!out) state = out = std::make_shared<GroupState>(group);
   return out;
 }
-
-GroupState::GroupState(const Group& group)
-    : id_(group.id),
-      ranks_(group.ranks),
-      members_(std::make_unique<Member[]>(group.ranks.size())),
-      references_(group.size()) {}
 
 Edge& GroupState::edge(int from, int to, int channel) {
   const std::lock_guard lock(mutex_);
@@ -51,10 +47,6 @@ bool GroupState::quiet() const noexcept {
     if (members_[static_cast<std::size_t>(member)].busy.load(std::memory_order_seq_cst)) return false;
   }
   return true;
-}
-
-void GroupState::release(int count) noexcept {
-  if (references_.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
 }
 
 } // namespace triax::comm_local

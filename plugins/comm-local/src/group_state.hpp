@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared state of one group: one entry per member for each call in flight, one edge per (from, to, channel), the abort,
-// and which members have arrived and left.
+// and which members have left.
 //
-// Threads: any. Each member writes only its own entries, and publishes them with a release store. Ownership: each
-// member holds one reference; the last release deletes the object. Abort: the first reason is kept. A member accesses
+// Threads: any. Each member writes only its own entries, and publishes them with a release store. Ownership: shared by
+// the members. Abort: the first reason is kept. A member accesses
 // another's memory only between begin_access() and end_access(). So once quiet() is true after an abort, no member
 // reads a buffer that its owner may free.
 #pragma once
@@ -24,19 +24,6 @@
 
 namespace triax::comm_local {
 
-enum class Kind : std::uint8_t { all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
-
-/// Must be equal on all members of a collective.
-struct Signature {
-  Kind kind = Kind::all_reduce;
-  DType dtype = DType::f32;
-  Reduce reduce = Reduce::sum;
-  int root = 0;
-  std::int64_t elements = 0; // of `in`
-  bool operator==(const Signature&) const = default;
-};
-std::string to_text(const Signature& signature);
-
 /// A member's progress in a collective: it has published its buffers, has read the peers' `in`, or needs no peer's
 /// buffers any more.
 enum class Phase : std::uint64_t { posted = 1, moved = 2, done = 3 };
@@ -44,7 +31,7 @@ enum class Phase : std::uint64_t { posted = 1, moved = 2, done = 3 };
 /// A member's side of one collective. Calls `sequence` and `sequence + kInFlight` use the same entry.
 struct Entry {
   std::atomic<std::uint64_t> progress{0}; // 4 * sequence + phase; only increases
-  Signature signature;
+  Collective collective;
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
 };
@@ -66,9 +53,10 @@ struct Edge {
 class GroupState {
  public:
   explicit GroupState(const Group& group);
+  /// The state that all members of this process share under `key`; the first caller creates it.
+  static std::shared_ptr<GroupState> shared(const std::string& key, const Group& group);
 
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
-  const std::vector<int>& ranks() const noexcept { return ranks_; }
   int rank(int member) const noexcept { return ranks_[static_cast<std::size_t>(member)]; }
   const std::string& id() const noexcept { return id_; }
 
@@ -98,8 +86,6 @@ class GroupState {
   void end_access(int member) noexcept { at(member).busy.store(false, std::memory_order_seq_cst); }
   bool quiet() const noexcept;
 
-  void arrive(int member) noexcept { at(member).present.store(true, std::memory_order_release); }
-  bool arrived(int member) noexcept { return at(member).present.load(std::memory_order_acquire); }
   /// The member posts no more calls. A peer that waits for it gets an error.
   void leave(int member) noexcept { at(member).left.store(true, std::memory_order_release); }
   /// For a member with incomplete calls: aborts, then waits until no member accesses another's memory.
@@ -107,12 +93,9 @@ class GroupState {
   bool left(int member) noexcept { return at(member).left.load(std::memory_order_acquire); }
   std::atomic<std::uint64_t>& barriers(int member) noexcept { return at(member).barriers; }
 
-  /// Releases `count` references.
-  void release(int count) noexcept;
-
  private:
   struct alignas(64) Member {
-    std::atomic<bool> present{false}, busy{false}, left{false};
+    std::atomic<bool> busy{false}, left{false};
     std::atomic<std::uint64_t> barriers{0};
     std::array<Entry, kInFlight> entries;
   };
@@ -121,17 +104,10 @@ class GroupState {
   std::string id_;
   std::vector<int> ranks_;
   std::unique_ptr<Member[]> members_;
-  std::atomic<int> references_;
   std::atomic<bool> aborted_{false};
   std::mutex mutex_; // guards edges_, and writes of reason_
   std::string reason_;
   std::map<std::tuple<int, int, int>, std::unique_ptr<Edge>> edges_;
 };
-
-struct Release {
-  void operator()(GroupState* group_state) const noexcept { group_state->release(1); }
-};
-/// One member's reference.
-using GroupStateRef = std::unique_ptr<GroupState, Release>;
 
 } // namespace triax::comm_local

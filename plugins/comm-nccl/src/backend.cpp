@@ -9,7 +9,6 @@
 #include "bootstrap.hpp"
 #include "communicator.hpp"
 #include "results.hpp"
-#include "single_rank.hpp"
 
 namespace triax::comm_nccl {
 
@@ -92,9 +91,8 @@ void NcclBackend::set(const Variable& variable) {
 
 std::unique_ptr<Communicator> NcclBackend::join(const Group& group, Store& store, Deadline deadline) {
   TRIAX_REQUIRE(device_, "comm-nccl: join() before start()");
-  if (group.size() == 1) return std::make_unique<SoloCommunicator>(group, *device_);
-  GroupHandles meeting = Bootstrap(api_, settings_, *device_, group, store, deadline).join();
-  return std::make_unique<NcclCommunicator>(api_, *device_, store, group, std::move(meeting),
+  GroupHandles handles = Bootstrap(api_, settings_, *device_, group, store, deadline).join();
+  return std::make_unique<NcclCommunicator>(api_, *device_, store, group, std::move(handles),
                                             settings_.register_buffers);
 }
 

@@ -48,19 +48,38 @@ std::size_t count_of(const TensorView& view) {
   return static_cast<std::size_t>(view.elements());
 }
 
+using Kind = Collective::Kind;
+
+/// The function of NCCL, for messages.
+const char* nccl_name(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce:
+      return "ncclAllReduce";
+    case Kind::reduce_scatter:
+      return "ncclReduceScatter";
+    case Kind::all_gather:
+      return "ncclAllGather";
+    case Kind::broadcast:
+      return "ncclBroadcast";
+    case Kind::all_to_all:
+      break;
+  }
+  return "ncclGroupEnd";
+}
+
 } // namespace
 
 NcclCommunicator::NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group,
-                                   GroupHandles meeting, bool registers)
+                                   GroupHandles handles, bool registers)
     : Communicator(group),
       api_(api),
       device_(device),
       registers_(registers),
-      handles_(std::move(meeting)),
+      handles_(std::move(handles)),
       group_status_(store, handles_.key, this->group()),
       posted_(group.size()),
       last_post_(Clock::now()),
-      news_pause_(kQuiet) {
+      status_interval_(kQuiet) {
   device_.add_source(*this);
 }
 
@@ -69,10 +88,10 @@ NcclCommunicator::~NcclCommunicator() {
   try {
     if (!ended() && busy())
       end(text("{} left group {} before its calls were complete", rank_text(index()), group().id), true);
-    if (!ended()) group_status_.tell_left(posted_);
+    if (!ended()) group_status_.announce_left(posted_);
   } catch (const std::exception&) { // the store is gone, so no member needs the message
   }
-  tell_what_is_due();
+  send_pending_status();
   const Deadline deadline = device_.abort_flag().raised() ? Clock::now() : deadline_in(kFarewell);
   for_handles([&](Handle& handle) { handle.finish(deadline); });
 }
@@ -127,104 +146,74 @@ auto NcclCommunicator::poller(const char* call) {
   };
 }
 
-Work NcclCommunicator::posted(Bytes bytes, Stream& stream, ActionId action) {
-  stats_.bytes_out += bytes.out;
-  stats_.bytes_in += bytes.in;
+Work NcclCommunicator::posted(Payload bytes, Stream& stream, ActionId action) {
+  count(bytes);
   last_post_ = Clock::now();
   return {stream.record(), action};
 }
 
 Work NcclCommunicator::refused(ActionId action) {
-  --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
-  tell_what_is_due();
-  if (!dead_event_.state()) {
-    dead_event_ = dead_.arm();
-    dead_.fail(reason());
-  }
-  return {dead_event_, action};
-}
-
-/// `moves`: the call moves data; all members have the same value.
-template <class Call>
-Work NcclCommunicator::post(const char* name, Bytes bytes, bool moves, Stream& stream, ActionId action, Call call) {
-  if (ended()) return refused(action);
-  const cudaStream_t native = api_.launch_stream(stream);
-  const auto launch = [&](ncclComm_t comm) { return call(comm, native); };
-  if (moves && !group_handle().launch(name, native, launch, poller(name))) return refused(action);
-  ++posted_.collectives;
-  return posted(bytes, stream, action);
+  send_pending_status();
+  return failed_post(reason(), action);
 }
 
 template <class Calls>
-Work NcclCommunicator::post_set(Handle& handle, Bytes bytes, Stream& stream, ActionId action, Calls calls) {
+Work NcclCommunicator::post_set(Handle& handle, Payload bytes, Stream& stream, ActionId action, Calls calls) {
   const cudaStream_t native = api_.launch_stream(stream);
   const auto all = [&](ncclComm_t comm) { return calls(comm, native); };
   if (!handle.launch_set(native, all, poller("ncclGroupEnd"))) return refused(action);
   return posted(bytes, stream, action);
 }
 
-void check_reducible(const TensorView& view, const Group& group) {
-  if (view.dtype() != DType::u8) return;
-  throw Error(text("{} cannot be reduced", triax::to_text(view)), text("group {}", group.id),
-              "reduce f32, f64, bf16, f16, i32 or i64");
-}
-
-Work NcclCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                     ActionId action) {
-  check_reducible(in, group());
-  // As in a ring. Out: the peers' slices of `in`, and this member's reduced slice. In: as many bytes.
-  const std::int64_t n = size(), all = in.elements();
-  const std::int64_t own = all * (index() + 1) / n - all * index() / n;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(all - own + own * (n - 1)) * bytes_of(in.dtype());
-  return post("ncclAllReduce", {bytes, bytes}, all > 0, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
-    return api_.all_reduce(in.data(), out.data(), count_of(in), type_of(in.dtype()), op_of(reduce), comm, native);
-  });
-}
-
-Work NcclCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                         ActionId action) {
-  check_reducible(in, group());
-  const std::uint64_t bytes = in.bytes() - out.bytes();
-  return post("ncclReduceScatter", {bytes, bytes}, bytes > 0, stream, action,
-              [&](ncclComm_t comm, cudaStream_t native) {
-                return api_.reduce_scatter(in.data(), out.data(), count_of(out), type_of(in.dtype()), op_of(reduce),
-                                           comm, native);
-              });
-}
-
-Work NcclCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const std::uint64_t bytes = out.bytes() - in.bytes();
-  return post("ncclAllGather", {bytes, bytes}, bytes > 0, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
-    return api_.all_gather(in.data(), out.data(), count_of(in), type_of(in.dtype()), comm, native);
-  });
-}
-
-Work NcclCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
-  const bool sends = index() == root;
-  const Bytes bytes{sends ? view.bytes() * static_cast<std::uint64_t>(size() - 1) : 0, sends ? 0 : view.bytes()};
-  return post("ncclBroadcast", bytes, view.bytes() > 0, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
-    return api_.broadcast(view.data(), view.data(), count_of(view), type_of(view.dtype()), root, comm, native);
-  });
-}
-
-/// One set of sends and receives, including one to itself: NCCL's own all-to-all is newer than the oldest NCCL allowed.
-Work NcclCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
+Work NcclCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
+                                     Stream& stream, ActionId action) {
   if (ended()) return refused(action);
+  const Payload bytes = payload_of(collective);
+  if (collective.kind == Kind::all_to_all) {
+    ++posted_.collectives;
+    if (in.elements() == 0) return posted({}, stream, action);
+    return post_set(group_handle(), bytes, stream, action,
+                    [&](ncclComm_t comm, cudaStream_t native) { return launch_all_to_all(in, out, comm, native); });
+  }
+  const char* name = nccl_name(collective.kind);
+  const cudaStream_t native = api_.launch_stream(stream);
+  const auto call = [&](ncclComm_t comm) { return launch(collective, in, out, comm, native); };
+  // Without elements nothing moves, on any member.
+  if (in.elements() > 0 && !group_handle().launch(name, native, call, poller(name))) return refused(action);
   ++posted_.collectives;
-  const std::size_t part = count_of(in) / static_cast<std::size_t>(size());
-  if (part == 0) return posted({}, stream, action);
-  const std::size_t width = part * bytes_of(in.dtype());
-  const std::uint64_t bytes = in.bytes() - width;
-  return post_set(group_handle(), {bytes, bytes}, stream, action, [&](ncclComm_t comm, cudaStream_t native) {
-    const ncclDataType_t type = type_of(in.dtype());
-    ncclResult_t result = ncclSuccess;
-    for (int peer = 0; peer < size() && goes_on(result); ++peer) {
-      const std::size_t offset = static_cast<std::size_t>(peer) * width;
-      result = api_.send(in.as<std::byte>() + offset, part, type, peer, comm, native);
-      if (goes_on(result)) result = api_.recv(out.as<std::byte>() + offset, part, type, peer, comm, native);
-    }
-    return result;
-  });
+  return posted(bytes, stream, action);
+}
+
+ncclResult_t NcclCommunicator::launch(const Collective& of, const TensorView& in, const TensorView& out,
+                                      ncclComm_t comm, cudaStream_t native) {
+  const ncclDataType_t type = type_of(of.dtype);
+  switch (of.kind) {
+    case Kind::all_reduce:
+      return api_.all_reduce(in.data(), out.data(), count_of(in), type, op_of(of.reduce), comm, native);
+    case Kind::reduce_scatter:
+      return api_.reduce_scatter(in.data(), out.data(), count_of(out), type, op_of(of.reduce), comm, native);
+    case Kind::all_gather:
+      return api_.all_gather(in.data(), out.data(), count_of(in), type, comm, native);
+    case Kind::broadcast:
+      return api_.broadcast(in.data(), out.data(), count_of(in), type, of.root, comm, native);
+    case Kind::all_to_all:
+      break; // a set of sends and receives
+  }
+  return ncclInvalidArgument;
+}
+
+/// Sends and receives, including one to itself: NCCL's own all-to-all is newer than the oldest NCCL allowed.
+ncclResult_t NcclCommunicator::launch_all_to_all(const TensorView& in, const TensorView& out, ncclComm_t comm,
+                                                 cudaStream_t native) {
+  const std::size_t part = count_of(in) / static_cast<std::size_t>(size()), width = part * bytes_of(in.dtype());
+  const ncclDataType_t type = type_of(in.dtype());
+  ncclResult_t result = ncclSuccess;
+  for (int peer = 0; peer < size() && goes_on(result); ++peer) {
+    const std::size_t offset = static_cast<std::size_t>(peer) * width;
+    result = api_.send(in.as<std::byte>() + offset, part, type, peer, comm, native);
+    if (goes_on(result)) result = api_.recv(out.as<std::byte>() + offset, part, type, peer, comm, native);
+  }
+  return result;
 }
 
 ncclResult_t NcclCommunicator::transfer(const Transfer& one, int peer, ncclComm_t comm, cudaStream_t native) {
@@ -247,7 +236,7 @@ const GroupHandles::EdgeHandle* NcclCommunicator::edge_of_all(std::span<const Tr
 
 Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
   if (ended()) return refused(action);
-  Bytes bytes;
+  Payload bytes;
   for (const Transfer& one : transfers) {
     if (one.channel != 0)
       throw Error(text("exchange: channel {}: NCCL has none, and transfers between two ranks meet in the order in "
@@ -281,7 +270,7 @@ void NcclCommunicator::barrier(Deadline deadline) {
   const auto check = [this] {
     if (!ended()) progress();
     if (ended()) {
-      tell_what_is_due();
+      send_pending_status();
       throw Error(reason(), text("barrier of group {}", group().id));
     }
     device_.abort_flag().check();
@@ -297,12 +286,12 @@ void NcclCommunicator::abort(std::string_view why) noexcept {
   end(text("{} aborted group {}: {}", rank_text(index()), group().id, why), true);
 }
 
-void NcclCommunicator::end(const std::string& reason, bool tell) noexcept {
+void NcclCommunicator::end(const std::string& reason, bool announce) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (ended()) return;
     reason_ = reason;
-    untold_ = tell;
+    unsent_ = announce;
     ended_.store(true, std::memory_order_release);
   }
   device_.abort_flag().raise(reason); // before the output of an aborted kernel can be taken for a result
@@ -315,31 +304,31 @@ std::string NcclCommunicator::reason() const {
 }
 
 /// Called by the main thread only, because abort() may run on a thread that must not wait for the store.
-void NcclCommunicator::tell_what_is_due() noexcept {
-  if (!untold_.exchange(false)) return;
+void NcclCommunicator::send_pending_status() noexcept {
+  if (!unsent_.exchange(false)) return;
   try {
-    group_status_.tell_abort(reason());
+    group_status_.announce_abort(reason());
   } catch (const std::exception&) { // the store is gone, so no member needs the message
     return;
   }
 }
 
 void NcclCommunicator::progress() noexcept {
-  if (ended()) return tell_what_is_due();
+  if (ended()) return send_pending_status();
   const auto now = Clock::now();
   if (now < next_look_) return;
   next_look_ = now + kLook;
   try {
     look_for_errors();
     if (now - last_post_ < kQuiet) {
-      news_pause_ = kQuiet;
-    } else if (now >= next_news_) {
-      look_for_news();
-      next_news_ = now + news_pause_;
-      news_pause_ = std::min<Clock::duration>(2 * news_pause_, kMaxQuiet);
+      status_interval_ = kQuiet;
+    } else if (now >= next_status_poll_) {
+      poll_status();
+      next_status_poll_ = now + status_interval_;
+      status_interval_ = std::min<Clock::duration>(2 * status_interval_, kMaxQuiet);
     }
   } catch (const std::exception&) { // of the store; the run itself detects a lost store
-    next_news_ = now + kMaxQuiet;
+    next_status_poll_ = now + kMaxQuiet;
   }
 }
 
@@ -354,7 +343,7 @@ void NcclCommunicator::look_for_errors() {
   });
 }
 
-void NcclCommunicator::look_for_news() {
+void NcclCommunicator::poll_status() {
   if (group_status_.changed())
     if (const auto why = group_status_.aborted()) return end(*why, false);
   for (int member = 0; member < size(); ++member) {

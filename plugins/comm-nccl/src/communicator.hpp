@@ -29,13 +29,10 @@
 
 namespace triax::comm_nccl {
 
-/// Throws Error for u8.
-void check_reducible(const TensorView& view, const Group& group);
-
 class NcclCommunicator final : public Communicator, private Registration {
  public:
   /// `registers`: register memory blocks with NCCL when the device announces them.
-  NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, GroupHandles meeting,
+  NcclCommunicator(const NcclApi& api, Device& device, Store& store, const Group& group, GroupHandles handles,
                    bool registers);
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
@@ -48,28 +45,19 @@ class NcclCommunicator final : public Communicator, private Registration {
   void* extension(std::string_view id) noexcept override;
 
  protected:
-  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+  Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                      ActionId action) override;
-  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                         ActionId action) override;
-  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
   void add(void* data, std::size_t bytes) override;
 
-  /// Bytes that a call sends from this rank and receives on it.
-  struct Bytes {
-    std::uint64_t out = 0, in = 0;
-  };
-
-  template <class Call>
-  Work post(const char* name, Bytes bytes, bool moves, Stream& stream, ActionId action, Call call);
+  ncclResult_t launch(const Collective& collective, const TensorView& in, const TensorView& out, ncclComm_t comm,
+                      cudaStream_t native);
+  ncclResult_t launch_all_to_all(const TensorView& in, const TensorView& out, ncclComm_t comm, cudaStream_t native);
   template <class Calls>
-  Work post_set(Handle& handle, Bytes bytes, Stream& stream, ActionId action, Calls calls);
-  Work posted(Bytes bytes, Stream& stream, ActionId action);
+  Work post_set(Handle& handle, Payload bytes, Stream& stream, ActionId action, Calls calls);
+  Work posted(Payload bytes, Stream& stream, ActionId action);
   Work refused(ActionId action);
   /// Progress function for a post that is not complete in NCCL; throws at the device's default timeout.
   auto poller(const char* call);
@@ -81,12 +69,12 @@ class NcclCommunicator final : public Communicator, private Registration {
   void for_handles(Body body);
   bool busy();
 
-  void end(const std::string& reason, bool tell) noexcept;
+  void end(const std::string& reason, bool announce) noexcept;
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   std::string reason() const;
-  void tell_what_is_due() noexcept;
+  void send_pending_status() noexcept;
   void look_for_errors();
-  void look_for_news();
+  void poll_status();
   bool waits_for(int member, const Posted& theirs) const;
   std::string rank_text(int member) const;
   std::string others_text() const;
@@ -98,14 +86,12 @@ class NcclCommunicator final : public Communicator, private Registration {
   GroupStatus group_status_;
   Posted posted_;
   std::uint64_t barriers_ = 0;
-  Clock::time_point last_post_, next_look_, next_news_;
-  Clock::duration news_pause_{};
+  Clock::time_point last_post_, next_look_, next_status_poll_;
+  Clock::duration status_interval_{};
   mutable std::mutex mutex_; // guards reason_
   std::string reason_;
   std::atomic<bool> ended_{false};
-  std::atomic<bool> untold_{false}; // the abort is not yet written to the store
-  HostEvent dead_;                  // its failed event is returned for calls posted after the end
-  Event dead_event_;
+  std::atomic<bool> unsent_{false}; // the abort is not yet written to the store
 };
 
 } // namespace triax::comm_nccl

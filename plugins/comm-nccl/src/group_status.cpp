@@ -26,22 +26,22 @@ std::string GroupStatus::member_key(std::string_view what, int member) const {
   return text("{}/{}/{}", key_, what, member);
 }
 
-void GroupStatus::tell_abort(std::string_view why) {
+void GroupStatus::announce_abort(std::string_view why) {
   if (store_.add(key_ + "/aborts", 1) == 1) store_.set(key_ + "/abort reason", why);
-  store_.add(key_ + "/news", 1);
+  store_.add(key_ + "/changes", 1);
 }
 
-void GroupStatus::tell_left(const Posted& posted) {
+void GroupStatus::announce_left(const Posted& posted) {
   std::string value = text("{}", posted.collectives);
   for (std::size_t peer = 0; peer < posted.sends.size(); ++peer)
     value += text(" {} {}", posted.sends[peer], posted.receives[peer]);
   store_.set(member_key("left with", group_.index), value);
   store_.add(member_key("left", group_.index), 1);
-  store_.add(key_ + "/news", 1);
+  store_.add(key_ + "/changes", 1);
 }
 
 bool GroupStatus::changed() {
-  const std::int64_t now = store_.add(key_ + "/news", 0);
+  const std::int64_t now = store_.add(key_ + "/changes", 0);
   if (now == seen_) return false;
   seen_ = now;
   for (int member = 0; member < group_.size(); ++member)

@@ -29,8 +29,8 @@ class GroupStatus {
   /// `key`: prefix of the store's keys for this join of the group.
   GroupStatus(Store& store, std::string key, const Group& group);
 
-  void tell_abort(std::string_view why);
-  void tell_left(const Posted& posted);
+  void announce_abort(std::string_view why);
+  void announce_left(const Posted& posted);
 
   /// True if the status has changed since the last call; then query it.
   bool changed();

@@ -50,8 +50,8 @@ bool split_done(const Comm& comm) {
 /// Runs at the end of a split, as NCCL's own thread does: writes the child to the memory that the caller passed.
 void hand_out(Comm& comm) {
   comm.splitting = false;
-  if (comm.promised) *comm.promised = comm.child;
-  comm.promised = nullptr;
+  if (comm.guaranteed) *comm.guaranteed = comm.child;
+  comm.guaranteed = nullptr;
 }
 
 bool all_leave(const Clique& clique) {
@@ -143,7 +143,7 @@ ncclResult_t comm_split(ncclComm_t given, int color, int key, ncclComm_t* made, 
     child->clique = part;
     part->members[static_cast<std::size_t>(comm->member)] = child;
     comm->child = child;
-    comm->promised = made;
+    comm->guaranteed = made;
     ++world.count.splits;
   }
   comm->splitting = true;
@@ -207,7 +207,7 @@ ncclResult_t comm_abort(ncclComm_t given) {
   }
   comm->aborted = true;
   ++world.count.aborts;
-  if (comm->splitting && comm->promised && !split_done(*comm)) {
+  if (comm->splitting && comm->guaranteed && !split_done(*comm)) {
     end(*comm->child);
     comm->child = nullptr;
   }

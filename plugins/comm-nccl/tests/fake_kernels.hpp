@@ -66,9 +66,9 @@ struct Comm : ncclComm {
   std::vector<std::weak_ptr<Kernel>> under; // kernels on streams
   std::shared_ptr<Kernel> waiting;          // waits for its peers to connect, before it is enqueued
   int split_polls = 0;
-  Comm* child = nullptr;          // of the current split
-  ncclComm_t* promised = nullptr; // where to write the child
-  std::size_t blocks = 0;         // registered
+  Comm* child = nullptr;            // of the current split
+  ncclComm_t* guaranteed = nullptr; // where to write the child
+  std::size_t blocks = 0;           // registered
 };
 
 /// A kernel that has no owner any more has completed on its stream.

@@ -23,7 +23,7 @@ using triax::test::error_of;
 using triax::test::Rank;
 
 /// Either the rank's own error, or that of the rank that found the problem first.
-auto told(const std::string& what) {
+auto message_has(const std::string& what) {
   return ::testing::AnyOf(HasSubstr(what), HasSubstr("the other ranks failed: "));
 }
 
@@ -86,8 +86,8 @@ TEST(Joining, AVersionThatDiffersIsFoundBeforeNcclIsAsked) {
     return FakeProcess{rank, text("GPU {}", rank), rank == 1 ? NCCL_VERSION(2, 20, 3) : NCCL_VERSION(2, 28, 9)};
   };
   run_members(2, given, [](Rank& rank) {
-    EXPECT_THAT(join_error(rank), told(rank.index() == 0 ? "rank 1 has NCCL 2.20.3, rank 0 has 2.28.9"
-                                                         : "rank 0 has NCCL 2.28.9, rank 1 has 2.20.3"));
+    EXPECT_THAT(join_error(rank), message_has(rank.index() == 0 ? "rank 1 has NCCL 2.20.3, rank 0 has 2.28.9"
+                                                                : "rank 0 has NCCL 2.28.9, rank 1 has 2.20.3"));
   });
   EXPECT_EQ(counts().communicators, 0);
 }
@@ -198,7 +198,7 @@ TEST(Joining, AMemberThatNeverComesToNcclIsNamed) {
       return;
     }
     EXPECT_THAT(join_error(rank, rank.index() == 0 ? 0.5 : 60),
-                told("ncclCommInitRankConfig: timed out waiting for rank 2"));
+                message_has("ncclCommInitRankConfig: timed out waiting for rank 2"));
   });
 }
 
@@ -223,15 +223,15 @@ TEST(Joining, ASplitThatIsGivenUpLeavesNothing) {
   run_members(Layout::ptd(2, 1, 1), given, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "pipeline");
     AbortFlag& interrupt = rank.device().abort_flag();
-    std::thread given_up;
+    std::thread left;
     if (rank.index() == 0)
-      given_up = std::thread([&interrupt] {
+      left = std::thread([&interrupt] {
         const Deadline end = Rank::deadline();
         while (counts().splits < 2 && Clock::now() < end) std::this_thread::yield();
         interrupt.raise("enough");
       });
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
-    if (given_up.joinable()) given_up.join();
+    if (left.joinable()) left.join();
     EXPECT_THAT(what,
                 HasSubstr(rank.index() == 0 ? "enough" : "the other ranks failed: rank 0 could not join: enough"));
   });
@@ -246,8 +246,9 @@ TEST(Joining, AnErrorOfNcclComesWithItsWords) {
     }
     EXPECT_THAT(
         join_error(rank),
-        told("group tensor.0: ncclCommInitRankConfig: unhandled cuda error (ncclUnhandledCudaError): Cuda failure "
-             "2 'out of memory'\n  nvidia-smi"));
+        message_has(
+            "group tensor.0: ncclCommInitRankConfig: unhandled cuda error (ncclUnhandledCudaError): Cuda failure "
+            "2 'out of memory'\n  nvidia-smi"));
   });
 }
 
@@ -256,7 +257,7 @@ TEST(Joining, RanksOfOneGroupMustAgreeOnItsMembers) {
     Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 1) group.ranks = {5, 1};
     const std::string what = error_of([&] { rank.backend().join(group, rank.store(), Rank::deadline()); });
-    EXPECT_THAT(what, told("the group has ranks"));
+    EXPECT_THAT(what, message_has("the group has ranks"));
     if (what.find("other ranks failed") == std::string::npos) {
       EXPECT_THAT(what, HasSubstr("\n  give all ranks the same TOML file, and each rank"));
     }

@@ -70,9 +70,9 @@ TEST_F(Plugin, ARunOnTheHostIsRefused) {
 TEST_F(Plugin, ARunOnGpusPassesTheCheckOfTheRunAlone) {
   prepare("kernels-cublas");
   for (const char* axis : {"pipeline", "tensor", "data"}) {
-    const Outcome told = program(text("check run.toml --no-device --set parallel.{}=2", axis));
-    EXPECT_EQ(told.status, 0) << told.text;
-    EXPECT_THAT(told.text, HasSubstr("lib/triax/plugins/comm-nccl.so\n"));
+    const Outcome outcome = program(text("check run.toml --no-device --set parallel.{}=2", axis));
+    EXPECT_EQ(outcome.status, 0) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("lib/triax/plugins/comm-nccl.so\n"));
   }
   EXPECT_EQ(program("check run.toml --no-device --set parallel.pipeline=2 --set comm.edge_communicators=true").status,
             0);
@@ -85,9 +85,9 @@ TEST_F(Plugin, EdgesOfOneAxisNeedATableOfTheirOwn) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.text, HasSubstr("edge_communicators = true is for the pipeline axis alone, and this table serves "
                                       "the tensor axis\n  write a table [comm.pipeline] with plugin = \"comm-nccl\""));
-  const Outcome told =
+  const Outcome outcome =
       program(both + " --set comm.pipeline.plugin=comm-nccl --set comm.pipeline.edge_communicators=true");
-  EXPECT_EQ(told.status, 0) << told.text;
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
 }
 
 TEST_F(Plugin, WithoutADriverEveryRankSaysSo) {

@@ -108,23 +108,23 @@ class Lines final : public Log {
 };
 
 /// What a backend does with an NCCL of this version: its refusal, its log lines, and the variables it sets for NCCL.
-struct WorkerMessage {
+struct BackendReport {
   std::string refusal;
   std::vector<std::string> log, variables;
 };
-WorkerMessage told_with(int version) {
+BackendReport report_with(int version) {
   Lines lines;
   triax::test::Communication given = communication({.process = [version](int rank) {
     return FakeProcess{rank, text("GPU {}", rank), version};
   }});
   given.log = &lines;
-  WorkerMessage out;
+  BackendReport out;
   triax::test::run_ranks(
       1,
       [&out](Rank& rank) {
         try {
-          out.refusal =
-              rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false}).front().message;
+          const CommRequest request{DeviceKind::cuda, {DType::f32}, {"tensor", "data"}, false};
+          for (const Refusal& refusal : rank.backend().supports(request)) out.refusal += refusal.message;
         } catch (const Error& error) {
           out.refusal = error.message();
         }
@@ -137,25 +137,25 @@ WorkerMessage told_with(int version) {
 
 TEST_F(Environment, NcclIsAskedToKeepTheHostsOrder) {
   const std::string asked = "NCCL_LAUNCH_ORDER_IMPLICIT = 1";
-  const WorkerMessage newer = told_with(NCCL_VERSION(2, 26, 0));
+  const BackendReport newer = report_with(NCCL_VERSION(2, 26, 0));
   EXPECT_EQ(newer.refusal, "");
   EXPECT_THAT(newer.variables, Contains(asked));
   EXPECT_THAT(newer.log, Contains(HasSubstr("sets " + asked)));
-  const WorkerMessage older = told_with(NCCL_VERSION(2, 25, 1));
+  const BackendReport older = report_with(NCCL_VERSION(2, 25, 1));
   EXPECT_EQ(older.refusal, "");
   EXPECT_THAT(older.variables, ::testing::Not(Contains(asked)));
   EXPECT_THAT(older.log, Contains(HasSubstr("NCCL 2.25.1 keeps no order over communicators, as 2.26.0 and newer do")));
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
-  const WorkerMessage set = told_with(NCCL_VERSION(2, 26, 0));
+  const BackendReport set = report_with(NCCL_VERSION(2, 26, 0));
   EXPECT_EQ(set.refusal, "");
   EXPECT_THAT(set.variables, ::testing::Not(Contains(asked)));
 }
 
 TEST_F(Environment, AnyOrderIsRefusedWhereNcclReadsThat) {
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", 1);
-  EXPECT_THAT(told_with(NCCL_VERSION(2, 26, 0)).refusal,
+  EXPECT_THAT(report_with(NCCL_VERSION(2, 26, 0)).refusal,
               HasSubstr("NCCL_LAUNCH_ORDER_IMPLICIT = 0 in the environment: calls of several communicators"));
-  EXPECT_EQ(told_with(NCCL_VERSION(2, 25, 1)).refusal, "");
+  EXPECT_EQ(report_with(NCCL_VERSION(2, 25, 1)).refusal, "");
 }
 
 TEST_F(Environment, SlowerWaysAndOthersVariablesAreNoted) {

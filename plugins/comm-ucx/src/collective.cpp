@@ -35,46 +35,46 @@ Lane::Lane(const Stream& of, Device& device, int members, int own_index, const P
       device.allocate(slot_bytes * static_cast<std::size_t>(Plan::kDepth * others) + packed_bytes, MemoryKind::host);
 }
 
-Collective::Collective(PeerEndpoints& links) : Call(links) {}
+CollectiveCall::CollectiveCall(PeerEndpoints& links) : Call(links) {}
 
-Event Collective::start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
-                        Lane& lane) {
-  signature_ = signature;
+Event CollectiveCall::start(const Collective& of, const TensorView& in, const TensorView& out, std::uint64_t sequence,
+                            Lane& lane) {
+  signature_.collective = of;
   in_ = in.as<const std::byte>();
   out_ = out.as<std::byte>();
-  width_ = static_cast<std::int64_t>(bytes_of(in.dtype()));
+  width_ = static_cast<std::int64_t>(bytes_of(of.dtype));
   sequence_ = sequence;
   lane_ = &lane;
   return begin();
 }
 
-Request& Collective::request(Use use, std::int64_t chunk, int member) noexcept {
+Request& CollectiveCall::request(Use use, std::int64_t chunk, int member) noexcept {
   const std::int64_t index = (static_cast<std::int64_t>(use) * Plan::kDepth + chunk % Plan::kDepth) * size() + member;
   return lane_->requests[static_cast<std::size_t>(index)];
 }
 
-void Collective::receive_opening(int member) noexcept {
+void CollectiveCall::receive_opening(int member) noexcept {
   receive(request(Use::opening_in, 0, member), member, lane_->slot(0, member), lane_->slot_bytes,
           tag(member, Phase::opening));
 }
 
-void Collective::send_opening(int member, const std::byte* data, std::size_t bytes) noexcept {
+void CollectiveCall::send_opening(int member, const std::byte* data, std::size_t bytes) noexcept {
   Request& sent = request(Use::opening_out, 0, member);
   if (bytes == 0) return send(sent, member, &signature_, sizeof(signature_), tag(index(), Phase::opening));
   send(sent, member, &signature_, sizeof(signature_), data, bytes, tag(index(), Phase::opening));
 }
 
-std::byte* Collective::part(std::int64_t chunk, int member) noexcept {
+std::byte* CollectiveCall::part(std::int64_t chunk, int member) noexcept {
   return lane_->slot(chunk, member) + sizeof(Signature);
 }
 
-bool Collective::agrees(int member) noexcept {
+bool CollectiveCall::agrees(int member) noexcept {
   Signature theirs;
   std::memcpy(&theirs, lane_->slot(0, member), sizeof(theirs));
   if (theirs == signature_) return true;
   links_.abort(
       text("group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
-           links_.id(), to_text(signature_), links_.rank(index()), to_text(theirs), links_.rank(member)));
+           links_.id(), to_text(of()), links_.rank(index()), to_text(theirs.collective), links_.rank(member)));
   return false;
 }
 

@@ -47,19 +47,18 @@ struct Lane {
   }
 };
 
-class Collective : public Call {
+class CollectiveCall : public Call {
  public:
-  explicit Collective(PeerEndpoints& links);
+  explicit CollectiveCall(PeerEndpoints& links);
 
   /// `sequence` is the number of the collective, counted from 1.
-  Event start(const Signature& signature, const TensorView& in, const TensorView& out, std::uint64_t sequence,
-              Lane& lane);
+  Event start(const Collective& of, const TensorView& in, const TensorView& out, std::uint64_t sequence, Lane& lane);
   /// How a call moves device memory, and how much memory it needs for that. Queried before start().
-  struct Room {
+  struct StagingNeed {
     bool direct = false; // UCX transfers it directly, with buffers on the device
     std::size_t bytes = 0;
   };
-  virtual Room room(const Signature& signature) const noexcept = 0;
+  virtual StagingNeed staging_need(const Collective& of) const noexcept = 0;
   void set_places(bool direct, std::byte* places) noexcept {
     direct_ = direct;
     places_ = places;
@@ -83,7 +82,7 @@ class Collective : public Call {
   bool agrees(int member) noexcept;
   /// Equal signatures have equal lengths; agrees() reports unequal ones.
   void other_length(const StagedMessage&, std::size_t, bool) noexcept override {}
-  DType dtype() const noexcept { return static_cast<DType>(signature_.dtype); }
+  const Collective& of() const noexcept { return signature_.collective; }
   int size() const noexcept { return links_.size(); }
   int index() const noexcept { return links_.index(); }
 

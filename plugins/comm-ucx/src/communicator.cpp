@@ -5,24 +5,12 @@
 
 #include <algorithm>
 
-#include "reduce.hpp"
-
 namespace triax::comm_ucx {
 
 namespace {
 
 /// Calls of each kind at the start. A rank needs more only if it reduces the buckets of more layers at once.
 constexpr std::size_t kCalls = 64;
-
-Signature signature_of(Kind kind, const TensorView& in, Reduce reduce = Reduce::sum, int root = 0) {
-  Signature signature;
-  signature.kind = kind;
-  signature.dtype = static_cast<std::uint8_t>(in.dtype());
-  signature.reduce = static_cast<std::uint8_t>(reduce);
-  signature.root = root;
-  signature.elements = in.elements();
-  return signature;
-}
 
 } // namespace
 
@@ -80,7 +68,7 @@ Movement& UcxCommunicator::idle_movement() {
 Exchange& UcxCommunicator::idle_exchange() {
   return idle(pool_->exchanges, [&] {
     auto call = std::make_unique<Exchange>(links_);
-    call->make_room(most_transfers_);
+    call->reserve(most_transfers_);
     return call;
   });
 }
@@ -103,80 +91,32 @@ void UcxCommunicator::abort(std::string_view why) noexcept {
   links_.abort(text("rank {} aborted group {}: {}", links_.rank(index()), links_.id(), why));
 }
 
-Work UcxCommunicator::refused(ActionId action) {
-  --stats_.ops; // do_* is called after it was counted; a failed post is not an operation
-  if (!dead_event_.state()) {
-    dead_event_ = dead_.arm();
-    dead_.fail(links_.reason());
-  }
-  return {dead_event_, action};
+CollectiveCall& UcxCommunicator::idle_call(const Collective& collective) {
+  if (collective.reduces()) return idle_reduction();
+  return idle_movement();
 }
 
-void UcxCommunicator::count(Bytes bytes) {
-  stats_.bytes_out += bytes.out;
-  stats_.bytes_in += bytes.in;
-}
-
-Work UcxCommunicator::post(Collective& call, const Signature& signature, const TensorView& in, const TensorView& out,
-                           Bytes bytes, Stream& stream, ActionId action) {
-  if (links_.aborted()) return refused(action);
+Work UcxCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
+                                    Stream& stream, ActionId action) {
+  if (links_.aborted()) return failed_post(links_.reason(), action);
+  CollectiveCall& call = idle_call(collective);
   if (Staging* staging = transport_.staging()) {
-    const auto [direct, room] = call.room(signature);
-    call.set_places(direct, direct ? staging->device_places(stream, room) : staging->places(stream, room));
+    const auto [direct, bytes] = call.staging_need(collective);
+    call.set_places(direct, direct ? staging->device_places(stream, bytes) : staging->places(stream, bytes));
   }
-  const Event event = call.start(signature, in, out, ++posted_, lane(stream));
-  count(bytes);
+  const Event event = call.start(collective, in, out, ++posted_, lane(stream));
+  if (Reduction::is_small(plan_, collective)) { // the whole vector to every other member
+    const std::uint64_t moved = in.bytes() * static_cast<std::uint64_t>(size() - 1);
+    count({moved, moved});
+  } else {
+    count(payload_of(collective));
+  }
   stream.post(call);
   return {event, action};
 }
 
-void UcxCommunicator::check_reducible(const TensorView& view) const {
-  if (can_reduce(view.dtype())) return;
-  throw Error(text("{} cannot be reduced", triax::to_text(view)), text("group {}", group().id),
-              "reduce f32, f64, bf16, f16, i32 or i64");
-}
-
-Work UcxCommunicator::do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                    ActionId action) {
-  check_reducible(in);
-  const std::int64_t n = size(), all = in.elements();
-  std::int64_t moved = all * (n - 1); // small: the whole vector to every other member
-  if (!Reduction::small(plan_, in.bytes())) {
-    // Out: the peers' slices of `in`, and this member's reduced slice to each peer. In: as many bytes.
-    const std::int64_t own = all * (index() + 1) / n - all * index() / n;
-    moved = all - own + own * (n - 1);
-  }
-  const std::uint64_t bytes = static_cast<std::uint64_t>(moved) * bytes_of(in.dtype());
-  return post(idle_reduction(), signature_of(Kind::all_reduce, in, reduce), in, out, {bytes, bytes}, stream, action);
-}
-
-Work UcxCommunicator::do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                                        ActionId action) {
-  check_reducible(in);
-  const std::uint64_t bytes = in.bytes() - out.bytes();
-  return post(idle_reduction(), signature_of(Kind::reduce_scatter, in, reduce), in, out, {bytes, bytes}, stream,
-              action);
-}
-
-Work UcxCommunicator::do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const std::uint64_t bytes = out.bytes() - in.bytes();
-  return post(idle_movement(), signature_of(Kind::all_gather, in), in, out, {bytes, bytes}, stream, action);
-}
-
-Work UcxCommunicator::do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) {
-  const std::uint64_t bytes = in.bytes() - in.bytes() / static_cast<std::uint64_t>(size());
-  return post(idle_movement(), signature_of(Kind::all_to_all, in), in, out, {bytes, bytes}, stream, action);
-}
-
-Work UcxCommunicator::do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) {
-  const bool sends = index() == root;
-  const Bytes bytes{sends ? view.bytes() * static_cast<std::uint64_t>(size() - 1) : 0, sends ? 0 : view.bytes()};
-  return post(idle_movement(), signature_of(Kind::broadcast, view, Reduce::sum, root), view, view, bytes, stream,
-              action);
-}
-
 Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
-  if (links_.aborted()) return refused(action);
+  if (links_.aborted()) return failed_post(links_.reason(), action);
   for (const Transfer& transfer : transfers) {
     if (transfer.channel >= 0 && transfer.channel < kMaxChannels) continue;
     throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, kMaxChannels - 1),
@@ -185,19 +125,19 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
   if (transfers.size() > most_transfers_) {
     // Any exchange of the pool may be used for the next set of this size.
     most_transfers_ = transfers.size();
-    for (const auto& call : pool_->exchanges) call->make_room(most_transfers_);
+    for (const auto& call : pool_->exchanges) call->reserve(most_transfers_);
   }
   Exchange& call = idle_exchange();
   call.clear();
   for (const Transfer& transfer : transfers) {
     call.add(transfer, port(transfer).next++);
     const std::uint64_t bytes = transfer.view.bytes();
-    count(transfer.direction == Direction::send ? Bytes{bytes, 0} : Bytes{0, bytes});
+    count(transfer.direction == Direction::send ? Payload{bytes, 0} : Payload{0, bytes});
   }
   if (transport_.direct()) {
     call.go_direct();
   } else if (Staging* staging = transport_.staging()) {
-    call.set_places(staging->places(stream, call.room()));
+    call.set_places(staging->places(stream, call.staging_bytes()));
   }
   const Event event = call.start();
   stream.post(call);
@@ -230,9 +170,9 @@ void UcxCommunicator::barrier(Deadline deadline) {
   if (links_.aborted()) throw Error(links_.reason(), place());
   // Messages of the previous barrier may still be in flight.
   for (int member = 0; member < size(); ++member) {
-    wait_for(member, [&] { return !links_.telling(member); });
+    wait_for(member, [&] { return !links_.announcing(member); });
   }
-  links_.tell_barrier();
+  links_.announce_barrier();
   const std::uint64_t turn = ++barriers_;
   for (int member = 0; member < size(); ++member) {
     if (member != index()) wait_for(member, [&] { return links_.barriers(member) >= turn; });

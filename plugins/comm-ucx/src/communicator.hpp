@@ -28,13 +28,8 @@ class UcxCommunicator final : public Communicator {
   void progress() noexcept override;
 
  protected:
-  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
+  Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                      ActionId action) override;
-  Work do_reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
-                         ActionId action) override;
-  Work do_all_gather(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_all_to_all(const TensorView& in, const TensorView& out, Stream& stream, ActionId action) override;
-  Work do_broadcast(const TensorView& view, int root, Stream& stream, ActionId action) override;
   Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) override;
 
  private:
@@ -53,11 +48,6 @@ class UcxCommunicator final : public Communicator {
     int peer, channel;
     std::uint64_t next; // number of the next transfer, from 0
   };
-  /// Bytes that a call sends from this rank and receives on it.
-  struct Bytes {
-    std::uint64_t out, in;
-  };
-
   template <class Body>
   void for_queued(Body body);
   template <class Some, class Make>
@@ -66,12 +56,8 @@ class UcxCommunicator final : public Communicator {
   Movement& idle_movement();
   Exchange& idle_exchange();
   Lane& lane(const Stream& stream);
-  Work post(Collective& call, const Signature& signature, const TensorView& in, const TensorView& out, Bytes bytes,
-            Stream& stream, ActionId action);
-  Work refused(ActionId action);
-  void check_reducible(const TensorView& view) const;
+  CollectiveCall& idle_call(const Collective& collective);
   Port& port(const Transfer& transfer);
-  void count(Bytes bytes);
 
   PeerEndpoints& links_;
   Transport& transport_;
@@ -81,8 +67,6 @@ class UcxCommunicator final : public Communicator {
   std::size_t most_transfers_ = 4; // largest exchange so far
   std::uint64_t posted_ = 0;       // number of collectives posted
   std::uint64_t barriers_ = 0;
-  HostEvent dead_; // its failed event is returned for calls posted after an abort
-  Event dead_event_;
 };
 
 } // namespace triax::comm_ucx

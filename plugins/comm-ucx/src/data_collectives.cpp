@@ -5,40 +5,40 @@
 
 namespace triax::comm_ucx {
 
-Movement::Movement(PeerEndpoints& links, const Plan& plan) : Collective(links), piece_(plan.chunk_bytes) {
+Movement::Movement(PeerEndpoints& links, const Plan& plan) : CollectiveCall(links), piece_(plan.chunk_bytes) {
   if (!links.transport().staging()) return;
   ins_.reserve(static_cast<std::size_t>(size()));
   outs_.reserve(static_cast<std::size_t>(size()));
 }
 
-Collective::Room Movement::room(const Signature& signature) const noexcept {
+CollectiveCall::StagingNeed Movement::staging_need(const Collective& of) const noexcept {
   if (links_.transport().direct()) return {true, 0};
   const auto n = static_cast<std::size_t>(size());
-  std::size_t bytes = static_cast<std::size_t>(signature.elements) * bytes_of(static_cast<DType>(signature.dtype));
-  if (signature.kind == Kind::all_to_all) bytes /= n;
-  const std::size_t outs = same_to_all(signature.kind) ? 1 : n - 1, ins = signature.kind == Kind::broadcast ? 1 : n - 1;
-  return {false, (outs + ins) * StagedMessage::room(bytes, piece_)};
+  std::size_t bytes = static_cast<std::size_t>(of.elements) * bytes_of(of.dtype);
+  if (of.kind == Collective::Kind::all_to_all) bytes /= n;
+  const std::size_t outs = same_to_all(of.kind) ? 1 : n - 1, ins = of.kind == Collective::Kind::broadcast ? 1 : n - 1;
+  return {false, (outs + ins) * StagedMessage::staging_bytes(bytes, piece_)};
 }
 
 bool Movement::meets(int member) const noexcept {
   if (member == index()) return false;
-  return signature_.kind != Kind::broadcast || signature_.root == index() || signature_.root == member;
+  return of().kind != Collective::Kind::broadcast || of().root == index() || of().root == member;
 }
 
 /// Part of `in` for a member.
 Movement::Piece Movement::out_piece(int member) const noexcept {
-  const std::int64_t bytes = signature_.elements * width_, part = bytes / size();
-  if (signature_.kind == Kind::all_gather) return {0, bytes};
-  if (signature_.kind == Kind::all_to_all) return {member * part, part};
-  return signature_.root == index() ? Piece{0, bytes} : Piece{};
+  const std::int64_t bytes = of().elements * width_, part = bytes / size();
+  if (of().kind == Collective::Kind::all_gather) return {0, bytes};
+  if (of().kind == Collective::Kind::all_to_all) return {member * part, part};
+  return of().root == index() ? Piece{0, bytes} : Piece{};
 }
 
 /// Part of `out` from a member.
 Movement::Piece Movement::in_piece(int member) const noexcept {
-  const std::int64_t bytes = signature_.elements * width_, part = bytes / size();
-  if (signature_.kind == Kind::all_gather) return {member * bytes, bytes};
-  if (signature_.kind == Kind::all_to_all) return {member * part, part};
-  return signature_.root == member ? Piece{0, bytes} : Piece{};
+  const std::int64_t bytes = of().elements * width_, part = bytes / size();
+  if (of().kind == Collective::Kind::all_gather) return {member * bytes, bytes};
+  if (of().kind == Collective::Kind::all_to_all) return {member * part, part};
+  return of().root == member ? Piece{0, bytes} : Piece{};
 }
 
 void Movement::launch() noexcept {
@@ -66,7 +66,7 @@ void Movement::launch() noexcept {
 }
 
 void Movement::keep_own() noexcept {
-  if (signature_.kind == Kind::broadcast) return;
+  if (of().kind == Collective::Kind::broadcast) return;
   const Piece from = out_piece(index()), to = in_piece(index());
   if (from.bytes <= 0 || in_ + from.begin == out_ + to.begin) return;
   const auto bytes = static_cast<std::size_t>(from.bytes);
@@ -103,7 +103,7 @@ void Movement::launch_flows() noexcept {
     const Piece out = out_piece(after);
     auto* from = const_cast<std::byte*>(in_) + out.begin; // a flow that sends does not write
     if (out.bytes <= 0) continue;
-    if (!same_to_all(signature_.kind)) {
+    if (!same_to_all(of().kind)) {
       outs_.push_back(flow(from, out.bytes, Use::result_out, after, after, index()));
     } else if (outs_.empty()) {
       outs_.push_back(flow(from, out.bytes, Use::result_out, 0, size() - 1, index()));
@@ -113,7 +113,7 @@ void Movement::launch_flows() noexcept {
   for (std::vector<StagedMessage>* flows : {&ins_, &outs_}) {
     for (StagedMessage& each : *flows) {
       each.places = places;
-      places += StagedMessage::room(each.bytes, piece_);
+      places += StagedMessage::staging_bytes(each.bytes, piece_);
     }
   }
   keep_own();

@@ -8,10 +8,10 @@
 
 namespace triax::comm_ucx {
 
-class Movement final : public Collective {
+class Movement final : public CollectiveCall {
  public:
   Movement(PeerEndpoints& links, const Plan& plan);
-  Room room(const Signature& signature) const noexcept override;
+  StagingNeed staging_need(const Collective& of) const noexcept override;
 
  private:
   /// Bytes for or from a member; bytes < 0: no message.
@@ -28,7 +28,7 @@ class Movement final : public Collective {
   void launch_flows() noexcept;
   bool run_flows() noexcept;
   /// True if all members get the same data.
-  static bool same_to_all(Kind kind) noexcept { return kind != Kind::all_to_all; }
+  static bool same_to_all(Collective::Kind kind) noexcept { return kind != Collective::Kind::all_to_all; }
   StagedMessage flow(std::byte* device, std::int64_t bytes, Use use, int first, int last, int source) noexcept;
 
   const std::size_t piece_;

@@ -6,7 +6,7 @@
 
 namespace triax::comm_ucx {
 
-void Exchange::make_room(std::size_t transfers) {
+void Exchange::reserve(std::size_t transfers) {
   while (placed_.size() < transfers) placed_.emplace_back();
 }
 
@@ -22,9 +22,10 @@ Tag Exchange::tag(const Placed& placed) const noexcept {
   return transfer_tag(links_.number(), source, transfer.channel, transfer.view.dtype(), placed.number);
 }
 
-std::size_t Exchange::room() const noexcept {
+std::size_t Exchange::staging_bytes() const noexcept {
   std::size_t all = 0;
-  for (std::size_t i = 0; i < count_; ++i) all += StagedMessage::room(placed_[i].transfer.view.bytes(), kStagedPiece);
+  for (std::size_t i = 0; i < count_; ++i)
+    all += StagedMessage::staging_bytes(placed_[i].transfer.view.bytes(), kStagedPiece);
   return all;
 }
 
@@ -40,7 +41,7 @@ void Exchange::set_places(std::byte* places) noexcept {
     flow.tag = tag(placed);
     flow.requests = placed.requests;
     flow.first = flow.last = placed.transfer.peer;
-    places += StagedMessage::room(flow.bytes, flow.piece);
+    places += StagedMessage::staging_bytes(flow.bytes, flow.piece);
   }
 }
 

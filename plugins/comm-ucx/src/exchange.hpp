@@ -26,12 +26,12 @@ class Exchange final : public Call {
   using Call::Call;
 
   /// Reserves capacity for this number of transfers; transfers in progress are not moved.
-  void make_room(std::size_t transfers);
+  void reserve(std::size_t transfers);
   void clear() noexcept { count_ = 0; }
   void add(const Transfer& transfer, std::uint64_t number);
   Event start() { return begin(); }
   /// Pinned memory that the transfers need; set_places() provides it. Call both before start().
-  std::size_t room() const noexcept;
+  std::size_t staging_bytes() const noexcept;
   void set_places(std::byte* places) noexcept;
   /// UCX transfers the device memory directly.
   void go_direct() noexcept { side_ = Side::device; }

@@ -70,7 +70,7 @@ void Joining::greet_all(PeerEndpoints& links) {
     if (links.aborted()) throw Error(links.reason());
     std::string missing;
     for (int member = 0; member < group_.size(); ++member) {
-      if (member == group_.index || (links.greeted(member) && !links.telling(member))) continue;
+      if (member == group_.index || (links.greeted(member) && !links.announcing(member))) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
     }
     if (missing.empty()) return;

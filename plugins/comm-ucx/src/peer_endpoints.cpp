@@ -82,7 +82,7 @@ void PeerEndpoints::ended(Request& request) noexcept {
   listen(request.member);
 }
 
-void PeerEndpoints::tell(Word word) noexcept {
+void PeerEndpoints::send_word(Word word) noexcept {
   for_others([&](int member, Peer& peer) {
     peer.said.word = word;
     peer.said.length = 0;

@@ -37,11 +37,11 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
 
   /// Sends hello to all members.
-  void greet() noexcept { tell(Word::hello); }
+  void greet() noexcept { send_word(Word::hello); }
   bool greeted(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].greeted; }
-  /// Announces this member's next barrier. The message of the previous barrier must have left; see telling().
-  void tell_barrier() noexcept { tell(Word::barrier); }
-  bool telling(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].saying.open(); }
+  /// Announces this member's next barrier. The message of the previous barrier must have left; see announcing().
+  void announce_barrier() noexcept { send_word(Word::barrier); }
+  bool announcing(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].saying.open(); }
   /// Number of barriers that a member has reached.
   std::uint64_t barriers(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].barriers; }
 
@@ -86,7 +86,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
 
   void listen(int member) noexcept;
   void hear(int member) noexcept;
-  void tell(Word word) noexcept;
+  void send_word(Word word) noexcept;
   void part(Word word, std::string_view text) noexcept;
   template <class Body>
   void for_others(Body body) noexcept;

@@ -32,7 +32,7 @@ constexpr triax_option kOptions[] = {
 class UcxBackend final : public CommBackend {
  public:
   explicit UcxBackend(const PluginContext& context) : log_(context.log), settings_(read_settings(context.options)) {
-    settings_.tells = context.rank == 0;
+    settings_.logs = context.rank == 0;
     leave_signals_alone();
   }
 

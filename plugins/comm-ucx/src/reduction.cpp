@@ -4,21 +4,21 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reduce.hpp"
+#include "triax/reduce.hpp"
 
 namespace triax::comm_ucx {
 
 namespace {
 
 /// Bytes for a small all_reduce: the message that is sent, or the result.
-std::size_t small_room(const Plan& plan) {
+std::size_t small_bytes(const Plan& plan) {
   return Arena::aligned(sizeof(Signature) + plan.small_bytes);
 }
 
 } // namespace
 
 Reduction::Reduction(PeerEndpoints& links, const Plan& plan)
-    : Collective(links),
+    : CollectiveCall(links),
       plan_(plan),
       owners_(static_cast<std::size_t>(links.size())),
       sources_(static_cast<std::size_t>(links.size()), nullptr) {}
@@ -40,13 +40,11 @@ std::size_t Reduction::bytes_at(int member, std::int64_t chunk) const noexcept {
   return static_cast<std::size_t>((begin_of(member, chunk + 1) - begin_of(member, chunk)) * width_);
 }
 
-Collective::Room Reduction::room(const Signature& signature) const noexcept {
-  const std::size_t bytes =
-      static_cast<std::size_t>(signature.elements) * bytes_of(static_cast<DType>(signature.dtype));
-  if (signature.kind == Kind::all_reduce && small(plan_, bytes)) return {false, 2 * small_room(plan_)};
+CollectiveCall::StagingNeed Reduction::staging_need(const Collective& of) const noexcept {
+  if (is_small(plan_, of)) return {false, 2 * small_bytes(plan_)};
   const auto others = static_cast<std::size_t>(size() - 1);
   const std::size_t chunk = Arena::aligned(plan_.chunk_bytes);
-  if (links_.transport().direct() && static_cast<Reduce>(signature.reduce) == Reduce::sum) {
+  if (links_.transport().direct() && of.reduce == Reduce::sum) {
     return {true, (Plan::kDepth * others + 2) * chunk}; // the others' parts, and sums, which may be twice as wide
   }
   return {false, Plan::kDepth * (2 * others + 1) * chunk};
@@ -109,7 +107,7 @@ void Reduction::launch() noexcept {
   reduced_ = 0;
   adding_ = -1;
   std::fill(owners_.begin(), owners_.end(), Owner{});
-  small_ = reduces_all() && small(plan_, static_cast<std::size_t>(signature_.elements * width_));
+  small_ = is_small(plan_, of());
   if (small_) return launch_small();
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + k) % size();
@@ -122,7 +120,7 @@ void Reduction::launch() noexcept {
 }
 
 void Reduction::launch_small() noexcept {
-  const auto bytes = static_cast<std::size_t>(signature_.elements * width_);
+  const auto bytes = static_cast<std::size_t>(of().elements * width_);
   for (int k = 1; k < size(); ++k) receive_opening((index() + k) % size());
   if (staged()) return download(owners_[0].fetch[0], places_ + sizeof(signature_), in_, bytes);
   if (bytes > 0) std::memcpy(lane_->packed() + sizeof(signature_), in_, bytes);
@@ -131,7 +129,7 @@ void Reduction::launch_small() noexcept {
 
 /// Packs signature and data into one buffer: a short contiguous message leaves sooner, and `in` may then be written.
 void Reduction::send_small(std::byte* packed) noexcept {
-  const auto bytes = static_cast<std::size_t>(signature_.elements * width_);
+  const auto bytes = static_cast<std::size_t>(of().elements * width_);
   std::memcpy(packed, &signature_, sizeof(signature_));
   for (int k = 1; k < size(); ++k) {
     const int member = (index() + k) % size();
@@ -154,7 +152,7 @@ bool Reduction::run_small() noexcept {
   if (staged()) return run_small_staged();
   if (reduced_ == 0) {
     if (!all_here(0)) return false;
-    add(in_, out_, 0, signature_.elements);
+    add(in_, out_, 0, of().elements);
     ++reduced_;
   }
   return under_way() == 0;
@@ -169,9 +167,9 @@ bool Reduction::run_small_staged() noexcept {
   }
   if (reduced_ == 0) {
     if (!all_here(0)) return false;
-    std::byte* sums = places_ + small_room(plan_);
-    add(places_ + sizeof(signature_), sums, 0, signature_.elements);
-    upload(own.store[0], out_, sums, static_cast<std::size_t>(signature_.elements * width_));
+    std::byte* sums = places_ + small_bytes(plan_);
+    add(places_ + sizeof(signature_), sums, 0, of().elements);
+    upload(own.store[0], out_, sums, static_cast<std::size_t>(of().elements * width_));
     ++reduced_;
   }
   return copies_ended() && arrived(own.store[0]) && under_way() == 0;
@@ -203,7 +201,7 @@ void Reduction::gather(const std::byte* mine, std::int64_t chunk) noexcept {
 void Reduction::add(const std::byte* mine, std::byte* to, std::int64_t chunk, std::int64_t elements) noexcept {
   if (elements == 0) return;
   gather(mine, chunk);
-  reduce_members(dtype(), static_cast<Reduce>(signature_.reduce), sources_, to, elements);
+  reduce_members(of().dtype, of().reduce, sources_, to, elements);
 }
 
 void Reduction::receive_part(std::int64_t chunk, int member) noexcept {
@@ -286,7 +284,7 @@ bool Reduction::added(std::int64_t chunk, std::byte* out, std::int64_t elements)
     gather(mine, chunk);
     std::byte* sums =
         places_ + static_cast<std::size_t>(Plan::kDepth * (size() - 1)) * Arena::aligned(plan_.chunk_bytes);
-    sum_on_device(fetch, dtype(), sources_, sums, out, elements);
+    sum_on_device(fetch, of().dtype, sources_, sums, out, elements);
   }
   return arrived(fetch);
 }

@@ -20,13 +20,16 @@
 
 namespace triax::comm_ucx {
 
-class Reduction final : public Collective {
+class Reduction final : public CollectiveCall {
  public:
   Reduction(PeerEndpoints& links, const Plan& plan);
 
-  /// True if an all_reduce of this many bytes is small.
-  static bool small(const Plan& plan, std::size_t bytes) noexcept { return bytes <= plan.small_bytes; }
-  Room room(const Signature& signature) const noexcept override;
+  /// True for a small all_reduce.
+  static bool is_small(const Plan& plan, const Collective& of) noexcept {
+    return of.kind == Collective::Kind::all_reduce &&
+           static_cast<std::size_t>(of.elements) * bytes_of(of.dtype) <= plan.small_bytes;
+  }
+  StagingNeed staging_need(const Collective& of) const noexcept override;
 
  private:
   /// This member's progress with the owner of a slice.
@@ -64,8 +67,8 @@ class Reduction final : public Collective {
   bool may_send(int owner) noexcept;
   void store_result(int owner) noexcept;
 
-  bool reduces_all() const noexcept { return signature_.kind == Kind::all_reduce; }
-  std::int64_t slice_begin(int member) const noexcept { return signature_.elements * member / size(); }
+  bool reduces_all() const noexcept { return of().kind == Collective::Kind::all_reduce; }
+  std::int64_t slice_begin(int member) const noexcept { return of().elements * member / size(); }
   /// At least one, which carries the opening.
   std::int64_t chunks(int member) const noexcept;
   /// Number of results that the owner of a slice sends.

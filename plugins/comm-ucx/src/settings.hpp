@@ -36,7 +36,7 @@ struct Settings {
   triax::Refusals refusals;
   std::string devices; // in the form of UCX_NET_DEVICES, from option or environment; empty: UCX chooses
   bool memory = true;  // shared memory is allowed
-  bool tells = false;  // this rank logs what holds for the whole run
+  bool logs = false;   // this rank logs what holds for the whole run
   bool quiet = true;   // UCX's own log is off, unless the user has requested it
 };
 

@@ -33,7 +33,7 @@ struct StagedMessage {
   Event copied[kPlaces];
 
   /// Bytes that its buffers need.
-  static std::size_t room(std::size_t bytes, std::size_t piece) {
+  static std::size_t staging_bytes(std::size_t bytes, std::size_t piece) {
     return Arena::aligned(std::min(bytes, piece)) * (bytes < piece ? 1 : kPlaces);
   }
 

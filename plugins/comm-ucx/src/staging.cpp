@@ -33,8 +33,8 @@ std::byte* Staging::Rooms::take(Device& device, std::size_t bytes) {
 }
 
 std::byte* Staging::Rooms::places(Device& device, const Stream& stream, std::size_t bytes) {
-  const auto known = std::find_if(rooms.begin(), rooms.end(), [&](const Room& room) { return room.stream == &stream; });
-  if (known == rooms.end()) return rooms.emplace_back(Room{&stream, take(device, bytes), bytes}).begin;
+  const auto known = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.stream == &stream; });
+  if (known == slots.end()) return slots.emplace_back(Slot{&stream, take(device, bytes), bytes}).begin;
   // Calls in progress keep the smaller buffer.
   if (known->bytes < bytes) *known = {&stream, take(device, bytes), bytes};
   return known->begin;

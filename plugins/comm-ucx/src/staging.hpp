@@ -44,7 +44,7 @@ class Staging {
   static DType type_of_sums(DType dtype) noexcept;
 
  private:
-  struct Room {
+  struct Slot {
     const Stream* stream;
     std::byte* begin;
     std::size_t bytes;
@@ -54,7 +54,7 @@ class Staging {
     MemoryKind kind;
     std::vector<std::unique_ptr<Memory>> blocks{};
     std::size_t used = 0; // of the last block
-    std::vector<Room> rooms{};
+    std::vector<Slot> slots{};
 
     std::byte* places(Device& device, const Stream& stream, std::size_t bytes);
     std::byte* take(Device& device, std::size_t bytes);

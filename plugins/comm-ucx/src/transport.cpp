@@ -85,7 +85,7 @@ void Transport::prepare_device_memory() {
   const bool direct = carries && settings_.device_memory != DeviceMemory::staged;
   staging_.emplace(device_, settings_.staging_bytes, direct ? settings_.staging_bytes : 0);
   if (direct) wire_.emplace(staging_->stream());
-  if (settings_.tells) {
+  if (settings_.logs) {
     log_.info("comm-ucx: transfers GPU memory {} (device_memory = \"{}\")",
               direct ? "directly" : "through pinned host memory", memory_word());
   }

@@ -4,26 +4,9 @@
 
 #include "attention_kernels.hpp"
 #include "attention_plan.hpp"
+#include "triax/cuda/types.hpp"
 
 namespace triax::kernels_fused {
-
-namespace {
-
-template <class Use>
-void with_type(DType type, Use&& use) {
-  switch (type) {
-    case DType::bf16:
-      return use(Bf16{});
-    case DType::f16:
-      return use(F16{});
-    case DType::f32:
-      return use(float{});
-    default:
-      TRIAX_REQUIRE(false, "attention in {} was not refused", name_of(type));
-  }
-}
-
-} // namespace
 
 Refusals attention_supported(const AttentionFwd& args) {
   return attention_supported(args.q, args.k);
@@ -40,10 +23,10 @@ std::size_t scratch_of(const AttentionBwd& args) {
 }
 
 void launch(const AttentionFwd& args, std::span<std::byte>, cudaStream_t stream) {
-  with_type(args.q.dtype(), [&](auto type) { run_forward<decltype(type)>(attention_of(args), stream); });
+  cuda::by_type(args.q.dtype(), [&](auto type) { run_forward<decltype(type)>(attention_of(args), stream); });
 }
 void launch(const AttentionBwd& args, std::span<std::byte> scratch, cudaStream_t stream) {
-  with_type(args.q.dtype(), [&](auto type) {
+  cuda::by_type(args.q.dtype(), [&](auto type) {
     run_backward<decltype(type)>(attention_of(args), gradients_of(args, scratch.data()), stream);
   });
 }

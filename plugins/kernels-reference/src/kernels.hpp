@@ -5,6 +5,7 @@
 // f64.
 #pragma once
 
+#include "triax/element_type.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::kernels_reference {
@@ -25,14 +26,8 @@ class ReferenceKernels final : public KernelSet {
 /// Calls body(T{}), where T is the C++ type of `type`.
 template <class Body>
 void by_type(DType type, Body&& body) {
-  switch (type) {
-    case DType::f32:
-      return body(float{});
-    case DType::f64:
-      return body(double{});
-    default:
-      throw Error(text("kernels-reference computes in f32 and f64, not in {}", name_of(type)));
-  }
+  if (!with_type_among<float, double>(type, body))
+    throw Error(text("kernels-reference computes in f32 and f64, not in {}", name_of(type)));
 }
 
 /// Number of rows of a view seen as [rows, last dimension].

@@ -23,11 +23,11 @@ Refusals fits(const std::string& file, const PipelineShape& has, const PipelineS
   const auto add = [](std::string& out, const char* separator, const std::string& more) {
     out += (out.empty() ? "" : separator) + more;
   };
-  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& told, const char* key,
+  const auto compare = [&](const char* letter, int of_file, int of_run, const std::string& origin, const char* key,
                            const std::vector<std::string>& set_by) {
     if (of_file == of_run) return;
     keys.insert(keys.end(), set_by.begin(), set_by.end());
-    add(differs, "; ", text("{} = {}, not {}", letter, of_file, told));
+    add(differs, "; ", text("{} = {}, not {}", letter, of_file, origin));
     add(wanted, ", ", text("{} {}", key, of_file));
   };
   compare("p", has.pipeline, run.pipeline, text("parallel.pipeline = {}", run.pipeline), "parallel.pipeline",

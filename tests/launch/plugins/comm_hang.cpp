@@ -63,20 +63,11 @@ class Member final : public Communicator {
     stream.post(*new Task(calls_, tasks_hang_));
     return {done, action};
   }
-  Work do_all_reduce(const TensorView& in, const TensorView& out, Reduce, Stream& stream, ActionId action) override {
+  Work do_collective(const Collective&, const TensorView& in, const TensorView& out, Stream& stream,
+                     ActionId action) override {
     memory_.insert(memory_.end(), {in.as<const std::byte>(), out.as<const std::byte>()});
     return post(stream, action);
   }
-  Work do_reduce_scatter(const TensorView&, const TensorView&, Reduce, Stream& stream, ActionId action) override {
-    return post(stream, action);
-  }
-  Work do_all_gather(const TensorView&, const TensorView&, Stream& stream, ActionId action) override {
-    return post(stream, action);
-  }
-  Work do_all_to_all(const TensorView&, const TensorView&, Stream& stream, ActionId action) override {
-    return post(stream, action);
-  }
-  Work do_broadcast(const TensorView&, int, Stream& stream, ActionId action) override { return post(stream, action); }
   Work do_exchange(std::span<const Transfer>, Stream& stream, ActionId action) override { return post(stream, action); }
 
   const bool posts_hang_, tasks_hang_;

@@ -32,7 +32,7 @@ namespace triax::cuda {
 
 struct DeviceSettings {
   /// How a stream waits for the host. automatic: with memory operations if they are supported.
-  enum class HostWaits { automatic, pumped } host_waits = HostWaits::automatic;
+  enum class HostWaits { automatic, progress_loop } host_waits = HostWaits::automatic;
 };
 
 /// Whether this machine has a driver, and a GPU for the rank with compute capability 8.0 or higher and enough memory.

@@ -7,24 +7,16 @@
 #include <cstdint>
 
 #include "triax/cuda/rounding.hpp"
+#include "triax/element_type.hpp"
 #include "triax/error.hpp"
-#include "triax/tensor.hpp"
 
 namespace triax::cuda {
 
 /// Calls body(T{}), where T is the C++ type of `type`.
 template <class Body>
 void by_type(DType type, Body body) {
-  switch (type) {
-    case DType::f32:
-      return body(float{});
-    case DType::bf16:
-      return body(Bf16{});
-    case DType::f16:
-      return body(F16{});
-    default:
-      throw Error(text("kernels on GPUs compute in f32, bf16 and f16, not in {}", name_of(type)));
-  }
+  if (!with_type_among<float, Bf16, F16>(type, body))
+    throw Error(text("kernels on GPUs compute in f32, bf16 and f16, not in {}", name_of(type)));
 }
 
 /// Calls body(T{}, To{}) with the types of the data and of the target of a sum, which has the same type or f32.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "reduce.hpp"
+#include "triax/reduce.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 
 #include "triax/half.hpp"
 
-namespace triax::comm_ucx {
+namespace triax {
 
 namespace {
 
@@ -120,10 +120,6 @@ void reduce_integer(Reduce reduce, std::span<const std::byte* const> sources, st
 
 } // namespace
 
-bool can_reduce(DType dtype) noexcept {
-  return dtype != DType::u8;
-}
-
 void reduce_members(DType dtype, Reduce reduce, std::span<const std::byte* const> sources, std::byte* out,
                     std::int64_t elements) noexcept {
   switch (dtype) {
@@ -140,8 +136,8 @@ void reduce_members(DType dtype, Reduce reduce, std::span<const std::byte* const
     case DType::i64:
       return reduce_integer<std::int64_t>(reduce, sources, out, elements);
     case DType::u8:
-      return; // can_reduce() refuses it when the call is posted
+      return; // refused when the call is posted
   }
 }
 
-} // namespace triax::comm_ucx
+} // namespace triax

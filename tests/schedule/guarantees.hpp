@@ -12,8 +12,8 @@
 
 namespace triax::test {
 
-inline constexpr schedule::Promise kLoosest{CommTraits::Order::tagged, CommTraits::Send::buffered,
-                                            CommTraits::Post::nonblocking};
+inline constexpr schedule::Guarantee kLoosest{CommTraits::Order::tagged, CommTraits::Send::buffered,
+                                              CommTraits::Post::nonblocking};
 
 /// Each combination of guarantees for all communication, and then different backends per class.
 inline std::vector<schedule::Assumptions> all_assumptions() {
@@ -22,18 +22,18 @@ inline std::vector<schedule::Assumptions> all_assumptions() {
     for (const auto send : {CommTraits::Send::rendezvous, CommTraits::Send::buffered})
       for (const auto post : {CommTraits::Post::nonblocking, CommTraits::Post::blocking})
         out.push_back(schedule::everywhere({order, send, post}));
-  constexpr schedule::Promise kSerial{CommTraits::Order::serial, CommTraits::Send::rendezvous,
-                                      CommTraits::Post::nonblocking};
-  constexpr schedule::Promise kTagged{CommTraits::Order::tagged, CommTraits::Send::rendezvous,
-                                      CommTraits::Post::nonblocking};
+  constexpr schedule::Guarantee kSerial{CommTraits::Order::serial, CommTraits::Send::rendezvous,
+                                        CommTraits::Post::nonblocking};
+  constexpr schedule::Guarantee kTagged{CommTraits::Order::tagged, CommTraits::Send::rendezvous,
+                                        CommTraits::Post::nonblocking};
   out.push_back({kSerial, kTagged, kTagged});
   out.push_back({kSerial, kTagged, kSerial});
-  out.push_back({kTagged, schedule::kMinPromise, kSerial});
-  out.push_back({schedule::kMinPromise, kTagged, kLoosest});
+  out.push_back({kTagged, schedule::kMinGuarantee, kSerial});
+  out.push_back({schedule::kMinGuarantee, kTagged, kLoosest});
   return out;
 }
 
-inline std::string to_text(const schedule::Promise& of) {
+inline std::string to_text(const schedule::Guarantee& of) {
   return text("order {}, send {}, post {}", static_cast<int>(of.order), static_cast<int>(of.send),
               static_cast<int>(of.post));
 }

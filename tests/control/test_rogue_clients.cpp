@@ -17,7 +17,7 @@ using Kind = Message::Kind;
 using State = RankStatus::State;
 
 /// A job of two ranks with a token, and its rank 0.
-struct StrangersTest : ::testing::Test {
+struct RogueClientsTest : ::testing::Test {
   static ServerRequest request() {
     ServerRequest request = server_of(2);
     request.token = JobToken("the secret of this job");
@@ -42,7 +42,7 @@ struct StrangersTest : ::testing::Test {
   int calls = 0;
 };
 
-TEST_F(StrangersTest, WhatIsNoHelloIsDroppedWithoutAWord) {
+TEST_F(RogueClientsTest, WhatIsNoHelloIsDroppedWithoutAWord) {
   const std::string nonsense[] = {
       "GET / HTTP/1.1\r\nHost: n7\r\n\r\n",
       "SSH-2.0-OpenSSH_9.2\r\n",
@@ -62,7 +62,7 @@ TEST_F(StrangersTest, WhatIsNoHelloIsDroppedWithoutAWord) {
   }
 }
 
-TEST_F(StrangersTest, WhoClosesAtOnceOrResetsIsForgotten) {
+TEST_F(RogueClientsTest, WhoClosesAtOnceOrResetsIsForgotten) {
   for (int i = 0; i < 50; ++i) {
     Raw scanner(job.server->address());
     const linger hard{1, static_cast<int>(i % 2)}; // 0: closing resets the connection
@@ -72,7 +72,7 @@ TEST_F(StrangersTest, WhoClosesAtOnceOrResetsIsForgotten) {
   expect_no_harm();
 }
 
-TEST_F(StrangersTest, WhoHasNotTheTokenIsToldNothing) {
+TEST_F(RogueClientsTest, WhoHasNotTheTokenIsToldNothing) {
   for (const char* token : {"", "the secret of this joB", "the secret of this job and more", "t"}) {
     // The answer reveals neither whether the rank has joined nor how many ranks exist.
     for (const Hello& hello : {hello_of(1, 2, token), hello_of(0, 2, token), hello_of(7, 9, token)}) {
@@ -89,7 +89,7 @@ TEST_F(StrangersTest, WhoHasNotTheTokenIsToldNothing) {
   expect_no_harm();
 }
 
-TEST_F(StrangersTest, WhoIsRejectedIsCountedAndNamed) {
+TEST_F(RogueClientsTest, WhoIsRejectedIsCountedAndNamed) {
   const auto rejected = [&](const Hello& hello) {
     Raw stranger(job.server->address());
     stranger.connection.send(encode(hello));
@@ -117,7 +117,7 @@ TEST_F(StrangersTest, WhoIsRejectedIsCountedAndNamed) {
   expect_no_harm();
 }
 
-TEST_F(StrangersTest, AnotherVersionIsToldSoBeforeAnythingElse) {
+TEST_F(RogueClientsTest, AnotherVersionIsToldSoBeforeAnythingElse) {
   Hello hello = hello_of(1, 2, "whatever its token means there");
   hello.version = kProtocolVersion + 1;
   Raw stranger(job.server->address());
@@ -132,7 +132,7 @@ TEST_F(StrangersTest, AnotherVersionIsToldSoBeforeAnythingElse) {
   expect_no_harm();
 }
 
-TEST_F(StrangersTest, RanksThatCannotBeAreToldWhyAndNothingOfTheToken) {
+TEST_F(RogueClientsTest, RanksThatCannotBeAreToldWhyAndNothingOfTheToken) {
   for (const auto& [rank, world] : {std::pair(0, 2), {2, 2}, {-1, 2}, {1 << 30, 2}, {1, 3}, {1, -2}}) {
     Raw stranger(job.server->address());
     stranger.connection.send(encode(hello_of(rank, world, "the secret of this job")));
@@ -146,7 +146,7 @@ TEST_F(StrangersTest, RanksThatCannotBeAreToldWhyAndNothingOfTheToken) {
   expect_no_harm();
 }
 
-TEST_F(StrangersTest, HundredsThatSayNothingKeepNobodyOut) {
+TEST_F(RogueClientsTest, HundredsThatSayNothingKeepNobodyOut) {
   std::vector<Raw> crowd;
   for (int i = 0; i < 200; ++i) crowd.emplace_back(job.server->address());
   expect_no_harm();
@@ -158,7 +158,7 @@ TEST_F(StrangersTest, HundredsThatSayNothingKeepNobodyOut) {
 }
 
 // This takes the five seconds after which a silent connection is dropped.
-TEST_F(StrangersTest, WhoDoesNotComeToThePointIsDropped) {
+TEST_F(RogueClientsTest, WhoDoesNotComeToThePointIsDropped) {
   Raw mute(job.server->address()), half(job.server->address()), slow(job.server->address());
   const std::string hello = encode(hello_of(1, 2, "the secret of this job"));
   half.connection.send(hello.substr(0, hello.size() / 2));
@@ -172,7 +172,7 @@ TEST_F(StrangersTest, WhoDoesNotComeToThePointIsDropped) {
   expect_no_harm();
 }
 
-TEST_F(StrangersTest, ARankThatTalksNonsenseIsLost) {
+TEST_F(RogueClientsTest, ARankThatTalksNonsenseIsLost) {
   Raw one = raw(1);
   one.connection.send(std::string("\x02\0\0\0\x63\x01", 6));
   EXPECT_TRUE(one.is_dropped());
@@ -182,33 +182,33 @@ TEST_F(StrangersTest, ARankThatTalksNonsenseIsLost) {
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
 }
 
-TEST_F(StrangersTest, ARankThatSpeaksLikeAServerIsLost) {
+TEST_F(RogueClientsTest, ARankThatSpeaksLikeAServerIsLost) {
   Raw one = raw(1);
   one.connection.send(encode(message(Kind::welcome)));
   EXPECT_TRUE(one.is_dropped());
   EXPECT_EQ(job.server->failure()->why, "it sent a message that only the server may send");
 }
 
-TEST_F(StrangersTest, ARankThatAnnouncesTooMuchIsLostBeforeItSendsIt) {
+TEST_F(RogueClientsTest, ARankThatAnnouncesTooMuchIsLostBeforeItSendsIt) {
   Raw one = raw(1);
   one.connection.send(std::string("\x01\0\0\x01", 4)); // 16 MiB and one byte
   EXPECT_TRUE(one.is_dropped());
   EXPECT_EQ(job.server->failure()->why, "it announced a message above the size limit");
 }
 
-TEST_F(StrangersTest, ARankThatGoesWithoutGoodbyeIsLost) {
+TEST_F(RogueClientsTest, ARankThatGoesWithoutGoodbyeIsLost) {
   { const Raw one = raw(1); }
   EXPECT_TRUE(eventually([&] { return zero->flag.raised(); }));
   EXPECT_EQ(zero->flag.reason(), "rank 1 was lost: the connection was closed");
   EXPECT_EQ(job.state(1), State::lost);
 }
 
-TEST_F(StrangersTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
+TEST_F(RogueClientsTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
   {
     Raw one = raw(1);
     std::string stream; // one piece, because a reset discards what the system has not sent yet
     for (int i = 0; i < 20; ++i) stream += encode(message(Kind::beat, 0, "", "step 5"));
-    one.connection.send(stream + encode(message(Kind::gave_up, 0, "step 6", "no memory")));
+    one.connection.send(stream + encode(message(Kind::rank_failed, 0, "step 6", "no memory")));
   } // answers are unread, so closing resets the connection
   EXPECT_TRUE(eventually([&] { return job.state(1) == State::lost; }));
   EXPECT_FALSE(job.server->failure()->lost);
@@ -216,7 +216,7 @@ TEST_F(StrangersTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
   EXPECT_EQ(job.status(1).place, "step 6");
 }
 
-TEST_F(StrangersTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {
+TEST_F(RogueClientsTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {
   constexpr int kRequests = 200;
   const std::string value(1 << 20, 'v');
   zero->client.set("k", value);
@@ -232,7 +232,7 @@ TEST_F(StrangersTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {
   EXPECT_FALSE(job.server->failure());
 }
 
-TEST_F(StrangersTest, WhoAsksForMuchAndReadsNothingIsLost) {
+TEST_F(RogueClientsTest, WhoAsksForMuchAndReadsNothingIsLost) {
   Raw one = raw(1);
   for (std::uint64_t id = 1; id <= 200; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
   one.connection.send(encode(message(Kind::set, 201, "asked", "")));
@@ -248,7 +248,7 @@ TEST_F(StrangersTest, WhoAsksForMuchAndReadsNothingIsLost) {
   EXPECT_EQ(job.server->failure()->why, "it does not read its messages");
 }
 
-TEST_F(StrangersTest, AKeyThatIsTooLongIsRefused) {
+TEST_F(RogueClientsTest, AKeyThatIsTooLongIsRefused) {
   Raw one = raw(1);
   one.connection.send(encode(message(Kind::set, 1, std::string(4097, 'k'), "v")));
   const auto refused = one.next();
@@ -259,7 +259,7 @@ TEST_F(StrangersTest, AKeyThatIsTooLongIsRefused) {
   EXPECT_EQ(one.next()->kind, Kind::done);
 }
 
-TEST_F(StrangersTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
+TEST_F(RogueClientsTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
   Raw one = raw(1);
   for (std::uint64_t id = 1; id <= 1025; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
   auto answer = one.next();
