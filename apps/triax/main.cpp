@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "command_line.hpp"
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
@@ -26,7 +28,6 @@
 #include "common/verbs.hpp"
 #include "config/core_keys.hpp"
 #include "plugin/did_you_mean.hpp"
-#include "triax/version.h"
 
 namespace {
 
@@ -172,21 +173,13 @@ int main(int argc, char** argv) {
     print_problem(missing, as_json);
     end(finish(kRefused));
   }
-  CLI::App program{"Triax trains GPT models with pipeline, tensor and data parallelism"};
-  program.set_version_flag("--version", "triax " TRIAX_VERSION);
-  program.require_subcommand(1);
   int status = kDone;
-  add_train(program, status);
-  add_check(program, status);
-  add_schedule(program, status);
-  add_simulate(program, status);
-  add_plugins(program, status);
-  add_data(program, status);
+  const std::unique_ptr<CLI::App> program = make_command_line(status);
   try {
-    program.parse(argc, argv);
+    program->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0) end(finish(refuse(program, error, as_json)));
-    program.exit(error); // --help, --version
+    if (error.get_exit_code() != 0) end(finish(refuse(*program, error, as_json)));
+    program->exit(error); // --help, --version
   } catch (const std::exception& error) {
     print_problem(error.what(), as_json);
     status = kFailed;

@@ -84,7 +84,7 @@ void add_tokenizer_flags(CLI::App& prepare, data::PrepareRequest& request) {
       .add_option("--tokenizer", request.tokenizer.name,
                   "byte: each byte is a token, and one more token ends a document; gpt2: the two files of --vocab and "
                   "--merges; or a tokenizer.json of byte-level BPE")
-      ->type_name("NAME|FILE")
+      ->type_name("byte|gpt2|FILE")
       ->required();
   prepare.add_option("--vocab", request.tokenizer.vocab, "vocab.json of --tokenizer gpt2")->type_name("FILE");
   prepare.add_option("--merges", request.tokenizer.merges, "merges.txt of --tokenizer gpt2")->type_name("FILE");

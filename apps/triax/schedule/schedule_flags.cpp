@@ -52,7 +52,7 @@ void add_schedule_source(CLI::App& verb, ScheduleArguments& arguments, const cha
   };
   verb.add_option("RUN.toml", arguments.file, run_doc);
   add_overrides(verb, arguments.overrides);
-  verb.add_option("--scheduler", flags.scheduler, "scheduler to use instead of RUN.toml")->type_name("NAME");
+  verb.add_option("--scheduler", flags.scheduler, "scheduler to use instead of RUN.toml")->type_name("SCHEDULER");
   size("--pipeline", flags.shape.pipeline, schedule::kMaxRanks, "p: pipeline ranks");
   size("--microbatches", flags.shape.microbatches, 16777216, "m: microbatches per step");
   size("--chunks", flags.shape.chunks, 65536, "v: model chunks per rank [1]");

@@ -37,6 +37,10 @@ bool is_engine_plugin(const std::string& name) {
 
 } // namespace
 
+std::string_view plugin_prefix(std::string_view kind) {
+  return words(kind).prefix;
+}
+
 void PluginFinder::probe(const std::vector<std::string>& names) {
   std::vector<std::filesystem::path> files;
   for (const std::string& name : names) {

@@ -19,6 +19,9 @@
 
 namespace triax::config {
 
+/// What the names of plugins of a kind begin with: "sched-" for "scheduler".
+std::string_view plugin_prefix(std::string_view kind);
+
 class PluginFinder {
  public:
   PluginFinder(std::vector<plugin::SearchFolder> folders, Diagnostics& refusals,

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "manual_text.hpp"
+
+namespace triax::reference {
+
+const std::vector<ManualText>& manual_texts() {
+  static const std::vector<ManualText> texts = {
+      {"triax",
+       {"A run is one TOML file. It names the plugins of the run (communicator, scheduler, kernel set, model and "
+        "optimizer), the sizes of the pipeline-, tensor- and data-parallel groups, the data and the training loop.",
+        "All errors of a run are reported before it starts, with file, line and column. There is no fallback: a run "
+        "uses "
+        "the plugins that it names, or stops with an error."},
+       {{"Check a run, and print the memory that each rank needs:", "triax check run.toml"},
+        {"Train, with another number of steps:", "triax train run.toml --set train.steps=100"},
+        {"List the options of an optimizer:", "triax plugins describe optim-adamw"}}},
+      {"triax train",
+       {"Ranks are processes or threads of this machine, or are started by torchrun, Open MPI or Slurm. The result is "
+        "one "
+        "line on standard output. Metrics, logs and the resolved run are in the folder [run] dir, by default runs/ and "
+        "the name of the file without .toml.",
+        "SIGINT, SIGTERM and SIGHUP stop all ranks after the same step."},
+       {{"Train on this machine:", "triax train run.toml"},
+        {"Train with another optimizer and learning rate:",
+         "triax train run.toml --set optimizer.plugin=optim-sgd --set optimizer.lr=0.1"},
+        {"Start one rank per task of a Slurm job:", "srun --mpi=none triax train run.toml"}}},
+      {"triax check",
+       {"Prints every value with its origin, the layout, and the memory of each rank; all errors at once. Nothing is "
+        "trained, and no file is written."},
+       {{"Check a run:", "triax check run.toml"},
+        {"Plan a run for GPUs that this machine does not have:", "triax check run.toml --no-device --memory 80GiB"}}},
+      {"triax schedule",
+       {"The schedule is that of a run, of a scheduler and a shape, or of a CSV file. It is verified over all ranks "
+        "before "
+        "it is shown."},
+       {{"Draw the schedule of a run as a picture:", "triax schedule run.toml --format svg --output schedule.svg"},
+        {"Draw what a scheduler makes for a shape:",
+         "triax schedule --scheduler sched-interleaved --pipeline 4 --microbatches 8 --chunks 2"}}},
+      {"triax simulate",
+       {"The times of the passes are those of one microbatch on one stage. The output is the time of a step, the "
+        "bubble, "
+        "and the largest number of microbatches in flight on each rank."},
+       {{"Predict the time of a step:",
+         "triax simulate run.toml --forward-ms 10 --input-ms 10 --weight-ms 10 --link-ms 1"}}},
+      {"triax plugins",
+       {"Plugins are shared libraries. They are searched for in the folders of --path, then in TRIAX_PLUGIN_PATH, then "
+        "among the installed plugins."},
+       {{"List all plugins:", "triax plugins list"},
+        {"Describe one, with its options:", "triax plugins describe sched-1f1b"}}},
+      {"triax data",
+       {"Token files have the format of Megatron's indexed dataset: PREFIX.bin and PREFIX.idx. PREFIX.json names the "
+        "tokenizer."},
+       {{"Prepare two text files, with bytes as tokens:",
+         "triax data prepare --input a.txt b.txt --output data/mine --tokenizer byte"},
+        {"Train a tokenizer, and use it:",
+         "triax data train-tokenizer --input a.txt --vocab 8192 --output tokenizer.json"},
+        {"", "triax data prepare --input a.txt --output data/mine --tokenizer tokenizer.json"}}},
+  };
+  return texts;
+}
+
+const char* exit_status_section() {
+  return R"(.SH EXIT STATUS
+.TP
+.B 0
+Success: a check found no errors, a run trained and recorded everything.
+.TP
+.B 1
+The subcommand ran and failed, or records of a run are missing.
+.TP
+.B 2
+It was refused before anything was started.
+.TP
+.B 128 + \fIsignal\fR
+A signal stopped it.
+)";
+}
+
+const char* environment_section() {
+  return R"(.SH ENVIRONMENT
+.TP
+.B TRIAX_PLUGIN_PATH
+Folders, separated by colons, that are searched for plugins before the installed ones.
+.TP
+.B TRIAX_JOB_TOKEN
+Secret that all ranks of a job must have.
+.TP
+.B NO_COLOR
+If it is not empty, the output has no colours.
+.PP
+The ranks that torchrun, Open MPI or Slurm start are found by the variables of these launchers.
+.SH FILES
+The paths are those below the prefix of the installation.
+.TP
+.I share/triax/examples
+TOML files of runs.
+.TP
+.I share/doc/triax
+The documentation: all keys of a run, schedules, launching, data.
+.TP
+.I lib/triax/plugins
+The installed plugins.
+)";
+}
+
+} // namespace triax::reference

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
+
+#include "common/verbs.hpp"
+#include "triax/version.h"
+
+namespace triax::app {
+
+std::unique_ptr<CLI::App> make_command_line(int& status) {
+  auto program = std::make_unique<CLI::App>("Triax trains GPT models with pipeline, tensor and data parallelism");
+  program->set_version_flag("--version", "triax " TRIAX_VERSION);
+  program->require_subcommand(1);
+  add_train(*program, status);
+  add_check(*program, status);
+  add_schedule(*program, status);
+  add_simulate(*program, status);
+  add_plugins(*program, status);
+  add_data(*program, status);
+  return program;
+}
+
+} // namespace triax::app

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line as data: the program parses it, and manual pages and shell completions are made from it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+namespace triax::app {
+
+/// All subcommands with their flags. Parsing runs a subcommand, which stores its exit status in `status`.
+std::unique_ptr<CLI::App> make_command_line(int& status);
+
+} // namespace triax::app
