@@ -120,7 +120,8 @@ class SimKernels final : public KernelSet {
     behind_ = now - until;
   }
 
-  /// To the watchdog, the operation is one call, however long it takes: calls of transports do not count as its progress.
+  /// To the watchdog, the operation is one call, however long it takes: calls of transports do not count as its
+  /// progress.
   void move_transports() {
     const RankActivity::Binding other(transports_);
     device_->progress();
