@@ -148,12 +148,11 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
 TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
   Workspace space;
   space.write("text.json", "{\"tokenizer\": byte}");
-  EXPECT_THAT(
-      texts(space.load({}, {{"data.path", space.path("text").string()}})),
-      ElementsAre("--set: data.path: text.json: is not valid JSON: error at byte 15\n"
-                  "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
-                  "text --tokenizer NAME --force\n"
-                  "  or set model.vocab, for token files of another program"));
+  EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text").string()}})),
+              ElementsAre("--set: data.path: text.json: is not valid JSON: error at byte 15\n"
+                          "  prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output "
+                          "text --tokenizer NAME --force\n"
+                          "  or set model.vocab, for token files of another program"));
   space.write("text.json", "{\"tokenizer\": \"byte\"}");
   EXPECT_THAT(texts(space.load()),
               ElementsAre(HasSubstr("run.toml:6:8: data.path: text.json: has no key \"vocab\": an integer "
