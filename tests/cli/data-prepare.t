@@ -44,7 +44,7 @@ All that can be refused is refused at once, and nothing is written:
   $ triax data prepare --input text missing text --output made/no --tokenizer bpe
   --tokenizer bpe: is unknown
     known: byte, gpt2, or the path of a tokenizer.json
-  missing: there is no such input
+  missing: does not exist
   text: is given twice
   [2]
   $ triax data prepare --output made/no --tokenizer byte
@@ -62,7 +62,7 @@ No document is left for validation:
 With `--json`, errors are one object on stdout:
 
   $ triax data prepare --input text missing --output made/no --tokenizer bpe --json 2> /dev/null
-  {"errors":[{"code":"not-readable","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer bpe: is unknown","hint":"known: byte, gpt2, or the path of a tokenizer.json"},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: there is no such input","hint":""}]}
+  {"errors":[{"code":"not-readable","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer bpe: is unknown","hint":"known: byte, gpt2, or the path of a tokenizer.json"},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: does not exist","hint":""}]}
   [2]
   $ $prepare --output made/no --validation-fraction 0.1 --json 2> /dev/null
   {"problem":"--validation-fraction: a fraction of 0.1 of 1 documents leaves one of the two datasets empty\n  use another fraction, or cut the text into documents with --separator"}

@@ -172,7 +172,7 @@ All mistakes are reported at once, before anything is written:
     known: byte, gpt2, or the path of a tokenizer.json
   --validation-fraction must be in [0, 1), got 1.5
     0.05 puts every twentieth document aside
-  nothing.txt: there is no such input
+  nothing.txt: does not exist
   .: is a folder; an input is a text file
     name its files: --input ./*
   text.bin: is there already

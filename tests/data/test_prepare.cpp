@@ -208,7 +208,7 @@ TEST(PrepareRefuses, AllAtOnce) {
       reasons(request),
       ElementsAre("--tokenizer bpe: is unknown", "--separator: is a whole line, so it has text and no line break",
                   "--validation-fraction must be in [0, 1), got 1", at + "/in0: is empty",
-                  at + "/missing: there is no such input", at + ": is a folder; an input is a text file",
+                  at + "/missing: does not exist", at + ": is a folder; an input is a text file",
                   at + "/./in1: is given twice, also as " + at + "/in1"));
   EXPECT_EQ(refusals(request).front().hint, "known: byte, gpt2, or the path of a tokenizer.json");
   request.inputs.clear();

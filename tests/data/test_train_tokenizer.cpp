@@ -92,7 +92,7 @@ TEST(TrainTokenizer, RefusesAllAtOnce) {
               ElementsAre("--vocab 256: lies outside 259 to 16777216", "--min-count 0: is less than 1",
                           "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
                           "--separator: is a whole line, so it has text and no line break",
-                          "--threads 0: lies outside 1 to 1024", at + "/none: there is no such input",
+                          "--threads 0: lies outside 1 to 1024", at + "/none: does not exist",
                           "--output " + at + ": is a folder; the tokenizer is a file"));
   request = request_of(folder);
   write_file(request.output, "mine");

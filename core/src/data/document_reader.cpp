@@ -46,7 +46,7 @@ void check_input(const fs::path& input, Refusals& out) {
   std::error_code failure;
   const fs::file_status status = fs::status(input, failure);
   if (!fs::exists(status)) {
-    out.add(make_refusal(ErrorCode::kNotFound, {}, "{}: there is no such input", input));
+    out.add(make_refusal(ErrorCode::kNotFound, {}, "{}: does not exist", input));
   } else if (fs::is_directory(status)) {
     out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: is a folder; an input is a text file", input)
                 .with_hint("name its files: --input {}", input / "*"));

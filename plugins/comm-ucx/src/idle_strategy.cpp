@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 500us;
+constexpr auto kSpinTime = 500us;
 constexpr std::int64_t kComputingNs = 25'000; // between two calls: a kernel set polls between operations
 constexpr int kSleepMs = 1;
 
@@ -43,7 +43,7 @@ void IdleStrategy::idle() noexcept {
   const auto now = triax::Clock::now();
   if (idle_since_ == triax::Clock::time_point{} || computed - computed_ns_ > kComputingNs) {
     idle_since_ = now;
-  } else if (now - idle_since_ > kPatience) {
+  } else if (now - idle_since_ > kSpinTime) {
     sleep();
   }
   computed_ns_ = processor_time_ns();
