@@ -78,10 +78,10 @@ TEST_F(List, APluginThatCannotBeMadeIsBroken) {
   const auto rows = listed({{scratch_ / "a", ""}});
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows[0].problem, "its constructor crashed with SIGSEGV (Segmentation fault)");
-  EXPECT_EQ(rows[1].problem, "its constructor called exit(3); it printed: no licence found");
-  EXPECT_EQ(rows[2].problem, "its constructor did not return within 0.5 s");
-  EXPECT_EQ(rows[3].problem, "") << "to refuse is no defect";
-  EXPECT_EQ(rows[4].problem, "") << "an option of it has no default";
+  EXPECT_EQ(rows[1].problem, "") << "an option of it has no default";
+  EXPECT_EQ(rows[2].problem, "its constructor called exit(3); it printed: no licence found");
+  EXPECT_EQ(rows[3].problem, "its constructor did not return within 0.5 s");
+  EXPECT_EQ(rows[4].problem, "") << "to refuse is no defect";
 }
 
 TEST_F(List, ADanglingSymlinkIsBrokenAndShadows) {

@@ -275,17 +275,6 @@ TEST(Joining, AGroupMayBeJoinedAlone) {
   });
 }
 
-TEST(Joining, AGroupOfOneNeedsNoNccl) {
-  run_members(1, {}, [](Rank& rank) {
-    Communicator& comm = rank.join("tensor");
-    const TensorView in = rank.tensor<float>(DType::f32, {2}, {3, 4}), out = rank.tensor(DType::f32, {2});
-    rank.wait(comm.all_gather(in, out, rank.stream()));
-    EXPECT_EQ(rank.values<float>(out), (std::vector<float>{3, 4}));
-    comm.barrier(Rank::deadline());
-  });
-  EXPECT_EQ(counts().communicators, 0);
-}
-
 TEST(Joining, EveryCommunicatorIsEndedInOrder) {
   run_members(3, {}, [](Rank& rank) { rank.join("tensor"); });
   EXPECT_EQ(counts().communicators, 3);
