@@ -38,7 +38,7 @@ class OfGpu final : public test::StreamsUnderTest {
 } // namespace
 
 std::vector<std::string> test::streams_to_test() {
-  return {"automatic", "pumped"};
+  return {"automatic", "progress_loop"};
 }
 
 std::unique_ptr<test::StreamsUnderTest> test::make_streams(const std::string& name, std::string& reason) {

@@ -61,7 +61,7 @@ struct Guarantees {
   bool channels = false;
   /// Calls advance only in the progress loop of the rank's device, and compare themselves with the other members' calls
   /// first. On a GPU's stream they run as soon as they can, without a comparison.
-  bool pumped = false;
+  bool needs_progress = false;
 };
 
 inline Guarantees guarantees() {
@@ -69,7 +69,7 @@ inline Guarantees guarantees() {
   run_members(1, [&out](Rank& rank) {
     const CommTraits traits = rank.backend().traits();
     out.channels = traits.order == CommTraits::Order::tagged;
-    out.pumped = !traits.stream_ordered;
+    out.needs_progress = !traits.stream_ordered;
   });
   return out;
 }

@@ -126,7 +126,7 @@ TEST_P(StreamSuite, AnEventBehindNewWorkIsWaitedForElsewhere) {
   find_extension<LazyLoadGuard>(*device)->set_may_load_modules(true);
   stream->post(task);
   other->wait(stream->record());
-  EXPECT_TRUE(done.empty()) << "record() pumped";
+  EXPECT_TRUE(done.empty()) << "record() needs_progress";
   device->copy(copy, value, *other);
   EXPECT_THAT(done, ElementsAre(1)) << "the copy is on a stream before what it waits for";
   device->wait(other->record(), deadline_in(60));

@@ -137,7 +137,7 @@ TEST_F(OnGpu, IsUsedNoMoreAfterAnAbort) {
       "ncclAllReduce", nullptr, [](ncclComm_t) { return ncclSuccess; }, turn_));
 }
 
-TEST_F(OnGpu, AGroupOfTheBackendCopies) {
+TEST_F(OnGpu, TheBackendReducesAlone) {
   Options options;
   for (const triax_option& option : kOptions) options.set(option.name, false);
   const Layout layout = Layout::ptd(1, 1, 1);
