@@ -109,10 +109,10 @@ const char* name_of(Kind kind) noexcept {
 }
 
 std::string to_text(const Collective& collective) {
-  const std::string out = text("{} of {} {}", name_of(collective.kind), collective.elements, name_of(collective.dtype));
-  if (collective.kind == Kind::broadcast) return out + text(" from member {}", collective.root);
-  if (!collective.reduces()) return out;
-  return out + (collective.reduce == Reduce::sum ? " (sum)" : " (max)");
+  std::string out = text("{} of {} {}", name_of(collective.kind), collective.elements, name_of(collective.dtype));
+  if (collective.kind == Kind::broadcast) out += text(" from member {}", collective.root);
+  if (collective.reduces()) out += collective.reduce == Reduce::sum ? " (sum)" : " (max)";
+  return out;
 }
 
 Payload Communicator::payload_of(const Collective& of) const noexcept {
