@@ -118,6 +118,20 @@ TEST_F(Checks, ACollectiveIsDescribedAndItsPayloadCounted) {
                                        "broadcast of 3 f32 from member 1"));
 }
 
+TEST_F(Checks, ACollectiveMustDescribeItsViews) {
+  using Kind = Collective::Kind;
+  const auto posted = [&](const Collective& collective, const TensorView& out) {
+    return error_of([&] { comm.post(collective, floats(4), out, *stream); });
+  };
+  EXPECT_THAT(posted({.kind = Kind::all_reduce, .dtype = DType::f32, .elements = 5}, elsewhere(4)),
+              HasSubstr("all_reduce: in is f32[4], and the collective all_reduce of 5 f32 (sum)"));
+  EXPECT_THAT(posted({.kind = Kind::all_reduce, .dtype = DType::bf16, .elements = 4}, elsewhere(4)),
+              HasSubstr("the collective all_reduce of 4 bf16 (sum)"));
+  EXPECT_THAT(posted({.kind = Kind::broadcast, .dtype = DType::f32, .elements = 4}, elsewhere(4)),
+              HasSubstr("broadcast: in f32[4] and out f32[4] are not the same view"));
+  EXPECT_TRUE(comm.calls.empty());
+}
+
 TEST_F(Checks, APostAfterTheGroupHasFailedGivesAFailedEvent) {
   comm.fails = true;
   for (int i = 0; i < 2; ++i) {

@@ -22,8 +22,8 @@ run.toml:12:9: model.heads = 5 is not divisible by parallel.tensor = 2: each ten
   use heads 4 or 6, or tensor 1 or 5
 ```
 
-Triax prints the first 20 errors and the number of the others. `triax check --json` and `triax train --json` print all
-of them, as the list `errors` of the object on stdout. The exit status is 2.
+Triax prints the first 20 errors and the number of the others. With `--json`, the object on stdout has them as the list
+`errors`, and the number of the others as `more_errors`. The exit status is 2.
 
 | key | meaning |
 |---|---|

@@ -233,7 +233,7 @@ class ProgramsWorld {
   }
 
   /// A stage's gradients are complete when they are reduced. All stages are reduced before the ranks meet for them. The
-  /// two sync_points and the optimizer step are in this order. Nothing is missing.
+  /// two sync points and the optimizer step are in this order. Nothing is missing.
   void follow_sums(const schedule::Program& program) {
     std::map<int, int> halves; // number of backward halves, by stage
     std::set<int> reduced;
@@ -339,7 +339,7 @@ class ProgramsWorld {
     const Step& step = lists_[rank][state.reached[rank]];
     return ((step.waits | step.held) & ~state.complete) == 0;
   }
-  /// True if the rank has reached its sync_point of this kind or passed it.
+  /// True if the rank has reached its sync point of this kind or passed it.
   bool is_at(Kind kind, std::size_t rank, const State& state) const {
     const std::vector<Step>& list = lists_[rank];
     const auto met = std::ranges::find_if(list, [kind](const Step& step) { return step.action->kind == kind; });

@@ -79,7 +79,7 @@ class Judge {
     const test::Searched found = test::search(world);
     counts_.states += found.states;
     // The verifier has three stricter rules. The order of a sum affects its bits, but causes no deadlock. Different
-    // orders at the ends of an edge would need tags, which the executor does not send. A slot or sync_point must name
+    // orders at the ends of an edge would need tags, which the executor does not send. A slot or sync point must name
     // the transfers it waits for: a program must not rely on blocking posts, on a queue, or on the progress of other
     // ranks.
     const bool ascend = world.sums_ascend(), one_order = world.edges_keep_one_order(), named = world.waits_are_named();

@@ -92,7 +92,8 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   int size() const noexcept { return group_.size(); }
   int index() const noexcept { return group_.index; }
 
-  /// Posts a collective; the functions below describe each kind. `collective.dtype` and `elements` are those of `in`.
+  /// Posts a collective; the functions below describe each kind. `collective.dtype` and `elements` are those of `in`;
+  /// a broadcast has one view as `in` and `out`.
   Work post(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
             ActionId action = kNoAction);
 
@@ -120,7 +121,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   PendingCall pending() const noexcept;
 
  protected:
-  /// Called with checked arguments. A broadcast has the same view as `in` and `out`. The states of the returned events
+  /// Called with checked arguments. The states of the returned events
   /// live as long as the communicator, or as the call's stream if that is destroyed earlier.
   virtual Work do_collective(const Collective& collective, const TensorView& in, const TensorView& out, Stream& stream,
                              ActionId action) = 0;

@@ -44,8 +44,8 @@ TokenWriter::TokenWriter(const std::filesystem::path& prefix, TokenFormat format
     if (!format_.tokenizer.empty()) tokenizer_ = open(tokenizer_file(prefix));
     document_ends_ =
         std::make_unique<OutputFile>(partial(beside(prefix, ".documents")), OutputFile::Lasting::anonymous);
-    const std::array<char, kIndexHeaderBytes> placeholder{}; // the counts are written at the end
-    index_->write(placeholder.data(), placeholder.size());
+    const std::array<char, kIndexHeaderBytes> zeros{}; // the header is written at the end
+    index_->write(zeros.data(), zeros.size());
     end_document();
   } catch (...) { // the destructor does not run if the constructor throws
     std::error_code ignored;

@@ -30,7 +30,7 @@ class Svg {
     std::string fill = "#333740";
   };
 
-  /// `told`: tooltip; may be empty.
+  /// `tooltip` may be empty.
   void box(const Box& box, Shade fill, std::string_view tooltip = {});
   /// `y`: of the base line.
   void letters(double x, double y, std::string_view text, const Letters& letters);

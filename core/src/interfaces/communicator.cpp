@@ -23,6 +23,14 @@ class Check {
   void same_type(const TensorView& in, const TensorView& out) const {
     if (in.dtype() != out.dtype()) fail(text("in {} and out {} differ in type", to_text(in), to_text(out)));
   }
+  void described(const Collective& of, const TensorView& in) const {
+    if (of.dtype != in.dtype() || of.elements != in.elements())
+      fail(text("in is {}, and the collective {}", to_text(in), to_text(of)), "describe the elements of in");
+  }
+  void same_view(const TensorView& in, const TensorView& out) const {
+    if (in.data() != out.data() || in.elements() != out.elements())
+      fail(text("in {} and out {} are not the same view", to_text(in), to_text(out)), "give one view as both");
+  }
   void reducible(const TensorView& in) const {
     if (in.dtype() == DType::u8)
       fail(text("{} cannot be reduced", to_text(in)), "reduce f32, f64, bf16, f16, i32 or i64");
@@ -66,6 +74,7 @@ void check_collective(const Collective& of, const Group& group, const TensorView
   check.contiguous("in", in);
   check.contiguous("out", out);
   check.same_type(in, out);
+  check.described(of, in);
   if (of.reduces()) check.reducible(in);
   switch (of.kind) {
     case Kind::all_reduce:
@@ -82,6 +91,7 @@ void check_collective(const Collective& of, const Group& group, const TensorView
       check.elements("out", out, in.elements());
       return check.apart(in, out);
     case Kind::broadcast:
+      check.same_view(in, out);
       return check.member("root", of.root);
   }
 }

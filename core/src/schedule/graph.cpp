@@ -59,7 +59,7 @@ Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) 
   index_edges();
 }
 
-/// Uses one extra node per sync_point, because edges between all pairs would be too many.
+/// Uses one extra node per sync point, because edges between all pairs would be too many.
 void Graph::add_sync_points(const SyncPoints& sync_points) {
   for (const auto& [kind, places] : sync_points) {
     const auto sync_point = static_cast<Node>(nodes());

@@ -4,7 +4,7 @@
 //
 // Threads: read-only after construction.
 //
-// Each action has two nodes, its start and its end; each sync_point (an action that all pipeline ranks must start
+// Each action has two nodes, its start and its end; each sync point (an action that all pipeline ranks must start
 // before any completes it) has one more node. For programs of all pipeline ranks, the edges are:
 //   lists       a compute action starts after the previous one has ended; a transfer is posted after it too;
 //   waits       the waits of the program;
@@ -14,7 +14,7 @@
 //   posts       if posts block, the next action starts after the transfer has ended;
 //   sets        if a program posts sends and receives in sets, those of a set start together, and what comes after a
 //               transfer comes after its whole set; the order on each edge is kept;
-//   sync_points    REDUCE_TIED and NORM end on no rank before they have started on all.
+//   sync points REDUCE_TIED and NORM end on no rank before they have started on all.
 // For rows, which have no transfers yet, the edges are the lists and the needs of the rule table.
 #pragma once
 
@@ -57,8 +57,8 @@ class Graph {
   }
 
  private:
-  using Node =
-      std::uint32_t; // start: twice the number of the action over all ranks; end: one more; then the sync_points
+  /// Start of an action: twice its number over all ranks; its end: one more. The sync points follow.
+  using Node = std::uint32_t;
   struct Edge {
     Node earlier = 0, later = 0;
     bool crosses = false; // to another rank, through a link
