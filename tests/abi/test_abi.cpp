@@ -22,7 +22,7 @@ std::string error_of(const fs::path& file, std::string_view kind) {
   return {};
 }
 
-TEST(Door10, APluginInCIsReadAndDescribed) {
+TEST(Abi10, APluginInCIsReadAndDescribed) {
   const Library& library = load(C_PLUGIN, "");
   EXPECT_STREQ(library.descriptor->name, "c-plugin");
   ASSERT_EQ(library.options.size(), 2U);
@@ -30,7 +30,7 @@ TEST(Door10, APluginInCIsReadAndDescribed) {
   EXPECT_EQ(describe(C_PLUGIN).problem, "");
 }
 
-TEST(Door10, APluginInCIsNotTakenForAScheduler) {
+TEST(Abi10, APluginInCIsNotTakenForAScheduler) {
   EXPECT_EQ(error_of(C_PLUGIN, "scheduler"), C_PLUGIN
             ": the descriptor of c-plugin is written in C and cannot create a C++ object: a scheduler is a C++ class\n"
             "  compile the file with the descriptor as C++");
@@ -39,7 +39,7 @@ TEST(Door10, APluginInCIsNotTakenForAScheduler) {
   EXPECT_THROW(create_object(load(C_PLUGIN, ""), PluginContext{options, null_log(), layout}), Error);
 }
 
-TEST(Door10, APluginInCxxWorks) {
+TEST(Abi10, APluginInCxxWorks) {
   const Options options;
   const Layout layout = Layout::ptd(4, 1, 1);
   const Library& library = load(CXX_PLUGIN, "scheduler");

@@ -24,7 +24,7 @@ TEST(Text, FillsInTheHoles) {
   EXPECT_EQ(text("no hole"), "no hole");
 }
 
-TEST(Text, ASlipStillTellsItsValues) {
+TEST(Text, AMistakeStillShowsItsValues) {
   EXPECT_EQ(text("{}", 1, 2, 3), "1 2 3");
   EXPECT_EQ(text("{} and {}", 1), "1 and {}");
   EXPECT_EQ(text("{}", "a {} in a value"), "a {} in a value");
@@ -72,7 +72,7 @@ TEST(Error, IsWhereMessageAndHint) {
   EXPECT_STREQ(Error("alone").what(), "alone");
 }
 
-TEST(Require, TellsTheMessageOrTheCondition) {
+TEST(Require, ReportsTheMessageOrTheCondition) {
   const int n = 3;
   EXPECT_NO_THROW(TRIAX_REQUIRE(n == 3, "n = {}", n));
   try {

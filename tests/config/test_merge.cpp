@@ -9,7 +9,7 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::IsEmpty;
 
-TEST(Layers, EveryValueTellsWhereItCameFrom) {
+TEST(Layers, EveryValueReportsWhereItCameFrom) {
   Workspace space;
   space.tables["batch"] = "\n  global =   8\n";
   const Loaded loaded = space.load({}, {{"train.steps", "7"}});

@@ -88,7 +88,7 @@ TEST(ToToml, LoadsToTheSameRunInEveryPrecision) {
   }
 }
 
-TEST(ToToml, TellsEveryOrigin) {
+TEST(ToToml, ReportsEveryOrigin) {
   Workspace space;
   const std::string text = to_toml(space.load({}, {{"train.steps", "7"}}));
   EXPECT_THAT(text, HasSubstr("\n[train]\nsteps = 7"));

@@ -19,7 +19,7 @@ class Notes final : public JobAbort::Listener {
   std::vector<std::string> reasons;
 };
 
-TEST(JobAbort, TheFirstFailureCountsAndIsToldToAllListeners) {
+TEST(JobAbort, TheFirstFailureCountsAndIsSentToAllListeners) {
   JobAbort flag;
   Notes first, second, gone;
   const JobAbort::Listening to_first(flag, first), to_second(flag, second);
@@ -35,7 +35,7 @@ TEST(JobAbort, TheFirstFailureCountsAndIsToldToAllListeners) {
   EXPECT_THAT(gone.reasons, ElementsAre());
 }
 
-TEST(JobAbort, WhoListensTooLateIsToldAtOnce) {
+TEST(JobAbort, ALateListenerIsCalledAtOnce) {
   JobAbort flag;
   flag.raise(1, "no memory");
   Notes late;

@@ -103,7 +103,7 @@ TEST(Client, ABarrierNamesWhoIsMissing) {
   EXPECT_THAT(error_of([&] { zero->client.barrier("start", deadline_in(0.01)); }), HasSubstr("ranks 1-3\n"));
 }
 
-TEST(Client, WhatIsToldArrivesInOrderBeforeTheRankLeaves) {
+TEST(Client, MessagesArriveInOrderBeforeTheRankLeaves) {
   const Job job(1);
   auto rank = job.rank(0);
   for (int i = 0; i < 100; ++i) rank->client.send("line", std::to_string(i));
@@ -147,7 +147,7 @@ TEST(Client, TheServerKnowsWhereEachRankIs) {
   EXPECT_EQ(job.state(1), State::missing);
 }
 
-TEST(Client, AStopIsToldToAllAndToWhoComesLater) {
+TEST(Client, AStopIsSentToAllAndToLaterRanks) {
   const Job job(2);
   std::atomic<int> zero_heard = 0, one_heard = 0;
   ClientRequest zero = job.request(0), one = job.request(1);
@@ -201,7 +201,7 @@ TEST(Client, AServerThatNeverAnswersEndsTheWaitAtTheDeadline) {
   EXPECT_THAT(error_of([&] { TestRank rank(request); }), HasSubstr("within 0.1 s: it does not answer"));
 }
 
-TEST(Client, RanksThatAreNotOfTheJobAreToldWhy) {
+TEST(Client, RanksThatAreNotOfTheJobGetTheReason) {
   const Job job(2);
   const auto here = job.rank(1);
   const auto refusal = [&](int rank, int world) {

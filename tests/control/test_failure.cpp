@@ -36,7 +36,7 @@ struct ChildRank {
   Child child;
 };
 
-TEST(Failure, WhoGivesUpIsHeardByAllAndAllSayWhereTheyWere) {
+TEST(Failure, AFailureReachesAllAndAllSayWhereTheyWere) {
   const Job job(3);
   std::atomic<bool> failed = false;
   std::vector<std::unique_ptr<TestRank>> ranks;
@@ -74,7 +74,7 @@ TEST(Failure, TheServerHearsTheErrorOfARankThatLeavesAtOnce) {
   EXPECT_TRUE(eventually([&] { return stays->flag.raised(); }));
 }
 
-TEST(Failure, AFlagRaisedBeforeTheRankCameIsTold) {
+TEST(Failure, AFlagRaisedBeforeTheRankCameIsReported) {
   const Job job(1);
   JobAbort flag;
   flag.raise(0, "no such device");
@@ -98,7 +98,7 @@ TEST(Failure, WaitsEndWithItsReasonNowAndLater) {
   EXPECT_THAT(error_of([&] { zero->client.add("k", 1); }), HasSubstr("rank 1 failed: no memory"));
 }
 
-TEST(Failure, WhatIsToldAfterwardsStillArrives) {
+TEST(Failure, LaterMessagesStillArrive) {
   const Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
   one->flag.raise(1, "no memory");
@@ -111,7 +111,7 @@ TEST(Failure, WhatIsToldAfterwardsStillArrives) {
   EXPECT_EQ(job.state(0), State::left);
 }
 
-TEST(Failure, WhatIsNoticedElsewhereIsToldToAllAndToWhoComesLater) {
+TEST(Failure, WhatIsNoticedElsewhereIsSentToAllAndToLaterRanks) {
   const Job job(2);
   const auto zero = job.rank(0);
   job.server->fail({1, true, "killed by signal 9"});

@@ -29,7 +29,7 @@ struct RankRegistryTest : ::testing::Test {
   RankRegistry registry{3};
 };
 
-TEST_F(RankRegistryTest, TheFirstFailureIsToldAndStays) {
+TEST_F(RankRegistryTest, TheFirstFailureIsReportedAndStays) {
   EXPECT_FALSE(registry.failure());
   EXPECT_EQ(registry.failed_at(), std::nullopt);
   EXPECT_TRUE(registry.note({2, false, "no memory"}, after(0)));

@@ -72,7 +72,7 @@ TEST_F(RogueClientsTest, WhoClosesAtOnceOrResetsIsForgotten) {
   expect_no_harm();
 }
 
-TEST_F(RogueClientsTest, WhoHasNotTheTokenIsToldNothing) {
+TEST_F(RogueClientsTest, WithoutTheTokenNothingIsSent) {
   for (const char* token : {"", "the secret of this joB", "the secret of this job and more", "t"}) {
     // The answer reveals neither whether the rank has joined nor how many ranks exist.
     for (const Hello& hello : {hello_of(1, 2, token), hello_of(0, 2, token), hello_of(7, 9, token)}) {
@@ -117,7 +117,7 @@ TEST_F(RogueClientsTest, WhoIsRejectedIsCountedAndNamed) {
   expect_no_harm();
 }
 
-TEST_F(RogueClientsTest, AnotherVersionIsToldSoBeforeAnythingElse) {
+TEST_F(RogueClientsTest, AnotherVersionIsRefusedBeforeAnythingElse) {
   Hello hello = hello_of(1, 2, "whatever its token means there");
   hello.version = kProtocolVersion + 1;
   Raw stranger(job.server->address());
@@ -132,7 +132,7 @@ TEST_F(RogueClientsTest, AnotherVersionIsToldSoBeforeAnythingElse) {
   expect_no_harm();
 }
 
-TEST_F(RogueClientsTest, RanksThatCannotBeAreToldWhyAndNothingOfTheToken) {
+TEST_F(RogueClientsTest, ImpossibleRanksGetTheReasonAndNothingOfTheToken) {
   for (const auto& [rank, world] : {std::pair(0, 2), {2, 2}, {-1, 2}, {1 << 30, 2}, {1, 3}, {1, -2}}) {
     Raw stranger(job.server->address());
     stranger.connection.send(encode(hello_of(rank, world, "the secret of this job")));
@@ -285,7 +285,7 @@ TEST_F(RogueClientsTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
 }
 
 // The server survives any input from a rank.
-TEST(StrangersFuzz, ChangedStreamsOfARank) {
+TEST(RogueClientsFuzz, ChangedStreamsOfARank) {
   std::mt19937 random(9);
   for (int round = 0; round < 100; ++round) {
     const Job job(2);

@@ -76,7 +76,7 @@ TEST_F(ScaleTest, ABarrierThatSomeMissNamesThemToAll) {
   EXPECT_EQ(ranks.last(0).value, "3, 7-12");
 }
 
-TEST_F(ScaleTest, TheLossOfOneIsToldToAll) {
+TEST_F(ScaleTest, TheLossOfOneIsSentToAll) {
   ranks.join(soon());
   job.server->fail({9, true, "killed by signal 9"});
   ranks.until_each(Kind::lost, 1, soon());

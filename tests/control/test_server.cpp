@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using triax::test::error_of;
 
-TEST(Server, ListensOnLoopbackUnlessToldOtherwise) {
+TEST(Server, ListensOnLoopbackByDefault) {
   const Server server(server_of(1));
   EXPECT_EQ(server.address().host, "127.0.0.1");
   EXPECT_GT(server.address().port, 0);

@@ -47,7 +47,7 @@ TEST(Available, TheRanksMemoryHasToBeThere) {
               HasSubstr("a rank needs 1000000 GB of memory, and GPU 0 of this machine"));
 }
 
-TEST(CudaErrors, TellCallPlaceWordsAndNextStep) {
+TEST(CudaErrors, NameCallPlaceMessageAndNextStep) {
   check(cudaSuccess, "cudaNothing", __FILE__, __LINE__);
   try {
     check(cudaErrorIllegalAddress, "cudaLaunch(...)", "/somewhere/kernels.cu", 17);

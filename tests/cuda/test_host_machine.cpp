@@ -69,7 +69,7 @@ TEST_F(HostMachine, AMissingBarrierShows) {
   EXPECT_NE(neighbours(false), expected);
 }
 
-TEST_F(HostMachine, LanesAndThreadsTellEachOther) {
+TEST_F(HostMachine, LanesAndThreadsSignalEachOther) {
   std::vector<unsigned> ballots(64);
   std::vector<double> sums(64);
   std::vector<int> votes(64);

@@ -10,7 +10,7 @@
 namespace triax {
 namespace {
 
-TEST(Event, DefaultIsBornFired) {
+TEST(Event, ADefaultEventHasFired) {
   const Event event;
   EXPECT_TRUE(event.fired());
   EXPECT_EQ(event.failure(), nullptr);
@@ -58,25 +58,26 @@ TEST(HostEvent, IsSeenByAnotherThreadWithWhatCameBefore) {
 }
 
 TEST(AbortFlag, KeepsTheFirstReason) {
-  AbortFlag interrupt;
-  EXPECT_FALSE(interrupt.raised());
-  EXPECT_NO_THROW(interrupt.check());
-  interrupt.raise("rank 2 was lost");
-  interrupt.raise("something later");
-  EXPECT_TRUE(interrupt.raised());
-  EXPECT_EQ(interrupt.reason(), "rank 2 was lost");
-  EXPECT_THROW(interrupt.check(), Error);
+  AbortFlag flag;
+  EXPECT_FALSE(flag.raised());
+  EXPECT_EQ(flag.reason(), "");
+  EXPECT_NO_THROW(flag.check());
+  EXPECT_TRUE(flag.raise("rank 2 was lost"));
+  EXPECT_FALSE(flag.raise("something later"));
+  EXPECT_TRUE(flag.raised());
+  EXPECT_EQ(flag.reason(), "rank 2 was lost");
+  EXPECT_THROW(flag.check(), Error);
 }
 
 TEST(AbortFlag, ManyThreadsAgreeOnOneReason) {
-  AbortFlag interrupt;
-  std::thread one([&] { interrupt.raise("one"); });
-  std::thread two([&] { interrupt.raise("two"); });
-  while (!interrupt.raised()) std::this_thread::yield();
-  const std::string seen = interrupt.reason();
+  AbortFlag flag;
+  std::thread one([&] { flag.raise("one"); });
+  std::thread two([&] { flag.raise("two"); });
+  while (!flag.raised()) std::this_thread::yield();
+  const std::string seen = flag.reason();
   one.join();
   two.join();
-  EXPECT_EQ(interrupt.reason(), seen);
+  EXPECT_EQ(flag.reason(), seen);
   EXPECT_THAT(seen, testing::AnyOf("one", "two"));
 }
 

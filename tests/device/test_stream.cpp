@@ -44,7 +44,7 @@ TEST_F(HostStream, HasItsName) {
   EXPECT_EQ(stream->native(), nullptr);
 }
 
-TEST_F(HostStream, RecordsOnAnIdleStreamAreBornFired) {
+TEST_F(HostStream, RecordsOnAnIdleStreamHaveFired) {
   EXPECT_TRUE(stream->record().fired());
 }
 
@@ -96,7 +96,7 @@ TEST_F(HostStream, StreamsWaitForEachOther) {
   EXPECT_THAT(done, ElementsAre("first", "second"));
 }
 
-TEST_F(HostStream, ReadyPumpsUntilAllHasFinished) {
+TEST_F(HostStream, ReadyRunsTheProgressLoopUntilAllHasFinished) {
   CountedTask task("a", 5, done);
   stream->post(task);
   stream->ready();
@@ -104,7 +104,7 @@ TEST_F(HostStream, ReadyPumpsUntilAllHasFinished) {
   EXPECT_TRUE(stream->record().fired());
 }
 
-TEST_F(HostStream, ReadyPumpsSourcesToo) {
+TEST_F(HostStream, ReadyPollsSourcesToo) {
   struct Firing final : ProgressSource {
     HostEvent event;
     int calls = 0;
@@ -121,7 +121,7 @@ TEST_F(HostStream, ReadyPumpsSourcesToo) {
   EXPECT_EQ(source.calls, 3);
 }
 
-TEST_F(HostStream, AFailedWaitInterruptsTheRankAndHoldsTheQueue) {
+TEST_F(HostStream, AFailedWaitAbortsTheRankAndHoldsTheQueue) {
   HostEvent gate;
   CountedTask task("a", 1, done);
   stream->wait(gate.arm());
@@ -148,7 +148,7 @@ TEST_F(HostStream, WaitingForAFailedEventFails) {
   EXPECT_THROW(stream->ready(), Error);
 }
 
-TEST_F(HostStream, ReadyReadsTheInterrupt) {
+TEST_F(HostStream, ReadyReadsTheAbort) {
   device->abort_flag().raise("stop");
   EXPECT_THROW(stream->ready(), Error);
 }
@@ -169,7 +169,7 @@ TEST_F(HostStream, HoldsMoreItemsThanItsRingBeganWith) {
   EXPECT_EQ(done, expected);
 }
 
-TEST_F(HostStream, ATaskMayPostAndPump) {
+TEST_F(HostStream, ATaskMayPostAndRunTheProgressLoop) {
   struct Posting final : HostTask {
     Posting(Device& its_device, Stream& its_stream, HostTask& its_next)
         : device(its_device), stream(its_stream), next(its_next) {}
@@ -189,7 +189,7 @@ TEST_F(HostStream, ATaskMayPostAndPump) {
   EXPECT_THAT(done, ElementsAre("next"));
 }
 
-TEST_F(HostStream, TellsQueuedTasksThatItGoes) {
+TEST_F(HostStream, CallsDroppedOfQueuedTasks) {
   HostEvent gate;
   CountedTask task("a", 1, done);
   stream->wait(gate.arm());
@@ -199,7 +199,7 @@ TEST_F(HostStream, TellsQueuedTasksThatItGoes) {
   EXPECT_FALSE(device->progress());
 }
 
-TEST_F(HostStream, TellsTheActionBegun) {
+TEST_F(HostStream, ReportsTheActionBegun) {
   EXPECT_EQ(stream->current(), kNoAction);
   stream->begin(12, "0F3");
   EXPECT_EQ(stream->current(), 12u);

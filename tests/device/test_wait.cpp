@@ -24,7 +24,7 @@ class Wait : public testing::Test {
   HostEvent slot;
 };
 
-TEST_F(Wait, PumpsUntilTheEventFires) {
+TEST_F(Wait, RunsTheProgressLoopUntilTheEventFires) {
   struct Firing final : ProgressSource {
     explicit Firing(HostEvent& its_event) : event(its_event) {}
     void progress() noexcept override {
@@ -39,24 +39,24 @@ TEST_F(Wait, PumpsUntilTheEventFires) {
   device->remove_source(source);
 }
 
-TEST_F(Wait, TellsTheFailureAndTheAction) {
+TEST_F(Wait, ReportsTheFailureAndTheAction) {
   const Work work{slot.arm(), 17};
   slot.fail("rank 3 was lost");
   EXPECT_EQ(error_of(work, Deadline::max()), "action 17: rank 3 was lost");
 }
 
-TEST_F(Wait, TellsTheInterruptAndTheAction) {
+TEST_F(Wait, ReportsTheAbortAndTheAction) {
   device->abort_flag().raise("stopped by rank 0");
   EXPECT_EQ(error_of({slot.arm(), 5}, Deadline::max()), "action 5: stopped by rank 0");
 }
 
-TEST_F(Wait, TellsTheDeadlineAndTheAction) {
+TEST_F(Wait, ReportsTheDeadlineAndTheAction) {
   const std::string what = error_of({slot.arm(), 5}, deadline_in(0));
   EXPECT_THAT(what, HasSubstr("action 5: timed out"));
   EXPECT_THAT(what, HasSubstr("train.stall_timeout_s"));
 }
 
-TEST_F(Wait, TheFailureComesBeforeTheInterrupt) {
+TEST_F(Wait, TheFailureComesBeforeTheAbort) {
   const Work work{slot.arm(), kNoAction};
   slot.fail("the cause");
   device->abort_flag().raise("the consequence");

@@ -215,7 +215,7 @@ TEST(SameBits, OnDevicesThatAreLateThroughNcclAndUcx) {
 
 /// As for kernels that are loaded at their first launch (triax/lazy_load_guard.hpp): once in training, once in
 /// evaluation.
-TEST(SameBits, WhereDevicesAreToldOfTheFirstUse) {
+TEST(SameBits, WhereDevicesLoadModulesLate) {
   const Case run{1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-fake-cuda"};
   const int before = test::fake_first_uses();
   train(run, kTraining);

@@ -35,7 +35,7 @@ os::Child child_that(const std::string& what) {
 }
 
 /// Disabled because it is not a test, but the body of the child processes of the tests below.
-TEST(ChildBody, DISABLED_DoesWhatItIsTold) {
+TEST(ChildBody, DISABLED_RunsTheGivenBody) {
   const char* which = std::getenv(kWhich);
   ASSERT_TRUE(which);
   const std::string what = which;

@@ -42,7 +42,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
             "  all ranks stopped after 1.2 s");
 }
 
-TEST(FailureReport, TheErrorOfARankThatGaveUpStandsInItsLog) {
+TEST(FailureReport, TheErrorOfARankThatFailedIsInItsLog) {
   FailureFacts facts = lost();
   facts.failure = {0, false, "step 118, 0F3: out of luck"};
   facts.ranks[0].place.clear();
@@ -146,7 +146,7 @@ TEST(FailureReport, TheFileHoldsTheSame) {
   EXPECT_EQ(read["ranks"][2]["place_age_s"], 0.42);
 }
 
-TEST(FailureReport, AFileThatCannotBeWrittenIsToldInTheLog) {
+TEST(FailureReport, AFileThatCannotBeWrittenIsReportedInTheLog) {
   class Lines final : public Log {
    public:
     bool enabled(LogLevel) const noexcept override { return true; }

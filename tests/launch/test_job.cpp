@@ -43,7 +43,7 @@ TEST_F(JobTest, BeforeItHasJoinedARankCanOnlyLeave) {
   job.leave();
 }
 
-TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersAreToldWhy) {
+TEST_F(JobTest, WhenTheServingRankCannotJoinTheOthersGetTheReason) {
   const os::Address address = job.server()->address();
   Raw impostor(address); // queued before rank 0's connection
   impostor.connection.send(encode(hello_of(0, 2)));

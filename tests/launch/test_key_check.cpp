@@ -48,7 +48,7 @@ TEST(KeyCheck, ATokenFileIsThereAndItsOwnersAlone) {
   EXPECT_THAT(reason(), HasSubstr("other users can read this file"));
 }
 
-TEST(KeyCheck, BothAreToldAtOnce) {
+TEST(KeyCheck, BothAreReportedAtOnce) {
   config::LaunchKeys keys;
   keys.interface = "eth77";
   keys.token_file = "/nowhere/token";

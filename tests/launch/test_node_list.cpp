@@ -55,7 +55,7 @@ TEST(NodeList, ClustersOfSlurmsOwnLimit) {
   EXPECT_EQ(parse_node_list("r[0-255]n[000-255]").size(), 65536u);
 }
 
-TEST(NodeList, WhatIsNoListIsRefused) {
+TEST(NodeList, InvalidListsAreRefused) {
   EXPECT_EQ(bad_nodes(""), "the node list \"\": it ends, but a node's name is expected");
   EXPECT_EQ(bad_nodes(","), "the node list \",\": found \",\", but a node's name is expected");
   EXPECT_EQ(bad_nodes("n0,"), "the node list \"n0,\": it ends, but a node's name is expected");
@@ -94,7 +94,7 @@ TEST(TasksPerNode, CountsAndRepeats) {
   EXPECT_THAT(parse_tasks_per_node("1,0(x2),16(x1)"), ElementsAre(1, 0, 0, 16));
 }
 
-TEST(TasksPerNode, WhatIsNoListIsRefused) {
+TEST(TasksPerNode, InvalidListsAreRefused) {
   const std::string what = "the list of tasks per node ";
   EXPECT_EQ(bad_tasks(""), what + "\"\": it ends, but a number is expected");
   EXPECT_EQ(bad_tasks(","), what + "\",\": found \",\", but a number is expected");

@@ -200,7 +200,7 @@ TEST_F(TrainHere, AFailureReachesTheOtherEndOfThePipeline) {
 // While one rank fails, the others wait for it in the store (the first of a group), in join() or in a step.
 class FailureOfOne : public TrainHere, public ::testing::WithParamInterface<std::tuple<int, const char*>> {};
 
-TEST_P(FailureOfOne, EndsAllAndIsToldOnce) {
+TEST_P(FailureOfOne, EndsAllAndIsReportedOnce) {
   const auto [rank, where] = GetParam();
   fails(rank, where);
   EXPECT_FALSE(go());
@@ -267,7 +267,7 @@ TEST_F(TrainHere, RanksThatAllWaitAreReported) {
               UnorderedElementsAre(why, AllOf(why, HasSubstr(" is stuck before the end of step 1: before step 1, "))));
 }
 
-TEST_F(TrainHere, ARankThatIsAloneTellsNoCoordinates) {
+TEST_F(TrainHere, ARankThatIsAloneReportsNoCoordinates) {
   run_.keys["parallel.data"] = "1";
   run_.keys["parallel.tensor"] = "1";
   fails(0, "step");

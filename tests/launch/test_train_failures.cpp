@@ -74,7 +74,7 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
   EXPECT_THAT(job.err(), ContainsRegex(" error launcher: rank 1 \\([^\n]*\\) is stuck before the end of step 1: "));
 }
 
-TEST_F(TrainFailures, ARankThatIsStoppedIsToldByTheStallTimeout) {
+TEST_F(TrainFailures, ARankThatIsStoppedIsReportedByTheStallTimeout) {
   Running job = start_for_ever({"train.stall_timeout_s=5"});
   const std::vector<pid_t> ranks = job.ranks();
   ASSERT_EQ(ranks.size(), 4u) << job.err();
@@ -141,7 +141,7 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
   FAIL() << "no rank could be stopped before it joined";
 }
 
-TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
+TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsReportedOnce) {
   {
     Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
                          "optimizer.rank=3", "optimizer.where=prepare"});
@@ -157,7 +157,7 @@ TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsToldOnce) {
   EXPECT_THAT(job.err(), HasSubstr("this machine has the transports "));
 }
 
-TEST_F(TrainFailures, TheErrorOfARankIsToldOnce) {
+TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
   Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
                        "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);

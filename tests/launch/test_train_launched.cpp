@@ -72,7 +72,7 @@ TEST_F(TrainLaunched, ARankWithAnotherTokenSaysSoAndRank0NamesIt) {
   }
 }
 
-TEST_F(TrainLaunched, RanksThatOthersStartTrainAndTellOfALoss) {
+TEST_F(TrainLaunched, RanksThatOthersStartTrainAndReportALoss) {
   const int port = free_port();
   const auto start_all = [&](const std::vector<std::string>& sets) {
     std::vector<Running> out;
@@ -234,7 +234,7 @@ TEST_F(TrainLaunched, ARankOfAnotherJobIsRefused) {
   EXPECT_THAT(ranks[1].err(), HasSubstr("  the launcher's job = two; on rank 0 it is one\n"));
 }
 
-TEST_F(TrainLaunched, ARankThatCannotOpenItsLogTellsAndEndsTheJob) {
+TEST_F(TrainLaunched, ARankThatCannotOpenItsLogReportsAndEndsTheJob) {
   std::filesystem::create_directories(work_ / "run/rank-2.log");
   const int port = free_port();
   std::vector<Running> ranks;

@@ -231,7 +231,7 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
   EXPECT_EQ(after["resolved-1.toml"], before.at("resolved.toml"));
 }
 
-TEST_F(TrainProcesses, ADeletedFolderIsToldWhenItHappensAndAtTheEnd) {
+TEST_F(TrainProcesses, ADeletedFolderIsReportedWhenItHappensAndAtTheEnd) {
   Running job = start_for_ever();
   std::filesystem::remove_all(work_ / "run");
   while (job.err().find("metrics.jsonl: was deleted during the run") == std::string::npos && !job.ended())

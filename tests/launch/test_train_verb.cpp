@@ -118,7 +118,7 @@ TEST_F(TrainVerb, FourRanksAndEightLearnWhatOneDoes) {
   EXPECT_TRUE(of_one[3]["comm"].empty());
 }
 
-TEST_F(TrainVerb, InFp16SkippedStepsAreToldAndCounted) {
+TEST_F(TrainVerb, InFp16SkippedStepsAreReportedAndCounted) {
   const Outcome four = train(
       "--set kernels.plugin=kernels-cpu --set train.precision=fp16 --set loss_scale.initial=67108864 "
       "--set loss_scale.hysteresis=1 --set train.steps=20",
@@ -138,7 +138,7 @@ TEST_F(TrainVerb, InFp16SkippedStepsAreToldAndCounted) {
   EXPECT_THAT(read_file(work_ / "run/rank-1.log"), HasSubstr("step 1 is skipped: "));
 }
 
-TEST_F(TrainVerb, TheRankThatFailsIsToldAndNoOther) {
+TEST_F(TrainVerb, TheRankThatFailsIsReportedAndNoOther) {
   const Outcome failed = train("--set plugins.path=[\\\"" TEST_PLUGINS
                                "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
                                "--set optimizer.rank=3 --set optimizer.where=step --set log.level=warn");
@@ -211,7 +211,7 @@ TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {
                            std::to_string(80 - written) + " of 80 records[^\n]*\n"));
 }
 
-TEST_F(TrainVerb, RecordsAndLogsOnAFullDiskAreToldOnceAndMakeTheExitStatus1) {
+TEST_F(TrainVerb, RecordsAndLogsOnAFullDiskAreReportedOnceAndMakeTheExitStatus1) {
   std::filesystem::create_directory(work_ / "run");
   std::filesystem::create_symlink("/dev/full", work_ / "run/rank-0.log");
   const Outcome full = train("--set log.metrics=/dev/full --set train.steps=3");
@@ -261,7 +261,7 @@ TEST_F(TrainVerb, TheNextCommandTrainsAnewWhateverTheNamesAre) {
   EXPECT_EQ(records(work_ / (odd + "-longer/metrics.jsonl")).size(), 2u);
 }
 
-TEST_F(TrainVerb, TellsTheResultAsOneJsonObject) {
+TEST_F(TrainVerb, ReportsTheResultAsOneJsonObject) {
   const Outcome trained = train("--json --set train.steps=2", "2>/dev/null");
   EXPECT_EQ(trained.status, 0);
   const Json result = Json::parse(trained.text);

@@ -54,7 +54,7 @@ TEST(BrokenCreateText, AnErrorThatFillsItsBufferIsCutOff) {
   EXPECT_THAT(create_error("long-error"), testing::HasSubstr("could not be created: " + std::string(1023, 'x')));
 }
 
-TEST(BrokenFile, AbsentFolderTextCutAndForeignAreToldApart) {
+TEST(BrokenFile, AbsentFolderTextCutAndForeignHaveTheirOwnMessages) {
   const Scratch scratch;
   EXPECT_EQ(load_error(scratch / "absent.so"), "DIR/absent.so: no such file");
   fs::create_directory(scratch / "folder.so");
@@ -82,7 +82,7 @@ TEST(BrokenFile, AbsentFolderTextCutAndForeignAreToldApart) {
   EXPECT_EQ(load_error(scratch / "object.so"), "DIR/object.so: is an ELF file, but not a shared library");
 }
 
-TEST(BrokenFile, WhatASymlinkLeadsToIsTold) {
+TEST(BrokenFile, WhatASymlinkLeadsToIsReported) {
   const Scratch scratch;
   fs::create_symlink("gone.so", scratch / "dangling.so");
   EXPECT_EQ(load_error(scratch / "dangling.so"),
@@ -95,7 +95,7 @@ TEST(BrokenFile, WhatASymlinkLeadsToIsTold) {
   EXPECT_EQ(load_error(scratch / "fifo.so"), "DIR/fifo.so: is not a regular file");
 }
 
-TEST(BrokenFile, OneThatMayNotBeReadIsTold) {
+TEST(BrokenFile, OneThatMayNotBeReadIsReported) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
   const Scratch scratch;
   fs::copy_file(fs::path(FIXTURES) / "honest.so", scratch / "honest.so");
@@ -117,7 +117,7 @@ TEST(BrokenFile, AnotherKindIsRefused) {
             "DIR/honest.so: honest is a plugin of kind scheduler; kind optimizer is needed");
 }
 
-TEST(BrokenFile, IsToldAgainTheSecondTime) {
+TEST(BrokenFile, IsReportedAgainTheSecondTime) {
   const fs::path file = fs::path(FIXTURES) / "bad-magic.so";
   EXPECT_EQ(load_error(file), load_error(file));
 }

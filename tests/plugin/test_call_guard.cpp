@@ -19,7 +19,7 @@ std::string message_of(const Thrown& thrown) {
   return "";
 }
 
-TEST(Asking, TellsWhoThrewAndWhat) {
+TEST(Asking, NamesTheCallThatThrewAndItsError) {
   EXPECT_EQ(guarded_call("sched-mine", "rows", [] { return 3; }), 3);
   EXPECT_EQ(message_of(Error("no rows", "stage 2", "use fewer")), "sched-mine, rows(), stage 2: no rows\n  use fewer");
   EXPECT_EQ(message_of(std::runtime_error("boom")), "sched-mine, rows(): an exception: boom");

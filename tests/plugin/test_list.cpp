@@ -95,7 +95,7 @@ TEST_F(List, ADanglingSymlinkIsBrokenAndShadows) {
   EXPECT_EQ(rows[1].shadowed_by, scratch_ / "b" / "honest.so");
 }
 
-TEST(Describe, TellsAllOfAPlugin) {
+TEST(Describe, ReportsAllOfAPlugin) {
   const auto description = describe(fs::path(FIXTURES) / "described.so");
   ASSERT_NE(description.library, nullptr);
   EXPECT_EQ(description.problem, "");
@@ -108,7 +108,7 @@ TEST(Describe, TellsAllOfAPlugin) {
   }
 }
 
-TEST(Describe, TellsWhatItCanOfABrokenOne) {
+TEST(Describe, ReportsWhatItCanOfABrokenOne) {
   const auto description = describe(fs::path(FIXTURES) / "unresolved-symbol.so");
   EXPECT_EQ(description.library, nullptr);
   EXPECT_EQ(description.note.triax, "0.0.9");

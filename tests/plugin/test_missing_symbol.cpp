@@ -38,7 +38,7 @@ TEST(MissingSymbol, AnotherLibraryIsKnownByThePrefix) {
   EXPECT_THAT(hint("_ZTVN5triax4cuda10PrimitivesE"), HasSubstr("LINK triax::cuda_primitives)"));
 }
 
-TEST(MissingSymbol, OneThatNobodyHasIsTold) {
+TEST(MissingSymbol, OneThatNoLibraryHasIsReported) {
   const Scratch nothing;
   EXPECT_EQ(link_hint("_ZN4mine6helperEi", "comm-mine", nothing.folder()),
             "no library of this triax exports it: add the source file that defines it to SOURCES, or the library to "

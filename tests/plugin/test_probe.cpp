@@ -120,7 +120,7 @@ TEST(Probe, EachCallHasADeadlineOfItsKind) {
   EXPECT_EQ(reason_of(loops(CallKind::plan)), "sched-a: rows() did not return within 0.4 s");
 }
 
-TEST(Probe, TellsTheLastLineThatWasPrinted) {
+TEST(Probe, ReportsTheLastLineThatWasPrinted) {
   const auto prints = []() -> std::string {
     const CallScope call("sched-a", "its constructor");
     std::fputs("opening\nno licence found\n\n", stderr);

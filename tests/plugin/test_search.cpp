@@ -67,7 +67,7 @@ TEST_F(Search, TheFirstFolderThatHasItWins) {
   EXPECT_THAT(found.shadowed, testing::ElementsAre(second));
 }
 
-TEST_F(Search, WhatIsNotFoundIsToldWithWhereAndWhatIsNear) {
+TEST_F(Search, WhatIsNotFoundIsReportedWithWhereAndWhatIsNear) {
   touch("a", "sched-1f1b.so");
   touch("a", "optim-sgd.so");
   touch("b", "sched-1f1b.txt");

@@ -52,7 +52,7 @@ TEST(Toolchain, SanitizersMustAgreeInBothDirections) {
   EXPECT_EQ(reason("libstdc++-cxx11abi1;c++20"), "its toolchain text \"libstdc++-cxx11abi1;c++20\" names no sanitizer");
 }
 
-TEST(Toolchain, ADoorInCHasToAgreeInTheSanitizerOnly) {
+TEST(Toolchain, APluginInCHasToAgreeInTheSanitizerOnly) {
   EXPECT_EQ(reason("c;sanitizer=none;c;release=0"), "");
   EXPECT_TRUE(is_c("c;sanitizer=none;c;release=0"));
   EXPECT_FALSE(is_c(kOurs));

@@ -87,7 +87,7 @@ TEST_F(AppendFileTest, AFifoThatNobodyReadsIsRefusedAndDoesNotBlock) {
               HasSubstr("it is a FIFO that no process reads"));
 }
 
-TEST_F(AppendFileTest, AFullDiskIsToldOnceAndEachLineCounted) {
+TEST_F(AppendFileTest, AFullDiskIsReportedOnceAndEachLineCounted) {
   os::AppendFile file = open("/dev/full");
   for (int step = 0; step < 3; ++step) EXPECT_FALSE(file.append("line", "a line"));
   EXPECT_EQ(file.lost_lines(), 3);
@@ -95,7 +95,7 @@ TEST_F(AppendFileTest, AFullDiskIsToldOnceAndEachLineCounted) {
                                  "  free space there: the run continues, and writes later lines as soon as it can"));
 }
 
-TEST_F(AppendFileTest, ADeletedFileIsToldAtOnceAndCreatedAgain) {
+TEST_F(AppendFileTest, ADeletedFileIsReportedAtOnceAndCreatedAgain) {
   os::AppendFile file = open(folder_ / "m");
   file.append("one", "a line");
   file.append("two", "a line");
@@ -134,7 +134,7 @@ TEST_F(AppendFileTest, ADeletedFileIsNotCreatedOverAnother) {
   EXPECT_THAT(lost_, ElementsAre(HasSubstr("another file has its name now")));
 }
 
-TEST_F(AppendFileTest, AMovedFileIsToldAndGetsItsLines) {
+TEST_F(AppendFileTest, AMovedFileIsReportedAndGetsItsLines) {
   fs::create_directory(folder_ / "run");
   os::AppendFile file = open(folder_ / "run/m");
   file.append("one", "a line");

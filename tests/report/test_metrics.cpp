@@ -45,7 +45,7 @@ TEST(Metrics, HasTheKeysOfTheFormatInTheirOrder) {
                           R"("eval_loss":5.5,"eval_perplexity":244.5})");
 }
 
-TEST(Metrics, InFp16TellTheLossScaleAndWhetherTheStepWasSkipped) {
+TEST(Metrics, InFp16ReportTheLossScaleAndWhetherTheStepWasSkipped) {
   StepRecord one = record();
   one.loss_scale = 65536;
   EXPECT_EQ(to_json(one), R"({"step":3,"loss":5.25,"grad_norm":0.1,"lr":0.001,"tokens_per_s":4096.0,"step_ms":62.5,)"
@@ -129,7 +129,7 @@ TEST(MetricsFile, AppendsEachRecordAtOnceAndCountsThoseThatAreMissing) {
   EXPECT_THAT(problems[1], HasSubstr("/dev/full: the record of step 3 cannot be written: No space left on device\n"));
 }
 
-TEST(Missing, IsToldInWords) {
+TEST(Missing, HasAMessage) {
   EXPECT_EQ(to_text(Missing{}, 10), "");
   EXPECT_EQ(to_text(Missing{3, 1, 2}, 10), "3 of 10 records, 1 line of logs, 2 timelines");
   Missing sum{1, 0, 0};

@@ -111,7 +111,7 @@ TEST(RunLog, NamesTheFileThatCannotBeOpened) {
   }
 }
 
-TEST(RunLog, AFileThatTakesNothingIsToldOnceAndCounted) {
+TEST(RunLog, AFileThatTakesNothingIsReportedOnceAndCounted) {
   ::testing::internal::CaptureStderr();
   const auto log = make_run_log(LogLevel::info, "/dev/full", 0, {LogLevel::error});
   log->info("one");

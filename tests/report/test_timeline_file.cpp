@@ -96,7 +96,7 @@ TEST_F(TimelineFile, SaysHowToGetOne) {
               AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"), HasSubstr("log.timeline")));
 }
 
-TEST_F(TimelineFile, OneThatLiesElsewhereIsMissedInOtherWords) {
+TEST_F(TimelineFile, OneInAnotherFolderHasItsOwnMessage) {
   report::write_timeline(folder_.path(), {2, 1, {}, 4, {}});
   EXPECT_THAT(triax::test::error_of([&] { report::read_timeline(folder_.path(), 3); }),
               AllOf(HasSubstr("timeline-rank-3.json: cannot be read: No such file"),
@@ -120,7 +120,7 @@ TEST_F(TimelineFile, TakesNothingElseForOne) {
         << content;
 }
 
-TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
+TEST_F(TimelineFile, NumbersThatNoRankWritesAreReported) {
   const auto with = [](const char* rank, const char* step, const char* stage, const char* start, const char* waited) {
     return text(R"("rank":{},"ranks":4,"host":"a","boot":"b","step":{},"passes":[)", rank, step) +
            R"({"kind":"F","stage":0,"microbatch":0,"start_ms":1,"end_ms":2,"waited_ms":0},)" +
@@ -142,7 +142,7 @@ TEST_F(TimelineFile, NumbersThatNoRankWritesAreTold) {
   EXPECT_THAT(row("3", "1", "0", "3", "-1"), HasSubstr("waited_ms is -1"));
 }
 
-TEST_F(TimelineFile, AFolderThatIsNotThereIsTold) {
+TEST_F(TimelineFile, AFolderThatIsNotThereIsReported) {
   EXPECT_THAT(triax::test::error_of([&] {
                 report::write_timeline(folder_ / "none", {0, 1, {}});
               }),

@@ -46,7 +46,7 @@ TEST(Clocks, OfOneMachineStayAsTheyAre) {
   EXPECT_EQ(aligned.within, 0);
 }
 
-TEST(Clocks, ALinkThatIsSlowOneWayPutsThemOffByNoMoreThanIsTold) {
+TEST(Clocks, ALinkThatIsSlowOneWayPutsThemOffByNoMoreThanTheBound) {
   Timeline timeline{{2, 1, 1}, StageMap({0, 1}), Timeline::Unit::ms, {}};
   timeline.rows = {{{Kind::forward, 0, 0, 0, 2}, {Kind::backward, 0, 0, 11, 15}}, // forwards take 3 in transit
                    {{Kind::forward, 1, 0, 5, 7}, {Kind::backward, 1, 0, 7, 11}}};

@@ -156,7 +156,7 @@ std::size_t longest_line(const std::string& text) {
   return longest;
 }
 
-TEST(ScheduleDrawing, ATableFitsItsTerminalAndIsWholeElsewhere) {
+TEST(ScheduleDrawing, ATableFitsItsTerminalAndIsCompleteInFiles) {
   const TempFolder work;
   const std::string shape = "--scheduler sched-1f1b --pipeline 4 --microbatches 64 ";
   const std::string seen = on_a_terminal(work, "TERM=xterm NO_COLOR=1", shape); // 80 columns

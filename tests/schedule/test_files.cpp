@@ -65,7 +65,7 @@ TEST_P(PyTorch, IsTakenOrRefusedInWords) {
 INSTANTIATE_TEST_SUITE_P(Files, PyTorch, testing::ValuesIn(files_of(kPyTorch)), test_name);
 
 // The first gradient is received before the sends that lead to it: the cycle has hundreds of actions.
-TEST(ScheduleFiles, ALongCircleIsToldInFewWords) {
+TEST(ScheduleFiles, ALongCycleIsShortened) {
   constexpr int kMicrobatches = 700;
   std::string first = "0F0,0RECV_B0", second, sends, backwards = ",0B0";
   for (int i = 0; i < kMicrobatches; ++i) {

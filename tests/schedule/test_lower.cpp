@@ -164,7 +164,7 @@ std::size_t position(const Program& program, const std::string& label) {
   throw std::runtime_error("no " + label);
 }
 
-TEST(Lower, WhoeverNeedsATransferWaitsForItOnce) {
+TEST(Lower, EachUserOfATransferWaitsForItOnce) {
   const PipelineShape shape{2, 1, 3};
   const std::vector<Program> programs =
       lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0F2 0I0 0I1 0I2 0W0 0W1 0W2", "1F0 1F1 1F2 1I0 1I1 1I2 1W0 1W1 1W2"}),

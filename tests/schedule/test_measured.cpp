@@ -64,7 +64,7 @@ TEST_F(TwoRanks, OfTwoMachinesAreDrawnOnOneClock) {
   EXPECT_THAT(two.ranks[1].late, DoubleNear(one.ranks[1].late, 1e-6));
 }
 
-TEST_F(TwoRanks, ALateTransferIsTold) {
+TEST_F(TwoRanks, ALateTransferIsReported) {
   for (std::size_t at : {2u, 3u}) {
     rows_[0][at].span.start += 3;
     rows_[0][at].span.end += 3;
@@ -85,7 +85,7 @@ TEST_F(TwoRanks, OverheadIsWhatIsNeitherPassNorWait) {
   EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
 }
 
-TEST_F(TwoRanks, APassThatIsSlowerThanIsUsualIsTold) {
+TEST_F(TwoRanks, APassThatIsSlowerThanIsUsualIsReported) {
   const PipelineShape shape{1, 1, 3};
   const std::vector<Program> alone = lower(test::schedule_of(shape, {0}, {"0F0 0B0 0F1 0B1 0F2 0B2"}), shape);
   MeasuredRows rows(1);
@@ -102,7 +102,7 @@ TEST_F(TwoRanks, APassThatIsSlowerThanIsUsualIsTold) {
   EXPECT_THAT(sum(rank), DoubleNear(23, kExact));
 }
 
-TEST_F(TwoRanks, ASlowStageIsTold) {
+TEST_F(TwoRanks, ASlowStageIsReported) {
   // All passes of stage 1 take twice as long, and stage 0 waits for them.
   rows_ = {{pass(Kind::forward, 0, 0, 0, 2), pass(Kind::forward, 0, 1, 2, 4), pass(Kind::backward, 0, 0, 14, 18, 10),
             pass(Kind::backward, 0, 1, 26, 30, 8)},

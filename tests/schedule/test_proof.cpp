@@ -78,7 +78,7 @@ std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumpt
   return reasons(verify(programs, {kShape}, assumptions));
 }
 
-TEST(Proof, LoweredProgramsHoldWhateverABackendPromises) {
+TEST(Proof, LoweredProgramsHoldForEveryGuaranteeOfABackend) {
   const PipelineShape two{2, 1, 4}, vee{2, 2, 2};
   const std::vector<std::pair<PipelineShape, Schedule>> schedules = {
       {two, schedule_of(two, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"})},

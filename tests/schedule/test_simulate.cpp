@@ -93,7 +93,7 @@ TEST(Simulate, AgreesWithAClock) {
   }
 }
 
-TEST(Simulate, TellsWhenEachActionStartsAndEnds) {
+TEST(Simulate, ReportsWhenEachActionStartsAndEnds) {
   const PipelineShape shape{2, 1, 2};
   const std::vector<Program> programs =
       lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1I0 1F1 1I1 1W0 1W1"}), shape);

@@ -53,7 +53,7 @@ struct Shown {
   PipelineShape shape;
 };
 
-TEST(Timeline, ComesToWhatTheSimulatorTells) {
+TEST(Timeline, AgreesWithTheSimulator) {
   for (const Shown& of :
        {Shown{"sched-gpipe", {4, 1, 8}}, Shown{"sched-1f1b", {5, 1, 7}}, Shown{"sched-interleaved", {4, 3, 8}},
         Shown{"sched-breadth-first", {3, 2, 5}}, Shown{"sched-zb-h1", {4, 1, 9}}, Shown{"sched-zb-h2", {4, 1, 9}},
@@ -99,7 +99,7 @@ TEST(Timeline, TheBubbleIsThatOfPasses) {
   EXPECT_EQ(extent(Timeline{}).bubble_rate(), 0);
 }
 
-TEST(Timeline, WhatCannotBeDrawnIsTold) {
+TEST(Timeline, WhatCannotBeDrawnIsReported) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(error_of([] {
                 extent(of_one_rank({{Kind::forward, 0, 0, 0, 1}, {Kind::backward, 0, 0, 3, 2}}));

@@ -162,7 +162,7 @@ TEST(VerifyRows, RefusesAKindThatIsNone) {
               ElementsAre("rank 0, position 1: an action of kind 9, which is not F, B, I or W"));
 }
 
-TEST(VerifyRows, TellsWhichRuleAndWhichActions) {
+TEST(VerifyRows, ReportsWhichRuleAndWhichActions) {
   const PipelineShape shape{2, 1, 2};
   const std::vector<schedule::Violation> faults =
       schedule::verify(schedule_of(shape, {0, 1}, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}), shape);
@@ -201,7 +201,7 @@ schedule::ProgramAction ending(Kind kind, int stage = -1) {
   return {.kind = kind, .stage = stage};
 }
 
-TEST(VerifyProgram, ProvesWhatLoweringMakes) {
+TEST(VerifyProgram, AcceptsLoweredPrograms) {
   const PipelineShape shape{1, 2, 3};
   const Schedule rows = schedule_of(shape, {0, 0}, {"0F0 1F0 0F1 1F1 1I0 0I0 1W0 1B1 0I1 0F2 1F2 0W0 0W1 1B2 0B2"});
   ASSERT_THAT(reasons(schedule::verify(rows, shape)), ElementsAre());

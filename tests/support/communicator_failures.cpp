@@ -103,7 +103,7 @@ TEST(Abort, FailsCallsThatTheirStreamHoldsBack) {
   });
 }
 
-TEST(Mismatch, OfCollectivesIsToldToAll) {
+TEST(Mismatch, OfCollectivesIsReportedToAll) {
   if (!guarantees().needs_progress) GTEST_SKIP() << kRunsByItself;
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
@@ -134,7 +134,7 @@ TEST(Mismatch, OfOrderTypeReductionOrRootIsFound) {
 }
 
 /// The sender may get the error later, because a backend may complete a send before it is received.
-TEST(Mismatch, OfATransferIsToldToBoth) {
+TEST(Mismatch, OfATransferIsReportedToBoth) {
   if (!guarantees().needs_progress) GTEST_SKIP() << kRunsByItself;
   for (const bool other_type : {false, true}) {
     run_members(2, [&](Rank& rank) {
@@ -153,7 +153,7 @@ TEST(Mismatch, OfATransferIsToldToBoth) {
   }
 }
 
-TEST(Leaving, IsToldToWhoeverWaits) {
+TEST(Leaving, IsReportedToRanksThatWait) {
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     if (rank.index() == 1) return; // the communicator ends with the rank
@@ -163,7 +163,7 @@ TEST(Leaving, IsToldToWhoeverWaits) {
   });
 }
 
-TEST(Leaving, WithCallsPendingIsToldToo) {
+TEST(Leaving, WithCallsPendingIsReportedToo) {
   if (!guarantees().needs_progress) GTEST_SKIP() << kRunsByItself;
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
@@ -236,7 +236,7 @@ TEST(RunRanks, TheFirstErrorComesOutAndTheOthersStop) {
   EXPECT_EQ(what, "rank 3: no space on the disk");
 }
 
-TEST(RunRanks, ARankThatWaitsForNobodyIsInterrupted) {
+TEST(RunRanks, ARankThatWaitsWithoutAPeerIsAborted) {
   const std::string what = error_of([] {
     run_members(2, [](Rank& rank) {
       if (rank.index() == 1) throw Error("gone");

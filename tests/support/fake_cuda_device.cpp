@@ -74,7 +74,7 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
   }
   std::unique_ptr<Stream> make_stream(std::string name) override {
     lanes_.push_back(std::make_unique<Lane>(name, seed_, static_cast<std::uint32_t>(lanes_.size())));
-    return std::make_unique<FakeStream>(std::move(name), *this, *lanes_.back(), streams_, first_use_);
+    return std::make_unique<FakeStream>(std::move(name), *this, *lanes_.back(), first_use_);
   }
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
@@ -101,10 +101,10 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
 
   void begin_recording(Stream& stream) override {
     own(stream).admit();
-    for (FakeStream* each : streams_) each->record_on(&tape_);
+    for (Stream* each : streams()) own(*each).record_on(&tape_);
   }
   std::unique_ptr<Recording> end_recording() override {
-    for (FakeStream* each : streams_) each->record_on(nullptr);
+    for (Stream* each : streams()) own(*each).record_on(nullptr);
     tape_.end();
     return std::make_unique<FakeRecording>(std::exchange(tape_, Tape()));
   }
@@ -117,15 +117,6 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
     if (id == Recorder::kExtension) return static_cast<Recorder*>(this);
     return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
   }
-
-  bool progress() noexcept override {
-    bool moved = false;
-    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->progress();
-    for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
-    return moved;
-  }
-  void add_source(ProgressSource& source) override { sources_.push_back(&source); }
-  void remove_source(ProgressSource& source) noexcept override { std::erase(sources_, &source); }
 
  private:
   class FakeMemory final : public Memory {
@@ -184,8 +175,6 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
   const std::uint64_t seed_;
   Freeing freeing_;
   std::vector<std::unique_ptr<Lane>> lanes_; // also of destroyed streams
-  std::vector<FakeStream*> streams_;
-  std::vector<ProgressSource*> sources_;
   bool first_use_ = false;
   Tape tape_;
 };

@@ -7,14 +7,10 @@
 
 namespace triax::test::fake_cuda {
 
-FakeStream::FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams,
-                       const bool& lazy_load_guard)
-    : name_(std::move(name)), lane_(lane), streams_(streams), queue_(name_, device), first_use_(lazy_load_guard) {
-  streams_.push_back(this);
-}
+FakeStream::FakeStream(std::string name, Device& device, Lane& lane, const bool& lazy_load_guard)
+    : Stream(std::move(name), device), lane_(lane), queue_(this->name(), device), first_use_(lazy_load_guard) {}
 
 FakeStream::~FakeStream() {
-  std::erase(streams_, this);
   queue_.drop();
   lane_.close();
 }
@@ -27,7 +23,7 @@ void FakeStream::record_on(Tape* tape) {
 void FakeStream::wait(const Event& event) {
   if (tape_) {
     if (tape_->wait(lane_, event) || event.fired()) return;
-    throw Error("what is recorded cannot wait for what is not", "stream " + name_);
+    throw Error("what is recorded cannot wait for what is not", "stream " + name());
   }
   if (event.fired() && !event.failure()) return;
   if (auto* of = dynamic_cast<Lane*>(event.state()); of && !event.failure()) {
@@ -69,7 +65,7 @@ void FakeStream::hold_back() {
 }
 
 device::HostQueue& FakeStream::host_work() {
-  if (tape_) throw Error("work that the host advances cannot be captured", "stream " + name_);
+  if (tape_) throw Error("work that the host advances cannot be captured", "stream " + name());
   return queue_;
 }
 

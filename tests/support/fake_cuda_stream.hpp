@@ -9,10 +9,8 @@
 // enqueued after it. The destructor opens the gate.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "device/host_queue.hpp"
 #include "support/fake_cuda_device.hpp"
@@ -23,22 +21,14 @@ namespace triax::test::fake_cuda {
 
 class FakeStream final : public Stream, public FakeCudaStream {
  public:
-  /// Adds itself to the device's list of streams; the destructor removes it.
-  FakeStream(std::string name, Device& device, Lane& lane, std::vector<FakeStream*>& streams,
-             const bool& lazy_load_guard);
-  FakeStream(const FakeStream&) = delete;
-  FakeStream& operator=(const FakeStream&) = delete;
+  FakeStream(std::string name, Device& device, Lane& lane, const bool& lazy_load_guard);
   ~FakeStream() override;
 
-  std::string_view name() const noexcept override { return name_; }
   void wait(const Event& event) override;
   Event record() override;
   void post(HostTask& task) override;
   bool advance() noexcept override;
   void ready() override;
-  void begin(ActionId action, const char*) noexcept override { current_.store(action, std::memory_order_relaxed); }
-  void end(ActionId) noexcept override { current_.store(kNoAction, std::memory_order_relaxed); }
-  ActionId current() const noexcept override { return current_.load(std::memory_order_relaxed); }
   void* native() noexcept override { return static_cast<FakeCudaStream*>(this); }
 
   void enqueue(std::function<void()> item) override;
@@ -57,15 +47,12 @@ class FakeStream final : public Stream, public FakeCudaStream {
   Event work_before();
   void hold_back();
 
-  std::string name_;
   Lane& lane_;
-  std::vector<FakeStream*>& streams_;
   device::HostQueue queue_;
   const bool& first_use_;  // owned by the device
   std::uint32_t held_ = 0; // number of the last queue item that device work waits for
   bool worked_ = false;    // device work was enqueued since the last queue item
   Tape* tape_ = nullptr;
-  std::atomic<ActionId> current_{kNoAction};
 };
 
 } // namespace triax::test::fake_cuda

@@ -69,7 +69,7 @@ TEST_P(StreamSuite, AWaitHasADeadline) {
   stream->ready();
 }
 
-TEST_P(StreamSuite, AWaitReadsTheInterrupt) {
+TEST_P(StreamSuite, AWaitReadsTheAbort) {
   hold(*stream);
   device->abort_flag().raise("rank 3 was lost");
   EXPECT_THROW(stream->ready(), Error);
@@ -203,7 +203,7 @@ TEST_P(StreamSuite, AStreamWaitsForHostWorkOfAnother) {
   EXPECT_THAT(done, ElementsAre(1, 2));
 }
 
-TEST_P(StreamSuite, AFailedEventInterruptsTheRankAndHoldsTheQueue) {
+TEST_P(StreamSuite, AFailedEventAbortsTheRankAndHoldsTheQueue) {
   HostEvent gate;
   std::vector<int> done;
   Writing task(done, 1);
@@ -234,7 +234,7 @@ TEST_P(StreamSuite, EventsAreUsedAgainAndFireInOrder) {
   for (const Event& event : events) EXPECT_TRUE(event.fired()) << "an old event forgot that it had fired";
 }
 
-TEST_P(StreamSuite, TellTheActionBegun) {
+TEST_P(StreamSuite, ReportTheActionBegun) {
   EXPECT_EQ(stream->current(), kNoAction);
   stream->begin(12, "0F3");
   EXPECT_EQ(stream->current(), 12u);

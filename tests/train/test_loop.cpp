@@ -153,7 +153,7 @@ TEST_F(LoopTest, ARunThatStopsBeforeItsFirstStepChangesNoEarlierFile) {
   EXPECT_FALSE(std::filesystem::exists(config_.folder / "metrics-1.jsonl"));
 }
 
-TEST_F(LoopTest, AFolderThatIsDeletedIsToldAtTheStepAndTheTrainingGoesOn) {
+TEST_F(LoopTest, ADeletedFolderIsReportedAtTheStepAndTheTrainingContinues) {
   run_.keys["log.every"] = "100";
   std::size_t told_before_the_end = 0;
   source_.prompt = [&](std::int64_t sample) {
@@ -295,7 +295,7 @@ TEST_F(LoopTest, ASignalBeforeAnEvaluationLeavesItOut) {
   ::_exit(1);
 }
 
-TEST(StopSignals, AThreadThatCannotBeStartedIsTold) {
+TEST(StopSignals, AThreadThatCannotBeStartedIsReported) {
   EXPECT_EXIT(start_without_threads(), ::testing::ExitedWithCode(3),
               "cannot start the signal thread: Resource temporarily unavailable\n"
               "  allow this process more threads");
@@ -314,7 +314,7 @@ TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
   EXPECT_EQ(records().size(), 2u);
 }
 
-TEST_F(LoopTest, ARankWithNobodyToTellTrainsAlike) {
+TEST_F(LoopTest, ARankWithoutAnObserverTrainsAlike) {
   const train::LoopResult result = go();
   const os::StopSignals signals(null_log());
   test::TinyRank rank(config_, {.training = &source_});

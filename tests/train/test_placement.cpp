@@ -27,7 +27,7 @@ TEST(Placement, ReadsAsASentence) {
 }
 
 /// A kernel set may use more or fewer threads than a rank's share of the cores.
-TEST(Placement, TellsTheThreadsThatAreUsed) {
+TEST(Placement, ReportsTheThreadsThatAreUsed) {
   const DeviceKind host = DeviceKind::host;
   EXPECT_EQ(to_text(Placement{1, 2}, host, 65), "1 rank, 65 CPU threads on 2 cores");
   EXPECT_EQ(to_text(Placement{2, 8}, host, 1), "2 ranks as threads of this process, 1 CPU thread each on 8 cores");

@@ -68,7 +68,7 @@ class PreflightTest : public ::testing::Test {
   train::AskedDevices devices_;
 };
 
-TEST_F(PreflightTest, TellsLayersParametersAndTheMemoryThatTheRankTakes) {
+TEST_F(PreflightTest, ReportsLayersParametersAndTheMemoryThatTheRankTakes) {
   const config::RunConfig config = run_.config();
   const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
   EXPECT_TRUE(checked.refusals.empty());
@@ -113,7 +113,7 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
 }
 
 /// With whole and split backwards, on every rank.
-TEST_F(PreflightTest, TellsWhatTheActivationsAreMadeOf) {
+TEST_F(PreflightTest, ReportsWhatTheActivationsAreMadeOf) {
   run_.keys["parallel.pipeline"] = "2";
   const auto plans = [this] {
     const config::RunConfig config = run_.config();
@@ -138,7 +138,7 @@ TEST_F(PreflightTest, TellsWhatTheActivationsAreMadeOf) {
   EXPECT_EQ(block->microbatches, 4); // GPipe keeps all of them
 }
 
-TEST_F(PreflightTest, TellsWhatUnevenStagesCost) {
+TEST_F(PreflightTest, ReportsWhatUnevenStagesCost) {
   run_.keys["parallel.pipeline"] = "2";
   const config::RunConfig config = run_.config();
   const train::Balance balance = train::preflight(config, train::place_here(config), null_log()).balance;
@@ -218,7 +218,7 @@ TEST_F(PreflightTest, ACommunicatorOfSeveralAxesIsRefusedOnceForEachText) {
 }
 
 // [comm.tensor] without `plugin` inherits that of [comm], so one error names both axes.
-TEST_F(PreflightTest, ATableThatInheritsItsCommunicatorIsToldWithTheOneThatNamesIt) {
+TEST_F(PreflightTest, ATableThatInheritsItsCommunicatorIsReportedWithTheOneThatNamesIt) {
   run_.keys["parallel.data"] = run_.keys["parallel.tensor"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
@@ -249,7 +249,7 @@ TEST_F(PreflightTest, AsksWhetherAStepCanBeRecorded) {
               ElementsAre(HasSubstr("comm.plugin \"comm-lonely\" for the data and pipeline axes: its calls")));
 }
 
-TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {
+TEST_F(PreflightTest, AsksForTheDevicesOfTheGivenRanks) {
   run_.keys["parallel.data"] = "4";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["comm.plugin"] = "\"comm-lonely\"";
@@ -271,7 +271,7 @@ TEST_F(PreflightTest, AsksForTheDevicesOfTheRanksItIsToldOf) {
 }
 
 /// Reported once, although each layer of each rank uses the operation.
-TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsToldAsTheSets) {
+TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsReportedAsTheSets) {
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
   run_.keys["model.heads"] = "4";
@@ -279,7 +279,7 @@ TEST_F(PreflightTest, AnOperationThatTheKernelSetRefusesIsToldAsTheSets) {
               ElementsAre("kernels.plugin \"kernels-elsewhere\": attention of more than two heads\n  use fewer"));
 }
 
-TEST_F(PreflightTest, AnOptimizerIsToldOnWhichDeviceTheWeightsAre) {
+TEST_F(PreflightTest, AnOptimizerGetsTheDeviceOfTheWeights) {
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["optimizer.plugin"] = "\"optim-host\"";
   EXPECT_THAT(refusals(), ElementsAre());

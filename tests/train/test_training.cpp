@@ -170,7 +170,7 @@ TEST(Training, AWeightThatIsNotANumberStopsTheStepBeforeItWrites) {
   EXPECT_EQ(rank->steps_done(), 1);
 }
 
-TEST(Training, AnOverflowByWeightDecayIsToldWithItsKey) {
+TEST(Training, AnOverflowByWeightDecayIsReportedWithItsKey) {
   TinyRun run;
   run.keys["optimizer.weight_decay"] = "1e30";
   TinyRank rank(run);

@@ -14,7 +14,6 @@
 #include "stream.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/lazy_load_guard.hpp"
-#include "triax/rank_activity.hpp"
 
 namespace triax::cuda {
 
@@ -61,7 +60,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {
-    return std::make_unique<CudaStream>(std::move(name), *this, gates_, streams_);
+    return std::make_unique<CudaStream>(std::move(name), *this, gates_);
   }
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
@@ -110,7 +109,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 
   void begin_recording(Stream& stream) override {
     TRIAX_REQUIRE(!recorded_, "a recording has begun already, on stream \"{}\"", recorded_->name());
-    for (CudaStream* each : streams_) each->start_recording();
+    for (Stream* each : streams()) own(*each).start_recording();
     recorded_ = &own(stream);
     // Relaxed mode: during capture, this thread still queries events of earlier steps, and other threads call CUDA.
     const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeRelaxed);
@@ -132,21 +131,9 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
   }
 
-  bool progress() noexcept override {
-    bool moved = false;
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      const ActivityScope call(ActivityScope::Kind::plugin_call, "progress", typeid(*sources_[i]));
-      sources_[i]->progress();
-    }
-    for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
-    return moved;
-  }
-  void add_source(ProgressSource& source) override { sources_.push_back(&source); }
-  void remove_source(ProgressSource& source) noexcept override { std::erase(sources_, &source); }
-
  private:
   void stop_recording() noexcept {
-    for (CudaStream* each : streams_) each->stop_recording();
+    for (Stream* each : streams()) static_cast<CudaStream*>(each)->stop_recording(); // noexcept
     recorded_ = nullptr;
   }
 
@@ -181,8 +168,6 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 
   int gpu_;
   HostFlags gates_;
-  std::vector<CudaStream*> streams_;
-  std::vector<ProgressSource*> sources_;
   CudaStream* recorded_ = nullptr; // not null during capture
 };
 

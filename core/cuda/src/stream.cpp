@@ -23,20 +23,16 @@ cudaStream_t make_native() {
 
 } // namespace
 
-CudaStream::CudaStream(std::string name, Device& device, HostFlags& gates, std::vector<CudaStream*>& streams)
-    : name_(std::move(name)),
-      device_(device),
+CudaStream::CudaStream(std::string name, Device& device, HostFlags& gates)
+    : Stream(std::move(name), device),
       gates_(gates),
-      streams_(streams),
       native_(make_native()),
-      events_(name_),
-      queue_(name_, device) {
+      events_(this->name()),
+      queue_(this->name(), device) {
   if (gates_.usable()) gate_ = gates_.take();
-  streams_.push_back(this);
 }
 
 CudaStream::~CudaStream() {
-  std::erase(streams_, this);
   queue_.drop();
   if (gate_) gate_.open(queue_.last());
   cudaStreamDestroy(native_); // work on it continues
@@ -92,7 +88,7 @@ void CudaStream::hold_back() {
 /// The queue, before an item is added to it. Throws Error during capture.
 device::HostQueue& CudaStream::host_work() {
   if (recording_)
-    throw Error("work that the host advances cannot be captured", "stream " + name_,
+    throw Error("work that the host advances cannot be captured", "stream " + name(),
                 "leave train.cuda_graph out, or use communicators whose calls run on the GPU's streams");
   return queue_;
 }
@@ -122,14 +118,12 @@ void CudaStream::pass_host_work() {
   queue_.finish_all();
 }
 
-void CudaStream::begin(ActionId action, const char* label) noexcept {
-  current_.store(action, std::memory_order_relaxed);
+void CudaStream::on_begin(const char* label) noexcept {
   label_ = label;
   nvtxRangePushA(label);
 }
 
-void CudaStream::end(ActionId) noexcept {
-  current_.store(kNoAction, std::memory_order_relaxed);
+void CudaStream::on_end() noexcept {
   nvtxRangePop();
 }
 

@@ -16,9 +16,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <string>
-#include <vector>
 
 #include "device/host_queue.hpp" // of the core
 #include "events.hpp"
@@ -29,21 +27,14 @@ namespace triax::cuda {
 
 class CudaStream final : public Stream {
  public:
-  /// Adds itself to the device's list of streams; the destructor removes it.
-  CudaStream(std::string name, Device& device, HostFlags& gates, std::vector<CudaStream*>& streams);
-  CudaStream(const CudaStream&) = delete;
-  CudaStream& operator=(const CudaStream&) = delete;
+  CudaStream(std::string name, Device& device, HostFlags& gates);
   ~CudaStream() override;
 
-  std::string_view name() const noexcept override { return name_; }
   void wait(const Event& event) override;
   Event record() override;
   void post(HostTask& task) override;
   bool advance() noexcept override;
   void ready() override;
-  void begin(ActionId action, const char* label) noexcept override;
-  void end(ActionId action) noexcept override;
-  ActionId current() const noexcept override { return current_.load(std::memory_order_relaxed); }
   void* native() noexcept override { return native_; }
 
   /// Returns the native stream when work may be enqueued on it: after closing the gate, or after the host work is done.
@@ -53,19 +44,17 @@ class CudaStream final : public Stream {
   void stop_recording() noexcept;
   /// Waits until no work of the stream waits for the host, so that a call that blocks on the native stream returns.
   void pass_host_work();
-  Device& device() noexcept { return device_; }
 
  private:
+  void on_begin(const char* label) noexcept override;
+  void on_end() noexcept override;
   /// Whether work may be enqueued before preceding host work is done.
   bool gated() const noexcept { return gate_ && !gates_.resting(); }
   device::HostQueue& host_work();
   Event work_before();
   void hold_back();
 
-  std::string name_;
-  Device& device_;
   HostFlags& gates_;
-  std::vector<CudaStream*>& streams_;
   cudaStream_t native_ = nullptr;
   EventRing events_;
   device::HostQueue queue_;
@@ -75,7 +64,6 @@ class CudaStream final : public Stream {
   bool worked_ = false;    // device work was enqueued since the last item
   bool recording_ = false;
   const char* label_ = nullptr; // label of the action begun last
-  std::atomic<ActionId> current_{kNoAction};
 };
 
 } // namespace triax::cuda

@@ -20,6 +20,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "triax/export.hpp"
 #include "triax/extension.hpp"
@@ -38,19 +39,22 @@ TRIAX_API Deadline deadline_in(double seconds);
 using ActionId = std::uint32_t;
 inline constexpr ActionId kNoAction = 0xFFFFFFFFu;
 
-/// The rank's abort flag. Every wait checks it.
+/// An abort and its reason. A device has the rank's: every wait checks it. Communicators use one for each group.
 class TRIAX_API AbortFlag {
  public:
-  /// Sets the flag. Only the first reason is kept. Any thread.
-  void raise(std::string_view reason) noexcept;
-  bool raised() const noexcept { return raised_.load(std::memory_order_acquire); }
-  std::string reason() const;
+  /// Sets the flag; returns true if it was not set. Only the first reason is kept. Any thread.
+  bool raise(std::string_view reason) noexcept;
+  /// Sequentially consistent, as raise() is: of two threads that each write one flag and then read the other, at least
+  /// one sees the other's.
+  bool raised() const noexcept { return raised_.load(std::memory_order_seq_cst); }
+  /// Empty until raised() is true; does not change after that.
+  const std::string& reason() const noexcept;
   /// Throws Error with the reason if raised.
   void check() const;
 
  private:
   std::atomic<bool> raised_{false};
-  mutable std::mutex mutex_;
+  std::mutex mutex_; // guards writes of reason_
   std::string reason_;
 };
 
@@ -130,10 +134,16 @@ class TRIAX_API HostTask {
   virtual void dropped() noexcept {}
 };
 
+class Device;
+
+/// A queue of work in order. The base class knows its name, its device and its current action.
 class TRIAX_API Stream {
  public:
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
   virtual ~Stream();
-  virtual std::string_view name() const noexcept = 0;
+  const std::string& name() const noexcept { return name_; }
+  Device& device() noexcept { return device_; }
   /// Items that are added later start after `event` has fired. Does not block.
   virtual void wait(const Event& event) = 0;
   /// Returns an event that fires when all work added to the stream so far has finished.
@@ -148,12 +158,25 @@ class TRIAX_API Stream {
   virtual void ready() = 0;
   /// begin() and end() enclose the work of one action, for traces and hang reports. The program owns the labels; they
   /// must outlive the stream.
-  virtual void begin(ActionId action, const char* label) noexcept = 0;
-  virtual void end(ActionId action) noexcept = 0;
+  void begin(ActionId action, const char* label) noexcept;
+  void end(ActionId action) noexcept;
   /// The action that was begun last and has not ended, or kNoAction. Any thread.
-  virtual ActionId current() const noexcept = 0;
+  ActionId current() const noexcept { return current_.load(std::memory_order_relaxed); }
   /// cudaStream_t on CUDA; null on the host.
   virtual void* native() noexcept = 0;
+
+ protected:
+  /// Adds the stream to the device, whose progress loop advances it; the destructor removes it.
+  Stream(std::string name, Device& device);
+
+ private:
+  /// Called by begin() and end(), for profilers.
+  virtual void on_begin(const char* label) noexcept;
+  virtual void on_end() noexcept;
+
+  const std::string name_;
+  Device& device_;
+  std::atomic<ActionId> current_{kNoAction};
 };
 
 enum class MemoryKind { device, host, pinned };
@@ -226,9 +249,10 @@ class TRIAX_API Device : public Extensible {
 
   /// One round of the progress loop: advances all host-side queues and polls all progress sources. Returns true if an
   /// item of a queue finished. Transports run only on the thread that calls it.
-  virtual bool progress() noexcept = 0;
-  virtual void add_source(ProgressSource& source) = 0;
-  virtual void remove_source(ProgressSource& source) noexcept = 0;
+  bool progress() noexcept;
+  /// The source is not owned; remove it before it is destroyed.
+  void add_source(ProgressSource& source) { sources_.push_back(&source); }
+  void remove_source(ProgressSource& source) noexcept { std::erase(sources_, &source); }
 
   /// Runs the progress loop until the event has fired. Throws Error if the event failed, when the rank is aborted, or
   /// at the deadline.
@@ -241,7 +265,14 @@ class TRIAX_API Device : public Extensible {
   void set_default_timeout(double seconds) noexcept { default_timeout_s_ = seconds; }
   double default_timeout() const noexcept { return default_timeout_s_; }
 
+ protected:
+  /// The streams that exist, in the order of their creation. All of them were made by this device's make_stream().
+  const std::vector<Stream*>& streams() const noexcept { return streams_; }
+
  private:
+  friend class Stream; // adds and removes itself
+  std::vector<Stream*> streams_;
+  std::vector<ProgressSource*> sources_;
   AbortFlag abort_flag_;
   double default_timeout_s_ = 1e9;
 };

@@ -37,9 +37,40 @@ Deadline deadline_in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-Stream::~Stream() = default;
+Stream::Stream(std::string name, Device& device) : name_(std::move(name)), device_(device) {
+  device_.streams_.push_back(this);
+}
+
+Stream::~Stream() {
+  std::erase(device_.streams_, this);
+}
+
+void Stream::begin(ActionId action, const char* label) noexcept {
+  current_.store(action, std::memory_order_relaxed);
+  on_begin(label);
+}
+
+void Stream::end(ActionId) noexcept {
+  current_.store(kNoAction, std::memory_order_relaxed);
+  on_end();
+}
+
+void Stream::on_begin(const char*) noexcept {}
+void Stream::on_end() noexcept {}
+
 ProgressSource::~ProgressSource() = default;
 Device::~Device() = default;
+
+bool Device::progress() noexcept {
+  // Indices: a task or a transport may create and destroy streams and sources.
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "progress", typeid(*sources_[i]));
+    sources_[i]->progress();
+  }
+  bool moved = false;
+  for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
+  return moved;
+}
 
 void Device::wait(const Event& event, Deadline deadline) {
   wait(Work{event, kNoAction}, deadline);

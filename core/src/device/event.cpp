@@ -7,20 +7,21 @@
 
 namespace triax {
 
-void AbortFlag::raise(std::string_view reason) noexcept {
+bool AbortFlag::raise(std::string_view reason) noexcept {
   const std::lock_guard lock(mutex_);
-  if (raised_.load(std::memory_order_relaxed)) return;
+  if (raised()) return false;
   try {
     reason_ = reason;
   } catch (...) { // out of memory: setting the flag without a reason is better than not setting it
     reason_.clear();
   }
-  raised_.store(true, std::memory_order_release);
+  raised_.store(true, std::memory_order_seq_cst);
+  return true;
 }
 
-std::string AbortFlag::reason() const {
-  const std::lock_guard lock(mutex_);
-  return reason_;
+const std::string& AbortFlag::reason() const noexcept {
+  static const std::string kNone;
+  return raised() ? reason_ : kNone;
 }
 
 void AbortFlag::check() const {

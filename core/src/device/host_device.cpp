@@ -3,13 +3,11 @@
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "device/host_stream.hpp"
 #include "device/movement.hpp"
 #include "triax/device.hpp"
 #include "triax/error.hpp"
-#include "triax/rank_activity.hpp"
 
 namespace triax {
 
@@ -40,7 +38,7 @@ class HostDevice final : public Device {
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {
-    return std::make_unique<device::HostStream>(std::move(name), *this, streams_);
+    return std::make_unique<device::HostStream>(std::move(name), *this);
   }
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override { move("copy", to, from, stream); }
@@ -65,27 +63,12 @@ class HostDevice final : public Device {
     device::add_elements(to, from);
   }
 
-  bool progress() noexcept override {
-    bool moved = false;
-    for (std::size_t i = 0; i < sources_.size(); ++i) {
-      const ActivityScope call(ActivityScope::Kind::plugin_call, "progress", typeid(*sources_[i]));
-      sources_[i]->progress();
-    }
-    for (std::size_t i = 0; i < streams_.size(); ++i) moved |= streams_[i]->advance();
-    return moved;
-  }
-  void add_source(ProgressSource& source) override { sources_.push_back(&source); }
-  void remove_source(ProgressSource& source) noexcept override { std::erase(sources_, &source); }
-
  private:
   static void move(std::string_view name, const TensorView& to, const TensorView& from, Stream& stream) {
     device::check_movement(name, to, from, true);
     stream.ready();
     device::copy_elements(to, from);
   }
-
-  std::vector<device::HostStream*> streams_;
-  std::vector<ProgressSource*> sources_;
 };
 
 } // namespace

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/host_stream.hpp"
 
+#include <utility>
+
 namespace triax::device {
 
-HostStream::HostStream(std::string name, Device& device, std::vector<HostStream*>& streams)
-    : name_(std::move(name)), streams_(streams), queue_(name_, device) {
-  streams_.push_back(this);
-}
-
-HostStream::~HostStream() {
-  std::erase(streams_, this);
-}
+HostStream::HostStream(std::string name, Device& device)
+    : Stream(std::move(name), device), queue_(this->name(), device) {}
 
 void HostStream::wait(const Event& event) {
   if (event.fired() && !event.failure()) return;
@@ -31,14 +27,6 @@ bool HostStream::advance() noexcept {
 
 void HostStream::ready() {
   queue_.finish_all();
-}
-
-void HostStream::begin(ActionId action, const char*) noexcept {
-  current_.store(action, std::memory_order_relaxed);
-}
-
-void HostStream::end(ActionId) noexcept {
-  current_.store(kNoAction, std::memory_order_relaxed);
 }
 
 } // namespace triax::device

@@ -18,23 +18,16 @@ class PlanMemory final : public Memory {
 
 class PlanStream final : public Stream {
  public:
-  explicit PlanStream(std::string name) : name_(std::move(name)) {}
-  std::string_view name() const noexcept override { return name_; }
+  PlanStream(std::string name, Device& device) : Stream(std::move(name), device) {}
   void wait(const Event&) override {}
   Event record() override { return {}; }
   void post(HostTask&) override {
-    throw Error("a planning device has no transports", text("stream \"{}\"", name_),
+    throw Error("a planning device has no transports", text("stream \"{}\"", name()),
                 "plan with communicators that send nothing");
   }
   bool advance() noexcept override { return false; }
   void ready() override {}
-  void begin(ActionId, const char*) noexcept override {}
-  void end(ActionId) noexcept override {}
-  ActionId current() const noexcept override { return kNoAction; }
   void* native() noexcept override { return nullptr; }
-
- private:
-  std::string name_;
 };
 
 /// Checks data movements as a real device does, so that a plan reports the same errors as a run.
@@ -48,7 +41,7 @@ class PlanDevice final : public Device {
     return std::make_unique<PlanMemory>(bytes);
   }
   std::unique_ptr<Stream> make_stream(std::string name) override {
-    return std::make_unique<PlanStream>(std::move(name));
+    return std::make_unique<PlanStream>(std::move(name), *this);
   }
   void copy(const TensorView& to, const TensorView& from, Stream&) override {
     device::check_movement("copy", to, from, true);
@@ -64,9 +57,6 @@ class PlanDevice final : public Device {
     device::check_movement("convert", to, from, false);
   }
   void add(const TensorView& to, const TensorView& from, Stream&) override { device::check_add(to, from); }
-  bool progress() noexcept override { return false; }
-  void add_source(ProgressSource&) override {}
-  void remove_source(ProgressSource&) noexcept override {}
 
  private:
   DeviceKind kind_;

@@ -26,17 +26,6 @@ Edge& GroupState::edge(int from, int to, int channel) {
   return *edge;
 }
 
-void GroupState::abort(std::string_view why) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (aborted()) return;
-  try {
-    reason_ = why;
-  } catch (...) { // out of memory: abort without a reason
-    reason_.clear();
-  }
-  aborted_.store(true, std::memory_order_seq_cst);
-}
-
 void GroupState::leave_early(int member) noexcept {
   abort(text("rank {} left group {} before its calls were complete", rank(member), id_));
   while (!quiet()) sched_yield(); // a peer may be in the middle of a copy; it starts no new one

@@ -3,9 +3,8 @@
 // and which members have left.
 //
 // Threads: any. Each member writes only its own entries, and publishes them with a release store. Ownership: shared by
-// the members. Abort: the first reason is kept. A member accesses
-// another's memory only between begin_access() and end_access(). So once quiet() is true after an abort, no member
-// reads a buffer that its owner may free.
+// the members. A member accesses another's memory only between begin_access() and end_access(). So once quiet() is true
+// after an abort, no member reads a buffer that its owner may free.
 #pragma once
 
 #include <array>
@@ -71,10 +70,9 @@ class GroupState {
   /// Created on first use.
   Edge& edge(int from, int to, int channel);
 
-  void abort(std::string_view why) noexcept;
-  bool aborted() const noexcept { return aborted_.load(std::memory_order_seq_cst); }
-  /// Valid once aborted() is true.
-  const std::string& reason() const noexcept { return reason_; }
+  void abort(std::string_view why) noexcept { abort_flag_.raise(why); }
+  bool aborted() const noexcept { return abort_flag_.raised(); }
+  const std::string& reason() const noexcept { return abort_flag_.reason(); }
 
   /// After an abort it returns false, and the caller must not access other members' memory.
   bool begin_access(int member) noexcept {
@@ -104,9 +102,8 @@ class GroupState {
   std::string id_;
   std::vector<int> ranks_;
   std::unique_ptr<Member[]> members_;
-  std::atomic<bool> aborted_{false};
-  std::mutex mutex_; // guards edges_, and writes of reason_
-  std::string reason_;
+  AbortFlag abort_flag_;
+  std::mutex mutex_; // guards edges_
   std::map<std::tuple<int, int, int>, std::unique_ptr<Edge>> edges_;
 };
 

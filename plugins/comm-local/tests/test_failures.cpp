@@ -18,7 +18,7 @@ using triax::test::Rank;
 using triax::test::run_ranks;
 
 /// Rank 1 receives broadcasts until it needs an entry again. Rank 0 has posted nothing, so the entry is never free.
-TEST(Leaving, IsToldToWhoeverWaitsForAnEntryToBeFree) {
+TEST(Leaving, IsReportedToRanksThatWaitForAFreeEntry) {
   constexpr int kCalls = 17; // one more than there are entries
   run_ranks(3, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");

@@ -154,7 +154,7 @@ Work NcclCommunicator::posted(Payload bytes, Stream& stream, ActionId action) {
 
 Work NcclCommunicator::refused(ActionId action) {
   send_pending_status();
-  return failed_post(reason(), action);
+  return failed_post(ended_.reason(), action);
 }
 
 template <class Calls>
@@ -271,7 +271,7 @@ void NcclCommunicator::barrier(Deadline deadline) {
     if (!ended()) progress();
     if (ended()) {
       send_pending_status();
-      throw Error(reason(), text("barrier of group {}", group().id));
+      throw Error(ended_.reason(), text("barrier of group {}", group().id));
     }
     device_.abort_flag().check();
     device_.progress();
@@ -287,27 +287,17 @@ void NcclCommunicator::abort(std::string_view why) noexcept {
 }
 
 void NcclCommunicator::end(const std::string& reason, bool announce) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (ended()) return;
-    reason_ = reason;
-    unsent_ = announce;
-    ended_.store(true, std::memory_order_release);
-  }
+  if (!announce) announced_ = true;
+  if (!ended_.raise(reason)) return;
   device_.abort_flag().raise(reason); // before the output of an aborted kernel can be taken for a result
   for_handles([](Handle& handle) { handle.abort(); }); // start all before any wait (handle.hpp)
 }
 
-std::string NcclCommunicator::reason() const {
-  const std::lock_guard lock(mutex_);
-  return reason_;
-}
-
 /// Called by the main thread only, because abort() may run on a thread that must not wait for the store.
 void NcclCommunicator::send_pending_status() noexcept {
-  if (!unsent_.exchange(false)) return;
+  if (!ended() || announced_.exchange(true)) return;
   try {
-    group_status_.announce_abort(reason());
+    group_status_.announce_abort(ended_.reason());
   } catch (const std::exception&) { // the store is gone, so no member needs the message
     return;
   }

@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -70,8 +69,7 @@ class NcclCommunicator final : public Communicator, private Registration {
   bool busy();
 
   void end(const std::string& reason, bool announce) noexcept;
-  bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  std::string reason() const;
+  bool ended() const noexcept { return ended_.raised(); }
   void send_pending_status() noexcept;
   void look_for_errors();
   void poll_status();
@@ -88,10 +86,8 @@ class NcclCommunicator final : public Communicator, private Registration {
   std::uint64_t barriers_ = 0;
   Clock::time_point last_post_, next_look_, next_status_poll_;
   Clock::duration status_interval_{};
-  mutable std::mutex mutex_; // guards reason_
-  std::string reason_;
-  std::atomic<bool> ended_{false};
-  std::atomic<bool> unsent_{false}; // the abort is not yet written to the store
+  AbortFlag ended_;
+  std::atomic<bool> announced_{false}; // the store has the end and its reason, or they came from it
 };
 
 } // namespace triax::comm_nccl

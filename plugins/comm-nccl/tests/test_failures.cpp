@@ -109,7 +109,7 @@ TEST(Failures, AnAbortDoesNotWaitForAnotherCommunicators) {
 }
 
 /// The other members get the abort although it has not completed.
-TEST(Failures, AnAbortIsToldBeforeItIsThrough) {
+TEST(Failures, AnAbortIsSentBeforeItHasFinished) {
   run_members(2, {}, [](Rank& rank) {
     Communicator &before = rank.join("tensor"), &behind = rank.join_world();
     const TensorView view = rank.tensor(DType::f32, {4});
@@ -145,7 +145,7 @@ TEST(Failures, AbortOfEdgesStopsThemToo) {
   });
 }
 
-TEST(Failures, LeavingWithCallsThatRunIsToldToTheOthers) {
+TEST(Failures, LeavingWithCallsThatRunIsReportedToTheOthers) {
   run_members(2, {}, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");
     std::unique_ptr<Communicator> comm = rank.backend().join(group, rank.store(), Rank::deadline());
@@ -163,7 +163,7 @@ TEST(Failures, LeavingWithCallsThatRunIsToldToTheOthers) {
 }
 
 /// The peer leaves without posting the matching send.
-TEST(Failures, LeavingIsToldToWhoeverReceives) {
+TEST(Failures, LeavingIsReportedToTheReceiver) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     if (rank.index() == 1) return;
@@ -175,7 +175,7 @@ TEST(Failures, LeavingIsToldToWhoeverReceives) {
   });
 }
 
-TEST(Registration, IsForWhoeverAsksForIt) {
+TEST(Registration, IsOnlyOnRequest) {
   run_members(2, {}, [](Rank& rank) { EXPECT_EQ(find_extension<Registration>(rank.join("tensor")), nullptr); });
   Given given;
   given.register_buffers = given.edge_communicators = true;

@@ -108,21 +108,10 @@ void PeerEndpoints::part(Word word, std::string_view text) noexcept {
   });
 }
 
-void PeerEndpoints::abort(std::string_view why) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (aborted()) return;
-  try {
-    reason_ = why;
-  } catch (...) { // out of memory: abort without a reason
-    reason_.clear();
-  }
-  aborted_.store(true, std::memory_order_release);
-}
-
 void PeerEndpoints::announce() noexcept {
   if (closed_) return;
   transport_.hurry();
-  if (!heard_abort_) part(Word::abort, reason_); // the member that aborted informs all
+  if (!heard_abort_) part(Word::abort, reason()); // the member that aborted informs all
 }
 
 bool PeerEndpoints::grace_expired() noexcept {

@@ -3,15 +3,13 @@
 // with its reason, leave.
 //
 // Threads: the rank's main thread; abort() from any thread. Ownership: shared by the communicator and its calls, which
-// may stay on their streams for longer; close() is the last use of the transport. Abort: the first reason is kept;
-// announce(), which the progress loop calls, sends it to the members.
+// may stay on their streams for longer; close() is the last use of the transport. Abort:
+// announce(), which the progress loop calls, sends the reason to the members.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,10 +44,9 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   std::uint64_t barriers(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].barriers; }
 
   /// Any thread.
-  void abort(std::string_view why) noexcept;
-  bool aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
-  /// Valid once aborted() is true.
-  const std::string& reason() const noexcept { return reason_; }
+  void abort(std::string_view why) noexcept { abort_flag_.raise(why); }
+  bool aborted() const noexcept { return abort_flag_.raised(); }
+  const std::string& reason() const noexcept { return abort_flag_.reason(); }
   /// Sends this member's abort to the other members, once.
   void announce() noexcept;
   /// True if operations have been in progress for too long since the first call after an abort.
@@ -100,9 +97,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   bool parted_ = false, closed_ = false;
   int left_ = 0;
 
-  std::mutex mutex_; // guards writes of reason_
-  std::string reason_;
-  std::atomic<bool> aborted_{false};
+  AbortFlag abort_flag_;
   bool heard_abort_ = false; // another member's abort was received
   Clock::time_point grace_end_{};
 };

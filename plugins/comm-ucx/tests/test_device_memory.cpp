@@ -121,7 +121,7 @@ TEST(Order, OfAStreamHoldsAroundACall) {
 }
 
 /// Also for lengths that differ by whole pieces.
-TEST(Lengths, ThatDifferAreToldInWords) {
+TEST(Lengths, ThatDifferAreReported) {
   for (const auto& [sent, taken] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {2 * kPiece, 3 * kPiece}, {3 * kPiece, 2 * kPiece}, {kPiece, 0}, {10, kPiece}, {kPiece + 8, kPiece + 4}}) {
     run_ranks(

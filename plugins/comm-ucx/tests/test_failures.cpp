@@ -114,7 +114,7 @@ TEST(Abort, OfALargeSendEndsAllGroupsOfTheBackend) {
   });
 }
 
-TEST(Limits, OfChannelsAreTold) {
+TEST(Limits, OfChannelsAreReported) {
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor(DType::f32, {3});
@@ -166,7 +166,7 @@ TEST(Environment, ThatContradictsAKeyIsRefused) {
   EXPECT_EQ(refusal("rndv_threshold", std::int64_t{256 << 10}), "no error") << "the default gives way";
 }
 
-TEST(Environment, ADeviceThatIsNotThereIsToldAndNotLeftOut) {
+TEST(Environment, ADeviceThatIsNotThereIsReportedAndNotLeftOut) {
   EXPECT_THAT(refusal("devices", std::string("lo,eth77")),
               AllOf(HasSubstr("this machine has no network device \"eth77\" that UCX can use"), HasSubstr("lo")));
   for (const char* fine : {"lo", "all", "^lo", ""})

@@ -30,7 +30,7 @@ TEST_F(CpuPlugin, TakesTheThreadsOfTheOptionOrElseOfTheCore) {
   EXPECT_EQ(make(0, 7)->scratch_bytes(call_of(args)), 7 * one);
 }
 
-TEST_F(CpuPlugin, ComputesThroughTheDoor) {
+TEST_F(CpuPlugin, ComputesThroughThePluginAbi) {
   const auto set = make(2, 1);
   const auto device = make_host_device();
   set->start(*device);

@@ -126,7 +126,7 @@ TEST_F(SimSet, AnOperationIsOneCallToAWatchdog) {
   EXPECT_THAT(source.texts, ::testing::ElementsAre(::testing::HasSubstr("in gemm() of plugin ")));
 }
 
-TEST_F(SimSet, EndsWhenTheRankIsInterrupted) {
+TEST_F(SimSet, EndsWhenTheRankIsAborted) {
   make(1e9, 1e9, 1e9); // a quarter of an hour per operation
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
