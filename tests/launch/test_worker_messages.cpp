@@ -58,14 +58,14 @@ TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
 
 TEST(WorkerMessage, WhatIsNoneOfItIsRefused) {
   for (const char* line : {"", "{", "[]", "{\"step\":1}", "{\"step\":\"x\",\"loss\":1}"}) {
-    EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("malformed message: ")) << line;
-    EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("malformed message: ")) << line;
+    EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("malformed: ")) << line;
+    EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("malformed: ")) << line;
   }
   JobResult result;
   EXPECT_THAT(error_of([&] {
                 result.take({3, "weather", "fine"});
               }),
-              HasSubstr("unknown message topic \"weather\" from rank 3"));
+              HasSubstr("message from rank 3: unknown topic \"weather\""));
 }
 
 TEST(WorkerMessage, TheResultIsThatOfRank0WithTheTrafficOfAll) {

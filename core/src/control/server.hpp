@@ -62,6 +62,7 @@ struct Failure {
 struct WorkerMessage {
   int rank = 0;
   std::string topic, text;
+  std::int64_t discarded = 0; // messages of the rank and topic before this one that did not fit in the queue
 };
 
 class Server {
@@ -97,7 +98,7 @@ class Server {
   /// Sum of what ranks have added to the key (Client::add); 0 if none has.
   std::int64_t counter(std::string_view key) const;
   Rejections rejections() const;
-  /// The messages since the last call, in order.
+  /// The messages since the last call, in order. At most 64 MiB are kept: of a rank and topic, the latest.
   std::vector<WorkerMessage> drain_worker_messages();
 
  private:

@@ -94,7 +94,8 @@ void ServerThread::request(Peer& peer, Message request) {
     case Kind::worker_message: {
       Message done = make_message(Kind::done);
       done.id = request.id;
-      worker_messages_.push_back({peer.rank, std::move(request.key), std::move(request.value)});
+      if (!worker_messages_.add({peer.rank, std::move(request.key), std::move(request.value)}))
+        return peer.connection.end("it sent more messages than the launcher reads");
       return send(peer.rank, done);
     }
     default:

@@ -256,7 +256,7 @@ Rejections ServerThread::rejections() const {
 
 std::vector<WorkerMessage> ServerThread::drain_worker_messages() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(worker_messages_, {});
+  return worker_messages_.drain();
 }
 
 } // namespace triax::control

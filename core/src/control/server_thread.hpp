@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "control/connection.hpp"
+#include "control/message_queue.hpp"
 #include "control/rank_registry.hpp"
 #include "control/server.hpp"
 #include "control/server_store.hpp"
@@ -99,7 +100,7 @@ class ServerThread {
   ServerStore store_;
   RankRegistry registry_;
   Rejections rejections_;
-  std::vector<WorkerMessage> worker_messages_;
+  MessageQueue worker_messages_{64 << 20};
   std::optional<int> stop_;                // the signal
   Clock::time_point round_ = Clock::now(); // when the thread last ran
   Clock::time_point judged_{};

@@ -109,9 +109,12 @@ class LocalProcesses {
       if (worker_message.topic == kNote) {
         training_.log.info("{}", worker_message.text);
       } else if (const auto record = result_.take(worker_message); record && training_.step) {
+        if (worker_message.discarded > 0)
+          training_.log.warn("{} steps are not shown: the output was blocked", worker_message.discarded);
         training_.step(*record);
       }
-    } catch (const Error& error) { // a malformed message
+    } catch (const Error& error) {
+      if (!failed()) training_.log.error("{}", error.what()); // the rank does not know its error
       server_.fail({worker_message.rank, false, error.what()});
     }
   }

@@ -17,7 +17,7 @@ auto reading(std::string_view line, Read read) {
   try {
     return read(Json::parse(line));
   } catch (const Json::exception&) { // its text names the library
-    throw Error(text("malformed message: {}", line), {}, "use the same build of Triax on all ranks");
+    throw Error(text("malformed: {}", line));
   }
 }
 
@@ -96,12 +96,20 @@ train::LoopResult read_result(std::string_view line) {
 }
 
 std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& sent) {
+  try {
+    return read(sent);
+  } catch (const Error& error) {
+    throw Error(error.message(), text("message from rank {}", sent.rank), "use the same build of Triax on all ranks");
+  }
+}
+
+std::optional<report::StepRecord> JobResult::read(const control::WorkerMessage& sent) {
   if (sent.topic == kStep) {
     const report::StepRecord record = read_step(sent.text);
     last_step_ = record.step;
     return record;
   }
-  if (sent.topic != kResult) throw Error(text("unknown message topic \"{}\" from rank {}", sent.topic, sent.rank));
+  if (sent.topic != kResult) throw Error(text("unknown topic \"{}\"", sent.topic));
   const train::LoopResult result = read_result(sent.text);
   report::add_traffic(traffic_, result.traffic);
   missing_.add(result.missing);

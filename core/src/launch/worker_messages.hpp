@@ -30,13 +30,16 @@ train::LoopResult read_result(std::string_view line);
 /// Combines the messages of all ranks.
 class JobResult {
  public:
-  /// Returns a step of rank 0, for the progress display; stores results. Not for notes.
+  /// Returns a step of rank 0, for the progress display; stores results. Not for notes. Throws Error that names the
+  /// rank if the message cannot be read.
   std::optional<report::StepRecord> take(const control::WorkerMessage& message);
   /// The result of rank 0 with the traffic and the missing files of all ranks; empty if rank 0 sent none.
   std::optional<train::LoopResult> together() const;
   std::int64_t last_step() const { return last_step_; }
 
  private:
+  std::optional<report::StepRecord> read(const control::WorkerMessage& message);
+
   std::int64_t last_step_ = 0;
   std::optional<train::LoopResult> first_;
   std::vector<report::GroupTraffic> traffic_;
