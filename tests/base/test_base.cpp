@@ -5,11 +5,11 @@
 #include <cstdlib>
 
 #include "base/printable.hpp"
-#include "base/wait_deadline.hpp"
 #include "triax/error.hpp"
 #include "triax/log.hpp"
 #include "triax/options.hpp"
 #include "triax/text.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax {
 namespace {

@@ -2,7 +2,10 @@
 // Failures in a group: every member gets an error message, and soon.
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/communicator_suite.hpp"
@@ -209,6 +212,37 @@ TEST(Barrier, TheDeadlineNamesWhoIsMissing) {
     }
     rank.store().set(text("done {}", rank.index()), "");
     rank.store().get("done 1", Rank::deadline());
+  });
+}
+
+/// Stops the rank once, as SIGSTOP does, in the third round of a wait.
+class StopOnce final : public ProgressSource {
+ public:
+  explicit StopOnce(std::function<void()> stop) : stop_(std::move(stop)) {}
+  void progress() noexcept override {
+    if (++rounds_ == 3) stop_();
+  }
+
+ private:
+  std::function<void()> stop_;
+  int rounds_ = 0;
+};
+
+TEST(Barrier, ItsDeadlineDoesNotCountTheTimeInWhichTheRankIsStopped) {
+  run_members(2, [](Rank& rank) {
+    Communicator& comm = rank.join("tensor");
+    StopOnce source([&rank] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      rank.store().set("continued", "");
+    });
+    if (rank.index() == 1) {
+      rank.device().add_source(source);
+      EXPECT_NO_THROW(comm.barrier(deadline_in(1.2)));
+      rank.device().remove_source(source);
+    } else {
+      rank.store().get("continued", Rank::deadline());
+      comm.barrier(Rank::deadline());
+    }
   });
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "triax/communicator.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax {
 
@@ -49,7 +50,7 @@ class TRIAX_API Rendezvous {
       check();
       return body();
     } catch (const std::exception& error) {
-      give_up(error.what());
+      publish_failure(error.what());
       throw;
     }
   }
@@ -75,7 +76,8 @@ class TRIAX_API Rendezvous {
   /// One round of a wait: runs the progress loop, and checks the rank's abort flag. Regularly checks whether another
   /// member failed; then throws its reason.
   void poll();
-  bool expired() const { return Clock::now() >= context_.deadline; }
+  /// Whether the deadline has passed, without the time in which the process was stopped. To be called in each round.
+  bool expired() noexcept { return deadline_.passed(); }
   /// The error for members that did not come before the deadline. `during` (may be empty) names what was waited for.
   Error timeout(std::string_view ranks, std::string_view during = {}) const;
 
@@ -88,9 +90,10 @@ class TRIAX_API Rendezvous {
   bool fetch(const std::string& key, std::string& value);
   Entry parse(int member, const std::string& value) const;
   void check();
-  void give_up(std::string_view why) noexcept;
+  void publish_failure(std::string_view why) noexcept;
 
   Context context_;
+  WaitDeadline deadline_;
   std::string key_, protocol_;
   std::size_t values_ = 0;
   Deadline next_check_ = Clock::now();

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <utility>
 
-#include "base/wait_deadline.hpp"
 #include "control/client_thread.hpp"
 #include "triax/error.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::control {
 

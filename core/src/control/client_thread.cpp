@@ -112,7 +112,7 @@ void ClientThread::take(Message& message) {
   const std::lock_guard lock(mutex_);
   if (message.kind == Kind::goodbye) {
     leaving_ = Leaving::done;
-  } else if (const auto call = calls_.find(message.id); call != calls_.end()) { // else the call has given up
+  } else if (const auto call = calls_.find(message.id); call != calls_.end()) { // else the call has timed out
     call->second = std::move(message);
   }
   changed_.notify_all();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/local_store.hpp"
 
-#include "base/wait_deadline.hpp"
 #include "triax/error.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::control {
 

@@ -75,7 +75,7 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
       if (knows_of_failure(*message)) registry_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::rank_failed:
-      return give_up(peer, std::move(*message), now);
+      return rank_failed(peer, std::move(*message), now);
     case Kind::goodbye:
       return leave(peer, now);
     default:
@@ -103,7 +103,7 @@ void ServerThread::request(Peer& peer, Message request) {
   }
 }
 
-void ServerThread::give_up(Peer& peer, Message message, Clock::time_point now) {
+void ServerThread::rank_failed(Peer& peer, Message message, Clock::time_point now) {
   const RankFailureKind why = failure_kind(message);
   registry_.is_at(peer.rank, std::move(message.key), now);
   registry_.knows(peer.rank);

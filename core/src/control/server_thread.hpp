@@ -67,7 +67,7 @@ class ServerThread {
   void hello(Peer& peer, const std::string& frame, Clock::time_point now);
   void message(Peer& peer, const std::string& frame, Clock::time_point now);
   void request(Peer& peer, Message request);
-  void give_up(Peer& peer, Message message, Clock::time_point now);
+  void rank_failed(Peer& peer, Message message, Clock::time_point now);
   void reject(Peer& peer, int rank, const std::string& reason, const std::string& answer, Clock::time_point now);
   void leave(Peer& peer, Clock::time_point now);
   void note(const Failure& failure, Clock::time_point now);

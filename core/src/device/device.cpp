@@ -4,10 +4,10 @@
 
 #include <sched.h>
 
-#include "base/wait_deadline.hpp"
 #include "device/timeout_error.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax {
 

@@ -5,10 +5,10 @@
 
 #include <utility>
 
-#include "base/wait_deadline.hpp"
 #include "device/timeout_error.hpp"
 #include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::device {
 

@@ -24,7 +24,7 @@ std::string ranks_text(const Group& group) {
 }
 
 Rendezvous::Rendezvous(std::string_view backend, int version, const Context& context)
-    : context_(context), protocol_(text("{} {}", backend, version)) {
+    : context_(context), deadline_(context.deadline), protocol_(text("{} {}", backend, version)) {
   const std::string group_key = text("{}/{}", backend, context.group.id);
   key_ = text("{}/{}", group_key, context.store.add(text("{}/joins/{}", group_key, context.group.index), 1));
 }
@@ -42,7 +42,7 @@ void Rendezvous::publish(std::initializer_list<std::string> values) {
 
 /// Returns false if the key does not exist within kPollInterval; rethrows other errors of the store.
 bool Rendezvous::fetch(const std::string& key, std::string& value) {
-  const Deadline slice = std::min(context_.deadline, Clock::now() + kPollInterval);
+  const Deadline slice = Clock::now() + kPollInterval;
   try {
     value = context_.store.get(key, slice);
     return true;
@@ -142,16 +142,16 @@ Error Rendezvous::timeout(std::string_view ranks, std::string_view during) const
 }
 
 void Rendezvous::check() {
-  if (context_.store.add(key_ + "/given up", 0) == 0) return;
+  if (context_.store.add(key_ + "/failures", 0) == 0) return;
   std::string why;
   fetch(key_ + "/why", why);
   throw Error(text("the other ranks failed: {}", why), where(), "start the ranks together");
 }
 
-void Rendezvous::give_up(std::string_view why) noexcept {
+void Rendezvous::publish_failure(std::string_view why) noexcept {
   try {
     context_.store.set(key_ + "/why", text("{} could not join: {}", rank_text(context_.group.index), why));
-    context_.store.add(key_ + "/given up", 1);
+    context_.store.add(key_ + "/failures", 1);
   } catch (const std::exception&) { // the store is gone, so no member waits there
     return;
   }

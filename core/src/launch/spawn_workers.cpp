@@ -15,6 +15,7 @@
 #include "os/child_process.hpp"
 #include "os/open_files.hpp"
 #include "train/plugins.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::launch {
 
@@ -40,7 +41,7 @@ class LocalProcesses {
 
   std::optional<train::LoopResult> train() {
     raise_open_files(2 * static_cast<rlim_t>(layout_.world()) + kOtherFiles); // else Child reports an error
-    began_ = std::chrono::steady_clock::now();
+    start_deadline_.emplace(deadline_in(training_.run.launch.start_timeout_s));
     server_.start();
     for (int rank = 0; rank < layout_.world(); ++rank) {
       children_.emplace_back(training_.arguments, variables(rank));
@@ -121,11 +122,9 @@ class LocalProcesses {
 
   /// The ranks have the same deadline, but only the server knows all missing ranks.
   void check_start() {
-    const double limit_s = training_.run.launch.start_timeout_s;
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began_;
-    if (tracker_.over() || failed() || passed.count() < limit_s) return;
+    if (tracker_.over() || failed() || !start_deadline_->passed()) return;
     const std::vector<int> missing = server_.missing();
-    if (!missing.empty()) server_.fail(not_joined(missing, limit_s));
+    if (!missing.empty()) server_.fail(not_joined(missing, training_.run.launch.start_timeout_s));
   }
 
   void pass_signal() {
@@ -184,7 +183,7 @@ class LocalProcesses {
   const control::JobToken token_;
   control::Server server_;
   StartTracker tracker_;
-  std::chrono::steady_clock::time_point began_;
+  std::optional<WaitDeadline> start_deadline_; // for all ranks to join
   std::vector<os::Child> children_;
   JobResult result_;
   bool signal_passed_ = false, stopped_at_start_ = false;

@@ -26,18 +26,18 @@ std::int32_t SlotPool::find(int microbatch) const {
   return index < held_.size() ? held_[index] : -1;
 }
 
-std::int32_t SlotPool::give_up(int microbatch) {
+std::int32_t SlotPool::remove(int microbatch) {
   const std::int32_t slot = find(microbatch);
   if (slot >= 0) held_[static_cast<std::size_t>(microbatch)] = -1;
   return slot;
 }
 
 void SlotPool::release(int microbatch) {
-  const std::int32_t slot = give_up(microbatch);
+  const std::int32_t slot = remove(microbatch);
   if (slot >= 0) free_.push(slot);
 }
 void SlotPool::cool(int microbatch) {
-  const std::int32_t slot = give_up(microbatch);
+  const std::int32_t slot = remove(microbatch);
   if (slot >= 0) cooling_.push_back(slot);
 }
 void SlotPool::thaw() {

@@ -26,7 +26,8 @@ class SlotPool {
   ActionId& transfer(std::int32_t slot) { return transfer_[static_cast<std::size_t>(slot)]; }
 
  private:
-  std::int32_t give_up(int microbatch);
+  /// Removes the microbatch, and returns its slot, or -1.
+  std::int32_t remove(int microbatch);
 
   std::vector<ActionId> transfer_; // by slot
   std::vector<std::int32_t> held_; // by microbatch; -1: none

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "triax/wait_deadline.hpp"
+
 namespace triax::comm_local {
 
 namespace {
@@ -112,6 +114,7 @@ LocalCommunicator::Port& LocalCommunicator::port(const Transfer& transfer) {
 void LocalCommunicator::barrier(Deadline deadline) {
   const auto place = [&] { return text("barrier of group {}", group_state_.id()); };
   if (group_state_.aborted()) throw Error(group_state_.reason(), place());
+  WaitDeadline until(deadline);
   const std::uint64_t turn = group_state_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
   for (int peer = 0; peer < size(); ++peer) {
     const auto here = [&] { return group_state_.barriers(peer).load(std::memory_order_acquire) >= turn; };
@@ -119,7 +122,7 @@ void LocalCommunicator::barrier(Deadline deadline) {
       if (group_state_.aborted()) throw Error(group_state_.reason(), place());
       device_.abort_flag().check();
       if (group_state_.left(peer) && !here()) throw Error(text("rank {} has left", group_state_.rank(peer)), place());
-      if (Clock::now() >= deadline) {
+      if (until.passed()) {
         throw Error(text("timed out waiting for rank {}", group_state_.rank(peer)), place(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }

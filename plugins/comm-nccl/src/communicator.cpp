@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "triax/rank_activity.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::comm_nccl {
 
@@ -131,10 +132,10 @@ std::string NcclCommunicator::others_text() const {
 // Posts.
 
 auto NcclCommunicator::poller(const char* call) {
-  return [this, call, deadline = deadline_in(device_.default_timeout()), polled = PolledWait()] {
+  return [this, call, until = WaitDeadline(deadline_in(device_.default_timeout())), polled = PolledWait()]() mutable {
     device_.abort_flag().check();
     polled.poll();
-    if (Clock::now() >= deadline)
+    if (until.passed())
       throw Error(text("{} timed out; the other members are rank {}", call, others_text()),
                   text("group {}", group().id),
                   "another rank may be slow or lost; train.stall_timeout_s sets the timeout");

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "triax/error.hpp"
+#include "triax/wait_deadline.hpp"
 
 namespace triax::comm_nccl {
 
@@ -67,8 +68,9 @@ void GroupStatus::barrier(std::uint64_t turn, Deadline deadline, const std::func
   const std::string open = text("{}/barrier {}", key_, turn);
   store_.add(member_key("barriers", group_.index), 1);
   if (store_.add(open + "/come", 1) == group_.size()) store_.set(open, "");
+  WaitDeadline until(deadline);
   while (true) {
-    const Deadline slice = std::min(deadline, Clock::now() + kStatusPoll);
+    const Deadline slice = Clock::now() + std::min<Clock::duration>(kStatusPoll, until.slice());
     try {
       store_.get(open, slice);
       return;
@@ -76,7 +78,7 @@ void GroupStatus::barrier(std::uint64_t turn, Deadline deadline, const std::func
       if (Clock::now() < slice) throw; // not a timeout: the store has failed
     }
     check();
-    if (Clock::now() < deadline) continue;
+    if (!until.passed()) continue;
     throw Error(text("timed out waiting for rank {}", late(turn)), text("barrier of group {}", group_.id),
                 "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
   }

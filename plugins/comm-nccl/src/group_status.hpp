@@ -39,7 +39,7 @@ class GroupStatus {
   /// For each member that has left, its posts; empty for the others.
   const std::vector<std::optional<Posted>>& left() const { return left_; }
 
-  /// Returns when all members are in their `turn`-th barrier. check() throws to give up.
+  /// Returns when all members are in their `turn`-th barrier. check() throws to end the wait.
   void barrier(std::uint64_t turn, Deadline deadline, const std::function<void()>& check);
 
  private:

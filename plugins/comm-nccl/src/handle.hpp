@@ -42,9 +42,9 @@ class Handle {
   /// it. settle() of this communicator, and then of the part, completes it. A negative color joins no part. NCCL writes
   /// to the part from its own thread until this communicator is settled or destroyed, so the part must live until then.
   void begin_split(Handle& part, int color, int key, ncclConfig_t config);
-  /// Calls turn() until NCCL has completed the previous call; turn() throws to give up.
+  /// Calls turn() until NCCL has completed the previous call; turn() throws to end the wait.
   template <class Turn>
-  void settle(const char* call, const Turn& turn) {
+  void settle(const char* call, Turn&& turn) {
     if (!see_through(call, turn))
       throw Error("the communicator was aborted during the call", text("{}, {}", name_, call));
   }
@@ -52,7 +52,7 @@ class Handle {
   /// call(comm) enqueues work on a native stream, followed by the mark. Returns false if the communicator was aborted.
   /// If NCCL has not completed the call, turn() runs until it has.
   template <class Launch, class Turn>
-  bool launch(const char* name, cudaStream_t stream, Launch call, const Turn& turn) {
+  bool launch(const char* name, cudaStream_t stream, Launch call, Turn&& turn) {
     {
       const std::lock_guard lock(mutex_);
       if (!comm_) return false;
@@ -72,7 +72,7 @@ class Handle {
 
   /// As launch(), with the calls of calls(comm) in one NCCL group, so that its transfers run concurrently.
   template <class Calls, class Turn>
-  bool launch_set(cudaStream_t stream, Calls calls, const Turn& turn) {
+  bool launch_set(cudaStream_t stream, Calls calls, Turn&& turn) {
     const auto set = [&](ncclComm_t comm) {
       ncclResult_t result = api_.group_start();
       if (result != ncclSuccess) return result;
@@ -103,7 +103,7 @@ class Handle {
   Call look_at(const char* call);
   /// False if the communicator was aborted.
   template <class Turn>
-  bool see_through(const char* call, const Turn& turn) {
+  bool see_through(const char* call, Turn&& turn) {
     Call state = look_at(call);
     for (; state == Call::under_way; state = look_at(call)) turn();
     return state == Call::through;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "triax/wait_deadline.hpp"
+
 namespace triax::comm_ucx {
 
 namespace {
@@ -155,12 +157,13 @@ UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
 
 void UcxCommunicator::barrier(Deadline deadline) {
   const auto place = [&] { return text("barrier of group {}", links_.id()); };
+  WaitDeadline until(deadline);
   const auto wait_for = [&](int member, auto ready) {
     while (!ready()) {
       if (links_.aborted()) throw Error(links_.reason(), place());
       transport_.device().abort_flag().check();
       if (links_.left(member) && !ready()) throw Error(text("rank {} has left", links_.rank(member)), place());
-      if (Clock::now() >= deadline) {
+      if (until.passed()) {
         throw Error(text("timed out waiting for rank {}", links_.rank(member)), place(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }

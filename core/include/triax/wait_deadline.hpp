@@ -2,8 +2,7 @@
 // The deadline of a wait that polls, without the time in which the process did not run: stopped (Ctrl-Z, SIGSTOP), or
 // on a machine that was suspended. Otherwise every wait would time out as soon as the process continues.
 //
-// Threads: one. Ownership: value. Blocking: never. Errors: none. Header only: it serves the engine and is not part of
-// the core's public interface.
+// Threads: one. Ownership: value. Blocking: never. Errors: none.
 #pragma once
 
 #include <algorithm>
