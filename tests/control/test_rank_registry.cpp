@@ -20,7 +20,7 @@ struct RankRegistryTest : ::testing::Test {
       Hello hello;
       hello.rank = rank;
       hello.world = 3;
-      registry.came(hello, start);
+      registry.add(hello, start);
     }
   }
   Deadline after(int ms) const { return start + milliseconds(ms); }
@@ -178,11 +178,11 @@ TEST_F(RankRegistryTest, WhoHasNotJoined) {
   Hello hello;
   hello.world = 4;
   hello.rank = 2;
-  other.came(hello, start);
+  other.add(hello, start);
   EXPECT_EQ(other.joined(), 1);
   EXPECT_EQ(other.missing(), (std::vector<int>{0, 1, 3}));
   other.left(2);
-  other.came(hello, after(1));
+  other.add(hello, after(1));
   EXPECT_EQ(other.joined(), 1);
 }
 

@@ -125,7 +125,7 @@ class TRIAX_API WaitScope {
  private:
   const ActivityScope scope_;
   const Deadline deadline_;
-  const int exceptions_; // under way when it began
+  const int exceptions_; // in progress when it began
 };
 
 /// A wait for other ranks that polls. It has no deadline: a watchdog ends it once all ranks of the job wait.

@@ -100,7 +100,7 @@ void ClientThread::take(Message& message) {
   switch (message.kind) {
     case Kind::failed:
     case Kind::lost:
-      return hear(message);
+      return handle_failure(message);
     case Kind::stop:
       if (request_.on_stop) request_.on_stop(static_cast<int>(message.number));
       return;
@@ -119,7 +119,7 @@ void ClientThread::take(Message& message) {
 }
 
 /// First sends the server the position of this rank at the time of the failure.
-void ClientThread::hear(const Message& failure) {
+void ClientThread::handle_failure(const Message& failure) {
   beat(true);
   std::string reason = reason_of(failure);
   {
@@ -177,7 +177,7 @@ Message ClientThread::failure_message() const {
 void ClientThread::say_goodbye() {
   const std::lock_guard lock(mutex_);
   if (leaving_ != Leaving::asked || unsent_) return;
-  leaving_ = Leaving::said;
+  leaving_ = Leaving::sent;
   send(make_message(Kind::goodbye));
 }
 

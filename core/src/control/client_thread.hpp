@@ -43,13 +43,13 @@ class ClientThread {
   void leave();
 
  private:
-  enum class Leaving { no, asked, said, done };
+  enum class Leaving { no, asked, sent, done };
   using Lock = std::unique_lock<std::mutex>;
 
   void wait();
   void read();
   void take(Message& message);
-  void hear(const Message& failure);
+  void handle_failure(const Message& failure);
   void relay(int rank, std::string reason);
   void beat(bool knows);
   void send_failure();

@@ -38,7 +38,7 @@ std::string RankRegistry::refusal(const Hello& hello) const {
   return {};
 }
 
-void RankRegistry::came(const Hello& hello, Clock::time_point now) {
+void RankRegistry::add(const Hello& hello, Clock::time_point now) {
   Entry& entry = of(hello.rank);
   joined_ += entry.status.state == RankStatus::State::missing ? 1 : 0;
   entry = {};

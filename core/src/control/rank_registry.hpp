@@ -26,7 +26,7 @@ class RankRegistry {
 
   /// Why a rank cannot join; empty if it can.
   std::string refusal(const Hello& hello) const;
-  void came(const Hello& hello, Clock::time_point now);
+  void add(const Hello& hello, Clock::time_point now);
   void heard(int rank, Clock::time_point now) { of(rank).heard = now; }
   void is_at(int rank, std::string place, Clock::time_point now, const Stall& stall = {});
   /// The failure that the rank is about to report is a timeout of a wait for other ranks.

@@ -23,7 +23,7 @@ bool ServerThread::serve(Peer& peer, Clock::time_point now) {
   connection.flush();
   if (peer.leaving) {
     connection.skip();
-    settle(peer);
+    update_events(peer);
     return false;
   }
   const bool received = connection.pending() < kPauseBytes && connection.receive();
@@ -40,7 +40,7 @@ bool ServerThread::serve(Peer& peer, Clock::time_point now) {
     }
   }
   peer.paused = !may_take();
-  settle(peer);
+  update_events(peer);
   return received;
 }
 
@@ -59,7 +59,7 @@ void ServerThread::hello(Peer& peer, const std::string& frame, Clock::time_point
   by_rank_[static_cast<std::size_t>(peer.rank)] = &peer;
   members_.splice(members_.end(), pending_, peer.self);
   peer.connection.set_limit(kMaxFrameBytes);
-  registry_.came(*hello, now);
+  registry_.add(*hello, now);
   send(peer.rank, make_message(Kind::welcome));
   if (stop_) send(peer.rank, make_message(Kind::stop, *stop_));
   if (registry_.failure()) send(peer.rank, failed_message(*registry_.failure()));
@@ -147,7 +147,7 @@ void ServerThread::send_to_all(const Message& message) {
 
 void ServerThread::send(Peer& peer, std::string_view frame) {
   peer.connection.send(frame);
-  settle(peer);
+  update_events(peer);
 }
 
 ServerThread::Peer* ServerThread::peer_of(int rank) {

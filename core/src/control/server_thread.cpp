@@ -93,7 +93,7 @@ void ServerThread::run() {
         serve(*static_cast<Peer*>(what), now);
       }
     }
-    if (now - judged_ >= kServerPoll) judge_all(now);
+    if (now - checked_ >= kServerPoll) check_all_timeouts(now);
     remove_ended(now);
     if (connections) accept_some(now);
     remove_ended(now);
@@ -132,16 +132,16 @@ void ServerThread::drop_oldest_pending() {
   }
 }
 
-void ServerThread::judge_all(Clock::time_point now) {
-  judged_ = now;
-  for (Peer& peer : pending_) judge(peer, now);
-  for (Peer& peer : members_) judge(peer, now);
+void ServerThread::check_all_timeouts(Clock::time_point now) {
+  checked_ = now;
+  for (Peer& peer : pending_) check_timeouts(peer, now);
+  for (Peer& peer : members_) check_timeouts(peer, now);
   if (const std::optional<Failure> all = registry_.all_wait(request_.silence_s + kAllWaitMargin_s)) note(*all, now);
 }
 
-void ServerThread::judge(Peer& peer, Clock::time_point now) {
-  const bool is_stranger = peer.rank == kNoRank;
-  if (is_stranger || peer.leaving) {
+void ServerThread::check_timeouts(Peer& peer, Clock::time_point now) {
+  const bool is_unauthenticated = peer.rank == kNoRank;
+  if (is_unauthenticated || peer.leaving) {
     if (now - peer.since <= kHelloTime) return;
     peer.suspect = true;
     return end(peer, "no handshake received in time");
@@ -154,11 +154,11 @@ void ServerThread::judge(Peer& peer, Clock::time_point now) {
 
 void ServerThread::end(Peer& peer, std::string why) {
   peer.connection.end(std::move(why));
-  settle(peer);
+  update_events(peer);
 }
 
 /// Called after everything that a connection sends or receives: waits for its next events, or queues its removal.
-void ServerThread::settle(Peer& peer) {
+void ServerThread::update_events(Peer& peer) {
   if (peer.connection.ended()) {
     if (!std::exchange(peer.ending, true)) ended_.push_back(&peer);
     return;

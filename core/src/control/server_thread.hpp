@@ -77,10 +77,10 @@ class ServerThread {
   void accept_some(Clock::time_point now);
   void drop_oldest_pending();
   void check_absence(Clock::time_point now);
-  void judge_all(Clock::time_point now);
-  void judge(Peer& peer, Clock::time_point now);
+  void check_all_timeouts(Clock::time_point now);
+  void check_timeouts(Peer& peer, Clock::time_point now);
   void end(Peer& peer, std::string why);
-  void settle(Peer& peer);
+  void update_events(Peer& peer);
   void remove_ended(Clock::time_point now);
   Peer* peer_of(int rank);
   void wait_for(int descriptor, void* what, std::uint32_t events, int operation);
@@ -103,7 +103,7 @@ class ServerThread {
   MessageQueue worker_messages_{64 << 20};
   std::optional<int> stop_;                // the signal
   Clock::time_point round_ = Clock::now(); // when the thread last ran
-  Clock::time_point judged_{};
+  Clock::time_point checked_{};
 };
 
 } // namespace triax::control

@@ -77,13 +77,13 @@ void Device::wait(const Event& event, Deadline deadline) {
 }
 
 void Device::wait(const Work& work, Deadline deadline) {
-  const auto is_over = [&] {
+  const auto has_ended = [&] {
     const bool fired = work.event.fired();
     if (fired && work.event.failure()) throw Error(work.event.failure(), place_of(work.action));
     if (abort_flag_.raised()) throw Error(abort_flag_.reason(), place_of(work.action));
     return fired;
   };
-  if (is_over()) return;
+  if (has_ended()) return;
   const PolledWait wait;
   WaitDeadline until(deadline);
   while (true) {
@@ -94,7 +94,7 @@ void Device::wait(const Work& work, Deadline deadline) {
       if (until.passed()) throw_timeout(place_of(work.action));
       sched_yield();
     }
-    if (is_over()) return;
+    if (has_ended()) return;
   }
 }
 

@@ -14,7 +14,7 @@ namespace triax::device {
 
 namespace {
 
-constexpr std::size_t kRoom = 1024; // items: the gradient reductions of 500 layers, two items each
+constexpr std::size_t kInitialItems = 1024; // items: the gradient reductions of 500 layers, two items each
 
 bool advanced(HostTask& task) noexcept {
   const ActivityScope call(ActivityScope::Kind::plugin_call, "advance", typeid(task));
@@ -24,7 +24,7 @@ bool advanced(HostTask& task) noexcept {
 } // namespace
 
 HostQueue::HostQueue(std::string_view stream, Device& device)
-    : place_("stream " + std::string(stream)), device_(device), ring_(kRoom) {}
+    : place_("stream " + std::string(stream)), device_(device), ring_(kInitialItems) {}
 
 Event HostQueue::mark(const Event& before) {
   push({Item::Kind::mark, before});

@@ -129,7 +129,7 @@ std::optional<std::string> Job::refusal(const Candidate& candidate) {
   std::string refused = candidate.refused;
   if (refused.empty() && !is_rank_0) refused = difference(candidate);
   if (!refused.empty()) client().add(kRefused, 1);
-  meet();
+  wait_for_ranks();
   if (client().add(kRefused, 0) == 0) return std::nullopt;
   const std::string text_of_refusals = client().get(kRefusals, deadline_in(request_.launch.start_timeout_s));
   return is_rank_0 || refused != text_of_refusals ? refused : std::string();
@@ -153,7 +153,7 @@ std::string Job::difference(const Candidate& candidate) {
   return out + "\n  start all ranks with one launch, the same TOML and --set, and equal copies of the corpora";
 }
 
-void Job::meet() {
+void Job::wait_for_ranks() {
   try {
     client().barrier("launch/start", deadline_in(request_.launch.start_timeout_s + (server_ ? 0 : kReportMargin)));
   } catch (const Error& error) {

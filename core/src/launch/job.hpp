@@ -82,7 +82,7 @@ class Job {
   control::RankProgress progress() const;
   void report_before_end();
   std::string difference(const Candidate& candidate);
-  void meet();
+  void wait_for_ranks();
   void track_start();
 
   const JobRequest request_;

@@ -238,8 +238,8 @@ std::vector<Graph::Place> Graph::circle() const {
   std::vector<Place> out;
   const Node first = node;
   do {
-    const bool is_meeting = node >= 2 * actions();
-    if (!is_meeting && (out.empty() || !(out.back() == place(node)))) out.push_back(place(node));
+    const bool is_rendezvous = node >= 2 * actions();
+    if (!is_rendezvous && (out.empty() || !(out.back() == place(node)))) out.push_back(place(node));
     node = before[node];
   } while (node != first);
   if (out.size() > 1 && out.front() == out.back()) out.pop_back();

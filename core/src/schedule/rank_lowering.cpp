@@ -36,13 +36,13 @@ void SlotPool::release(int microbatch) {
   const std::int32_t slot = remove(microbatch);
   if (slot >= 0) free_.push(slot);
 }
-void SlotPool::cool(int microbatch) {
+void SlotPool::release_later(int microbatch) {
   const std::int32_t slot = remove(microbatch);
-  if (slot >= 0) cooling_.push_back(slot);
+  if (slot >= 0) deferred_.push_back(slot);
 }
-void SlotPool::thaw() {
-  for (const std::int32_t slot : cooling_) free_.push(slot);
-  cooling_.clear();
+void SlotPool::release_deferred() {
+  for (const std::int32_t slot : deferred_) free_.push(slot);
+  deferred_.clear();
 }
 
 RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_only, Boundaries boundaries,
@@ -66,8 +66,8 @@ void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
   for (const Pool pool : rule(kind).reads) read(action, pool);
   for (const Pool pool : frees(kind, forward_only_)) free(action, pool);
   if (runs_layers(kind)) {
-    for (SlotPool* pool : cooling_) pool->thaw();
-    cooling_.clear();
+    for (SlotPool* pool : deferred_) pool->release_deferred();
+    deferred_.clear();
   }
   push(std::move(action));
 }
@@ -103,8 +103,8 @@ void RankLowering::read(ProgramAction& action, Pool pool) {
 void RankLowering::free(const ProgramAction& action, Pool pool) {
   SlotPool& slots = pool_of(action.stage, pool);
   if (is_transfer(action.kind)) {
-    slots.cool(action.microbatch);
-    cooling_.push_back(&slots);
+    slots.release_later(action.microbatch);
+    deferred_.push_back(&slots);
   } else {
     slots.release(action.microbatch);
   }

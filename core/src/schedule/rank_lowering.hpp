@@ -18,8 +18,8 @@ class SlotPool {
   std::int32_t find(int microbatch) const; // -1: the microbatch has none
   void release(int microbatch);
   /// Releases a slot that a transfer still reads: it becomes free after the next pass, so that pass need not wait.
-  void cool(int microbatch);
-  void thaw();
+  void release_later(int microbatch);
+  void release_deferred();
   std::int32_t size() const { return static_cast<std::int32_t>(transfer_.size()); }
   /// The last transfer that filled or read a slot.
   static constexpr ActionId kNoTransfer = ~ActionId{0};
@@ -32,7 +32,7 @@ class SlotPool {
   std::vector<ActionId> transfer_; // by slot
   std::vector<std::int32_t> held_; // by microbatch; -1: none
   std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>> free_;
-  std::vector<std::int32_t> cooling_;
+  std::vector<std::int32_t> deferred_;
 };
 
 class RankLowering {
@@ -65,7 +65,7 @@ class RankLowering {
   bool forward_only_;
   Boundaries boundaries_;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
-  std::vector<SlotPool*> cooling_;                  // pools with cooling slots
+  std::vector<SlotPool*> deferred_;                 // pools with deferred releases
   std::vector<bool> open_;                          // by action: a transfer that no action has waited for
   ActionId waited_for_ = 0;                         // no earlier action is open
   std::vector<ProgramAction> actions_;

@@ -42,9 +42,9 @@ bool CollectiveCall::run() noexcept {
         entry.out = out_;
       }
       group_state_.publish(member_, sequence_, Phase::posted);
-      state_ = State::meet;
+      state_ = State::match;
       [[fallthrough]];
-    case State::meet:
+    case State::match:
       if (!all_agree() || !move()) return false;
       group_state_.publish(member_, sequence_, Phase::moved);
       state_ = State::gather;

@@ -20,7 +20,7 @@ class CollectiveCall final : public Call {
   Event start(const Collective& collective, const TensorView& in, const TensorView& out, std::uint64_t sequence);
 
  private:
-  enum class State { publish, meet, gather, finish };
+  enum class State { publish, match, gather, finish };
 
   bool run() noexcept override;
   /// True if every member has reached `phase` of call `sequence`. Starts where the last check stopped (cursor_).

@@ -129,7 +129,7 @@ void Bootstrap::make_group(GroupHandles& handles) {
   handles.group = std::make_unique<Handle>(api_, rendezvous_.where());
   rendezvous_.reach(kBegun);
   handles.group->begin(id, group_.size(), group_.index, config_of());
-  handles.group->settle("ncclCommInitRankConfig", [this] { poll("ncclCommInitRankConfig"); });
+  handles.group->wait_until_complete("ncclCommInitRankConfig", [this] { poll("ncclCommInitRankConfig"); });
 }
 
 void Bootstrap::make_edges(GroupHandles& handles) {
@@ -142,12 +142,12 @@ void Bootstrap::make_edges(GroupHandles& handles) {
     auto part = std::make_unique<Handle>(api_, own < 0 ? rendezvous_.where()
                                                        : text("{}, the edge from {} to {}", rendezvous_.where(),
                                                               rank_text(edge.from), rank_text(edge.to)));
-    const auto go_on = [this] { poll("ncclCommSplit"); };
+    const auto keep_polling = [this] { poll("ncclCommSplit"); };
     try {
       handles.group->begin_split(*part, own, group_.index == edge.from ? kSender : kReceiver, config);
-      handles.group->settle("ncclCommSplit", go_on);
+      handles.group->wait_until_complete("ncclCommSplit", keep_polling);
       if (own < 0) continue;
-      part->settle("ncclCommSplit", go_on);
+      part->wait_until_complete("ncclCommSplit", keep_polling);
     } catch (...) { // NCCL may write to the part until the group's communicator is destroyed
       handles.abandon();
       throw;

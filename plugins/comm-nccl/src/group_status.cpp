@@ -67,7 +67,7 @@ std::optional<std::string> GroupStatus::aborted() {
 void GroupStatus::barrier(std::uint64_t turn, Deadline deadline, const std::function<void()>& check) {
   const std::string open = text("{}/barrier {}", key_, turn);
   store_.add(member_key("barriers", group_.index), 1);
-  if (store_.add(open + "/come", 1) == group_.size()) store_.set(open, "");
+  if (store_.add(open + "/arrived", 1) == group_.size()) store_.set(open, "");
   WaitDeadline until(deadline);
   while (true) {
     const Deadline slice = Clock::now() + std::min<Clock::duration>(kStatusPoll, until.slice());
@@ -87,8 +87,8 @@ void GroupStatus::barrier(std::uint64_t turn, Deadline deadline, const std::func
 std::string GroupStatus::late(std::uint64_t turn) {
   std::string ranks;
   for (int member = 0; member < group_.size(); ++member) {
-    const std::int64_t come = store_.add(member_key("barriers", member), 0);
-    if (come >= static_cast<std::int64_t>(turn)) continue;
+    const std::int64_t arrived = store_.add(member_key("barriers", member), 0);
+    if (arrived >= static_cast<std::int64_t>(turn)) continue;
     ranks += (ranks.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
   }
   return ranks;

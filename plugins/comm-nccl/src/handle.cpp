@@ -30,15 +30,15 @@ void Handle::begin_split(Handle& part, int color, int key, ncclConfig_t config) 
   if (result != ncclInProgress) check(api_, result, "ncclCommSplit", name_, comm_);
 }
 
-Handle::Call Handle::look_at(const char* call) {
+Handle::CallState Handle::poll_state(const char* call) {
   const std::lock_guard lock(mutex_);
-  if (!comm_) return Call::aborted;
+  if (!comm_) return CallState::aborted;
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = api_.comm_get_async_error(comm_, &state);
   check(api_, asked == ncclInProgress ? ncclSuccess : asked, "ncclCommGetAsyncError", name_, comm_);
-  if (state == ncclInProgress) return Call::under_way;
+  if (state == ncclInProgress) return CallState::in_progress;
   check(api_, state, call, name_, comm_);
-  return Call::through;
+  return CallState::complete;
 }
 
 ncclResult_t Handle::state(std::string& why) {

@@ -3,8 +3,9 @@
 //
 // Threads: the rank's main thread; abort() from any thread. A lock keeps two threads out of NCCL with the same
 // communicator. An abort runs on its own thread. Ownership: owns the communicator, its mark and that thread. Blocking:
-// settle() calls turn() until NCCL is done; finish(), until its deadline and as long as ncclCommDestroy takes; the
-// destructor, until a started abort has completed. abort() does not block. Errors: Error with NCCL's error text.
+// wait_until_complete() calls turn() until NCCL is done; finish(), until its deadline and as long as ncclCommDestroy
+// takes; the destructor, until a started abort has completed. abort() does not block. Errors: Error with NCCL's error
+// text.
 //
 // ncclCommAbort waits until the communicator's kernels have left their streams. A kernel behind a hanging kernel of
 // another communicator leaves only when that one is aborted too; a kernel of a captured CUDA graph, when the graph is
@@ -36,16 +37,17 @@ class Handle {
   /// Aborts the communicator if finish() was not called, and waits for the abort.
   ~Handle();
 
-  /// Starts the creation of the communicator; settle() completes it.
+  /// Starts the creation of the communicator; wait_until_complete() completes it.
   void begin(const ncclUniqueId& id, int size, int index, ncclConfig_t config);
   /// Starts the creation of `part`, from the members that pass the same color; all members of this communicator call
-  /// it. settle() of this communicator, and then of the part, completes it. A negative color joins no part. NCCL writes
-  /// to the part from its own thread until this communicator is settled or destroyed, so the part must live until then.
+  /// it. wait_until_complete() of this communicator, and then of the part, completes it. A negative color joins no
+  /// part. NCCL writes to the part from its own thread until this communicator is settled or destroyed, so the part
+  /// must live until then.
   void begin_split(Handle& part, int color, int key, ncclConfig_t config);
   /// Calls turn() until NCCL has completed the previous call; turn() throws to end the wait.
   template <class Turn>
-  void settle(const char* call, Turn&& turn) {
-    if (!see_through(call, turn))
+  void wait_until_complete(const char* call, Turn&& turn) {
+    if (!run_to_completion(call, turn))
       throw Error("the communicator was aborted during the call", text("{}, {}", name_, call));
   }
 
@@ -63,7 +65,7 @@ class Handle {
       }
       if (result != ncclInProgress) fail(api_, result, name, name_, comm_);
     }
-    if (!see_through(name, turn)) return false;
+    if (!run_to_completion(name, turn)) return false;
     const std::lock_guard lock(mutex_);
     if (!comm_) return false;
     api_.put_mark(mark_, stream);
@@ -99,14 +101,14 @@ class Handle {
   const std::string& name() const noexcept { return name_; }
 
  private:
-  enum class Call { under_way, through, aborted };
-  Call look_at(const char* call);
+  enum class CallState { in_progress, complete, aborted };
+  CallState poll_state(const char* call);
   /// False if the communicator was aborted.
   template <class Turn>
-  bool see_through(const char* call, Turn&& turn) {
-    Call state = look_at(call);
-    for (; state == Call::under_way; state = look_at(call)) turn();
-    return state == Call::through;
+  bool run_to_completion(const char* call, Turn&& turn) {
+    CallState state = poll_state(call);
+    for (; state == CallState::in_progress; state = poll_state(call)) turn();
+    return state == CallState::complete;
   }
   void deregister() noexcept;
   /// Takes comm_ out of this object, so that no other call uses it.

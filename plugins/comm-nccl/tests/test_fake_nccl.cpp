@@ -45,10 +45,10 @@ class Process {
   }
   ncclComm_t make(const ncclUniqueId& id, int size) {
     const ncclComm_t comm = begin(id, size);
-    settle(comm);
+    wait_until_complete(comm);
     return comm;
   }
-  static void settle(ncclComm_t comm) {
+  static void wait_until_complete(ncclComm_t comm) {
     for (ncclResult_t state = ncclInProgress; state == ncclInProgress; std::this_thread::yield())
       fake_nccl().comm_get_async_error(comm, &state);
   }
@@ -164,7 +164,7 @@ TEST_F(FakeNccl, FindsTransfersThatNeedAGroup) {
       process.api.send(process.data(), 4, ncclFloat32, peer, comm, process.native());
       process.api.recv(process.data(1), 4, ncclFloat32, peer, comm, process.native());
       process.api.group_end();
-      Process::settle(comm);
+      Process::wait_until_complete(comm);
       connected();
       if (in_group) process.api.group_start();
       process.api.send(process.data(), 4, ncclFloat32, peer, comm, process.native());

@@ -37,7 +37,7 @@ class OnGpu : public ::testing::Test {
     check(api_, api_.get_unique_id(&id), "ncclGetUniqueId", "test");
     auto handle = std::make_unique<Handle>(api_, "a communicator of one");
     handle->begin(id, 1, 0, config());
-    handle->settle("ncclCommInitRankConfig", turn_);
+    handle->wait_until_complete("ncclCommInitRankConfig", turn_);
     return handle;
   }
   TensorView view(int at) { return {static_cast<float*>(memory_->data()) + 16 * at, DType::f32, {4}}; }
@@ -94,10 +94,10 @@ TEST_F(OnGpu, SplitsAndRegisters) {
   const std::unique_ptr<Handle> handle = alone();
   Handle part(api_, "a part"), none(api_, "none");
   handle->begin_split(part, 3, 0, config());
-  handle->settle("ncclCommSplit", turn_);
-  part.settle("ncclCommSplit", turn_);
+  handle->wait_until_complete("ncclCommSplit", turn_);
+  part.wait_until_complete("ncclCommSplit", turn_);
   handle->begin_split(none, -1, 0, config());
-  handle->settle("ncclCommSplit", turn_);
+  handle->wait_until_complete("ncclCommSplit", turn_);
   part.register_block(memory_->data(), memory_->bytes());
   put(0, {1, 1, 2, 2});
   const cudaStream_t native = api_.launch_stream(*stream_);

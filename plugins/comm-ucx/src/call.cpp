@@ -16,7 +16,7 @@ constexpr unsigned kLongIdle = 4096; // polls of the progress loop
 Event Call::begin() {
   queued_ = true;
   launched_ = complete_ = cancelled_ = finished_ = false;
-  idle_turns_ = 0;
+  idle_polls_ = 0;
   last_download_ = last_upload_ = {};
   return event_.arm();
 }
@@ -33,7 +33,7 @@ bool Call::advance() noexcept {
         copies_ended();
         complete_ = run();
       }
-      if (!complete_) look();
+      if (!complete_) check_peers();
     }
   }
   if (complete_ && !links_.aborted()) {
@@ -53,13 +53,13 @@ void Call::finish() noexcept {
   event_.fire();
 }
 
-void Call::go_on() noexcept {
-  idle_turns_ = 0;
+void Call::resume() noexcept {
+  idle_polls_ = 0;
   if (launched_ && !complete_ && !cancelled_ && !links_.aborted()) complete_ = run();
 }
 
-void Call::look() noexcept {
-  if (++idle_turns_ % kLongIdle == 0 || links_.anyone_left()) examine();
+void Call::check_peers() noexcept {
+  if (++idle_polls_ % kLongIdle == 0 || links_.anyone_left()) check_messages();
   if (!links_.anyone_left()) return;
   // What a member sent before it left has arrived by now.
   for (std::size_t i = 0; i < requests(); ++i) {
@@ -71,11 +71,11 @@ void Call::look() noexcept {
 }
 
 void Call::dropped() noexcept {
-  end_now();
+  end();
   forget_queue();
 }
 
-void Call::end_now() noexcept {
+void Call::end() noexcept {
   if (failed_) return;
   if (complete_ && !links_.aborted()) return finish();
   links_.abort(text("rank {} left group {} before its calls were complete", links_.rank(links_.index()), links_.id()));
@@ -98,7 +98,7 @@ bool Call::fail_when_quiet() noexcept {
     for (std::size_t i = 0; launched_ && i < requests(); ++i) links_.transport().cancel(request_at(i));
   }
   if (!copies_ended()) return false; // soon: copies do not depend on peers
-  if (under_way_ > 0 && !links_.transport().retired()) {
+  if (in_progress_ > 0 && !links_.transport().retired()) {
     if (!links_.grace_expired()) return false;
     links_.transport().retire(text("{}; sends of rank {} cannot be canceled, so all its groups of comm-ucx are aborted",
                                    links_.reason(), links_.rank(links_.index())));
@@ -111,20 +111,20 @@ bool Call::fail_when_quiet() noexcept {
 
 void Call::started(Request& request) noexcept {
   if (request.open()) {
-    ++under_way_;
+    ++in_progress_;
   } else {
-    judge(request);
+    check_status(request);
   }
 }
 
 void Call::ended(Request& request) noexcept {
-  --under_way_;
-  judge(request);
+  --in_progress_;
+  check_status(request);
   if (!cancelled_) links_.transport().make_ready(*this);
 }
 
 /// Truncation is not handled here: the call reports a message longer than its buffer.
-void Call::judge(const Request& request) noexcept {
+void Call::check_status(const Request& request) noexcept {
   const ucs_status_t status = request.status;
   if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED || cancelled_) return;
   links_.failed(request.member, status);

@@ -24,13 +24,13 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   /// The stream is destroyed before the call is complete: aborts the group. After it returns, UCX does not use this
   /// member's buffers.
   void dropped() noexcept final;
-  void go_on() noexcept final;
+  void resume() noexcept final;
   void ended(Request& request) noexcept final;
   /// Call it after an abort only. Fails the event as soon as no operation is in progress; true if it has failed.
   bool fail_when_quiet() noexcept;
   /// The stream or the communicator is destroyed: finishes the call if it is complete, else aborts the group and fails
   /// it.
-  void end_now() noexcept;
+  void end() noexcept;
   bool queued() const noexcept { return queued_; }
   bool reusable() const noexcept { return !queued_ && !failed_; }
   /// For a communicator that is destroyed while the call is queued: keeps the pool alive until the stream drops the
@@ -44,7 +44,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   /// Advances the call; true when complete. Not called after an abort.
   virtual bool run() noexcept = 0;
   /// Called when no operation has completed for a long time: looks for messages that can never match.
-  virtual void examine() noexcept {}
+  virtual void check_messages() noexcept {}
   virtual std::size_t requests() const noexcept = 0;
   virtual Request& request_at(std::size_t index) noexcept = 0;
 
@@ -54,13 +54,13 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   void send(Request& request, int member, const void* first, std::size_t first_bytes, const void* second,
             std::size_t second_bytes, Tag tag) noexcept;
   void receive(Request& request, int member, void* data, std::size_t bytes, Tag tag, Side side = Side::host) noexcept;
-  int under_way() const noexcept { return under_way_; }
+  int in_progress() const noexcept { return in_progress_; }
 
   // For device memory (staged.cpp). Copies are in progress until copies_ended(), which is polled before run() is
   // called.
   Staging* staging() noexcept { return links_.transport().staging(); }
-  void download(Event& event, std::byte* place, const std::byte* device, std::size_t bytes) noexcept;
-  void upload(Event& event, std::byte* device, const std::byte* place, std::size_t bytes) noexcept;
+  void download(Event& event, std::byte* buffer, const std::byte* device, std::size_t bytes) noexcept;
+  void upload(Event& event, std::byte* device, const std::byte* buffer, std::size_t bytes) noexcept;
   void sum_on_device(Event& event, DType dtype, std::span<const std::byte* const> sources, std::byte* sums,
                      std::byte* out, std::int64_t elements) noexcept;
   void copy_on_device(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
@@ -80,8 +80,8 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   bool begin_copy(Event& event, Copy copy) noexcept;
   bool whole(StagedMessage& flow) noexcept;
   void started(Request& request) noexcept;
-  void judge(const Request& request) noexcept;
-  void look() noexcept;
+  void check_status(const Request& request) noexcept;
+  void check_peers() noexcept;
   void finish() noexcept;
   /// May destroy this object.
   void forget_queue() noexcept;
@@ -90,8 +90,8 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   std::shared_ptr<void> pool_;
   Event last_download_, last_upload_;
   bool copying_ = false;
-  int under_way_ = 0;       // requests in progress
-  unsigned idle_turns_ = 0; // polls without progress
+  int in_progress_ = 0;     // requests in progress
+  unsigned idle_polls_ = 0; // polls without progress
   bool queued_ = false, launched_ = false, complete_ = false, cancelled_ = false, failed_ = false, finished_ = false;
 };
 

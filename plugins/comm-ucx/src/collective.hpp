@@ -59,9 +59,9 @@ class CollectiveCall : public Call {
     std::size_t bytes = 0;
   };
   virtual StagingNeed staging_need(const Collective& of) const noexcept = 0;
-  void set_places(bool direct, std::byte* places) noexcept {
+  void set_buffers(bool direct, std::byte* buffers) noexcept {
     direct_ = direct;
-    places_ = places;
+    buffers_ = buffers;
   }
 
  protected:
@@ -92,10 +92,10 @@ class CollectiveCall : public Call {
   std::int64_t width_ = 0; // bytes of an element
   Lane* lane_ = nullptr;
   /// Device memory moves in pieces through pinned memory; with direct(), UCX transfers it.
-  bool staged() const noexcept { return places_ && !direct_; }
+  bool staged() const noexcept { return buffers_ && !direct_; }
   bool direct() const noexcept { return direct_; }
   Side side() const noexcept { return direct_ ? Side::device : Side::host; }
-  std::byte* places_ = nullptr;
+  std::byte* buffers_ = nullptr;
 
  private:
   bool direct_ = false;

@@ -32,7 +32,7 @@ UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoin
 UcxCommunicator::~UcxCommunicator() {
   transport_.device().remove_source(*this);
   for_queued([&](Call& call) {
-    call.end_now();
+    call.end();
     call.keep_alive(pool_);
   });
   links_.close();
@@ -104,7 +104,7 @@ Work UcxCommunicator::do_collective(const Collective& collective, const TensorVi
   CollectiveCall& call = idle_call(collective);
   if (Staging* staging = transport_.staging()) {
     const auto [direct, bytes] = call.staging_need(collective);
-    call.set_places(direct, direct ? staging->device_places(stream, bytes) : staging->places(stream, bytes));
+    call.set_buffers(direct, direct ? staging->device_buffers(stream, bytes) : staging->buffers(stream, bytes));
   }
   const Event event = call.start(collective, in, out, ++posted_, lane(stream));
   if (Reduction::is_small(plan_, collective)) { // the whole vector to every other member
@@ -139,7 +139,7 @@ Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& s
   if (transport_.direct()) {
     call.go_direct();
   } else if (Staging* staging = transport_.staging()) {
-    call.set_places(staging->places(stream, call.staging_bytes()));
+    call.set_buffers(staging->buffers(stream, call.staging_bytes()));
   }
   const Event event = call.start();
   stream.post(call);

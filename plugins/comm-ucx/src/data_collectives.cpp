@@ -70,7 +70,7 @@ void Movement::keep_own() noexcept {
   const Piece from = out_piece(index()), to = in_piece(index());
   if (from.bytes <= 0 || in_ + from.begin == out_ + to.begin) return;
   const auto bytes = static_cast<std::size_t>(from.bytes);
-  if (places_ || direct()) return copy_on_device(out_ + to.begin, in_ + from.begin, bytes);
+  if (buffers_ || direct()) return copy_on_device(out_ + to.begin, in_ + from.begin, bytes);
   std::memcpy(out_ + to.begin, in_ + from.begin, bytes);
 }
 
@@ -109,11 +109,11 @@ void Movement::launch_flows() noexcept {
       outs_.push_back(flow(from, out.bytes, Use::result_out, 0, size() - 1, index()));
     }
   }
-  std::byte* places = places_;
+  std::byte* buffers = buffers_;
   for (std::vector<StagedMessage>* flows : {&ins_, &outs_}) {
     for (StagedMessage& each : *flows) {
-      each.places = places;
-      places += StagedMessage::staging_bytes(each.bytes, piece_);
+      each.buffers = buffers;
+      buffers += StagedMessage::staging_bytes(each.bytes, piece_);
     }
   }
   keep_own();
@@ -132,7 +132,7 @@ bool Movement::run() noexcept {
     if (!meets(agreed_)) continue;
     if (request(Use::opening_in, 0, agreed_).open() || !agrees(agreed_)) return false;
   }
-  return moved && under_way() == 0;
+  return moved && in_progress() == 0;
 }
 
 } // namespace triax::comm_ucx

@@ -29,7 +29,7 @@ std::size_t Exchange::staging_bytes() const noexcept {
   return all;
 }
 
-void Exchange::set_places(std::byte* places) noexcept {
+void Exchange::set_buffers(std::byte* buffers) noexcept {
   staged_ = true;
   for (std::size_t i = 0; i < count_; ++i) {
     Placed& placed = placed_[i];
@@ -37,11 +37,11 @@ void Exchange::set_places(std::byte* places) noexcept {
     flow.device = placed.transfer.view.as<std::byte>();
     flow.bytes = placed.transfer.view.bytes();
     flow.piece = kStagedPiece;
-    flow.places = places;
+    flow.buffers = buffers;
     flow.tag = tag(placed);
     flow.requests = placed.requests;
     flow.first = flow.last = placed.transfer.peer;
-    places += StagedMessage::staging_bytes(flow.bytes, flow.piece);
+    buffers += StagedMessage::staging_bytes(flow.bytes, flow.piece);
   }
 }
 
@@ -68,12 +68,12 @@ bool Exchange::run_flows() noexcept {
     Placed& placed = placed_[i];
     all &= placed.transfer.direction == Direction::send ? push(placed.flow) : pull(placed.flow);
   }
-  return all && copies_ended() && under_way() == 0;
+  return all && copies_ended() && in_progress() == 0;
 }
 
 bool Exchange::run() noexcept {
   if (staged_) return run_flows();
-  if (under_way() > 0) return false;
+  if (in_progress() > 0) return false;
   for (std::size_t i = 0; i < count_; ++i) {
     const Placed& placed = placed_[i];
     if (placed.transfer.direction == Direction::send) continue;
@@ -85,7 +85,7 @@ bool Exchange::run() noexcept {
 }
 
 /// A send of another type has another tag, so its receive never matches it: looks for such a message.
-void Exchange::examine() noexcept {
+void Exchange::check_messages() noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
     const Placed& placed = placed_[i];
     Tag found = 0;

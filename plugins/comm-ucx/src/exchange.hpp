@@ -17,7 +17,7 @@ namespace triax::comm_ucx {
 struct Placed {
   Transfer transfer;
   std::uint64_t number = 0;
-  Request requests[StagedMessage::kPlaces]; // one, or kPlaces for a flow
+  Request requests[StagedMessage::kBuffers]; // one, or kBuffers for a flow
   StagedMessage flow;
 };
 
@@ -30,19 +30,19 @@ class Exchange final : public Call {
   void clear() noexcept { count_ = 0; }
   void add(const Transfer& transfer, std::uint64_t number);
   Event start() { return begin(); }
-  /// Pinned memory that the transfers need; set_places() provides it. Call both before start().
+  /// Pinned memory that the transfers need; set_buffers() provides it. Call both before start().
   std::size_t staging_bytes() const noexcept;
-  void set_places(std::byte* places) noexcept;
+  void set_buffers(std::byte* buffers) noexcept;
   /// UCX transfers the device memory directly.
   void go_direct() noexcept { side_ = Side::device; }
 
  private:
   void launch() noexcept override;
   bool run() noexcept override;
-  void examine() noexcept override;
-  std::size_t requests() const noexcept override { return count_ * StagedMessage::kPlaces; }
+  void check_messages() noexcept override;
+  std::size_t requests() const noexcept override { return count_ * StagedMessage::kBuffers; }
   Request& request_at(std::size_t index) noexcept override {
-    return placed_[index / StagedMessage::kPlaces].requests[index % StagedMessage::kPlaces];
+    return placed_[index / StagedMessage::kBuffers].requests[index % StagedMessage::kBuffers];
   }
   bool run_flows() noexcept;
   void other_length(const StagedMessage& flow, std::size_t bytes, bool more) noexcept override;

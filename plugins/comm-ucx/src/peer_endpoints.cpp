@@ -21,11 +21,11 @@ PeerEndpoints::PeerEndpoints(Transport& transport, const Group& group, int numbe
       peers_(static_cast<std::size_t>(group.size())) {
   transport_.add_user(*this);
   for_others([&](int member, Peer& peer) {
-    for (Request* request : {&peer.hearing, &peer.saying, &peer.parting}) {
+    for (Request* request : {&peer.receiving, &peer.sending, &peer.sending_last}) {
       request->owner = this;
       request->member = member;
     }
-    listen(member);
+    post_receive(member);
   });
 }
 
@@ -40,35 +40,35 @@ void PeerEndpoints::for_others(Body body) noexcept {
   }
 }
 
-void PeerEndpoints::listen(int member) noexcept {
+void PeerEndpoints::post_receive(int member) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
   while (!closed_) {
-    transport_.receive(peer.hearing, &peer.heard, sizeof(Message), control_tag(number_, member));
-    if (peer.hearing.open()) return;
-    if (peer.hearing.status != UCS_OK) return failed(member, peer.hearing.status);
-    hear(member); // it has already arrived
+    transport_.receive(peer.receiving, &peer.incoming, sizeof(Message), control_tag(number_, member));
+    if (peer.receiving.open()) return;
+    if (peer.receiving.status != UCS_OK) return failed(member, peer.receiving.status);
+    handle_message(member); // it has already arrived
   }
 }
 
-void PeerEndpoints::hear(int member) noexcept {
+void PeerEndpoints::handle_message(int member) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(member)];
-  const Message& heard = peer.heard;
-  switch (heard.word) {
-    case Word::hello:
+  const Message& incoming = peer.incoming;
+  switch (incoming.kind) {
+    case ControlKind::hello:
       peer.greeted = true;
       return;
-    case Word::barrier:
+    case ControlKind::barrier:
       ++peer.barriers;
       return;
-    case Word::leave:
+    case ControlKind::leave:
       peer.left = true;
       ++left_;
       return;
-    case Word::abort:
+    case ControlKind::abort:
       peer.left = true;
       ++left_;
-      heard_abort_ = true;
-      abort({heard.text, std::min<std::size_t>(heard.length, Message::kText)});
+      received_abort_ = true;
+      abort({incoming.text, std::min<std::size_t>(incoming.length, Message::kText)});
       return;
   }
 }
@@ -77,41 +77,42 @@ void PeerEndpoints::ended(Request& request) noexcept {
   Peer& peer = peers_[static_cast<std::size_t>(request.member)];
   if (request.status == UCS_ERR_CANCELED) return;
   if (request.status != UCS_OK) return failed(request.member, request.status);
-  if (&request != &peer.hearing) return;
-  hear(request.member);
-  listen(request.member);
+  if (&request != &peer.receiving) return;
+  handle_message(request.member);
+  post_receive(request.member);
 }
 
-void PeerEndpoints::send_word(Word word) noexcept {
+void PeerEndpoints::send_control(ControlKind kind) noexcept {
   for_others([&](int member, Peer& peer) {
-    peer.said.word = word;
-    peer.said.length = 0;
+    peer.outgoing.kind = kind;
+    peer.outgoing.length = 0;
     const Tag tag = control_tag(number_, index());
-    if (word == Word::hello) {
-      transport_.send_met(peer.saying, endpoint(member), &peer.said, peer.said.bytes(), tag);
+    if (kind == ControlKind::hello) {
+      transport_.send_met(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
     } else {
-      transport_.send(peer.saying, endpoint(member), &peer.said, peer.said.bytes(), tag);
+      transport_.send(peer.sending, endpoint(member), &peer.outgoing, peer.outgoing.bytes(), tag);
     }
-    if (!peer.saying.open() && peer.saying.status != UCS_OK) failed(member, peer.saying.status);
+    if (!peer.sending.open() && peer.sending.status != UCS_OK) failed(member, peer.sending.status);
   });
 }
 
-void PeerEndpoints::part(Word word, std::string_view text) noexcept {
-  if (parted_) return;
-  parted_ = true;
-  parting_.word = word;
-  parting_.length = static_cast<std::uint32_t>(std::min(text.size(), Message::kText));
-  std::copy_n(text.data(), parting_.length, parting_.text);
+void PeerEndpoints::send_last(ControlKind kind, std::string_view text) noexcept {
+  if (last_is_sent_) return;
+  last_is_sent_ = true;
+  last_message_.kind = kind;
+  last_message_.length = static_cast<std::uint32_t>(std::min(text.size(), Message::kText));
+  std::copy_n(text.data(), last_message_.length, last_message_.text);
   for_others([&](int member, Peer& peer) {
     if (peer.left) return;
-    transport_.send(peer.parting, endpoint(member), &parting_, parting_.bytes(), control_tag(number_, index()));
+    transport_.send(peer.sending_last, endpoint(member), &last_message_, last_message_.bytes(),
+                    control_tag(number_, index()));
   });
 }
 
 void PeerEndpoints::announce() noexcept {
   if (closed_) return;
-  transport_.hurry();
-  if (!heard_abort_) part(Word::abort, reason()); // the member that aborted informs all
+  transport_.skip_flush();
+  if (!received_abort_) send_last(ControlKind::abort, reason()); // the member that aborted informs all
 }
 
 bool PeerEndpoints::grace_expired() noexcept {
@@ -139,14 +140,14 @@ void PeerEndpoints::close() noexcept {
   if (aborted()) {
     announce();
   } else {
-    part(Word::leave, {});
+    send_last(ControlKind::leave, {});
   }
   closed_ = true;
-  for_others([&](int, Peer& peer) { transport_.cancel(peer.hearing); });
+  for_others([&](int, Peer& peer) { transport_.cancel(peer.receiving); });
   // Messages that are still in progress are short, and leave as soon as UCX can send them.
   const auto open = [&] {
     return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-      return peer.hearing.open() || peer.saying.open() || peer.parting.open();
+      return peer.receiving.open() || peer.sending.open() || peer.sending_last.open();
     });
   };
   const Deadline deadline = deadline_in(kGraceS);

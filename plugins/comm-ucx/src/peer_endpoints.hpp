@@ -35,11 +35,11 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
 
   /// Sends hello to all members.
-  void greet() noexcept { send_word(Word::hello); }
+  void greet() noexcept { send_control(ControlKind::hello); }
   bool greeted(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].greeted; }
   /// Announces this member's next barrier. The message of the previous barrier must have left; see announcing().
-  void announce_barrier() noexcept { send_word(Word::barrier); }
-  bool announcing(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].saying.open(); }
+  void announce_barrier() noexcept { send_control(ControlKind::barrier); }
+  bool announcing(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].sending.open(); }
   /// Number of barriers that a member has reached.
   std::uint64_t barriers(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].barriers; }
 
@@ -65,26 +65,26 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   void retired(std::string_view why) noexcept override;
 
  private:
-  enum class Word : std::uint32_t { hello, barrier, abort, leave };
+  enum class ControlKind : std::uint32_t { hello, barrier, abort, leave };
   struct Message {
     static constexpr std::size_t kText = 1000;
-    Word word = Word::hello;
+    ControlKind kind = ControlKind::hello;
     std::uint32_t length = 0;
     char text[kText];
     std::size_t bytes() const noexcept { return offsetof(Message, text) + length; }
   };
   /// Control messages to and from one member.
   struct Peer {
-    Message heard, said;
-    Request hearing, saying, parting;
+    Message incoming, outgoing;
+    Request receiving, sending, sending_last;
     bool greeted = false, left = false;
     std::uint64_t barriers = 0;
   };
 
-  void listen(int member) noexcept;
-  void hear(int member) noexcept;
-  void send_word(Word word) noexcept;
-  void part(Word word, std::string_view text) noexcept;
+  void post_receive(int member) noexcept;
+  void handle_message(int member) noexcept;
+  void send_control(ControlKind kind) noexcept;
+  void send_last(ControlKind kind, std::string_view text) noexcept;
   template <class Body>
   void for_others(Body body) noexcept;
 
@@ -93,12 +93,12 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   const int number_;
   std::vector<Endpoint*> endpoints_;
   std::vector<Peer> peers_;
-  Message parting_; // the last message: abort or leave
-  bool parted_ = false, closed_ = false;
+  Message last_message_; // the last message: abort or leave
+  bool last_is_sent_ = false, closed_ = false;
   int left_ = 0;
 
   AbortFlag abort_flag_;
-  bool heard_abort_ = false; // another member's abort was received
+  bool received_abort_ = false; // another member's abort was received
   Clock::time_point grace_end_{};
 };
 

@@ -51,13 +51,13 @@ CollectiveCall::StagingNeed Reduction::staging_need(const Collective& of) const 
 }
 
 /// Order: parts, then results, each [chunk][other member]; then the chunks that this member reduces.
-std::byte* Reduction::place(Place place, std::int64_t chunk, int member) const noexcept {
+std::byte* Reduction::buffer(Buffer buffer, std::int64_t chunk, int member) const noexcept {
   const int others = size() - 1, turn = static_cast<int>(chunk % Plan::kDepth);
   int number = 2 * Plan::kDepth * others + turn;
-  if (place != Place::mine) {
-    number = (static_cast<int>(place) * Plan::kDepth + turn) * others + (member < index() ? member : member - 1);
+  if (buffer != Buffer::mine) {
+    number = (static_cast<int>(buffer) * Plan::kDepth + turn) * others + (member < index() ? member : member - 1);
   }
-  return places_ + static_cast<std::size_t>(number) * Arena::aligned(plan_.chunk_bytes);
+  return buffers_ + static_cast<std::size_t>(number) * Arena::aligned(plan_.chunk_bytes);
 }
 
 void Reduction::fetch_parts(int owner) noexcept {
@@ -69,7 +69,7 @@ void Reduction::fetch_parts(int owner) noexcept {
     if (chunk == Plan::kDepth && request(Use::opening_out, 0, owner).open()) return;
     ++fed.fetched;
     Event& fetch = fed.fetch[chunk % Plan::kDepth] = {};
-    download(fetch, place(Place::part, chunk, owner), in_ + begin_of(owner, chunk) * width_, bytes_at(owner, chunk));
+    download(fetch, buffer(Buffer::part, chunk, owner), in_ + begin_of(owner, chunk) * width_, bytes_at(owner, chunk));
   }
 }
 
@@ -84,7 +84,7 @@ void Reduction::store_result(int owner) noexcept {
   Owner& fed = owners_[static_cast<std::size_t>(owner)];
   const std::int64_t chunk = fed.results;
   Event& store = fed.store[chunk % Plan::kDepth] = {};
-  upload(store, out_ + begin_of(owner, chunk) * width_, place(Place::result, chunk, owner), bytes_at(owner, chunk));
+  upload(store, out_ + begin_of(owner, chunk) * width_, buffer(Buffer::result, chunk, owner), bytes_at(owner, chunk));
 }
 
 void Reduction::fetch_mine() noexcept {
@@ -98,7 +98,7 @@ void Reduction::fetch_mine() noexcept {
     }
     ++own.fetched;
     Event& fetch = own.fetch[turn] = {};
-    download(fetch, place(Place::mine, chunk), in_ + begin_of(index(), chunk) * width_, bytes_at(index(), chunk));
+    download(fetch, buffer(Buffer::mine, chunk), in_ + begin_of(index(), chunk) * width_, bytes_at(index(), chunk));
   }
 }
 
@@ -122,7 +122,7 @@ void Reduction::launch() noexcept {
 void Reduction::launch_small() noexcept {
   const auto bytes = static_cast<std::size_t>(of().elements * width_);
   for (int k = 1; k < size(); ++k) receive_opening((index() + k) % size());
-  if (staged()) return download(owners_[0].fetch[0], places_ + sizeof(signature_), in_, bytes);
+  if (staged()) return download(owners_[0].fetch[0], buffers_ + sizeof(signature_), in_, bytes);
   if (bytes > 0) std::memcpy(lane_->packed() + sizeof(signature_), in_, bytes);
   send_small(lane_->packed());
 }
@@ -155,24 +155,24 @@ bool Reduction::run_small() noexcept {
     add(in_, out_, 0, of().elements);
     ++reduced_;
   }
-  return under_way() == 0;
+  return in_progress() == 0;
 }
 
 bool Reduction::run_small_staged() noexcept {
   Owner& own = owners_[0];
   if (own.sent == 0) {
     if (!arrived(own.fetch[0])) return false;
-    send_small(places_);
+    send_small(buffers_);
     ++own.sent;
   }
   if (reduced_ == 0) {
     if (!all_here(0)) return false;
-    std::byte* sums = places_ + small_bytes(plan_);
-    add(places_ + sizeof(signature_), sums, 0, of().elements);
+    std::byte* sums = buffers_ + small_bytes(plan_);
+    add(buffers_ + sizeof(signature_), sums, 0, of().elements);
     upload(own.store[0], out_, sums, static_cast<std::size_t>(of().elements * width_));
     ++reduced_;
   }
-  return copies_ended() && arrived(own.store[0]) && under_way() == 0;
+  return copies_ended() && arrived(own.store[0]) && in_progress() == 0;
 }
 
 /// True if the parts of the chunk have arrived from all members, and their signatures agree.
@@ -189,7 +189,7 @@ bool Reduction::all_here(std::int64_t chunk) noexcept {
 }
 
 std::byte* Reduction::part_place(std::int64_t chunk, int member) noexcept {
-  return direct() ? place(Place::part, chunk, member) : part(chunk, member);
+  return direct() ? buffer(Buffer::part, chunk, member) : part(chunk, member);
 }
 
 void Reduction::gather(const std::byte* mine, std::int64_t chunk) noexcept {
@@ -223,8 +223,8 @@ bool Reduction::feed(int owner) noexcept {
          (!staged() || may_send(owner))) {
     const std::int64_t chunk = fed.sent++, begin = begin_of(owner, chunk);
     const std::size_t bytes = bytes_at(owner, chunk);
-    const std::byte* from = staged() ? place(Place::part, chunk, owner) : in_ + begin * width_;
-    std::byte* to = staged() ? place(Place::result, chunk, owner) : out_ + begin * width_;
+    const std::byte* from = staged() ? buffer(Buffer::part, chunk, owner) : in_ + begin * width_;
+    std::byte* to = staged() ? buffer(Buffer::result, chunk, owner) : out_ + begin * width_;
     moved = true;
     if (chunk < expected) {
       receive(request(Use::result_in, chunk, owner), owner, reduces_all() ? to : nullptr, reduces_all() ? bytes : 0,
@@ -248,7 +248,7 @@ bool Reduction::reduce_next() noexcept {
   }
   const std::int64_t begin = begin_of(index(), chunk);
   std::byte* out = out_ + (reduces_all() ? begin : begin - slice_begin(index())) * width_;
-  std::byte* to = staged() ? place(Place::mine, chunk) : out;
+  std::byte* to = staged() ? buffer(Buffer::mine, chunk) : out;
   const std::size_t bytes = bytes_at(index(), chunk);
   if (!added(chunk, out, static_cast<std::int64_t>(bytes) / width_)) return false;
   ++reduced_;
@@ -273,7 +273,7 @@ bool Reduction::added(std::int64_t chunk, std::byte* out, std::int64_t elements)
   Event& fetch = own.fetch[chunk % Plan::kDepth];
   if (staged()) {
     if (chunk >= own.fetched || !arrived(fetch)) return false;
-    std::byte* to = place(Place::mine, chunk);
+    std::byte* to = buffer(Buffer::mine, chunk);
     add(to, to, chunk, elements);
     Event& store = own.store[chunk % Plan::kDepth] = {};
     upload(store, out, to, static_cast<std::size_t>(elements * width_));
@@ -283,14 +283,14 @@ bool Reduction::added(std::int64_t chunk, std::byte* out, std::int64_t elements)
     adding_ = chunk;
     gather(mine, chunk);
     std::byte* sums =
-        places_ + static_cast<std::size_t>(Plan::kDepth * (size() - 1)) * Arena::aligned(plan_.chunk_bytes);
+        buffers_ + static_cast<std::size_t>(Plan::kDepth * (size() - 1)) * Arena::aligned(plan_.chunk_bytes);
     sum_on_device(fetch, of().dtype, sources_, sums, out, elements);
   }
   return arrived(fetch);
 }
 
 bool Reduction::finished() noexcept {
-  if (under_way() > 0 || reduced_ < chunks(index())) return false;
+  if (in_progress() > 0 || reduced_ < chunks(index())) return false;
   for (int member = 0; member < size(); ++member) {
     const Owner& fed = owners_[static_cast<std::size_t>(member)];
     if (member != index() && (fed.sent < chunks(member) || fed.results < results(member))) return false;

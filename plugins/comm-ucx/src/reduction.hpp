@@ -40,7 +40,7 @@ class Reduction final : public CollectiveCall {
     Event fetch[Plan::kDepth], store[Plan::kDepth];
   };
   /// Buffers of staged device memory.
-  enum class Place { part, result, mine };
+  enum class Buffer { part, result, mine };
 
   void launch() noexcept override;
   bool run() noexcept override;
@@ -60,7 +60,7 @@ class Reduction final : public CollectiveCall {
 
   /// An empty result has no memory, so it counts as host memory.
   Side result_side() const noexcept { return reduces_all() ? side() : Side::host; }
-  std::byte* place(Place place, std::int64_t chunk, int member = 0) const noexcept;
+  std::byte* buffer(Buffer buffer, std::int64_t chunk, int member = 0) const noexcept;
   /// Starts the copies of parts for an owner (fetch_parts), or of the chunks to reduce here (fetch_mine).
   void fetch_parts(int owner) noexcept;
   void fetch_mine() noexcept;

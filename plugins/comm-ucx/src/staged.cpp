@@ -21,15 +21,15 @@ bool Call::begin_copy(Event& event, Copy copy) noexcept {
   return true;
 }
 
-void Call::download(Event& event, std::byte* place, const std::byte* device, std::size_t bytes) noexcept {
+void Call::download(Event& event, std::byte* buffer, const std::byte* device, std::size_t bytes) noexcept {
   if (bytes == 0) return;
-  if (begin_copy(event, [&](Staging& staging) { return staging.download(place, device, bytes); }))
+  if (begin_copy(event, [&](Staging& staging) { return staging.download(buffer, device, bytes); }))
     last_download_ = event; // else the previous one is still the last
 }
 
-void Call::upload(Event& event, std::byte* device, const std::byte* place, std::size_t bytes) noexcept {
+void Call::upload(Event& event, std::byte* device, const std::byte* buffer, std::size_t bytes) noexcept {
   if (bytes == 0) return;
-  if (begin_copy(event, [&](Staging& staging) { return staging.upload(device, place, bytes); }))
+  if (begin_copy(event, [&](Staging& staging) { return staging.upload(device, buffer, bytes); }))
     last_upload_ = event; // else the previous one is still the last
 }
 
@@ -69,17 +69,17 @@ bool Call::push(StagedMessage& flow) noexcept {
   for (bool moved = true; moved && !links_.aborted();) {
     moved = false;
     // The piece that used this buffer before must have left.
-    if (flow.copies < flow.pieces() && flow.copies < flow.posts + StagedMessage::kPlaces && !flow.open(flow.copies)) {
+    if (flow.copies < flow.pieces() && flow.copies < flow.posts + StagedMessage::kBuffers && !flow.open(flow.copies)) {
       const std::int64_t next = flow.copies++;
       flow.copy_of(next) = {};
-      download(flow.copy_of(next), flow.place(next), flow.device + flow.begin_of(next), flow.bytes_of(next));
+      download(flow.copy_of(next), flow.buffer(next), flow.device + flow.begin_of(next), flow.bytes_of(next));
       moved = true;
     }
     if (flow.posts < flow.copies && arrived(flow.copy_of(flow.posts))) {
       const std::int64_t next = flow.posts++;
       for (int member = flow.first; member <= flow.last; ++member) {
         if (member == flow.own) continue;
-        send(flow.request(next, member), member, flow.place(next), flow.bytes_of(next), flow.tag);
+        send(flow.request(next, member), member, flow.buffer(next), flow.bytes_of(next), flow.tag);
       }
       moved = true;
     }
@@ -91,16 +91,16 @@ bool Call::pull(StagedMessage& flow) noexcept {
   for (bool moved = true; moved && !links_.aborted();) {
     moved = false;
     // The piece that used this buffer before must be on the device.
-    if (flow.posts < flow.pieces() && flow.posts < flow.copies + StagedMessage::kPlaces &&
+    if (flow.posts < flow.pieces() && flow.posts < flow.copies + StagedMessage::kBuffers &&
         arrived(flow.copy_of(flow.posts))) {
       const std::int64_t next = flow.posts++;
-      receive(flow.request(next, flow.first), flow.first, flow.place(next), flow.bytes_of(next), flow.tag);
+      receive(flow.request(next, flow.first), flow.first, flow.buffer(next), flow.bytes_of(next), flow.tag);
       moved = true;
     }
     if (flow.copies < flow.posts && !flow.open(flow.copies) && whole(flow)) {
       const std::int64_t next = flow.copies++;
       flow.copy_of(next) = {};
-      upload(flow.copy_of(next), flow.device + flow.begin_of(next), flow.place(next), flow.bytes_of(next));
+      upload(flow.copy_of(next), flow.device + flow.begin_of(next), flow.buffer(next), flow.bytes_of(next));
       moved = true;
     }
   }

@@ -19,33 +19,33 @@
 namespace triax::comm_ucx {
 
 struct StagedMessage {
-  static constexpr int kPlaces = 2;
+  static constexpr int kBuffers = 2;
 
   std::byte* device = nullptr;
   std::size_t bytes = 0, piece = 1;
-  std::byte* places = nullptr;
+  std::byte* buffers = nullptr;
   Tag tag = 0;
   /// Of member `first + i` at piece k: requests[k % 2 * stride + i], for members from first to last except `own`.
   Request* requests = nullptr;
   int stride = 1, first = 0, last = 0, own = -1;
 
   std::int64_t copies = 0, posts = 0; // pieces started so far
-  Event copied[kPlaces];
+  Event copied[kBuffers];
 
   /// Bytes that its buffers need.
   static std::size_t staging_bytes(std::size_t bytes, std::size_t piece) {
-    return Arena::aligned(std::min(bytes, piece)) * (bytes < piece ? 1 : kPlaces);
+    return Arena::aligned(std::min(bytes, piece)) * (bytes < piece ? 1 : kBuffers);
   }
 
   std::int64_t pieces() const noexcept { return static_cast<std::int64_t>(bytes / piece) + 1; }
   std::size_t begin_of(std::int64_t index) const noexcept { return static_cast<std::size_t>(index) * piece; }
   std::size_t bytes_of(std::int64_t index) const noexcept { return std::min(piece, bytes - begin_of(index)); }
-  std::byte* place(std::int64_t index) const noexcept {
-    return places + static_cast<std::size_t>(index % kPlaces) * Arena::aligned(piece);
+  std::byte* buffer(std::int64_t index) const noexcept {
+    return buffers + static_cast<std::size_t>(index % kBuffers) * Arena::aligned(piece);
   }
-  Event& copy_of(std::int64_t index) noexcept { return copied[index % kPlaces]; }
+  Event& copy_of(std::int64_t index) noexcept { return copied[index % kBuffers]; }
   Request& request(std::int64_t index, int member) noexcept {
-    return requests[index % kPlaces * stride + (member - first)];
+    return requests[index % kBuffers * stride + (member - first)];
   }
   bool open(std::int64_t index) noexcept {
     for (int member = first; member <= last; ++member)

@@ -21,7 +21,7 @@ Staging::Staging(Device& device, std::size_t bytes, std::size_t device_bytes)
   on_device_.blocks.push_back(device_.allocate(device_bytes, MemoryKind::device));
 }
 
-std::byte* Staging::Rooms::take(Device& device, std::size_t bytes) {
+std::byte* Staging::Pool::take(Device& device, std::size_t bytes) {
   const std::size_t needed = Arena::aligned(bytes);
   if (blocks.back()->bytes() - used < needed) {
     blocks.push_back(device.allocate(needed, kind));
@@ -32,7 +32,7 @@ std::byte* Staging::Rooms::take(Device& device, std::size_t bytes) {
   return begin;
 }
 
-std::byte* Staging::Rooms::places(Device& device, const Stream& stream, std::size_t bytes) {
+std::byte* Staging::Pool::buffers(Device& device, const Stream& stream, std::size_t bytes) {
   const auto known = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.stream == &stream; });
   if (known == slots.end()) return slots.emplace_back(Slot{&stream, take(device, bytes), bytes}).begin;
   // Calls in progress keep the smaller buffer.
@@ -40,13 +40,13 @@ std::byte* Staging::Rooms::places(Device& device, const Stream& stream, std::siz
   return known->begin;
 }
 
-Event Staging::download(std::byte* place, const std::byte* device, std::size_t bytes) {
-  device_.download(bytes_at(place, bytes), bytes_at(device, bytes), *downloads_);
+Event Staging::download(std::byte* buffer, const std::byte* device, std::size_t bytes) {
+  device_.download(bytes_at(buffer, bytes), bytes_at(device, bytes), *downloads_);
   return downloads_->record();
 }
 
-Event Staging::upload(std::byte* device, const std::byte* place, std::size_t bytes) {
-  device_.upload(bytes_at(device, bytes), bytes_at(place, bytes), *uploads_);
+Event Staging::upload(std::byte* device, const std::byte* buffer, std::size_t bytes) {
+  device_.upload(bytes_at(device, bytes), bytes_at(buffer, bytes), *uploads_);
   return uploads_->record();
 }
 

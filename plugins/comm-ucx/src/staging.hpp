@@ -26,14 +26,14 @@ class Staging {
   Staging(Device& device, std::size_t bytes, std::size_t device_bytes);
 
   /// Buffers for the calls of a stream, which run one after another. Allocates more if there is not enough.
-  std::byte* places(const Stream& stream, std::size_t bytes) { return pinned_.places(device_, stream, bytes); }
-  std::byte* device_places(const Stream& stream, std::size_t bytes) {
-    return on_device_.places(device_, stream, bytes);
+  std::byte* buffers(const Stream& stream, std::size_t bytes) { return pinned_.buffers(device_, stream, bytes); }
+  std::byte* device_buffers(const Stream& stream, std::size_t bytes) {
+    return on_device_.buffers(device_, stream, bytes);
   }
   Stream& stream() noexcept { return *uploads_; }
 
-  Event download(std::byte* place, const std::byte* device, std::size_t bytes);
-  Event upload(std::byte* device, const std::byte* place, std::size_t bytes);
+  Event download(std::byte* buffer, const std::byte* device, std::size_t bytes);
+  Event upload(std::byte* device, const std::byte* buffer, std::size_t bytes);
   /// Copies on the device, in order with the uploads.
   Event copy(std::byte* to, const std::byte* from, std::size_t bytes);
   /// out = the sum of the sources in their order, all on the device, with the bits of reduce_members(). `sums` has
@@ -50,18 +50,18 @@ class Staging {
     std::size_t bytes;
   };
   /// Memory of one kind.
-  struct Rooms {
+  struct Pool {
     MemoryKind kind;
     std::vector<std::unique_ptr<Memory>> blocks{};
     std::size_t used = 0; // of the last block
     std::vector<Slot> slots{};
 
-    std::byte* places(Device& device, const Stream& stream, std::size_t bytes);
+    std::byte* buffers(Device& device, const Stream& stream, std::size_t bytes);
     std::byte* take(Device& device, std::size_t bytes);
   };
 
   Device& device_;
-  Rooms pinned_{MemoryKind::pinned}, on_device_{MemoryKind::device};
+  Pool pinned_{MemoryKind::pinned}, on_device_{MemoryKind::device};
   std::unique_ptr<Stream> downloads_, uploads_;
 };
 

@@ -98,7 +98,7 @@ Transport::~Transport() {
 
 void Transport::close() noexcept {
   // Let sent messages leave first. Not for endpoints that failed, nor after a peer was lost.
-  const Deadline deadline = deadline_in(hurried_ || retired_ ? 0 : kCloseS);
+  const Deadline deadline = deadline_in(skips_flush_ || retired_ ? 0 : kCloseS);
   for (const auto& endpoint : endpoints_) {
     if (retired_) break;
     ucp_request_param_t param{};
@@ -266,7 +266,7 @@ bool Transport::run_ready() noexcept {
     first_ready_ = runnable->next_;
     if (!first_ready_) last_ready_ = &first_ready_;
     runnable->listed_ = false;
-    runnable->go_on();
+    runnable->resume();
     ran = true;
   }
   return ran;
@@ -296,7 +296,7 @@ void Transport::progress() noexcept {
 void Transport::retire(std::string_view why) noexcept {
   if (retired_) return;
   retired_ = true;
-  hurried_ = true;
+  skips_flush_ = true;
   for (TransportUser* user : users_) user->retired(why);
 }
 

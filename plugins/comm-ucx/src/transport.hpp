@@ -58,7 +58,7 @@ struct Request {
 /// A call that continues after one of its requests has completed.
 class Runnable {
  public:
-  virtual void go_on() noexcept = 0;
+  virtual void resume() noexcept = 0;
 
  protected:
   ~Runnable() = default;
@@ -140,8 +140,8 @@ class Transport final : public ProgressSource {
   void retire(std::string_view why) noexcept;
   bool retired() const noexcept { return retired_; }
   /// After an abort, the destructor does not wait for messages to leave.
-  void hurry() noexcept { hurried_ = true; }
-  bool hurried() const noexcept { return hurried_; }
+  void skip_flush() noexcept { skips_flush_ = true; }
+  bool skips_flush() const noexcept { return skips_flush_; }
   /// Keeps an object that operations in progress refer to, until the worker is destroyed.
   void keep(std::shared_ptr<void> object) { kept_.push_back(std::move(object)); }
 
@@ -170,7 +170,7 @@ class Transport final : public ProgressSource {
   Runnable** last_ready_ = &first_ready_;
   IdleStrategy idling_;
   int waiting_ = 0, copying_ = 0;
-  bool retired_ = false, hurried_ = false;
+  bool retired_ = false, skips_flush_ = false;
   std::vector<std::shared_ptr<void>> kept_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr char32_t kFirstOther = 0x100;
 constexpr int kOthers = 68;
 
-constexpr bool stands_for_itself(int byte) {
+constexpr bool maps_to_itself(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
@@ -26,7 +26,7 @@ constexpr Tables make_tables() {
   for (int& byte : out.byte) byte = -1;
   char32_t other = kFirstOther;
   for (int byte = 0; byte < 256; ++byte) {
-    const char32_t symbol = stands_for_itself(byte) ? static_cast<char32_t>(byte) : other++;
+    const char32_t symbol = maps_to_itself(byte) ? static_cast<char32_t>(byte) : other++;
     out.symbol[static_cast<std::size_t>(byte)] = symbol;
     out.byte[symbol] = byte;
   }
