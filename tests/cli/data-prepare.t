@@ -27,11 +27,11 @@ A validation file of an earlier run is kept and reported:
 Files are not replaced unless that is said:
 
   $ $prepare --output made/plain
-  made/plain.bin: is there already
+  made/plain.bin: already exists
     add --force to replace it
-  made/plain.json: is there already
+  made/plain.json: already exists
     add --force to replace it
-  made/plain.idx: is there already
+  made/plain.idx: already exists
     add --force to replace it
   [2]
   $ $prepare --output made/plain --force
@@ -78,9 +78,9 @@ With `--json`, errors are one object on stdout:
   $ triax data train-tokenizer --input text --vocab 259 --min-count 1 --output made/t.json
   made/t.json: 259 tokens, 2 merges, from 6 different words of 25 B
   $ triax data train-tokenizer --input text --vocab 10 --output made/t.json
-  --vocab 10: lies outside 257 to 16777216
+  --vocab must be from 257 to 16777216, got 10
     256 bytes and 1 special tokens are in every vocabulary
-  made/t.json: is there already
+  made/t.json: already exists
     add --force to replace it
   [2]
 

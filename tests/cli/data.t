@@ -175,10 +175,10 @@ All mistakes are reported at once, before anything is written:
   nothing.txt: does not exist
   .: is a folder; an input is a text file
     name its files: --input ./*
-  text.bin: is there already
+  text.bin: already exists
     add --force to replace it
-  text.json: is there already
+  text.json: already exists
     add --force to replace it
-  text.idx: is there already
+  text.idx: already exists
     add --force to replace it
   [2]

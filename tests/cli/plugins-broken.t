@@ -44,14 +44,14 @@ Another sanitizer, by its note:
 
   $ triax plugins describe ./noted-sanitizer.so > /dev/null
   {fixtures}/noted-sanitizer.so: built with the memory sanitizer; this triax has {sanitizer}
-    build it in a folder of its own with the same sanitizer, or use the triax that fits it
+    build it with the same sanitizer in a separate folder, or use the triax that matches it
   [1]
 
 Another sanitizer, by its descriptor:
 
   $ triax plugins describe ./other-sanitizer.so > /dev/null
   {fixtures}/other-sanitizer.so: built with the memory sanitizer; this triax has {sanitizer}
-    build it in a folder of its own with the same sanitizer, or use the triax that fits it
+    build it with the same sanitizer in a separate folder, or use the triax that matches it
   [1]
 
 Another language version:

@@ -123,13 +123,13 @@ A folder of the environment that does not exist:
 
   $ TRIAX_PLUGIN_PATH=/no/such/folder triax plugins list --json
   TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder
-    take it out of the variable, or make it
-  {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  take it out of the variable, or make it"}
+    create it, or remove it from the variable
+  {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  create it, or remove it from the variable"}
   [2]
   $ TRIAX_PLUGIN_PATH=/no/such/folder triax plugins describe sched-gpipe --json
   TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder
-    take it out of the variable, or make it
-  {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  take it out of the variable, or make it"}
+    create it, or remove it from the variable
+  {"problem":"TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n  create it, or remove it from the variable"}
   [2]
 
 With `--json`, a refusal is one object on stdout:

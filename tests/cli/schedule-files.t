@@ -164,7 +164,7 @@ Two passes at once, as PyTorch writes them:
   > 0F0,(0F1;0B0)OVERLAP_F_B,0B1
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:2: "(0F1;0B0)OVERLAP_F_B" runs two passes at once, which this version does not
+  rows.csv:1:2: "(0F1;0B0)OVERLAP_F_B" runs two passes at once, which this version does not support
     write two separate cells, one after the other
   [2]
 

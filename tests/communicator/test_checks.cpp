@@ -124,7 +124,7 @@ TEST_F(Checks, ACollectiveMustDescribeItsViews) {
     return error_of([&] { comm.post(collective, floats(4), out, *stream); });
   };
   EXPECT_THAT(posted({.kind = Kind::all_reduce, .dtype = DType::f32, .elements = 5}, elsewhere(4)),
-              HasSubstr("all_reduce: in is f32[4], and the collective all_reduce of 5 f32 (sum)"));
+              HasSubstr("all_reduce: in is f32[4], but the collective is all_reduce of 5 f32 (sum)"));
   EXPECT_THAT(posted({.kind = Kind::all_reduce, .dtype = DType::bf16, .elements = 4}, elsewhere(4)),
               HasSubstr("the collective all_reduce of 4 bf16 (sum)"));
   EXPECT_THAT(posted({.kind = Kind::broadcast, .dtype = DType::f32, .elements = 4}, elsewhere(4)),

@@ -201,7 +201,7 @@ TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
   EXPECT_THAT(texts(space.load()), IsEmpty());
   ::unsetenv("TRIAX_PLUGIN_PATH");
   EXPECT_THAT(refused, ElementsAre("TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n"
-                                   "  take it out of the variable, or make it"));
+                                   "  create it, or remove it from the variable"));
 }
 
 TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {

@@ -204,12 +204,11 @@ TEST(PrepareRefuses, AllAtOnce) {
   request.separator = "";
   request.validation_fraction = 1;
   const std::string at = folder.path().string();
-  EXPECT_THAT(
-      reasons(request),
-      ElementsAre("--tokenizer bpe: is unknown", "--separator: is a whole line, so it has text and no line break",
-                  "--validation-fraction must be in [0, 1), got 1", at + "/in0: is empty",
-                  at + "/missing: does not exist", at + ": is a folder; an input is a text file",
-                  at + "/./in1: is given twice, also as " + at + "/in1"));
+  EXPECT_THAT(reasons(request),
+              ElementsAre("--tokenizer bpe: is unknown", "--separator must be a line of text without a line break",
+                          "--validation-fraction must be in [0, 1), got 1", at + "/in0: is empty",
+                          at + "/missing: does not exist", at + ": is a folder; an input is a text file",
+                          at + "/./in1: is given twice, also as " + at + "/in1"));
   EXPECT_EQ(refusals(request).front().hint, "known: byte, gpt2, or the path of a tokenizer.json");
   request.inputs.clear();
   EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
@@ -222,7 +221,7 @@ TEST(PrepareRefuses, WhatIsNoFile) {
   request.inputs = {folder / "pipe", "/dev/zero"};
   EXPECT_THAT(reasons(request), ElementsAre((folder / "pipe").string() + ": is a pipe; an input is a text file",
                                             "/dev/zero: is a device; an input is a text file"));
-  EXPECT_EQ(refusals(request).front().hint, "write what it gives into a file first");
+  EXPECT_EQ(refusals(request).front().hint, "write its output to a file first");
 }
 
 TEST(PrepareRefuses, ToOverwriteUnlessForced) {
@@ -232,7 +231,7 @@ TEST(PrepareRefuses, ToOverwriteUnlessForced) {
   write_file(folder / "in0", "new");
   const Refusals refused = refusals(request);
   ASSERT_EQ(refused.size(), 3u);
-  EXPECT_EQ(refused[0].message, (folder / "out.bin").string() + ": is there already");
+  EXPECT_EQ(refused[0].message, (folder / "out.bin").string() + ": already exists");
   EXPECT_EQ(refused[0].hint, "add --force to replace it");
   request.force = true;
   EXPECT_THAT(reasons(request), IsEmpty());
@@ -264,15 +263,15 @@ TEST(PrepareRefuses, ToReplaceWhatIsNoFileEvenIfForced) {
   std::filesystem::create_symlink("elsewhere", folder / "out.bin");
   ASSERT_EQ(::mkfifo((folder / "out.idx").c_str(), 0600), 0);
   const std::string at = folder.path().string();
-  EXPECT_THAT(reasons(request), UnorderedElementsAre(at + "/out.bin: is a link, which a file would take the place of",
-                                                     at + "/out.idx: is a pipe, where a file is to be written"));
+  EXPECT_THAT(reasons(request), UnorderedElementsAre(at + "/out.bin: is a symbolic link, which the file would replace",
+                                                     at + "/out.idx: is a pipe, not a file"));
 }
 
 TEST(PrepareRefuses, FilesLeftByAStoppedRunUnlessForced) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   write_file(folder / "out.bin.partial", "left");
-  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.bin.partial: is there: left by a run that was stopped")));
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.bin.partial: exists: a stopped run left it")));
   request.force = true;
   prepare(request, {});
   EXPECT_EQ(stream_of(folder / "out"), "text|");

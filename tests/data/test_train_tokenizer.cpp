@@ -88,15 +88,15 @@ TEST(TrainTokenizer, RefusesAllAtOnce) {
   request.inputs = {folder / "none"};
   request.output = folder.path();
   const std::string at = folder.path().string();
-  EXPECT_THAT(reasons(request),
-              ElementsAre("--vocab 256: lies outside 259 to 16777216", "--min-count 0: is less than 1",
-                          "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
-                          "--separator: is a whole line, so it has text and no line break",
-                          "--threads 0: lies outside 1 to 1024", at + "/none: does not exist",
-                          "--output " + at + ": is a folder; the tokenizer is a file"));
+  EXPECT_THAT(
+      reasons(request),
+      ElementsAre("--vocab must be from 259 to 16777216, got 256", "--min-count must be at least 1, got 0",
+                  "--special-token \"<a>\": is given twice", "--special-token \"\": is empty or invalid UTF-8",
+                  "--separator must be a line of text without a line break", "--threads must be from 1 to 1024, got 0",
+                  at + "/none: does not exist", "--output " + at + ": is a folder; the tokenizer is a file"));
   request = request_of(folder);
   write_file(request.output, "mine");
-  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("made.json: is there already")));
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("made.json: already exists")));
 }
 
 TEST(TrainTokenizer, AFailureLeavesTheOldFile) {

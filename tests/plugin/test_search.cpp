@@ -48,7 +48,7 @@ TEST_F(Search, TheEnvironmentNamesFoldersThatAreThere) {
     setenv("TRIAX_PLUGIN_PATH", (there + ":" + bad).c_str(), 1);
     const Refusals answer = check_environment();
     EXPECT_EQ(answer.front().message, "TRIAX_PLUGIN_PATH names " + bad + ", which is not a folder");
-    EXPECT_EQ(answer.front().hint, "take it out of the variable, or make it");
+    EXPECT_EQ(answer.front().hint, "create it, or remove it from the variable");
   }
 }
 

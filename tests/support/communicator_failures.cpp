@@ -131,7 +131,7 @@ TEST(Mismatch, OfOrderTypeReductionOrRootIsFound) {
         if (kind == 3) return comm.broadcast(view, odd ? 1 : 0, rank.stream());
         return comm.all_reduce(view, view, Reduce::sum, rank.stream());
       };
-      EXPECT_THAT(error_of([&] { rank.wait(post()); }), HasSubstr(" meets ")) << kind;
+      EXPECT_THAT(error_of([&] { rank.wait(post()); }), HasSubstr(" does not match ")) << kind;
     });
   }
 }

@@ -56,7 +56,7 @@ TEST(Placement, RanksAreThreadsWhereACommunicatorJoinsOnlyThose) {
   run.keys["parallel.data"] = "2";
   EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "comm-local";
   run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
-  run.keys["comm.plugin"] = "\"comm-lonely\"";
+  run.keys["comm.plugin"] = "\"comm-processes\"";
   EXPECT_FALSE(train::place_here(run.config()).ranks_are_threads);
   run.keys["comm.data.plugin"] = "\"comm-local\"";
   EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "one axis with comm-local";

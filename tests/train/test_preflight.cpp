@@ -181,20 +181,23 @@ TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
 TEST_F(PreflightTest, AskWhetherCommunicatorsReachFromRankToRank) {
   run_.keys["parallel.data"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
-  run_.keys["comm.plugin"] = "\"comm-lonely\"";
-  EXPECT_THAT(refusals(), ElementsAre("comm.plugin \"comm-lonely\" for the data axis: it takes one rank a process, and "
-                                      "this run's 2 ranks are threads of one process\n  use comm-local, or another "
-                                      "communicator that joins ranks of one process"));
+  run_.keys["comm.plugin"] = "\"comm-processes\"";
+  EXPECT_THAT(
+      refusals(),
+      ElementsAre(
+          "comm.plugin \"comm-processes\" for the data axis: it requires one process per rank, but the 2 ranks of this "
+          "run are threads of one process\n  use comm-local, or another communicator for threads of one process"));
   run_.keys["comm.plugin"] = "\"comm-local\"";
-  run_.keys["comm.tensor.plugin"] = "\"comm-lonely\""; // not checked for an axis of one rank
+  run_.keys["comm.tensor.plugin"] = "\"comm-processes\""; // not checked for an axis of one rank
   EXPECT_THAT(refusals(), ElementsAre());
   run_.keys["parallel.tensor"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.tensor.plugin \"comm-lonely\" for the tensor axis: it takes one "
-                                                "rank a process")));
+  EXPECT_THAT(refusals(),
+              ElementsAre(HasSubstr("comm.tensor.plugin \"comm-processes\" for the tensor axis: it requires one "
+                                    "process per rank")));
 
   ranks_are_threads_ = false;
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data axis: it joins ranks of one "
-                                                "process, and this run's 4 ranks are processes")));
+  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data axis: it joins threads of one "
+                                                "process, but the 4 ranks of this run are processes")));
 }
 
 TEST_F(PreflightTest, ACommunicatorOfSeveralAxesIsRefusedOnceForEachText) {
@@ -208,13 +211,14 @@ TEST_F(PreflightTest, ACommunicatorOfSeveralAxesIsRefusedOnceForEachText) {
   EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the data and pipeline axes, "
                                                 "comm.tensor.plugin \"comm-local\" for the tensor axis" +
                                                 why)));
-  run_.keys["comm.data.plugin"] = "\"comm-lonely\"";
+  run_.keys["comm.data.plugin"] = "\"comm-processes\"";
   EXPECT_THAT(
       refusals(),
-      ElementsAre(HasSubstr("comm.plugin \"comm-local\" for the pipeline axis, comm.tensor.plugin "
-                            "\"comm-local\" for the tensor axis" +
-                            why),
-                  HasSubstr("comm.data.plugin \"comm-lonely\" for the data axis: it takes one rank a process")));
+      ElementsAre(
+          HasSubstr("comm.plugin \"comm-local\" for the pipeline axis, comm.tensor.plugin "
+                    "\"comm-local\" for the tensor axis" +
+                    why),
+          HasSubstr("comm.data.plugin \"comm-processes\" for the data axis: it requires one process per rank")));
 }
 
 // [comm.tensor] without `plugin` inherits that of [comm], so one error names both axes.
@@ -222,37 +226,39 @@ TEST_F(PreflightTest, ATableThatInheritsItsCommunicatorIsReportedWithTheOneThatN
   run_.keys["parallel.data"] = run_.keys["parallel.tensor"] = "2";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
-  run_.keys["comm.plugin"] = "\"comm-lonely\"";
-  run_.keys["comm.tensor.patience"] = "2";
-  EXPECT_THAT(refusals(), ElementsAre(HasSubstr("comm.plugin \"comm-lonely\" for the data and tensor axes: it takes")));
+  run_.keys["comm.plugin"] = "\"comm-processes\"";
+  run_.keys["comm.tensor.retries"] = "2";
+  EXPECT_THAT(refusals(),
+              ElementsAre(HasSubstr("comm.plugin \"comm-processes\" for the data and tensor axes: it requires")));
 }
 
 TEST_F(PreflightTest, AsksWhetherAStepCanBeRecorded) {
   run_.keys["train.cuda_graph"] = "true";
   EXPECT_THAT(refusals(),
-              ElementsAre("train.cuda_graph: kernels.plugin \"kernels-reference\" computes on a host device, "
-                          "which records nothing\n  leave train.cuda_graph out, or use a kernel set for "
+              ElementsAre("train.cuda_graph: kernels.plugin \"kernels-reference\" computes on a host device, which has "
+                          "no CUDA graphs\n  leave train.cuda_graph out, or use a kernel set for "
                           "GPUs"));
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
   EXPECT_THAT(refusals(), ElementsAre());
   run_.keys["parallel.data"] = "2";
-  run_.keys["comm.plugin"] = "\"comm-lonely\"";
+  run_.keys["comm.plugin"] = "\"comm-processes\"";
   ranks_are_threads_ = false;
   EXPECT_THAT(
       refusals(),
-      ElementsAre("train.cuda_graph: comm.plugin \"comm-lonely\" for the data axis: its calls are moved on by the "
-                  "host, and a graph runs without it\n  leave train.cuda_graph out, or use a communicator "
-                  "whose calls run on the GPU's streams"));
+      ElementsAre(
+          "train.cuda_graph: comm.plugin \"comm-processes\" for the data axis: the host advances its calls, so a "
+          "CUDA graph cannot contain them\n  leave train.cuda_graph out, or use a communicator "
+          "whose calls run on the GPU's streams"));
   run_.keys["parallel.pipeline"] = "2";
   EXPECT_THAT(refusals(),
-              ElementsAre(HasSubstr("comm.plugin \"comm-lonely\" for the data and pipeline axes: its calls")));
+              ElementsAre(HasSubstr("comm.plugin \"comm-processes\" for the data and pipeline axes: the host")));
 }
 
 TEST_F(PreflightTest, AsksForTheDevicesOfTheGivenRanks) {
   run_.keys["parallel.data"] = "4";
   run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
-  run_.keys["comm.plugin"] = "\"comm-lonely\"";
+  run_.keys["comm.plugin"] = "\"comm-processes\"";
   run_.keys["kernels.plugin"] = "\"kernels-elsewhere\"";
   ranks_are_threads_ = false;
   EXPECT_THAT(refusals(), ElementsAre()) << "a run that is only looked at needs no device";
@@ -318,9 +324,10 @@ TEST_F(PreflightTest, ARankGetsTheDeviceOfItsSetOrNone) {
     return "no error";
   };
   EXPECT_EQ(error_of(2), "kernels.plugin \"kernels-elsewhere\": rank 2 of 3 has no device\n  use two");
-  EXPECT_THAT(error_of(1),
-              HasSubstr("kernels-elsewhere, make_device(): kernels-elsewhere computes on a cuda device and "
-                        "does not make one"));
+  EXPECT_THAT(
+      error_of(1),
+      HasSubstr(
+          "kernels-elsewhere, make_device(): kernels-elsewhere computes on a cuda device, but does not create it"));
 }
 
 TEST_F(PreflightTest, RefusesWorldsBeyondMeasure) {

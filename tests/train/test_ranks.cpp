@@ -81,6 +81,14 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
 }
 
 // For example, if the scheduler's file differs between machines.
+TEST(Ranks, GroupsOfOneRankAreNotJoined) {
+  test::TinyRun run;
+  const test::Trace joined_nothing = test::train(run, 2);
+  run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run.keys["comm.plugin"] = "\"comm-processes\""; // its join() throws
+  EXPECT_EQ(test::train(run, 2), joined_nothing);
+}
+
 TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
   TinyRun run;
   run.keys["parallel.pipeline"] = "2";

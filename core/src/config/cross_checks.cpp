@@ -240,13 +240,13 @@ class Checks {
       refuse(make_refusal(ErrorCode::kConflict, {keys.weights, keys.paths},
                           "{} has {} numbers, but {} names {} corpora", keys.weights, weights->size(), keys.paths,
                           paths->size())
-                 .with_hint("write one for each, or leave {} out: then each counts as its tokens", keys.weights));
+                 .with_hint("write one for each, or leave {} out to weigh each by its number of tokens", keys.weights));
     }
     for (const double weight : *weights) {
       if (weight <= 0)
         refuse(make_refusal(ErrorCode::kOutOfRange, {keys.weights}, "{} contains {}: a weight must be above 0",
                             keys.weights, weight)
-                   .with_hint("leave out what is not wanted"));
+                   .with_hint("remove the corpora that you do not want"));
     }
   }
 

@@ -214,7 +214,7 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
     const std::string owner =
         library ? text("[{}] {}", table.name, library->descriptor->name) : text("[{}]", table.name);
     std::string meant = did_you_mean(key, known);
-    if (key == "include") meant = "; include = [...] stands above the first table";
+    if (key == "include") meant = "; include = [...] belongs above the first table";
     const std::vector<std::string> elsewhere = core_keys_named(key);
     if (meant.empty() && !elsewhere.empty()) meant = text("; did you mean {}?", joined(elsewhere));
     refusals_.add(setting.entry.key_at, {ErrorCode::kUnknownKey,

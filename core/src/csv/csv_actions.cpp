@@ -72,7 +72,7 @@ class CellReader {
     if (too_large_) return std::nullopt;
     if (!out.kind.empty() && rest_.empty()) return out;
     if (cell_.text.ends_with("OVERLAP_F_B")) {
-      problems_.add(cell_, "runs two passes at once, which this version does not",
+      problems_.add(cell_, "runs two passes at once, which this version does not support",
                     "write two separate cells, one after the other");
     } else {
       problems_.add(cell_, "is not an action", kForm);

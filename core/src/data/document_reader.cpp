@@ -53,7 +53,7 @@ void check_input(const fs::path& input, Refusals& out) {
   } else if (!fs::is_regular_file(status)) {
     out.add(
         make_refusal(ErrorCode::kNotReadable, {}, "{}: is {}; an input is a text file", input, kind_text(status.type()))
-            .with_hint("write what it gives into a file first"));
+            .with_hint("write its output to a file first"));
   } else if (::access(input.c_str(), R_OK) != 0) {
     out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: cannot be read: {}", input, errno_text()));
   } else if (fs::file_size(input, failure) == 0 && !failure) {
@@ -131,33 +131,32 @@ void check_output_file(const fs::path& file, const std::vector<fs::path>& inputs
       out.add(make_refusal(ErrorCode::kAlreadyExists, {}, "{}: is an input and would be overwritten", input));
   }
   if (fs::is_directory(file, ignored)) {
-    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a folder, where a file is to be written", file));
+    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a folder, not a file", file));
   } else if (fs::is_symlink(status)) {
-    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a link, which a file would take the place of", file)
-                .with_hint("name what it leads to, or remove it"));
+    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is a symbolic link, which the file would replace", file)
+                .with_hint("name its target, or remove the link"));
   } else if (!fs::is_regular_file(status)) {
-    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is {}, where a file is to be written", file,
-                         kind_text(status.type()))
+    out.add(make_refusal(ErrorCode::kNotWritable, {}, "{}: is {}, not a file", file, kind_text(status.type()))
                 .with_hint("name another file"));
   } else if (!force) {
     const bool left_over = file.extension() == ".partial";
-    out.add(make_refusal(ErrorCode::kAlreadyExists, {},
-                         left_over ? "{}: is there: left by a run that was stopped, or being written by another"
-                                   : "{}: is there already",
-                         file)
+    out.add(make_refusal(
+                ErrorCode::kAlreadyExists, {},
+                left_over ? "{}: exists: a stopped run left it, or another run is writing it" : "{}: already exists",
+                file)
                 .with_hint("add --force to replace it"));
   }
 }
 
 void check_separator(const std::string& separator, Refusals& out) {
   if (separator.empty() || separator.find_first_of("\r\n") != std::string::npos) {
-    out.add(make_refusal(ErrorCode::kMalformed, {}, "--separator: is a whole line, so it has text and no line break"));
+    out.add(make_refusal(ErrorCode::kMalformed, {}, "--separator must be a line of text without a line break"));
   }
 }
 
 void check_threads(int threads, Refusals& out) {
   if (threads < 1 || threads > kMaxThreads) {
-    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--threads {}: lies outside 1 to {}", threads, kMaxThreads));
+    out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--threads must be from 1 to {}, got {}", kMaxThreads, threads));
   }
 }
 

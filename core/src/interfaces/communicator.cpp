@@ -25,7 +25,7 @@ class Check {
   }
   void described(const Collective& of, const TensorView& in) const {
     if (of.dtype != in.dtype() || of.elements != in.elements())
-      fail(text("in is {}, and the collective {}", to_text(in), to_text(of)), "describe the elements of in");
+      fail(text("in is {}, but the collective is {}", to_text(in), to_text(of)), "describe the elements of in");
   }
   void same_view(const TensorView& in, const TensorView& out) const {
     if (in.data() != out.data() || in.elements() != out.elements())

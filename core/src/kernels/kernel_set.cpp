@@ -44,7 +44,7 @@ Refusals KernelSet::device_available(const DeviceRequest&) const {
 std::unique_ptr<Device> KernelSet::make_device(const DeviceRequest&) const {
   if (device_kind() == DeviceKind::host) return make_host_device();
   throw Error(
-      text("{} computes on a {} device and does not make one", library_of(typeid(*this)), name_of(device_kind())), {},
+      text("{} computes on a {} device, but does not create it", library_of(typeid(*this)), name_of(device_kind())), {},
       "override make_device() in its kernel set");
 }
 

@@ -11,7 +11,7 @@ Layout::Layout(std::vector<Axis> axes) : axes_(std::move(axes)) {
   std::int64_t world = 1;
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     TRIAX_REQUIRE(!axes_[i].name.empty(), "an axis of a layout needs a name");
-    TRIAX_REQUIRE(axes_[i].size >= 1, "axis {} has the size {}; at least 1 is needed", axes_[i].name, axes_[i].size);
+    TRIAX_REQUIRE(axes_[i].size >= 1, "axis {} has the size {}; it must be at least 1", axes_[i].name, axes_[i].size);
     for (std::size_t j = 0; j < i; ++j) {
       TRIAX_REQUIRE(axes_[i].name != axes_[j].name, "axis {} is given twice", axes_[i].name);
     }

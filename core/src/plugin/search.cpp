@@ -69,7 +69,7 @@ Refusals check_environment() {
   for (const fs::path& folder : folders_of_environment()) {
     if (!is_folder(folder))
       return make_refusal(ErrorCode::kNotFound, {}, "{} names {}, which is not a folder", kVariable, folder)
-          .with_hint("take it out of the variable, or make it");
+          .with_hint("create it, or remove it from the variable");
   }
   return {};
 }

@@ -62,7 +62,7 @@ Refusals compatible(std::string_view plugin, std::string_view engine) {
       return make_refusal(ErrorCode::kIncompatible, {}, "its toolchain text \"{}\" names no sanitizer", plugin);
     return make_refusal(ErrorCode::kIncompatible, {}, "built with {}; this triax has {}",
                         sanitizer_text(theirs.sanitizer), sanitizer_text(ours.sanitizer))
-        .with_hint("build it in a folder of its own with the same sanitizer, or use the triax that fits it");
+        .with_hint("build it with the same sanitizer in a separate folder, or use the triax that matches it");
   }
   if (theirs.family == "c") return {};
   if (theirs.family != ours.family) {
@@ -73,7 +73,7 @@ Refusals compatible(std::string_view plugin, std::string_view engine) {
   if (theirs.string_abi != ours.string_abi) {
     return make_refusal(ErrorCode::kIncompatible, {}, "built with _GLIBCXX_USE_CXX11_ABI={}; this triax with {}",
                         theirs.string_abi, ours.string_abi)
-        .with_hint("define it alike, or leave it alone");
+        .with_hint("define it to the same value, or not at all");
   }
   if (theirs.debug != ours.debug) {
     return make_refusal(ErrorCode::kIncompatible, {}, "built {} _GLIBCXX_DEBUG; this triax {}",

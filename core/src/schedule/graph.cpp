@@ -179,7 +179,7 @@ void Graph::add_needs(const std::vector<std::vector<Action>>& rows, const StageM
       if (!stage_map.holds(need.condition, action.stage)) continue;
       const Computing needed = computing_of(need, action.stage);
       const Node made = ends.at(static_cast<int>(needed.kind), needed.stage, action.microbatch);
-      TRIAX_REQUIRE(made != kNone, "rank {} never gets past position {}: {} is in no row", rank, at,
+      TRIAX_REQUIRE(made != kNone, "rank {} is blocked at position {}: no row has {}", rank, at,
                     action_text(needed.kind, needed.stage, action.microbatch));
       after(start(rank, at), made, stage_map.rank_of(needed.stage) != rank);
     }
@@ -257,7 +257,7 @@ std::vector<std::vector<Graph::Time>> Graph::longest_paths(std::span<const doubl
   for (std::size_t rank = 0; rank < out.size(); ++rank) {
     out[rank].reserve(base_[rank + 1] - base_[rank]);
     for (std::size_t action = base_[rank]; action < base_[rank + 1]; ++action) {
-      TRIAX_REQUIRE(open[2 * action] == 0 && open[2 * action + 1] == 0, "rank {} never gets past position {}", rank,
+      TRIAX_REQUIRE(open[2 * action] == 0 && open[2 * action + 1] == 0, "rank {} is blocked at position {}", rank,
                     action - base_[rank]);
       out[rank].push_back({at[2 * action], at[2 * action + 1]});
     }

@@ -24,13 +24,13 @@ plugin::Instance<Interface> make(const config::PluginChoice& choice, const Layou
 Refusals reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement& placement) {
   if (placement.ranks_are_threads && ranks == CommTraits::Ranks::one_per_process)
     return make_refusal(ErrorCode::kUnsupported, {},
-                        "it takes one rank a process, and this run's {} ranks are threads of one process",
+                        "it requires one process per rank, but the {} ranks of this run are threads of one process",
                         layout.world())
-        .with_hint("use comm-local, or another communicator that joins ranks of one process");
+        .with_hint("use comm-local, or another communicator for threads of one process");
   if (!placement.ranks_are_threads && ranks == CommTraits::Ranks::same_process)
     return make_refusal(ErrorCode::kUnsupported, {},
-                        "it joins ranks of one process, and this run's {} ranks are processes", layout.world())
-        .with_hint("use a communicator that reaches other processes");
+                        "it joins threads of one process, but the {} ranks of this run are processes", layout.world())
+        .with_hint("use a communicator for processes");
   return {};
 }
 
@@ -174,11 +174,10 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
   if (!run_.kernels.library) return out;
   if (run_.train.cuda_graph) ask_for_graph(layout, out);
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
-    out.add(make_refusal(
-                ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
-                "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, where the times at which passes "
-                "run are not known to the host",
-                run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
+    out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
+                         "log.timeline = {}: kernels.plugin \"{}\" computes on a {} device, and the host does not know "
+                         "when its passes run",
+                         run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
                 .with_hint("leave log.timeline out, or use a kernel set that computes on the host"));
   return out;
 }
@@ -186,12 +185,13 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
 /// A CUDA graph runs without the host.
 void RankPlugins::ask_for_graph(const Layout& layout, Refusals& refusals) const {
   if (kernels_->device_kind() != DeviceKind::cuda)
-    refusals.add(make_refusal(ErrorCode::kUnsupported, {"train.cuda_graph", "kernels.plugin"},
-                              "train.cuda_graph: kernels.plugin \"{}\" computes on a {} device, which records nothing",
-                              run_.kernels.name, name_of(kernels_->device_kind()))
-                     .with_hint("leave train.cuda_graph out, or use a kernel set for GPUs"));
+    refusals.add(
+        make_refusal(ErrorCode::kUnsupported, {"train.cuda_graph", "kernels.plugin"},
+                     "train.cuda_graph: kernels.plugin \"{}\" computes on a {} device, which has no CUDA graphs",
+                     run_.kernels.name, name_of(kernels_->device_kind()))
+            .with_hint("leave train.cuda_graph out, or use a kernel set for GPUs"));
   const Refusal moved =
-      make_refusal(ErrorCode::kUnsupported, {}, "its calls are moved on by the host, and a graph runs without it")
+      make_refusal(ErrorCode::kUnsupported, {}, "the host advances its calls, so a CUDA graph cannot contain them")
           .with_hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams");
   std::vector<CommRefusal> by_host;
   for (const auto& [table, axes] : axes_served(layout))

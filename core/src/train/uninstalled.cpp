@@ -6,7 +6,7 @@ namespace triax::train {
 namespace {
 
 [[noreturn]] void not_installed() {
-  throw Error("the plugin is not installed here: the run can be planned, and not trained");
+  throw Error("the plugin is not installed here: the run can be planned, but not trained");
 }
 
 class UninstalledKernels final : public KernelSet {

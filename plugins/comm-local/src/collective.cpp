@@ -84,7 +84,7 @@ bool CollectiveCall::agrees(int peer) noexcept {
   const Collective& theirs = group_state_.entry(peer, sequence_).collective;
   if (theirs == collective_) return true;
   group_state_.abort(text(
-      "group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
+      "group {}: {} on rank {} does not match {} on rank {}: members must post the same collectives in the same order",
       group_state_.id(), to_text(collective_), group_state_.rank(member_), to_text(theirs), group_state_.rank(peer)));
   return false;
 }

@@ -43,10 +43,10 @@ Refusals NcclBackend::supports(const CommRequest& request) const {
   if (has_order) out.add(settings_.order_refusals);
   const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != "pipeline"; });
   if (settings_.edge_communicators && other != request.axes.end()) // the calls of other axes need the single order
-    out.add(make_refusal(ErrorCode::kUnsupported, {},
-                         "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves "
-                         "the {} axis",
-                         *other)
+    out.add(make_refusal(
+                ErrorCode::kUnsupported, {},
+                "comm-nccl: edge_communicators = true is only for the pipeline axis, but this table serves the {} axis",
+                *other)
                 .with_hint("write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true"));
   return out;
 }
@@ -67,7 +67,7 @@ void NcclBackend::start(Device& device) {
   if (!std::getenv("NCCL_RUNTIME_CONNECT")) set({"NCCL_RUNTIME_CONNECT", "0"}); // connect when joining, not in a step
   keep_the_hosts_order();
   if (!settings_.several_ranks_per_gpu) return;
-  log_.warn("comm-nccl: several_ranks_per_gpu = true: for correctness alone, each call takes milliseconds");
+  log_.warn("comm-nccl: several_ranks_per_gpu = true is only for tests: each call takes milliseconds");
   for (const Variable& variable : variables_for_shared_gpu(rank_)) set(variable);
 }
 
@@ -79,8 +79,8 @@ void NcclBackend::keep_the_hosts_order() {
     return;
   }
   log_.info(
-      "comm-nccl: NCCL {} keeps no order over communicators, as {} and newer do: that is CUDA's then, and several axes "
-      "over comm-nccl are safe only where their kernels fit on the GPU beside each other",
+      "comm-nccl: NCCL {} does not order calls of different communicators; {} and later do. Several axes over "
+      "comm-nccl are safe only if their kernels fit on the GPU at the same time",
       version_text(version()), version_text(kOrderVersion));
 }
 

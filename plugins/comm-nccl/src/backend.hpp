@@ -38,7 +38,7 @@ inline constexpr triax_option kOptions[] = {
                 "pipeline groups: a communicator for each edge to a neighbour, so that transfers of different edges do "
                 "not wait for each other"),
     option_bool("several_ranks_per_gpu", "false",
-                "permits ranks that share a GPU, for tests of correctness: slow, and not supported by NCCL"),
+                "allows ranks to share a GPU; only for tests: slow, and not supported by NCCL"),
     option_bool("register_buffers", "false", "registers the rank's memory with NCCL, which may save copies"),
 };
 

@@ -96,17 +96,17 @@ void Bootstrap::agree_on_gpus(const std::vector<Rendezvous::Entry>& peers) const
       if (a[Value::gpu] != b[Value::gpu]) continue;
       const bool one_gpu = a[Value::machine] == b[Value::machine], one_for_nccl = a[Value::host] == b[Value::host];
       if (one_gpu && !settings_.several_ranks_per_gpu) // regardless of NCCL_HOSTID
-        throw Error(text("{} and {} are on one GPU ({}), and NCCL takes one rank for each", rank_text(one),
+        throw Error(text("{} and {} are on one GPU ({}); NCCL allows one rank per GPU", rank_text(one),
                          rank_text(other), a[Value::gpu]),
                     rendezvous_.where(),
-                    "start as many ranks on a machine as it has GPUs; for tests of correctness alone, "
-                    "several_ranks_per_gpu = true permits it");
+                    "start as many ranks on a machine as it has GPUs; only for tests, several_ranks_per_gpu = true "
+                    "allows more");
       if (one_for_nccl)
-        throw Error(text("{} and {} are on a GPU {} of a machine {}, and NCCL takes that for one GPU", rank_text(one),
-                         rank_text(other), a[Value::gpu], a[Value::host]),
+        throw Error(text("for NCCL, {} and {} have the same GPU ({}) and host ({})", rank_text(one), rank_text(other),
+                         a[Value::gpu], a[Value::host]),
                     rendezvous_.where(),
                     one_gpu ? "several_ranks_per_gpu = true needs another NCCL_HOSTID for each rank: unset it"
-                            : "NCCL_HOSTID gives two machines one name: unset it");
+                            : "two machines have the same NCCL_HOSTID: unset it");
     }
 }
 

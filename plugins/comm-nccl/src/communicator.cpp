@@ -240,7 +240,7 @@ Work NcclCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& 
   Payload bytes;
   for (const Transfer& one : transfers) {
     if (one.channel != 0)
-      throw Error(text("exchange: channel {}: NCCL has none, and transfers between two ranks meet in the order in "
+      throw Error(text("exchange: channel {}: NCCL has no channels; transfers between two ranks match in the order in "
                        "which they are posted",
                        one.channel),
                   text("group {}", group().id), "use channel 0, or another communicator");

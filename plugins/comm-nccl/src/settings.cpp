@@ -35,7 +35,7 @@ class Reader {
 
   void addresses_must_differ() {
     if (const char* address = given("NCCL_COMM_ID"))
-      refuse(text("NCCL_COMM_ID = {} in the environment: all groups of a run would meet at one address", address),
+      refuse(text("NCCL_COMM_ID = {} in the environment: all groups of a run would use one address", address),
              "unset NCCL_COMM_ID: the ranks exchange addresses through the job's store");
   }
 
@@ -53,38 +53,34 @@ class Reader {
     if (number == 1)
       note(
           "CUDA_DEVICE_MAX_CONNECTIONS = 1 of the environment: all streams of the GPU share one queue, so transfers "
-          "and "
-          "kernels start in the order in which they were put on any stream");
+          "and kernels start in the order in which they were launched");
   }
 
   void posts_must_not_block() {
     if (is("CUDA_LAUNCH_BLOCKING", 1))
       refuse(
-          "CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait inside of NCCL for its peers, where no "
-          "deadline and no abort reaches it, and ranks of a pipeline would wait for each other indefinitely",
+          "CUDA_LAUNCH_BLOCKING = 1 in the environment: each call would wait for its peers inside NCCL, without a "
+          "timeout, and ranks of a pipeline would deadlock",
           "unset CUDA_LAUNCH_BLOCKING");
   }
 
   void order_must_be_the_hosts() {
     if (is(kOrder, 0))
-      settings_.order_refusals =
-          make_refusal(
-              ErrorCode::kConflict, {},
-              "comm-nccl: {} = 0 in the environment: calls of several communicators, on several streams, would run in "
-              "any order, and ranks would wait for each other indefinitely",
-              kOrder)
-              .with_hint("unset {}: it is then set to 1", kOrder);
+      settings_.order_refusals = make_refusal(ErrorCode::kConflict, {},
+                                              "comm-nccl: {} = 0 in the environment: calls of several communicators "
+                                              "would run in any order, and ranks would deadlock",
+                                              kOrder)
+                                     .with_hint("unset {}: it is then set to 1", kOrder);
   }
 
   void slower_ways() {
     for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"})
-      if (is(name, 1)) note(text("{} = 1 of the environment: NCCL leaves out a faster way between ranks", name));
+      if (is(name, 1)) note(text("{} = 1 of the environment: NCCL does not use a faster path between ranks", name));
     if (const char* level = given("NCCL_P2P_LEVEL"))
-      note(
-          text("NCCL_P2P_LEVEL = {} of the environment bounds how far apart GPUs may be that reach each other directly",
-               level));
+      note(text("NCCL_P2P_LEVEL = {} of the environment limits the distance of GPUs that access each other directly",
+                level));
     if (given("NCCL_HOSTID") && !settings_.several_ranks_per_gpu)
-      note(text("NCCL_HOSTID = {} of the environment: NCCL takes ranks with other values for ones of another machine",
+      note(text("NCCL_HOSTID = {} of the environment: for NCCL, ranks with other values are on other machines",
                 given("NCCL_HOSTID")));
   }
 
@@ -93,8 +89,8 @@ class Reader {
                              "TORCH_NCCL_BLOCKING_WAIT"})
       if (given(name))
         note(
-            text("{} of the environment is PyTorch's and has no effect here: errors are always checked, and "
-                 "train.stall_timeout_s ends waits",
+            text("{} of the environment is for PyTorch and has no effect here: errors are always checked, and "
+                 "train.stall_timeout_s limits waits",
                  name));
   }
 

@@ -62,9 +62,9 @@ TEST(Backend, RefusesEdgesForOtherAxes) {
     EXPECT_TRUE(rank.backend().supports({DeviceKind::cuda, {DType::f32}, {"pipeline"}, false}).empty());
     for (const std::vector<std::string>& axes : {std::vector<std::string>{"data", "pipeline"}, {"data"}}) {
       const Refusals answer = rank.backend().supports({DeviceKind::cuda, {DType::f32}, axes, false});
-      EXPECT_EQ(answer.front().message,
-                "comm-nccl: edge_communicators = true is for the pipeline axis alone, and this table serves the data "
-                "axis");
+      EXPECT_EQ(
+          answer.front().message,
+          "comm-nccl: edge_communicators = true is only for the pipeline axis, but this table serves the data axis");
       EXPECT_EQ(answer.front().hint,
                 "write a table [comm.pipeline] with plugin = \"comm-nccl\" and edge_communicators = true");
     }
@@ -133,12 +133,12 @@ class HostId : public ::testing::Test {
 /// NCCL treats ranks with different NCCL_HOSTIDs as different machines, and would not detect the shared GPU.
 TEST_F(HostId, DoesNotStandForPermission) {
   EXPECT_THAT(found(false, "host-1", "host-0"), AllOf(HasSubstr("rank 0 and rank 1 are on one GPU (GPU 0)"),
-                                                      HasSubstr("several_ranks_per_gpu = true permits it")));
+                                                      HasSubstr("several_ranks_per_gpu = true allows more")));
 }
 
 TEST_F(HostId, MayNotBeThatOfAnotherRankOnTheGpu) {
   EXPECT_THAT(found(true, "host-0", "host-0"),
-              AllOf(HasSubstr("rank 0 and rank 1 are on a GPU GPU 0 of a machine host-0"),
+              AllOf(HasSubstr("for NCCL, rank 0 and rank 1 have the same GPU (GPU 0) and host (host-0)"),
                     HasSubstr("needs another NCCL_HOSTID for each rank: unset it")));
 }
 

@@ -94,7 +94,7 @@ TEST_F(Environment, OneQueueIsNotedAndRefusedWhereEdgesAreToGoSideBySide) {
 TEST_F(Environment, BlockingLaunchesAreRefused) {
   const Settings settings = with("CUDA_LAUNCH_BLOCKING", "1");
   EXPECT_THAT(settings.refusals.front().message,
-              HasSubstr("CUDA_LAUNCH_BLOCKING = 1 in the environment: every call would wait"));
+              HasSubstr("CUDA_LAUNCH_BLOCKING = 1 in the environment: each call would wait"));
   EXPECT_EQ(settings.refusals.front().hint, "unset CUDA_LAUNCH_BLOCKING");
   EXPECT_TRUE(with("CUDA_LAUNCH_BLOCKING", "0").refusals.empty());
 }
@@ -144,7 +144,7 @@ TEST_F(Environment, NcclIsAskedToKeepTheHostsOrder) {
   const BackendReport older = report_with(NCCL_VERSION(2, 25, 1));
   EXPECT_EQ(older.refusal, "");
   EXPECT_THAT(older.variables, ::testing::Not(Contains(asked)));
-  EXPECT_THAT(older.log, Contains(HasSubstr("NCCL 2.25.1 keeps no order over communicators, as 2.26.0 and newer do")));
+  EXPECT_THAT(older.log, Contains(HasSubstr("NCCL 2.25.1 does not order calls of different communicators; 2.26.0 and later do")));
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   const BackendReport set = report_with(NCCL_VERSION(2, 26, 0));
   EXPECT_EQ(set.refusal, "");
@@ -166,7 +166,7 @@ TEST_F(Environment, SlowerWaysAndOthersVariablesAreNoted) {
   EXPECT_THAT(with("NCCL_P2P_LEVEL", "NVL").notes, ElementsAre(HasSubstr("NCCL_P2P_LEVEL = NVL")));
   for (const char* name : {"NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT",
                            "TORCH_NCCL_BLOCKING_WAIT"})
-    EXPECT_THAT(with(name, "1").notes, ElementsAre(HasSubstr(text("{} of the environment is PyTorch's", name))));
+    EXPECT_THAT(with(name, "1").notes, ElementsAre(HasSubstr(text("{} of the environment is for PyTorch", name))));
 }
 
 TEST_F(Environment, AHostIdIsNotedUnlessRanksShareAGpu) {

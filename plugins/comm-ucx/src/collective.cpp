@@ -72,9 +72,9 @@ bool CollectiveCall::agrees(int member) noexcept {
   Signature theirs;
   std::memcpy(&theirs, lane_->slot(0, member), sizeof(theirs));
   if (theirs == signature_) return true;
-  links_.abort(
-      text("group {}: {} on rank {} meets {} on rank {}: members must post the same collectives in the same order",
-           links_.id(), to_text(of()), links_.rank(index()), to_text(theirs.collective), links_.rank(member)));
+  links_.abort(text(
+      "group {}: {} on rank {} does not match {} on rank {}: members must post the same collectives in the same order",
+      links_.id(), to_text(of()), links_.rank(index()), to_text(theirs.collective), links_.rank(member)));
   return false;
 }
 

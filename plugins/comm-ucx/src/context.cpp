@@ -80,7 +80,7 @@ void check_devices(const std::string& asked) {
   const std::vector<std::string> known = network_devices(), unknown = unknown_devices(asked, known);
   if (unknown.empty()) return;
   throw Error(text("this machine has no network device \"{}\" that UCX can use", unknown.front()), "comm-ucx",
-              text("devices (or UCX_NET_DEVICES) may name {}",
+              text("values of devices (or UCX_NET_DEVICES): {}",
                    known.empty() ? "none here: leave it out" : joined(known, ", ")));
 }
 

@@ -153,7 +153,9 @@ void PeerEndpoints::close() noexcept {
   const Deadline deadline = deadline_in(kGraceS);
   while (open() && !transport_.retired() && Clock::now() < deadline) transport_.poll();
   transport_.remove_user(*this);
-  if (open()) transport_.retire(text("rank {} left group {} while a member took no messages", rank(index()), id()));
+  if (open())
+    transport_.retire(
+        text("rank {} left group {}, but a member did not receive its last messages", rank(index()), id()));
 }
 
 } // namespace triax::comm_ucx

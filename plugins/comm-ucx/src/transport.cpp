@@ -15,7 +15,7 @@ namespace triax::comm_ucx {
 
 namespace {
 
-constexpr const char* kNotCarried = "device_memory = \"direct\", and the UCX of this machine carries no CUDA memory";
+constexpr const char* kNotCarried = "device_memory = \"direct\", but UCX on this machine does not support CUDA memory";
 constexpr const char* kNotCarriedHint =
     "use device_memory = \"staged\" (or \"auto\"), or a UCX built with CUDA, and cuda in transports";
 constexpr int kMaxPolls = 256; // per poll: its caller checks deadlines and the abort flag in between

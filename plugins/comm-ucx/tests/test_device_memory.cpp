@@ -198,8 +198,9 @@ TEST(Log, SaysOnceHowMemoryGoes) {
 TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
   Communication communication = on_devices(1);
   communication.options.set("device_memory", std::string("direct"));
-  const auto words = AllOf(HasSubstr("device_memory = \"direct\", and the UCX of this machine carries no CUDA memory"),
-                           HasSubstr("use device_memory = \"staged\""));
+  const auto words =
+      AllOf(HasSubstr("device_memory = \"direct\", but UCX on this machine does not support CUDA memory"),
+            HasSubstr("use device_memory = \"staged\""));
   run_ranks(
       1, [&](Rank& rank) { EXPECT_THAT(error_of([&] { rank.backend(); }), words); }, communication);
   communication.device = {}; // the option has no effect on the host
