@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of global memory: bounds, bytes that nothing wrote, and hazards between blocks of one launch. Each two bytes
+// have the tag of the block that wrote them last and of the blocks that read them. Accesses of two blocks are accepted
+// where both made a fence (the writer after its write, the reader before its read): flags and atomics order them.
+// Blocks that run at the same time on two threads of the host may miss each other's hazard. Compiled once per
+// instruction set.
+#pragma once
+
+#include "lanes.hpp"
+
+namespace triax::gpu_stand_in::STAND_IN_ISA {
+
+inline std::string hexadecimal(std::uint64_t x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(x));
+  return text;
+}
+
+inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint64_t bytes,
+                         const char* what) {
+  DeviceMemory& memory = *w.block->memory;
+  const std::uint64_t generation = memory.generation();
+  auto inside = [&] {
+    return address - w.range_begin < w.range_bytes && bytes <= w.range_bytes - (address - w.range_begin);
+  };
+  if (generation == w.range_generation && inside()) return;
+  if (const auto found = memory.find(address)) {
+    w.range_begin = found->address;
+    w.range_bytes = found->bytes;
+    w.range_generation = generation;
+    if (inside()) return;
+  }
+  fail(w, i, lane, ErrorKind::kIllegalAddress,
+       std::string(what) + std::to_string(bytes) + " bytes at " + hexadecimal(address) + ": " +
+           memory.describe(address));
+}
+
+inline void check_written(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                          std::uint32_t lane_bytes) {
+  const auto unwritten = w.block->memory->first_unwritten(address, bytes);
+  if (!unwritten) return;
+  fail(w, i, lane + static_cast<int>((*unwritten - address) / lane_bytes), ErrorKind::kUnwritten,
+       "reads global memory that nothing wrote, at " + hexadecimal(*unwritten) + ": " +
+           w.block->memory->describe(*unwritten));
+}
+
+inline bool fences_order(const Block& b, std::uint32_t other) {
+  return b.fenced && other != b.many_tag && b.released[other - b.first_tag].load(std::memory_order_acquire) != 0;
+}
+
+[[noreturn]] inline void global_hazard(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                       std::uint32_t other, const char* what) {
+  const Block& b = *w.block;
+  const std::string who = other == b.many_tag
+                              ? "other blocks"
+                              : "block " + std::to_string(other - b.first_tag) + " (in the order of the grid)";
+  fail(w, i, lane, ErrorKind::kHazard,
+       std::string(what) + who + " of this launch, at " + hexadecimal(address) + ": " + b.memory->describe(address) +
+           "; use an atomic instruction, or a fence and a flag");
+}
+
+inline void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                              std::uint32_t lane_bytes) {
+  const Block& b = *w.block;
+  const std::uint32_t* writes = b.memory->write_tags(address);
+  std::uint32_t* reads = b.memory->read_tags(address);
+  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag, many = b.many_tag;
+  std::uint32_t bad = 0;
+  for (std::uint32_t g = 0; g < count; ++g) {
+    const std::uint32_t wt = writes[g], r = reads[g];
+    bad |= (wt >= first) & (wt != tag);
+    reads[g] = (r >= first) & (r != tag) ? many : tag;
+  }
+  if (!bad) return;
+  for (std::uint32_t g = 0; g < count; ++g) {
+    if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g])) {
+      global_hazard(w, i, lane + static_cast<int>(2 * g / lane_bytes), address + 2 * g, writes[g],
+                    "reads what was written by ");
+    }
+  }
+}
+
+inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                               std::uint32_t lane_bytes, const std::byte* data) {
+  const Block& b = *w.block;
+  std::uint32_t* writes = b.memory->write_tags(address);
+  const std::uint32_t* reads = b.memory->read_tags(address);
+  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag;
+  std::uint32_t bad = 0;
+  for (std::uint32_t g = 0; g < count; ++g) {
+    const std::uint32_t wt = writes[g], r = reads[g];
+    bad |= ((wt >= first) & (wt != tag)) | ((r >= first) & (r != tag));
+  }
+  if (bad) {
+    for (std::uint32_t g = 0; g < count; ++g) {
+      const int who = lane + static_cast<int>(2 * g / lane_bytes);
+      const std::uint64_t at = address + 2 * g;
+      if (reads[g] >= first && reads[g] != tag && !fences_order(b, reads[g]))
+        global_hazard(w, i, who, at, reads[g], "writes what was read by ");
+      if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g]) &&
+          std::memcmp(data + 2 * g, b.memory->alias(at), 2) != 0) {
+        global_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
+      }
+    }
+  }
+  for (std::uint32_t g = 0; g < count; ++g) writes[g] = tag;
+}
+
+} // namespace triax::gpu_stand_in::STAND_IN_ISA
