@@ -35,13 +35,13 @@ void range(Warp& w, const Instruction& i, Space space, int lane, int last, std::
   if (space == Space::kGlobal) {
     check_bounds(w, i, lane, address, bytes, kLoad ? "reads " : "writes ");
     const bool plain = lane_bytes > 1 && !i.strong;
-    memory = b.memory->alias(address);
+    memory = data_at(w, address);
     if constexpr (kLoad) {
       check_written(w, i, lane, address, bytes, lane_bytes);
       if (plain) check_global_read(w, i, lane, address, bytes, lane_bytes);
     } else {
       if (plain) check_global_write(w, i, lane, address, bytes, lane_bytes, data);
-      b.memory->mark_written(address, bytes);
+      mark_written(w, address, bytes);
     }
   } else {
     if (address >= b.shared_bytes || bytes > b.shared_bytes - address) {

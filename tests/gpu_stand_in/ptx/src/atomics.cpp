@@ -78,11 +78,13 @@ std::byte* global_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
   check_bounds(w, i, l, address, sizeof(T), "atomic on ");
   check_written(w, i, l, address, sizeof(T), sizeof(T));
   const Block& b = *w.block;
-  for (const std::uint32_t tag : {*b.memory->write_tags(address), *b.memory->read_tags(address)}) {
+  if (!w.range.write_tags) return data_at(w, address);
+  const std::uint64_t tags = (address - w.range.begin) / 2;
+  for (const std::uint32_t tag : {w.range.write_tags[tags], w.range.read_tags[tags]}) {
     if (tag >= b.first_tag && tag != b.tag && !fences_order(b, tag))
       global_hazard(w, i, l, address, tag, "atomic where plain accesses were made by ");
   }
-  return b.memory->alias(address);
+  return data_at(w, address);
 }
 
 template <class T>

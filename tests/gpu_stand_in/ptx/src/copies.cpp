@@ -47,7 +47,7 @@ void end_copy(Warp& w, const Instruction& i, const PendingCopy& copy) {
   std::byte* to = b.shared_at(copy.to);
   if (copy.source_bytes > 0) {
     check_bounds(w, i, copy.lane, copy.from, copy.source_bytes, "reads ");
-    std::memcpy(to, b.memory->alias(copy.from), copy.source_bytes);
+    std::memcpy(to, data_at(w, copy.from), copy.source_bytes);
   }
   std::memset(to + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
   for (std::uint32_t g = 0; g < copy.bytes / 2; ++g) b.write_tags[copy.to / 2 + g] = shared_tag(w, copy.lane);

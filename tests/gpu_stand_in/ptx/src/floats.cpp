@@ -64,6 +64,14 @@ constexpr auto kRootReciprocal = [](auto a) {
   return static_cast<decltype(a)>(1.0 / std::sqrt(static_cast<double>(a)));
 };
 
+// rcp.approx.ftz.f64: the lower halves of operand and result count as zero.
+double approximate_reciprocal(double a) {
+  constexpr std::uint64_t kUpper = ~std::uint64_t{0xFFFFFFFF}, kSign = std::uint64_t{1} << 63;
+  auto flush64 = [](std::uint64_t u) { return (u >> 52 & 0x7FF) == 0 ? u & kSign : u; };
+  const double upper = std::bit_cast<double>(flush64(std::bit_cast<std::uint64_t>(a) & kUpper));
+  return std::bit_cast<double>(flush64(std::bit_cast<std::uint64_t>(1 / upper) & kUpper));
+}
+
 } // namespace
 
 Execute choose_float(const Instruction& i) {
@@ -87,6 +95,7 @@ Execute choose_float(const Instruction& i) {
     case Op::kRsqrt:
       return unary<kRootReciprocal>(i);
     case Op::kRcp:
+      if (i.type == Type::kF64 && i.ftz) return each<approximate_reciprocal, double, double>;
       return unary<[](auto a) { return 1 / a; }>(i);
     case Op::kEx2:
       return i.type == Type::kF32 ? unary<[](auto a) { return std::exp2(a); }>(i) : nullptr;

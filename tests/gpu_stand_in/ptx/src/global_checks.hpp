@@ -16,32 +16,41 @@ inline std::string hexadecimal(std::uint64_t x) {
   return text;
 }
 
+// Leaves the allocation in Warp::range, which the functions below use.
 inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint64_t bytes,
                          const char* what) {
-  DeviceMemory& memory = *w.block->memory;
+  const DeviceMemory& memory = *w.block->memory;
   const std::uint64_t generation = memory.generation();
   auto inside = [&] {
-    return address - w.range_begin < w.range_bytes && bytes <= w.range_bytes - (address - w.range_begin);
+    return address - w.range.begin < w.range.bytes && bytes <= w.range.bytes - (address - w.range.begin);
   };
   if (generation == w.range_generation && inside()) return;
-  if (const auto found = memory.find(address)) {
-    w.range_begin = found->address;
-    w.range_bytes = found->bytes;
-    w.range_generation = generation;
-    if (inside()) return;
-  }
+  w.range = memory.find_range(address);
+  w.range_generation = generation;
+  if (inside()) return;
   fail(w, i, lane, ErrorKind::kIllegalAddress,
        std::string(what) + std::to_string(bytes) + " bytes at " + hexadecimal(address) + ": " +
            memory.describe(address));
 }
 
+inline std::byte* data_at(const Warp& w, std::uint64_t address) {
+  return w.range.data + (address - w.range.begin);
+}
+
+inline void mark_written(const Warp& w, std::uint64_t address, std::uint32_t bytes) {
+  if (w.range.written) std::memset(w.range.written + (address - w.range.begin), 1, bytes);
+}
+
 inline void check_written(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
                           std::uint32_t lane_bytes) {
-  const auto unwritten = w.block->memory->first_unwritten(address, bytes);
-  if (!unwritten) return;
-  fail(w, i, lane + static_cast<int>((*unwritten - address) / lane_bytes), ErrorKind::kUnwritten,
-       "reads global memory that nothing wrote, at " + hexadecimal(*unwritten) + ": " +
-           w.block->memory->describe(*unwritten));
+  if (!w.range.written) return;
+  const std::uint8_t* first = w.range.written + (address - w.range.begin);
+  const void* found = std::memchr(first, 0, bytes);
+  if (!found) return;
+  const auto offset = static_cast<const std::uint8_t*>(found) - first;
+  fail(w, i, lane + static_cast<int>(offset / lane_bytes), ErrorKind::kUnwritten,
+       "reads global memory that nothing wrote, at " + hexadecimal(address + offset) + ": " +
+           w.block->memory->describe(address + offset));
 }
 
 inline bool fences_order(const Block& b, std::uint32_t other) {
@@ -61,9 +70,10 @@ inline bool fences_order(const Block& b, std::uint32_t other) {
 
 inline void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
                               std::uint32_t lane_bytes) {
+  if (!w.range.write_tags) return;
   const Block& b = *w.block;
-  const std::uint32_t* writes = b.memory->write_tags(address);
-  std::uint32_t* reads = b.memory->read_tags(address);
+  const std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
+  std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
   const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag, many = b.many_tag;
   std::uint32_t bad = 0;
   for (std::uint32_t g = 0; g < count; ++g) {
@@ -82,9 +92,10 @@ inline void check_global_read(Warp& w, const Instruction& i, int lane, std::uint
 
 inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
                                std::uint32_t lane_bytes, const std::byte* data) {
+  if (!w.range.write_tags) return;
   const Block& b = *w.block;
-  std::uint32_t* writes = b.memory->write_tags(address);
-  const std::uint32_t* reads = b.memory->read_tags(address);
+  std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
+  const std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
   const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag;
   std::uint32_t bad = 0;
   for (std::uint32_t g = 0; g < count; ++g) {
@@ -98,7 +109,7 @@ inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uin
       if (reads[g] >= first && reads[g] != tag && !fences_order(b, reads[g]))
         global_hazard(w, i, who, at, reads[g], "writes what was read by ");
       if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g]) &&
-          std::memcmp(data + 2 * g, b.memory->alias(at), 2) != 0) {
+          std::memcmp(data + 2 * g, data_at(w, at), 2) != 0) {
         global_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
       }
     }

@@ -95,7 +95,7 @@ std::optional<std::uint64_t> DeviceMemory::map(std::size_t bytes, std::string na
   if (at == 0) return std::nullopt;
   next_ = at + span;
   freed_.erase(freed_.lower_bound(at), freed_.lower_bound(at + span));
-  live_[at] = {at, bytes, std::move(name)};
+  live_[at] = {at, bytes, std::move(name), false};
   used_ += bytes;
   clear(written(at), bytes);
   return at;
@@ -104,7 +104,7 @@ std::optional<std::uint64_t> DeviceMemory::map(std::size_t bytes, std::string na
 bool DeviceMemory::unmap(std::uint64_t address) {
   std::unique_lock lock(mutex_);
   const auto found = live_.find(address);
-  if (found == live_.end()) return false;
+  if (found == live_.end() || found->second.host) return false;
   const std::size_t bytes = found->second.bytes;
   used_ -= bytes;
   if (bytes >= kReleaseBytes) {
@@ -117,6 +117,29 @@ bool DeviceMemory::unmap(std::uint64_t address) {
   live_.erase(found);
   generation_.fetch_add(1, std::memory_order_release);
   return true;
+}
+
+void DeviceMemory::attach_host(void* pointer, std::size_t bytes, std::string name) {
+  std::unique_lock lock(mutex_);
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  live_[address] = {address, bytes, std::move(name), true};
+}
+
+bool DeviceMemory::detach_host(void* pointer) {
+  std::unique_lock lock(mutex_);
+  const auto found = live_.find(reinterpret_cast<std::uint64_t>(pointer));
+  if (found == live_.end() || !found->second.host) return false;
+  live_.erase(found);
+  generation_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+MemoryRange DeviceMemory::find_range(std::uint64_t address) const {
+  const auto found = find(address);
+  if (!found) return {};
+  const std::uint64_t at = found->address;
+  if (found->host) return {at, found->bytes, reinterpret_cast<std::byte*>(at), nullptr, nullptr, nullptr};
+  return {at, found->bytes, alias(at), written(at), write_tags(at), read_tags(at)};
 }
 
 std::optional<Allocation> DeviceMemory::find(std::uint64_t address) const {

@@ -48,7 +48,8 @@ struct Warp {
   std::uint32_t clock = 1, floor = 0;
   std::vector<std::uint32_t> ordered;
   // The range of global memory that was looked up last.
-  std::uint64_t range_begin = 0, range_bytes = 0, range_generation = 0;
+  MemoryRange range;
+  std::uint64_t range_generation = 0;
   Profile counts;
 
   template <class T>

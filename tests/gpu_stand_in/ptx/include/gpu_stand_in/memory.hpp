@@ -16,6 +16,16 @@ struct Allocation {
   std::uint64_t address = 0;
   std::size_t bytes = 0;
   std::string name; // of the call that made it, for messages
+  bool host = false;
+};
+
+// An allocation as kernels access it.
+struct MemoryRange {
+  std::uint64_t begin = 0, bytes = 0;
+  std::byte* data = nullptr;
+  std::uint8_t* written = nullptr; // null for host memory: what the host wrote is not known
+  std::uint32_t* write_tags = nullptr;
+  std::uint32_t* read_tags = nullptr;
 };
 
 // Thread-safe. Device addresses are mapped without rights, so that an access by the host is a SIGSEGV whose address
@@ -34,10 +44,17 @@ class DeviceMemory {
   // Returns false if no allocation begins at the address.
   bool unmap(std::uint64_t address);
 
+  // Pinned host memory, which kernels may access at its own address. The bytes all count as written, and hazards in
+  // them are not looked for.
+  void attach_host(void* pointer, std::size_t bytes, std::string name);
+  bool detach_host(void* pointer);
+
   // The range is device memory's (allocated or not).
   bool owns(std::uint64_t address) const { return address - base_ < arena_bytes_; }
   // The allocation that holds the address, or nullopt.
   std::optional<Allocation> find(std::uint64_t address) const;
+  // The same, as kernels access it. `bytes` is 0 if no allocation holds the address.
+  MemoryRange find_range(std::uint64_t address) const;
   // "1024 bytes behind the end of allocation ...", "in allocation ..., which was freed", "in no allocation".
   std::string describe(std::uint64_t address) const;
   bool contains(std::uint64_t address, std::size_t bytes) const;
