@@ -131,7 +131,8 @@ struct Instruction;
 using Execute = void (*)(Warp&, const Instruction&, std::uint32_t lanes);
 
 struct Instruction {
-  Execute run = nullptr, inner = nullptr;           // inner: what a change of the rounding mode wraps
+  Execute run = nullptr;
+  Execute inner = nullptr, narrow = nullptr;        // what changes of the rounding mode and of widths wrap
   std::int64_t displacement = 0, displacement2 = 0; // of addresses
   std::uint32_t line = 0, text = 0;
   std::int32_t predicate = -1; // offset of its register

@@ -228,7 +228,13 @@ void Decoder::operand(Instruction& i, Span span, Type type) {
     add(i, value({span.first + 2, span.second}, Type::kPred), first.line);
     return;
   }
-  add(i, value(span, type), first.line);
+  const Ref ref = value(span, type);
+  // Only these take registers that are wider than their types.
+  const bool any_width = i.op == Op::kLd || i.op == Op::kSt || i.op == Op::kCvt || i.op == Op::kMov || i.op == Op::kBar;
+  if (!any_width && ref.base == Ref::kRegister && type != Type::kPred && ref.width != (bytes_of(type) == 8 ? 8 : 4)) {
+    refuse(first.line, "register of another width than the instruction takes", first.text);
+  }
+  add(i, ref, first.line);
   if (i.op == Op::kShfl && i.count == 1) add(i, {}, first.line);
 }
 

@@ -73,7 +73,7 @@ void begin_warp(Block& b, Warp& w, std::uint32_t index) {
   w.registers.resize(code.register_bytes / sizeof(Aligned) + 1);
   w.bases[Ref::kRegister] = reinterpret_cast<std::byte*>(w.registers.data());
   w.bases[Ref::kConstant] = const_cast<std::byte*>(code.constants.data());
-  w.sink.resize(4);
+  w.sink.resize(kSinkBytes / sizeof(Aligned));
   w.bases[Ref::kSink] = reinterpret_cast<std::byte*>(w.sink.data());
   w.local.assign(kLanes * b.kernel->local_bytes, std::byte{0xFF});
   std::fill(std::begin(w.pc), std::end(w.pc), 0);
