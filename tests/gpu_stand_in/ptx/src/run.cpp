@@ -70,7 +70,8 @@ void begin_warp(Block& b, Warp& w, std::uint32_t index) {
   w.block = &b;
   w.code = &code;
   w.index = index;
-  w.registers.resize(code.register_bytes / sizeof(Aligned) + 1);
+  const std::size_t parts = code.register_bytes / sizeof(Aligned) + 1;
+  if (w.registers.size() < parts) w.registers.resize(parts);
   w.bases[Ref::kRegister] = reinterpret_cast<std::byte*>(w.registers.data());
   w.bases[Ref::kConstant] = const_cast<std::byte*>(code.constants.data());
   w.sink.resize(kSinkBytes / sizeof(Aligned));
@@ -100,17 +101,33 @@ void begin_warp(Block& b, Warp& w, std::uint32_t index) {
   }
 }
 
+// Warps keep their registers' memory from block to block.
+void resize_warps(Block& b, std::size_t count) {
+  while (b.warps.size() > count) {
+    b.spare.push_back(std::move(b.warps.back()));
+    b.warps.pop_back();
+  }
+  while (b.warps.size() < count) {
+    if (b.spare.empty()) {
+      b.warps.emplace_back();
+    } else {
+      b.warps.push_back(std::move(b.spare.back()));
+      b.spare.pop_back();
+    }
+  }
+}
+
 void begin_block(Block& b, std::uint64_t number) {
   const Launch& l = *b.launch;
   b.at = {static_cast<unsigned>(number % l.grid.x), static_cast<unsigned>(number / l.grid.x % l.grid.y),
           static_cast<unsigned>(number / l.grid.x / l.grid.y)};
   b.tag = b.first_tag + static_cast<std::uint32_t>(number);
   b.fenced = false;
-  b.shared.resize(b.shared_bytes / sizeof(Aligned) + 1);
-  std::memset(b.shared.data(), 0xFF, b.shared.size() * sizeof(Aligned));
+  const std::size_t parts = b.shared_bytes / sizeof(Aligned) + 1;
+  if (b.shared.size() < parts) b.shared.resize(parts);
   b.write_tags.assign(b.shared_bytes / 2 + 8, 0);
   b.read_tags.assign(b.shared_bytes / 2 + 8, 0);
-  b.warps.resize((b.threads + kLanes - 1) / kLanes);
+  resize_warps(b, (b.threads + kLanes - 1) / kLanes);
   b.clock = static_cast<std::uint32_t>(b.warps.size());
   for (BarrierState& state : b.barriers) state = {};
   for (std::uint32_t n = 0; n < b.warps.size(); ++n) begin_warp(b, b.warps[n], n);

@@ -2,6 +2,7 @@
 // Runs a warp: lanes at the same instruction run together, those at the lowest instruction first, so that they meet
 // again after a branch.
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "scheduler.hpp"
@@ -120,7 +121,7 @@ void run_group(Warp& w, Group& g) {
     const Instruction& i = code[g.at];
     const std::uint32_t lanes = enabled(w, i, g.lanes);
     ++w.counts.instructions;
-    w.counts.lanes += static_cast<std::uint64_t>(__builtin_popcount(lanes));
+    w.counts.lanes += lanes == kAllLanes ? kLanes : static_cast<std::uint64_t>(std::popcount(lanes));
     if (i.op == Op::kBra) {
       if (!branch(w, i, g, lanes)) return;
       continue;

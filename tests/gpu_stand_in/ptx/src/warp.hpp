@@ -86,7 +86,7 @@ struct Block {
   // One tag for each two bytes of shared memory; see shared_hazards.hpp.
   std::vector<std::uint32_t> write_tags, read_tags;
   std::uint32_t clock = 1; // highest interval of a warp
-  std::vector<Warp> warps;
+  std::vector<Warp> warps, spare;
   BarrierState barriers[16];
   // Tags of global memory: first of the launch, this block's, and one for "several blocks".
   std::uint32_t first_tag = 0, tag = 0, many_tag = 0;
