@@ -33,7 +33,7 @@ void range(Warp& w, const Instruction& i, Space space, int lane, int last, std::
   const std::uint32_t bytes = static_cast<std::uint32_t>(last - lane + 1) * lane_bytes;
   std::byte* memory = nullptr;
   if (space == Space::kGlobal) {
-    check_bounds(w, i, lane, address, bytes, kLoad ? "reads " : "writes ");
+    check_bounds(w, i, lane, address, bytes, lane_bytes, kLoad ? "reads " : "writes ");
     const bool plain = lane_bytes > 1 && !i.strong;
     memory = data_at(w, address);
     if constexpr (kLoad) {

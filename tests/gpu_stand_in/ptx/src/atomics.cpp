@@ -75,7 +75,7 @@ std::byte* shared_place(Warp& w, const Instruction& i, int l, std::uint64_t addr
 
 template <class T>
 std::byte* global_place(Warp& w, const Instruction& i, int l, std::uint64_t address) {
-  check_bounds(w, i, l, address, sizeof(T), "atomic on ");
+  check_bounds(w, i, l, address, sizeof(T), sizeof(T), "atomic on ");
   check_written(w, i, l, address, sizeof(T), sizeof(T));
   const Block& b = *w.block;
   if (!w.range.write_tags) return data_at(w, address);

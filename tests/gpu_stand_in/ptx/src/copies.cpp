@@ -30,7 +30,7 @@ void begin_copy(Warp& w, const Instruction& i, std::uint32_t lanes) {
                std::to_string(b.shared_bytes) + " bytes of shared memory");
     }
     if (source > 0) {
-      check_bounds(w, i, l, from, source, "reads ");
+      check_bounds(w, i, l, from, source, source, "reads ");
       check_written(w, i, l, from, source, bytes);
       check_global_read(w, i, l, from, source, bytes);
     }
@@ -46,7 +46,7 @@ void end_copy(Warp& w, const Instruction& i, const PendingCopy& copy) {
   Block& b = *w.block;
   std::byte* to = b.shared_at(copy.to);
   if (copy.source_bytes > 0) {
-    check_bounds(w, i, copy.lane, copy.from, copy.source_bytes, "reads ");
+    check_bounds(w, i, copy.lane, copy.from, copy.source_bytes, copy.source_bytes, "reads ");
     std::memcpy(to, data_at(w, copy.from), copy.source_bytes);
   }
   std::memset(to + copy.source_bytes, 0, copy.bytes - copy.source_bytes);

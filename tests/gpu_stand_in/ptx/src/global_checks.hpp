@@ -16,9 +16,10 @@ inline std::string hexadecimal(std::uint64_t x) {
   return text;
 }
 
-// Leaves the allocation in Warp::range, which the functions below use.
+// Leaves the allocation in Warp::range, which the functions below use. `lane_bytes`: what each lane accesses, from
+// `lane` on.
 inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint64_t bytes,
-                         const char* what) {
+                         std::uint32_t lane_bytes, const char* what) {
   const DeviceMemory& memory = *w.block->memory;
   const std::uint64_t generation = memory.generation();
   auto inside = [&] {
@@ -28,9 +29,11 @@ inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t 
   w.range = memory.find_range(address);
   w.range_generation = generation;
   if (inside()) return;
-  fail(w, i, lane, ErrorKind::kIllegalAddress,
-       std::string(what) + std::to_string(bytes) + " bytes at " + hexadecimal(address) + ": " +
-           memory.describe(address));
+  // The first lane that is not within the allocation.
+  const std::uint64_t good = w.range.bytes == 0 ? 0 : (w.range.bytes - (address - w.range.begin)) / lane_bytes;
+  const std::uint64_t at = address + good * lane_bytes;
+  fail(w, i, lane + static_cast<int>(good), ErrorKind::kIllegalAddress,
+       std::string(what) + std::to_string(lane_bytes) + " bytes at " + hexadecimal(at) + ": " + memory.describe(at));
 }
 
 inline std::byte* data_at(const Warp& w, std::uint64_t address) {

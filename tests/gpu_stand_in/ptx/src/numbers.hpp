@@ -49,10 +49,10 @@ inline float flush(float x) {
 }
 
 inline float saturated(float x) {
-  return x >= 0 ? (x <= 1 ? x : 1.0f) : 0.0f;
-} // NaN: 0
+  return x > 0 ? (x <= 1 ? x : 1.0f) : 0.0f;
+} // NaN and -0: 0
 inline double saturated(double x) {
-  return x >= 0 ? (x <= 1 ? x : 1.0) : 0.0;
+  return x > 0 ? (x <= 1 ? x : 1.0) : 0.0;
 }
 
 inline float to_float(Half h) {
