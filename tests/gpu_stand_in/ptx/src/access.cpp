@@ -26,9 +26,10 @@ void load_addresses(const Warp& w, const Instruction& i, std::uint64_t* addresse
   }
 }
 
+// `many`: several lanes load the range, which is one element then.
 template <bool kLoad>
 void range(Warp& w, const Instruction& i, Space space, int lane, int last, std::uint64_t address,
-           std::uint32_t lane_bytes, std::byte* data) {
+           std::uint32_t lane_bytes, bool many, std::byte* data) {
   Block& b = *w.block;
   const std::uint32_t bytes = static_cast<std::uint32_t>(last - lane + 1) * lane_bytes;
   std::byte* memory = nullptr;
@@ -53,7 +54,7 @@ void range(Warp& w, const Instruction& i, Space space, int lane, int last, std::
     const auto offset = static_cast<std::uint32_t>(address);
     memory = b.shared_at(offset);
     if constexpr (kLoad)
-      check_shared_read(w, i, lane, offset, bytes, lane_bytes);
+      check_shared_read(w, i, lane, offset, bytes, many && lane_bytes > 1 ? 0 : lane_bytes);
     else
       check_shared_write(w, i, lane, offset, bytes, lane_bytes, data);
   }
@@ -80,19 +81,24 @@ void checked(Warp& w, const Instruction& i, Space space, const std::uint64_t* a,
       }
     }
   }
-  if (lanes == kAllLanes && apart == 0) return range<kLoad>(w, i, space, 0, kLanes - 1, a[0], lane_bytes, staged.bytes);
+  if (lanes == kAllLanes && apart == 0)
+    return range<kLoad>(w, i, space, 0, kLanes - 1, a[0], lane_bytes, false, staged.bytes);
   for (int l = 0; l < kLanes; ++l) {
     if (!(lanes >> l & 1)) continue;
     int last = l;
     while (last + 1 < kLanes && (lanes >> (last + 1) & 1) && a[last + 1] == a[last] + lane_bytes) ++last;
-    range<kLoad>(w, i, space, l, last, a[l], lane_bytes, staged.bytes + l * lane_bytes);
-    // Further lanes that load what the last one did.
-    while (kLoad && last + 1 < kLanes && (lanes >> (last + 1) & 1) && a[last + 1] == a[last]) {
-      if (space == Space::kShared)
-        check_shared_read(w, i, last + 1, static_cast<std::uint32_t>(a[last]), lane_bytes, lane_bytes);
-      std::memcpy(staged.bytes + (last + 1) * lane_bytes, staged.bytes + last * lane_bytes, lane_bytes);
-      ++last;
+    // Further lanes that load what the last one does.
+    int same = last;
+    while (kLoad && same + 1 < kLanes && (lanes >> (same + 1) & 1) && a[same + 1] == a[last]) ++same;
+    const bool many = same > last && last == l;
+    range<kLoad>(w, i, space, l, last, a[l], lane_bytes, many, staged.bytes + l * lane_bytes);
+    if (same > last && !many && space == Space::kShared) {
+      check_shared_read(w, i, same, static_cast<std::uint32_t>(a[last]), lane_bytes, lane_bytes > 1 ? 0 : 1);
     }
+    for (int copy = last + 1; copy <= same; ++copy) {
+      std::memcpy(staged.bytes + copy * lane_bytes, staged.bytes + last * lane_bytes, lane_bytes);
+    }
+    last = same;
     l = last;
   }
 }

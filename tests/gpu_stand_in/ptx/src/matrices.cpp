@@ -35,7 +35,7 @@ void load_matrices(Warp& w, const Instruction& i, std::uint32_t lanes) {
              "reads 16 bytes at shared address " + std::to_string(address) + "; the block has " +
                  std::to_string(b.shared_bytes) + " bytes of shared memory");
       }
-      check_shared_read(w, i, lane, static_cast<std::uint32_t>(address), 16, 0);
+      check_shared_row(w, i, lane, static_cast<std::uint32_t>(address));
       std::memcpy(rows[r], b.shared_at(static_cast<std::uint32_t>(address)), 16);
     }
     auto* to = w.at<std::uint32_t>(i.o[1 + matrix]);
@@ -46,6 +46,8 @@ void load_matrices(Warp& w, const Instruction& i, std::uint32_t lanes) {
     for (int l = 0; l < kLanes; ++l) to[l] = std::uint32_t{rows[l % 4 * 2 + 1][l / 4]} << 16 | rows[l % 4 * 2][l / 4];
   }
 }
+
+using Row8 = float __attribute__((vector_size(32)));
 
 // Lanes 4 g to 4 g + 3 of a register of A or B hold eight adjacent elements of row (or column) g.
 template <class T>
@@ -65,14 +67,16 @@ void multiply(Warp& w, const Instruction& i, std::uint32_t lanes) {
       columns[k + 8][n] = b[1][n * 8 + k];
     }
   }
-  for (int row = 0; row < 16; ++row) {
-    const int upper = row / 8, g = row % 8;
-    float sum[8] = {};
+  // Eight rows at a time, so that their additions do not wait for each other.
+  for (int upper = 0; upper < 2; ++upper) {
+    Row8 sums[8] = {};
     for (int k = 0; k < 16; ++k) {
-      const float x = a[upper + k / 8 * 2][g * 8 + k % 8];
-      for (int n = 0; n < 8; ++n) sum[n] += x * columns[k][n];
+      Row8 column;
+      std::memcpy(&column, columns[k], sizeof(column));
+      const float* x = a[upper + k / 8 * 2] + k % 8;
+      for (int g = 0; g < 8; ++g) sums[g] += x[g * 8] * column;
     }
-    for (int n = 0; n < 8; ++n) rows[row][n] = sum[n];
+    std::memcpy(rows[upper * 8], sums, sizeof(sums));
   }
   alignas(64) float results[4][kLanes];
   for (int r = 0; r < 4; ++r) {

@@ -46,7 +46,9 @@ inline void check_shared_read(Warp& w, const Instruction& i, int lane, std::uint
   std::uint32_t bad = 0;
   for (std::uint32_t g = 0; g < count; ++g) bad |= writes[g] - 1 >= limit - 1;
   const std::uint32_t first = shared_tag(w, lane_bytes ? lane : kManyLanes);
-  auto mine = [&](std::uint32_t g) { return lane_bytes ? first + 2 * g / lane_bytes : first; };
+  // Lanes access powers of two: tags per lane as a shift.
+  const int shift = lane_bytes > 1 ? std::countr_zero(lane_bytes) - 1 : 31;
+  auto mine = [&](std::uint32_t g) { return first + (g >> shift); };
   if (bad) {
     for (std::uint32_t g = 0; g < count; ++g) {
       const std::uint32_t tag = writes[g], at = offset + 2 * g;
@@ -68,6 +70,19 @@ inline void check_shared_read(Warp& w, const Instruction& i, int lane, std::uint
     const std::uint32_t same = r >> 12 == me >> 12 && r != me ? me | kManyLanes : me;
     reads[g] = r < limit || ((r ^ me) & 0xFC0) == 0 ? (r < limit ? me : same) : several;
   }
+}
+
+// A row of ldmatrix: 16 bytes that the whole warp reads. The usual case has a fixed number of tags, which becomes
+// vector code.
+inline void check_shared_row(Warp& w, const Instruction& i, int lane, std::uint32_t offset) {
+  constexpr int kTags = 8;
+  const std::uint32_t* writes = w.block->write_tags.data() + offset / 2;
+  std::uint32_t* reads = w.block->read_tags.data() + offset / 2;
+  const std::uint32_t limit = ordered_limit(w), mine = shared_tag(w, kManyLanes);
+  std::uint32_t bad = 0;
+  for (int g = 0; g < kTags; ++g) bad |= (writes[g] - 1 >= limit - 1) | ((reads[g] >= limit) & (reads[g] != mine));
+  if (bad) return check_shared_read(w, i, lane, offset, 16, 0);
+  for (int g = 0; g < kTags; ++g) reads[g] = mine;
 }
 
 // `data`: what is written, to accept the same value; null: not known yet.
@@ -98,7 +113,8 @@ inline void check_shared_write(Warp& w, const Instruction& i, int lane, std::uin
       }
     }
   }
-  for (std::uint32_t g = 0; g < count; ++g) writes[g] = first + 2 * g / lane_bytes;
+  const int shift = std::countr_zero(lane_bytes) - 1;
+  for (std::uint32_t g = 0; g < count; ++g) writes[g] = first + (g >> shift);
 }
 
 } // namespace triax::gpu_stand_in::STAND_IN_ISA
