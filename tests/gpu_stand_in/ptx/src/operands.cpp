@@ -31,7 +31,7 @@ Type operand_type(const Instruction& i, std::size_t n) {
     case Op::kCvt:
       return n == 0 ? i.type : (i.type2 == Type::kNone ? i.type : i.type2);
     case Op::kShfl:
-      return n == 1 ? Type::kB32 : Type::kB32;
+      return Type::kB32;
     case Op::kVote:
       return n == 1 ? Type::kPred : i.type == Type::kPred && n == 0 ? Type::kPred : Type::kB32;
     case Op::kBar:
