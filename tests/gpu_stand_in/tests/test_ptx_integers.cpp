@@ -8,7 +8,8 @@ namespace triax::test {
 
 namespace {
 
-using Wide = __int128;
+__extension__ using Wide = __int128;
+__extension__ using Unsigned128 = unsigned __int128;
 
 struct Integer {
   std::string name;
@@ -67,26 +68,24 @@ TEST(PtxIntegers, Sub) {
   check("sub", 2, [](auto&, Wide a, Wide b, Wide) { return a - b; });
 }
 TEST(PtxIntegers, MulLo) {
-  check("mul.lo", 2, [](auto&, Wide a, Wide b, Wide) {
-    return Wide(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b));
-  });
+  check("mul.lo", 2,
+        [](auto&, Wide a, Wide b, Wide) { return Wide(static_cast<Unsigned128>(a) * static_cast<Unsigned128>(b)); });
 }
 TEST(PtxIntegers, MulHi) {
   check("mul.hi", 2, [](const Integer& t, Wide a, Wide b, Wide) {
     return t.is_signed ? Wide(a * b) >> t.bits
-                       : Wide(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) >> t.bits);
+                       : Wide(static_cast<Unsigned128>(a) * static_cast<Unsigned128>(b) >> t.bits);
   });
 }
 TEST(PtxIntegers, MadLo) {
   check("mad.lo", 3, [](auto&, Wide a, Wide b, Wide c) {
-    return Wide(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) +
-                static_cast<unsigned __int128>(c));
+    return Wide(static_cast<Unsigned128>(a) * static_cast<Unsigned128>(b) + static_cast<Unsigned128>(c));
   });
 }
 TEST(PtxIntegers, MadHi) {
   check("mad.hi", 3, [](const Integer& t, Wide a, Wide b, Wide c) {
     return (t.is_signed ? Wide(a * b) >> t.bits
-                        : Wide(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) >> t.bits)) +
+                        : Wide(static_cast<Unsigned128>(a) * static_cast<Unsigned128>(b) >> t.bits)) +
            c;
   });
 }

@@ -25,7 +25,7 @@ template <class To, class From, bool kSaturate>
 To narrow(From x) {
   if constexpr (kSaturate) {
     using Limits = std::numeric_limits<To>;
-    const __int128 wide = x;
+    const Signed128 wide = x;
     return static_cast<To>(wide < Limits::min()   ? Limits::min()
                            : wide > Limits::max() ? Limits::max()
                                                   : static_cast<To>(x));

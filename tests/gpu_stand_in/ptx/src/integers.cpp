@@ -69,7 +69,7 @@ constexpr auto kSaturatedDifference = [](S32 a, S32 b) {
 template <class T>
 T high(T a, T b) {
   if constexpr (sizeof(T) == 8) {
-    using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+    using Wide = std::conditional_t<std::is_signed_v<T>, Signed128, Unsigned128>;
     return static_cast<T>(static_cast<Wide>(a) * b >> 64);
   } else {
     using Wide = std::conditional_t<std::is_signed_v<T>, S64, U64>;
@@ -159,9 +159,9 @@ void with_carry(Warp& w, const Instruction& i, U32 lanes) {
                 : i.op == Op::kMadHi ? high(operand(1), operand(2))
                                      : operand(1);
     const T b = operand(product ? 3 : 2);
-    const unsigned __int128 in = i.carry_in ? carry >> l & 1 : 0;
-    const unsigned __int128 all =
-        i.op == Op::kSub ? static_cast<unsigned __int128>(a) - b - in : static_cast<unsigned __int128>(a) + b + in;
+    const Unsigned128 in = i.carry_in ? carry >> l & 1 : 0;
+    const Unsigned128 all =
+        i.op == Op::kSub ? static_cast<Unsigned128>(a) - b - in : static_cast<Unsigned128>(a) + b + in;
     w.set(i.o[0], l, static_cast<T>(all));
     if (i.carry_out) carry = (carry & ~(1u << l)) | static_cast<U32>(all >> (8 * sizeof(T)) & 1) << l;
   }

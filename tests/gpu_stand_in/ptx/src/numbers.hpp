@@ -10,6 +10,9 @@
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
 
+__extension__ using Signed128 = __int128;
+__extension__ using Unsigned128 = unsigned __int128;
+
 struct Half {
   std::uint16_t bits;
 };
