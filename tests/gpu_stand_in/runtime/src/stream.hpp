@@ -79,7 +79,7 @@ using StreamPtr = std::shared_ptr<Stream>;
 StreamPtr find_stream(cudaStream_t handle);
 cudaStream_t create_stream(bool blocking);
 void remove_stream(cudaStream_t handle);
-// All streams of the device, its default stream included.
+// All streams of the device: its default stream, and destroyed streams with work that is not done, included.
 std::vector<StreamPtr> streams_of(const GpuDevice& device);
 
 // Puts work on a stream, or in the graph that it captures; orders it with the legacy default stream.

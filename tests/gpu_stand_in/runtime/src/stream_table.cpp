@@ -15,6 +15,34 @@ HandleTable<cudaStream_t, Stream>& table() {
   return streams;
 }
 
+// Destroyed streams whose work is not done: calls that wait for the device wait for them, too.
+struct ClosingStreams {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Stream>> streams; // their threads keep them
+};
+ClosingStreams& closing_streams() {
+  static auto& streams = *new ClosingStreams;
+  return streams;
+}
+
+void close(const StreamPtr& stream) {
+  ClosingStreams& closing = closing_streams();
+  std::lock_guard lock(closing.mutex);
+  std::erase_if(closing.streams, [](const auto& each) { return each.expired(); });
+  closing.streams.push_back(stream);
+  stream->close();
+}
+
+std::vector<StreamPtr> all_streams() {
+  std::vector<StreamPtr> streams = table().all();
+  ClosingStreams& closing = closing_streams();
+  std::lock_guard lock(closing.mutex);
+  for (const auto& each : closing.streams) {
+    if (StreamPtr stream = each.lock()) streams.push_back(std::move(stream));
+  }
+  return streams;
+}
+
 struct DefaultStreams {
   std::mutex mutex;
   std::map<int, StreamPtr> by_device;
@@ -52,7 +80,7 @@ void order_with_default_stream(Stream& stream) {
     if (stream.is_blocking()) wait_in(stream, legacy->last(), "wait for the legacy default stream");
     return;
   }
-  for (const StreamPtr& each : table().all()) {
+  for (const StreamPtr& each : all_streams()) {
     if (!each->is_blocking() || &each->device() != &stream.device()) continue;
     if (each->capture) {
       invalidate(*each->capture, "work was put on the legacy default stream, which waits for blocking streams");
@@ -88,11 +116,11 @@ void remove_stream(cudaStream_t handle) {
       throw CallError(cudaErrorStreamCaptureUnsupported, stream->name() + " captures; end the capture first");
     }
   }
-  table().take(handle)->close();
+  close(table().take(handle));
 }
 
 std::vector<StreamPtr> streams_of(const GpuDevice& owner) {
-  std::vector<StreamPtr> streams = table().all();
+  std::vector<StreamPtr> streams = all_streams();
   std::erase_if(streams, [&](const StreamPtr& each) { return &each->device() != &owner; });
   if (StreamPtr legacy = find_default_stream(owner.number())) streams.push_back(legacy);
   return streams;
