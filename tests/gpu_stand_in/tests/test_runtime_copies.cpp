@@ -50,7 +50,7 @@ TEST_F(RuntimeCopies, BeyondAnAllocationAreRefused) {
   refused(cudaErrorInvalidValue, "the destination of 17 bytes is not in one allocation",
           [&] { return cudaMemcpy(device, own.data(), 17, cudaMemcpyHostToDevice); });
   refused(cudaErrorInvalidValue, "the source of 20 bytes is not in one allocation",
-          [&] { return cudaMemcpyAsync(device, pinned, 20, cudaMemcpyDefault, nullptr); });
+          [&] { return cudaMemcpyAsync(allocate(5), pinned, 20, cudaMemcpyDefault, nullptr); });
   refused(cudaErrorInvalidValue, "the range of 17 bytes", [&] { return cudaMemset(device, 0, 17); });
   refused(cudaErrorInvalidValue, "cannot fill pageable", [&] { return cudaMemset(own.data(), 0, 4); });
   ok(cudaMemcpy(device, own.data(), 16, cudaMemcpyHostToDevice));
