@@ -16,7 +16,8 @@ namespace {
 constexpr std::size_t kAlign = 512;
 constexpr std::size_t kGap = 512; // belongs to no allocation
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kReleaseBytes = std::size_t{1} << 20; // smaller ranges are set, larger ones given back
+constexpr std::size_t kReleaseBytes = std::size_t{64} << 20; // smaller ranges are set, larger ones given back
+constexpr std::size_t kUnusedBytes = std::size_t{64} << 20;  // of addresses that are given out before one is again
 
 void* map_or_throw(std::size_t bytes, int rights, int flags, int file) {
   void* at = mmap(nullptr, bytes, rights, flags | MAP_NORESERVE, file, 0);
@@ -72,6 +73,8 @@ DeviceMemory::~DeviceMemory() {
 
 // Address of a free span; 0 if there is none.
 std::uint64_t DeviceMemory::place(std::size_t span) {
+  // Pages that were used before cost no page faults.
+  if (next_ - base_ > kUnusedBytes + 2 * used_) next_ = base_ + kAlign;
   for (int pass = 0; pass < 2; ++pass) {
     auto after = live_.lower_bound(next_);
     if (after != live_.begin()) {
