@@ -120,6 +120,18 @@ TEST(PtxMemoryChecks, BlockReadsWhatAnotherWrote) {
   EXPECT_EQ(twin.error_of("k", {2}, {32}, {other, other}), "");
 }
 
+TEST(PtxMemoryChecks, LaunchesThatRunAtTheSameTimeHaveHazards) {
+  const std::string text = "st.global.u32 [%b], 7;";
+  Machine m(kernel(text));
+  const auto out = m.buffer(kOnes, "output");
+  *m.memory.write_tags(out + 4) = 1000; // as a launch does that began after the next one, and is not ordered with it
+  EXPECT_THAT(m.error_of("k", {1}, {32}, {out, out}),
+              AllOf(HasSubstr("written by another launch, which runs at the same time"), HasSubstr("with an event")));
+  EXPECT_EQ(m.kind, ErrorKind::kHazard);
+  m.memory.new_tags(1000);
+  EXPECT_EQ(m.error_of("k", {1}, {32}, {out, out}), "") << "launches that began before have ended";
+}
+
 TEST(PtxMemoryChecks, AtomicsAndFencesOrderBlocks) {
   Machine atomics(kernel("ld.param.u64 %a, [first];\nred.global.add.u32 [%a], 1;"));
   const auto counter = atomics.buffer(std::vector<std::uint32_t>(1, 0));

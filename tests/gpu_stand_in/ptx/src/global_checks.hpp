@@ -2,6 +2,7 @@
 // Checks of global memory: bounds, bytes that nothing wrote, and hazards between blocks of one launch. Each two bytes
 // have the tag of the block that wrote them last and of the blocks that read them. Accesses of two blocks are accepted
 // where both made a fence (the writer after its write, the reader before its read): flags and atomics order them.
+// Accesses of launches that run at the same time are hazards, too: the launch that began first finds them.
 // Blocks that run at the same time on two threads of the host may miss each other's hazard. Compiled once per
 // instruction set.
 #pragma once
@@ -56,19 +57,31 @@ inline void check_written(Warp& w, const Instruction& i, int lane, std::uint64_t
            w.block->memory->describe(address + offset));
 }
 
+// Later tags are of launches that began later, and run at the same time.
+inline bool is_of_another_launch(const Block& b, std::uint32_t other) {
+  return other > b.many_tag;
+}
+
+// Of another launch it is not known which of its blocks made a fence.
 inline bool fences_order(const Block& b, std::uint32_t other) {
+  if (is_of_another_launch(b, other)) return b.fenced;
   return b.fenced && other != b.many_tag && b.released[other - b.first_tag].load(std::memory_order_acquire) != 0;
 }
 
 [[noreturn]] inline void global_hazard(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
                                        std::uint32_t other, const char* what) {
   const Block& b = *w.block;
+  const std::string where = ", at " + hexadecimal(address) + ": " + b.memory->describe(address);
+  if (is_of_another_launch(b, other)) {
+    fail(w, i, lane, ErrorKind::kHazard,
+         std::string(what) + "another launch, which runs at the same time" + where +
+             "; order their streams with an event");
+  }
   const std::string who = other == b.many_tag
                               ? "other blocks"
                               : "block " + std::to_string(other - b.first_tag) + " (in the order of the grid)";
   fail(w, i, lane, ErrorKind::kHazard,
-       std::string(what) + who + " of this launch, at " + hexadecimal(address) + ": " + b.memory->describe(address) +
-           "; use an atomic instruction, or a fence and a flag");
+       std::string(what) + who + " of this launch" + where + "; use an atomic instruction, or a fence and a flag");
 }
 
 inline void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
