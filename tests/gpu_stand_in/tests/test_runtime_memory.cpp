@@ -47,7 +47,7 @@ TEST_F(RuntimeMemory, FreeWaitsForTheDevice) {
   const cudaStream_t stream = make_stream();
   hold(stream, gate);
   ok(cudaMemcpyAsync(p, from, 4, cudaMemcpyHostToDevice, stream));
-  ok(cudaStreamDestroy(stream)); // returns at once; the work goes on
+  ok(cudaStreamDestroy(stream)); // returns at once; the work continues
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     open(gate);

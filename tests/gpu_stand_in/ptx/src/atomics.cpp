@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// atom and red, one lane after the other. Atomics are no hazard among themselves; a plain access of another warp or
+// atom and red, one lane after the other. Atomics are not a hazard for each other; a plain access of another warp or
 // block to the same place is.
 #include <mutex>
 

@@ -51,7 +51,7 @@ Execute choose_fma(const Instruction& i) {
   return nullptr;
 }
 
-// Signs and bits, for which NaN is no special case.
+// Signs and bits, for which NaN needs no special case.
 template <class F32, class F64>
 Execute by_bits(const Instruction& i, F32, F64) {
   if (i.ftz) return nullptr;

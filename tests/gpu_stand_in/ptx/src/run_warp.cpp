@@ -97,7 +97,7 @@ std::uint32_t enabled(const Warp& w, const Instruction& i, std::uint32_t lanes) 
   return lanes & (i.negated ? ~on : on);
 }
 
-// A branch of the group. True: the group goes on together at g.at.
+// A branch of the group. True: the group continues together at g.at.
 bool branch(Warp& w, const Instruction& i, Group& g, std::uint32_t taken) {
   if (taken != g.lanes && taken != 0) {
     ++w.counts.divergent;

@@ -37,7 +37,7 @@ inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
            (warp == w.index ? ", and no bar.warp.sync or barrier lies between" : ", and no barrier lies between"));
 }
 
-// `lane_bytes`: how much of the range each lane accesses, the first of them `lane`; 0: lanes are not told apart.
+// `lane_bytes`: how much of the range each lane accesses, the first of them `lane`; 0: lanes are not distinguished.
 inline void check_shared_read(Warp& w, const Instruction& i, int lane, std::uint32_t offset, std::uint32_t bytes,
                               std::uint32_t lane_bytes) {
   std::uint32_t* writes = w.block->write_tags.data() + offset / 2;

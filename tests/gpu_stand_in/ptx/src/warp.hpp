@@ -21,7 +21,7 @@ struct alignas(64) Aligned {
   std::byte bytes[64];
 };
 
-// Results that nobody reads, then lanes of cvt while their width changes.
+// Results that are not read, then lanes of cvt while their width changes.
 inline constexpr std::uint32_t kSinkBytes = 768, kNarrowSource = 256, kNarrowResult = 512;
 
 // A copy that cp.async began and no wait has ended.

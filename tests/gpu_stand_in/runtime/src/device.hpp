@@ -46,7 +46,7 @@ GpuDevice* owner_of(const void* address);
 
 void set_current_device(int number); // of the calling thread
 
-// Installs the handler of SIGSEGV that tells accesses of the host to device memory.
+// Installs the handler of SIGSEGV that reports accesses of the host to device memory.
 void install_host_access_handler();
 
 } // namespace triax::gpu_stand_in

@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <bit>
 
 #include "errors.hpp"
 #include "settings.hpp"
@@ -27,11 +28,11 @@ bool is_reached(unsigned flags, std::uint32_t now, std::uint32_t value) {
 }
 
 std::uint32_t* value_at(int device, CUdeviceptr address) {
-  const auto found = find_memory(reinterpret_cast<void*>(address));
+  const auto found = find_memory(std::bit_cast<void*>(address));
   if (!found || (!found->allocation.host && found->device != device) ||
       found->allocation.bytes - (address - found->allocation.address) < sizeof(std::uint32_t)) {
     throw StreamError(cudaErrorIllegalAddress,
-                      "cuStreamWaitValue32: no value is at " + describe_memory(reinterpret_cast<void*>(address)));
+                      "cuStreamWaitValue32: no value is at " + describe_memory(std::bit_cast<void*>(address)));
   }
   return reinterpret_cast<std::uint32_t*>(found->data);
 }

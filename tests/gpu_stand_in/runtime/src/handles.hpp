@@ -3,6 +3,7 @@
 // the destruction is found.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,7 +24,7 @@ class HandleTable {
     std::lock_guard lock(mutex_);
     next_ += kStep;
     live_[next_] = std::move(object);
-    return reinterpret_cast<Handle>(next_);
+    return std::bit_cast<Handle>(next_);
   }
   // Throws CallError if the handle is not one of this table.
   std::shared_ptr<T> get(Handle handle) const {

@@ -13,7 +13,7 @@ struct Configuration {
 };
 thread_local std::vector<Configuration> configurations; // of <<<>>>, between its brackets and its call
 
-// Failures are planned and last errors are told under one name, however the launch is written.
+// Planned failures and messages have one name for all ways to write a launch.
 cudaError_t launch_by_handle(const void* host_function, const LaunchShape& shape, void** args, cudaStream_t handle) {
   return call("cudaLaunchKernel", Check::kSticky, [&] {
     const std::shared_ptr<Function> function = find_function(host_function);

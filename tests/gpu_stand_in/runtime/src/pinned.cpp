@@ -47,7 +47,7 @@ bool PinnedMemory::free(void* address) {
   const auto found = live_.find(reinterpret_cast<std::uint64_t>(address));
   if (found == live_.end()) return false;
   for_each_device([&](GpuDevice& each) { each.memory().detach_host(address); });
-  // The pages stay reserved: the address is not used again, and each access to it is told as one after the free.
+  // The pages stay reserved: the address is not used again, and each later access to it is found.
   mmap(address, found->second.mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   freed_[found->first] = std::move(found->second);
   live_.erase(found);

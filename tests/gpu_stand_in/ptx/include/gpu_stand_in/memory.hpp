@@ -30,7 +30,7 @@ struct MemoryRange {
 
 // Thread-safe. Device addresses are mapped without rights, so that an access by the host is a SIGSEGV whose address
 // owns() recognizes; the runtime and kernels use the alias. Addresses are not used again until 64 MiB and twice
-// the used bytes of addresses were given out, so that an access after unmap() is told as one.
+// the used bytes of addresses were given out, so that an access after unmap() has that in its message.
 class DeviceMemory {
  public:
   // Throws std::system_error if the address range cannot be reserved.
