@@ -70,6 +70,7 @@ void get_attributes(cudaFuncAttributes& attributes, const void* host_function) {
 
 using namespace triax::gpu_stand_in; // calls of CUDA have its global names
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names that nvcc's code calls
 extern "C" {
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared, CUstream_st* stream) {
@@ -124,3 +125,4 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* ho
 }
 
 } // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA calls: device memory and pinned memory.
-#include <cstring>
+#include <bit>
 
 #include "errors.hpp"
 #include "pinned.hpp"
@@ -20,7 +20,7 @@ void* allocate(std::size_t bytes) {
   GpuDevice& owner = device(current_device());
   const auto at = owner.memory().map(bytes, "cudaMalloc " + std::to_string(++number));
   if (!at) throw CallError(cudaErrorMemoryAllocation);
-  return reinterpret_cast<void*>(*at);
+  return std::bit_cast<void*>(*at);
 }
 
 void release(void* address) {

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <bit>
 #include <cstring>
 
 #include "gpu_stand_in/runtime.hpp"
@@ -81,7 +82,7 @@ std::string PinnedMemory::describe(const void* address) const {
 void PinnedMemory::attach_to(GpuDevice& device, const std::function<void()>& publish) {
   std::lock_guard lock(mutex_);
   for (const auto& [address, each] : live_) {
-    device.memory().attach_host(reinterpret_cast<void*>(address), each.allocation.bytes, each.allocation.name);
+    device.memory().attach_host(std::bit_cast<void*>(address), each.allocation.bytes, each.allocation.name);
   }
   publish();
 }
