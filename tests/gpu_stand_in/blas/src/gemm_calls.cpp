@@ -88,13 +88,29 @@ void check_types(const Gemm& g, cublasComputeType_t compute) {
   }
 }
 
+// Two elements of the batch in C are one. Matrices may be interleaved: the heads of attention are.
+bool overlaps_itself(const Gemm& g) {
+  const Matrix& c = g.c.matrix;
+  if (g.batch == 1) return false;
+  const std::int64_t span = (c.columns - 1) * c.leading + c.rows;
+  if (g.c.stride >= span) return false;
+  if (g.c.stride >= c.rows && (g.batch - 1) * g.c.stride + c.rows <= c.leading) return false;
+  std::vector<std::int64_t> columns; // where they begin
+  for (std::int64_t index = 0; index < g.batch; ++index) {
+    for (std::int64_t n = 0; n < c.columns; ++n) columns.push_back(index * g.c.stride + n * c.leading);
+  }
+  std::ranges::sort(columns);
+  const auto near = std::ranges::adjacent_find(columns, [&](auto x, auto y) { return y - x < c.rows; });
+  return near != columns.end();
+}
+
 void check(const Gemm& g) {
   check_leading(g.a.matrix, "A");
   check_leading(g.b.matrix, "B");
   check_leading(g.c.matrix, "C");
-  if (g.batch > 1 && std::abs(g.c.stride) * static_cast<std::int64_t>(bytes_of(g.c.matrix.type)) <
-                         static_cast<std::int64_t>(g.c.matrix.bytes())) {
-    invalid("matrices of the batch in C overlap: the stride is " + std::to_string(g.c.stride) + " elements");
+  if (overlaps_itself(g)) {
+    invalid("matrices of the batch in C overlap: the stride is " + std::to_string(g.c.stride) +
+            " elements, and the leading dimension " + std::to_string(g.c.matrix.leading));
   }
   for (const std::int64_t index : {std::int64_t{0}, g.batch - 1}) {
     const Matrix c = at(g.c, index);
