@@ -1,53 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matrix.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 
+#include "gpu_stand_in/half.hpp"
 #include "gpu_stand_in/runtime.hpp"
 
 namespace triax::gpu_stand_in {
 
 namespace {
 
-constexpr int kHalfMantissa = 10;
-constexpr int kHalfBias = 15;
-
 template <class T>
 T read_as(const std::byte* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
   return value;
-}
-
-float half_to_float(std::uint16_t half) {
-  const int exponent = half >> kHalfMantissa & 31;
-  const int mantissa = half & 0x3FF;
-  const float sign = half >> 15 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa ? NAN : sign * INFINITY;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), 1 - kHalfBias - kHalfMantissa);
-  return sign * std::ldexp(static_cast<float>(mantissa | 0x400), exponent - kHalfBias - kHalfMantissa);
-}
-
-std::uint16_t float_to_half(float value) {
-  constexpr std::uint16_t kInfinity = 0x7C00;
-  const auto sign = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16 & 0x8000);
-  if (std::isnan(value)) return 0x7FFF;
-  const float magnitude = std::fabs(value);
-  if (magnitude >= 65520.0f) return sign | kInfinity;
-  // The distance of neighbours at this magnitude; subnormal numbers have the one of the smallest normal number.
-  const int exponent = std::max(magnitude == 0 ? -100 : std::ilogb(magnitude), 1 - kHalfBias);
-  const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, kHalfMantissa - exponent)));
-  // A carry into the next exponent comes out right, because units continue there.
-  return static_cast<std::uint16_t>(sign | (units + ((exponent + kHalfBias - 1) << kHalfMantissa)));
-}
-
-std::uint16_t float_to_bfloat(float value) {
-  if (std::isnan(value)) return 0x7FFF;
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
 } // namespace
@@ -81,7 +48,7 @@ float to_float(cudaDataType type, const std::byte* element) {
   if (type == CUDA_R_32F) return read_as<float>(element);
   const auto bits = read_as<std::uint16_t>(element);
   if (type == CUDA_R_16F) return half_to_float(bits);
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  return bfloat_to_float(bits);
 }
 
 void from_float(cudaDataType type, std::byte* element, float value) {
