@@ -19,7 +19,8 @@ endfunction()
 #   [DEPENDS target...] [ENVIRONMENT NAME=set:value...] [OPTIMIZED] [BUNDLE]): a GoogleTest program and its ctest entries.
 # OPTIMIZED: the sources of the test itself compute a lot.
 # KIND is a label of all entries. unit: runs inside the program, within seconds. system: runs the triax program, other
-# processes, or scripts. slow: takes tens of seconds. gpu: uses a GPU, and skips without one.
+# processes, or scripts. slow: takes tens of seconds. gpu: uses a GPU; without one, runs with the GPU stand-in
+# (docs/gpu.md), except tests whose names have "NoDriver" or "WithoutADriver".
 function(triax_add_test name)
   cmake_parse_arguments(ARG "BUNDLE;OPTIMIZED" "PREFIX;KIND" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_KIND MATCHES "^(unit|system|slow|gpu)$")
@@ -49,20 +50,28 @@ function(triax_add_test name)
   if(ARG_BUNDLE)
     triax_bundle_program(${name})
   endif()
-  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS})
+  set(launcher "")
+  if(ARG_KIND STREQUAL "gpu")
+    add_dependencies(${name} gpu_stand_in)
+    set(launcher LAUNCHER ${triax_SOURCE_DIR}/scripts/gpu-stand-in --without-gpu --libraries
+      ${triax_BINARY_DIR}/gpu-stand-in)
+  endif()
+  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS} ${launcher})
 endfunction()
 
-# triax_discover_tests(target list prefix [LABELS label...] [ENVIRONMENT NAME=set:value...]): ctest entries for a test
-# program, found when ctest starts. A test is an entry; a parameterized suite is one entry, because the start of a
-# process takes longer than most of its cases. `list` names the file of entries.
+# triax_discover_tests(target list prefix [LABELS label...] [ENVIRONMENT NAME=set:value...] [LAUNCHER command...]): ctest
+# entries for a test program, found when ctest starts. A test is an entry; a parameterized suite is one entry, because
+# the start of a process takes longer than most of its cases. `list` names the file of entries. The command line of a
+# test begins with LAUNCHER.
 function(triax_discover_tests target list prefix)
-  cmake_parse_arguments(ARG "" "" "LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LABELS;ENVIRONMENT;LAUNCHER" ${ARGN})
   set(file ${CMAKE_CURRENT_BINARY_DIR}/${list}.tests.cmake)
   file(GENERATE OUTPUT ${file} CONTENT "set(program \"$<TARGET_FILE:${target}>\")
 set(folder \"${CMAKE_CURRENT_BINARY_DIR}\")
 set(prefix \"${prefix}\")
 set(labels \"${ARG_LABELS}\")
 set(environment \"${ARG_ENVIRONMENT}\")
+set(launcher \"${ARG_LAUNCHER}\")
 set(entries \"${CMAKE_CURRENT_BINARY_DIR}/${list}.entries.cmake\")
 include(\"${triax_SOURCE_DIR}/cmake/discover-tests.cmake\")
 ")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ctest runs this at its start, once per test program. If the program is newer than its file of entries, writes the
 # entries; then reads them. See triax_discover_tests(). Variables: program, folder (working directory), prefix (of
-# names), labels, environment, entries (the file).
+# names), labels, environment, launcher (list; may be empty), entries (the file).
 
 if(NOT EXISTS "${program}")
   cmake_path(GET program FILENAME name)
@@ -34,7 +34,14 @@ if("${program}" IS_NEWER_THAN "${entries}")
         continue()
       endif()
       set(last "${name}")
-      string(APPEND script "add_test([==[${prefix}${name}]==] [==[${program}]==] [==[--gtest_filter=${filter}]==])\n"
+      set(command "")
+      if(NOT name MATCHES "NoDriver|WithoutADriver")
+        foreach(part IN LISTS launcher)
+          string(APPEND command "[==[${part}]==] ")
+        endforeach()
+      endif()
+      string(APPEND script
+        "add_test([==[${prefix}${name}]==] ${command}[==[${program}]==] [==[--gtest_filter=${filter}]==])\n"
         "set_tests_properties([==[${prefix}${name}]==] PROPERTIES WORKING_DIRECTORY [==[${folder}]==] TIMEOUT 300 "
         "LABELS [==[${labels}]==] ENVIRONMENT_MODIFICATION [==[${environment}]==] "
         # All tests were skipped, and none failed.

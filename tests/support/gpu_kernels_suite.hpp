@@ -38,6 +38,11 @@ inline std::vector<OperationCase> suite_cases(DType type) {
   return cases;
 }
 
+/// The kernels run on the GPU stand-in (docs/gpu.md): large shapes would take hours.
+inline bool is_gpu_stand_in(Device& device) {
+  return device.description().starts_with("GPU stand-in");
+}
+
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {

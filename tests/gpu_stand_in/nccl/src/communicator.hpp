@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator: one member's part of it.
+#pragma once
+
+#include <nccl.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+
+#include "gpu_stand_in/runtime.hpp"
+#include "segment.hpp"
+
+namespace triax::gpu_stand_in {
+
+// A call that is refused. The message is printed, and is what ncclGetLastError() returns.
+struct NcclError : std::runtime_error {
+  NcclError(ncclResult_t error, const std::string& message) : std::runtime_error(message), result(error) {}
+  ncclResult_t result;
+};
+
+struct Communicator {
+  std::string name; // of the segment
+  int rank = 0, size = 1, device = 0;
+  bool is_concurrent = false; // few blocks: others of the device run beside it
+  std::atomic<Segment*> segment = nullptr;
+  std::atomic<ncclResult_t> state = ncclInProgress;
+  std::atomic<bool> aborted = false;
+  std::atomic<int> calls = 0; // enqueued, and not done
+  int splits = 0;
+
+  // Of the call that runs.
+  std::atomic<bool> is_busy = false; // a call runs: others wait, whatever their streams are
+  std::uint64_t barriers = 0;
+  std::array<std::uint64_t, kMaxMembers> sent{}, received{}; // chunks
+
+  bool is_over() const {
+    const Segment* shared = segment;
+    return aborted || (shared && shared->aborted != 0);
+  }
+  Member& own() { return segment.load()->members[rank]; }
+  std::uint64_t identity() const { return std::hash<std::string>()(name) | 1; }
+  std::string text() const; // "communicator /x, rank 0 of 2"
+
+  // Begins a barrier; is_passed() when all members have come.
+  void arrive() { own().arrived.store(++barriers, std::memory_order_release); }
+  bool is_passed() const;
+  // All calls of all members end; the state is ncclRemoteError.
+  void fail(const std::string& why);
+  // Notes members whose process has ended.
+  void check_members();
+  // Waits until all members have opened the segment. In a thread of its own.
+  void join();
+};
+using CommunicatorPtr = std::shared_ptr<Communicator>;
+
+// Throws NcclError for a handle that is not a communicator's.
+CommunicatorPtr find_communicator(ncclComm_t handle);
+ncclComm_t add_communicator(CommunicatorPtr communicator);
+void remove_communicator(ncclComm_t handle);
+// A live communicator of this device by Communicator::identity(), or null.
+CommunicatorPtr find_communicator_of(int device, std::uint64_t identity);
+
+// Runs the body of a call.
+ncclResult_t nccl_call(const char* name, const std::function<void()>& body);
+
+} // namespace triax::gpu_stand_in

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Barriers of a block: arrival, opening, and what the threads that wait there are ordered by.
+#include <algorithm>
+
+#include "scheduler.hpp"
+
+namespace triax::gpu_stand_in {
+
+namespace {
+
+constexpr std::uint32_t kMaxClock = 1u << 19;
+
+bool reduces(const Instruction& i) {
+  return i.sub >= static_cast<std::uint8_t>(Barrier::kRedAnd);
+}
+
+// Intervals are numbered anew when all accesses so far are ordered before all that follow.
+void restart_clock(Block& b) {
+  for (std::uint32_t& tag : b.write_tags) tag = tag == 0 || tag == ~std::uint32_t{0} ? tag : 1;
+  std::fill(b.read_tags.begin(), b.read_tags.end(), 0);
+  b.clock = 0;
+  for (Warp& w : b.warps) w.clock = 0;
+}
+
+void order_all(Block& b) {
+  if (b.clock > kMaxClock) restart_clock(b);
+  const std::uint32_t floor = b.clock;
+  for (Warp& w : b.warps) {
+    std::fill(w.ordered.begin(), w.ordered.end(), floor);
+    w.floor = floor;
+    w.clock = ++b.clock;
+  }
+}
+
+void order_some(Block& b, const std::vector<std::uint32_t>& warps) {
+  std::vector<std::uint32_t> merged(b.warps.size(), 0);
+  for (const std::uint32_t n : warps) {
+    const Warp& w = b.warps[n];
+    for (std::size_t other = 0; other < merged.size(); ++other)
+      merged[other] = std::max(merged[other], w.ordered[other]);
+    merged[n] = std::max(merged[n], w.clock);
+  }
+  for (const std::uint32_t n : warps) {
+    Warp& w = b.warps[n];
+    w.ordered = merged;
+    w.floor = *std::min_element(merged.begin(), merged.end());
+    w.clock = ++b.clock;
+  }
+}
+
+void give_result(Warp& w, const BarrierState& state) {
+  const Instruction& i = *w.barrier;
+  const auto kind = static_cast<Barrier>(i.sub);
+  if (kind == Barrier::kRedPopc) {
+    for (int l = 0; l < kLanes; ++l)
+      if (w.waiting >> l & 1) w.set(i.o[0], l, state.count);
+    return;
+  }
+  std::uint32_t* p = w.at<std::uint32_t>(i.o[0]);
+  const bool result = kind == Barrier::kRedAnd ? state.all != 0 : state.any != 0;
+  *p = (*p & ~w.waiting) | (result ? w.waiting : 0);
+}
+
+void open(Block& b, BarrierState& state) {
+  const bool all = state.expected == 0;
+  for (const std::uint32_t n : state.warps) {
+    Warp& w = b.warps[n];
+    if (!w.barrier) continue; // bar.arrive
+    if (reduces(*w.barrier)) give_result(w, state);
+    w.waiting = 0;
+    w.barrier = nullptr;
+  }
+  if (all)
+    order_all(b);
+  else
+    order_some(b, state.warps);
+  state = {};
+}
+
+} // namespace
+
+void arrive(Warp& w) {
+  Block& b = *w.block;
+  const Instruction& i = *w.barrier;
+  const std::size_t first = reduces(i) ? 1 : 0;
+  const int lane = __builtin_ctz(w.waiting);
+  const std::uint64_t id = w.value(i.o[first], lane);
+  if (id >= 16) fail(w, i, lane, ErrorKind::kBarrier, "barrier " + std::to_string(id) + " does not exist; 0 to 15 do");
+  const bool counted = i.count > (reduces(i) ? 3 : 1);
+  const auto expected = counted ? static_cast<std::uint32_t>(w.value(i.o[first + 1], lane)) : 0;
+  if (counted && (expected == 0 || expected % kLanes != 0)) {
+    fail(w, i, lane, ErrorKind::kBarrier,
+         "thread count " + std::to_string(expected) + " of the barrier is not a multiple of 32");
+  }
+  BarrierState& state = b.barriers[id];
+  if (!state.warps.empty() && state.expected != expected) {
+    fail(w, i, lane, ErrorKind::kBarrier,
+         "barrier " + std::to_string(id) + " has another thread count here than at its other arrivals");
+  }
+  state.expected = expected;
+  state.arrived += kLanes; // a warp counts as a whole
+  state.warps.push_back(w.index);
+  if (reduces(i)) {
+    const std::uint32_t votes = *w.at<const std::uint32_t>(i.o[i.count - 1]) & w.waiting;
+    state.any |= votes != 0;
+    state.all &= votes == w.waiting;
+    state.count += static_cast<std::uint32_t>(__builtin_popcount(votes));
+  }
+  if (static_cast<Barrier>(i.sub) == Barrier::kArrive) {
+    w.waiting = 0;
+    w.barrier = nullptr;
+  }
+}
+
+bool open_barriers(Block& b) {
+  bool opened = false;
+  const auto live = static_cast<std::size_t>(
+      std::count_if(b.warps.begin(), b.warps.end(), [](const Warp& w) { return w.live != 0; }));
+  for (BarrierState& state : b.barriers) {
+    if (state.warps.empty()) continue;
+    // Warps that have ended count as arrived at a barrier of the whole block.
+    const bool complete = state.expected ? state.arrived >= state.expected : state.warps.size() >= live;
+    if (complete) open(b, state);
+    opened |= complete;
+  }
+  return opened;
+}
+
+void fail_deadlock(Block& b) {
+  std::string who;
+  const Warp* first = nullptr;
+  for (const Warp& w : b.warps) {
+    if (!w.barrier) continue;
+    if (!first) first = &w;
+    who += (who.empty() ? "warp " : ", warp ") + std::to_string(w.index) + " waits at line " +
+           std::to_string(w.barrier->line);
+  }
+  fail(*first, *first->barrier, __builtin_ctz(first->waiting), ErrorKind::kBarrier,
+       "barrier that not all threads reach: " + who);
+}
+
+} // namespace triax::gpu_stand_in

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of global memory: bounds, bytes that nothing wrote, and hazards between blocks of one launch. Each two bytes
+// have the tag of the block that wrote them last and of the blocks that read them. Accesses of two blocks are accepted
+// where both made a fence (the writer after its write, the reader before its read): flags and atomics order them.
+// Accesses of launches that run at the same time are hazards, too: the launch that began first finds them.
+// Blocks that run at the same time on two threads of the host may miss each other's hazard. Compiled once per
+// instruction set.
+#pragma once
+
+#include "lanes.hpp"
+
+namespace triax::gpu_stand_in::STAND_IN_ISA {
+
+inline std::string hexadecimal(std::uint64_t x) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(x));
+  return text;
+}
+
+// Leaves the allocation in Warp::range, which the functions below use. `lane_bytes`: what each lane accesses, from
+// `lane` on.
+inline void check_bounds(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint64_t bytes,
+                         std::uint32_t lane_bytes, const char* what) {
+  const DeviceMemory& memory = *w.block->memory;
+  const std::uint64_t generation = memory.generation();
+  auto inside = [&] {
+    return address - w.range.begin < w.range.bytes && bytes <= w.range.bytes - (address - w.range.begin);
+  };
+  if (generation == w.range_generation && inside()) return;
+  w.range = memory.find_range(address);
+  w.range_generation = generation;
+  if (inside()) return;
+  // The first lane that is not within the allocation.
+  const std::uint64_t good = w.range.bytes == 0 ? 0 : (w.range.bytes - (address - w.range.begin)) / lane_bytes;
+  const std::uint64_t at = address + good * lane_bytes;
+  fail(w, i, lane + static_cast<int>(good), ErrorKind::kIllegalAddress,
+       std::string(what) + std::to_string(lane_bytes) + " bytes at " + hexadecimal(at) + ": " + memory.describe(at));
+}
+
+inline std::byte* data_at(const Warp& w, std::uint64_t address) {
+  return w.range.data + (address - w.range.begin);
+}
+
+inline void mark_written(const Warp& w, std::uint64_t address, std::uint32_t bytes) {
+  if (w.range.written) std::memset(w.range.written + (address - w.range.begin), 1, bytes);
+}
+
+inline void check_written(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                          std::uint32_t lane_bytes) {
+  if (!w.range.written) return;
+  const std::uint8_t* first = w.range.written + (address - w.range.begin);
+  const void* found = std::memchr(first, 0, bytes);
+  if (!found) return;
+  const auto offset = static_cast<const std::uint8_t*>(found) - first;
+  fail(w, i, lane + static_cast<int>(offset / lane_bytes), ErrorKind::kUnwritten,
+       "reads global memory that nothing wrote, at " + hexadecimal(address + offset) + ": " +
+           w.block->memory->describe(address + offset));
+}
+
+// Later tags are of launches that began later, and run at the same time.
+inline bool is_of_another_launch(const Block& b, std::uint32_t other) {
+  return other > b.many_tag;
+}
+
+// Of another launch it is not known which of its blocks made a fence.
+inline bool fences_order(const Block& b, std::uint32_t other) {
+  if (is_of_another_launch(b, other)) return b.fenced;
+  return b.fenced && other != b.many_tag && b.released[other - b.first_tag].load(std::memory_order_acquire) != 0;
+}
+
+[[noreturn]] inline void global_hazard(const Warp& w, const Instruction& i, int lane, std::uint64_t address,
+                                       std::uint32_t other, const char* what) {
+  const Block& b = *w.block;
+  const std::string where = ", at " + hexadecimal(address) + ": " + b.memory->describe(address);
+  if (is_of_another_launch(b, other)) {
+    fail(w, i, lane, ErrorKind::kHazard,
+         std::string(what) + "another launch, which runs at the same time" + where +
+             "; order their streams with an event");
+  }
+  const std::string who = other == b.many_tag
+                              ? "other blocks"
+                              : "block " + std::to_string(other - b.first_tag) + " (in the order of the grid)";
+  fail(w, i, lane, ErrorKind::kHazard,
+       std::string(what) + who + " of this launch" + where + "; use an atomic instruction, or a fence and a flag");
+}
+
+inline void check_global_read(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                              std::uint32_t lane_bytes) {
+  if (!w.range.write_tags) return;
+  const Block& b = *w.block;
+  const std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
+  std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
+  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag, many = b.many_tag;
+  std::uint32_t bad = 0;
+  for (std::uint32_t g = 0; g < count; ++g) {
+    const std::uint32_t wt = writes[g], r = reads[g];
+    bad |= (wt >= first) & (wt != tag);
+    reads[g] = (r >= first) & (r != tag) ? many : tag;
+  }
+  if (!bad) return;
+  for (std::uint32_t g = 0; g < count; ++g) {
+    if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g])) {
+      global_hazard(w, i, lane + static_cast<int>(2 * g / lane_bytes), address + 2 * g, writes[g],
+                    "reads what was written by ");
+    }
+  }
+}
+
+inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uint64_t address, std::uint32_t bytes,
+                               std::uint32_t lane_bytes, const std::byte* data) {
+  if (!w.range.write_tags) return;
+  const Block& b = *w.block;
+  std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
+  const std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
+  const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag;
+  std::uint32_t bad = 0;
+  for (std::uint32_t g = 0; g < count; ++g) {
+    const std::uint32_t wt = writes[g], r = reads[g];
+    bad |= ((wt >= first) & (wt != tag)) | ((r >= first) & (r != tag));
+  }
+  if (bad) {
+    for (std::uint32_t g = 0; g < count; ++g) {
+      const int who = lane + static_cast<int>(2 * g / lane_bytes);
+      const std::uint64_t at = address + 2 * g;
+      if (reads[g] >= first && reads[g] != tag && !fences_order(b, reads[g]))
+        global_hazard(w, i, who, at, reads[g], "writes what was read by ");
+      if (writes[g] >= first && writes[g] != tag && !fences_order(b, writes[g]) &&
+          std::memcmp(data + 2 * g, data_at(w, at), 2) != 0) {
+        global_hazard(w, i, who, at, writes[g], "writes another value than was written by ");
+      }
+    }
+  }
+  for (std::uint32_t g = 0; g < count; ++g) writes[g] = tag;
+}
+
+} // namespace triax::gpu_stand_in::STAND_IN_ISA

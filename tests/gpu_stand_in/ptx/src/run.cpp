@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a launch: blocks in parallel over threads of the host.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "pool.hpp"
+#include "scheduler.hpp"
+
+namespace triax::gpu_stand_in {
+
+namespace {
+
+std::string text_of(Dim3 d) {
+  return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+}
+
+void check_launch(const Launch& l) {
+  if (!l.kernel || !l.kernel->code) throw MachineError(ErrorKind::kLaunch, "launch without a kernel");
+  const Kernel& k = *l.kernel;
+  auto refuse = [&](const std::string& why) {
+    throw MachineError(ErrorKind::kLaunch, why + " (kernel " + k.name + ")");
+  };
+  const std::uint64_t threads = l.block.count();
+  if (threads == 0 || threads > 1024) refuse("block of " + std::to_string(threads) + " threads; 1 to 1024 are allowed");
+  if (l.grid.count() == 0) refuse("grid " + text_of(l.grid) + " has no block");
+  if (l.grid.count() > 0x7FFFFFFFu) refuse("grid " + text_of(l.grid) + " has more blocks than the machine can count");
+  if (l.params.size() != k.param_bytes) {
+    refuse("parameters of " + std::to_string(l.params.size()) + " bytes; the kernel takes " +
+           std::to_string(k.param_bytes));
+  }
+  if (k.max_threads.x != 0 && threads > k.max_threads.count()) {
+    refuse("block of " + std::to_string(threads) + " threads; the kernel was compiled for at most " +
+           std::to_string(k.max_threads.count()));
+  }
+  const Dim3& r = k.required_threads;
+  if (r.x != 0 && (l.block.x != r.x || l.block.y != r.y || l.block.z != r.z)) {
+    refuse("block " + text_of(l.block) + "; the kernel was compiled for " + text_of(r));
+  }
+}
+
+std::uint64_t special(const std::string& n, const Block& b, std::uint32_t warp, std::uint32_t lane) {
+  const Dim3 &size = b.launch->block, &grid = b.launch->grid;
+  const std::uint32_t t = warp * kLanes + lane;
+  const std::uint32_t bit = 1u << lane;
+  if (n == "%tid.x") return t % size.x;
+  if (n == "%tid.y") return t / size.x % size.y;
+  if (n == "%tid.z") return t / size.x / size.y;
+  if (n == "%ntid.x") return size.x;
+  if (n == "%ntid.y") return size.y;
+  if (n == "%ntid.z") return size.z;
+  if (n == "%ctaid.x") return b.at.x;
+  if (n == "%ctaid.y") return b.at.y;
+  if (n == "%ctaid.z") return b.at.z;
+  if (n == "%nctaid.x") return grid.x;
+  if (n == "%nctaid.y") return grid.y;
+  if (n == "%nctaid.z") return grid.z;
+  if (n == "%laneid") return lane;
+  if (n == "%warpid") return warp;
+  if (n == "%lanemask_eq") return bit;
+  if (n == "%lanemask_lt") return bit - 1;
+  if (n == "%lanemask_le") return bit | (bit - 1);
+  if (n == "%lanemask_gt") return ~(bit | (bit - 1));
+  return ~(bit - 1); // %lanemask_ge
+}
+
+void begin_warp(Block& b, Warp& w, std::uint32_t index) {
+  const KernelCode& code = *b.kernel->code;
+  w.block = &b;
+  w.code = &code;
+  w.index = index;
+  const std::size_t parts = code.register_bytes / sizeof(Aligned) + 1;
+  if (w.registers.size() < parts) w.registers.resize(parts);
+  w.bases[Ref::kRegister] = reinterpret_cast<std::byte*>(w.registers.data());
+  w.bases[Ref::kConstant] = const_cast<std::byte*>(code.constants.data());
+  w.sink.resize(kSinkBytes / sizeof(Aligned));
+  w.bases[Ref::kSink] = reinterpret_cast<std::byte*>(w.sink.data());
+  w.local.assign(kLanes * b.kernel->local_bytes, std::byte{0xFF});
+  std::fill(std::begin(w.pc), std::end(w.pc), 0);
+  const std::uint32_t left = b.threads - index * kLanes;
+  w.live = left >= kLanes ? kAllLanes : (1u << left) - 1;
+  w.waiting = w.held = 0;
+  w.barrier = nullptr;
+  w.stuck = false;
+  w.copies.clear();
+  std::fill(std::begin(w.groups), std::end(w.groups), 0);
+  w.clock = index + 1;
+  w.floor = 0;
+  w.ordered.assign(b.warps.size(), 0);
+  w.counts = {};
+  *reinterpret_cast<std::uint32_t*>(w.bases[Ref::kRegister] + code.carry) = 0;
+  for (const auto& s : code.specials) {
+    if (s.wide || s.name == "%clock") continue; // read where they stand
+    for (std::uint32_t l = 0; l < kLanes; ++l)
+      w.set({s.offset, Ref::kRegister, 4}, static_cast<int>(l), special(s.name, b, index, l));
+  }
+  for (const auto& v : code.variables) {
+    const std::uint64_t address = variable_address(*v.variable, *b.memory) + static_cast<std::uint64_t>(v.addend);
+    for (int l = 0; l < kLanes; ++l) w.set({v.offset, Ref::kRegister, 8}, l, address);
+  }
+}
+
+// Warps keep their registers' memory from block to block.
+void resize_warps(Block& b, std::size_t count) {
+  while (b.warps.size() > count) {
+    b.spare.push_back(std::move(b.warps.back()));
+    b.warps.pop_back();
+  }
+  while (b.warps.size() < count) {
+    if (b.spare.empty()) {
+      b.warps.emplace_back();
+    } else {
+      b.warps.push_back(std::move(b.spare.back()));
+      b.spare.pop_back();
+    }
+  }
+}
+
+void begin_block(Block& b, std::uint64_t number) {
+  const Launch& l = *b.launch;
+  b.at = {static_cast<unsigned>(number % l.grid.x), static_cast<unsigned>(number / l.grid.x % l.grid.y),
+          static_cast<unsigned>(number / l.grid.x / l.grid.y)};
+  b.tag = b.first_tag + static_cast<std::uint32_t>(number);
+  b.fenced = false;
+  const std::size_t parts = b.shared_bytes / sizeof(Aligned) + 1;
+  if (b.shared.size() < parts) b.shared.resize(parts);
+  b.write_tags.assign(b.shared_bytes / 2 + 8, 0);
+  b.read_tags.assign(b.shared_bytes / 2 + 8, 0);
+  resize_warps(b, (b.threads + kLanes - 1) / kLanes);
+  b.clock = static_cast<std::uint32_t>(b.warps.size());
+  for (BarrierState& state : b.barriers) state = {};
+  for (std::uint32_t n = 0; n < b.warps.size(); ++n) begin_warp(b, b.warps[n], n);
+}
+
+// What the threads of a launch share.
+struct Shared {
+  const Launch& launch;
+  DeviceMemory& memory;
+  std::uint32_t first_tag;
+  std::vector<std::atomic<std::uint8_t>> released;
+  std::vector<std::uint32_t> order; // empty: by launch.order
+  std::atomic<std::uint64_t> next = 0;
+  std::atomic<bool> failed = false;
+  std::mutex mutex{};
+  std::uint64_t failed_at = 0;
+  std::exception_ptr error{};
+  Profile counts{};
+};
+
+std::uint64_t block_number(const Shared& s, std::uint64_t n) {
+  if (!s.order.empty()) return s.order[n];
+  return s.launch.order == BlockOrder::kBackward ? s.launch.grid.count() - 1 - n : n;
+}
+
+void run_blocks(Shared& s) {
+  static thread_local Block cached; // keeps its memory from launch to launch
+  Block& b = cached;
+  b.launch = &s.launch;
+  b.kernel = s.launch.kernel;
+  b.memory = &s.memory;
+  b.threads = static_cast<std::uint32_t>(s.launch.block.count());
+  b.shared_bytes = static_cast<std::uint32_t>(s.launch.kernel->static_shared_bytes + s.launch.dynamic_shared_bytes);
+  b.first_tag = s.first_tag;
+  b.many_tag = s.first_tag + static_cast<std::uint32_t>(s.launch.grid.count());
+  b.released = s.released.data();
+  Profile counts;
+  const std::uint64_t blocks = s.launch.grid.count();
+  for (std::uint64_t n = s.next++; n < blocks && !s.failed; n = s.next++) {
+    try {
+      begin_block(b, block_number(s, n));
+      run_block(b);
+      for (const Warp& w : b.warps) counts += w.counts;
+      ++counts.blocks;
+    } catch (...) {
+      std::lock_guard lock(s.mutex);
+      if (!s.error || n < s.failed_at) {
+        s.error = std::current_exception();
+        s.failed_at = n;
+      }
+      s.failed = true;
+    }
+  }
+  std::lock_guard lock(s.mutex);
+  s.counts += counts;
+}
+
+void shuffle_order(Shared& s) {
+  if (s.launch.order != BlockOrder::kSeeded) return;
+  s.order.resize(s.launch.grid.count());
+  for (std::uint32_t n = 0; n < s.order.size(); ++n) s.order[n] = n;
+  std::uint64_t state = s.launch.seed * 0x9E3779B97F4A7C15u + 1;
+  for (std::size_t n = s.order.size(); n > 1; --n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    std::swap(s.order[n - 1], s.order[(state >> 33) % n]);
+  }
+}
+
+} // namespace
+
+void fail(const Warp& w, const Instruction& i, int lane, ErrorKind kind, const std::string& what) {
+  const Block& b = *w.block;
+  throw MachineError(kind, what + " (kernel " + b.kernel->name + ", PTX line " + std::to_string(i.line) + ": " +
+                               w.code->texts[i.text] + "; block " + text_of(b.at) + ", warp " +
+                               std::to_string(w.index) + ", lane " + std::to_string(lane) + ")");
+}
+
+void run_block(Block& b) {
+  const bool backward = b.launch->order == BlockOrder::kBackward;
+  const auto count = b.warps.size();
+  for (;;) {
+    bool all_ended = true;
+    for (std::size_t n = 0; n < count; ++n) {
+      Warp& w = b.warps[backward ? count - 1 - n : n];
+      while (w.live && !w.waiting) {
+        run_warp(w);
+        if (w.waiting) arrive(w);
+      }
+      all_ended &= w.live == 0;
+    }
+    if (all_ended) return;
+    if (!open_barriers(b)) fail_deadlock(b);
+  }
+}
+
+std::uint64_t variable_address(const GlobalVariable& variable, DeviceMemory& memory) {
+  static std::mutex mutex;
+  static std::map<std::pair<const DeviceMemory*, std::uint64_t>, std::uint64_t> addresses;
+  std::lock_guard lock(mutex);
+  std::uint64_t& address = addresses[{&memory, variable.id}];
+  if (address == 0) {
+    const auto made = memory.map(std::max<std::size_t>(variable.bytes, 1), "variable " + variable.name);
+    if (!made) throw MachineError(ErrorKind::kLaunch, "no device memory is left for variable " + variable.name);
+    address = *made;
+    std::memcpy(memory.alias(address), variable.initial.data(), variable.initial.size());
+    memory.mark_written(address, variable.bytes);
+  }
+  return address;
+}
+
+void run(const Launch& launch, DeviceMemory& memory) {
+  check_launch(launch);
+  const std::uint64_t blocks = launch.grid.count();
+  Shared s{launch,
+           memory,
+           memory.new_tags(static_cast<std::uint32_t>(blocks) + 1),
+           std::vector<std::atomic<std::uint8_t>>(blocks),
+           {}};
+  shuffle_order(s);
+  const unsigned wanted = launch.threads ? launch.threads : std::max(1u, std::thread::hardware_concurrency());
+  const auto threads = static_cast<unsigned>(std::min<std::uint64_t>(wanted, blocks));
+  parallel(threads, [&s] { run_blocks(s); });
+  if (launch.counts) {
+    s.counts.launches = 1;
+    *launch.counts += s.counts;
+  }
+  if (s.error) std::rethrow_exception(s.error);
+}
+
+} // namespace triax::gpu_stand_in

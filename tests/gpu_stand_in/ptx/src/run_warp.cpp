@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a warp: lanes at the same instruction run together, those at the lowest instruction first, so that they meet
+// again after a branch.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "scheduler.hpp"
+
+namespace triax::gpu_stand_in {
+
+namespace {
+
+constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+
+// Lanes that run together, and the lowest instruction of the others.
+struct Group {
+  std::uint32_t lanes = 0;
+  std::int32_t at = kNone, next = kNone;
+};
+
+Group lowest_group(const Warp& w, std::uint32_t able) {
+  Group g;
+  for (int l = 0; l < kLanes; ++l)
+    if (able >> l & 1) g.at = std::min(g.at, w.pc[l]);
+  for (int l = 0; l < kLanes; ++l) {
+    if (!(able >> l & 1)) continue;
+    if (w.pc[l] == g.at)
+      g.lanes |= 1u << l;
+    else
+      g.next = std::min(g.next, w.pc[l]);
+  }
+  return g;
+}
+
+void move_to(Warp& w, std::uint32_t lanes, std::int32_t at) {
+  for (int l = 0; l < kLanes; ++l)
+    if (lanes >> l & 1) w.pc[l] = at;
+}
+
+// The lanes that a .sync instruction waits for; 0: it waits for none.
+std::uint32_t members(const Warp& w, const Instruction& i, std::uint32_t lanes) {
+  std::size_t operand = 0;
+  switch (i.op) {
+    case Op::kShfl:
+      operand = 5;
+      break;
+    case Op::kVote:
+      operand = 2;
+      break;
+    case Op::kBarWarp:
+      break;
+    case Op::kMma:
+    case Op::kLdmatrix:
+      return w.live;
+    default:
+      return 0;
+  }
+  const auto* masks = w.at<const std::uint32_t>(i.o[operand]);
+  std::uint32_t all = 0;
+  for (int l = 0; l < kLanes; ++l)
+    if (lanes >> l & 1) all |= masks[l];
+  return all;
+}
+
+// Lanes of the mask are elsewhere: waits for them, or fails if nothing else can run.
+void hold(Warp& w, const Instruction& i, const Group& g, std::uint32_t lanes, std::uint32_t missing) {
+  if (w.stuck) {
+    fail(w, i, __builtin_ctz(lanes), ErrorKind::kDivergence,
+         "lane " + std::to_string(__builtin_ctz(missing)) + " of the mask does not come" +
+             ((w.waiting & missing) ? " (it waits at a barrier)" : ""));
+  }
+  w.held |= g.lanes;
+  move_to(w, g.lanes, g.at);
+}
+
+void wait_at_barrier(Warp& w, const Instruction& i, const Group& g, std::uint32_t lanes) {
+  if (w.barrier && w.barrier != &i && i.aligned) {
+    fail(w, i, __builtin_ctz(lanes), ErrorKind::kBarrier,
+         "lanes of the warp wait at different barriers (the other: line " + std::to_string(w.barrier->line) + ")");
+  }
+  w.barrier = &i;
+  w.waiting |= lanes;
+  ++w.counts.barriers;
+  move_to(w, g.lanes, g.at + 1);
+}
+
+void end_lanes(Warp& w, std::uint32_t lanes) {
+  w.live &= ~lanes;
+  const auto pending = [&](const PendingCopy& c) { return (lanes >> c.lane & 1) != 0; };
+  if (std::any_of(w.copies.begin(), w.copies.end(), pending)) w.counts.pending_copies = 1;
+}
+
+std::uint32_t enabled(const Warp& w, const Instruction& i, std::uint32_t lanes) {
+  if (i.predicate < 0) return lanes;
+  const std::uint32_t on = *reinterpret_cast<const std::uint32_t*>(w.bases[Ref::kRegister] + i.predicate);
+  return lanes & (i.negated ? ~on : on);
+}
+
+// A branch of the group. True: the group continues together at g.at.
+bool branch(Warp& w, const Instruction& i, Group& g, std::uint32_t taken) {
+  if (taken != g.lanes && taken != 0) {
+    ++w.counts.divergent;
+    move_to(w, taken, i.target);
+    move_to(w, g.lanes & ~taken, g.at + 1);
+    return false;
+  }
+  g.at = taken ? i.target : g.at + 1;
+  // Others may be further behind now, or have to be met.
+  if (g.next == kNone) return true;
+  move_to(w, g.lanes, g.at);
+  return false;
+}
+
+// Runs the group until it has to be formed anew.
+void run_group(Warp& w, Group& g) {
+  const Instruction* code = w.code->code.data();
+  const auto size = static_cast<std::int32_t>(w.code->code.size());
+  for (;;) {
+    if (g.at >= size) return end_lanes(w, g.lanes);
+    const Instruction& i = code[g.at];
+    const std::uint32_t lanes = enabled(w, i, g.lanes);
+    ++w.counts.instructions;
+    w.counts.lanes += lanes == kAllLanes ? kLanes : static_cast<std::uint64_t>(std::popcount(lanes));
+    if (i.op == Op::kBra) {
+      if (!branch(w, i, g, lanes)) return;
+      continue;
+    }
+    if (lanes != 0) {
+      if (i.op == Op::kExit) {
+        end_lanes(w, lanes);
+        g.lanes &= ~lanes;
+        if (g.lanes == 0) return;
+      } else if (i.op == Op::kBar) {
+        return wait_at_barrier(w, i, g, lanes);
+      } else {
+        const std::uint32_t missing = members(w, i, lanes) & ~lanes & w.live;
+        if (missing) return hold(w, i, g, lanes, missing);
+        i.run(w, i, lanes);
+        w.stuck = false;
+      }
+    }
+    if (++g.at >= g.next) return move_to(w, g.lanes, g.at);
+  }
+}
+
+} // namespace
+
+void run_warp(Warp& w) {
+  for (;;) {
+    std::uint32_t able = w.live & ~w.waiting & ~w.held;
+    if (able == 0 && (w.held & w.live)) {
+      w.held = 0;
+      w.stuck = true;
+      able = w.live & ~w.waiting;
+    }
+    if (able == 0) return;
+    Group group = lowest_group(w, able);
+    run_group(w, group);
+  }
+}
+
+} // namespace triax::gpu_stand_in

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the warps of one block.
+#pragma once
+
+#include "warp.hpp"
+
+namespace triax::gpu_stand_in {
+
+// Throws MachineError.
+void run_block(Block& block);
+
+// Runs a warp until all of its lanes have ended or wait at a barrier.
+void run_warp(Warp& warp);
+
+// Adds the lanes to a barrier at their warp's `barrier`, once all live lanes of the warp wait there.
+void arrive(Warp& warp);
+// Opens barriers that all threads reached. False: none opened.
+bool open_barriers(Block& block);
+[[noreturn]] void fail_deadlock(Block& block);
+
+} // namespace triax::gpu_stand_in

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts of what kernels did, printed when the process ends.
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "launch.hpp"
+#include "settings.hpp"
+
+namespace triax::gpu_stand_in {
+
+namespace {
+
+struct Totals {
+  std::mutex mutex;
+  std::map<std::string, Profile> of_kernel;
+};
+Totals& totals() {
+  static Totals& all = *new Totals;
+  return all;
+}
+
+void print_totals() {
+  Profile all;
+  for (const auto& [name, counts] : totals().of_kernel) all += counts;
+  report(std::to_string(all.launches) + " launches, " + std::to_string(all.blocks) + " blocks, " +
+         std::to_string(all.instructions) + " warp instructions, " + std::to_string(all.mma) + " mma instructions");
+}
+
+// Appends, so that all processes of a run can write to one file.
+void append_profile() {
+  std::FILE* file = std::fopen(settings().profile_file.c_str(), "a");
+  if (!file) return report("TRIAX_GPU_PROFILE: cannot write " + settings().profile_file);
+  for (const auto& [name, c] : totals().of_kernel) {
+    const std::pair<const char*, std::uint64_t> values[] = {{"launches", c.launches},
+                                                            {"blocks", c.blocks},
+                                                            {"instructions", c.instructions},
+                                                            {"lanes", c.lanes},
+                                                            {"mma", c.mma},
+                                                            {"floats", c.floats},
+                                                            {"shuffles", c.shuffles},
+                                                            {"barriers", c.barriers},
+                                                            {"requests", c.requests},
+                                                            {"sectors", c.sectors},
+                                                            {"ideal_sectors", c.ideal_sectors},
+                                                            {"accesses", c.accesses},
+                                                            {"wavefronts", c.wavefronts},
+                                                            {"ideal_wavefronts", c.ideal_wavefronts},
+                                                            {"divergent", c.divergent},
+                                                            {"pending_copies", c.pending_copies}};
+    std::string line = "{\"kernel\": \"" + name + "\"";
+    for (const auto& [key, value] : values) line += ", \"" + std::string(key) + "\": " + std::to_string(value);
+    line += "}\n";
+    std::fwrite(line.data(), 1, line.size(), file);
+  }
+  std::fclose(file);
+}
+
+void print_at_exit() {
+  std::lock_guard lock(totals().mutex);
+  if (settings().counts) print_totals();
+  if (!settings().profile_file.empty()) append_profile();
+}
+
+} // namespace
+
+void add_counts(const std::string& kernel, const Profile& counts) {
+  if (!settings().counts && settings().profile_file.empty()) return;
+  Totals& all = totals();
+  std::lock_guard lock(all.mutex);
+  static const int registered = std::atexit(print_at_exit);
+  if (registered == 0) all.of_kernel[kernel] += counts;
+}
+
+} // namespace triax::gpu_stand_in

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime stand-in's environment variables: seeds, planned failures, devices. Each test runs in a process of its
+// own, because the environment is read once.
+#include "../runtime/src/settings.hpp"
+#include "runtime_harness.hpp"
+
+namespace triax::test {
+namespace {
+
+class RuntimeSettings : public ::testing::Test {
+ protected:
+  RuntimeSettings() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+using RuntimeSettingsDeathTest = RuntimeSettings;
+
+// In the process of a death test: the code that says what was not as expected.
+int require(std::initializer_list<bool> facts) {
+  int number = 1;
+  for (const bool fact : facts) {
+    if (!fact) return number;
+    ++number;
+  }
+  return 0;
+}
+
+TEST_F(RuntimeSettings, AreRead) {
+  using namespace gpu_stand_in;
+  EXPECT_EQ(parse_bytes("4096"), 4096u);
+  EXPECT_EQ(parse_bytes("3K"), 3072u);
+  EXPECT_EQ(parse_bytes("8G"), std::size_t{8} << 30);
+  for (const char* text : {"", "K", "-1", "8GB", "8 G", "99999999999G"}) {
+    EXPECT_THROW(parse_bytes(text), std::invalid_argument) << text;
+  }
+  const auto failures = parse_failures("cudaMalloc:3,kernel:1@2");
+  ASSERT_EQ(failures.size(), 2u);
+  EXPECT_EQ(failures[0].call, "cudaMalloc");
+  EXPECT_EQ(failures[0].number, 3u);
+  EXPECT_EQ(failures[0].device, std::nullopt);
+  EXPECT_EQ(failures[1].device, 2);
+  for (const char* text : {"cudaMalloc", ":3", "cudaMalloc:", "cudaMalloc:0", "cudaMalloc:x", "a@1:2", "a:1@"}) {
+    EXPECT_THROW(parse_failures(text), std::invalid_argument) << text;
+  }
+}
+
+TEST_F(RuntimeSettingsDeathTest, InvalidOnesEndTheProcess) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_MEMORY", "much", 1);
+        int count = 0;
+        cudaGetDeviceCount(&count);
+      },
+      ::testing::ExitedWithCode(2), "TRIAX_GPU_MEMORY: \"much\" must be a number");
+}
+
+TEST_F(RuntimeSettingsDeathTest, WithoutDevicesCallsSaySo) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_DEVICES", "0", 1);
+        int count = 1;
+        void* p = nullptr;
+        std::exit(require({cudaGetDeviceCount(&count) == cudaErrorNoDevice, count == 0,
+                           cudaMalloc(&p, 4) == cudaErrorNoDevice, cudaSetDevice(0) == cudaErrorInvalidDevice}));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RuntimeSettingsDeathTest, TheChosenAllocationFails) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_FAIL", "cudaMalloc:2,cudaMalloc:2@1,cudaHostAlloc:1", 1);
+        void* p = nullptr;
+        std::exit(require({cudaMalloc(&p, 4) == cudaSuccess, cudaMalloc(&p, 4) == cudaErrorMemoryAllocation,
+                           cudaMalloc(&p, 4) == cudaSuccess, cudaSetDevice(1) == cudaSuccess,
+                           cudaMalloc(&p, 4) == cudaSuccess, cudaMalloc(&p, 4) == cudaErrorMemoryAllocation,
+                           cudaMallocHost(&p, 4) == cudaErrorMemoryAllocation}));
+      },
+      ::testing::ExitedWithCode(0), "cudaMalloc: this call fails, because TRIAX_GPU_FAIL says so");
+}
+
+TEST_F(RuntimeSettingsDeathTest, TheChosenKernelAndCopyFail) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_FAIL", "kernel:2,copy:1@1,cudaLaunchKernel:4", 1);
+        LoadedKernels kernels(kSetAndAppend);
+        void* p = nullptr;
+        std::uint32_t own = 0;
+        auto run = [&] {
+          const cudaError_t error = kernels.launch("set", 1, 1, 0, nullptr, p, 1u);
+          return error ? error : cudaDeviceSynchronize();
+        };
+        const bool malloced = cudaMalloc(&p, 4) == cudaSuccess;
+        std::exit(require({malloced, run() == cudaSuccess, run() == cudaErrorLaunchFailure,
+                           run() == cudaErrorLaunchFailure, cudaSetDevice(1) == cudaSuccess,
+                           cudaMalloc(&p, 4) == cudaSuccess, run() == cudaErrorLaunchOutOfResources,
+                           cudaMemcpy(p, &own, 4, cudaMemcpyHostToDevice) == cudaErrorIllegalAddress}));
+      },
+      ::testing::ExitedWithCode(0), "kernel set: fails, because TRIAX_GPU_FAIL says so");
+}
+
+// Copies 1 and 2 to the same place on two streams, ordered by an event or not, many times. Returns the values that
+// were there at the end. (Kernels that run at the same time would be found out by the checks of hazards.)
+std::vector<std::uint32_t> copy_on_two_streams(bool ordered) {
+  cudaStream_t streams[2];
+  cudaEvent_t event = nullptr;
+  void *p = nullptr, *pinned = nullptr;
+  for (auto& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaEventCreate(&event);
+  cudaMalloc(&p, 4);
+  cudaMallocHost(&pinned, 8);
+  auto* values = static_cast<std::uint32_t*>(pinned);
+  values[0] = 1;
+  values[1] = 2;
+  std::vector<std::uint32_t> seen;
+  for (int n = 0; n < 60; ++n) {
+    std::uint32_t value = 0;
+    cudaMemcpyAsync(p, values, 4, cudaMemcpyHostToDevice, streams[0]);
+    cudaEventRecord(event, streams[0]);
+    if (ordered) cudaStreamWaitEvent(streams[1], event, 0);
+    cudaMemcpyAsync(p, values + 1, 4, cudaMemcpyHostToDevice, streams[1]);
+    cudaDeviceSynchronize();
+    cudaMemcpy(&value, p, 4, cudaMemcpyDeviceToHost);
+    if (std::find(seen.begin(), seen.end(), value) == seen.end()) seen.push_back(value);
+  }
+  return seen;
+}
+
+TEST_F(RuntimeSettingsDeathTest, ASeedBringsAboutOrdersThatNothingForbids) {
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_SEED", "7", 1);
+        std::exit(require({copy_on_two_streams(false).size() == 2}));
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      {
+        setenv("TRIAX_GPU_SEED", "7", 1);
+        std::exit(require({copy_on_two_streams(true) == std::vector<std::uint32_t>{2}}));
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+} // namespace
+} // namespace triax::test

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime stand-in's streams and events: what they order, and what they do not.
+#include <chrono>
+#include <thread>
+
+#include "runtime_harness.hpp"
+
+namespace triax::test {
+namespace {
+
+class RuntimeStreams : public RuntimeTest {
+ protected:
+  void append(std::uint32_t* p, std::uint32_t value, cudaStream_t stream) {
+    ok(kernels.launch("append", 1, 1, 0, stream, p, value));
+  }
+  std::uint32_t* zero() {
+    std::uint32_t* p = allocate(1);
+    ok(cudaMemset(p, 0, 4));
+    return p;
+  }
+  LoadedKernels kernels{kSetAndAppend};
+};
+
+TEST_F(RuntimeStreams, RunTheirWorkInOrder) {
+  std::uint32_t* p = zero();
+  const cudaStream_t stream = make_stream();
+  for (std::uint32_t n = 1; n <= 6; ++n) append(p, n, stream);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_EQ(value_at(p), 123456u);
+}
+
+TEST_F(RuntimeStreams, DoNotWaitForEachOther) {
+  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  const cudaStream_t held = make_stream(), other = make_stream();
+  EXPECT_EQ(hold(held, gate), CUDA_SUCCESS);
+  append(p, 2, held);
+  EXPECT_EQ(cudaStreamQuery(held), cudaErrorNotReady);
+  append(p, 1, other);
+  ok(cudaStreamSynchronize(other));
+  EXPECT_EQ(cudaStreamQuery(other), cudaSuccess);
+  open(gate);
+  ok(cudaStreamSynchronize(held));
+  EXPECT_EQ(value_at(p), 12u);
+  cudaGetLastError();
+}
+
+TEST_F(RuntimeStreams, WaitForEventsAsTheyWereWhenTheWaitWasCalled) {
+  std::uint32_t *p = zero(), *first = allocate_pinned(1), *second = allocate_pinned(1);
+  const cudaStream_t a = make_stream(), b = make_stream();
+  const cudaEvent_t event = make_event();
+  hold(a, first);
+  append(p, 1, a);
+  ok(cudaEventRecord(event, a));
+  ok(cudaStreamWaitEvent(b, event, 0));
+  append(p, 2, b);
+  hold(a, second);
+  ok(cudaEventRecord(event, a)); // the wait above is for the earlier record
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  open(first);
+  ok(cudaStreamSynchronize(b));
+  EXPECT_EQ(value_at(p), 12u);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  open(second);
+  ok(cudaEventSynchronize(event));
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_F(RuntimeStreams, RefuseEventsThatWereNeverRecorded) {
+  const cudaEvent_t event = make_event();
+  const cudaStream_t stream = make_stream();
+  refused(cudaErrorInvalidValue, "never recorded", [&] { return cudaStreamWaitEvent(stream, event, 0); });
+  refused(cudaErrorInvalidValue, "never recorded", [&] { return cudaEventQuery(event); });
+  refused(cudaErrorInvalidValue, "never recorded", [&] { return cudaEventSynchronize(event); });
+  ok(cudaEventRecord(event, stream));
+  ok(cudaStreamWaitEvent(stream, event, 0));
+}
+
+TEST_F(RuntimeStreams, RefuseHandlesThatAreNotTheirs) {
+  const cudaStream_t stream = make_stream();
+  const cudaEvent_t event = make_event();
+  ok(cudaStreamDestroy(stream));
+  ok(cudaEventDestroy(event));
+  refused(cudaErrorInvalidResourceHandle, "the stream was destroyed", [&] { return cudaStreamSynchronize(stream); });
+  refused(cudaErrorInvalidResourceHandle, "the stream was destroyed", [&] { return cudaStreamDestroy(stream); });
+  refused(cudaErrorInvalidResourceHandle, "the event was destroyed", [&] { return cudaEventQuery(event); });
+  int own = 0;
+  refused(cudaErrorInvalidResourceHandle, "not a stream",
+          [&] { return cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(&own)); });
+  refused(cudaErrorNotSupported, "per-thread default stream",
+          [&] { return cudaStreamSynchronize(cudaStreamPerThread); });
+}
+
+TEST_F(RuntimeStreams, OfOneDeviceTakeItsEventsOnly) {
+  const cudaEvent_t event = make_event();
+  ok(cudaSetDevice(device_ + 1));
+  const cudaStream_t stream = make_stream();
+  refused(cudaErrorInvalidResourceHandle, "the event is GPU", [&] { return cudaEventRecord(event, stream); });
+  ok(cudaEventRecord(make_event(), stream));
+}
+
+TEST_F(RuntimeStreams, LegacyDefaultStreamWaitsForBlockingStreamsAndTheyForIt) {
+  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  const cudaStream_t before = make_stream(cudaStreamDefault), after = make_stream(cudaStreamDefault);
+  hold(before, gate);
+  append(p, 1, before);
+  append(p, 2, nullptr);
+  append(p, 3, after);
+  EXPECT_EQ(cudaStreamQuery(after), cudaErrorNotReady);
+  open(gate);
+  ok(cudaStreamSynchronize(after));
+  EXPECT_EQ(value_at(p), 123u);
+  cudaGetLastError();
+}
+
+TEST_F(RuntimeStreams, LegacyDefaultStreamDoesNotWaitForOthers) {
+  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  const cudaStream_t stream = make_stream(cudaStreamNonBlocking);
+  hold(stream, gate);
+  append(p, 2, stream);
+  append(p, 1, nullptr);
+  ok(cudaStreamSynchronize(nullptr));
+  open(gate);
+  ok(cudaStreamSynchronize(stream));
+  EXPECT_EQ(value_at(p), 12u);
+}
+
+TEST_F(RuntimeStreams, WaitsForValuesAreChecked) {
+  const cudaStream_t stream = make_stream();
+  std::uint32_t own = 0, *device = allocate(1), *pinned = allocate_pinned(2);
+  EXPECT_EQ(hold(stream, &own), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(hold(stream, reinterpret_cast<std::uint32_t*>(reinterpret_cast<char*>(pinned) + 2)),
+            CUDA_ERROR_INVALID_VALUE);
+  pinned[0] = 5; // GEQ
+  EXPECT_EQ(hold(stream, pinned), CUDA_SUCCESS);
+  ok(cudaMemset(device, 1, 4));
+  EXPECT_EQ(hold(stream, device), CUDA_SUCCESS);
+  ok(cudaStreamSynchronize(stream));
+  cudaGetLastError();
+}
+
+TEST_F(RuntimeStreams, EventsMeasureTime) {
+  cudaEvent_t begin = nullptr, end = nullptr;
+  ok(cudaEventCreate(&begin));
+  ok(cudaEventCreate(&end));
+  std::uint32_t* gate = allocate_pinned(1);
+  const cudaStream_t stream = make_stream();
+  ok(cudaEventRecord(begin, stream));
+  hold(stream, gate);
+  ok(cudaEventRecord(end, stream));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  float milliseconds = 0;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaErrorNotReady);
+  open(gate);
+  ok(cudaEventSynchronize(end));
+  ok(cudaEventElapsedTime(&milliseconds, begin, end));
+  EXPECT_GE(milliseconds, 4);
+  const cudaEvent_t untimed = make_event();
+  ok(cudaEventRecord(untimed, stream));
+  refused(cudaErrorInvalidResourceHandle, "cudaEventDisableTiming",
+          [&] { return cudaEventElapsedTime(&milliseconds, begin, untimed); });
+}
+
+TEST_F(RuntimeStreams, WorkAfterAnErrorDoesNotRun) {
+  std::uint32_t *p = zero(), *gate = allocate_pinned(1);
+  const cudaStream_t stream = make_stream();
+  hold(stream, gate);
+  ok(kernels.launch("set", 1, 1, 0, stream, p + 1, 1u)); // out of bounds
+  ok(kernels.launch("set", 1, 1, 0, stream, p, 7u));
+  open(gate);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorIllegalAddress);
+}
+
+} // namespace
+} // namespace triax::test
