@@ -126,7 +126,7 @@ TEST_F(Checks, ACollectiveMustDescribeItsViews) {
   EXPECT_THAT(posted({.kind = Kind::all_reduce, .dtype = DType::f32, .elements = 5}, elsewhere(4)),
               HasSubstr("all_reduce: in is f32[4], but the collective is all_reduce of 5 f32 (sum)"));
   EXPECT_THAT(posted({.kind = Kind::all_reduce, .dtype = DType::bf16, .elements = 4}, elsewhere(4)),
-              HasSubstr("the collective all_reduce of 4 bf16 (sum)"));
+              HasSubstr("the collective is all_reduce of 4 bf16 (sum)"));
   EXPECT_THAT(posted({.kind = Kind::broadcast, .dtype = DType::f32, .elements = 4}, elsewhere(4)),
               HasSubstr("broadcast: in f32[4] and out f32[4] are not the same view"));
   EXPECT_TRUE(comm.calls.empty());
