@@ -132,7 +132,10 @@ TEST(Channels, AreRefusedInWords) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const Transfer one{Direction::send, 1 - rank.index(), 3, number(rank, 1)};
-    EXPECT_THAT(error_of([&] { comm.exchange({&one, 1}, rank.stream()); }), HasSubstr("channel 3: NCCL has no channels"));
+    EXPECT_THAT(error_of([&] {
+                  comm.exchange({&one, 1}, rank.stream());
+                }),
+                HasSubstr("channel 3: NCCL has no channels"));
   });
 }
 

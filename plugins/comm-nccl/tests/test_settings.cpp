@@ -144,7 +144,8 @@ TEST_F(Environment, NcclIsAskedToKeepTheHostsOrder) {
   const BackendReport older = report_with(NCCL_VERSION(2, 25, 1));
   EXPECT_EQ(older.refusal, "");
   EXPECT_THAT(older.variables, ::testing::Not(Contains(asked)));
-  EXPECT_THAT(older.log, Contains(HasSubstr("NCCL 2.25.1 does not order calls of different communicators; 2.26.0 and later do")));
+  EXPECT_THAT(older.log,
+              Contains(HasSubstr("NCCL 2.25.1 does not order calls of different communicators; 2.26.0 and later do")));
   ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
   const BackendReport set = report_with(NCCL_VERSION(2, 26, 0));
   EXPECT_EQ(set.refusal, "");

@@ -213,7 +213,7 @@ TEST_F(RuntimeGraphs, TwoCapturesDoNotMerge) {
   cudaGetLastError();
 }
 
-TEST_F(RuntimeGraphs, StatusIsTold) {
+TEST_F(RuntimeGraphs, StatusIsReported) {
   cudaStreamCaptureStatus status{};
   ok(cudaStreamIsCapturing(a, &status));
   EXPECT_EQ(status, cudaStreamCaptureStatusNone);

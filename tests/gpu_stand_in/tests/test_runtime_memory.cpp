@@ -57,7 +57,7 @@ TEST_F(RuntimeMemory, FreeWaitsForTheDevice) {
   ok(cudaDeviceSynchronize());
 }
 
-TEST_F(RuntimeMemory, PointersAreTold) {
+TEST_F(RuntimeMemory, PointersHaveAttributes) {
   cudaPointerAttributes a{};
   std::uint32_t* p = allocate(4);
   ok(cudaPointerGetAttributes(&a, p + 1));
@@ -109,7 +109,7 @@ TEST_F(RuntimeMemoryDeathTest, TheHostWritesBehindPinnedMemory) {
               "0 bytes behind the end of cudaHostAlloc");
 }
 
-TEST_F(RuntimeMemoryDeathTest, OtherFaultsAreNotTold) {
+TEST_F(RuntimeMemoryDeathTest, OtherFaultsHaveNoMessage) {
   allocate(4);
   EXPECT_EXIT(*reinterpret_cast<volatile int*>(8) = 1, ::testing::KilledBySignal(SIGSEGV), "^$");
 }

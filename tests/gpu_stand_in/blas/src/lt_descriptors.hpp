@@ -11,7 +11,7 @@
 
 namespace triax::gpu_stand_in {
 
-// The beginnings tell what a pointer points to.
+// The first member says what a pointer points to.
 enum class LtKind : std::uint32_t { kHandle = 0x4C540001, kProduct, kLayout, kPreference };
 
 struct LtHandle {

@@ -17,7 +17,7 @@ std::string text_of(const CollectiveCall& call) {
          std::to_string(call.root);
 }
 
-// Tells the others what is called, compares, then moves chunks: each member puts its chunk into the segment, and takes
+// Publishes what is called, compares, then moves chunks: each member puts its chunk into the segment, and takes
 // from those of all. Between the steps, all members arrive at a barrier.
 class CollectiveRun : public Operation {
  public:

@@ -30,6 +30,7 @@ const PinnedAllocation* last_before(const std::map<std::uint64_t, PinnedAllocati
 } // namespace
 
 void* PinnedMemory::allocate(std::size_t bytes, int device) {
+  install_host_access_handler(); // a process may allocate pinned memory before it uses a device
   const std::size_t pages = (bytes + kPage - 1) / kPage * kPage;
   void* at = mmap(nullptr, pages + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
