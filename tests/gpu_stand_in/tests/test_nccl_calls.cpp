@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// The NCCL stand-in: what calls compute, and each check with a planted fault. Ranks are threads with a device each.
+#include <nccl.h>
+
+#include <chrono>
+#include <thread>
+
+#include "runtime_harness.hpp"
+
+namespace triax::test {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+class Nccl : public RuntimeTest {
+ protected:
+  struct Rank {
+    int number = 0;
+    std::vector<ncclComm_t> comms;
+    std::vector<cudaStream_t> streams; // one for each communicator
+
+    ncclResult_t state(int of = 0) const {
+      ncclResult_t error = ncclSuccess;
+      EXPECT_EQ(ncclCommGetAsyncError(comms[static_cast<std::size_t>(of)], &error), ncclSuccess);
+      return error;
+    }
+    cudaError_t finish() const {
+      cudaError_t first = cudaSuccess;
+      for (const cudaStream_t each : streams) {
+        const cudaError_t error = cudaStreamSynchronize(each);
+        if (first == cudaSuccess) first = error;
+      }
+      return first;
+    }
+  };
+
+  void SetUp() override {
+    for (int& each : devices_) {
+      RuntimeTest::SetUp();
+      each = device_;
+    }
+  }
+
+  /// Runs two ranks in `count` communicators; returns what was printed.
+  std::string run(int count, const std::function<void(Rank&)>& body) {
+    std::vector<ncclUniqueId> ids(static_cast<std::size_t>(count));
+    for (ncclUniqueId& id : ids) EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ::testing::internal::CaptureStderr();
+    const auto run_one = [&](int number) {
+      ok(cudaSetDevice(devices_[static_cast<std::size_t>(number)]));
+      Rank rank;
+      rank.number = number;
+      for (const ncclUniqueId& id : ids) {
+        ncclComm_t comm = nullptr;
+        EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, id, number, nullptr), ncclSuccess);
+        rank.comms.push_back(comm);
+        rank.streams.push_back(make_stream());
+      }
+      body(rank);
+      for (const ncclComm_t comm : rank.comms) ncclCommDestroy(comm);
+    };
+    std::thread second(run_one, 1);
+    run_one(0);
+    second.join();
+    return ::testing::internal::GetCapturedStderr();
+  }
+
+  static float* filled(std::size_t count, float value) {
+    auto* out = allocate<float>(count);
+    const std::vector<float> host(count, value);
+    ok(cudaMemcpy(out, host.data(), count * sizeof(float), cudaMemcpyHostToDevice));
+    return out;
+  }
+  static std::vector<float> values_of(const float* from, std::size_t count) {
+    std::vector<float> out(count);
+    ok(cudaMemcpy(out.data(), from, count * sizeof(float), cudaMemcpyDeviceToHost));
+    return out;
+  }
+  static ncclResult_t all_reduce(Rank& rank, float* data, std::size_t count, int of = 0) {
+    const auto at = static_cast<std::size_t>(of);
+    return ncclAllReduce(data, data, count, ncclFloat, ncclSum, rank.comms[at], rank.streams[at]);
+  }
+
+  std::array<int, 2> devices_{};
+};
+
+TEST_F(Nccl, CollectivesMoveAndAddTheDataOfAllMembers) {
+  constexpr std::size_t kCount = 100000; // more than one chunk
+  const std::string printed = run(1, [&](Rank& rank) {
+    const ncclComm_t comm = rank.comms[0];
+    const cudaStream_t stream = rank.streams[0];
+    float* sum = filled(kCount, 1.0f + static_cast<float>(rank.number));
+    EXPECT_EQ(all_reduce(rank, sum, kCount), ncclSuccess);
+    float* part = filled(kCount / 2, 0);
+    EXPECT_EQ(ncclReduceScatter(sum, part, kCount / 2, ncclFloat, ncclMax, comm, stream), ncclSuccess);
+    float* own = filled(4, 10.0f * static_cast<float>(rank.number));
+    float* all = filled(8, -1);
+    EXPECT_EQ(ncclAllGather(own, all, 4, ncclFloat, comm, stream), ncclSuccess);
+    EXPECT_EQ(ncclBroadcast(own, own, 4, ncclFloat, 1, comm, stream), ncclSuccess);
+    ok(rank.finish());
+    EXPECT_THAT(values_of(sum, kCount), Each(3.0f));
+    EXPECT_THAT(values_of(part, kCount / 2), Each(3.0f));
+    EXPECT_EQ(values_of(all, 8), (std::vector<float>{0, 0, 0, 0, 10, 10, 10, 10}));
+    EXPECT_THAT(values_of(own, 4), Each(10.0f));
+    EXPECT_EQ(rank.state(), ncclSuccess);
+  });
+  EXPECT_EQ(printed, "");
+}
+
+TEST_F(Nccl, TransfersOfAGroupGoBothWays) {
+  constexpr std::size_t kCount = 300000;
+  const std::string printed = run(1, [&](Rank& rank) {
+    float* out = filled(kCount, static_cast<float>(rank.number));
+    float* in = filled(kCount, -1);
+    EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    EXPECT_EQ(ncclSend(out, kCount, ncclFloat, 1 - rank.number, rank.comms[0], rank.streams[0]), ncclSuccess);
+    EXPECT_EQ(ncclRecv(in, kCount, ncclFloat, 1 - rank.number, rank.comms[0], rank.streams[0]), ncclSuccess);
+    EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    ok(rank.finish());
+    EXPECT_THAT(values_of(in, kCount), Each(1.0f - static_cast<float>(rank.number)));
+  });
+  EXPECT_EQ(printed, "");
+}
+
+TEST_F(Nccl, MembersThatCallDifferentlyFail) {
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(16, 1);
+    EXPECT_EQ(all_reduce(rank, data, rank.number == 0 ? 8 : 16), ncclSuccess);
+    rank.finish();
+    EXPECT_EQ(rank.state(), ncclRemoteError);
+  });
+  EXPECT_THAT(printed, HasSubstr("members call differently: rank"));
+  EXPECT_THAT(printed, HasSubstr("ncclAllReduce of 8"));
+  EXPECT_THAT(printed, HasSubstr("ncclAllReduce of 16"));
+}
+
+TEST_F(Nccl, AReceiveOfAnotherSizeFails) {
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(16, 1);
+    EXPECT_EQ(rank.number == 0 ? ncclSend(data, 8, ncclFloat, 1, rank.comms[0], rank.streams[0])
+                               : ncclRecv(data, 16, ncclFloat, 0, rank.comms[0], rank.streams[0]),
+              ncclSuccess);
+    rank.finish();
+    EXPECT_EQ(rank.state(), ncclRemoteError);
+  });
+  EXPECT_THAT(printed, HasSubstr("rank 0 sends 32 bytes, and rank 1 receives 64"));
+}
+
+TEST_F(Nccl, TwoCommunicatorsInOneOrderDoNotWaitForEachOther) {
+  const std::string printed = run(2, [](Rank& rank) {
+    float* data = filled(8, 1);
+    for (const int of : {1, 0}) EXPECT_EQ(all_reduce(rank, data, 4, of), ncclSuccess);
+    ok(rank.finish());
+  });
+  EXPECT_EQ(printed, "");
+}
+
+TEST_F(Nccl, TwoCommunicatorsInDifferentOrdersAreADeadlock) {
+  std::atomic<int> failed = 0; // one rank finds it; its abort ends the calls of the other
+  const std::string printed = run(2, [&failed](Rank& rank) {
+    float* first = filled(4, 1);
+    float* second = filled(4, 1);
+    EXPECT_EQ(all_reduce(rank, first, 4, rank.number), ncclSuccess);
+    EXPECT_EQ(all_reduce(rank, second, 4, 1 - rank.number), ncclSuccess);
+    failed += rank.finish() != cudaSuccess ? 1 : 0;
+    for (const ncclComm_t comm : rank.comms) EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+    rank.comms.clear();
+  });
+  EXPECT_GE(failed, 1);
+  EXPECT_THAT(printed, HasSubstr("deadlock: GPU"));
+  EXPECT_THAT(printed, HasSubstr("Call communicators in the same order on all ranks"));
+}
+
+TEST_F(Nccl, AMemberThatDoesNotComeIsNamed) {
+  setenv("TRIAX_GPU_NCCL_REPORT_S", "0.1", 1);
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = filled(4, 1);
+    if (rank.number == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
+    ok(rank.finish());
+  });
+  unsetenv("TRIAX_GPU_NCCL_REPORT_S");
+  EXPECT_THAT(printed, HasSubstr("NCCL: ncclAllReduce of communicator"));
+  EXPECT_THAT(printed, HasSubstr("has not come"));
+}
+
+TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
+  const std::string printed = run(1, [](Rank& rank) {
+    float* data = rank.number == 0 ? allocate<float>(4) : filled(4, 1);
+    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
+    if (rank.number == 0) {
+      EXPECT_NE(rank.finish(), cudaSuccess);
+      EXPECT_EQ(ncclCommAbort(rank.comms[0]), ncclSuccess);
+      rank.comms.clear();
+    }
+    rank.finish();
+  });
+  EXPECT_THAT(printed, HasSubstr("ncclAllReduce: sendbuff"));
+  EXPECT_THAT(printed, HasSubstr("never written"));
+}
+
+TEST_F(Nccl, AnAbortEndsACallWhosePeerDoesNotCome) {
+  run(1, [](Rank& rank) {
+    if (rank.number == 1) return;
+    float* data = filled(4, 1);
+    EXPECT_EQ(all_reduce(rank, data, 4), ncclSuccess);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(cudaStreamQuery(rank.streams[0]), cudaErrorNotReady);
+    EXPECT_EQ(ncclCommAbort(rank.comms[0]), ncclSuccess);
+    rank.comms.clear();
+    rank.finish();
+  });
+}
+
+TEST_F(Nccl, SplitMakesOneCommunicatorForEachColor) {
+  const std::string printed = run(1, [](Rank& rank) {
+    ncclComm_t half = nullptr, both = nullptr;
+    EXPECT_EQ(ncclCommSplit(rank.comms[0], rank.number, 0, &half, nullptr), ncclSuccess);
+    EXPECT_EQ(ncclCommSplit(rank.comms[0], 0, -rank.number, &both, nullptr), ncclSuccess); // in the other order
+    float* data = filled(4, 1.0f + static_cast<float>(rank.number));
+    float* all = filled(8, 0);
+    EXPECT_EQ(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, half, rank.streams[0]), ncclSuccess);
+    EXPECT_EQ(ncclAllGather(data, all, 4, ncclFloat, both, rank.streams[0]), ncclSuccess);
+    ok(rank.finish());
+    EXPECT_THAT(values_of(data, 4), Each(1.0f + static_cast<float>(rank.number)));
+    EXPECT_EQ(values_of(all, 8), (std::vector<float>{2, 2, 2, 2, 1, 1, 1, 1}));
+    ncclCommDestroy(half);
+    ncclCommDestroy(both);
+  });
+  EXPECT_EQ(printed, "");
+}
+
+TEST_F(Nccl, CallsRefuseWhatTheyCannotUse) {
+  const std::string printed = run(1, [this](Rank& rank) {
+    float* data = filled(4, 1);
+    if (rank.number == 1) return;
+    ncclComm_t made = nullptr;
+    ncclUniqueId id;
+    EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    EXPECT_EQ(ncclCommInitRankConfig(&made, 2, id, 2, nullptr), ncclInvalidArgument);
+    ok(cudaSetDevice(devices_[1]));
+    const cudaStream_t other = make_stream();
+    ok(cudaSetDevice(devices_[0]));
+    EXPECT_EQ(ncclAllReduce(data, data, 4, ncclFloat, ncclSum, rank.comms[0], other), ncclInvalidArgument);
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    ncclComm_t gone = rank.comms[0];
+    EXPECT_EQ(ncclCommDestroy(gone), ncclSuccess);
+    EXPECT_EQ(all_reduce(rank, data, 4), ncclInvalidArgument);
+    rank.comms.clear();
+  });
+  EXPECT_THAT(printed, HasSubstr("ncclCommInitRankConfig: rank 2 of 2"));
+  EXPECT_THAT(printed, HasSubstr("ncclAllReduce: the stream is not one of GPU"));
+  EXPECT_THAT(printed, HasSubstr("ncclGroupEnd: no group was begun"));
+  EXPECT_THAT(printed, HasSubstr("the handle is not a communicator's, or that was destroyed"));
+}
+
+} // namespace
+} // namespace triax::test
