@@ -2,6 +2,9 @@
 // Binds instructions to the functions of the instruction set that this processor has, and sets rounding modes.
 #include <xmmintrin.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "code.hpp"
 #include "warp.hpp"
 
@@ -68,10 +71,19 @@ bool depends_on_mode(const Instruction& i) {
   return i.op != Op::kCvt || i.type == Type::kF32 || i.type == Type::kF64;
 }
 
+// What CMakeLists.txt compiles the namespace avx2 for. TRIAX_GPU_HOST=baseline is for tests of the other.
+bool uses_avx2() {
+  const char* host = std::getenv("TRIAX_GPU_HOST");
+  if (host && std::string_view(host) == "baseline") return false;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+         __builtin_cpu_supports("popcnt");
+}
+
 } // namespace
 
 bool bind(Instruction& i) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  static const bool has_avx2 = uses_avx2();
   i.run = has_avx2 ? avx2::choose(i) : baseline::choose(i);
   if (!i.run || !fits(i)) return false;
   if (depends_on_mode(i)) {
