@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions that move data: asynchronous copies and matrix loads of every size, addresses of every space, cache
+// modifiers, fences and clocks.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "ptx_harness.hpp"
+
+namespace triax::test {
+namespace {
+
+using ::testing::Each;
+
+constexpr unsigned kLanes = 32;
+
+std::vector<std::uint32_t> counted(std::size_t count) {
+  std::vector<std::uint32_t> out(count);
+  std::iota(out.begin(), out.end(), 100u);
+  return out;
+}
+
+// Runs `body` in one warp: %in and %out are buffers, %l the lane, %s the address of 1024 shared bytes. Each lane stores
+// %r0 at the end. `in` holds 100, 101, 102...
+std::vector<std::uint32_t> run(const std::string& body) {
+  Machine machine(
+      ".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.shared .align 16 .b8 words[1024];\n"
+      ".reg .b64 %in, %out, %x<8>;\n.reg .b32 %l, %s, %r<16>;\n.reg .pred %p0;\n"
+      "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %l, %tid.x;\nmov.u32 %s, words;\n" +
+      body + "\nmul.wide.u32 %x7, %l, 4;\nadd.s64 %x7, %out, %x7;\nst.global.u32 [%x7], %r0;\nret;\n}\n");
+  const auto in = machine.buffer(counted(256)), out = machine.unwritten(kLanes * sizeof(std::uint32_t));
+  machine.run("k", {1}, {kLanes}, {in, out});
+  return machine.read<std::uint32_t>(out, kLanes);
+}
+
+TEST(PtxMoves, AsyncCopiesOfEverySize) {
+  for (const std::string bytes : {"4", "8", "16"}) {
+    const auto size = static_cast<std::uint32_t>(std::stoi(bytes));
+    // Each lane copies its piece, and reads the last word of it.
+    const auto got = run("mul.lo.u32 %r1, %l, " + bytes + ";\ncvt.u64.u32 %x0, %r1;\nadd.s64 %x0, %in, %x0;\n" +
+                         "add.u32 %r1, %s, %r1;\ncp.async." + (size == 16 ? "cg" : "ca") +
+                         ".shared.global [%r1], [%x0], " + bytes + ";\ncp.async.commit_group;\ncp.async.wait_all;\n" +
+                         "ld.shared.u32 %r0, [%r1+" + std::to_string(size - 4) + "];");
+    for (std::uint32_t l = 0; l < kLanes; ++l) EXPECT_EQ(got[l], 100 + (l + 1) * size / 4 - 1) << bytes;
+  }
+}
+
+TEST(PtxMoves, AsyncCopiesOf16BytesPadWithZeros) {
+  const auto got =
+      run("mul.lo.u32 %r1, %l, 16;\ncvt.u64.u32 %x0, %r1;\nadd.s64 %x0, %in, %x0;\nadd.u32 %r1, %s, %r1;\n"
+          "cp.async.cg.shared.global [%r1], [%x0], 16, 8;\ncp.async.wait_all;\n"
+          "ld.shared.u32 %r0, [%r1+4];\nld.shared.u32 %r2, [%r1+8];\nshl.b32 %r2, %r2, 16;\nadd.u32 %r0, %r0, %r2;");
+  for (std::uint32_t l = 0; l < kLanes; ++l) EXPECT_EQ(got[l], 100 + 4 * l + 1);
+}
+
+// Row r of matrix n is 8 elements of 16 bits at byte 128 n + 16 r; element e of all has the value e.
+TEST(PtxMoves, MatrixLoadsOfOneAndTwo) {
+  const std::string fill =
+      "shl.b32 %r1, %l, 2;\nadd.u32 %r1, %s, %r1;\nshl.b32 %r2, %l, 1;\nadd.u32 %r3, %r2, 1;\nshl.b32 %r3, %r3, 16;\n"
+      "or.b32 %r4, %r2, %r3;\nst.shared.u32 [%r1], %r4;\nadd.u32 %r4, %r4, 4194368;\nst.shared.u32 [%r1+128], %r4;\n"
+      "bar.sync 0;\nand.b32 %r5, %l, 15;\nshl.b32 %r5, %r5, 4;\nadd.u32 %r5, %s, %r5;\n";
+  const auto value = [](std::uint32_t matrix, std::uint32_t lane) {
+    const std::uint32_t element = 64 * matrix + 2 * lane;
+    return element | (element + 1) << 16;
+  };
+  const auto one = run(fill + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r5];");
+  const auto first = run(fill + "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0, %r6}, [%r5];");
+  const auto second = run(fill + "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r6, %r0}, [%r5];");
+  for (std::uint32_t l = 0; l < kLanes; ++l) {
+    EXPECT_EQ(one[l], value(0, l)) << l;
+    EXPECT_EQ(first[l], value(0, l)) << l;
+    EXPECT_EQ(second[l], value(1, l)) << l;
+  }
+}
+
+TEST(PtxMoves, AddressesOfSharedMemoryConvertBothWays) {
+  const auto got =
+      run("cvt.u64.u32 %x0, %s;\ncvta.shared.u64 %x1, %x0;\nmul.wide.u32 %x2, %l, 4;\n"
+          "add.s64 %x1, %x1, %x2;\nadd.u32 %r1, %l, 7;\nst.u32 [%x1], %r1;\n"
+          "cvta.to.shared.u64 %x3, %x1;\nld.shared.u32 %r0, [%x3];");
+  for (std::uint32_t l = 0; l < kLanes; ++l) EXPECT_EQ(got[l], l + 7);
+}
+
+TEST(PtxMoves, CacheModifiersAndFencesDoNotChangeValues) {
+  for (const std::string load : {"ld.global.ca.u32", "ld.global.cg.u32", "ld.global.cs.u32", "ld.global.nc.u32"})
+    EXPECT_THAT(run(load + " %r0, [%in];"), Each(100u)) << load;
+  for (const std::string fence : {"membar.gl;", "membar.cta;", "fence.acq_rel.gpu;", "fence.sc.sys;"})
+    EXPECT_THAT(run("ld.global.u32 %r0, [%in];\n" + fence), Each(100u)) << fence;
+}
+
+TEST(PtxMoves, TheClockAdvances) {
+  EXPECT_THAT(run("mov.u64 %x0, %clock64;\nnanosleep.u32 100;\nmov.u64 %x1, %clock64;\nsetp.gt.u64 %p0, %x1, %x0;\n"
+                  "selp.u32 %r0, 1, 0, %p0;"),
+              Each(1u));
+}
+
+} // namespace
+} // namespace triax::test
