@@ -100,7 +100,8 @@ TEST(PtxMemoryChecks, BlocksWriteDifferentValuesToOnePlace) {
               AllOf(HasSubstr("writes another value than was written by block 0"), HasSubstr("output")));
   EXPECT_EQ(fault.kind, ErrorKind::kHazard);
   Machine twin(kernel(same_place + "st.global.u32 [%b], 7;"));
-  EXPECT_EQ(twin.error_of("k", {2}, {32}, {out, twin.unwritten(256)}), "");
+  for (int times = 0; times < 300; ++times) // blocks on two threads of the host may write at the same moment
+    EXPECT_EQ(twin.error_of("k", {2}, {32}, {out, twin.unwritten(256)}), "");
 }
 
 TEST(PtxMemoryChecks, BlockReadsWhatAnotherWrote) {

@@ -33,9 +33,9 @@ void range(Warp& w, const Instruction& i, Space space, int lane, int last, std::
   Block& b = *w.block;
   const std::uint32_t bytes = static_cast<std::uint32_t>(last - lane + 1) * lane_bytes;
   std::byte* memory = nullptr;
+  const bool plain = lane_bytes > 1 && !i.strong;
   if (space == Space::kGlobal) {
     check_bounds(w, i, lane, address, bytes, lane_bytes, kLoad ? "reads " : "writes ");
-    const bool plain = lane_bytes > 1 && !i.strong;
     memory = data_at(w, address);
     if constexpr (kLoad) {
       check_written(w, i, lane, address, bytes, lane_bytes);
@@ -58,10 +58,12 @@ void range(Warp& w, const Instruction& i, Space space, int lane, int last, std::
     else
       check_shared_write(w, i, lane, offset, bytes, lane_bytes, data);
   }
-  if constexpr (kLoad)
+  if constexpr (kLoad) {
     std::memcpy(data, memory, bytes);
-  else
+  } else {
     std::memcpy(memory, data, bytes);
+    if (space == Space::kGlobal && plain) tag_global_write(w, address, bytes);
+  }
 }
 
 // Global and shared memory.

@@ -7,6 +7,8 @@
 // instruction set.
 #pragma once
 
+#include <atomic>
+
 #include "lanes.hpp"
 
 namespace triax::gpu_stand_in::STAND_IN_ISA {
@@ -110,7 +112,7 @@ inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uin
                                std::uint32_t lane_bytes, const std::byte* data) {
   if (!w.range.write_tags) return;
   const Block& b = *w.block;
-  std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
+  const std::uint32_t* writes = (w.range.write_tags + (address - w.range.begin) / 2);
   const std::uint32_t* reads = (w.range.read_tags + (address - w.range.begin) / 2);
   const std::uint32_t count = bytes / 2, first = b.first_tag, tag = b.tag;
   std::uint32_t bad = 0;
@@ -130,7 +132,14 @@ inline void check_global_write(Warp& w, const Instruction& i, int lane, std::uin
       }
     }
   }
-  for (std::uint32_t g = 0; g < count; ++g) writes[g] = tag;
+}
+
+// After the data: a block that finds the tag compares its own data with these.
+inline void tag_global_write(Warp& w, std::uint64_t address, std::uint32_t bytes) {
+  if (!w.range.write_tags) return;
+  std::atomic_thread_fence(std::memory_order_release);
+  std::uint32_t* writes = w.range.write_tags + (address - w.range.begin) / 2;
+  for (std::uint32_t g = 0; g < bytes / 2; ++g) writes[g] = w.block->tag;
 }
 
 } // namespace triax::gpu_stand_in::STAND_IN_ISA
