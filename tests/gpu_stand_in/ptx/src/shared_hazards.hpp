@@ -22,7 +22,7 @@ inline std::uint32_t ordered_limit(const Warp& w) {
 inline bool before(const Warp& w, std::uint32_t tag, std::uint32_t mine) {
   const std::uint32_t warp = tag >> 6 & 63, clock = tag >> 12;
   if (warp == w.index) return clock != w.clock || tag == mine;
-  return warp != kManyWarps && clock <= w.ordered[warp];
+  return warp < w.ordered.size() && clock <= w.ordered[warp]; // not: kManyWarps, or the mark of atomic accesses
 }
 
 [[noreturn]] inline void shared_hazard(const Warp& w, const Instruction& i, int lane, std::uint32_t offset,
