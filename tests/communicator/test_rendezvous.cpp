@@ -10,6 +10,7 @@
 
 #include "control/local_store.hpp"
 #include "support/error_of.hpp"
+#include "support/stop_once.hpp"
 #include "triax/rendezvous.hpp"
 
 namespace triax {
@@ -124,25 +125,13 @@ TEST(Rendezvous, TheRanksAbortFlagEndsAWait) {
   EXPECT_THAT(test::error_of([&] { member.rendezvous.collect(); }), HasSubstr("stopped by the user"));
 }
 
-/// Stops the rank once, as SIGSTOP does; then the other member comes.
-class StopOnce final : public ProgressSource {
- public:
-  explicit StopOnce(std::function<void()> next) : next_(std::move(next)) {}
-  void progress() noexcept override {
-    if (++rounds_ != 3) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-    next_();
-  }
-
- private:
-  std::function<void()> next_;
-  int rounds_ = 0;
-};
-
 TEST(Rendezvous, TheDeadlineDoesNotCountTheTimeInWhichTheRankIsStopped) {
   control::LocalStore store;
   Member first(store, 0, 2, 1.2, 1), second(store, 1, 2, 60, 1);
-  StopOnce source([&second] { second.rendezvous.publish({"second"}); });
+  test::StopOnce source([&second] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    second.rendezvous.publish({"second"});
+  });
   first.device->add_source(source);
   first.rendezvous.publish({"first"});
   EXPECT_EQ(first.rendezvous.collect().back().front(), "second");

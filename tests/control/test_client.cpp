@@ -118,6 +118,37 @@ TEST(Client, MessagesArriveInOrderBeforeTheRankLeaves) {
   EXPECT_TRUE(job.server->drain_worker_messages().empty());
 }
 
+TEST(Client, OfUnreadMessagesTheLatestAreKept) {
+  const Job job(1);
+  auto rank = job.rank(0);
+  const std::string large(15 << 20, 'x');
+  std::int64_t sent = 0;
+  for (; sent < 8; ++sent) {
+    rank->client.send("step", std::to_string(sent) + large);
+    rank->client.add("sent", 1); // has an answer, so that little is unsent
+  }
+  const std::vector<WorkerMessage> messages = job.server->drain_worker_messages();
+  ASSERT_EQ(messages.size(), 4u); // 64 MiB hold no more
+  EXPECT_EQ(messages.front().text.substr(0, 2), "4x");
+  EXPECT_EQ(messages.front().discarded, 4);
+  EXPECT_EQ(messages.back().text.substr(0, 2), "7x");
+  rank->client.leave();
+}
+
+TEST(Client, ARankThatFillsTheQueueWithOtherTopicsIsLost) {
+  const Job job(1);
+  const auto rank = job.rank(0);
+  const std::string large(15 << 20, 'x');
+  EXPECT_ANY_THROW({
+    for (int topic = 0; topic < 8; ++topic) {
+      rank->client.send(std::to_string(topic), large);
+      rank->client.add("sent", 1);
+    }
+  });
+  ASSERT_TRUE(eventually([&] { return job.server->failure().has_value(); }));
+  EXPECT_THAT(job.server->failure()->why, HasSubstr("it sent more messages than the launcher reads"));
+}
+
 TEST(Client, WhoLeavesIsNotLost) {
   const Job job(2);
   const auto stays = job.rank(0);

@@ -10,6 +10,7 @@
 
 #include "support/communicator_suite.hpp"
 #include "support/error_of.hpp"
+#include "support/stop_once.hpp"
 
 namespace {
 
@@ -20,6 +21,7 @@ using triax::test::error_of;
 using triax::test::guarantees;
 using triax::test::Rank;
 using triax::test::run_members;
+using triax::test::StopOnce;
 
 constexpr const char* kRunsByItself = "calls run on the GPU by themselves, and no host compares them";
 
@@ -214,19 +216,6 @@ TEST(Barrier, TheDeadlineNamesWhoIsMissing) {
     rank.store().get("done 1", Rank::deadline());
   });
 }
-
-/// Stops the rank once, as SIGSTOP does, in the third round of a wait.
-class StopOnce final : public ProgressSource {
- public:
-  explicit StopOnce(std::function<void()> stop) : stop_(std::move(stop)) {}
-  void progress() noexcept override {
-    if (++rounds_ == 3) stop_();
-  }
-
- private:
-  std::function<void()> stop_;
-  int rounds_ = 0;
-};
 
 TEST(Barrier, ItsDeadlineDoesNotCountTheTimeInWhichTheRankIsStopped) {
   run_members(2, [](Rank& rank) {

@@ -111,7 +111,8 @@ class LocalProcesses {
         training_.log.info("{}", worker_message.text);
       } else if (const auto record = result_.take(worker_message); record && training_.step) {
         if (worker_message.discarded > 0)
-          training_.log.warn("{} steps are not shown: the output was blocked", worker_message.discarded);
+          training_.log.warn("{} steps are not shown, because the output was blocked; {} has every step",
+                             worker_message.discarded, training_.run.log.metrics.string());
         training_.step(*record);
       }
     } catch (const Error& error) {

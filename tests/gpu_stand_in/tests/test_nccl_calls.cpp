@@ -108,6 +108,26 @@ TEST_F(Nccl, CollectivesMoveAndAddTheDataOfAllMembers) {
   EXPECT_EQ(printed, "");
 }
 
+TEST_F(Nccl, SumsIn16BitsAreRounded) {
+  const std::string printed = run(1, [](Rank& rank) {
+    // 256 + 1 and 2048 + 1 need one bit more than bf16 and f16 have.
+    const std::uint16_t bf16 = rank.number == 0 ? 0x4380 : 0x3F80, f16 = rank.number == 0 ? 0x6800 : 0x3C00;
+    auto* data = allocate<std::uint16_t>(2);
+    const std::array<std::uint16_t, 2> host{bf16, f16};
+    ok(cudaMemcpy(data, host.data(), sizeof host, cudaMemcpyHostToDevice));
+    const auto add = [&](int at, ncclDataType_t type) {
+      return ncclAllReduce(data + at, data + at, 1, type, ncclSum, rank.comms[0], rank.streams[0]);
+    };
+    EXPECT_EQ(add(0, ncclBfloat16), ncclSuccess);
+    EXPECT_EQ(add(1, ncclFloat16), ncclSuccess);
+    ok(rank.finish());
+    std::array<std::uint16_t, 2> sums{};
+    ok(cudaMemcpy(sums.data(), data, sizeof sums, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(sums, (std::array<std::uint16_t, 2>{0x4380, 0x6800})); // ties to even
+  });
+  EXPECT_EQ(printed, "");
+}
+
 TEST_F(Nccl, TransfersOfAGroupGoBothWays) {
   constexpr std::size_t kCount = 300000;
   const std::string printed = run(1, [&](Rank& rank) {
@@ -182,7 +202,7 @@ TEST_F(Nccl, AMemberThatDoesNotComeIsNamed) {
   });
   unsetenv("TRIAX_GPU_NCCL_REPORT_S");
   EXPECT_THAT(printed, HasSubstr("NCCL: ncclAllReduce of communicator"));
-  EXPECT_THAT(printed, HasSubstr("has not come"));
+  EXPECT_THAT(printed, HasSubstr("has not called it"));
 }
 
 TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
@@ -251,7 +271,7 @@ TEST_F(Nccl, CallsRefuseWhatTheyCannotUse) {
   });
   EXPECT_THAT(printed, HasSubstr("ncclCommInitRankConfig: rank 2 of 2"));
   EXPECT_THAT(printed, HasSubstr("ncclAllReduce: the stream is not one of GPU"));
-  EXPECT_THAT(printed, HasSubstr("ncclGroupEnd: no group was begun"));
+  EXPECT_THAT(printed, HasSubstr("ncclGroupEnd: ncclGroupStart() was not called"));
   EXPECT_THAT(printed, HasSubstr("the handle is not a communicator's, or that was destroyed"));
 }
 

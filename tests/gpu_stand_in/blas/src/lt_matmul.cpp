@@ -37,9 +37,9 @@ struct Matmul {
   std::size_t workspace_bytes = 0;
   int device = 0;
 
-  bool turns_a() const { return product.operation_a == CUBLAS_OP_T; }
-  bool turns_b() const { return product.operation_b == CUBLAS_OP_T; }
-  std::int64_t k() const { return turns_a() ? a.rows : a.columns; }
+  bool transposes_a() const { return product.operation_a == CUBLAS_OP_T; }
+  bool transposes_b() const { return product.operation_b == CUBLAS_OP_T; }
+  std::int64_t k() const { return transposes_a() ? a.rows : a.columns; }
   Matrix bias() const {
     const auto type = product.bias_type < 0 ? d.type : static_cast<cudaDataType>(product.bias_type);
     const std::int64_t rows = product.sums_b() ? d.columns : d.rows;
@@ -81,11 +81,13 @@ void check_shape(const Matmul& m) {
   for (const Matrix* each : {&m.a, &m.b, &m.c, &m.d}) {
     if (each->rows < 1 || each->columns < 1) invalid("a matrix is " + size_of(*each));
   }
-  const std::int64_t rows = m.turns_a() ? m.a.columns : m.a.rows, columns = m.turns_b() ? m.b.rows : m.b.columns;
-  const std::int64_t k_of_b = m.turns_b() ? m.b.columns : m.b.rows;
+  const std::int64_t rows = m.transposes_a() ? m.a.columns : m.a.rows,
+                     columns = m.transposes_b() ? m.b.rows : m.b.columns;
+  const std::int64_t k_of_b = m.transposes_b() ? m.b.columns : m.b.rows;
   if (m.k() != k_of_b || m.d.rows != rows || m.d.columns != columns || m.c.rows != rows || m.c.columns != columns) {
-    invalid("sizes do not match: A is " + size_of(m.a) + (m.turns_a() ? " transposed" : "") + ", B is " + size_of(m.b) +
-            (m.turns_b() ? " transposed" : "") + ", C is " + size_of(m.c) + ", D is " + size_of(m.d));
+    invalid("sizes do not match: A is " + size_of(m.a) + (m.transposes_a() ? " transposed" : "") + ", B is " +
+            size_of(m.b) + (m.transposes_b() ? " transposed" : "") + ", C is " + size_of(m.c) + ", D is " +
+            size_of(m.d));
   }
   check_leading(m.a, "A");
   check_leading(m.b, "B");
@@ -192,8 +194,8 @@ void run(const Matmul& m) {
   spoil_workspace(m.device, m.workspace, m.workspace_bytes);
   std::vector<float> a = read_matrix(m.device, m.a, "cublasLtMatmul: A");
   std::vector<float> b = read_matrix(m.device, m.b, "cublasLtMatmul: B");
-  if (m.turns_a()) a = transpose(a, m.a.rows, m.a.columns);
-  if (m.turns_b()) b = transpose(b, m.b.rows, m.b.columns);
+  if (m.transposes_a()) a = transpose(a, m.a.rows, m.a.columns);
+  if (m.transposes_b()) b = transpose(b, m.b.rows, m.b.columns);
   std::vector<double> values = multiply(a, b, m.d.rows, m.d.columns, m.k());
   for (double& value : values) value *= m.alpha;
   if (m.beta != 0) {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "gpu_stand_in/half.hpp"
 #include "gpu_stand_in/runtime.hpp"
+#include "triax/half.hpp"
 
 namespace triax::gpu_stand_in {
 
@@ -46,9 +46,8 @@ std::string name_of(cudaDataType type) {
 
 float to_float(cudaDataType type, const std::byte* element) {
   if (type == CUDA_R_32F) return read_as<float>(element);
-  const auto bits = read_as<std::uint16_t>(element);
-  if (type == CUDA_R_16F) return half_to_float(bits);
-  return bfloat_to_float(bits);
+  if (type == CUDA_R_16F) return read_as<F16>(element);
+  return read_as<Bf16>(element);
 }
 
 void from_float(cudaDataType type, std::byte* element, float value) {
@@ -56,7 +55,7 @@ void from_float(cudaDataType type, std::byte* element, float value) {
     std::memcpy(element, &value, sizeof value);
     return;
   }
-  const std::uint16_t bits = type == CUDA_R_16F ? float_to_half(value) : float_to_bfloat(value);
+  const std::uint16_t bits = type == CUDA_R_16F ? F16(value).bits : Bf16(value).bits;
   std::memcpy(element, &bits, sizeof bits);
 }
 
@@ -74,11 +73,11 @@ std::vector<float> read_matrix(int device, const Matrix& matrix, const std::stri
 }
 
 std::vector<float> transpose(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
-  std::vector<float> turned(values.size());
+  std::vector<float> transposed(values.size());
   for (std::int64_t c = 0; c < columns; ++c) {
-    for (std::int64_t r = 0; r < rows; ++r) turned[r * columns + c] = values[c * rows + r];
+    for (std::int64_t r = 0; r < rows; ++r) transposed[r * columns + c] = values[c * rows + r];
   }
-  return turned;
+  return transposed;
 }
 
 std::vector<double> multiply(const std::vector<float>& a, const std::vector<float>& b, std::int64_t m, std::int64_t n,

@@ -26,7 +26,7 @@ bool is_blocking(const ncclConfig_t* config) {
 }
 
 // Waits if the communicator blocks. Throws NcclError if it does not join; ncclInProgress if it still does.
-void settle(const CommunicatorPtr& c, bool blocking) {
+void wait_until_joined(const CommunicatorPtr& c, bool blocking) {
   while (blocking && c->state == ncclInProgress) std::this_thread::sleep_for(std::chrono::microseconds(200));
   if (c->state != ncclSuccess) throw NcclError(c->state, c->text() + " does not join");
 }
@@ -97,8 +97,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
   return nccl_call("ncclCommInitRankConfig", [&] {
     *comm = nullptr;
     if (size < 1 || size > kMaxMembers) {
-      throw NcclError(ncclInvalidArgument, "a communicator of " + std::to_string(size) + "; the stand-in knows 1 to " +
-                                               std::to_string(kMaxMembers) + " members");
+      throw NcclError(ncclInvalidArgument, "a communicator of " + std::to_string(size) +
+                                               "; the stand-in supports 1 to " + std::to_string(kMaxMembers) +
+                                               " members");
     }
     if (rank < 0 || rank >= size) {
       throw NcclError(ncclInvalidArgument, "rank " + std::to_string(rank) + " of " + std::to_string(size));
@@ -109,7 +110,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id,
     c->size = size;
     *comm = add_communicator(c);
     std::thread([c] { c->join(); }).detach();
-    settle(c, is_blocking(config));
+    wait_until_joined(c, is_blocking(config));
   });
 }
 
@@ -130,8 +131,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
     if (color != NCCL_SPLIT_NOCOLOR) *made = add_communicator(c);
     parent->state = ncclInProgress;
     std::thread([=] { split(parent, c, number, color); }).detach();
-    settle(parent, is_blocking(config));
-    if (color != NCCL_SPLIT_NOCOLOR) settle(c, is_blocking(config));
+    wait_until_joined(parent, is_blocking(config));
+    if (color != NCCL_SPLIT_NOCOLOR) wait_until_joined(c, is_blocking(config));
   });
 }
 

@@ -188,7 +188,7 @@ class GroupRun {
       const Communicator& c = *each.communicator;
       for (int n = 0; n < c.size && each.is_collective; ++n) {
         if (c.segment.load()->members[n].arrived >= c.barriers) continue;
-        text += "; rank " + std::to_string(n) + " of " + c.name + " has not come";
+        text += "; rank " + std::to_string(n) + " of " + c.name + " has not called it";
       }
       if (!each.is_collective) text += "; " + each.name + " with rank " + std::to_string(each.peer) + " is not done";
     }
@@ -240,7 +240,7 @@ void begin_group() {
 }
 
 void end_group() {
-  if (pending.depth == 0) throw NcclError(ncclInvalidUsage, "no group was begun");
+  if (pending.depth == 0) throw NcclError(ncclInvalidUsage, "ncclGroupStart() was not called");
   if (--pending.depth == 0) flush();
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gpu_stand_in/half.hpp"
+#include "triax/half.hpp"
 
 namespace triax::gpu_stand_in {
 
@@ -30,16 +30,13 @@ void reduce_as(void* into, const void* from, std::size_t count, ncclRedOp_t redu
   for (std::size_t n = 0; n < count; ++n) a[n] = combine(a[n], b[n], reduction);
 }
 
-void reduce_16(void* into, const void* from, std::size_t count, ncclDataType_t type, ncclRedOp_t reduction) {
-  auto* a = static_cast<std::uint16_t*>(into);
-  const auto* b = static_cast<const std::uint16_t*>(from);
-  const bool half = type == ncclFloat16;
-  for (std::size_t n = 0; n < count; ++n) {
-    const float x = half ? half_to_float(a[n]) : bfloat_to_float(a[n]);
-    const float y = half ? half_to_float(b[n]) : bfloat_to_float(b[n]);
-    const float value = combine(x, y, reduction);
-    a[n] = half ? float_to_half(value) : float_to_bfloat(value);
-  }
+// T: F16 or Bf16; each addition is rounded.
+template <class T>
+void reduce_16(void* into, const void* from, std::size_t count, ncclRedOp_t reduction) {
+  auto* a = static_cast<T*>(into);
+  const auto* b = static_cast<const T*>(from);
+  for (std::size_t n = 0; n < count; ++n)
+    a[n] = T(combine(static_cast<float>(a[n]), static_cast<float>(b[n]), reduction));
 }
 
 } // namespace
@@ -93,8 +90,10 @@ void reduce(void* into, const void* from, std::size_t count, ncclDataType_t type
       return reduce_as<float>(into, from, count, reduction);
     case ncclFloat64:
       return reduce_as<double>(into, from, count, reduction);
-    default:
-      return reduce_16(into, from, count, type, reduction);
+    case ncclFloat16:
+      return reduce_16<F16>(into, from, count, reduction);
+    default: // ncclBfloat16: other types were refused
+      return reduce_16<Bf16>(into, from, count, reduction);
   }
 }
 

@@ -16,16 +16,16 @@ std::vector<Capture*>& open_captures() { // guarded by capture_mutex()
 }
 
 // Nodes that the last nodes of the origin stream come after, directly or not.
-std::size_t count_joined(const Graph& graph, std::vector<int> todo) {
+std::size_t count_joined(const Graph& graph, std::vector<int> unvisited) {
   std::vector<bool> seen(graph.nodes.size());
   std::size_t count = 0;
-  while (!todo.empty()) {
-    const auto node = static_cast<std::size_t>(todo.back());
-    todo.pop_back();
+  while (!unvisited.empty()) {
+    const auto node = static_cast<std::size_t>(unvisited.back());
+    unvisited.pop_back();
     if (seen[node]) continue;
     seen[node] = true;
     ++count;
-    for (const int before : graph.nodes[node].after) todo.push_back(before);
+    for (const int before : graph.nodes[node].after) unvisited.push_back(before);
   }
   return count;
 }
