@@ -1,34 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects and launches the attention kernels for a type.
-#include "attention.hpp"
-
+// Attention in tiles: scores exist only for one tile of queries and keys at a time, in registers, never in memory.
+//
+// Forward writes o and lse. Backward recomputes the probabilities from q, k and lse, and computes rowsum(dout * o)
+// (Dao, "FlashAttention-2", 2023). The order of every sum depends only on the shape.
 #include "attention_kernels.hpp"
-#include "attention_plan.hpp"
+#include "kernels.hpp"
+#include "triax/cuda/device.hpp"
 #include "triax/cuda/types.hpp"
 
 namespace triax::kernels_fused {
 
-Refusals attention_supported(const AttentionFwd& args) {
-  return attention_supported(args.q, args.k);
-}
-Refusals attention_supported(const AttentionBwd& args) {
-  return attention_supported(args.q, args.k);
-}
-
-std::size_t scratch_of(const AttentionFwd&) {
-  return 0;
-}
-std::size_t scratch_of(const AttentionBwd& args) {
-  return delta_bytes(args.q);
-}
-
-void launch(const AttentionFwd& args, std::span<std::byte>, cudaStream_t stream) {
+void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
+  const cudaStream_t stream = cuda::launch_stream(context.stream);
   cuda::by_type(args.q.dtype(), [&](auto type) { run_forward<decltype(type)>(attention_of(args), stream); });
 }
-void launch(const AttentionBwd& args, std::span<std::byte> scratch, cudaStream_t stream) {
-  cuda::by_type(args.q.dtype(), [&](auto type) {
-    run_backward<decltype(type)>(attention_of(args), gradients_of(args, scratch.data()), stream);
-  });
+
+void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
+  const cudaStream_t stream = cuda::launch_stream(context.stream);
+  const AttentionGradients gradients = gradients_of(args, context.scratch.data());
+  cuda::by_type(args.q.dtype(), [&](auto type) { run_backward<decltype(type)>(attention_of(args), gradients, stream); });
 }
 
 } // namespace triax::kernels_fused

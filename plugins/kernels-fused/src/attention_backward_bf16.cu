@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention backward kernels for bf16.
-#include "attention_launch.cuh"
+#include "attention_backward.cuh"
 
 namespace triax::kernels_fused {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward kernels for f32.
-#include "attention_launch.cuh"
+#include "attention_forward.cuh"
 
 namespace triax::kernels_fused {
 

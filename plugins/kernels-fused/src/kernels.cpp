@@ -2,7 +2,7 @@
 // Construction of the set, its scratch, and linear layers with cuBLASLt.
 #include "kernels.hpp"
 
-#include "attention.hpp"
+#include "attention_plan.hpp"
 #include "scratch.hpp"
 #include "triax/cuda/device.hpp"
 
@@ -17,14 +17,12 @@ void FusedKernels::start(Device& device) {
 }
 
 Refusals FusedKernels::supports(const OpCall& call) const {
-  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>());
-  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>());
+  if (call.op == Op::attention_fwd) return attention_supported(call.as<AttentionFwd>().q, call.as<AttentionFwd>().k);
+  if (call.op == Op::attention_bwd) return attention_supported(call.as<AttentionBwd>().q, call.as<AttentionBwd>().k);
   return Primitives::supports(call);
 }
 
 std::size_t FusedKernels::scratch_bytes(const OpCall& call) const {
-  if (call.op == Op::attention_fwd) return scratch_of(call.as<AttentionFwd>());
-  if (call.op == Op::attention_bwd) return scratch_of(call.as<AttentionBwd>());
   if (const std::optional<std::size_t> own = own_scratch(call)) return *own;
   const std::size_t of_default = Primitives::scratch_bytes(call); // for a linear layer, at least a product's workspace
   if (call.op != Op::linear_bwd_weight) return of_default;
@@ -82,13 +80,6 @@ void FusedKernels::do_linear_bwd_weight(const LinearBwdWeight& args, const OpCon
   }
   if (!multiply(product, context)) return Primitives::do_linear_bwd_weight(args, context);
   if (!dbias.empty()) do_bias_bwd({dbias, args.dy}, context);
-}
-
-void FusedKernels::do_attention_fwd(const AttentionFwd& args, const OpContext& context) {
-  launch(args, context.scratch, cuda::launch_stream(context.stream));
-}
-void FusedKernels::do_attention_bwd(const AttentionBwd& args, const OpContext& context) {
-  launch(args, context.scratch, cuda::launch_stream(context.stream));
 }
 
 } // namespace triax::kernels_fused

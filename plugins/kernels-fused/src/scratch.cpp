@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch.hpp"
 
-#include "columns.hpp"
-#include "embed.hpp"
-#include "squares.hpp"
+#include "attention_plan.hpp"
 
 namespace triax::kernels_fused {
 
@@ -17,6 +15,9 @@ std::optional<std::size_t> own_scratch(const OpCall& call) {
       return scratch_of(call.as<EmbedBwd>());
     case Op::sum_squares:
       return scratch_of(call.as<SumSquares>());
+    case Op::attention_bwd:
+      return delta_bytes(call.as<AttentionBwd>().q);
+    case Op::attention_fwd:
     case Op::bias_dropout_add:
     case Op::bias_dropout_add_norm:
     case Op::multi_adamw:

@@ -67,29 +67,5 @@ TEST_F(AgainstUnfused, GeluIsOfTanh) {
   EXPECT_NEAR(got.at("y")[0], 2 * 0.5 * (1 + std::tanh(0.7978845608028654 * (2 + 0.044715 * 8))), 2e-6);
 }
 
-/// Row lengths at and just above the capacity of a warp or a block, and lengths that end within a pack.
-TEST_F(AgainstUnfused, RowsOfEveryLength) {
-  LoadedKernels reference("kernels-reference");
-  for (const std::int64_t n :
-       {1, 7, 255, 1000, 1024, 1025, 2048, 2049, 2056, 4096, 4100, 8192, 8193, 12288, 16384, 16392}) {
-    for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-      const Shape shape{6, 2, n};
-      const OperationCase one{
-          text("bias_dropout_add_norm {} {}", name_of(type), n),
-          type,
-          {in("x", shape), in("b", {n}), in_out("r", shape), out("normed", shape), statistic_out("mean", {12}),
-           statistic_out("rstd", {12}), in("w", {n}), in("nb", {n}), in("dy", shape), out("dx", shape), samples(2)},
-          [=](V v, Use use) {
-            const Drop drop{.p = 0.25f, .key = kCaseKey, .site = 3, .samples = v["samples"], .rows = 6, .width = n};
-            use(BiasDropoutAddNorm{v["r"], v["normed"], v["mean"], v["rstd"], v["x"], v["b"], v["r"], drop,
-                                   NormKind::layer, v["w"], v["nb"], 1e-5});
-            use(NormBwdInput{NormKind::layer, v["dx"], v["dy"], v["r"], v["w"], v["mean"], v["rstd"], v["dy"]});
-          }};
-      const double rounding = type == DType::f32 ? 5e-6 : type == DType::bf16 ? 0x1p-7 : 0x1p-10;
-      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, 4 * rounding), "") << one.name;
-    }
-  }
-}
-
 } // namespace
 } // namespace triax::kernels_fused

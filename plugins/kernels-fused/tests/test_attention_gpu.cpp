@@ -30,6 +30,29 @@ TEST_P(AttentionOnGpu, AgreesOnEveryWidthOfTile) {
   }
 }
 
+TEST_P(AttentionOnGpu, WritesZerosWhereNothingIsSeen) {
+  LoadedKernels reference("kernels-reference");
+  // No key at all; only keys at later positions; gradients of keys that no query sees.
+  for (const AttentionShape& shape :
+       {AttentionShape{.sq = 5, .sk = 20, .d = 16, .k0 = 30}, AttentionShape{.sq = 3, .sk = 70, .a = 2, .d = 16},
+        AttentionShape{.sq = 40, .sk = 40, .b = 2, .d = 16, .lengths = true}}) {
+    const OperationCase one = backward_case(GetParam(), shape);
+    EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, attention_tolerance(GetParam())), "")
+        << one.name;
+  }
+}
+
+/// Copies of 16 bytes and copies of single elements give the same result.
+TEST_P(AttentionOnGpu, GivesTheSameBitsWhereNothingIsAligned) {
+  for (const std::int64_t width : {8, 32, 40, 256}) {
+    for (const float p : {0.0f, 0.2f}) {
+      const AttentionShape shape{.sq = 40, .sk = 50, .b = 2, .a = 2, .d = width, .q0 = 10, .p = p};
+      const OperationCase one = backward_case(GetParam(), shape);
+      EXPECT_TRUE(run(one) == run_case(tested->set(), tested->device(), one, GetParam(), 1)) << width;
+    }
+  }
+}
+
 /// The default runs in f32, with the same rounded inputs. On the GPU stand-in, sequences are shorter: they still take
 /// more than one tile of each width, and end within a tile.
 TEST_P(AttentionOnGpu, AgreesWithTheDefaultOnLongSequences) {

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shards of one AdamW launch. They are kernel parameters, as many as fit: no allocation, copy or wait is needed.
+//
+// Threads: values, any thread; also in kernels. Ownership: the caller's views.
+#pragma once
+
+#include <cstdint>
+
+#include "triax/cuda/host_device.hpp"
+#include "triax/kernel_ops.hpp"
+
+namespace triax::kernels_fused {
+
+struct AdamWShard {
+  float *p, *m, *v;
+  const float* gradient;
+  void* working; // may be null
+  std::int64_t count;
+  float decay;
+  DType working_type;
+  bool aligned; // all f32 data and the working weights are at multiples of 16 bytes
+};
+
+/// Shards that have the same factors, in chunks: a block updates one chunk of one shard.
+struct AdamWTable {
+  static constexpr int kMax = 48;
+  static constexpr std::int64_t kChunk = 8192; // elements
+
+  AdamWShard shards[kMax];
+  std::int64_t first_chunk[kMax + 1]; // of each shard, and the end of the last
+  int count = 0;
+  double beta1, beta2;
+  float eps;
+  const StepScalars* scalars;
+
+  explicit AdamWTable(const AdamW& factors)
+      : first_chunk{},
+        beta1(factors.beta1),
+        beta2(factors.beta2),
+        eps(static_cast<float>(factors.eps)),
+        scalars(factors.scalars) {}
+
+  std::int64_t chunks() const { return first_chunk[count]; }
+
+  static bool same_factors(const AdamW& a, const AdamW& b) {
+    return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.eps == b.eps && a.scalars == b.scalars;
+  }
+
+  void add(const AdamW& args, bool aligned) {
+    const std::int64_t elements = args.master.elements();
+    shards[count] = {args.master.as<float>(),         args.m.as<float>(),   args.v.as<float>(),
+                     args.gradient.as<const float>(), args.working.data(),  elements,
+                     static_cast<float>(args.decay),  args.working.dtype(), aligned};
+    first_chunk[count + 1] = first_chunk[count] + (elements + kChunk - 1) / kChunk;
+    ++count;
+  }
+
+  /// The shard of a chunk: the last shard whose first chunk is not after it. Empty shards have no chunks.
+  TRIAX_HD int shard_of(std::int64_t chunk) const {
+    int low = 0, high = count; // first_chunk[low] <= chunk < first_chunk[high]
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      if (first_chunk[middle] <= chunk) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+};
+
+} // namespace triax::kernels_fused

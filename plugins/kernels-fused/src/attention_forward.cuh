@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention forward: a block has a tile of queries of one head, and iterates over the keys they see, tile by tile. For
+// each query it keeps the largest score and the sum of exponentials so far (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018; Dao, "FlashAttention-2", 2023, algorithm 1).
+//
+// Threads: run_forward(): any. Ownership: all memory is the caller's. Blocking: never. Errors: Error if CUDA rejects
+// the launch.
+#pragma once
+
+#include "attention_launch.cuh"
+#include "attention_steps.cuh"
+
+namespace triax::kernels_fused {
+
+/// Of the warp's rows; four lanes hold a row.
+template <class Tile>
+struct SoftmaxRows {
+  float largest[Tile::kStrips][2]; // largest score so far, without scale
+  float sum[Tile::kStrips][2];     // of exponentials; until the end, only over the lane's columns
+};
+
+/// Replaces scores by exp(score - largest so far), and rescales earlier sums when the largest score changes.
+template <class Tile>
+__device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kColumns>& scores,
+                                               Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
+                                               float scale) {
+  constexpr int kTiles = Tile::kColumns / 8;
+  constexpr float kLowest = -__builtin_inff();
+  float shrink[Tile::kStrips][2], base[Tile::kStrips][2];
+  bool changed = false;
+#pragma unroll
+  for (int row = 0; row < 2 * Tile::kStrips; ++row) {
+    float& largest = rows.largest[row / 2][row % 2];
+    float now = largest;
+#pragma unroll
+    for (int i = 0; i < 2 * kTiles; ++i) now = fmaxf(now, scores[row / 2][i / 2][row % 2 * 2 + i % 2]);
+    now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
+    now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
+    base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
+    shrink[row / 2][row % 2] =
+        now == largest ? 1.0f : exponential<typename Tile::T>(largest * scale - base[row / 2][row % 2]);
+    changed = changed || now != largest;
+    largest = now;
+  }
+  if (__any_sync(kAllLanes, changed)) { // else all factors are 1
+#pragma unroll
+    for (int row = 0; row < 2 * Tile::kStrips; ++row) {
+      rows.sum[row / 2][row % 2] *= shrink[row / 2][row % 2];
+#pragma unroll
+      for (int i = 0; i < Tile::kWidth / 4; ++i) out[row / 2][i / 2][row % 2 * 2 + i % 2] *= shrink[row / 2][row % 2];
+    }
+  }
+#pragma unroll
+  for (int row = 0; row < 2 * Tile::kStrips; ++row) {
+#pragma unroll
+    for (int i = 0; i < 2 * kTiles; ++i) {
+      float& score = scores[row / 2][i / 2][row % 2 * 2 + i % 2];
+      score = exponential<typename Tile::T>(score * scale - base[row / 2][row % 2]);
+      rows.sum[row / 2][row % 2] += score;
+    }
+  }
+}
+
+template <class Tile>
+__device__ __forceinline__ void write_rows(const Attention& attention, const TilePlace& at,
+                                           Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
+                                           float scale, std::int64_t first) {
+  using T = typename Tile::T;
+  const AttentionSizes& size = attention.size;
+  float factor[Tile::kStrips][2];
+  float* lse = attention.lse + (at.sample * size.heads + at.head) * size.queries;
+#pragma unroll
+  for (int row = 0; row < 2 * Tile::kStrips; ++row) {
+    float sum = rows.sum[row / 2][row % 2];
+    sum += __shfl_xor_sync(kAllLanes, sum, 1);
+    sum += __shfl_xor_sync(kAllLanes, sum, 2);
+    factor[row / 2][row % 2] = sum == 0 ? 0.0f : attention.drop.scale / sum; // 0: the query saw no key
+    const std::int64_t query = first + 8 * row + lane_index() / 4;
+    if (lane_index() % 4 == 0 && query < size.queries) {
+      lse[query] = sum == 0 ? -__builtin_inff() : rows.largest[row / 2][row % 2] * scale * kToNatural<T> + logf(sum);
+    }
+  }
+  store<Tile>(out, factor, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
+              size.width);
+}
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
+    attention_forward(const __grid_constant__ Attention attention) {
+  using T = typename Tile::T;
+  using Shared = SharedMemory<Tile, 1>;
+  const AttentionSizes& size = attention.size;
+  const TilePlace at = tile_place(blockIdx.x, tiles_of(size.queries, Tile::kRows), size.heads, true);
+  const std::int64_t first = at.tile * Tile::kRows, key_head = at.head / size.group();
+  const std::int64_t last = first + Tile::kRows < size.queries ? first + Tile::kRows : size.queries;
+  const std::int64_t visible = visible_keys(attention.mask, at.sample, size.keys);
+  const std::int64_t seen = seen_by(attention.mask, last - 1, visible);
+  const auto tiles = static_cast<int>(tiles_of(seen, Tile::kColumns));
+  const bool drops = attention.drop.threshold != 0;
+  const auto sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u;
+  // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
+  // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
+  const float sign = attention.scale < 0 ? -1.0f : 1.0f;
+  const float scale = fmaxf(attention.scale * sign * kFromNatural<T>, 0x1p-126f);
+
+  const auto load_keys = [&](int index) {
+    const int stage = index & 1;
+    const std::int64_t begin = std::int64_t{index} * Tile::kColumns;
+    load_tile<Tile, Tile::kColumns>(Shared::other(stage, 0), head_of<T>(attention.k, at.sample, key_head), attention.k,
+                                    begin, seen, size.width);
+    load_tile<Tile, Tile::kColumns>(Shared::other(stage, 1), head_of<T>(attention.v, at.sample, key_head), attention.v,
+                                    begin, seen, size.width);
+    if (drops)
+      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::bits(stage), attention, sample, at.head, first,
+                                                           begin);
+  };
+
+  const int row = warp_index() * Tile::kWarpRows; // first row of the warp
+  Fragment<Tile::kStrips, Tile::kWidth> out;
+  clear<Tile::kStrips, Tile::kWidth>(out);
+  SoftmaxRows<Tile> rows;
+#pragma unroll
+  for (int i = 0; i < 2 * Tile::kStrips; ++i) {
+    rows.largest[i / 2][i % 2] = -__builtin_inff();
+    rows.sum[i / 2][i % 2] = 0;
+  }
+  if (tiles > 0) {
+    load_tile<Tile, Tile::kRows>(Shared::own(0), head_of<T>(attention.q, at.sample, at.head), attention.q, first, last,
+                                 size.width);
+    load_keys(0);
+  }
+  for (int index = 0; index < tiles; ++index) {
+    cp_async_wait_all();
+    __syncthreads(); // this tile has arrived, and all threads have finished the previous one
+    if (index + 1 < tiles) load_keys(index + 1);
+    const int stage = index & 1;
+    Fragment<Tile::kStrips, Tile::kColumns> scores;
+    clear<Tile::kStrips, Tile::kColumns>(scores);
+    add_abt<Tile>(scores, Shared::own(0) + Tile::at(row, 0), Shared::other(stage, 0), sign);
+    const TileMask mask = tile_mask(attention.mask, first, std::int64_t{index} * Tile::kColumns, visible);
+    if (!mask.hides_none(Tile::kColumns)) mask_scores<Tile>(scores, mask, row, -__builtin_inff());
+    online_softmax<Tile>(scores, out, rows, scale);
+    if (drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
+    add_ab<Tile>(out, scores, Shared::other(stage, 1));
+  }
+  write_rows<Tile>(attention, at, out, rows, scale, first + row);
+}
+
+template <class T>
+void run_forward(const Attention& attention, cudaStream_t stream) {
+  with_width(attention.size.width, [&](auto width) {
+    using Tile = typename TilesFor<T, width()>::Forward;
+    launch_tiles(attention_forward<Tile>, query_blocks<Tile>(attention.size), Tile::kThreads, kForwardShared<Tile>,
+                 stream, attention);
+  });
+}
+
+} // namespace triax::kernels_fused

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy over rows of logits, one block per row. The fused forward computes the maximum and the sum of
+// exponentials in one pass: it rescales the sum whenever the maximum grows (Milakov & Gimelshein 2018).
+#include "kernels.hpp"
+#include "row.cuh"
+
+namespace triax::kernels_fused {
+
+namespace {
+
+/// Rows of `columns` logits, the first `valid` of which count. A rank of the tensor axis has the logits of the tokens
+/// from `begin` on.
+template <class T, class LogitLayout>
+struct Logits {
+  using Element = T;
+  using Layout = LogitLayout;
+  T* logits;
+  const std::int32_t* targets; // tokens; may be null
+  std::int64_t columns, begin, valid;
+
+  /// use(at, count, x) for each of the thread's vectors among the first n logits of a row.
+  template <class Use>
+  __device__ __forceinline__ void for_each(std::int64_t row, std::int64_t n, Use use) const {
+    for_each_vec<T, Layout>(
+        n,
+        [&](std::int64_t at) -> Vecs<T, 1> {
+          return {load_vec<T>(logits + row * columns + at, valid_elements<T>(n, at), Layout::kAligned)};
+        },
+        [&](int, std::int64_t at, const Vecs<T, 1>& vecs) {
+          use(at, valid_elements<T>(n, at), to_floats(vecs.of[0]));
+        });
+  }
+  /// The column of a row's target; -1 if it is not in this range.
+  __device__ __forceinline__ std::int64_t target(std::int64_t row) const {
+    const std::int64_t column = targets[row] - begin;
+    return column >= 0 && column < valid ? column : -1;
+  }
+  /// The target's logit minus the row's maximum; 0 if the target is not in this range.
+  __device__ __forceinline__ float target_logit(std::int64_t row, float max) const {
+    const std::int64_t column = target(row);
+    return column < 0 ? 0.0f : to_float(logits[row * columns + column]) - max;
+  }
+};
+
+template <class L>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    cross_entropy_max(const __grid_constant__ L logits, float* max_of, std::int64_t rows) {
+  using T = typename L::Element;
+  RowReduce<kBlockSize> reduce;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    float max = -INFINITY; // the result if a range is all padding
+    logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.at[i]) : max;
+    });
+    max = reduce(max, Max{});
+    if (threadIdx.x == 0) max_of[row] = max;
+  }
+}
+
+template <class L>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    cross_entropy_sums(const __grid_constant__ L logits, const float* max_of, float* sum_of, float* target_of,
+                       std::int64_t rows) {
+  using T = typename L::Element;
+  RowReduce<kBlockSize> reduce;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float max = max_of[row];
+    float sum = 0;
+    logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) sum += i < count ? expf(x.at[i] - max) : 0.0f;
+    });
+    sum = reduce(sum, Sum{});
+    if (threadIdx.x == 0) {
+      sum_of[row] = sum;
+      target_of[row] = logits.target_logit(row, max);
+    }
+  }
+}
+
+/// `so_far` and the first `count` elements of x.
+template <class T>
+__device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T>& x, int count) {
+  float max = so_far.max;
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.at[i]) : max;
+  if (max > so_far.max) so_far = {max, so_far.sum * expf(so_far.max - max)};
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) {
+    // exp(-infinity) is 0 for every maximum, including -infinity.
+    if (i < count && x.at[i] != -INFINITY) so_far.sum += expf(x.at[i] - so_far.max);
+  }
+  return so_far;
+}
+
+/// Maximum, sum of exponentials and target's logit in one pass.
+template <class L>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    cross_entropy_forward(const __grid_constant__ L logits, float* max_of, float* sum_of, float* target_of,
+                          std::int64_t rows) {
+  using T = typename L::Element;
+  RowReduce<kBlockSize> reduce;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    ExpSum of_row;
+    logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
+      of_row = add_exponentials<T>(of_row, x, count);
+    });
+    of_row = reduce(of_row, MergeExpSums{});
+    if (threadIdx.x == 0) {
+      max_of[row] = of_row.max;
+      sum_of[row] = of_row.sum;
+      target_of[row] = logits.target_logit(row, of_row.max);
+    }
+  }
+}
+
+/// Overwrites the logits by their gradient: (softmax - one-hot) * scale * loss scale, and 0 from `valid` on.
+template <class L>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    cross_entropy_backward(const __grid_constant__ L logits, const float* max_of, const float* sum_of,
+                           const StepScalars* scalars, double scale_of_loss, std::int64_t rows) {
+  using T = typename L::Element;
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const auto scale = static_cast<float>(scale_of_loss * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
+    const float max = max_of[row], sum = sum_of[row];
+    const std::int64_t target = logits.target(row);
+    logits.for_each(row, logits.columns, [&](std::int64_t at, int count, Floats<T> x) {
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) {
+        const float onehot = at + i == target ? 1.0f : 0.0f;
+        x.at[i] = at + i < logits.valid ? (expf(x.at[i] - max) / sum - onehot) * scale : 0.0f;
+      }
+      store(logits.logits + row * logits.columns + at, x, count, L::Layout::kAligned);
+    });
+  }
+}
+
+/// Calls body(logits) with Logits of the view's type and alignment. Rows of a vocabulary are too long to keep.
+template <class Body>
+void with_logits(const TensorView& logits, const TensorView& targets, std::int64_t begin, std::int64_t valid,
+                 Body body) {
+  cuda::by_type(logits.dtype(), [&]<class T>(T) {
+    const std::int64_t columns = logits.size(-1);
+    const auto with = [&]<class Layout>(Layout) {
+      body(Logits<T, Layout>{logits.as<T>(), targets.as<const std::int32_t>(), columns, begin, valid});
+    };
+    aligned_rows<T>(columns, {&logits}) ? with(RowLayout<kBlockSize, 0>{}) : with(RowLayout<kBlockSize, 0, false>{});
+  });
+}
+
+} // namespace
+
+void FusedKernels::do_xent_max(const XentMax& args, const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.logits);
+  with_logits(args.logits, {}, 0, args.valid, [&]<class L>(const L& logits) {
+    launch_rows<typename L::Layout>(Op::xent_max, context, rows, cross_entropy_max<L>, logits, args.max.as<float>(),
+                                    rows);
+  });
+}
+
+void FusedKernels::do_xent_sums(const XentSums& args, const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.logits);
+  with_logits(args.logits, args.targets, args.begin, args.valid, [&]<class L>(const L& logits) {
+    launch_rows<typename L::Layout>(Op::xent_sums, context, rows, cross_entropy_sums<L>, logits,
+                                    args.max.as<const float>(), args.sum_exp.as<float>(), args.target_logit.as<float>(),
+                                    rows);
+  });
+}
+
+void FusedKernels::do_xent_fused(const XentFused& args, const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.logits);
+  with_logits(args.logits, args.targets, 0, args.valid, [&]<class L>(const L& logits) {
+    launch_rows<typename L::Layout>(Op::xent_fused, context, rows, cross_entropy_forward<L>, logits,
+                                    args.max.as<float>(), args.sum_exp.as<float>(), args.target_logit.as<float>(),
+                                    rows);
+  });
+  do_xent_loss({args.loss, args.sum_exp, args.target_logit}, context);
+}
+
+void FusedKernels::do_xent_bwd(const XentBwd& args, const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.logits);
+  with_logits(args.logits, args.targets, args.begin, args.valid, [&]<class L>(const L& logits) {
+    launch_rows<typename L::Layout>(Op::xent_bwd, context, rows, cross_entropy_backward<L>, logits,
+                                    args.max.as<const float>(), args.sum_exp.as<const float>(), args.scalars,
+                                    args.scale, rows);
+  });
+}
+
+} // namespace triax::kernels_fused

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions of sm_80 and later, as functions: mma, ldmatrix, cp.async, and conversions in pairs (PTX ISA 7.0).
+//
+// Threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
+// calling thread's copies.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "triax/cuda/rounding.hpp"
+
+namespace triax::kernels_fused {
+
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+__device__ __forceinline__ int thread_index() {
+  return static_cast<int>(threadIdx.x);
+}
+__device__ __forceinline__ int lane_index() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+__device__ __forceinline__ int warp_index() {
+  return static_cast<int>(threadIdx.x / 32);
+}
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+/// Loads four 8 x 8 matrices of 16-bit elements: lane 8 m + r passes the address of row r of matrix m.
+__device__ __forceinline__ void ldmatrix(std::uint32_t (&to)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(row)));
+}
+__device__ __forceinline__ void ldmatrix_transposed(std::uint32_t (&to)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(row)));
+}
+
+/// d (16 x 8) += a (16 x 16) b (16 x 8). A lane's four elements of d are in columns 2 (lane % 4) and the next, of rows
+/// lane / 4 (elements 0, 1) and lane / 4 + 8 (elements 2, 3).
+template <class T>
+__device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                            std::uint32_t b1) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
+/// Starts a copy of 16 bytes from global to shared memory; of zeros, and nothing is read, if not `valid`.
+__device__ __forceinline__ void cp_async_16(void* to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(valid ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void cp_async_4(void* to, const void* from, bool valid) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(valid ? 4 : 0)
+               : "memory");
+}
+/// Waits for the thread's own copies; __syncthreads() then makes them visible to the block.
+__device__ __forceinline__ void cp_async_wait_all() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/// To base e for f32, to base 2 for 16-bit types.
+template <class T>
+__device__ __forceinline__ float exponential(float x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return expf(x);
+  } else {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+}
+/// Factors from an exponent to base e to the base of exponential<T>(), and back.
+template <class T>
+inline constexpr float kFromNatural = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
+template <class T>
+inline constexpr float kToNatural = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
+
+/// Rounds two floats; `low` is in the lower half.
+template <class T>
+__device__ __forceinline__ std::uint32_t pack(float low, float high) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  } else {
+    const __half2 both = __floats2half2_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(both);
+  }
+}
+template <class T>
+__device__ __forceinline__ void store_pair(T* to, float low, float high) {
+  if constexpr (std::is_same_v<T, float>) {
+    *reinterpret_cast<float2*>(to) = make_float2(low, high);
+  } else {
+    *reinterpret_cast<std::uint32_t*>(to) = pack<T>(low, high);
+  }
+}
+template <class T>
+__device__ __forceinline__ void store_one(T* to, float value) {
+  if constexpr (std::is_same_v<T, float>) {
+    *to = value;
+  } else {
+    to->bits = static_cast<std::uint16_t>(pack<T>(value, 0));
+  }
+}
+
+} // namespace triax::kernels_fused

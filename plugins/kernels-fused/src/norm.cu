@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer norm (Ba et al. 2016) and rms norm (Zhang & Sennrich 2019), reading memory once: threads keep their row in
+// registers while they compute mean and variance. These are separate sums, to avoid cancellation.
+#include "kernels.hpp"
+#include "residual.cuh"
+
+namespace triax::kernels_fused {
+
+namespace {
+
+/// Rows x [rows, n] as the input of a norm, like ResidualRows.
+template <class T>
+struct PlainRows {
+  static constexpr int kLoaded = 1, kInFlight = 8;
+  const T* x;
+  std::int64_t n;
+
+  struct Row {};
+  template <class Layout>
+  __device__ __forceinline__ Row row(std::int64_t) const {
+    return {};
+  }
+  template <class Layout>
+  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t at) const {
+    return reload<Layout>(row, at);
+  }
+  template <class Layout>
+  __device__ __forceinline__ Vecs<T, 1> make(std::int64_t, Row, std::int64_t, const Vecs<T, kLoaded>& loaded) const {
+    return loaded;
+  }
+  template <class Layout>
+  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t at) const {
+    return {load_vec(x + row * n + at, valid_in_row<T, Layout>(n, at), Layout::kAligned)};
+  }
+};
+
+/// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_of: null for rms; bias: may be null.
+template <class T, class Layout, class Input>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_of,
+                 float* rstd_of, std::int64_t rows, std::int64_t n, float eps) {
+  RowReduce<Layout::kThreads> reduce;
+  for_each_row<Layout>(rows, [&](std::int64_t row) {
+    RowRegisters<T, Layout> x_of_row;
+    const auto reload = [&](std::int64_t at) { return input.template reload<Layout>(row, at); };
+
+    const typename Input::Row here = input.template row<Layout>(row);
+    float sum = 0;
+    for_each_vec<T, Layout, Input::kInFlight>(
+        n, [&](std::int64_t at) { return input.template load<Layout>(row, at); },
+        [&](int number, std::int64_t at, const Vecs<T, Input::kLoaded>& loaded) {
+          const Vecs<T, 1> vecs = input.template make<Layout>(row, here, at, loaded);
+          x_of_row.put(number, vecs);
+          const Floats<T> x = to_floats(vecs.of[0]);
+#pragma unroll
+          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Layout>(n, at) ? x.at[i] : 0.0f;
+        });
+    const float mean = mean_of ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
+
+    float squares = 0;
+    x_of_row.for_each(n, reload, [&](std::int64_t at, const Vecs<T, 1>& vecs) {
+      const int valid = valid_in_row<T, Layout>(n, at);
+      const Floats<T> x = to_floats(vecs.of[0]);
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) {
+        const float centered = i < valid ? x.at[i] - mean : 0.0f;
+        squares += centered * centered;
+      }
+    });
+    const float rstd = 1 / sqrtf(reduce(squares, Sum{}) / static_cast<float>(n) + eps);
+
+    x_of_row.for_each(n, reload, [&](std::int64_t at, const Vecs<T, 1>& vecs) {
+      const int valid = valid_in_row<T, Layout>(n, at);
+      Floats<T> x = to_floats(vecs.of[0]);
+      const Floats<T> w = load_readonly(weight + at, valid, Layout::kAligned);
+      const Floats<T> b = bias ? load_readonly(bias + at, valid, Layout::kAligned) : Floats<T>{};
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) x.at[i] = (x.at[i] - mean) * rstd * w.at[i] + b.at[i];
+      store(y + row * n + at, x, valid, Layout::kAligned);
+    });
+    if (thread_of_row<Layout>() == 0) {
+      if (mean_of) mean_of[row] = mean;
+      rstd_of[row] = rstd;
+    }
+  });
+}
+
+/// g = dy * weight, and z = (x - mean) * rstd.
+template <class T>
+struct NormTerms {
+  Floats<T> g, z;
+};
+template <class T, class Layout>
+__device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, const T* weight, std::int64_t n,
+                                                   std::int64_t at, float mean, float rstd) {
+  NormTerms<T> out{to_floats(dy), to_floats(x)};
+  const Floats<T> w = load_readonly(weight + at, valid_in_row<T, Layout>(n, at), Layout::kAligned);
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) {
+    out.g.at[i] *= w.at[i];
+    out.z.at[i] = (out.z.at[i] - mean) * rstd;
+  }
+  return out;
+}
+
+/// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and mean_of is null. residual: may be
+/// null.
+template <class T, class Layout>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* mean_of,
+                        const float* rstd_of, std::int64_t rows, std::int64_t n) {
+  RowReduce<Layout::kThreads> reduce;
+  for_each_row<Layout>(rows, [&](std::int64_t row) {
+    const float mean = mean_of ? mean_of[row] : 0.0f, rstd = rstd_of[row];
+    // dy, x and the residual. If the row is read several times, the residual is read the last time only.
+    const auto load = [&](std::int64_t at, bool last) -> Vecs<T, 3> {
+      const std::int64_t offset = row * n + at;
+      const int valid = valid_in_row<T, Layout>(n, at);
+      const bool more = residual && (last || Layout::kVecs > 0);
+      return {load_vec(dy + offset, valid, Layout::kAligned), load_vec(x + offset, valid, Layout::kAligned),
+              more ? load_vec(residual + offset, valid, Layout::kAligned) : Vec16<T>{}};
+    };
+    const auto terms = [&](const Vecs<T, 3>& vecs, std::int64_t at) {
+      return norm_terms<T, Layout>(vecs.of[0], vecs.of[1], weight, n, at, mean, rstd);
+    };
+
+    RowRegisters<T, Layout, 3> of_row;
+    SumPair sums; // of g, of g z
+    for_each_vec<T, Layout>(
+        n, [&](std::int64_t at) { return load(at, false); },
+        [&](int number, std::int64_t at, const Vecs<T, 3>& vecs) {
+          of_row.put(number, vecs);
+          const NormTerms<T> term = terms(vecs, at);
+#pragma unroll
+          for (int i = 0; i < kVec<T>; ++i) { // g is 0 past the end of the row
+            sums.first += term.g.at[i];
+            sums.second += term.g.at[i] * term.z.at[i];
+          }
+        });
+    sums = reduce(sums, Sum{});
+    const float mean_g = mean_of ? sums.first / static_cast<float>(n) : 0.0f;
+    const float mean_gz = sums.second / static_cast<float>(n);
+
+    of_row.for_each(
+        n, [&](std::int64_t at) { return load(at, true); },
+        [&](std::int64_t at, const Vecs<T, 3>& vecs) {
+          const NormTerms<T> term = terms(vecs, at);
+          Floats<T> out;
+#pragma unroll
+          for (int i = 0; i < kVec<T>; ++i) out.at[i] = rstd * (term.g.at[i] - mean_g - term.z.at[i] * mean_gz);
+          if (residual) {
+            const Floats<T> more = to_floats(vecs.of[2]);
+#pragma unroll
+            for (int i = 0; i < kVec<T>; ++i) out.at[i] += more.at[i];
+          }
+          store(dx + row * n + at, out, valid_in_row<T, Layout>(n, at), Layout::kAligned);
+        });
+  });
+}
+
+template <class T, class Input>
+void launch_norm(Op op, const Input& input, const NormFwd& args, bool aligned, const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
+  dispatch_row_layout<T>(n, aligned, [&]<class Layout>(Layout) {
+    launch_rows<Layout>(op, context, rows, norm_forward<T, Layout, Input>, input, args.y.as<T>(),
+                        args.weight.as<const T>(), args.bias.as<const T>(),
+                        args.kind == NormKind::layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, n,
+                        static_cast<float>(args.eps));
+  });
+}
+
+} // namespace
+
+void FusedKernels::do_norm_fwd(const NormFwd& args, const OpContext& context) {
+  const std::int64_t n = args.x.size(-1);
+  cuda::by_type(args.x.dtype(), [&]<class T>(T) {
+    const bool aligned = aligned_rows<T>(n, {&args.y, &args.x, &args.weight, &args.bias});
+    launch_norm<T>(Op::norm_fwd, PlainRows<T>{args.x.as<const T>(), n}, args, aligned, context);
+  });
+}
+
+void FusedKernels::do_bias_dropout_add_norm(const BiasDropoutAddNorm& args, const OpContext& context) {
+  const NormFwd norm{args.kind, args.normed, args.y, args.weight, args.norm_bias, args.mean, args.rstd, args.eps};
+  cuda::by_type(args.x.dtype(), [&]<class T>(T) {
+    const auto input = residual_rows<T>({args.y, args.x, args.bias, args.residual, args.drop});
+    const bool aligned =
+        aligned_rows(input, cuda::rows_of(args.x),
+                     {&args.y, &args.normed, &args.x, &args.bias, &args.residual, &args.weight, &args.norm_bias});
+    launch_norm<T>(Op::bias_dropout_add_norm, input, norm, aligned, context);
+  });
+}
+
+void FusedKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext& context) {
+  const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
+  cuda::by_type(args.x.dtype(), [&]<class T>(T) {
+    const bool aligned = aligned_rows<T>(n, {&args.dx, &args.dy, &args.x, &args.weight, &args.residual});
+    dispatch_row_layout<T>(n, aligned, [&]<class Layout>(Layout) {
+      launch_rows<Layout>(
+          Op::norm_bwd_input, context, rows, norm_backward_input<T, Layout>, args.dx.as<T>(), args.dy.as<const T>(),
+          args.x.as<const T>(), args.weight.as<const T>(), args.residual.as<const T>(),
+          args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr, args.rstd.as<const float>(), rows, n);
+    });
+  });
+}
+
+} // namespace triax::kernels_fused

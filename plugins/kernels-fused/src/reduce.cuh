@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions over the threads of a warp or a block, in an order that never changes.
+//
+// Threads: all threads that share a row call these together, and all get the result.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "triax/cuda/launch.hpp"
+
+namespace triax::kernels_fused {
+
+inline constexpr unsigned kWarpSize = 32, kBlockSize = cuda::kThreads;
+/// Blocks per multiprocessor, for launch bounds. Without this bound, nvcc spills a few bytes to fit more.
+inline constexpr unsigned kMinBlocks = 2;
+
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Max {
+  __device__ __forceinline__ float operator()(float a, float b) const { return a < b ? b : a; }
+};
+
+/// Two sums that are reduced together.
+struct SumPair {
+  float first = 0, second = 0;
+};
+__device__ __forceinline__ SumPair operator+(SumPair a, SumPair b) {
+  return {a.first + b.first, a.second + b.second};
+}
+
+/// The maximum of some x, and the sum of their exp(x - max).
+struct ExpSum {
+  float max = -INFINITY, sum = 0;
+};
+/// The ExpSum of the x of both (Milakov & Gimelshein 2018, section 3.1).
+struct MergeExpSums {
+  __device__ __forceinline__ ExpSum operator()(ExpSum a, ExpSum b) const {
+    const float max = a.max < b.max ? b.max : a.max;
+    if (max == -INFINITY) return {max, a.sum + b.sum}; // no x, or only -infinity
+    return {max, a.sum * expf(a.max - max) + b.sum * expf(b.max - max)};
+  }
+};
+
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T value, unsigned distance) {
+  return __shfl_xor_sync(0xFFFFFFFFu, value, distance);
+}
+__device__ __forceinline__ SumPair shuffle_xor(SumPair value, unsigned distance) {
+  return {shuffle_xor(value.first, distance), shuffle_xor(value.second, distance)};
+}
+__device__ __forceinline__ ExpSum shuffle_xor(ExpSum value, unsigned distance) {
+  return {shuffle_xor(value.max, distance), shuffle_xor(value.sum, distance)};
+}
+template <class T>
+__device__ __forceinline__ T of_first_lane(T value) {
+  return __shfl_sync(0xFFFFFFFFu, value, 0);
+}
+__device__ __forceinline__ SumPair of_first_lane(SumPair value) {
+  return {of_first_lane(value.first), of_first_lane(value.second)};
+}
+__device__ __forceinline__ ExpSum of_first_lane(ExpSum value) {
+  return {of_first_lane(value.max), of_first_lane(value.sum)};
+}
+
+template <class T, class Op>
+__device__ __forceinline__ T warp_reduce(T value, Op op) {
+#pragma unroll
+  for (unsigned distance = kWarpSize / 2; distance > 0; distance /= 2) value = op(value, shuffle_xor(value, distance));
+  return of_first_lane(value); // op(a, b) and op(b, a) may differ in bits
+}
+
+/// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
+///
+///   RowReduce<Layout::kThreads> reduce;
+///   const float sum = reduce(sum_of_thread, Sum{});
+template <unsigned kThreads>
+class RowReduce {
+  static_assert(kThreads == kWarpSize || kThreads == kBlockSize);
+
+ public:
+  template <class T, class Op>
+  __device__ __forceinline__ T operator()(T value, Op op) {
+    value = warp_reduce(value, op);
+    if constexpr (kThreads == kWarpSize) {
+      return value;
+    } else {
+      return over_warps(value, op);
+    }
+  }
+
+ private:
+  /// Calls use two buffers in turn, so one barrier is enough: a thread that writes a buffer has passed the barrier of
+  /// the call before, and all threads have read this buffer by then.
+  template <class T, class Op>
+  __device__ __forceinline__ T over_warps(T value, Op op) {
+    constexpr unsigned kWarps = kThreads / kWarpSize;
+    __shared__ alignas(T) std::byte memory[2 * kWarps * sizeof(T)];
+    T* of_warp = reinterpret_cast<T*>(memory) + buffer_ * kWarps;
+    buffer_ ^= 1u;
+    if (threadIdx.x % kWarpSize == 0) of_warp[threadIdx.x / kWarpSize] = value;
+    __syncthreads();
+    T result = of_warp[0];
+    for (unsigned warp = 1; warp < kWarps; ++warp) result = op(result, of_warp[warp]);
+    return result;
+  }
+
+  unsigned buffer_ = 0;
+};
+
+} // namespace triax::kernels_fused

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = residual + dropout(x + bias), vector by vector: as an operation of its own, and as the input of a norm.
+//
+// Threads: device functions are pure functions of the calling thread; host functions: any thread. Ownership: the
+// caller's views.
+#pragma once
+
+#include "row.cuh"
+#include "triax/cuda/drop.hpp"
+
+namespace triax::kernels_fused {
+
+/// Bit i: element `column` + i of a row is dropped, for `count` elements. Computes each block of random words once.
+__device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std::int64_t row, std::int64_t column,
+                                                 int count) {
+  const cuda::DropPlace place = cuda::drop_place(drop, row, column);
+  const auto sample = static_cast<std::uint32_t>(drop.samples[place.sample]);
+  const auto first = static_cast<std::uint64_t>(place.element), end = first + static_cast<std::uint64_t>(count);
+  unsigned bits = 0;
+  for (std::uint64_t element = first / 4 * 4; element < end; element += 4) {
+    const PhiloxBlock words = philox_at(drop.key, element, drop.site, sample);
+#pragma unroll
+    for (unsigned word = 0; word < 4; ++word) {
+      const std::uint64_t at = element + word;
+      if (at >= first && at < end && words[word] < drop.threshold) bits |= 1u << (at - first);
+    }
+  }
+  return bits;
+}
+
+/// Whether every row starts with a new block of random words, so that each block belongs to one vector, and row numbers
+/// fit in 32 bits.
+inline bool rows_start_blocks(const cuda::DropPlan& drop, std::int64_t rows) {
+  return !drop.scores && drop.width % 4 == 0 && drop.column0 % 4 == 0 && rows <= 0xFFFFFFFF && drop.batch <= 0xFFFFFFFF;
+}
+
+/// What the dropped elements of a row share, where rows_start_blocks().
+struct DropRow {
+  std::uint64_t first = 0; // number of the row's first element in its sample
+  std::uint32_t sample = 0;
+};
+__device__ __forceinline__ DropRow drop_row(const cuda::DropPlan& drop, std::int64_t row) {
+  const std::uint32_t number = static_cast<std::uint32_t>(row), batch = static_cast<std::uint32_t>(drop.batch);
+  const std::uint32_t of_sample = number / batch;
+  return {static_cast<std::uint64_t>((drop.row0 + of_sample) * drop.width + drop.column0),
+          static_cast<std::uint32_t>(drop.samples[number - of_sample * batch])};
+}
+/// Applies dropout to the whole vector x at element `at` of a row.
+template <class T>
+__device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& drop, DropRow row, std::int64_t at) {
+#pragma unroll
+  for (int block = 0; block < kVec<T>; block += 4) {
+    const std::uint64_t element = row.first + static_cast<std::uint64_t>(at) + static_cast<unsigned>(block);
+    const PhiloxBlock words = philox_at(drop.key, element, drop.site, row.sample);
+#pragma unroll
+    for (int word = 0; word < 4; ++word)
+      x.at[block + word] = words[word] < drop.threshold ? 0.0f : x.at[block + word] * drop.scale;
+  }
+}
+
+/// Rows [rows, n] of residual + dropout(x + bias), which are also stored to y. As the input of a kernel: load() reads
+/// what a vector is made of, of at most kInFlight vectors at a time; make() computes it; reload() reads it again.
+template <class T>
+struct ResidualRows {
+  static constexpr int kLoaded = 2, kInFlight = 4;
+  T* y;
+  const T *x, *bias, *residual; // bias, residual: may be null
+  cuda::DropPlan drop;
+  std::int64_t n;
+  bool drops;
+
+  using Row = DropRow;
+  template <class Layout>
+  __device__ __forceinline__ Row row(std::int64_t row) const {
+    if (!Layout::kAligned || !drops) return {};
+    return drop_row(drop, row);
+  }
+  template <class Layout>
+  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t at) const {
+    const std::int64_t offset = row * n + at;
+    const int valid = valid_in_row<T, Layout>(n, at);
+    return {load_vec(x + offset, valid, Layout::kAligned),
+            residual ? load_vec(residual + offset, valid, Layout::kAligned) : Vec16<T>{}};
+  }
+  template <class Layout>
+  __device__ __forceinline__ Vecs<T, 1> make(std::int64_t row, Row here, std::int64_t at,
+                                             const Vecs<T, kLoaded>& loaded) const {
+    const int valid = valid_in_row<T, Layout>(n, at);
+    Floats<T> sum = to_floats(loaded.of[0]);
+    if (bias) {
+      const Floats<T> more = load_readonly(bias + at, valid, Layout::kAligned);
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) sum.at[i] += more.at[i];
+    }
+    if (drops && Layout::kAligned) {
+      drop_vec(sum, drop, here, at);
+    } else if (drops) {
+      const unsigned bits = dropped_bits(drop, row, at, valid);
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) sum.at[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.at[i] * drop.scale;
+    }
+    if (residual) {
+      const Floats<T> more = to_floats(loaded.of[1]);
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) sum.at[i] += more.at[i];
+    }
+    store(y + row * n + at, sum, valid, Layout::kAligned);
+    return {from_floats(sum)}; // rounded like the stored value
+  }
+  template <class Layout>
+  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t at) const {
+    return {load_vec(y + row * n + at, valid_in_row<T, Layout>(n, at), Layout::kAligned)};
+  }
+};
+
+template <class T>
+ResidualRows<T> residual_rows(const BiasDropoutAdd& args) {
+  ResidualRows<T> out{args.y.as<T>(),  args.x.as<const T>(), args.bias.as<const T>(), args.residual.as<const T>(), {},
+                      args.x.size(-1), args.drop.p > 0};
+  if (out.drops) out.drop = cuda::drop_plan({args.y, args.x, args.drop});
+  return out;
+}
+
+/// Whether rows can be processed in whole vectors: in memory, and in the numbers of their random words.
+template <class T>
+bool aligned_rows(const ResidualRows<T>& input, std::int64_t rows, std::initializer_list<const TensorView*> views) {
+  return aligned_rows<T>(input.n, views) && (!input.drops || rows_start_blocks(input.drop, rows));
+}
+
+} // namespace triax::kernels_fused

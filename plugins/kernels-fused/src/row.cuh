@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the elements of a row are distributed over threads, and the launch of kernels over rows.
+//
+// The distribution depends on the row's length only: vector v (vec16.cuh) belongs to thread v % threads. If the row is
+// short enough, its threads keep it in registers between passes, in the type of memory. A thread loads all of its
+// vectors, or several if registers are short, before it computes with any of them, so a row costs the memory's latency
+// once or twice, not once per vector.
+//
+// Threads: device functions are pure functions of the calling thread. launch_rows(): the rank's main thread. Blocking:
+// never. Errors: Error with the operation, if CUDA rejects the launch.
+#pragma once
+
+#include "reduce.cuh"
+#include "triax/cuda/launching.cuh"
+#include "vec16.cuh"
+
+namespace triax::kernels_fused {
+
+/// kVecs: vectors of its row that a thread keeps in registers; 0: none, every pass reads memory. kAligned: every row
+/// consists of whole vectors at multiples of 16 bytes. Other rows are never kept; their sums are the same.
+template <unsigned kThreadsOfRow, int kVecsOfThread, bool kAlignedRows = true>
+struct RowLayout {
+  static constexpr unsigned kThreads = kThreadsOfRow;
+  static constexpr int kVecs = kVecsOfThread;
+  static constexpr bool kAligned = kAlignedRows;
+  static constexpr std::int64_t kMaxBytes = std::int64_t{16} * kThreads * kVecs; // of a row that is kept
+};
+inline constexpr std::int64_t kMaxWarpRow = RowLayout<kWarpSize, 8>::kMaxBytes; // longer rows get a block
+
+/// Calls body(layout) with the layout for rows of n elements of T. `aligned` does not change the number of threads.
+template <class T, class Body>
+void dispatch_row_layout(std::int64_t n, bool aligned, Body body) {
+  const std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(T));
+  if (!aligned) {
+    return bytes <= kMaxWarpRow ? body(RowLayout<kWarpSize, 0, false>{}) : body(RowLayout<kBlockSize, 0, false>{});
+  }
+  if (bytes <= 2 * 1024) return body(RowLayout<kWarpSize, 4>{});
+  if (bytes <= 4 * 1024) return body(RowLayout<kWarpSize, 8>{});
+  if (bytes <= 8 * 1024) return body(RowLayout<kBlockSize, 2>{});
+  if (bytes <= 16 * 1024) return body(RowLayout<kBlockSize, 4>{});
+  if (bytes <= 32 * 1024) return body(RowLayout<kBlockSize, 8>{});
+  body(RowLayout<kBlockSize, 0>{});
+}
+
+/// Calls body(row) for each row of the calling thread. In a function of its own, what the body declares is new for each
+/// row: nvcc would carry the registers of a row from one iteration of a loop to the next.
+template <class Layout, class Body>
+__device__ __forceinline__ void for_each_row(std::int64_t rows, Body body) {
+  constexpr std::int64_t kRowsOfBlock = kBlockSize / Layout::kThreads;
+  const std::int64_t first = blockIdx.x * kRowsOfBlock + threadIdx.x / Layout::kThreads;
+  for (std::int64_t row = first; row < rows; row += gridDim.x * kRowsOfBlock) body(row);
+}
+template <class Layout>
+__device__ __forceinline__ unsigned thread_of_row() {
+  return threadIdx.x % Layout::kThreads;
+}
+
+/// kernel(args...) over `rows` rows, each of which gets Layout::kThreads threads.
+template <class Layout, class... Params, class... Args>
+void launch_rows(Op op, const OpContext& context, std::int64_t rows, void (*kernel)(Params...), const Args&... args) {
+  if (rows == 0) return;
+  constexpr std::int64_t kRowsOfBlock = kBlockSize / Layout::kThreads;
+  cuda::Launch(op, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
+}
+
+/// Number of valid elements of the vector at element `at`: all of them, in aligned rows.
+template <class T, class Layout>
+__device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t at) {
+  return Layout::kAligned ? kVec<T> : valid_elements<T>(n, at);
+}
+
+/// Elements from one vector of a thread to its next.
+template <class T, class Layout>
+inline constexpr int kStride = static_cast<int>(Layout::kThreads) * kVec<T>;
+
+/// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
+/// the registers.
+template <class T>
+__device__ __forceinline__ void keep_in_type(Vec16<T>& vec) {
+  if constexpr (cuda::kHalf<T>)
+    asm volatile("" : "+r"(vec.words[0]), "+r"(vec.words[1]), "+r"(vec.words[2]), "+r"(vec.words[3]));
+}
+
+/// Vectors at the same position of kRows rows that are read together.
+template <class T, int kRows>
+struct Vecs {
+  Vec16<T> of[kRows];
+};
+template <class T, int kRows>
+__device__ __forceinline__ Vecs<T, kRows> kept_in_type(Vecs<T, kRows> vecs) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i) keep_in_type(vecs.of[i]);
+  return vecs;
+}
+
+/// A position in 32 bits, if the row is kept in registers.
+template <class Layout>
+__device__ __forceinline__ auto position(std::int64_t at) {
+  if constexpr (Layout::kVecs > 0) {
+    return static_cast<int>(at);
+  } else {
+    return at;
+  }
+}
+
+/// use(number, at, vecs) for each vector of the thread, in order: its number among those kept, its first element, and
+/// load(at), of type Vecs. At most kInFlight vectors are loaded before the first is used.
+template <class T, class Layout, int kInFlight = 8, class Load, class Use>
+__device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
+  constexpr int kOfThread = Layout::kVecs > 0 ? Layout::kVecs : Layout::kAligned ? 4 : 1;
+  constexpr int kTogether = kOfThread < kInFlight ? kOfThread : kInFlight;
+  static_assert(Layout::kVecs % kTogether == 0);
+  const auto several = [&](int number, std::int64_t begin) {
+    const auto left = position<Layout>(n - begin);
+    decltype(load(begin)) loaded[kTogether]{};
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      if (i * kStride<T, Layout> < left) loaded[i] = load(begin + i * kStride<T, Layout>);
+    }
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      if (i * kStride<T, Layout> < left)
+        use(Layout::kVecs > 0 ? number + i : 0, begin + i * kStride<T, Layout>, kept_in_type(loaded[i]));
+    }
+  };
+  const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Layout>()) * kVec<T>;
+  if constexpr (Layout::kVecs > 0) {
+#pragma unroll
+    for (int number = 0; number < Layout::kVecs; number += kTogether)
+      several(number, first + number * kStride<T, Layout>);
+  } else {
+    for (std::int64_t begin = first; begin < n; begin += kTogether * kStride<T, Layout>) several(0, begin);
+  }
+}
+
+/// A thread's vectors of kRows rows, in registers if the layout keeps them.
+template <class T, class Layout, int kRows = 1>
+class RowRegisters {
+ public:
+  __device__ __forceinline__ void put(int number, const Vecs<T, kRows>& vecs) {
+    if constexpr (Layout::kVecs > 0) vecs_[number] = vecs;
+  }
+  /// use(at, vecs) for each vector of the thread, in order: what was put, or load(at) if nothing is kept.
+  template <class Load, class Use>
+  __device__ __forceinline__ void for_each(std::int64_t n, Load load, Use use) const {
+    if constexpr (Layout::kVecs > 0) {
+      const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Layout>()) * kVec<T>;
+      const auto left = position<Layout>(n - first);
+#pragma unroll
+      for (int number = 0; number < Layout::kVecs; ++number) {
+        if (number * kStride<T, Layout> < left) use(first + number * kStride<T, Layout>, kept_in_type(vecs_[number]));
+      }
+    } else {
+      for_each_vec<T, Layout>(n, load, [&](int, std::int64_t at, const Vecs<T, kRows>& vecs) { use(at, vecs); });
+    }
+  }
+
+ private:
+  Vecs<T, kRows> vecs_[Layout::kVecs > 0 ? Layout::kVecs : 1];
+};
+
+} // namespace triax::kernels_fused

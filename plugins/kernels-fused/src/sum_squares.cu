@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sum of squares in double: a block for each part of the elements, which are split by their number only, then one block
+// over the parts. If there is one part, the first launch is enough.
+#include "flat.cuh"
+#include "kernels.hpp"
+#include "reduce.cuh"
+#include "scratch.hpp"
+
+namespace triax::kernels_fused {
+
+namespace {
+
+/// In vectors. Parts are short, so that a matrix of 1000 x 1000 has a block for every multiprocessor.
+template <class T>
+cuda::Parts parts_of_squares(std::int64_t count) {
+  return cuda::parts_of(FlatVecs<T>{count, false}.vecs(), 8 * 1024 / kVec<T>, 2048);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kBlockSize, kMinBlocks)
+    sum_squares_of_parts(double* out, const T* x, FlatVecs<T> flat, std::int64_t vecs, cuda::Parts parts) {
+  RowReduce<kBlockSize> reduce;
+  for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {
+    const std::int64_t begin = part * parts.length, end = begin + parts.length < vecs ? begin + parts.length : vecs;
+    double sum = 0;
+    for (std::int64_t vec = begin + threadIdx.x; vec < end; vec += kBlockSize) {
+      const Floats<T> values = flat.load(x, vec);
+#pragma unroll
+      for (int i = 0; i < kVec<T>; ++i) sum += static_cast<double>(values.at[i]) * static_cast<double>(values.at[i]);
+    }
+    sum = reduce(sum, Sum{});
+    if (threadIdx.x == 0) out[part] = sum;
+  }
+}
+
+/// One block.
+__global__ void __launch_bounds__(kBlockSize) sum_of_parts(double* out, const double* of_parts, std::int64_t parts) {
+  double sum = 0;
+  for (std::int64_t part = threadIdx.x; part < parts; part += kBlockSize) sum += of_parts[part];
+  sum = RowReduce<kBlockSize>{}(sum, Sum{});
+  if (threadIdx.x == 0) *out = sum;
+}
+
+} // namespace
+
+std::size_t scratch_of(const SumSquares& args) {
+  std::size_t bytes = 0;
+  cuda::by_type(args.x.dtype(), [&]<class T>(T) {
+    bytes = static_cast<std::size_t>(parts_of_squares<T>(args.x.elements()).count) * sizeof(double);
+  });
+  return bytes;
+}
+
+void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& context) {
+  auto* of_parts = reinterpret_cast<double*>(context.scratch.data());
+  auto* out = args.out.as<double>();
+  cuda::by_type(args.x.dtype(), [&]<class T>(T) {
+    const FlatVecs<T> flat = flat_vecs<T>(args.x.elements(), {&args.x});
+    const cuda::Parts parts = parts_of_squares<T>(flat.count);
+    if (parts.count > 0) {
+      cuda::Launch(Op::sum_squares, cuda::grid_of_rows(parts.count), context)(
+          sum_squares_of_parts<T>, parts.count == 1 ? out : of_parts, args.x.as<const T>(), flat, flat.vecs(), parts);
+    }
+    if (parts.count != 1)
+      cuda::Launch(Op::sum_squares, cuda::grid_of_rows(1), context)(sum_of_parts, out, of_parts, parts.count);
+  });
+}
+
+} // namespace triax::kernels_fused

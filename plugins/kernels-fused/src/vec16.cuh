@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of 16 bytes: what a thread loads, computes on in f32, and stores at a time.
+//
+// A thread gets the same elements whether or not memory is aligned: in rows that are not, and where a row ends within
+// a vector, elements are loaded one by one. So a view's alignment changes no bit of a result.
+//
+// Threads: pure functions of the calling thread; those without __device__ run on the host.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+#include "triax/cuda/rounding.hpp"
+#include "triax/tensor.hpp"
+
+namespace triax::kernels_fused {
+
+template <class T>
+inline constexpr int kVec = static_cast<int>(16 / sizeof(T)); // elements per vector
+
+/// A vector as it is in memory.
+template <class T>
+struct alignas(16) Vec16 {
+  std::uint32_t words[4];
+};
+
+/// The elements of a vector in f32.
+template <class T>
+struct Floats {
+  float at[kVec<T>];
+};
+
+template <class T>
+__device__ __forceinline__ float to_float(T x) {
+  if constexpr (std::is_same_v<T, F16>) {
+    float out;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(x.bits));
+    return out;
+  } else {
+    return cuda::value_of(x);
+  }
+}
+
+/// Rounds to nearest, ties to even. Does not keep a NaN's payload.
+template <class T>
+__device__ __forceinline__ T from_float(float value) {
+  if constexpr (std::is_same_v<T, F16>) {
+    T out;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out.bits) : "f"(value));
+    return out;
+  } else if constexpr (std::is_same_v<T, Bf16>) {
+    T out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out.bits) : "f"(value));
+    return out;
+  } else {
+    return value;
+  }
+}
+
+/// Two 16-bit elements, `low` in the lower half of the word.
+template <class T>
+__device__ __forceinline__ std::uint32_t pair_from_floats(float low, float high) {
+  std::uint32_t out;
+  if constexpr (std::is_same_v<T, F16>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  }
+  return out;
+}
+
+template <class T>
+__device__ __forceinline__ Floats<T> to_floats(Vec16<T> vec) {
+  Floats<T> out;
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) {
+    if constexpr (cuda::kHalf<T>) {
+      T element;
+      element.bits = static_cast<std::uint16_t>(vec.words[i / 2] >> (16 * (i % 2)));
+      out.at[i] = to_float(element);
+    } else {
+      out.at[i] = std::bit_cast<float>(vec.words[i]);
+    }
+  }
+  return out;
+}
+
+template <class T>
+__device__ __forceinline__ Vec16<T> from_floats(const Floats<T>& values) {
+  Vec16<T> out;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (cuda::kHalf<T>) {
+      out.words[i] = pair_from_floats<T>(values.at[2 * i], values.at[2 * i + 1]);
+    } else {
+      out.words[i] = std::bit_cast<std::uint32_t>(values.at[i]);
+    }
+  }
+  return out;
+}
+
+/// Stores 8 or 16 bytes in one instruction: nvcc splits the copy of a struct, but not these intrinsics.
+__device__ __forceinline__ void store_words(void* to, const std::uint32_t (&words)[2]) {
+  __stwb(static_cast<uint2*>(to), make_uint2(words[0], words[1]));
+}
+__device__ __forceinline__ void store_words(void* to, const std::uint32_t (&words)[4]) {
+  __stwb(static_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
+}
+
+/// Number of elements of the vector at element `at` of a row of n.
+template <class T>
+__device__ __forceinline__ int valid_elements(std::int64_t n, std::int64_t at) {
+  const std::int64_t left = n - at;
+  return left < kVec<T> ? static_cast<int>(left) : kVec<T>;
+}
+
+/// `aligned`: the vector is whole and at a multiple of 16 bytes. Else loads its first `valid` elements; the others are
+/// 0.
+template <class T>
+__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool aligned) {
+  if (aligned) {
+    const uint4 words = *reinterpret_cast<const uint4*>(from);
+    return {{words.x, words.y, words.z, words.w}};
+  }
+  Vec16<T> out{};
+#pragma unroll
+  for (int i = 0; i < kVec<T>; ++i) {
+    if (i >= valid) continue;
+    if constexpr (cuda::kHalf<T>) {
+      out.words[i / 2] |= static_cast<std::uint32_t>(from[i].bits) << (16 * (i % 2));
+    } else {
+      out.words[i] = std::bit_cast<std::uint32_t>(from[i]);
+    }
+  }
+  return out;
+}
+template <class T>
+__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool aligned) {
+  return to_floats(load_vec(from, valid, aligned));
+}
+/// The same for memory that no thread of the kernel writes: the load may move before earlier stores.
+template <class T>
+__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool aligned) {
+  if (!aligned) return load(from, valid, false);
+  const uint4 words = __ldg(reinterpret_cast<const uint4*>(from));
+  return to_floats(Vec16<T>{{words.x, words.y, words.z, words.w}});
+}
+
+template <class T>
+__device__ __forceinline__ void store(T* to, const Floats<T>& values, int valid, bool aligned) {
+  if (aligned) {
+    store_words(to, from_floats(values).words);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kVec<T>; ++i) {
+      if (i < valid) to[i] = from_float<T>(values.at[i]);
+    }
+  }
+}
+
+/// Whether every row of n elements of T consists of whole vectors at multiples of 16 bytes, in all of these views. An
+/// empty view counts as aligned.
+template <class T>
+bool aligned_rows(std::int64_t n, std::initializer_list<const TensorView*> views) {
+  if (n % kVec<T> != 0) return false;
+  for (const TensorView* view : views) {
+    if (reinterpret_cast<std::uintptr_t>(view->data()) % 16 != 0) return false;
+  }
+  return true;
+}
+
+} // namespace triax::kernels_fused

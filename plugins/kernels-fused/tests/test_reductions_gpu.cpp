@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy, gradients of embeddings and sums compared with the reference in double; scratch.
+#include <cmath>
+#include <limits>
+
+#include "support/case_builder.hpp"
+#include "support/gpu_kernels_suite.hpp"
+
+namespace triax::kernels_fused {
+namespace {
+
+using namespace triax::test;
+using V = const CaseViews&;
+using Use = const UseCall&;
+
+class Reductions : public AgainstReference {};
+
+TEST_F(Reductions, CrossEntropyOfAVocabulary) {
+  const std::int64_t rows = 6, columns = 50304, valid = 50257;
+  for (const DType type : {DType::f32, DType::bf16}) {
+    CaseTensor logits = in_out("logits", {rows, columns});
+    logits.low = -40; // the running maximum keeps increasing
+    logits.high = 40;
+    const OperationCase one{
+        text("xent {}", name_of(type)),
+        type,
+        {logits, own("t", Role::in, DType::i32, {rows}, tokens(rows, valid)), own("loss", Role::out, DType::f64, {2}),
+         statistic_out("max", {rows}), statistic_out("sum", {rows}), statistic_out("target", {rows})},
+        [=](V v, Use use) {
+          use(XentFused{v["loss"], v["max"], v["sum"], v["target"], v["logits"], v["t"], valid});
+          use(XentBwd{v["logits"], v["max"], v["sum"], v["t"], 0, valid, 0.5, nullptr});
+        }};
+    expect_near(one, type == DType::f32 ? 1e-5 : 4 * 0x1p-8);
+  }
+}
+
+/// Minus infinity is a valid logit, and NaN propagates.
+TEST_F(Reductions, CrossEntropyOfLogitsThatAreNotFinite) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  CaseTensor logits = in("logits", {3, 700});
+  logits.values.assign(3 * 700, -kInfinity);
+  logits.values[650] = 2;
+  logits.values[700 + 300] = std::numeric_limits<double>::quiet_NaN();
+  const OperationCase one{
+      "xent of infinities",
+      DType::f32,
+      {logits, own("t", Role::in, DType::i32, {3}, {650, 0, 0}), own("loss", Role::out, DType::f64, {3}),
+       statistic_out("max", {3}), statistic_out("sum", {3}), statistic_out("target", {3})},
+      [](V v, Use use) {
+        use(XentFused{v["loss"], v["max"], v["sum"], v["target"], v["logits"], v["t"], 700});
+      }};
+  const CaseResults got = run_case(tested->set(), tested->device(), one, DType::f32);
+  EXPECT_EQ(got.at("max")[0], 2);
+  EXPECT_EQ(got.at("sum")[0], 1);
+  EXPECT_EQ(got.at("loss")[0], 0);
+  EXPECT_TRUE(std::isnan(got.at("sum")[1]));
+  EXPECT_EQ(got.at("max")[2], -kInfinity);
+}
+
+TEST_F(Reductions, AnEmbeddingsGradientTakesItsPlacesInOrder) {
+  for (const std::int64_t h : {1, 33, 64}) {
+    CaseTensor t = own("t", Role::in, DType::i32, {700}, {});
+    for (int i = 0; i < 700; ++i) t.values.push_back(i % 3 == 0 ? 4 : (i * i + 7) % 40);
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OperationCase one{
+          text("embed_bwd {} {}", name_of(type), h),
+          type,
+          {CaseTensor{.name = "table", .role = Role::in_out, .shape = {40, h}, .kind = Kind::statistic},
+           in("dy", {700, h}), t},
+          [](V v, Use use) {
+            use(EmbedBwd{v["table"], v["dy"], v["t"], 2, 35});
+          }};
+      expect_near(one, 1e-5);
+    }
+  }
+}
+
+TEST_F(Reductions, SumsOfManyPartsAndColumns) {
+  expect_near({"sum_squares",
+               DType::bf16,
+               {in("x", {300'001}), own("out", Role::out, DType::f64, {1})},
+               [](V v, Use use) {
+                 use(SumSquares{v["out"], v["x"]});
+               }},
+              1e-9);
+  for (const auto& [rows, n] : {std::pair<std::int64_t, std::int64_t>{5000, 7}, {65, 1025}, {300, 260}}) {
+    expect_near({text("bias_bwd {}x{}", rows, n),
+                 DType::f32,
+                 {in("dy", {rows, n}), in_out("db", {n})},
+                 [](V v, Use use) {
+                   use(BiasBwd{v["db"], v["dy"]});
+                 }},
+                1e-5);
+  }
+}
+
+/// A function of the shape alone, so that sums are split alike everywhere.
+TEST_F(Reductions, ScratchIsThatOfTheParts) {
+  const auto view = [](Shape shape, DType type = DType::f32) { return TensorView(nullptr, type, shape); };
+  const auto bytes = [&](const auto& args) { return tested->set().scratch_bytes(call_of(args)); };
+  const auto of_bias = [&](std::int64_t rows) { return bytes(BiasBwd{view({33}), view({rows, 33})}); };
+  EXPECT_EQ(of_bias(64), 33 * sizeof(float));
+  EXPECT_EQ(of_bias(65), 2 * 33 * sizeof(float));
+  EXPECT_EQ(of_bias(1 << 20), 64 * 33 * sizeof(float));
+  const auto of_squares = [&](std::int64_t count, DType type) {
+    return bytes(SumSquares{view({1}, DType::f64), view({count}, type)});
+  };
+  EXPECT_EQ(of_squares(0, DType::f32), 0);
+  EXPECT_EQ(of_squares(8 * 1024, DType::f32), sizeof(double));
+  EXPECT_EQ(of_squares(8 * 1024 + 1, DType::bf16), 2 * sizeof(double));
+  EXPECT_EQ(of_squares(1024 * 1024, DType::bf16), 128 * sizeof(double));
+  EXPECT_EQ(of_squares(std::int64_t{1} << 40, DType::f32), 2048 * sizeof(double));
+  EXPECT_EQ(bytes(EmbedBwd{view({9, 4}), view({7, 4}), view({7}, DType::i32), 0, 9}), 7 * 2 * sizeof(std::int32_t));
+}
+
+} // namespace
+} // namespace triax::kernels_fused
