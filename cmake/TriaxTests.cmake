@@ -84,12 +84,3 @@ function(triax_add_test_plugin name source)
   target_link_libraries(${name} PRIVATE triax::core)
   set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/plugins)
 endfunction()
-
-# triax_host_cuda_kernels(target a.cu...): compiles kernels as C++ with the CUDA host emulator
-# (tests/support/host_cuda), and adds them to a library. Like nvcc, includes cuda_runtime.h before each .cu file.
-function(triax_host_cuda_kernels name)
-  set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-include;cuda_runtime.h"
-    SKIP_PRECOMPILE_HEADERS ON)
-  target_sources(${name} PRIVATE ${ARGN})
-  target_link_libraries(${name} PUBLIC triax_host_cudart)
-endfunction()

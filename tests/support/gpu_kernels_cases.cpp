@@ -18,7 +18,7 @@ class Operations : public OnGpu, public ::testing::WithParamInterface<DType> {};
 
 TEST_P(Operations, AgreeWithTheReference) {
   LoadedKernels reference("kernels-reference");
-  for (const OperationCase& one : suite_cases(GetParam())) {
+  for (const OperationCase& one : operation_cases(GetParam())) {
     try {
       EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one)), "") << one.name;
     } catch (const Error& error) {
@@ -30,7 +30,7 @@ TEST_P(Operations, AgreeWithTheReference) {
 /// Views aligned to the size of their elements only.
 TEST_P(Operations, AgreeWhereNothingIsAligned) {
   LoadedKernels reference("kernels-reference");
-  for (const OperationCase& one : suite_cases(GetParam())) {
+  for (const OperationCase& one : operation_cases(GetParam())) {
     try {
       EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, tolerance(one), 1), "") << one.name;
     } catch (const Error& error) {

@@ -29,7 +29,6 @@ Curve curve_of(const test::TinyRun& run, int steps) {
 struct GpuRun : test::TinyRun {
   explicit GpuRun(const std::string& precision = "fp32") {
     keys["kernels.plugin"] = "\"" TRIAX_KERNELS "\"";
-    keys["plugins.path"] = "[\"" + (test::installation() / kKernelsFolder).string() + "\"]";
     keys["train.precision"] = "\"" + precision + "\"";
   }
 };

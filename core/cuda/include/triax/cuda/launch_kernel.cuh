@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches a kernel by a function call. The call is plain C++, so tests can compile it for the host
-// (tests/support/host_cuda).
+// Launches a kernel by a function call, whose error the caller gets.
 //
 //   TRIAX_CUDA(launch_kernel(add<float>, grid_of_elements(count), stream, y, a, b, count));
 //
