@@ -22,7 +22,7 @@ endfunction()
 # processes, or scripts. slow: takes tens of seconds. gpu: uses a GPU; without one, runs with the GPU stand-in
 # (docs/gpu.md), except tests whose names have "NoDriver" or "WithoutADriver".
 function(triax_add_test name)
-  cmake_parse_arguments(ARG "BUNDLE;OPTIMIZED" "PREFIX;KIND" "SOURCES;LINK;LABELS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "BUNDLE;OPTIMIZED" "PREFIX;KIND" "SOURCES;LINK;LABELS;DEPENDS;ENVIRONMENT" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_KIND MATCHES "^(unit|system|slow|gpu)$")
     message(FATAL_ERROR "triax_add_test(${name}): KIND must be unit, system, slow or gpu; unknown: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -56,7 +56,8 @@ function(triax_add_test name)
     set(launcher LAUNCHER ${triax_SOURCE_DIR}/scripts/gpu-stand-in --without-gpu --libraries
       ${triax_BINARY_DIR}/gpu-stand-in)
   endif()
-  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS} ${launcher})
+  triax_discover_tests(${name} "${name}" "${ARG_PREFIX}" LABELS ${ARG_KIND} ${ARG_LABELS}
+    ENVIRONMENT ${ARG_ENVIRONMENT} ${launcher})
 endfunction()
 
 # triax_discover_tests(target list prefix [LABELS label...] [ENVIRONMENT NAME=set:value...] [LAUNCHER command...]): ctest
