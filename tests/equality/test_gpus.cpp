@@ -1,48 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bits of runs on GPUs: over each GPU kernel set and communicator, pipeline size, chunks, schedule, captured steps
-// and a communicator for each edge change no bit. Ranks are threads, each with a GPU; a case that needs more GPUs than
-// there are is left out, and a test without any case is skipped.
-#include <cuda_runtime_api.h>
-#include <gtest/gtest.h>
+// and a communicator for each edge change no bit of losses and norms. A loss depends on all weights, and a norm on all
+// gradients. Cases that need more GPUs than there are are left out.
+#include <map>
+#include <utility>
 
-#include "equality/same_bits.hpp"
-#include "triax/cuda/device.hpp"
-#include "triax/text.hpp"
+#include "equality/gpu_run.hpp"
 
 namespace triax::equality {
 namespace {
 
-class OnGpus : public ::testing::Test {
+constexpr const char* kNccl = "comm-nccl";
+
+class OnGpus : public GpuRun {
  protected:
-  void SetUp() override {
-    if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
-    ASSERT_EQ(cudaGetDeviceCount(&gpus_), cudaSuccess);
-  }
   void TearDown() override {
     if (!HasFailure() && !IsSkipped() && compared_ == 0) GTEST_SKIP() << "needs more than " << gpus_ << " GPUs";
   }
-  bool fits(const Case& run) const { return run.world() <= gpus_; }
 
-  /// Each case gives the bits of GPipe on one pipeline rank, trained with `of`.
-  void expect_bits(const std::vector<Case>& cases, const Training& training, const Training& of) {
+  /// Each case gives the records of GPipe on one pipeline rank over `comm`. `more`: further keys of both runs;
+  /// `not_of_the_other`: of the case only.
+  void expect_bits(const std::vector<Case>& cases, const std::string& comm, const std::string& more = "",
+                   const std::string& not_of_the_other = "") {
     for (const Case& run : cases) {
-      if (!fits(run)) continue;
-      expect_as_expected(run, training, &expected(run, of));
+      if (!has_gpus_for(run)) continue;
+      const std::vector<nlohmann::json>& want = expected(run, comm, more);
+      const std::vector<nlohmann::json> got = records(keys_of(run, comm) + more + not_of_the_other);
+      EXPECT_EQ(got, want) << to_text(run) << more << not_of_the_other;
       ++compared_;
       if (HasFailure()) break; // the other cases would fail too
     }
   }
-  void expect_bits(const std::vector<Case>& cases, const Training& training) { expect_bits(cases, training, training); }
 
-  static Training over(const std::string& comm) { return {.clip_grad = 0.1, .comm = comm, .on_gpus = true}; }
+  const std::vector<nlohmann::json>& expected(Case run, const std::string& comm, const std::string& more) {
+    run.pipeline = run.chunks = 1;
+    run.scheduler = "sched-gpipe";
+    run.group = 0;
+    run.scatter_gather = false;
+    const std::string keys = keys_of(run, comm) + more;
+    const auto [at, is_new] = known_.try_emplace(keys);
+    if (is_new) {
+      at->second = records(keys);
+      EXPECT_EQ(at->second.size(), 4u);
+    }
+    return at->second;
+  }
 
  private:
-  int gpus_ = 0, compared_ = 0;
+  std::map<std::string, std::vector<nlohmann::json>> known_; // by keys
+  int compared_ = 0;
 };
 
-std::vector<Case> with_kernels(std::vector<Case> cases, const std::string& kernels) {
-  for (Case& run : cases) run.kernels = kernels;
-  return cases;
+/// The sample of test_equality with these tensor and data sizes. On GPUs, rows come from schedulers only.
+std::vector<Case> cases_of(int tensor, int data) {
+  std::vector<Case> out;
+  for (Case run : pipeline_cases(tensor, data)) {
+    if (run.through_file || run.split_backward) continue;
+    run.kernels = "kernels-fused";
+    out.push_back(run);
+  }
+  return out;
 }
 
 struct Sizes {
@@ -51,85 +68,81 @@ struct Sizes {
 class AnyPipeline : public OnGpus, public ::testing::WithParamInterface<Sizes> {};
 
 TEST_P(AnyPipeline, ChunksAndScheduleChangeNoBit) {
-  expect_bits(with_kernels(pipeline_cases(GetParam().tensor, GetParam().data), "kernels-fused"), over("comm-nccl"));
+  expect_bits(cases_of(GetParam().tensor, GetParam().data), kNccl);
 }
 
-INSTANTIATE_TEST_SUITE_P(OverNccl, AnyPipeline,
+INSTANTIATE_TEST_SUITE_P(OnGpus, AnyPipeline,
                          ::testing::Values(Sizes{1, 1}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 2}, Sizes{2, 2},
                                            Sizes{1, 3}),
                          [](const auto& of) { return text("t{}_d{}", of.param.tensor, of.param.data); });
 
-/// Pipelines with tensor and data ranks, of every kind of schedule.
-const std::vector<Case>& mixed_cases() {
-  static const std::vector<Case> kCases = {
-      {2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-fused"},
-      {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-fused"},
-      {.pipeline = 2,
-       .tensor = 2,
-       .chunks = 2,
-       .scheduler = "sched-zb-v",
-       .kernels = "kernels-fused",
-       .scatter_gather = true},
-      {4, 1, 2, 1, "sched-zb-h1", 1, 6, "kernels-fused"},
-  };
-  return kCases;
+const Case kThreeAxes{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-fused"};
+
+/// Tensor and data ranks with chunks, scattered boundaries and split backwards.
+std::vector<Case> mixed_cases() {
+  return {kThreeAxes,
+          {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-fused"},
+          {.pipeline = 2,
+           .tensor = 2,
+           .chunks = 2,
+           .scheduler = "sched-zb-v",
+           .kernels = "kernels-fused",
+           .scatter_gather = true},
+          {4, 1, 2, 1, "sched-zb-h1", 1, 6, "kernels-fused"}};
 }
 
-TEST_F(OnGpus, Kernels) {
-  expect_bits(with_kernels(mixed_cases(), "kernels-cublas"), over("comm-nccl"));
+Case with_cublas(Case run) {
+  run.kernels = "kernels-cublas";
+  return run;
 }
 
-TEST_F(OnGpus, Bf16) {
-  Training bf16 = over("comm-nccl");
-  bf16.precision = "bf16";
-  expect_bits(mixed_cases(), bf16);
-  expect_bits(with_kernels({mixed_cases().front()}, "kernels-cublas"), bf16);
+TEST_F(OnGpus, OfKernelsCublas) {
+  for (const Case& run : mixed_cases()) expect_bits({with_cublas(run)}, kNccl);
 }
 
-/// The first steps overflow.
-TEST_F(OnGpus, Fp16) {
-  Training fp16 = over("comm-nccl");
-  fp16.precision = "fp16";
-  fp16.initial_scale = 0x1p23;
-  fp16.steps = 5;
-  expect_bits(mixed_cases(), fp16);
-  const Case& run = mixed_cases().front();
-  if (!fits(run)) return;
-  const KeptRank& one = expected(run, fp16).front();
-  EXPECT_TRUE(one.skipped.front());
-  EXPECT_FALSE(one.skipped.back());
+TEST_F(OnGpus, InBf16) {
+  expect_bits(mixed_cases(), kNccl, " train.precision=bf16");
+  expect_bits({with_cublas(kThreeAxes)}, kNccl, " train.precision=bf16");
+}
+
+/// The first steps overflow, and are skipped in every layout.
+TEST_F(OnGpus, InFp16) {
+  const std::string fp16 = " train.precision=fp16 loss_scale.initial=67108864 loss_scale.hysteresis=1";
+  expect_bits(mixed_cases(), kNccl, fp16);
+  if (!has_gpus_for(kThreeAxes)) return;
+  const std::vector<nlohmann::json>& steps = expected(kThreeAxes, kNccl, fp16);
+  ASSERT_FALSE(steps.empty());
+  EXPECT_TRUE(steps.front().at("skipped").get<bool>());
+}
+
+TEST_F(OnGpus, WithACommunicatorForEachEdge) {
+  expect_bits(mixed_cases(), kNccl, "", " comm.pipeline.plugin=comm-nccl comm.pipeline.edge_communicators=true");
+}
+
+/// The third step is captured. It and the steps after it equal steps that are not.
+TEST_F(OnGpus, OfCapturedSteps) {
+  std::vector<Case> cases = mixed_cases();
+  cases.push_back({1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-fused"});
+  cases.push_back({1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-cublas"});
+  expect_bits(cases, kNccl, "", " train.cuda_graph=true");
+  expect_bits({kThreeAxes}, kNccl, " train.precision=bf16", " train.cuda_graph=true");
 }
 
 #ifdef TRIAX_WITH_UCX
 TEST_F(OnGpus, OverUcx) {
-  expect_bits(mixed_cases(), over("comm-ucx"));
+  expect_bits(mixed_cases(), "comm-ucx");
 }
 
 /// Tensor and data groups use the GPUs' streams; the pipeline's edges are staged through the host.
 TEST_F(OnGpus, OverNcclAndUcx) {
-  Training mixed = over("comm-nccl");
-  mixed.pipeline_comm = "comm-ucx";
-  expect_bits(mixed_cases(), mixed, over("comm-nccl"));
+  expect_bits(mixed_cases(), kNccl, "", " comm.pipeline.plugin=comm-ucx");
 }
 #endif
 
-TEST_F(OnGpus, ACommunicatorForEachEdge) {
-  Training edges = over("comm-nccl");
-  edges.pipeline_comm = "comm-nccl";
-  edges.edge_communicators = true;
-  expect_bits(mixed_cases(), edges, over("comm-nccl"));
-}
-
-/// The third step is captured. It and the two after it must equal uncaptured ones.
-TEST_F(OnGpus, CapturedSteps) {
-  Training walked = over("comm-nccl");
-  walked.steps = 5;
-  Training captured = walked;
-  captured.cuda_graph = true;
-  expect_bits(mixed_cases(), captured, walked);
-  expect_bits(
-      {{1, 1, 1, 3, "sched-interleaved", 2, 4, "kernels-fused"}, {1, 1, 1, 1, "sched-zb-h1", 1, 4, "kernels-cublas"}},
-      captured, walked);
+TEST_F(OnGpus, InASecondRun) {
+  const std::string keys = keys_of(kThreeAxes, kNccl);
+  if (!has_gpus_for(kThreeAxes)) GTEST_SKIP() << "needs 8 GPUs";
+  EXPECT_EQ(records(keys), records(keys));
 }
 
 } // namespace

@@ -146,13 +146,7 @@ std::vector<KeptRank> train(const Case& run, const Training& training, const Sch
       try {
         Repeating source(training.same_samples ? run.samples() : 0);
         train::Rank rank(config, layout, index, store, null_log(),
-                         {.training = &source,
-                          .held_out = &source,
-                          .schedule = rows,
-                          .threads = 1,
-                          .abort = &abort,
-                          .local_rank = training.on_gpus ? index : 0,
-                          .local_ranks = training.on_gpus ? layout.world() : 1});
+                         {.training = &source, .held_out = &source, .schedule = rows, .threads = 1, .abort = &abort});
         try {
           out[static_cast<std::size_t>(index)] = train_rank(rank, training.steps);
         } catch (const std::exception& error) {

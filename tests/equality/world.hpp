@@ -34,7 +34,6 @@ struct Training {
   std::string pipeline_comm{};     // of the pipeline axis; empty: the same
   bool edge_communicators = false; // an option of pipeline_comm
   bool cuda_graph = false;
-  bool on_gpus = false; // each rank has a GPU
   int steps = 3;
   /// Every step gets the samples of the first, with new numbers and so with other dropout. The loss then has no other
   /// reason to rise.

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run on GPUs in which a call, a kernel or a copy fails, or a rank is killed: it ends soon, tells which rank failed,
+// and keeps the records of the steps before. Failures are planned with the GPU stand-in (TRIAX_GPU_FAIL), so these
+// tests are skipped on a GPU. scripts/equality --all fails every call; otherwise a sample of them fails.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "equality/gpu_run.hpp"
+
+namespace triax::equality {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Failures : public GpuRun {
+ protected:
+  void SetUp() override {
+    GpuRun::SetUp();
+    if (IsSkipped()) return;
+    if (!cuda::make_device({})->description().starts_with("GPU stand-in"))
+      GTEST_SKIP() << "failures are planned with the GPU stand-in";
+    want_ = records(kKeys);
+    ASSERT_EQ(want_.size(), 2u);
+  }
+
+  /// Lets the k-th `call` of rank 1 fail, for k = 1, 2, ... until no call fails; with `sampled`, k grows by a fifth.
+  void fail_each(const std::string& call, bool sampled) {
+    for (std::int64_t k = 1;; k += sampled && !all_asked() ? 1 + k / 5 : 1) {
+      const std::string run_folder = text("{}-{}", call, k);
+      const test::Outcome run = test::run_command(
+          text("cd '{}' && TRIAX_GPU_FAIL={}:{}@1 timeout 100 '{}' {} 2>&1", folder().path().string(), call, k,
+               (test::installation() / "bin/triax").string(), train_arguments(kKeys, run_folder)));
+      SCOPED_TRACE(text("{} {} of rank 1 fails: exit status {}\n{}", call, k, run.status, run.text));
+      if (run.status == 0) {
+        EXPECT_EQ(records_in(run_folder), want_);
+        EXPECT_GT(k, 2) << "no call failed";
+        return;
+      }
+      expect_failure(run, run_folder);
+      if (HasFailure()) return;
+      ASSERT_LT(k, 100'000);
+    }
+  }
+
+  /// The run failed on rank 1, said so, and lost nothing.
+  void expect_failure(const test::Outcome& run, const std::string& run_folder) {
+    EXPECT_TRUE(run.status == 1 || run.status == 2); // 2: refused before the run began
+    EXPECT_THAT(run.text, HasSubstr("rank 1"));
+    const std::filesystem::path in = folder() / run_folder;
+    if (std::filesystem::exists(in / "metrics.jsonl")) {
+      const std::vector<nlohmann::json> before = records_in(run_folder); // each line is whole
+      ASSERT_LE(before.size(), want_.size());
+      EXPECT_TRUE(std::equal(before.begin(), before.end(), want_.begin())) << "a record of a step before the failure";
+    }
+    if (run.status != 1) return;
+    ASSERT_TRUE(std::filesystem::exists(in / "failure.json"));
+    EXPECT_EQ(nlohmann::json::parse(test::read_file(in / "failure.json")).at("rank"), 1);
+  }
+
+  static constexpr const char* kKeys =
+      "parallel.pipeline=2 parallel.data=1 schedule.plugin=sched-1f1b model.layers=2 "
+      "train.steps=2 eval.every=2 batch.global=2";
+  std::vector<nlohmann::json> want_;
+};
+
+TEST_F(Failures, OfEachAllocationOfDeviceMemory) {
+  fail_each("cudaMalloc", false);
+}
+TEST_F(Failures, OfEachAllocationOfPinnedMemory) {
+  fail_each("cudaHostAlloc", false);
+}
+TEST_F(Failures, OfAnyKernel) {
+  fail_each("kernel", true);
+}
+TEST_F(Failures, OfAnyCopy) {
+  fail_each("copy", true);
+}
+TEST_F(Failures, OfAnyLaunch) {
+  fail_each("cudaLaunchKernel", true);
+}
+TEST_F(Failures, OfAnEvent) {
+  fail_each("cudaEventRecord", true);
+}
+TEST_F(Failures, OfACallOfNccl) {
+  for (const char* call : {"ncclCommInitRankConfig", "ncclSend", "ncclRecv", "ncclGroupEnd"}) fail_each(call, true);
+}
+
+/// A rank is killed while the others wait for it in NCCL.
+TEST_F(Failures, OfAKilledRank) {
+  const std::string script = text(
+      "cd '{}' && '{}' {} > out 2>&1 & launcher=$!; "
+      "while [ ! -s '{}/killed/metrics.jsonl' ]; do sleep 0.02; done; "
+      "kill -9 $(pgrep -P $launcher | head -1); wait $launcher",
+      folder().path().string(), (test::installation() / "bin/triax").string(),
+      train_arguments("parallel.pipeline=2 parallel.tensor=2 train.steps=1000 eval.every=0 eval.batches=0 "
+                      "schedule.plugin=sched-1f1b",
+                      "killed"),
+      folder().path().string());
+  const test::Outcome run = test::run_command("timeout 100 sh -c \"" + script + "\"");
+  const std::string told = test::read_file(folder() / "out");
+  EXPECT_EQ(run.status, 1) << told;
+  EXPECT_THAT(told, HasSubstr("SIGKILL"));
+  EXPECT_FALSE(records_in("killed").empty());
+}
+
+} // namespace
+} // namespace triax::equality
