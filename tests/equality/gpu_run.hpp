@@ -26,6 +26,7 @@ class GpuRun : public ::testing::Test {
   void SetUp() override {
     if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
     ASSERT_EQ(cudaGetDeviceCount(&gpus_), cudaSuccess);
+    test::write_file(folder_ / "run.toml", test::read_file(TRIAX_SOURCE_DIR "/tests/equality/gpu.toml"));
     std::string words;
     for (int i = 0; i < 200; ++i) words += text("line {} of a text to learn from\n", i * i);
     test::write_file(folder_ / "text.txt", words);
@@ -47,7 +48,7 @@ class GpuRun : public ::testing::Test {
 
   /// The arguments of `triax`, for a run into `run_folder` (relative to folder()).
   static std::string train_arguments(const std::string& keys, const std::string& run_folder) {
-    std::string out = text("train '{}' --set run.dir={}", TRIAX_SOURCE_DIR "/tests/equality/gpu.toml", run_folder);
+    std::string out = text("train run.toml --set run.dir={}", run_folder);
     std::istringstream words(keys);
     for (std::string key; words >> key;) out += " --set " + key;
     return out;
