@@ -30,6 +30,18 @@ TEST_P(AttentionOnGpu, AgreesOnEveryWidthOfTile) {
   }
 }
 
+/// The diagonal of the mask enters a tile at each of its columns.
+TEST_P(AttentionOnGpu, AgreesWhereverTheDiagonalEntersATile) {
+  LoadedKernels reference("kernels-reference");
+  for (const std::int64_t width : {16, 40, 128}) {
+    for (const std::int64_t k0 : {0, 1, 2, 15}) {
+      const OperationCase one = backward_case(GetParam(), {.sq = 100, .sk = 100, .d = width, .k0 = k0});
+      EXPECT_EQ(compare(tested->set(), tested->device(), reference.set(), one, attention_tolerance(GetParam())), "")
+          << one.name;
+    }
+  }
+}
+
 TEST_P(AttentionOnGpu, WritesZerosWhereNothingIsSeen) {
   LoadedKernels reference("kernels-reference");
   // No key at all; only keys at later positions; gradients of keys that no query sees.

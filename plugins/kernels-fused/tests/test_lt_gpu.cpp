@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLASLt has an algorithm for every epilogue that this set uses, in the shapes of a real model: without one, a linear
+// layer would fall back to separate kernels.
+#include <gtest/gtest.h>
+
+#include "lt.hpp"
+#include "triax/cuda/device.hpp"
+
+namespace triax::kernels_fused {
+namespace {
+
+TEST(LtProducts, HaveAnAlgorithmForEveryEpilogue) {
+  if (const Refusals answer = cuda::available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
+  const std::unique_ptr<Device> device = cuda::make_device({});
+  LtProducts products;
+  products.start(false);
+  for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
+    for (const Epilogue epilogue : {Epilogue::none, Epilogue::bias, Epilogue::gelu, Epilogue::gelu_bias,
+                                    Epilogue::gelu_bwd, Epilogue::bias_bwd}) {
+      const bool of_weight = epilogue == Epilogue::bias_bwd; // the gradient of a weight, in f32
+      ProductShape shape{.m = 1024,
+                         .n = 512,
+                         .k = 256,
+                         .transpose_a = !of_weight,
+                         .transpose_b = of_weight,
+                         .in = type,
+                         .out = type,
+                         .epilogue = epilogue};
+      if (of_weight) shape.out = DType::f32;
+      if (type == DType::f32 && shape.has_gelu()) continue; // not used (applies())
+      EXPECT_TRUE(products.prepare(shape)) << name_of(type) << ", epilogue " << static_cast<int>(epilogue);
+    }
+  }
+}
+
+} // namespace
+} // namespace triax::kernels_fused
