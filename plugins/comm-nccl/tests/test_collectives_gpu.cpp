@@ -28,7 +28,8 @@ class CollectivesOnGpus : public ::testing::Test {
     int gpus = 0;
     ASSERT_EQ(cudaGetDeviceCount(&gpus), cudaSuccess);
     if (gpus < count) GTEST_SKIP() << "needs " << count << " GPUs, and there are " << gpus;
-    Communication through{.plugin = "comm-nccl"};
+    Communication through;
+    through.plugin = "comm-nccl";
     for (const triax_option& option : kOptions) through.options.set(option.name, false);
     through.device = [count](int rank) { return cuda::make_device({rank, count}); };
     through.backend = [](const PluginContext& context) {
