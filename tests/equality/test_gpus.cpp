@@ -2,6 +2,7 @@
 // The bits of runs on GPUs: over each GPU kernel set and communicator, pipeline size, chunks, schedule, captured steps
 // and a communicator for each edge change no bit of losses and norms. A loss depends on all weights, and a norm on all
 // gradients. Cases that need more GPUs than there are are left out.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -19,14 +20,14 @@ class OnGpus : public GpuRun {
   }
 
   /// Each case gives the records of GPipe on one pipeline rank over `comm`. `more`: further keys of both runs;
-  /// `not_of_the_other`: of the case only.
+  /// `more_of_case`: further keys of the case only.
   void expect_bits(const std::vector<Case>& cases, const std::string& comm, const std::string& more = "",
-                   const std::string& not_of_the_other = "") {
+                   const std::string& more_of_case = "") {
     for (const Case& run : cases) {
       if (!has_gpus_for(run)) continue;
       const std::vector<nlohmann::json>& want = expected(run, comm, more);
-      const std::vector<nlohmann::json> got = records(keys_of(run, comm) + more + not_of_the_other);
-      EXPECT_EQ(got, want) << to_text(run) << more << not_of_the_other;
+      const std::vector<nlohmann::json> got = records(keys_of(run, comm) + more + more_of_case);
+      EXPECT_EQ(got, want) << to_text(run) << more << more_of_case;
       ++compared_;
       if (HasFailure()) break; // the other cases would fail too
     }
@@ -109,7 +110,9 @@ Case with_cublas(Case run) {
 }
 
 TEST_F(OnGpus, OfKernelsCublas) {
-  for (const Case& run : mixed_cases()) expect_bits({with_cublas(run)}, kNccl);
+  std::vector<Case> cases = mixed_cases();
+  std::ranges::transform(cases, cases.begin(), with_cublas);
+  expect_bits(cases, kNccl);
 }
 
 TEST_F(OnGpus, InBf16) {

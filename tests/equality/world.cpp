@@ -37,7 +37,6 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
   if (run.scatter_gather) toml.keys["parallel.scatter_gather"] = "true";
   toml.keys["comm.plugin"] = quoted(training.comm);
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
-  if (training.edge_communicators) toml.keys["comm.pipeline.edge_communicators"] = "true";
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);
   toml.keys["kernels.plugin"] = quoted(run.kernels);
   toml.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);

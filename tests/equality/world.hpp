@@ -31,8 +31,7 @@ struct Training {
   std::string precision = "fp32";
   double initial_scale = 0; // fp16 loss scale, with a hysteresis of 1; 0: neither key is set
   std::string comm = "comm-local";
-  std::string pipeline_comm{};     // of the pipeline axis; empty: the same
-  bool edge_communicators = false; // an option of pipeline_comm
+  std::string pipeline_comm{}; // of the pipeline axis; empty: the same
   bool cuda_graph = false;
   int steps = 3;
   /// Every step gets the samples of the first, with new numbers and so with other dropout. The loss then has no other

@@ -12,16 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "support/gpu_stand_in.hpp"
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
 #include "triax/cuda/device.hpp"
 
 namespace triax::test {
-
-/// The kernels run on the GPU stand-in (docs/gpu.md): large shapes would take hours.
-inline bool is_gpu_stand_in(Device& device) {
-  return device.description().starts_with("GPU stand-in");
-}
 
 class OnGpu : public ::testing::Test {
  protected:

@@ -16,12 +16,12 @@
 namespace triax::test {
 
 /// Loads a set from the folder in which this program was built or installed, and starts it on the device that it makes.
-/// `options`: all options of its table. `folder`: within the installation.
+/// `options`: all options of its table.
 class LoadedKernels {
  public:
-  explicit LoadedKernels(const std::string& name, Options options = {}, const std::string& folder = "lib/triax/plugins")
+  explicit LoadedKernels(const std::string& name, Options options = {})
       : options_(std::move(options)),
-        library_(plugin::load(test::plugin_file(name, folder), KernelSet::kKind)),
+        library_(plugin::load(test::plugin_file(name), KernelSet::kKind)),
         set_(plugin::create<KernelSet>(library_, {options_, null_log(), layout_, 0, 1})) {
     device_ = set_->make_device({});
     set_->start(*device_);

@@ -118,7 +118,7 @@ TEST_F(CollectivesOnGpus, HaveTheValuesOfEveryTypeOperationAndRoot) {
   });
 }
 
-/// Sums in 16 bits lie between whole numbers, where bf16 and f16 round differently.
+/// The same bits are other numbers in the other 16-bit type, so a sum in the wrong type differs.
 TEST_F(CollectivesOnGpus, SumsIn16BitsAreOfTheirType) {
   run(2, [](Rank& rank, Communicator& comm) {
     const TensorView bf16 = rank.tensor<Bf16>(DType::bf16, {2}, {Bf16(256.0f), Bf16(1.5f)});

@@ -90,30 +90,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   using T = typename Tile::T;
   using Shared = SharedMemory<Tile, 1>;
   const AttentionSizes& size = attention.size;
-  const TilePlace at = tile_place(blockIdx.x, tiles_of(size.queries, Tile::kRows), size.heads, true);
-  const std::int64_t first = at.tile * Tile::kRows, key_head = at.head / size.group();
-  const std::int64_t last = first + Tile::kRows < size.queries ? first + Tile::kRows : size.queries;
-  const std::int64_t visible = visible_keys(attention.mask, at.sample, size.keys);
-  const std::int64_t seen = seen_by(attention.mask, last - 1, visible);
-  const auto tiles = static_cast<int>(tiles_of(seen, Tile::kColumns));
-  const bool drops = attention.drop.threshold != 0;
-  const auto sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u;
+  const QueryTile<Tile> tile(attention, blockIdx.x);
   // With a negative scale, flips the signs of q, so that the largest product is the largest score. Replaces a scale of
   // 0 by the smallest normal number, because hidden scores are -infinity, and -infinity times 0 is NaN.
   const float sign = attention.scale < 0 ? -1.0f : 1.0f;
   const float scale = fmaxf(attention.scale * sign * kFromNatural<T>, 0x1p-126f);
-
-  const auto load_keys = [&](int index) {
-    const int stage = index & 1;
-    const std::int64_t begin = std::int64_t{index} * Tile::kColumns;
-    load_tile<Tile, Tile::kColumns>(Shared::other(stage, 0), head_of<T>(attention.k, at.sample, key_head), attention.k,
-                                    begin, seen, size.width);
-    load_tile<Tile, Tile::kColumns>(Shared::other(stage, 1), head_of<T>(attention.v, at.sample, key_head), attention.v,
-                                    begin, seen, size.width);
-    if (drops)
-      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::bits(stage), attention, sample, at.head, first,
-                                                           begin);
-  };
 
   const int row = warp_index() * Tile::kWarpRows; // first row of the warp
   Fragment<Tile::kStrips, Tile::kWidth> out;
@@ -124,26 +105,26 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     rows.largest[i / 2][i % 2] = -__builtin_inff();
     rows.sum[i / 2][i % 2] = 0;
   }
-  if (tiles > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::own(0), head_of<T>(attention.q, at.sample, at.head), attention.q, first, last,
-                                 size.width);
-    load_keys(0);
+  if (tile.tiles > 0) {
+    load_tile<Tile, Tile::kRows>(Shared::own(0), head_of<T>(attention.q, tile.at.sample, tile.at.head), attention.q,
+                                 tile.first, tile.last, size.width);
+    tile.template load_keys<Shared>(attention, 0);
   }
-  for (int index = 0; index < tiles; ++index) {
+  for (int index = 0; index < tile.tiles; ++index) {
     cp_async_wait_all();
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
-    if (index + 1 < tiles) load_keys(index + 1);
+    if (index + 1 < tile.tiles) tile.template load_keys<Shared>(attention, index + 1);
     const int stage = index & 1;
     Fragment<Tile::kStrips, Tile::kColumns> scores;
     clear<Tile::kStrips, Tile::kColumns>(scores);
     add_abt<Tile>(scores, Shared::own(0) + Tile::at(row, 0), Shared::other(stage, 0), sign);
-    const TileMask mask = tile_mask(attention.mask, first, std::int64_t{index} * Tile::kColumns, visible);
+    const TileMask mask = tile.mask(attention, index);
     if (!mask.hides_none(Tile::kColumns)) mask_scores<Tile>(scores, mask, row, -__builtin_inff());
     online_softmax<Tile>(scores, out, rows, scale);
-    if (drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
+    if (tile.drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
     add_ab<Tile>(out, scores, Shared::other(stage, 1));
   }
-  write_rows<Tile>(attention, at, out, rows, scale, first + row);
+  write_rows<Tile>(attention, tile.at, out, rows, scale, tile.first + row);
 }
 
 template <class T>

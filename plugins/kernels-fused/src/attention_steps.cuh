@@ -102,6 +102,46 @@ __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Att
   }
 }
 
+/// A block's tile of queries of one head, and the keys that they see, which the block iterates over in `tiles` tiles.
+template <class Tile>
+struct QueryTile {
+  TilePlace at;
+  std::int64_t first, last, key_head; // queries [first, last)
+  std::int64_t visible, seen;         // keys of the sample; keys [0, seen) that the last query sees
+  int tiles;
+  bool drops;
+  std::uint32_t sample; // number of the sample, for dropout
+
+  __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block)
+      : at(tile_place(block, tiles_of(attention.size.queries, Tile::kRows), attention.size.heads, true)),
+        first(at.tile * Tile::kRows),
+        last(first + Tile::kRows < attention.size.queries ? first + Tile::kRows : attention.size.queries),
+        key_head(at.head / attention.size.group()),
+        visible(visible_keys(attention.mask, at.sample, attention.size.keys)),
+        seen(seen_by(attention.mask, last - 1, visible)),
+        tiles(static_cast<int>(tiles_of(seen, Tile::kColumns))),
+        drops(attention.drop.threshold != 0),
+        sample(drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u) {}
+
+  /// Starts to load keys, values and dropout bits of tile `index` to stage index % 2.
+  template <class Shared>
+  __device__ __forceinline__ void load_keys(const Attention& attention, int index) const {
+    const int stage = index & 1, width = attention.size.width;
+    const std::int64_t begin = std::int64_t{index} * Tile::kColumns;
+    using T = typename Tile::T;
+    load_tile<Tile, Tile::kColumns>(Shared::other(stage, 0), head_of<T>(attention.k, at.sample, key_head), attention.k,
+                                    begin, seen, width);
+    load_tile<Tile, Tile::kColumns>(Shared::other(stage, 1), head_of<T>(attention.v, at.sample, key_head), attention.v,
+                                    begin, seen, width);
+    if (drops)
+      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::bits(stage), attention, sample, at.head, first,
+                                                           begin);
+  }
+  __device__ __forceinline__ TileMask mask(const Attention& attention, int index) const {
+    return tile_mask(attention.mask, first, std::int64_t{index} * Tile::kColumns, visible);
+  }
+};
+
 /// Four floats that are loaded together.
 struct alignas(16) FourFloats {
   float at[4];
@@ -175,7 +215,7 @@ __device__ __forceinline__ void add_ab(Fragment<Tile::kStrips, Tile::kPartWidth>
   const int lane = lane_index();
   if constexpr (std::is_same_v<T, float>) {
 #pragma unroll
-    for (int k = 0; k < Tile::kColumns; ++k) { // fragment by lane k % 8 / 2 of the four lanes that share a row
+    for (int k = 0; k < Tile::kColumns; ++k) { // in lane k % 8 / 2 of the four lanes that share a row
       const int from = lane / 4 * 4 + k % 8 / 2;
       float x[2 * Tile::kStrips];
 #pragma unroll
@@ -194,7 +234,7 @@ __device__ __forceinline__ void add_ab(Fragment<Tile::kStrips, Tile::kPartWidth>
   } else {
     const T* rows = b + Tile::at(lane % 16, lane / 16 * 8);
 #pragma unroll
-    for (int k = 0; k < Tile::kColumns / 16; ++k) { // two fragment tiles of 8 columns are one operand of 16
+    for (int k = 0; k < Tile::kColumns / 16; ++k) { // two tiles of 8 columns are one operand of 16
       std::uint32_t x[Tile::kStrips][4];
 #pragma unroll
       for (int strip = 0; strip < Tile::kStrips; ++strip) {
@@ -245,7 +285,7 @@ __device__ __forceinline__ void store(const Fragment<Tile::kStrips, Tile::kPartW
   }
 }
 
-/// Sets hidden scores to `value`; fragment scores of queries (rows, starting at `row`) and keys.
+/// Sets hidden scores to `value`. The rows of the fragment are queries from `row` on, its columns are keys.
 template <class Tile>
 __device__ __forceinline__ void mask_scores(Fragment<Tile::kStrips, Tile::kColumns>& scores, const TileMask& mask,
                                             int row, float value) {
@@ -256,6 +296,7 @@ __device__ __forceinline__ void mask_scores(Fragment<Tile::kStrips, Tile::kColum
     if (!mask.sees(query, 8 * n + lane_index() % 4 * 2 + e % 2)) scores[strip][n][e] = value;
   }
 }
+/// Sets dropped scores to 0. bits: those of make_dropout_bits().
 template <class Tile>
 __device__ __forceinline__ void drop_scores(Fragment<Tile::kStrips, Tile::kColumns>& scores, const std::uint16_t* bits,
                                             int row) {

@@ -34,11 +34,14 @@ void dispatch_row_layout(std::int64_t n, bool aligned, Body body) {
   if (!aligned) {
     return bytes <= kMaxWarpRow ? body(RowLayout<kWarpSize, 0, false>{}) : body(RowLayout<kBlockSize, 0, false>{});
   }
-  if (bytes <= 2 * 1024) return body(RowLayout<kWarpSize, 4>{});
-  if (bytes <= 4 * 1024) return body(RowLayout<kWarpSize, 8>{});
-  if (bytes <= 8 * 1024) return body(RowLayout<kBlockSize, 2>{});
-  if (bytes <= 16 * 1024) return body(RowLayout<kBlockSize, 4>{});
-  if (bytes <= 32 * 1024) return body(RowLayout<kBlockSize, 8>{});
+  const auto kept = [&]<class Layout>(Layout layout) {
+    if (bytes > Layout::kMaxBytes) return false;
+    body(layout);
+    return true;
+  };
+  if (kept(RowLayout<kWarpSize, 4>{}) || kept(RowLayout<kWarpSize, 8>{}) || kept(RowLayout<kBlockSize, 2>{}) ||
+      kept(RowLayout<kBlockSize, 4>{}) || kept(RowLayout<kBlockSize, 8>{}))
+    return;
   body(RowLayout<kBlockSize, 0>{});
 }
 
