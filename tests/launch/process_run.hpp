@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "launch/running.hpp"
+#include "support/free_port.hpp"
 #include "support/program.hpp"
 
 namespace triax::test {
@@ -116,9 +117,5 @@ class TakenPort {
  private:
   int socket_, port_ = 0;
 };
-
-inline int free_port() {
-  return TakenPort().port();
-}
 
 } // namespace triax::test

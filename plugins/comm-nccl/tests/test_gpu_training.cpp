@@ -3,9 +3,6 @@
 // captured steps. The ranks are processes with a launcher's environment. Each is configured as the only rank of its
 // machine, so that all use the first GPU; several_ranks_per_gpu permits that.
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -15,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/free_port.hpp"
 #include "support/places.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
@@ -25,18 +23,6 @@ namespace triax::test {
 namespace {
 
 constexpr int kSteps = 6;
-
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
 
 class GpuTraining : public ::testing::Test {
  protected:
