@@ -177,5 +177,80 @@ TEST_F(Attention, PartsAreTheWhole) {
   }
 }
 
+/// Keys [begin, end) of a problem whose keys are cut into parts.
+struct Part {
+  std::int64_t begin, end;
+  TensorView of(const TensorView& x) const { return x.slice(0, begin, end); }
+  Mask mask(const Problem& p) const {
+    Mask out = p.mask;
+    out.k0 += begin;
+    return out;
+  }
+};
+
+// Attention over parts of the keys, merged, is attention over all of them, as in a ring (Liu et al. 2023).
+TEST_F(Attention, MergedPartsOfTheKeysAreTheWhole) {
+  for (const Sizes& sizes : kSizes) {
+    Problem p(sizes);
+    run(p.forward());
+    const std::int64_t half = sizes.sk / 2;
+    Array o = unwritten(p.o.shape), lse = unwritten(p.lse.shape), o_more = o, lse_more = lse;
+    const Part first{0, half}, second{half, sizes.sk};
+    run(AttentionFwd{o, lse, p.q, first.of(p.k), first.of(p.v), 0.6, first.mask(p), p.drop});
+    run(AttentionFwd{o_more, lse_more, p.q, second.of(p.k), second.of(p.v), 0.6, second.mask(p), p.drop});
+    run(AttentionMerge{o, lse, o_more, lse_more});
+    expect_near(o, p.o, 1e-13, "o");
+    for (std::size_t i = 0; i < lse.data.size(); ++i) { // -infinity where a query sees no key
+      ASSERT_TRUE(lse.data[i] == p.lse.data[i] || std::abs(lse.data[i] - p.lse.data[i]) < 1e-13) << i;
+    }
+  }
+}
+
+// With lse and o of all keys, the gradients of parts of the keys are parts of the gradients.
+TEST_F(Attention, GradientsOfPartsOfTheKeysArePartsOfTheWhole) {
+  for (const Sizes& sizes : kSizes) {
+    Problem p(sizes);
+    run(p.forward());
+    Array dq = unwritten(p.q.shape), dk = unwritten(p.k.shape), dv = unwritten(p.v.shape);
+    run(AttentionBwd{dq, dk, dv, p.c, p.q, p.k, p.v, p.o, p.lse, 0.6, p.mask, p.drop});
+    Array sum(p.q.shape, 0.0), dk_parts = unwritten(p.k.shape), dv_parts = unwritten(p.v.shape);
+    const std::int64_t half = sizes.sk / 2;
+    for (const Part part : {Part{0, half}, Part{half, sizes.sk}}) {
+      Array more = unwritten(p.q.shape);
+      run(AttentionBwd{more, part.of(dk_parts), part.of(dv_parts), p.c, p.q, part.of(p.k), part.of(p.v), p.o, p.lse,
+                       0.6, part.mask(p), p.drop});
+      run(Add{sum, sum, more});
+    }
+    expect_near(sum, dq, 1e-13, "dq");
+    expect_near(dk_parts, dk, 1e-13, "dk");
+    expect_near(dv_parts, dv, 1e-13, "dv");
+  }
+}
+
+// With add_kv, slices of the queries add to the gradients of the keys that they see.
+TEST_F(Attention, SlicesOfTheQueriesAddToTheGradientsOfKeys) {
+  for (const Sizes& sizes : kSizes) {
+    Problem p(sizes);
+    run(p.forward());
+    Array dq = unwritten(p.q.shape), dk = unwritten(p.k.shape), dv = unwritten(p.v.shape);
+    run(AttentionBwd{dq, dk, dv, p.c, p.q, p.k, p.v, p.o, p.lse, 0.6, p.mask, p.drop});
+    Array dq_slices = unwritten(p.q.shape), dk_sum = unwritten(p.k.shape), dv_sum = unwritten(p.v.shape);
+    bool add = false;
+    for (const Part slice : {Part{0, 1}, Part{1, sizes.sq}}) {
+      Mask mask = p.mask;
+      mask.q0 += slice.begin;
+      Array o = unwritten({slice.end - slice.begin, sizes.b, sizes.a, sizes.d});
+      Array lse = unwritten({sizes.b, sizes.a, slice.end - slice.begin});
+      run(AttentionFwd{o, lse, slice.of(p.q), p.k, p.v, 0.6, mask, p.drop});
+      run(AttentionBwd{slice.of(dq_slices), dk_sum, dv_sum, slice.of(p.c), slice.of(p.q), p.k, p.v, o, lse, 0.6, mask,
+                       p.drop, add});
+      add = true;
+    }
+    expect_near(dq_slices, dq, 1e-13, "dq");
+    expect_near(dk_sum, dk, 1e-13, "dk");
+    expect_near(dv_sum, dv, 1e-13, "dv");
+  }
+}
+
 } // namespace
 } // namespace triax::test

@@ -76,12 +76,12 @@ TEST_F(Statistics, TooLittleScratchIsRefused) {
   }
 }
 
-TEST_F(Statistics, AttentionTakesScratchForTheScoresOfOneSample) {
+TEST_F(Statistics, AttentionTakesScratchForTheScoresOfOneSampleAndDelta) {
   const auto q = f32({16, 3, 2, 8}), lse = f32({3, 2, 16});
   const AttentionFwd forward{.o = q, .lse = lse, .q = q, .k = q, .v = q};
   const AttentionBwd backward{.dq = q, .dk = q, .dv = q, .dout = q, .q = q, .k = q, .v = q, .o = q, .lse = lse};
   EXPECT_EQ(set().scratch_bytes(call_of(forward)), 2u * 16 * 16 * 4);
-  EXPECT_EQ(set().scratch_bytes(call_of(backward)), 2u * 2 * 16 * 16 * 4);
+  EXPECT_EQ(set().scratch_bytes(call_of(backward)), 2u * 2 * 16 * 16 * 4 + Arena::aligned(3 * 2 * 16 * 4));
 }
 
 TEST_F(Statistics, WaitsForTheStream) {

@@ -142,6 +142,48 @@ void add_attention(CaseList& list, const AttentionSizes& s) {
   });
 }
 
+/// The backward for a part of the keys, with lse and o of all of them: keys [begin, end) of `sk`. With `adds`, its
+/// gradients are added to those of other queries.
+struct PartOfKeys {
+  const char* name;
+  std::int64_t sq, sk, b, a, a_kv, d, begin, end;
+  std::int64_t q0 = 0;
+  float p = 0;
+  bool adds = false;
+};
+
+void add_part_of_keys(CaseList& list, const PartOfKeys& s) {
+  const Shape q{s.sq, s.b, s.a, s.d}, k{s.sk, s.b, s.a_kv, s.d}, part{s.end - s.begin, s.b, s.a_kv, s.d};
+  Tensors tensors = {in("q", q),    in("k", k),  in("v", k), out("o", q), statistic_out("lse", {s.b, s.a, s.sq}),
+                     in("dout", q), out("dq", q)};
+  for (const char* name : {"dk", "dv"}) tensors.push_back(s.adds ? in_out(name, part) : out(name, part));
+  if (s.p > 0) tensors.push_back(samples(s.b));
+  list.add(text("attention_bwd/{}", s.name), tensors, [=](V v, Use use) {
+    Drop drop{.p = s.p, .key = kCaseKey, .site = 33, .head0 = 1, .rows = s.q0 + s.sq, .width = s.sk};
+    if (s.p > 0) drop.samples = v["samples"];
+    Mask mask{Mask::Kind::causal, s.q0, 0, {}};
+    use(AttentionFwd{v["o"], v["lse"], v["q"], v["k"], v["v"], 0.4, mask, drop});
+    mask.k0 = s.begin;
+    use(AttentionBwd{v["dq"], v["dk"], v["dv"], v["dout"], v["q"], v["k"].slice(0, s.begin, s.end),
+                     v["v"].slice(0, s.begin, s.end), v["o"], v["lse"], 0.4, mask, drop, s.adds});
+  });
+}
+
+void add_parts_of_keys(CaseList& list) {
+  for (const PartOfKeys& part : {
+           PartOfKeys{"the first keys", 7, 7, 2, 3, 3, 5, 0, 3},
+           {"the last keys", 7, 7, 2, 3, 3, 5, 3, 7},
+           {"keys in the middle, dropout", 20, 70, 2, 4, 2, 9, 16, 53, 45, 0.3f},
+           {"keys of later queries", 6, 14, 1, 2, 2, 8, 9, 14, 3},
+           {"added", 9, 9, 2, 4, 2, 6, 0, 9, 0, 0, true},
+           {"some keys, added, dropout", 70, 150, 1, 2, 1, 33, 31, 140, 80, 0.1f, true},
+           // More keys than a block of any kernel set.
+           {"many keys, added", 40, 700, 1, 2, 2, 16, 20, 690, 660, 0, true},
+       }) {
+    add_part_of_keys(list, part);
+  }
+}
+
 void add_attention(CaseList& list) {
   for (const AttentionSizes& sizes : {
            AttentionSizes{"one", 1, 1, 1, 1, 1, 1},
@@ -248,6 +290,7 @@ std::vector<OperationCase> fused_cases(DType dtype) {
   add_linear(list);
   add_bias_dropout_add(list);
   add_attention(list);
+  add_parts_of_keys(list);
   add_rest(list);
   add_many_shards(list);
   return list.take();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cases for the primitives: sizes that are odd, small, and larger than a vector or a tile; strides where allowed.
+#include <limits>
+
 #include "support/case_builder.hpp"
 
 namespace triax::test {
@@ -188,6 +190,47 @@ void add_softmax(CaseList& list) {
                use(SoftmaxFwd{v["y"], v["x"], 0.3, mask({}), {}});
                use(SoftmaxBwd{v["dx"], v["dy"], v["y"], 0.3});
              });
+    // The probabilities and gradients of some of the keys that a row sees.
+    const CaseTensor lse{.name = "lse", .shape = {2, 3, sq}, .kind = Kind::statistic, .low = 2, .high = 4};
+    const CaseTensor delta{.name = "delta", .shape = {2, 3, sq}, .kind = Kind::statistic};
+    list.add(fill_in(name, {"softmax_from_lse"}), {in("x", shape), lse, out("y", shape)}, [=](V v, Use use) {
+      use(SoftmaxFromLse{v["y"], v["x"], v["lse"], 0.3, mask({})});
+    });
+    list.add(fill_in(name, {"softmax_from_lse in place, lengths"}),
+             {in_out("x", shape), lse, own("lengths", Role::in, DType::i32, {2}, {0, double(k0 + (sk + 1) / 2)})},
+             [=](V v, Use use) {
+               use(SoftmaxFromLse{v["x"], v["x"], v["lse"], 1, mask(v["lengths"])});
+             });
+    list.add(fill_in(name, {"softmax_bwd of a part"}), {in("y", shape), in_out("dy", shape), delta}, [=](V v, Use use) {
+      use(SoftmaxBwd{v["dy"], v["dy"], v["y"], 0.3, v["delta"]});
+    });
+  }
+}
+
+void add_attention_parts(CaseList& list) {
+  struct Sizes {
+    std::int64_t s, b, a, d, padding;
+  };
+  for (const auto& [s, b, a, d, padding] : {Sizes{1, 1, 1, 1, 0}, {5, 2, 3, 33, 0}, {9, 3, 2, 64, 7}}) {
+    const Shape shape{s, b, a, d}, queries{b, a, s};
+    const auto size = text("{}x{}x{}x{}{}", s, b, a, d, padding > 0 ? " strided" : "");
+    list.add("attention_delta/" + size,
+             {in("dout", shape, padding), in("o", shape, padding), statistic_out("delta", queries)}, [](V v, Use use) {
+               use(AttentionDelta{v["delta"], v["dout"], v["o"]});
+             });
+    CaseTensor o = in("o", shape, padding), lse{.name = "lse", .shape = queries, .kind = Kind::statistic}, more = lse;
+    o.role = lse.role = Role::in_out;
+    more.name = "lse_more";
+    // Queries that see no key of one set, of the other, or of both.
+    lse.values = more.values = std::vector<double>(static_cast<std::size_t>(queries.elements()), 0.75);
+    for (std::size_t i = 0; i < lse.values.size(); ++i) {
+      if (i % 5 == 1 || i % 5 == 3) lse.values[i] = -std::numeric_limits<double>::infinity();
+      if (i % 5 == 2 || i % 5 == 3) more.values[i] = -std::numeric_limits<double>::infinity();
+      if (i % 5 == 4) more.values[i] = -3.5;
+    }
+    list.add("attention_merge/" + size, {o, lse, in("o_more", shape, padding), more}, [](V v, Use use) {
+      use(AttentionMerge{v["o"], v["lse"], v["o_more"], v["lse_more"]});
+    });
   }
 }
 
@@ -335,6 +378,7 @@ std::vector<OperationCase> primitive_cases(DType dtype) {
   add_dropout(list);
   add_norms(list);
   add_softmax(list);
+  add_attention_parts(list);
   add_rope(list);
   add_vocabulary(list);
   add_updates(list);

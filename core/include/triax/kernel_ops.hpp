@@ -135,10 +135,31 @@ struct SoftmaxFwd {
   Mask mask{};
   TensorView lse{};
 };
-/// dx = scale * y * (dy - sum(dy * y)); dx may be dy.
+/// dx = scale * y * (dy - delta); dx may be dy. delta [rows]; it may be empty, and is then sum(dy * y), which needs all
+/// keys of a row.
 struct SoftmaxBwd {
   TensorView dx{}, dy{}, y{};
   double scale = 1;
+  TensorView delta{};
+};
+/// The probabilities of some of the keys of each row: y = exp(scale * x - lse), and 0 where the mask hides a key; x
+/// [b, a, sq, sk], lse [b, a, sq] of all keys. y may be x.
+struct SoftmaxFromLse {
+  TensorView y{}, x{}, lse{};
+  double scale = 1;
+  Mask mask{};
+};
+/// delta [b, a, sq] = sum over the last dimension of dout * o, both [sq, b, a, d] (Dao, "FlashAttention-2", 2023).
+/// Views of dout and o may be strided, last stride 1.
+struct AttentionDelta {
+  TensorView delta{}, dout{}, o{};
+};
+/// Attention over two sets of keys from the results of each: o, lse become those of both sets. With w = exp(lse - new)
+/// and w_more = exp(lse_more - new), where new = log(exp(lse) + exp(lse_more)): o = w o + w_more o_more. A query that
+/// sees no key of either set keeps lse = -infinity and gets o = 0. o, o_more [sq, b, a, d] may be strided, last stride
+/// 1; lse, lse_more [b, a, sq].
+struct AttentionMerge {
+  TensorView o{}, lse{}, o_more{}, lse_more{};
 };
 /// Rotary positions (Su et al. 2021) on x [s, b, a, d]: pairs (i, i + d/2), angle (position0 + s) * base^(-2i/d);
 /// `inverse` rotates by the negative angle, which is the backward. y may be x. Views may be strided, last stride 1.
@@ -265,12 +286,17 @@ struct AttentionFwd {
   Mask mask{};
   Drop drop{};
 };
-/// dq, dk, dv are overwritten; shapes as q, k, v.
+/// The gradients of AttentionFwd for the keys of k and v, which may be some of the keys of a query: o and lse are the
+/// results of all of them. With p = exp(scale q k^T - lse), 0 for hidden keys, and delta = rowsum(dout o): dv =
+/// dropout(p)^T dout; ds = p (dropout(dout v^T) - delta); dq = scale ds k; dk = scale ds^T q. So the gradients of parts
+/// of the keys are parts of dk and dv, and dq is the sum over the parts. Shapes as q, k, v. dq is overwritten; so are
+/// dk and dv, unless `add_kv` adds to them (parts of the queries).
 struct AttentionBwd {
   TensorView dq{}, dk{}, dv{}, dout{}, q{}, k{}, v{}, o{}, lse{};
   double scale = 1;
   Mask mask{};
   Drop drop{};
+  bool add_kv = false;
 };
 /// XentMax, XentSums and XentLoss in one operation, for a vocabulary that is not split.
 struct XentFused {
@@ -288,7 +314,8 @@ struct MultiAdamW {
   X(Gemm, gemm) X(BiasAdd, bias_add) X(BiasBwd, bias_bwd) X(Add, add) X(Dropout, dropout) \
   X(ActFwd, act_fwd) X(ActBwd, act_bwd) \
   X(NormFwd, norm_fwd) X(NormBwdInput, norm_bwd_input) X(NormBwdWeight, norm_bwd_weight) \
-  X(SoftmaxFwd, softmax_fwd) X(SoftmaxBwd, softmax_bwd) X(Rope, rope) \
+  X(SoftmaxFwd, softmax_fwd) X(SoftmaxBwd, softmax_bwd) X(SoftmaxFromLse, softmax_from_lse) \
+  X(AttentionDelta, attention_delta) X(AttentionMerge, attention_merge) X(Rope, rope) \
   X(EmbedFwd, embed_fwd) X(EmbedBwd, embed_bwd) \
   X(XentMax, xent_max) X(XentSums, xent_sums) X(XentLoss, xent_loss) X(XentBwd, xent_bwd) \
   X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite) X(AdamW, adamw) X(Sgd, sgd) \

@@ -26,7 +26,7 @@
 
 namespace triax {
 
-inline constexpr std::uint32_t kKernelsInterface = 5;
+inline constexpr std::uint32_t kKernelsInterface = 6;
 
 TRIAX_API std::string_view name_of(Op op) noexcept;
 

@@ -49,7 +49,16 @@ double bytes(const SoftmaxFwd& x) {
   return bytes_of_all(x.y, x.x, x.lse, x.mask.lengths);
 }
 double bytes(const SoftmaxBwd& x) {
-  return bytes_of_all(x.dx, x.dy, x.y);
+  return bytes_of_all(x.dx, x.dy, x.y, x.delta);
+}
+double bytes(const SoftmaxFromLse& x) {
+  return bytes_of_all(x.y, x.x, x.lse, x.mask.lengths);
+}
+double bytes(const AttentionDelta& x) {
+  return bytes_of_all(x.delta, x.dout, x.o);
+}
+double bytes(const AttentionMerge& x) {
+  return bytes_of_all(x.o, x.lse, x.o_more, x.lse_more);
 }
 double bytes(const Rope& x) {
   return bytes_of_all(x.y, x.x);

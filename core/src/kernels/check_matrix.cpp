@@ -35,6 +35,20 @@ void check_heads(const Check& check, const Named& x) {
   check.dense(x);
 }
 
+void check_same_heads(const Check& check, const Named& x, const Named& like) {
+  check_heads(check, like);
+  check_heads(check, x);
+  check.same_type(x, like);
+  check.same_shape(x, like);
+}
+
+/// A statistic [b, a, s] of x [s, b, a, d].
+void check_of_queries(const Check& check, const Named& statistic, const Named& x) {
+  check.type(statistic, statistic_type(x.view.dtype()));
+  check.count(statistic, x.view.elements() / std::max<std::int64_t>(x.view.size(3), 1), "samples, heads and positions",
+              x);
+}
+
 struct AttentionViews {
   Named q, k, v, o, lse;
 };
@@ -55,8 +69,7 @@ void check_attention(const Check& check, const AttentionViews& views, const Mask
   check.require(k.view.size(2) > 0 && q.view.size(2) % k.view.size(2) == 0,
                 "{} and {} do not fit: {} query heads are not a multiple of {} key heads", q, k, q.view.size(2),
                 k.view.size(2));
-  check.type(lse, statistic_type(q.view.dtype()));
-  check.count(lse, q.view.elements() / std::max<std::int64_t>(q.view.size(3), 1), "samples, heads and positions", q);
+  check_of_queries(check, lse, q);
   check.mask(mask, q.view.size(1));
   Drop at = drop;
   at.row0 = mask.q0;
@@ -157,6 +170,33 @@ void check(const SoftmaxBwd& args) {
   check.data(y);
   check.match({"dy", args.dy}, y);
   check.match({"dx", args.dx}, y);
+  if (!args.delta.empty()) check.statistic({"delta", args.delta}, y);
+}
+
+void check(const SoftmaxFromLse& args) {
+  const Check check(Op::softmax_from_lse);
+  const Named x{"x", args.x}, y{"y", args.y};
+  check.rank(x, 4);
+  check.data(x);
+  check.match(y, x);
+  check.same_shape(y, x);
+  check.statistic({"lse", args.lse}, x);
+  check.mask(args.mask, args.x.size(0));
+}
+
+void check(const AttentionDelta& args) {
+  const Check check(Op::attention_delta);
+  const Named o{"o", args.o}, dout{"dout", args.dout};
+  check_same_heads(check, dout, o);
+  check_of_queries(check, {"delta", args.delta}, o);
+}
+
+void check(const AttentionMerge& args) {
+  const Check check(Op::attention_merge);
+  const Named o{"o", args.o}, more{"o_more", args.o_more};
+  check_same_heads(check, more, o);
+  check_of_queries(check, {"lse", args.lse}, o);
+  check_of_queries(check, {"lse_more", args.lse_more}, o);
 }
 
 void check(const Rope& args) {
@@ -185,10 +225,7 @@ void check(const AttentionBwd& args) {
                                          {"dout", args.dout, q},
                                          {"dk", args.dk, k},
                                          {"dv", args.dv, k}}) {
-    const Named each{name, view};
-    check_heads(check, each);
-    check.same_type(each, like);
-    check.same_shape(each, like);
+    check_same_heads(check, {name, view}, like);
   }
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as a list of primitives: one sample after another, all heads of a sample together.
 //
-// Scratch: the scores of one sample, a * sq * sk elements, once for the forward and twice for the backward.
-// With grouped queries, query head i reads key head i / group. The products of the j-th head of every group run as one
-// batched gemm over the key heads, for j = 0, 1, ..., so that dk and dv are summed in the order of the query heads.
+// Scratch: the scores of one sample, a * sq * sk elements, once for the forward and twice for the backward; delta for
+// the backward. With grouped queries, query head i reads key head i / group. The products of the j-th head of every
+// group run as one batched gemm over the key heads, for j = 0, 1, ..., so that dk and dv are summed in the order of the
+// query heads.
 #pragma once
 
 #include <algorithm>
 
+#include "kernels/check.hpp"
 #include "kernels/expand.hpp"
 
 namespace triax::kernels {
@@ -30,7 +32,7 @@ inline TensorView score_matrices(const TensorView& scores, std::int64_t group, s
           {scores.stride(1) * group, scores.stride(2), scores.stride(3)}};
 }
 
-/// The shared part of forward and backward: scores and probabilities of one sample.
+/// The shared part of forward and backward: one sample's views, scores and dropout.
 template <class Args>
 struct SampleAttention {
   const Args& args;
@@ -41,15 +43,23 @@ struct SampleAttention {
   TensorView key_heads(const TensorView& x) const { return head_matrices(x, sample, 1, 0); }
   TensorView scores(const TensorView& x, std::int64_t j) const { return score_matrices(x, group, j); }
 
-  /// probabilities = softmax(scale q k^T, mask); lse may be empty.
+  /// products = q k^T.
   template <class Emit>
-  void softmax(const TensorView& probabilities, const TensorView& lse, Emit& emit) const {
+  void multiply(const TensorView& products, Emit& emit) const {
     for (std::int64_t j = 0; j < group; ++j) {
-      emit(Gemm{.d = scores(probabilities, j), .a = heads(args.q, j), .b = key_heads(args.k), .transpose_b = true});
+      emit(Gemm{.d = scores(products, j), .a = heads(args.q, j), .b = key_heads(args.k), .transpose_b = true});
     }
-    Mask mask = args.mask;
-    if (!mask.lengths.empty()) mask.lengths = mask.lengths.flat().slice(0, sample, sample + 1);
-    emit(SoftmaxFwd{probabilities, probabilities, args.scale, mask, lse});
+  }
+
+  /// The sample's part of a [b, a, sq] view.
+  TensorView statistics(const TensorView& x) const {
+    return x.reshape({args.q.size(1), args.q.size(2), args.q.size(0)}).slice(0, sample, sample + 1);
+  }
+
+  Mask mask() const {
+    Mask of_sample = args.mask;
+    if (!of_sample.lengths.empty()) of_sample.lengths = of_sample.lengths.flat().slice(0, sample, sample + 1);
+    return of_sample;
   }
 
   template <class Emit>
@@ -74,11 +84,11 @@ inline std::int64_t samples_of(const TensorView& q, const Scratch& scratch) {
 template <class Emit>
 void expand(const AttentionFwd& args, Scratch& scratch, Emit&& emit) {
   const TensorView p = scratch.take(args.q.dtype(), score_shape(args.q, args.k));
-  const TensorView lse = args.lse.reshape({args.q.size(1), args.q.size(2), args.q.size(0)});
   const std::int64_t samples = samples_of(args.q, scratch);
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const SampleAttention<AttentionFwd> one{args, sample};
-    one.softmax(p, lse.slice(0, sample, sample + 1), emit);
+    one.multiply(p, emit);
+    emit(SoftmaxFwd{p, p, args.scale, one.mask(), one.statistics(args.lse)});
     if (args.drop.p > 0) one.dropout(p, p, emit);
     for (std::int64_t j = 0; j < one.group; ++j) {
       emit(Gemm{.d = one.heads(args.o, j), .a = one.scores(p, j), .b = one.key_heads(args.v)});
@@ -86,38 +96,43 @@ void expand(const AttentionFwd& args, Scratch& scratch, Emit&& emit) {
   }
 }
 
-/// P: probabilities, D: dropout. dv = D(P)^T do; dS = softmax_bwd(D(do v^T)); dq = dS k; dk = dS^T q.
+/// P: probabilities, D: dropout. dv = D(P)^T do; dS = scale P (D(do v^T) - delta); dq = dS k; dk = dS^T q.
 template <class Emit>
 void expand(const AttentionBwd& args, Scratch& scratch, Emit&& emit) {
   const Shape shape = score_shape(args.q, args.k);
   const TensorView p = scratch.take(args.q.dtype(), shape);
   const TensorView other = scratch.take(args.q.dtype(), shape); // probabilities after dropout, later gradients
+  const TensorView delta =
+      scratch.take(statistic_type(args.q.dtype()), {args.q.size(1), args.q.size(2), args.q.size(0)});
   const bool drops = args.drop.p > 0;
+  const auto beta = [&](std::int64_t j) { return j == 0 && !args.add_kv ? 0.0 : 1.0; }; // of dk and dv
   const std::int64_t samples = samples_of(args.q, scratch);
+  emit(AttentionDelta{delta, args.dout, args.o});
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const SampleAttention<AttentionBwd> one{args, sample};
-    one.softmax(p, {}, emit);
+    one.multiply(p, emit);
+    emit(SoftmaxFromLse{p, p, one.statistics(args.lse), args.scale, one.mask()});
     if (drops) one.dropout(other, p, emit);
     for (std::int64_t j = 0; j < one.group; ++j) {
       emit(Gemm{.d = one.key_heads(args.dv),
                 .a = one.scores(drops ? other : p, j),
                 .b = one.heads(args.dout, j),
                 .transpose_a = true,
-                .beta = j == 0 ? 0.0 : 1.0});
+                .beta = beta(j)});
     }
     for (std::int64_t j = 0; j < one.group; ++j) {
       emit(Gemm{
           .d = one.scores(other, j), .a = one.heads(args.dout, j), .b = one.key_heads(args.v), .transpose_b = true});
     }
     if (drops) one.dropout(other, other, emit);
-    emit(SoftmaxBwd{other, other, p, args.scale});
+    emit(SoftmaxBwd{other, other, p, args.scale, one.statistics(delta)});
     for (std::int64_t j = 0; j < one.group; ++j) {
       emit(Gemm{.d = one.heads(args.dq, j), .a = one.scores(other, j), .b = one.key_heads(args.k)});
       emit(Gemm{.d = one.key_heads(args.dk),
                 .a = one.scores(other, j),
                 .b = one.heads(args.q, j),
                 .transpose_a = true,
-                .beta = j == 0 ? 0.0 : 1.0});
+                .beta = beta(j)});
     }
   }
 }

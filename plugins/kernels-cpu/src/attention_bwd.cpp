@@ -42,8 +42,8 @@ class Backward {
       const Range keys = block(size_.keys, kKeys, index);
       pack(to_.k, head_of<const float>(args_.k, sample_, key_head_), keys.begin, keys.count);
       pack(to_.v, head_of<const float>(args_.v, sample_, key_head_), keys.begin, keys.count);
-      std::fill_n(to_.dk, keys.count * size_.width, 0.0f);
-      std::fill_n(to_.dv, keys.count * size_.width, 0.0f);
+      load_or_clear(to_.dk, dk, keys);
+      load_or_clear(to_.dv, dv, keys);
       for (std::int64_t head = first_head_; head < first_head_ + size_.group(); ++head)
         for (std::int64_t at = 0; at < block_count(size_.queries, kQueries); ++at)
           pass(head, block(size_.queries, kQueries, at), keys);
@@ -64,6 +64,15 @@ class Backward {
     for (std::int64_t query = 0; query < size_.queries; ++query) {
       delta_of(head)[query] = loops_.dot(dout.row(query), o.row(query), size_.width);
       if (seen_by(query) == 0) clear(dq, query, 1);
+    }
+  }
+
+  /// The gradients of a block of keys, before the queries add to them.
+  void load_or_clear(float* block, const Head<float>& gradient, const Range& keys) const {
+    if (args_.add_kv) {
+      attention::pack(block, {gradient.data, gradient.stride, gradient.width}, keys.begin, keys.count);
+    } else {
+      std::fill_n(block, keys.count * size_.width, 0.0f);
     }
   }
 

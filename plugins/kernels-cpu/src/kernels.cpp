@@ -56,6 +56,15 @@ const TensorView& data_of(const SoftmaxFwd& args) {
 const TensorView& data_of(const SoftmaxBwd& args) {
   return args.y;
 }
+const TensorView& data_of(const SoftmaxFromLse& args) {
+  return args.x;
+}
+const TensorView& data_of(const AttentionDelta& args) {
+  return args.o;
+}
+const TensorView& data_of(const AttentionMerge& args) {
+  return args.o;
+}
 const TensorView& data_of(const Rope& args) {
   return args.x;
 }

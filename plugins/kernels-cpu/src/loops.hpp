@@ -71,12 +71,17 @@ struct Loops {
   // One row of `keys` scores, of which only the first `seen` count.
   /// Returns the log of the sum of exponentials.
   float (*softmax)(float* y, const float* x, float scale, std::int64_t seen, std::int64_t keys);
-  void (*softmax_bwd)(float* dx, const float* dy, const float* y, float scale, std::int64_t n);
+  /// y = exp(scale * x - lse).
+  void (*softmax_from_lse)(float* y, const float* x, float scale, float lse, std::int64_t seen, std::int64_t keys);
+  /// delta may be null: then it is the inner product of dy and y.
+  void (*softmax_bwd)(float* dx, const float* dy, const float* y, float scale, const float* delta, std::int64_t n);
   /// On return, scores = dropout(probabilities) and dp = gradient of the scores. On entry dp = do v^T. drop may be
   /// null.
   void (*attention_bwd)(float* scores, float* dp, float lse, float delta, std::int64_t seen, std::int64_t keys,
                         const DropRow* drop);
   float (*dot)(const float* a, const float* b, std::int64_t n);
+  /// y = y_factor * y + x_factor * x.
+  void (*combine)(float* y, float y_factor, const float* x, float x_factor, std::int64_t n);
 
   // One row of logits.
   float (*row_max)(const float* x, std::int64_t n);

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masked softmax of whole score tensors; attention_fwd.cpp has the fused form.
+// Masked softmax of whole score tensors, and attention over parts of the keys; attention_fwd.cpp and attention_bwd.cpp
+// have the fused forms.
+#include <cmath>
+
+#include "attention.hpp"
 #include "kernels.hpp"
 
 namespace triax::kernels_cpu {
@@ -25,7 +29,42 @@ void CpuKernels::do_softmax_bwd(const SoftmaxBwd& args, const OpContext&) {
   const std::int64_t n = args.y.size(-1);
   by_rows(rows_of(args.y), n, [&](std::int64_t r) {
     loops_.softmax_bwd(args.dx.as<float>() + r * n, args.dy.as<const float>() + r * n, args.y.as<const float>() + r * n,
-                       static_cast<float>(args.scale), n);
+                       static_cast<float>(args.scale), args.delta.empty() ? nullptr : args.delta.as<const float>() + r,
+                       n);
+  });
+}
+
+void CpuKernels::do_softmax_from_lse(const SoftmaxFromLse& args, const OpContext&) {
+  const std::int64_t heads = args.x.size(1), queries = args.x.size(2), keys = args.x.size(3);
+  by_rows(rows_of(args.x), keys, [&](std::int64_t r) {
+    const std::int64_t seen = seen_keys(args.mask, r / (heads * queries), r % queries, keys);
+    loops_.softmax_from_lse(args.y.as<float>() + r * keys, args.x.as<const float>() + r * keys,
+                            static_cast<float>(args.scale), args.lse.as<const float>()[r], seen, keys);
+  });
+}
+
+void CpuKernels::do_attention_delta(const AttentionDelta& args, const OpContext&) {
+  const std::int64_t queries = args.o.size(0), heads = args.o.size(2), width = args.o.size(3);
+  by_rows(args.delta.elements(), width, [&](std::int64_t r) { // in the order of delta
+    const std::int64_t sample = r / (heads * queries), head = r / queries % heads, query = r % queries;
+    args.delta.as<float>()[r] = loops_.dot(attention::head_of<const float>(args.dout, sample, head).row(query),
+                                           attention::head_of<const float>(args.o, sample, head).row(query), width);
+  });
+}
+
+void CpuKernels::do_attention_merge(const AttentionMerge& args, const OpContext&) {
+  const std::int64_t queries = args.o.size(0), heads = args.o.size(2), width = args.o.size(3);
+  by_rows(args.lse.elements(), width, [&](std::int64_t r) { // in the order of lse
+    const std::int64_t sample = r / (heads * queries), head = r / queries % heads, query = r % queries;
+    float& lse = args.lse.as<float>()[r];
+    const float more = args.lse_more.as<const float>()[r], largest = std::max(lse, more);
+    const bool sees_none = std::isinf(largest) && largest < 0;
+    const float merged = sees_none ? largest : largest + std::log(std::exp(lse - largest) + std::exp(more - largest));
+    loops_.combine(attention::head_of<float>(args.o, sample, head).row(query),
+                   sees_none ? 0.0f : std::exp(lse - merged),
+                   attention::head_of<const float>(args.o_more, sample, head).row(query),
+                   sees_none ? 0.0f : std::exp(more - merged), width);
+    lse = merged;
   });
 }
 

@@ -62,7 +62,16 @@ SoftmaxFwd widened(const SoftmaxFwd& args, Widening& to) {
   return {to.write(args.y), to.read(args.x), args.scale, args.mask, args.lse};
 }
 SoftmaxBwd widened(const SoftmaxBwd& args, Widening& to) {
-  return {to.write(args.dx), to.read(args.dy), to.read(args.y), args.scale};
+  return {to.write(args.dx), to.read(args.dy), to.read(args.y), args.scale, args.delta};
+}
+SoftmaxFromLse widened(const SoftmaxFromLse& args, Widening& to) {
+  return {to.write(args.y), to.read(args.x), args.lse, args.scale, args.mask};
+}
+AttentionDelta widened(const AttentionDelta& args, Widening& to) {
+  return {args.delta, to.read(args.dout), to.read(args.o)};
+}
+AttentionMerge widened(const AttentionMerge& args, Widening& to) {
+  return {to.update(args.o), args.lse, to.read(args.o_more), args.lse_more};
 }
 Rope widened(const Rope& args, Widening& to) {
   return {to.write(args.y), to.read(args.x), args.position0, args.base, args.inverse};
@@ -141,8 +150,8 @@ AttentionFwd widened(const AttentionFwd& args, Widening& to) {
 AttentionBwd widened(const AttentionBwd& args, Widening& to) {
   AttentionBwd wide = args;
   wide.dq = to.write(args.dq);
-  wide.dk = to.write(args.dk);
-  wide.dv = to.write(args.dv);
+  wide.dk = args.add_kv ? to.update(args.dk) : to.write(args.dk);
+  wide.dv = args.add_kv ? to.update(args.dv) : to.write(args.dv);
   wide.dout = to.read(args.dout);
   wide.q = to.read(args.q);
   wide.k = to.read(args.k);

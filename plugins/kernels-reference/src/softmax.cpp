@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masked softmax and rotary position embedding.
+// Masked softmax, and rotary position embedding. attention_parts.cpp has attention over parts of the keys.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -51,9 +51,28 @@ void ReferenceKernels::do_softmax_bwd(const SoftmaxBwd& args, const OpContext&) 
     for (std::int64_t r = 0; r < rows_of(args.y); ++r) {
       const T *y = args.y.as<const T>() + r * n, *dy = args.dy.as<const T>() + r * n;
       T* dx = args.dx.as<T>() + r * n;
-      double sum = 0;
-      for (std::int64_t j = 0; j < n; ++j) sum += static_cast<double>(dy[j]) * y[j];
-      for (std::int64_t j = 0; j < n; ++j) dx[j] = static_cast<T>(args.scale * y[j] * (dy[j] - sum));
+      double delta = 0;
+      if (args.delta.empty()) {
+        for (std::int64_t j = 0; j < n; ++j) delta += static_cast<double>(dy[j]) * y[j];
+      } else {
+        delta = args.delta.as<const T>()[r];
+      }
+      for (std::int64_t j = 0; j < n; ++j) dx[j] = static_cast<T>(args.scale * y[j] * (dy[j] - delta));
+    }
+  });
+}
+
+void ReferenceKernels::do_softmax_from_lse(const SoftmaxFromLse& args, const OpContext&) {
+  by_type(args.x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const std::int64_t heads = args.x.size(1), queries = args.x.size(2), keys = args.x.size(3);
+    for (std::int64_t r = 0; r < args.x.size(0) * heads * queries; ++r) {
+      const std::int64_t seen = visible(args.mask, r / (heads * queries), r % queries, keys);
+      const T* x = args.x.as<const T>() + r * keys;
+      T* y = args.y.as<T>() + r * keys;
+      const double lse = args.lse.as<const T>()[r];
+      for (std::int64_t k = 0; k < seen; ++k) y[k] = static_cast<T>(std::exp(args.scale * x[k] - lse));
+      std::fill(y + seen, y + keys, T{0});
     }
   });
 }

@@ -55,13 +55,22 @@ float softmax(float* y, const float* x, float factor, std::int64_t seen, std::in
   return max + __builtin_logf(of_all);
 }
 
-void softmax_bwd(float* dx, const float* dy, const float* y, float factor, std::int64_t n) {
-  const float inner = sum_of(n, [&](auto at) { return load(dy, at) * load(y, at); });
+void softmax_from_lse(float* y, const float* x, float factor, float lse, std::int64_t seen, std::int64_t keys) {
+  zero(y, seen, keys);
+  each(seen, [&](auto at) { store(y, at, exp(load(x, at) * factor - lse)); });
+}
+
+void softmax_bwd(float* dx, const float* dy, const float* y, float factor, const float* delta, std::int64_t n) {
+  const float inner = delta ? *delta : sum_of(n, [&](auto at) { return load(dy, at) * load(y, at); });
   each(n, [&](auto at) { store(dx, at, factor * load(y, at) * (load(dy, at) - inner)); });
 }
 
 float dot(const float* a, const float* b, std::int64_t n) {
   return sum_of(n, [&](auto at) { return load(a, at) * load(b, at); });
+}
+
+void combine(float* y, float y_factor, const float* x, float x_factor, std::int64_t n) {
+  each(n, [&](auto at) { store(y, at, load(y, at) * y_factor + load(x, at) * x_factor); });
 }
 
 void attention_bwd(float* scores, float* dp, float lse, float delta, std::int64_t seen, std::int64_t keys,

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention over parts of the keys needs: delta of its backward, and the merge of two parts. A warp for each query
+// of a head.
+#include <cmath>
+
+#include "internal.hpp"
+#include "triax/cuda/launching.cuh"
+
+namespace triax::cuda {
+
+namespace {
+
+/// A [s, b, a, d] view: strides in elements, the last is 1.
+template <class T>
+struct HeadRows {
+  T* data;
+  std::int64_t position, sample, head;
+  __device__ T* row(std::int64_t s, std::int64_t b, std::int64_t a) const {
+    return data + s * position + b * sample + a * head;
+  }
+};
+template <class T>
+HeadRows<T> head_rows(const TensorView& x) {
+  return {x.as<T>(), x.stride(0), x.stride(1), x.stride(2)};
+}
+
+/// Numbers of the queries of all heads in the order of a statistic [b, a, s].
+struct Queries {
+  std::int64_t count, heads, positions;
+  __device__ std::int64_t sample(std::int64_t i) const { return i / (heads * positions); }
+  __device__ std::int64_t head(std::int64_t i) const { return i / positions % heads; }
+  __device__ std::int64_t position(std::int64_t i) const { return i % positions; }
+};
+Queries queries_of(const TensorView& x) {
+  return {x.size(0) * x.size(1) * x.size(2), x.size(2), x.size(0)};
+}
+
+constexpr unsigned kAll = 0xFFFFFFFFu;
+constexpr int kWarpSize = 32;
+
+/// delta = sum over a row of dout * o.
+template <class T>
+__global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const T> o, Queries queries, std::int64_t d) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarpSize);
+  const Share share = my_share();
+  for (std::int64_t i = share.first / kWarpSize; i < queries.count; i += share.step / kWarpSize) {
+    const T* x = dout.row(queries.position(i), queries.sample(i), queries.head(i));
+    const T* y = o.row(queries.position(i), queries.sample(i), queries.head(i));
+    float sum = 0;
+    for (std::int64_t j = lane; j < d; j += kWarpSize) sum += value_of(x[j]) * value_of(y[j]);
+    for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAll, sum, distance);
+    if (lane == 0) delta[i] = sum;
+  }
+}
+
+template <class T>
+__global__ void merge_parts(HeadRows<T> o, float* lse, HeadRows<const T> o_more, const float* lse_more, Queries queries,
+                            std::int64_t d) {
+  const auto lane = static_cast<int>(threadIdx.x % kWarpSize);
+  const Share share = my_share();
+  for (std::int64_t i = share.first / kWarpSize; i < queries.count; i += share.step / kWarpSize) {
+    const float one = lse[i], more = lse_more[i], largest = fmaxf(one, more);
+    const bool sees_none = largest == -INFINITY;
+    const float merged = sees_none ? largest : largest + logf(expf(one - largest) + expf(more - largest));
+    const float weight = sees_none ? 0.0f : expf(one - merged), weight_more = sees_none ? 0.0f : expf(more - merged);
+    T* to = o.row(queries.position(i), queries.sample(i), queries.head(i));
+    const T* from = o_more.row(queries.position(i), queries.sample(i), queries.head(i));
+    for (std::int64_t j = lane; j < d; j += kWarpSize)
+      to[j] = rounded<T>(weight * value_of(to[j]) + weight_more * value_of(from[j]));
+    __syncwarp(); // all lanes have read lse
+    if (lane == 0) lse[i] = merged;
+  }
+}
+
+} // namespace
+
+void Primitives::do_attention_delta(const AttentionDelta& args, const OpContext& context) {
+  const Queries queries = queries_of(args.o);
+  if (queries.count == 0) return;
+  const Launch launch(Op::attention_delta, grid_of_elements(queries.count * kWarpSize), context);
+  by_type(args.o.dtype(), [&]<class T>(T) {
+    launch(sum_dout_o<T>, args.delta.as<float>(), head_rows<const T>(args.dout), head_rows<const T>(args.o), queries,
+           args.o.size(3));
+  });
+}
+
+void Primitives::do_attention_merge(const AttentionMerge& args, const OpContext& context) {
+  const Queries queries = queries_of(args.o);
+  if (queries.count == 0) return;
+  const Launch launch(Op::attention_merge, grid_of_elements(queries.count * kWarpSize), context);
+  by_type(args.o.dtype(), [&]<class T>(T) {
+    launch(merge_parts<T>, head_rows<T>(args.o), args.lse.as<float>(), head_rows<const T>(args.o_more),
+           args.lse_more.as<const float>(), queries, args.o.size(3));
+  });
+}
+
+} // namespace triax::cuda
