@@ -154,7 +154,7 @@ An unknown kind:
   > 1F0,1X0,1B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2:2: "1X0" is of kind X, and the kinds are F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP
+  rows.csv:2:2: "1X0" has unknown kind X; known: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 
@@ -174,9 +174,8 @@ Slices, and a second pipeline:
   > 0F0.1,0B0,0F0'
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: "0F0.1" is of a slice or a second pipeline
-    this version runs whole sequences through one pipeline
-  rows.csv:1:3: "0F0'" is of a slice or a second pipeline
+  rows.csv:1:1: "0F0.1" has a slice or a second pipeline; this version supports neither
+  rows.csv:1:3: "0F0'" has a slice or a second pipeline; this version supports neither
   [2]
 
 A file that ends within a cell:

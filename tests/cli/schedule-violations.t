@@ -45,7 +45,7 @@ A file with actions that no schedule has:
   > file = "rows.csv"
   > END
   $ triax check run.toml
-  run.toml:4:8: schedule.file: {folder}/rows.csv:2:2: "1SEND_F0" is of kind SEND_F, and the kinds are F, B, I and W, to which transfers and what ends a step are added
+  run.toml:4:8: schedule.file: {folder}/rows.csv:2:2: "1SEND_F0" has kind SEND_F; a schedule file has only F, B, I and W (Triax adds the transfers and the end of the step)
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 

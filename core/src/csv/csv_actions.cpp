@@ -168,14 +168,14 @@ Action compute_action(const CellAction& action) {
           action.slice};
 }
 
-void refuse_kind(const CellAction& action, std::string_view known, Problems& problems) {
+void refuse_kind(const CellAction& action, std::string_view message, Problems& problems) {
   constexpr std::string_view kHint = "remove cells of that kind, or use a file with only the compute actions";
   if (action.kind == "UNSHARD" || action.kind == "RESHARD")
     return problems.add(action.cell, "gathers or drops weights for PyTorch's FSDP; in Triax, ranks keep whole weights",
                         kHint);
   if (action.kind.starts_with("WAIT_"))
     return problems.add(action.cell, "is a wait of PyTorch; Triax adds the waits that an action needs", kHint);
-  problems.add(action.cell, text("is of kind {}, and the kinds are {}", action.kind, known), kForm);
+  problems.add(action.cell, message, kForm);
 }
 
 } // namespace triax::csv

@@ -89,7 +89,8 @@ bool is_whole(const CellAction& action, Problems& problems);
 /// Converts an action for which is_whole() is true.
 Action compute_action(const CellAction& action);
 
-/// Adds the problem that the kind of an action is not allowed; `known` lists the allowed kinds.
-void refuse_kind(const CellAction& action, std::string_view known, Problems& problems);
+/// Adds the problem that the kind of an action is not allowed. PyTorch's own kinds have their own message; others have
+/// `message`.
+void refuse_kind(const CellAction& action, std::string_view message, Problems& problems);
 
 } // namespace triax::csv

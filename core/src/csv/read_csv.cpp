@@ -39,10 +39,10 @@ bool is_whole(const csv::CellAction& action, Kind kind, csv::Problems& problems)
 /// Checks the kind, and whether this version can run the action.
 void check(const csv::CellAction& action, csv::Problems& problems) {
   const std::optional<Kind> kind = kind_named(action.kind);
-  if (!kind) return csv::refuse_kind(action, known_kinds(), problems);
+  if (!kind)
+    return csv::refuse_kind(action, text("has unknown kind {}; known: {}", action.kind, known_kinds()), problems);
   if (is_whole(action, *kind, problems) && (action.slice != 0 || action.replica != 0))
-    problems.add(action.cell, "is of a slice or a second pipeline",
-                 "this version runs whole sequences through one pipeline");
+    problems.add(action.cell, "has a slice or a second pipeline; this version supports neither");
 }
 
 CsvFile::PlacedAction placed(const csv::CellAction& action) {

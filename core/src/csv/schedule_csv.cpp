@@ -22,7 +22,11 @@ void check(const csv::CellAction& action, csv::Problems& problems) {
   if (csv::is_compute(action.kind)) {
     csv::is_whole(action, problems);
   } else {
-    csv::refuse_kind(action, "F, B, I and W, to which transfers and what ends a step are added", problems);
+    csv::refuse_kind(action,
+                     text("has kind {}; a schedule file has only F, B, I and W (Triax adds the transfers and the end "
+                          "of the step)",
+                          action.kind),
+                     problems);
   }
 }
 

@@ -55,9 +55,9 @@ TEST_F(File, RefusesWhatIsNoScheduleOfComputeActions) {
   const auto reason = [this](const std::string& csv) { return holding(csv)->supports({2, 1, 1}).front().message; };
   EXPECT_EQ(reason("0F0,0B0\n1F0,1G0,x\n"),
             "schedule.file: " + path() +
-                ":2:2: \"1G0\" is of kind G, and the kinds are F, B, I and W, to which transfers and what ends a step "
-                "are added (and 1 more)");
-  EXPECT_THAT(reason("0F0,0SEND_F0,0B0\n1F0,1B0\n"), ::testing::HasSubstr(":1:2: \"0SEND_F0\" is of kind SEND_F"));
+                ":2:2: \"1G0\" has kind G; a schedule file has only F, B, I and W (Triax adds the transfers and the "
+                "end of the step) (and 1 more)");
+  EXPECT_THAT(reason("0F0,0SEND_F0,0B0\n1F0,1B0\n"), ::testing::HasSubstr(":1:2: \"0SEND_F0\" has kind SEND_F"));
   EXPECT_EQ(reason(""), "schedule.file: " + path() + ": has no action");
   std::filesystem::remove(file_);
   const Refusals missing = test::LoadedScheduler("sched-file", {{"file", file_}})->supports({2, 1, 1});
