@@ -288,7 +288,7 @@ Control characters of a file are escaped:
   > END
   $ triax check odd.toml
   odd.toml:3:1: [train] has no key "a\u001B[2J\u000Ab"
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   odd.toml:5:10: schedule.plugin "x\u000D" was not found
     looked in: {plugins}
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v

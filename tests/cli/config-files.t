@@ -54,16 +54,16 @@ An empty file lacks everything:
 
   $ > run.toml
   $ triax check run.toml
-  run.toml: [model] names no plugin, and there are no default plugins
+  run.toml: [model] needs the key plugin; it has no default
     installed models: model-gpt; write plugin = "..." below [model]
   run.toml: [batch] lacks global (B: sequences per step, over all ranks)
-  run.toml: [schedule] names no plugin, and there are no default plugins
+  run.toml: [schedule] needs the key plugin; it has no default
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v; write plugin = "..." below [schedule]
-  run.toml: [comm] names no plugin, and there are no default plugins
+  run.toml: [comm] needs the key plugin; it has no default
     installed communicators: {names}; write plugin = "..." below [comm]
-  run.toml: [kernels] names no plugin, and there are no default plugins
+  run.toml: [kernels] needs the key plugin; it has no default
     installed kernel sets: {names}; write plugin = "..." below [kernels]
-  run.toml: [optimizer] names no plugin, and there are no default plugins
+  run.toml: [optimizer] needs the key plugin; it has no default
     installed optimizers: optim-adamw, optim-sgd; write plugin = "..." below [optimizer]
   run.toml: [optimizer] lacks lr (learning rate after the warm-up)
   run.toml: [train] lacks steps (optimizer steps)
@@ -94,7 +94,7 @@ A byte order mark is skipped, and the rest is read:
   $ printf '\357\273\277include = ["base.toml"]\n[train]\nstep = 5\n' > run.toml
   $ triax check run.toml
   run.toml:3:1: [train] has no key "step"; did you mean "steps"?
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   [2]
 
 ## Syntax
@@ -109,7 +109,7 @@ A key without a value:
   > END
   $ triax check run.toml
   run.toml:3:8: not valid TOML: heads has no value
-    write heads = and its value, or leave it out
+    write heads = VALUE, or remove the line
   [2]
 
 A key that is set twice:

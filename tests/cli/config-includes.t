@@ -63,7 +63,7 @@ Mistakes in included files:
   > END
   $ triax check run.toml
   broken.toml:4:8: not valid TOML: every has no value
-    write every = and its value, or leave it out
+    write every = VALUE, or remove the line
   middle.toml:1:40: include "gone.toml" cannot be read: No such file or directory
   middle.toml:1:53: include "borken.toml" cannot be read: No such file or directory
     did you mean broken.toml?
@@ -92,7 +92,7 @@ Values of several files:
     batch.micro is set at more.toml:3:9
     use batch.global 3 or 6, or batch.micro 2
   more.toml:5:1: [lr] has no key "decya"; did you mean "decay"?
-    its keys: decay, warmup_steps, min
+    keys of [lr]: decay, warmup_steps, min
   run.toml:3:9: train.steps = -3 is below 1
   [2]
 
@@ -126,7 +126,7 @@ All mistakes are reported at once, in the order of files and lines:
     batch.micro is set at base.toml:10:9
     use batch.global 4 or 6, or batch.micro 1
   run.toml:7:1: [train] has no key "precison"; did you mean "precision"?
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   run.toml:9:8: data.path: {folder}/txet.bin does not exist
     prepare it with: triax data prepare --input FILE... --output {folder}/txet --tokenizer byte
   run.toml:13:9: eval.every = 5 needs eval.batches: how many global batches to evaluate on

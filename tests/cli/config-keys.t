@@ -10,7 +10,7 @@ A misspelled key of Triax:
   $ triax check run.toml
   run.toml:25:2: [train] lacks steps (optimizer steps)
   run.toml:26:1: [train] has no key "step"; did you mean "steps"?
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   [2]
 
 A misspelled key of a plugin:
@@ -22,7 +22,7 @@ A misspelled key of a plugin:
   > END
   $ triax check run.toml
   run.toml:3:1: [optimizer] optim-adamw has no key "beta_1"; did you mean "beta1"?
-    its keys: lr, weight_decay; of optim-adamw beta1, beta2, eps (triax plugins describe optim-adamw)
+    keys of [optimizer]: lr, weight_decay; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
   [2]
 
 Unknown tables:
@@ -35,9 +35,9 @@ Unknown tables:
   > every = 10
   > END
   $ triax check run.toml
-  run.toml:2:2: there is no table [checkpoint]
+  run.toml:2:2: unknown table [checkpoint]
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
-  run.toml:4:2: there is no table [evla]; did you mean [eval]?
+  run.toml:4:2: unknown table [evla]; did you mean [eval]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   [2]
 
@@ -60,20 +60,20 @@ Mistakes in names of tables and keys:
   > wait = "spin"
   > END
   $ triax check run.toml
-  run.toml:2:2: there is no table [modle]; did you mean [model]?
+  run.toml:2:2: unknown table [modle]; did you mean [model]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   run.toml:5:1: [train] has no key "stpes"; did you mean "steps"?
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   run.toml:6:1: [train] has no key "warmup_steps"; did you mean lr.warmup_steps?
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   run.toml:8:1: [optimizer] optim-adamw has no key "beta_2"; did you mean "beta2"?
-    its keys: lr, weight_decay; of optim-adamw beta1, beta2, eps (triax plugins describe optim-adamw)
-  run.toml:9:2: there is no table [paralel]; did you mean [parallel]?
+    keys of [optimizer]: lr, weight_decay; keys of optim-adamw: beta1, beta2, eps (triax plugins describe optim-adamw)
+  run.toml:9:2: unknown table [paralel]; did you mean [parallel]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
-  run.toml:11:7: there is no table [comm.tensr]; did you mean [comm.tensor]?
+  run.toml:11:7: unknown table [comm.tensr]; did you mean [comm.tensor]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   run.toml:14:1: [comm.data] comm-local has no key "wait"
-    its keys: none
+    comm-local has no keys
   [2]
 
 Keys written as tables:
@@ -87,9 +87,9 @@ Keys written as tables:
   > END
   $ triax check run.toml
   run.toml:2:8: train.steps is a key, not a table
-    write steps = and its value, below [train]
+    write steps = VALUE below [train]
   run.toml:5:1: lr.decay is a key, not a table
-    write decay = and its value, below [lr]
+    write decay = VALUE below [lr]
   [2]
 
 Keys and plugins that are not given:
@@ -108,10 +108,10 @@ Keys and plugins that are not given:
   > END
   $ triax check run.toml
   run.toml:1:2: [model] lacks hidden (width of the residual stream, h), heads (attention heads, a; each takes h/a columns), sequence (tokens per sample, s)
-  run.toml:4:2: [optimizer] names no plugin, and there are no default plugins
+  run.toml:4:2: [optimizer] needs the key plugin; it has no default
     installed optimizers: optim-adamw, optim-sgd; write plugin = "..." below [optimizer]
   run.toml:4:2: [optimizer] lacks lr (learning rate after the warm-up)
-  run.toml:6:2: [schedule] names no plugin, and there are no default plugins
+  run.toml:6:2: [schedule] needs the key plugin; it has no default
     installed schedulers: sched-1f1b, sched-breadth-first, sched-file, sched-gpipe, sched-interleaved, sched-zb-h1, sched-zb-h2, sched-zb-v; write plugin = "..." below [schedule]
   run.toml: [batch] lacks global (B: sequences per step, over all ranks)
   run.toml: [train] lacks steps (optimizer steps)
@@ -186,5 +186,5 @@ A key of the plugin that --set replaces:
   > END
   $ triax check run.toml --set optimizer.plugin=optim-sgd --set optimizer.beta1=0.7
   --set: [optimizer] optim-sgd has no key "beta1"
-    its keys: lr, weight_decay; of optim-sgd momentum (triax plugins describe optim-sgd)
+    keys of [optimizer]: lr, weight_decay; keys of optim-sgd: momentum (triax plugins describe optim-sgd)
   [2]

@@ -22,14 +22,14 @@ Unknown keys:
 
   $ triax check base.toml --set model.lyers=3 --set trian.steps=3 --set train.stpes=3 --set include=base.toml --set a.b.c=5
   --set: [model] model-gpt has no key "lyers"; did you mean "layers"?
-    its keys: vocab; of model-gpt layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
-  --set: there is no table [trian]; did you mean [train]?
+    keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
+  --set: unknown table [trian]; did you mean [train]?
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   --set: [train] has no key "stpes"; did you mean "steps"?
-    its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
+    keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s
   --set: include cannot be set with --set
     write it in a TOML file
-  --set: there is no table [a.b]
+  --set: unknown table [a.b]
     tables: run, model, parallel, batch, schedule, comm, comm.tensor, comm.pipeline, comm.data, kernels, optimizer, lr, train, loss_scale, data, eval, log, launch, plugins
   [2]
 
@@ -38,7 +38,7 @@ Unknown keys and values of the wrong type:
   $ triax check base.toml --set train.steps=ten --set model.head=4 --set steps=5
   --set: train.steps = ten is not an integer
   --set: [model] model-gpt has no key "head"; did you mean "heads"?
-    its keys: vocab; of model-gpt layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
+    keys of [model]: vocab; keys of model-gpt: layers, hidden, heads, sequence, dropout (triax plugins describe model-gpt)
   --set: "steps" needs a table; did you mean train.steps?
   [2]
 

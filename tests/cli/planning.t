@@ -39,8 +39,8 @@ A model of a paper is sized without data, GPUs and their plugins:
   --all prints every value, the plugins, the data, and the memory of all 1536 ranks
   
   not checked, because this machine lacks the device, the plugin or the data
-    comm.plugin "comm-nccl" cannot be loaded here (is not a shared library (no ELF header)): its keys and what it supports; the schedule is verified for the weakest guarantees of a communicator
-    kernels.plugin "kernels-fused" cannot be loaded here (is not a shared library (no ELF header)): its keys and what it supports, and what communicators support on its device; its scratch memory is not counted
+    comm.plugin "comm-nccl" cannot be loaded here (is not a shared library (no ELF header)). Not checked: its keys and supports(). The schedule is verified for the weakest guarantees.
+    kernels.plugin "kernels-fused" cannot be loaded here (is not a shared library (no ELF header)). Not checked: its keys and supports(), and what the communicators support on its device. Its scratch memory is not counted.
     data: data.path is not given
   
   run.toml: configuration is valid; the devices and memory of this machine were not checked

@@ -251,7 +251,7 @@ TEST(Together, AllRefusalsComeAtOnceInTheOrderOfTheFile) {
       texts(loaded),
       ElementsAre(HasSubstr("base.toml:2:9: log.level = \"loud\""), HasSubstr("run.toml:2:2: [batch] lacks global"),
                   HasSubstr("run.toml:3:9: batch.micro = 0"), HasSubstr("train.steps = 1.5 is not"),
-                  HasSubstr("[train] has no key \"sed\""), HasSubstr("run.toml: [kernels] names no plugin"),
+                  HasSubstr("[train] has no key \"sed\""), HasSubstr("run.toml: [kernels] needs the key plugin"),
                   HasSubstr("--set: [data] has no key \"paht\"")));
 }
 

@@ -141,7 +141,7 @@ TEST(Layers, SyntaxErrorsHaveTheirOwnLineAlsoInsideAnInclude) {
   space.write("bad.toml", "[train]\nsteps = \n");
   EXPECT_THAT(
       texts(space.load("include = [\"bad.toml\"]\n")),
-      ElementsAre("bad.toml:2:8: not valid TOML: steps has no value\n  write steps = and its value, or leave it out"));
+      ElementsAre("bad.toml:2:8: not valid TOML: steps has no value\n  write steps = VALUE, or remove the line"));
 }
 
 TEST(Layers, ASwappedPluginDropsTheKeysOfEarlierLayers) {

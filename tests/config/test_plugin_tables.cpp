@@ -23,8 +23,9 @@ TEST(PluginTables, AnUnknownKeyNamesItsNearestAndThePluginsKeys) {
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimout_s = 5\n";
   EXPECT_THAT(
       texts(space.load()),
-      ElementsAre("run.toml:5:1: [comm] comm-alpha has no key \"timout_s\"; did you mean \"timeout_s\"?\n"
-                  "  its keys: timeout_s, wait, ratio, fast, trace, links (triax plugins describe comm-alpha)"));
+      ElementsAre(
+          "run.toml:5:1: [comm] comm-alpha has no key \"timout_s\"; did you mean \"timeout_s\"?\n"
+          "  keys of comm-alpha: timeout_s, wait, ratio, fast, trace, links (triax plugins describe comm-alpha)"));
 }
 
 /// While it exists, this process can open one more file, but not two.
@@ -72,8 +73,8 @@ TEST(PluginTables, UnknownTablesAreRefusedOnceWithAllTheyHold) {
   space.tables["trian"] = "steps = 3\nseed = 3\n";
   space.tables["trian.deep"] = "x = 3\n";
   space.tables["comm.tensr"] = "timeout_s = 3\n";
-  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("there is no table [comm.tensr]; did you mean [comm.tensor]?"),
-                                               HasSubstr("there is no table [trian]; did you mean [train]?")));
+  EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("unknown table [comm.tensr]; did you mean [comm.tensor]?"),
+                                               HasSubstr("unknown table [trian]; did you mean [train]?")));
 }
 
 TEST(PluginTables, WhatStandsAboveTheFirstTableIsRefused) {
@@ -90,7 +91,7 @@ TEST(PluginTables, ATableThatIsGivenAValueIsPointedToItsPluginOrItsKeys) {
               ElementsAre("--set: comm.tensor is a table, not a key\n  write --set comm.tensor.plugin=comm-beta",
                           "--set: comm is a table, not a key\n  write --set comm.plugin=comm-beta",
                           "--set: lr is a table, not a key\n"
-                          "  write --set lr.KEY=VALUE; its keys: decay, warmup_steps, min"));
+                          "  write --set lr.KEY=VALUE; keys of [lr]: decay, warmup_steps, min"));
   space.tables["comm"] += "data = \"comm-beta\"\ntensor = 5\n";
   EXPECT_THAT(texts(space.load()),
               ElementsAre("run.toml:5:1: comm.data is a table, not a key\n"
@@ -104,9 +105,9 @@ TEST(PluginTables, ThereIsNoDefaultPlugin) {
   space.tables.erase("schedule");
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_THAT(all[0], HasSubstr("run.toml:3:2: [comm] names no plugin, and there are no default plugins\n"
+  EXPECT_THAT(all[0], HasSubstr("run.toml:3:2: [comm] needs the key plugin; it has no default\n"
                                 "  installed communicators: comm-alpha, comm-beta"));
-  EXPECT_THAT(all[1], HasSubstr("run.toml: [schedule] names no plugin"));
+  EXPECT_THAT(all[1], HasSubstr("run.toml: [schedule] needs the key plugin"));
 }
 
 TEST(PluginTables, APluginOfAnotherKindIsRefused) {

@@ -65,7 +65,7 @@ TEST(TomlFault, ALineThatIsNoKeyAndValue) {
             "run.toml:2:6: not valid TOML: steps needs = before its value, not :\n"
             "  write steps = 5");
   EXPECT_EQ(error_of("[train]\nsteps\n"),
-            "run.toml:2:1: not valid TOML: steps has no value\n  write steps = and its value");
+            "run.toml:2:1: not valid TOML: steps has no value\n  write steps = VALUE, or remove the line");
   EXPECT_EQ(error_of("[train]\nsteps = 5 10\n"),
             "run.toml:2:11: not valid TOML: the value 5 is followed by 10\n"
             "  a line has one key and one value; a comment begins with #");

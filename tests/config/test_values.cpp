@@ -110,7 +110,7 @@ TEST(Values, AFlagOfAnotherTypeOrAnUnknownKeyIsRefused) {
               ElementsAre("--set: train.steps = 5\nseed = 3 is not an integer"));
   EXPECT_THAT(texts(space.load({}, {{"train.stesp", "5"}})),
               ElementsAre("--set: [train] has no key \"stesp\"; did you mean \"steps\"?\n"
-                          "  its keys: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s"));
+                          "  keys of [train]: steps, seed, clip_grad, precision, cuda_graph, stall_timeout_s"));
   EXPECT_THAT(texts(space.load({}, {{"steps", "5"}})),
               ElementsAre("--set: \"steps\" needs a table; did you mean train.steps?"));
 }

@@ -113,7 +113,7 @@ const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder&
     refusals_.add(table_at(table),
                   {ErrorCode::kMissing,
                    {full_key(table, "plugin")},
-                   text("[{}] names no plugin, and there are no default plugins", table.name),
+                   text("[{}] needs the key plugin; it has no default", table.name),
                    text("{}; write plugin = \"...\" below [{}]", finder.installed(table.kind), table.name)});
     return nullptr;
   }
@@ -145,10 +145,10 @@ bool Resolver::may_be_absent(const CoreTable& table) const {
 void Resolver::leave_out(const CoreTable& table, const std::string& name, const std::string& reason) {
   out_.plugins[table.name] = {table.name, name, nullptr, {}, table.name, {}};
   const bool kernels = std::string_view(table.kind) == "kernels";
-  out_.unchecked.push_back(text("{}.plugin {}: its keys and what it supports{}", table.name, reason,
-                                kernels ? ", and what communicators support on its device; its scratch memory is not "
-                                          "counted"
-                                        : "; the schedule is verified for the weakest guarantees of a communicator"));
+  out_.unchecked.push_back(
+      text("{}.plugin {}. Not checked: its keys and supports(){}", table.name, reason,
+           kernels ? ", and what the communicators support on its device. Its scratch memory is not counted."
+                   : ". The schedule is verified for the weakest guarantees."));
 }
 
 void Resolver::resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing) {
@@ -199,12 +199,13 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
   const auto settings = layers_.settings.find(table.name);
   if (settings == layers_.settings.end()) return;
   const auto own = known.begin() + static_cast<std::ptrdiff_t>(rows.size());
-  std::string keys = joined({known.begin(), own});
+  std::string keys = rows.empty() ? std::string() : text("keys of [{}]: {}", table.name, joined({known.begin(), own}));
   if (library && own != known.end()) {
-    keys += keys.empty() ? "" : text("; of {} ", library->descriptor->name);
-    keys += text("{} (triax plugins describe {})", joined({own, known.end()}), library->descriptor->name);
+    const char* name = library->descriptor->name;
+    keys += text("{}keys of {}: {} (triax plugins describe {})", keys.empty() ? "" : "; ", name,
+                 joined({own, known.end()}), name);
   }
-  if (keys.empty()) keys = "none";
+  if (keys.empty() && library) keys = text("{} has no keys", library->descriptor->name);
   for (const auto& [key, setting] : settings->second) {
     if (std::find(known.begin(), known.end(), key) != known.end() || (key == "plugin" && table.kind)) continue;
     if (const CoreTable* inner = find_core_table(full_key(table, key.c_str()))) { // such as comm.tensor = "comm-ucx"
@@ -220,7 +221,7 @@ void Resolver::refuse_unknown_keys(const CoreTable& table, const std::vector<Row
     refusals_.add(setting.entry.key_at, {ErrorCode::kUnknownKey,
                                          {text("{}.{}", table.name, key)},
                                          text("{} has no key \"{}\"{}", owner, key, meant),
-                                         text("its keys: {}", keys)});
+                                         keys});
   }
 }
 
@@ -239,17 +240,16 @@ void Resolver::refuse_unknown_tables() {
       refusals_.add(at, {ErrorCode::kWrongType,
                          {name},
                          text("{} is a key, not a table", name),
-                         text("write {} = and its value, below [{}]", name.substr(dot + 1), name.substr(0, dot))});
+                         text("write {} = VALUE below [{}]", name.substr(dot + 1), name.substr(0, dot))});
       continue;
     }
     std::vector<std::string> known;
     for (const CoreTable& table : core_tables()) known.emplace_back(table.name);
     const std::vector<std::string> near = plugin::nearest(name, known);
     const std::string meant = near.empty() ? std::string() : text("; did you mean [{}]?", near.front());
-    refusals_.add(at, {ErrorCode::kUnknownKey,
-                       {name},
-                       text("there is no table [{}]{}", name, meant),
-                       text("tables: {}", joined(known))});
+    refusals_.add(
+        at,
+        {ErrorCode::kUnknownKey, {name}, text("unknown table [{}]{}", name, meant), text("tables: {}", joined(known))});
   }
 }
 
@@ -264,7 +264,7 @@ void Resolver::refuse_table_as_key(const CoreTable& table, const Setting& settin
   } else if (setting.flag) {
     std::vector<std::string> keys;
     for (const CoreKey& key : table.keys) keys.emplace_back(key.option.name);
-    hint = text("write --set {}.KEY=VALUE; its keys: {}", table.name, joined(keys));
+    hint = text("write --set {}.KEY=VALUE; keys of [{}]: {}", table.name, table.name, joined(keys));
   }
   refusals_.add(setting.entry.key_at,
                 {ErrorCode::kWrongType, {table.name}, text("{} is a table, not a key", table.name), hint});

@@ -155,7 +155,7 @@ class FaultLocator {
     const std::string_view key = trimmed(all.substr(0, colon));
     if (!is_key(key)) return;
     if (colon == std::string_view::npos) {
-      report(line_.find(key), text("{} has no value", key), text("write {} = and its value", key));
+      report(line_.find(key), text("{} has no value", key), text("write {} = VALUE, or remove the line", key));
     } else {
       report(line_.find(':'), text("{} needs = before its value, not :", key),
              text("write {} = {}", key, trimmed(all.substr(colon + 1))));
@@ -187,8 +187,7 @@ class FaultLocator {
 
   void value(const Pair& pair) {
     if (pair.value.empty() || pair.value.starts_with('#')) {
-      report(pair.begin, text("{} has no value", pair.key),
-             text("write {} = and its value, or leave it out", pair.key));
+      report(pair.begin, text("{} has no value", pair.key), text("write {} = VALUE, or remove the line", pair.key));
     } else if (pair.value.starts_with("\"\"\"") || pair.value.starts_with("'''")) {
       return; // multi-line string
     } else if (pair.value.starts_with('"') || pair.value.starts_with('\'')) {
