@@ -128,7 +128,7 @@ Without 0RECV_B0 and its send:
   > 1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,1SEND_B2,1RECV_F3,1F3,1B3,1SEND_B3,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:1: 0RECV_B0: it waits for line 2, cell 5, 1SEND_B0, which waits for line 2, cell 4, 1B0, which waits for line 2, cell 2, 1F0, which waits for line 2, cell 1, 1RECV_F0, which waits for line 1, cell 4, 0SEND_F0, which waits for line 1, cell 3, 0F1, which waits for line 1, cell 2, 0F0, which waits for the first; with transfers in one queue per rank shared with the layers, rendezvous sends and blocking posts, the ranks would wait indefinitely
+  rows.csv:1:1: 0RECV_B0: deadlock (a -> b: a waits for b): 0RECV_B0 (line 1, cell 1) -> 1SEND_B0 (line 2, cell 5) -> 1B0 (line 2, cell 4) -> 1F0 (line 2, cell 2) -> 1RECV_F0 (line 2, cell 1) -> 0SEND_F0 (line 1, cell 4) -> 0F1 (line 1, cell 3) -> 0F0 (line 1, cell 2) -> 0RECV_B0; assumed: one queue per rank shared with the layers, rendezvous sends, blocking posts
     use a file with only the compute actions: Triax adds the transfers in an order without deadlock
   [1]
 
@@ -181,7 +181,7 @@ Sends in another order than the receives:
   > 1RECV_F0,1RECV_F1,1F0,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:3: 0SEND_F1: it is number 0 from rank 0 to rank 1, where line 2, cell 1, 1RECV_F0 receives: both ends of an edge keep one order
+  rows.csv:1:3: 0SEND_F1: it is send 0 from rank 0 to rank 1, but receive 0 there is 1RECV_F0 (line 2, cell 1); both ends must use the same order
   [1]
 
 Sends that cross:
@@ -191,7 +191,7 @@ Sends that cross:
   > 1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RECV_F1,1F1,1I1,1SEND_B1,1RECV_F2,1W1,1F2,1B2,1SEND_B2,1REDUCE_GRAD,REDUCE_TIED,NORM,OPT_STEP
   > END
   $ triax schedule --file rows.csv
-  rows.csv:1:4: 0SEND_F1: it waits for line 2, cell 6, 1RECV_F1, which waits for line 2, cell 5, 1W0, which waits for line 2, cell 4, 1SEND_B0, which waits for line 1, cell 6, 0RECV_B0, which waits for line 1, cell 5, 0F2, which waits for the first; with transfers in one queue per rank shared with the layers, rendezvous sends and blocking posts, the ranks would wait indefinitely
+  rows.csv:1:4: 0SEND_F1: deadlock (a -> b: a waits for b): 0SEND_F1 (line 1, cell 4) -> 1RECV_F1 (line 2, cell 6) -> 1W0 (line 2, cell 5) -> 1SEND_B0 (line 2, cell 4) -> 0RECV_B0 (line 1, cell 6) -> 0F2 (line 1, cell 5) -> 0SEND_F1; assumed: one queue per rank shared with the layers, rendezvous sends, blocking posts
     use a file with only the compute actions: Triax adds the transfers in an order without deadlock
   [1]
 

@@ -103,10 +103,9 @@ TEST(Proof, SwappedTransfersOfAnEdgeAreRefused) {
                              program.actions[program.at("1RECV_F1")].microbatch);
                  }),
       ::testing::Contains(HasSubstr("1F0: it reads slot 0 of pool input_f, which does not hold its microbatch")));
-  EXPECT_THAT(
-      with_fault(0, kTagged, [](Mutable& program) { program.move("0SEND_F0", program.at("0SEND_F1")); }),
-      ElementsAre("rank 0, position 2, 0SEND_F1: it is number 0 from rank 0 to rank 1, where rank 1, position 0, "
-                  "1RECV_F0 receives: both ends of an edge keep one order"));
+  EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.move("0SEND_F0", program.at("0SEND_F1")); }),
+              ElementsAre("rank 0, position 2, 0SEND_F1: it is send 0 from rank 0 to rank 1, but receive 0 there is "
+                          "1RECV_F0 (rank 1, position 0); both ends must use the same order"));
 }
 
 // A gradient is received before the send that leads to it. If transfers can overtake one another, this has no effect;
@@ -116,9 +115,10 @@ TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
   EXPECT_THAT(with_fault(0, kTagged, early), ElementsAre());
   const std::vector<std::string> refused = with_fault(0, kSerial, early);
   ASSERT_EQ(refused.size(), 1u);
-  for (const char* part : {"rank 0, position 0, 0RECV_B0", "waits for rank 1", "1SEND_B0", "1RECV_F0", "0SEND_F0",
-                           "waits for the first; with transfers in one queue per rank shared with the layers, "
-                           "rendezvous sends and nonblocking posts, the ranks would wait indefinitely"})
+  for (const char* part :
+       {"rank 0, position 0, 0RECV_B0: deadlock (a -> b: a waits for b): 0RECV_B0 (rank 0, position 0) -> ",
+        " -> 1SEND_B0 (rank 1, ", " -> 1RECV_F0 (rank 1, ", " -> 0SEND_F0 (rank 0, ",
+        " -> 0RECV_B0; assumed: one queue per rank shared with the layers, rendezvous sends, nonblocking posts"})
     EXPECT_THAT(refused[0], HasSubstr(part));
   Assumptions blocking = kTagged;
   blocking.edges.post = CommTraits::Post::blocking;
@@ -144,7 +144,7 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   std::vector<Program> programs = one_f_one_b();
   in_place(programs);
   Assumptions assumptions = everywhere(kMinGuarantee);
-  EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("would wait indefinitely")));
+  EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre(HasSubstr("deadlock (")));
   assumptions.edges.send = CommTraits::Send::buffered;
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
 }

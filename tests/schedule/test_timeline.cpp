@@ -106,8 +106,14 @@ TEST(Timeline, WhatCannotBeDrawnIsReported) {
               }),
               HasSubstr("rank 0, position 1, 0B0: it runs from 3 to 2"));
   EXPECT_THAT(error_of([nan] { extent(of_one_rank({{Kind::forward, 0, 0, 0, nan}})); }), HasSubstr("position 0, 0F0"));
-  EXPECT_THAT(error_of([] { extent(of_one_rank({{Kind::forward, 1, 0, 0, 1}})); }), HasSubstr("there is no stage 1"));
-  EXPECT_THAT(error_of([] { extent(of_one_rank({{Kind::forward, -1, 0, 0, 1}})); }), HasSubstr("there is no stage -1"));
+  EXPECT_THAT(error_of([] {
+                extent(of_one_rank({{Kind::forward, 1, 0, 0, 1}}));
+              }),
+              HasSubstr("stage 1 does not exist"));
+  EXPECT_THAT(error_of([] {
+                extent(of_one_rank({{Kind::forward, -1, 0, 0, 1}}));
+              }),
+              HasSubstr("stage -1 does not exist"));
 }
 
 } // namespace

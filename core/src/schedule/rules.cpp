@@ -133,7 +133,7 @@ bool StageMap::operator==(const StageMap& other) const {
 }
 
 const StageMap::Shared& StageMap::at(int stage) const {
-  TRIAX_REQUIRE(shared_, "there is no stage {}", stage);
+  TRIAX_REQUIRE(shared_, "stage {} does not exist", stage);
   return *shared_;
 }
 

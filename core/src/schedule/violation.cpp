@@ -32,13 +32,13 @@ std::string of_stage(const ActionRef& pass) {
 const char* order_text(CommTraits::Order order) {
   switch (order) {
     case CommTraits::Order::serial:
-      return "in one queue per rank";
+      return "one queue per rank";
     case CommTraits::Order::channel:
-      return "in one queue per edge";
+      return "one queue per edge";
     case CommTraits::Order::tagged:
       break;
   }
-  return "in any order between edges";
+  return "transfers in any order";
 }
 
 class Words {
@@ -99,9 +99,9 @@ class Words {
   std::string of_action() const {
     switch (of_.rule) {
       case FaultRule::known_stage:
-        return text("there is no stage {}: the last is {}", of_.at.stage, of_.wanted);
+        return text("stage {} does not exist; the last is {}", of_.at.stage, of_.wanted);
       case FaultRule::known_microbatch:
-        return text("there is no microbatch {}: the last is {}", of_.at.microbatch, of_.wanted);
+        return text("microbatch {} does not exist; the last is {}", of_.at.microbatch, of_.wanted);
       case FaultRule::names_microbatch:
         return "it has no microbatch";
       case FaultRule::whole_sequence:
@@ -153,8 +153,9 @@ class Words {
       case FaultRule::joined:
         return text("it does not wait for {}, which was posted before", action_text(other()));
       case FaultRule::one_order_per_edge:
-        return text("it is number {} from rank {} to rank {}, where {} receives: both ends of an edge keep one order",
-                    of_.has, of_.at.rank, other().rank, named(other()));
+        return text(
+            "it is send {} from rank {} to rank {}, but receive {} there is {}; both ends must use the same order",
+            of_.has, of_.at.rank, other().rank, of_.has, named(other()));
       case FaultRule::received:
         return text("rank {} does not receive it", of_.has);
       default:
@@ -163,17 +164,13 @@ class Words {
   }
 
   std::string circle() const {
-    std::string chain;
-    for (std::size_t i = 0; i < of_.others.size(); ++i)
-      chain += text("{} waits for {}", i == 0 ? "it" : ", which", named(of_.others[i]));
-    if (of_.has > 0) chain += text(", and so on through {} more", of_.has);
-    chain += text("{} waits for the first", of_.others.empty() ? "it"
-                                            : of_.has > 0      ? ", the last of which"
-                                                               : ", which");
+    std::string chain = named(of_.at);
+    for (const ActionRef& waited_for : of_.others) chain += " -> " + named(waited_for);
+    if (of_.has > 0) chain += text(" -> ({} more)", of_.has);
     const Guarantee& edges = of_.assumptions.edges;
     const bool with_layers = edges.order == CommTraits::Order::serial && of_.assumptions.layers.order == edges.order;
-    return text("{}; with transfers {}{}, {} sends and {} posts, the ranks would wait indefinitely", chain,
-                order_text(edges.order), with_layers ? " shared with the layers" : "",
+    return text("deadlock (a -> b: a waits for b): {} -> {}; assumed: {}{}, {} sends, {} posts", chain,
+                action_text(of_.at), order_text(edges.order), with_layers ? " shared with the layers" : "",
                 edges.send == CommTraits::Send::rendezvous ? "rendezvous" : "buffered",
                 edges.post == CommTraits::Post::blocking ? "blocking" : "nonblocking");
   }
@@ -199,7 +196,7 @@ class Words {
     return lead.empty() ? words : text("{}: {}", lead, words);
   }
   const ActionRef& other() const { return of_.others.at(0); }
-  std::string named(const ActionRef& action) const { return text("{}, {}", find_.place(action), action_text(action)); }
+  std::string named(const ActionRef& action) const { return text("{} ({})", action_text(action), find_.place(action)); }
 
   const Violation& of_;
   const Locator& find_;
