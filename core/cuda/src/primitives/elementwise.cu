@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bias, sums, dropout, activations, and the scaling of a product without terms.
+// Bias, sums, dropout, activations, and the scaling of a product with K = 0.
 #include "internal.hpp"
 #include "triax/cuda/activations.hpp"
 #include "triax/cuda/drop.hpp"

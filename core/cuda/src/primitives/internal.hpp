@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the primitives know of each other.
+// Declarations shared by the primitives.
 //
 // Threads, ownership, blocking, errors: as triax/cuda/primitives.hpp.
 #pragma once
@@ -14,7 +14,7 @@ std::size_t scratch_of(const NormBwdWeight& args);
 std::size_t scratch_of(const SumSquares& args);
 std::size_t scratch_of(const Nonfinite& args);
 
-/// d *= beta, for a product without terms. d may be strided; with beta = 0 it is not read.
+/// d *= beta, for a product with K = 0. d may be strided; with beta = 0 it is not read.
 void launch_beta(const TensorView& d, float beta, const OpContext& context);
 
 } // namespace triax::cuda

@@ -41,17 +41,17 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
   }
 }
 
-/// One block. Its threads bring the squares near, its first adds them, in the order that is asked for.
+/// One block. All threads load squares into shared memory; thread 0 adds them in the order of `order`.
 __global__ void control_step(const double* squares, const std::int32_t* order, std::int64_t count, const double* losses,
                              std::int64_t samples, StepScalars* scalars, double clip_grad, LossScaling scaling) {
-  __shared__ double near[kThreads];
+  __shared__ double loaded[kThreads];
   double sum = 0;
   for (std::int64_t begin = 0; begin < count; begin += blockDim.x) {
     const std::int64_t i = begin + threadIdx.x;
-    if (i < count) near[threadIdx.x] = squares[order[i]];
+    if (i < count) loaded[threadIdx.x] = squares[order[i]];
     __syncthreads();
     if (threadIdx.x == 0) {
-      for (std::int64_t k = 0; k < blockDim.x && begin + k < count; ++k) sum += near[k];
+      for (std::int64_t k = 0; k < blockDim.x && begin + k < count; ++k) sum += loaded[k];
     }
     __syncthreads();
   }

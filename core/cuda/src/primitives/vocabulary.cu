@@ -20,27 +20,28 @@ __global__ void look_up(T* y, const T* table, const std::int32_t* tokens, std::i
   }
 }
 
-/// A block takes a token and kThreads columns of its row. Of tokens that come again the first place does the work: it
-/// walks over all places in their order, so that the sum has one order and no other block writes the row.
+/// A block takes a token and kThreads columns of its row. If a token repeats, the block of its first occurrence adds
+/// all occurrences in order. So the sum has one order, and no other block writes the row.
 template <class To, class T>
 __global__ void add_rows(To* dtable, const T* dy, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
-                         std::int64_t h, std::int64_t places) {
+                         std::int64_t h, std::int64_t positions) {
   constexpr unsigned kWarps = kThreads / 32;
-  __shared__ unsigned found[kWarps]; // a bit for each of the next kThreads places
+  __shared__ unsigned found[kWarps]; // a bit for each of the next kThreads positions
   const std::int64_t tiles = (h + kThreads - 1) / kThreads;
-  for (std::int64_t item = blockIdx.x; item < places * tiles; item += gridDim.x) {
-    const std::int64_t place = item / tiles, column = item % tiles * kThreads + threadIdx.x;
-    const std::int32_t token = tokens[place];
+  for (std::int64_t item = blockIdx.x; item < positions * tiles; item += gridDim.x) {
+    const std::int64_t position = item / tiles, column = item % tiles * kThreads + threadIdx.x;
+    const std::int32_t token = tokens[position];
     const std::int64_t row = token - begin;
     if (row < 0 || row >= valid) continue;
     bool before = false;
-    for (std::int64_t other = threadIdx.x; other < place && !before; other += kThreads) before = tokens[other] == token;
+    for (std::int64_t other = threadIdx.x; other < position && !before; other += kThreads)
+      before = tokens[other] == token;
     if (__syncthreads_or(before)) continue;
 
     float sum = column < h ? value_of(dtable[row * h + column]) : 0.0f;
-    for (std::int64_t from = place; from < places; from += kThreads) {
+    for (std::int64_t from = position; from < positions; from += kThreads) {
       const std::int64_t other = from + threadIdx.x;
-      const unsigned here = __ballot_sync(0xFFFFFFFFu, other < places && tokens[other] == token);
+      const unsigned here = __ballot_sync(0xFFFFFFFFu, other < positions && tokens[other] == token);
       __syncthreads(); // found is still being read
       if (threadIdx.x % 32 == 0) found[threadIdx.x / 32] = here;
       __syncthreads();
@@ -138,12 +139,12 @@ void Primitives::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
 }
 
 void Primitives::do_embed_bwd(const EmbedBwd& args, const OpContext& context) {
-  const std::int64_t places = rows_of(args.dy), h = args.dy.size(-1);
-  if (places == 0) return;
-  const Launch launch(Op::embed_bwd, grid_of_rows(places * ((h + kThreads - 1) / kThreads)), context);
+  const std::int64_t positions = rows_of(args.dy), h = args.dy.size(-1);
+  if (positions == 0) return;
+  const Launch launch(Op::embed_bwd, grid_of_rows(positions * ((h + kThreads - 1) / kThreads)), context);
   by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
     launch(add_rows<To, T>, args.dtable.as<To>(), args.dy.as<const T>(), args.tokens.as<const std::int32_t>(),
-           args.begin, args.valid, h, places);
+           args.begin, args.valid, h, positions);
   });
 }
 
