@@ -45,7 +45,7 @@ struct OptimizerRequest {
   DType master = DType::f32; // of master weights, gradients and state
   /// Where the memory of the shards and of StepScalars is. On DeviceKind::host, step() may compute on the views itself,
   /// after Stream::ready() and unless they have no data (the planning call). On any other device all work must go
-  /// through the KernelSet: an optimizer with code of its own answers no there.
+  /// through the KernelSet. An optimizer with its own loops must refuse such a device in supports().
   DeviceKind device = DeviceKind::host;
 };
 

@@ -28,7 +28,7 @@ class TRIAX_API RankActivity {
     wait,        // in a call that waits without polling, and keeps a deadline of its own
   };
 
-  /// Makes an activity that of the calling thread for as long as it lives.
+  /// Binds an activity to the calling thread until destroyed.
   class TRIAX_API Binding {
    public:
     explicit Binding(RankActivity& activity) noexcept;
@@ -40,10 +40,11 @@ class TRIAX_API RankActivity {
     RankActivity* before_;
   };
 
-  /// That of the calling thread, or null.
+  /// The calling thread's activity, or null.
   static RankActivity* current() noexcept;
 
-  // For any thread. What is read by two calls, or as one text, is of one scope only if the rank stands still.
+  // For any thread. Values from two calls are consistent only if the rank makes no progress between them; the same
+  // holds for the parts of to_text().
   Kind kind() const noexcept { return static_cast<Kind>(state_.load(std::memory_order_relaxed) & kKindBits); }
   /// Differs from an earlier value if the rank has made progress since.
   std::uint64_t progress() const noexcept { return state_.load(std::memory_order_acquire); }
@@ -59,7 +60,7 @@ class TRIAX_API RankActivity {
   /// Bracket a wait that polls; they do not nest.
   void begin_polled_wait() noexcept { count_polled_wait(1); }
   void end_polled_wait() noexcept { count_polled_wait(1); }
-  /// Something that the rank waits for has moved on.
+  /// A transfer or task that the rank waits for has progressed.
   void advance_polled_wait() noexcept { count_polled_wait(2); }
   void time_out() noexcept { has_timed_out_.store(true, std::memory_order_relaxed); }
 
@@ -73,7 +74,7 @@ class TRIAX_API RankActivity {
     const std::type_info* object = nullptr; // in place of the plugin's name
   };
 
-  /// Counts, for it is called at each change.
+  /// Increments the change counter.
   void set_kind(Kind kind) noexcept {
     const std::uint64_t count = state_.load(std::memory_order_relaxed) & ~kKindBits;
     state_.store((count + kKindBits + 1) | static_cast<std::uint64_t>(kind), std::memory_order_release);
@@ -144,7 +145,7 @@ class PolledWait {
   void poll() const noexcept {
     if (activity_) activity_->make_progress();
   }
-  /// An item of a stream has finished, so the wait is not in vain.
+  /// An item of a stream has finished, so the wait counts as progress.
   void advance() const noexcept {
     if (activity_) activity_->advance_polled_wait();
   }

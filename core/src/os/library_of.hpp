@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The library that a class comes from. A plugin's file has the plugin's name, so this names the plugin.
 //
-// Threads: any. Ownership: values. Blocking: a moment, while a library is being added to the list of those loaded; not
-// on dlopen() as a whole, as dladdr() does: a watchdog asks while another thread may hang in there. Errors: none; a
-// type of no known library has its own name.
+// Threads: any. Ownership: values. Blocking: briefly, on the loader's list lock. Unlike dladdr(), does not wait for a
+// running dlopen(), so a watchdog can call it while another thread hangs in dlopen(). Errors: none; a type of an
+// unknown library has its own name.
 #pragma once
 
 #include <link.h>

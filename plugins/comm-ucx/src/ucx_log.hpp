@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What UCX says while one of its calls runs: its status codes do not say why a call failed, its log does.
+// Captures UCX's log during a call; the log gives the cause that a status code lacks.
 //
 // Threads: any; each captures the messages of its own calls. Ownership: values. Blocking: never. Errors: none.
 #pragma once
@@ -12,8 +12,8 @@ namespace triax::comm_ucx {
 /// Keeps the warnings and errors that UCX logs on this thread while it lives. Captures do not nest.
 class UcxLogCapture {
  public:
-  /// `quiet`: they are not printed either, and from then on nothing that UCX logs in this process is. Otherwise the
-  /// user has asked for UCX's log, which is printed as ever, and captured as far as its level lets messages through.
+  /// `quiet`: disables UCX's log output, except fatal errors, for the rest of the process; the first capture decides.
+  /// Otherwise the output is unchanged, and captured messages are limited by UCX_LOG_LEVEL.
   explicit UcxLogCapture(bool quiet);
   UcxLogCapture(const UcxLogCapture&) = delete;
   UcxLogCapture& operator=(const UcxLogCapture&) = delete;
