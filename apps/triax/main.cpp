@@ -21,10 +21,10 @@
 #endif
 
 #include "command_line.hpp"
+#include "common/environment_check.hpp"
 #include "common/errors_out.hpp"
 #include "common/missing_flags.hpp"
 #include "common/result_out.hpp"
-#include "common/surroundings.hpp"
 #include "common/verbs.hpp"
 #include "config/core_keys.hpp"
 #include "plugin/did_you_mean.hpp"
@@ -169,8 +169,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN); // a file at its size limit (ulimit -f) makes the write fail, too
   const bool as_json = wants_json(argc, argv);
   if (as_json) reserve_stdout();
-  if (const std::string missing = missing_surroundings(); !missing.empty()) {
-    print_problem(missing, as_json);
+  if (const std::string error = environment_error(); !error.empty()) {
+    print_problem(error, as_json);
     end(finish(kRefused));
   }
   int status = kDone;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/surroundings.hpp"
+#include "common/environment_check.hpp"
 
 #include <filesystem>
 #include <system_error>
@@ -15,7 +15,7 @@ constexpr rlim_t kMinOpenFiles = 64; // one rank with its logs, corpora, plugins
 
 } // namespace
 
-std::string missing_surroundings() {
+std::string environment_error() {
   if (const rlim_t allowed = raise_open_files(kMinOpenFiles); allowed < kMinOpenFiles)
     return Error(text("too many open files: this process may open {}, and triax needs {}", allowed, kMinOpenFiles), {},
                  "raise the hard limit of open files (ulimit -Hn)")

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the environment that every subcommand requires (such as the limit of open files), so that the error names the
+// cause.
+//
+// Blocking: never. Errors: returned.
+#pragma once
+
+#include <string>
+
+namespace triax::app {
+
+/// The error, with the next step; empty: the environment suffices. Raises the limit of open files as far as necessary.
+std::string environment_error();
+
+} // namespace triax::app
