@@ -173,8 +173,8 @@ struct CommRequest {
   std::vector<DType> dtypes;
   std::vector<std::string> axes; // the axes that it serves
   bool ranks_are_threads = false;
-  /// Whether to check what this machine has: its network devices, transports and environment. Without, the run is only
-  /// planned here and may be started elsewhere.
+  /// Whether to check what this machine has: its network devices, transports and environment. If false, the run is
+  /// only planned here and may be started elsewhere.
   bool on_this_machine = true;
 };
 

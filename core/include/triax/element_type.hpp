@@ -33,7 +33,7 @@ constexpr DType dtype_of() noexcept {
   }
 }
 
-/// Calls body(T{}) for the T of the list that has this dtype. False: none has.
+/// Calls body(T{}) for the T of the list that has this dtype. Returns false if no type of the list has it.
 template <class... Ts, class Body>
 bool with_type_among(DType dtype, Body&& body) {
   return ((dtype == dtype_of<Ts>() && (body(Ts{}), true)) || ...);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Marks the symbols that libtriax_core.so exports, all others are hidden, and checks the language version: every C++
+// Marks the symbols that libtriax_core.so exports; all others are hidden. Also checks the language version: every C++
 // header of Triax includes this file, so a wrong -std is the first error that a plugin author sees.
 #pragma once
 

@@ -86,9 +86,9 @@ class TRIAX_API KernelSet : public Extensible {
   virtual void start(Device& device) = 0;
 
   virtual Refusals supports(const OpCall& call) const;
-  /// Bytes of scratch memory that the call needs. The default covers the default of each fused operation, including
-  /// what this function returns for its primitives. A set that overrides a fused operation, or whose primitives need
-  /// scratch, overrides this function too.
+  /// Bytes of scratch memory that the call needs. The default is enough for the default implementation of each fused
+  /// operation: its temporaries, plus scratch_bytes() of its primitives. A set that overrides a fused operation, or
+  /// whose primitives need scratch, overrides this function too.
   virtual std::size_t scratch_bytes(const OpCall& call) const;
   /// Per-shape setup, such as algorithm selection or primitive creation. Must not autotune by timing.
   virtual void prepare(const OpCall& call);

@@ -38,13 +38,13 @@ class JobAbort {
 
   /// Only the first rank counts. Returns whether that is `rank`: then its failure is the cause, not a consequence.
   bool raise(int rank, std::string_view why) noexcept;
-  /// Sets the flag for a failure in another process, with the complete reason: "rank 2 was lost: ...". Rank -1: not a
-  /// rank failed, but the server ("the server of the job at 10.0.0.7:29500 was lost: ...").
+  /// Sets the flag for a failure in another process, with the complete reason: "rank 2 was lost: ...". Rank -1: no
+  /// rank failed, but the server was lost ("the server of the job at 10.0.0.7:29500 was lost: ...").
   bool relay(int rank, std::string_view reason) noexcept;
   bool raised() const noexcept;
   /// "rank 2 failed: ..."; empty until the flag is set.
   std::string reason() const;
-  /// The rank that failed first; -1 until the flag is set, and if not a rank failed.
+  /// The rank that failed first; -1 until the flag is set, and if no rank failed.
   int rank() const noexcept;
 
  private:

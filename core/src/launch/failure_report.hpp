@@ -40,11 +40,11 @@ struct FailureFacts {
 control::Failure not_joined(const std::vector<int>& missing, double limit_s);
 
 /// "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost after step 117: killed by signal 9 (Killed)",
-/// with its last known position and those of the others. The error of a rank that reported one is in its log. If not a
-/// rank failed: "launcher, not a rank, failed after step 117: the job server did not run for 3.2 s ...".
+/// with its last known position and those of the others. The error of a rank that reported one is in its log. If no
+/// rank failed: "launcher failed (no rank failed) after step 117: the job server did not run for 3.2 s ...".
 std::string to_text(const FailureFacts& facts);
 
-/// The same as JSON in `facts.file`. "who" is "rank" or FailureFacts::server; "rank" is null if not a rank failed.
+/// The same as JSON in `facts.file`. "who" is "rank" or FailureFacts::server; "rank" is null if no rank failed.
 void write_failure(const FailureFacts& facts, Log& log) noexcept;
 
 } // namespace triax::launch

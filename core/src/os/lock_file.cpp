@@ -15,7 +15,7 @@ namespace triax::os {
 
 namespace {
 
-/// False if the holder before has removed the file since it was opened: then the lock is of no use.
+/// False if the previous holder deleted the file after this process opened it; the lock then protects nothing.
 bool is_still(int descriptor, const std::filesystem::path& file) {
   struct stat opened {
   }, named{};
