@@ -146,7 +146,7 @@ Of data and tensor ranks, those with the same layers share a line:
 ## Memory of a device
 
   $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
-  memory: rank 0 (and 1 like it) needs 1.1 MB; it fits in --memory 1GiB, 1.07 GB are left
+  memory: rank 0 and 1 other rank need 1.1 MB each; it fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
   --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 995 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
     use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline

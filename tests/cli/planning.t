@@ -20,7 +20,7 @@ A model of a paper is sized without data, GPUs and their plugins:
   model: 174,615,846,912 parameters, 698 GB of weights in f32
   step: 1536 sequences = 16 data ranks x 96 microbatches of 1
   
-  memory: rank 0 (and 15 like it) needs most, 61.8 GB
+  memory: rank 0 and 15 other ranks need most, 61.8 GB each
   activations of rank 0: 27 GB = 12 microbatches x (8 block x 277 MB) + 245 MB of workspace + 2 x 50.3 MB of transfers + 1 x 50.3 MB of transfers
   stages: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
   uneven stages: a step takes 3.4 % longer than with even stages; ranks are idle 13.3 % of it instead of 10.3 % (by FLOPs, without transfers); parallel.split moves layers
@@ -48,7 +48,7 @@ A model of a paper is sized without data, GPUs and their plugins:
 Sizes whose product has more than 63 bits are sized:
 
   $ triax check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000 | grep '^memory'
-  memory: rank 1408 (and 15 like it) needs most, 538 PB
+  memory: rank 1408 and 15 other ranks need most, 538 PB each
 
 To be trained, it needs all of them:
 

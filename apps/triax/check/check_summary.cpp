@@ -41,11 +41,13 @@ std::string formula(const std::vector<executor::ActivationPart>& parts) {
 
 std::string memory_lines(const CheckReport& report) {
   const train::RankPlan& most = largest_plan(report.preflight);
-  std::string out = text("memory: rank {}{} needs {}{}", most.ranks.front(),
-                         most.ranks.size() > 1 ? text(" (and {} like it)", most.ranks.size() - 1) : "",
-                         report.preflight.plans.size() > 1 ? "most, " : "", bytes_text(most.bytes()));
+  const std::size_t others = most.ranks.size() - 1;
+  std::string out = text("memory: rank {}", most.ranks.front());
+  if (others > 0) out += text(" and {} other rank{}", others, others > 1 ? "s" : "");
+  out += text(" {} {}{}{}", others > 0 ? "need" : "needs", report.preflight.plans.size() > 1 ? "most, " : "",
+              bytes_text(most.bytes()), others > 0 ? " each" : "");
   if (report.limit)
-    out += text("; it fits in --memory {}, {} are left", report.limit->written,
+    out += text("; it fits in --memory {}, {} free", report.limit->written,
                 bytes_text(report.limit->bytes - most.bytes()));
   std::uint64_t activations = 0;
   for (const executor::ActivationPart& part : most.activations) activations += part.total();
