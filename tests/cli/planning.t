@@ -89,7 +89,7 @@ The schedule needs the scheduler alone:
   sched-1f1b: p = 12, m = 96, v = 1; F 10 ms, I 10 ms, W 10 ms, link 1 ms
   makespan 3406 ms, from the first start to the last end
   cost 3406 ms, the longest active interval of a rank; work 2880 ms
-  bubble 0.1544 of the cost, 0.1826 over the work
+  bubble / cost 0.1544; bubble / work 0.1826
   peak of microbatches in flight, by rank: 12 11 10 9 8 7 6 5 4 3 2 1
   $ triax schedule run.toml --format csv | wc -l
   12

@@ -115,7 +115,7 @@ A schedule with violations is a failure:
   sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, link 0 ms
   makespan 33 ms, from the first start to the last end
   cost 33 ms, the longest active interval of a rank; work 24 ms
-  bubble 0.2727 of the cost, 0.375 over the work
+  bubble / cost 0.2727; bubble / work 0.375
   peak of microbatches in flight, by rank: 4 3 2 1
 
 Without a bubble (the last rank starts three forwards later):

@@ -74,10 +74,9 @@ ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline
 ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
   const schedule::Timeline& timeline = what.panels.at(0).timeline;
   const schedule::Extent extent = schedule::extent(timeline);
-  what.note = text("{}; bubble {} % of the cost, {} % over the work",
-                   request.passes ? to_text(*request.passes) : unit_text(timeline),
-                   report::decimals_text(100 * extent.bubble_rate(), 1),
-                   report::decimals_text(100 * extent.bubble_over_ideal(), 1));
+  what.note = text(
+      "{}; bubble / cost {} %; bubble / work {} %", request.passes ? to_text(*request.passes) : unit_text(timeline),
+      report::decimals_text(100 * extent.bubble_rate(), 1), report::decimals_text(100 * extent.bubble_over_ideal(), 1));
   return svg(what);
 }
 

@@ -61,7 +61,7 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
          text("makespan {} ms, from the first start to the last end\n", rounded(simulation.makespan_ms())) +
          text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.extent.cost),
               rounded(simulation.extent.work)) +
-         text("bubble {} of the cost, {} over the work\n", rounded(simulation.extent.bubble_rate()),
+         text("bubble / cost {}; bubble / work {}\n", rounded(simulation.extent.bubble_rate()),
               rounded(simulation.extent.bubble_over_ideal())) +
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }
