@@ -63,7 +63,7 @@ TEST(ScheduleSvg, ABoxIsAsLongAsItsPass) {
 /// A measured timeline has its own clock.
 TEST(ScheduleSvg, PanelsStandAboveEachOtherInOneScale) {
   const std::string svg =
-      draw::schedule_svg({"a run", "", {{"measured", two_ranks(1000, 2)}, {"planned", two_ranks(0, 1)}}});
+      draw::schedule_svg({"a run", "", {{"measured", two_ranks(1000, 2)}, {"simulated", two_ranks(0, 1)}}});
   const std::vector<Drawn> drawn = boxes(svg);
   ASSERT_EQ(drawn.size(), 8u);
   EXPECT_EQ(drawn[0].tooltip, "0F0, rank 0: 1000 to 1002 ms");
@@ -71,8 +71,8 @@ TEST(ScheduleSvg, PanelsStandAboveEachOtherInOneScale) {
   EXPECT_EQ(drawn[0].x, drawn[4].x);
   EXPECT_NEAR(drawn[0].width, 2 * drawn[4].width, 0.02);
   EXPECT_LT(drawn[3].y, drawn[4].y);
-  EXPECT_LT(svg.find(">measured<"), svg.find(">planned<"));
-  EXPECT_LT(svg.find(">planned<"), svg.find(drawn[4].tooltip));
+  EXPECT_LT(svg.find(">measured<"), svg.find(">simulated<"));
+  EXPECT_LT(svg.find(">simulated<"), svg.find(drawn[4].tooltip));
 }
 
 TEST(ScheduleSvg, NumbersStandWhereTheyFit) {

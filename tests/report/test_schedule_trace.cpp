@@ -84,7 +84,7 @@ TEST(ScheduleTrace, AnArrowGoesToWhatNeedsThePassOnAnotherRank) {
 }
 
 TEST(ScheduleTrace, PanelsAreProcesses) {
-  const std::string trace = draw::schedule_trace({"a v", "", {{"measured", vee()}, {"planned", vee()}}});
+  const std::string trace = draw::schedule_trace({"a v", "", {{"measured", vee()}, {"simulated", vee()}}});
   std::map<int, int> passes, arrows;
   for (const Json& event : events(trace, "X")) ++passes[event["pid"]];
   for (const Json& event : events(trace, "s")) ++arrows[event["id"]];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of a measured step with the planned one: the differences are attributed to causes, and add up.
+// Comparison of a measured step with the simulated one: the differences are attributed to causes, and add up.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class TwoRanks : public ::testing::Test {
   const PipelineShape shape_{2, 1, 2};
   const std::vector<Program> programs_ =
       lower(test::schedule_of(shape_, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), shape_);
-  // As planned: rank 0 waits from 4 to 8 for the first gradient, and from 12 to 14 for the second.
+  // As simulated: rank 0 waits from 4 to 8 for the first gradient, and from 12 to 14 for the second.
   MeasuredRows rows_{{pass(Kind::forward, 0, 0, 100, 102), pass(Kind::forward, 0, 1, 102, 104),
                       pass(Kind::backward, 0, 0, 108, 112, 4), pass(Kind::backward, 0, 1, 114, 118, 2)},
                      {pass(Kind::forward, 1, 0, 102, 104, 2), pass(Kind::backward, 1, 0, 104, 108),
@@ -47,7 +47,7 @@ TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
     for (const double part : {rank.slow_stages, rank.slow_passes, rank.late, rank.overhead})
       EXPECT_THAT(part, DoubleNear(0, kExact));
   }
-  EXPECT_EQ(extent(all.measured).bubble_rate(), extent(all.planned).bubble_rate());
+  EXPECT_EQ(extent(all.measured).bubble_rate(), extent(all.simulated).bubble_rate());
   EXPECT_EQ(extent(all.measured).cost, 18);
   EXPECT_EQ(extent(all.measured).first, 0);
 }

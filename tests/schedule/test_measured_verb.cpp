@@ -99,13 +99,13 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
                        rank["overhead_ms"].get<double>();
     EXPECT_NEAR(sum, rank["measured_ms"].get<double>(), 1e-6);
   }
-  for (const char* timeline : {"measured", "planned"}) {
+  for (const char* timeline : {"measured", "simulated"}) {
     ASSERT_EQ(drawing[timeline]["ranks"].size(), 2u);
     for (const Json& rank : drawing[timeline]["ranks"]) EXPECT_EQ(rank.size(), 2u * 2 * 4); // chunks, F and B, m = 4
   }
 
   const std::string svg = measured("--format svg").text;
-  EXPECT_THAT(svg, AllOf(StartsWith("<svg"), HasSubstr(">measured<"), HasSubstr(">planned<"), HasSubstr("step 2")));
+  EXPECT_THAT(svg, AllOf(StartsWith("<svg"), HasSubstr(">measured<"), HasSubstr(">simulated<"), HasSubstr("step 2")));
 }
 
 /// Besides the two timelines, a process for each of the four ranks, with its communication and waits.
@@ -123,7 +123,7 @@ TEST_F(MeasuredVerb, ATraceHasEveryRankWithItsCommunicationAndWaits) {
     EXPECT_GE(event["dur"], 0);
   }
   EXPECT_EQ(processes, (std::map<int, std::string>{{0, "measured"},
-                                                   {1, "planned"},
+                                                   {1, "simulated"},
                                                    {2, "rank 0: pipeline 0, data 0, tensor 0"},
                                                    {3, "rank 1: pipeline 0, data 1, tensor 0"},
                                                    {4, "rank 2: pipeline 1, data 0, tensor 0"},

@@ -128,7 +128,7 @@ void add_result(CLI::App& verb, ScheduleCommand& arguments) {
   verb.add_flag("--lowered", arguments.lowered,
                 "with --format csv: also the transfers and the actions that end a step");
   verb.add_flag("--measured", arguments.measured,
-                "compares the measured with the planned timeline of a run that recorded a step (log.timeline)");
+                "compares the measured with the simulated timeline of a run that recorded a step (log.timeline)");
   verb.add_option("--cap", arguments.cap, "fails if a rank has more microbatches in flight, counted per stage")
       ->check(CLI::Range(1, 1 << 30))
       ->type_name("N");

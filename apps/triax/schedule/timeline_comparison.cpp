@@ -24,8 +24,8 @@ struct MeasuredStep {
 };
 
 std::string bubbles(const schedule::Comparison& of) {
-  return text("bubble {} measured, {} planned", report::percent_text(schedule::extent(of.measured).bubble_rate()),
-              report::percent_text(schedule::extent(of.planned).bubble_rate()));
+  return text("bubble {} measured, {} simulated", report::percent_text(schedule::extent(of.measured).bubble_rate()),
+              report::percent_text(schedule::extent(of.simulated).bubble_rate()));
 }
 
 /// Empty if all ranks ran on one machine.
@@ -50,7 +50,7 @@ std::string to_text(const MeasuredStep& step) {
   std::vector<std::vector<std::string>> stages = {{"stage", "rank", "F", "B or I", "W"}};
   for (std::size_t stage = 0; stage < step.comparison.times.size(); ++stage) {
     const schedule::PassTimes& of = step.comparison.times[stage];
-    const int rank = step.comparison.planned.stage_map.rank_of(static_cast<int>(stage));
+    const int rank = step.comparison.simulated.stage_map.rank_of(static_cast<int>(stage));
     stages.push_back({triax::to_text(stage), triax::to_text(step.group.ranks.at(static_cast<std::size_t>(rank))),
                       ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
   }
@@ -80,7 +80,7 @@ std::string to_json(const MeasuredStep& step, const std::string& name) {
   std::string out = head.line();
   out.pop_back();
   return out + ",\n\"measured\":" + draw::schedule_json(name, step.comparison.measured) +
-         ",\"planned\":" + draw::schedule_json(name, step.comparison.planned) + "}\n";
+         ",\"simulated\":" + draw::schedule_json(name, step.comparison.simulated) + "}\n";
 }
 
 } // namespace
@@ -95,7 +95,7 @@ ScheduleDrawing draw_measured(const std::string& format, const ScheduleSource& s
   const std::string aligned = clocks(step);
   const draw::Picture picture{text("{}, step {}", name_and_shape(source), step.number),
                               bubbles(step.comparison) + (aligned.empty() ? aligned : "; " + aligned),
-                              {{"measured", step.comparison.measured}, {"planned", step.comparison.planned}}};
+                              {{"measured", step.comparison.measured}, {"simulated", step.comparison.simulated}}};
   if (format == "trace") {
     const MeasuredRanks all = read_ranks(source, verified, step.group, step.comparison);
     return {draw::schedule_trace(picture, all.traces), Refusals()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the measured step of a run above the planned one, with an analysis of the difference.
+// Draws the measured step of a run above the simulated one, with an analysis of the difference.
 //
 // Blocking: reads the timelines in the run's folder. Errors: Error if they are missing or of another run. If the
 // picture is too large, the result says so.

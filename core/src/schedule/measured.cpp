@@ -49,16 +49,16 @@ std::vector<PassTimes> all_alike(std::span<const PassTimes> times) {
   return std::vector<PassTimes>(times.size(), mean);
 }
 
-Timeline measured_timeline(const MeasuredRows& rows, const Timeline& planned) {
-  Timeline out{planned.shape, planned.stage_map, Timeline::Unit::ms, {}};
-  for (std::size_t rank = 0; rank < planned.rows.size(); ++rank) {
-    if (rows[rank].size() != planned.rows[rank].size())
+Timeline measured_timeline(const MeasuredRows& rows, const Timeline& simulated) {
+  Timeline out{simulated.shape, simulated.stage_map, Timeline::Unit::ms, {}};
+  for (std::size_t rank = 0; rank < simulated.rows.size(); ++rank) {
+    if (rows[rank].size() != simulated.rows[rank].size())
       throw Error(text("pipeline rank {} ran {} passes, but its program has {}", rank, rows[rank].size(),
-                       planned.rows[rank].size()),
+                       simulated.rows[rank].size()),
                   {}, kAnotherRun);
     std::vector<Span>& row = out.rows.emplace_back();
     for (const MeasuredPass& pass : rows[rank]) {
-      const Span &ran = pass.span, &of = planned.rows[rank][row.size()];
+      const Span &ran = pass.span, &of = simulated.rows[rank][row.size()];
       if (ran.kind != of.kind || ran.stage != of.stage || ran.microbatch != of.microbatch)
         throw Error(
             text("pipeline rank {}, pass {}: {} ran, but its program has {}", rank, row.size(),
@@ -74,13 +74,16 @@ void shift(std::vector<Span>& row, double by) {
   for (Span& span : row) span.start += by, span.end += by;
 }
 
-StepBreakdown shortfall(std::span<const MeasuredPass> passes, const RankExtent& measured, const RankExtent& planned,
+StepBreakdown shortfall(std::span<const MeasuredPass> passes, const RankExtent& measured, const RankExtent& simulated,
                         const RankExtent& even) {
   double waited = 0;
   for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not before the first
-  return {
-      measured.length(),       even.length(),           planned.length() - even.length(), measured.work - planned.work,
-      waited - planned.idle(), measured.idle() - waited};
+  return {measured.length(),
+          even.length(),
+          simulated.length() - even.length(),
+          measured.work - simulated.work,
+          waited - simulated.idle(),
+          measured.idle() - waited};
 }
 
 } // namespace
@@ -96,11 +99,11 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
   TRIAX_REQUIRE(rows.size() == programs.size(), "passes of {} ranks, programs of {}", rows.size(), programs.size());
   Comparison out;
   out.times = usual_times(rows, shape.stages());
-  const auto plan = [&](std::vector<PassTimes> times) {
+  const auto simulate_with = [&](std::vector<PassTimes> times) {
     return planned(programs, simulate(programs, {std::move(times)}), shape, Timeline::Unit::ms);
   };
-  out.planned = plan(out.times);
-  out.measured = measured_timeline(rows, out.planned);
+  out.simulated = simulate_with(out.times);
+  out.measured = measured_timeline(rows, out.simulated);
   if (std::ranges::any_of(clock_of, [](int clock) { return clock > 0; })) {
     const Alignment aligned = align(out.measured, clock_of);
     for (std::size_t rank = 0; rank < rows.size(); ++rank) shift(out.measured.rows[rank], aligned.shift[rank]);
@@ -108,9 +111,9 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
   }
   const double first = extent(out.measured).first; // clocks of machines start at arbitrary times
   for (std::vector<Span>& row : out.measured.rows) shift(row, -first);
-  const Timeline even = plan(all_alike(out.times));
+  const Timeline even = simulate_with(all_alike(out.times));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
-    out.ranks.push_back(shortfall(rows[rank], extent(out.measured.rows[rank]), extent(out.planned.rows[rank]),
+    out.ranks.push_back(shortfall(rows[rank], extent(out.measured.rows[rank]), extent(out.simulated.rows[rank]),
                                   extent(even.rows[rank])));
   return out;
 }
