@@ -91,8 +91,19 @@ std::string command_of(const CLI::App& app) {
   return app.get_parent() ? command_of(*app.get_parent()) + " " + app.get_name() : "triax";
 }
 
+/// "--memory must be ..." for CLI11's "--memory: must be ...", if the message continues the name as a sentence.
+std::string as_sentence(std::string what) {
+  const std::size_t colon = what.find(": ");
+  if (colon == std::string::npos) return what;
+  const std::string_view message = std::string_view(what).substr(colon + 2);
+  constexpr std::string_view kVerbs[] = {"must ", "cannot ", "needs ", "are "};
+  if (std::ranges::any_of(kVerbs, [&](std::string_view verb) { return message.starts_with(verb); }))
+    what.erase(colon, 1);
+  return what;
+}
+
 int refuse(const CLI::App& program, const CLI::ParseError& error, bool as_json) {
-  std::string what = error.what();
+  std::string what = as_sentence(error.what());
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) { // CLI11 lists them in reverse order
     const std::vector<std::string> extras = program.remaining(true);
     what = extras.size() == 1 ? "unexpected argument:" : "unexpected arguments:";

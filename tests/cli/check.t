@@ -161,31 +161,31 @@ A size that is not one:
   $ for size in 80 GiB 0GiB -1GiB 80gib nanGB 1e30GB 80GiBs ''; do
   >   triax check base.toml --no-device --memory "$size" || echo "[$?]"
   > done
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "80"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "80"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "GiB"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "GiB"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "0GiB"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "0GiB"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "-1GiB"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "-1GiB"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "80gib"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "80gib"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "nanGB"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "nanGB"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "1e30GB"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "1e30GB"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not "80GiBs"
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "80GiBs"
     more: triax check --help
   [2]
-  triax: --memory: must be a size above 0 with its unit, such as 80GiB, 141GB or 512MiB, not ""
+  triax: --memory must be a size above 0 with a unit, such as 80GiB; got ""
     more: triax check --help
   [2]
 

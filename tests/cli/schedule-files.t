@@ -212,8 +212,8 @@ A rank less than expected:
   > 2F0,2F1,2B0,2F2,2B1,2F3,2B2,2F4,2B3,2F5,2B4,2F6,2B5,2F7,2B6,2B7
   > END
   $ triax schedule --file rows.csv --pipeline 4
-  rows.csv: p is 3, and --pipeline says 4
-    if the file is right, leave --pipeline out
+  --pipeline 4 does not match rows.csv, which has 3 pipeline ranks
+    if the file is right, remove --pipeline
   [2]
 
 A rank that is left out:

@@ -48,15 +48,15 @@ Nothing was computed, and the result says so:
 ## Arguments that do not fit together
 
   $ triax schedule run.toml --measured --format csv
-  triax: --measured: cannot be written as csv; use --format table, svg, json or trace
+  triax: --measured cannot be written as csv; use --format table, svg, json or trace
     more: triax schedule --help
   [2]
   $ triax schedule run.toml --measured --forward-ms 1 --input-ms 1 --weight-ms 1 --format svg
-  triax: --measured: cannot be combined with pass times: it uses the times of the run
+  triax: --measured cannot be combined with pass times: it uses the times of the run
     more: triax schedule --help
   [2]
   $ triax schedule --scheduler sched-gpipe --pipeline 2 --microbatches 2 --measured
-  triax: --measured: needs the TOML of the run that recorded a step
+  triax: --measured needs the TOML of the run that recorded a step
     more: triax schedule --help
   [2]
 

@@ -32,7 +32,7 @@ A full disk is a failure:
 A folder that does not exist is found before anything is made:
 
   $ triax schedule $shape --format csv --output none/rows.csv
-  triax: --output: there is no folder none
+  triax: --output: folder "none" does not exist
     more: triax schedule --help
   [2]
 

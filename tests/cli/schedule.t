@@ -59,14 +59,14 @@ An unknown format:
 A folder that does not exist:
 
   $ triax schedule --scheduler sched-gpipe --pipeline 4 --microbatches 8 --output not/there.csv
-  triax: --output: there is no folder not
+  triax: --output: folder "not" does not exist
     more: triax schedule --help
   [2]
 
 A table of the lowered program:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 2 --microbatches 2 --lowered
-  triax: --lowered: needs --format csv, not table
+  triax: --lowered needs --format csv, not table
     more: triax schedule --help
   [2]
 
@@ -87,7 +87,7 @@ Some of the times:
 Times that are all zero:
 
   $ triax schedule --scheduler sched-1f1b --pipeline 4 --microbatches 8 --format svg --forward-ms 0 --input-ms 0 --weight-ms 0
-  triax: --forward-ms, --input-ms, --weight-ms: are all 0: there is nothing to simulate
+  triax: --forward-ms, --input-ms, --weight-ms are all 0: there is nothing to simulate
     more: triax schedule --help
   [2]
 
@@ -147,7 +147,7 @@ Microbatches that a scheduler refuses:
 A run, and a shape beside it:
 
   $ triax schedule run.toml --pipeline 4
-  triax: --pipeline: RUN.toml has its own; --set parallel.pipeline=... changes it
+  triax: --pipeline cannot be combined with RUN.toml; use --set parallel.pipeline=...
     more: triax schedule --help
   [2]
 
@@ -166,7 +166,7 @@ A file and a run:
   > 0F0,0B0
   > END
   $ triax schedule interleaved.toml --file rows.csv
-  triax: --file: RUN.toml has its own schedule; use one of the two
+  triax: RUN.toml cannot be combined with --file
     more: triax schedule --help
   [2]
 
@@ -176,7 +176,7 @@ A file and a scheduler:
   > 0F0,0B0
   > END
   $ triax schedule --file rows.csv --scheduler sched-1f1b
-  triax: --scheduler: --file has the actions; use one of the two
+  triax: --scheduler cannot be combined with --file
     more: triax schedule --help
   [2]
 
@@ -186,7 +186,7 @@ A file has no keys:
   > 0F0,0B0
   > END
   $ triax schedule --file rows.csv --set schedule.group=3
-  triax: --set: a file of actions has no keys
+  triax: --set cannot be combined with --file
     more: triax schedule --help
   [2]
 
@@ -197,8 +197,8 @@ A file of another shape:
   > 1F0,1B0
   > END
   $ triax schedule --file rows.csv --pipeline 4 --microbatches 1 --chunks 2
-  rows.csv: p is 2, and --pipeline says 4
-    if the file is right, leave --pipeline out
-  rows.csv: v is 1, and --chunks says 2
-    if the file is right, leave --chunks out
+  --pipeline 4 does not match rows.csv, which has 2 pipeline ranks
+    if the file is right, remove --pipeline
+  --chunks 2 does not match rows.csv, which has 1 chunk per rank
+    if the file is right, remove --chunks
   [2]

@@ -29,12 +29,11 @@ bool given(const CLI::App& verb, const char* name) {
 }
 
 ScheduleSource of_file(const CLI::App& verb, const ScheduleArguments& arguments) {
-  if (given(verb, "RUN.toml"))
-    throw CLI::ValidationError("--file", "RUN.toml has its own schedule; use one of the two");
-  if (!arguments.overrides.empty()) throw CLI::ValidationError("--set", "a file of actions has no keys");
+  constexpr const char* kNotWithFile = "cannot be combined with --file";
+  if (given(verb, "RUN.toml")) throw CLI::ValidationError("RUN.toml", kNotWithFile);
+  if (!arguments.overrides.empty()) throw CLI::ValidationError("--set", kNotWithFile);
   for (const SourceFlag& flag : kSourceFlags)
-    if (!flag.with_file && given(verb, flag.name))
-      throw CLI::ValidationError(flag.name, "--file has the actions; use one of the two");
+    if (!flag.with_file && given(verb, flag.name)) throw CLI::ValidationError(flag.name, kNotWithFile);
   const auto flag_text = [&](const char* name, int value) {
     return given(verb, name) ? std::optional(value) : std::nullopt;
   };
@@ -77,7 +76,7 @@ ScheduleSource schedule_source(const CLI::App& verb, const ScheduleArguments& ar
   const bool has_run = given(verb, "RUN.toml");
   for (const SourceFlag& flag : kSourceFlags) {
     if (has_run && given(verb, flag.name))
-      throw CLI::ValidationError(flag.name, text("RUN.toml has its own; --set {}=... changes it", flag.key));
+      throw CLI::ValidationError(flag.name, text("cannot be combined with RUN.toml; use --set {}=...", flag.key));
   }
   require_nothing({missing_source(verb)});
   return has_run ? source_from_run(arguments.file, arguments.overrides)

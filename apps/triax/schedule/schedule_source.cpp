@@ -122,15 +122,16 @@ ScheduleSource source_from_file(const std::string& file, const GivenShape& given
   if (const std::size_t more = out.file->problem_count - out.file->problems.size(); more > 0)
     out.refusals.push_back(config::diagnostic(ErrorCode::kMalformed, text("... and {} more", more)));
   if (!out.refusals.empty()) return out;
-  const auto compare = [&](const char* letter, int has, const char* flag, std::optional<int> wanted) {
+  const auto compare = [&](const char* flag, std::optional<int> wanted, int has, const char* one, const char* many) {
     if (wanted && *wanted != has)
-      out.refusals.push_back(config::diagnostic(ErrorCode::kConflict,
-                                                text("{}: {} is {}, and {} says {}", file, letter, has, flag, *wanted),
-                                                text("if the file is right, leave {} out", flag)));
+      out.refusals.push_back(config::diagnostic(
+          ErrorCode::kConflict,
+          text("{} {} does not match {}, which has {} {}", flag, *wanted, file, has, has == 1 ? one : many),
+          text("if the file is right, remove {}", flag)));
   };
-  compare("p", out.shape.pipeline, "--pipeline", given.pipeline);
-  compare("v", out.shape.chunks, "--chunks", given.chunks);
-  compare("m", out.shape.microbatches, "--microbatches", given.microbatches);
+  compare("--pipeline", given.pipeline, out.shape.pipeline, "pipeline rank", "pipeline ranks");
+  compare("--chunks", given.chunks, out.shape.chunks, "chunk per rank", "chunks per rank");
+  compare("--microbatches", given.microbatches, out.shape.microbatches, "microbatch", "microbatches");
   return out;
 }
 
