@@ -42,8 +42,7 @@ Files are not replaced unless that is said:
 All that can be refused is refused at once, and nothing is written:
 
   $ triax data prepare --input text missing text --output made/no --tokenizer bpe
-  --tokenizer bpe: is unknown
-    known: byte, gpt2, or the path of a tokenizer.json
+  --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe
   missing: does not exist
   text: is given twice
   [2]
@@ -55,17 +54,17 @@ All that can be refused is refused at once, and nothing is written:
 No document is left for validation:
 
   $ $prepare --output made/no --validation-fraction 0.1
-  --validation-fraction: a fraction of 0.1 of 1 documents leaves one of the two datasets empty
+  --validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty
     use another fraction, or cut the text into documents with --separator
   [1]
 
 With `--json`, errors are one object on stdout:
 
   $ triax data prepare --input text missing --output made/no --tokenizer bpe --json 2> /dev/null
-  {"errors":[{"code":"not-readable","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer bpe: is unknown","hint":"known: byte, gpt2, or the path of a tokenizer.json"},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: does not exist","hint":""}]}
+  {"errors":[{"code":"invalid-value","keys":[],"file":null,"line":null,"column":null,"message":"--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe","hint":""},{"code":"not-found","keys":[],"file":null,"line":null,"column":null,"message":"missing: does not exist","hint":""}]}
   [2]
   $ $prepare --output made/no --validation-fraction 0.1 --json 2> /dev/null
-  {"problem":"--validation-fraction: a fraction of 0.1 of 1 documents leaves one of the two datasets empty\n  use another fraction, or cut the text into documents with --separator"}
+  {"problem":"--validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty\n  use another fraction, or cut the text into documents with --separator"}
   [1]
   $ $prepare --output made/no --json --nonsense 2> /dev/null
   {"problem":"triax: unexpected argument: --nonsense\n  more: triax data prepare --help"}

@@ -168,10 +168,9 @@ A flag that needs another:
 All mistakes are reported at once, before anything is written:
 
   $ triax data prepare --input nothing.txt . --output text --tokenizer bite --validation-fraction 1.5
-  --tokenizer bite: is unknown
-    known: byte, gpt2, or the path of a tokenizer.json
+  --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bite
   --validation-fraction must be in [0, 1), got 1.5
-    0.05 puts every twentieth document aside
+    for example 0.05: every twentieth document is for validation
   nothing.txt: does not exist
   .: is a folder; an input is a text file
     name its files: --input ./*

@@ -205,11 +205,12 @@ TEST(PrepareRefuses, AllAtOnce) {
   request.validation_fraction = 1;
   const std::string at = folder.path().string();
   EXPECT_THAT(reasons(request),
-              ElementsAre("--tokenizer bpe: is unknown", "--separator must be a line of text without a line break",
+              ElementsAre("--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bpe",
+                          "--separator must be a line of text without a line break",
                           "--validation-fraction must be in [0, 1), got 1", at + "/in0: is empty",
                           at + "/missing: does not exist", at + ": is a folder; an input is a text file",
                           at + "/./in1: is given twice, also as " + at + "/in1"));
-  EXPECT_EQ(refusals(request).front().hint, "known: byte, gpt2, or the path of a tokenizer.json");
+  EXPECT_EQ(refusals(request).front().code, ErrorCode::kInvalidValue);
   request.inputs.clear();
   EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
 }
@@ -290,9 +291,12 @@ TEST(PrepareRefuses, PrefixesThatAreNone) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   request.output = folder / "out.bin";
-  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("is a prefix, to which .bin, .idx and .json are added")));
+  EXPECT_THAT(reasons(request),
+              ElementsAre(HasSubstr("--output must be a prefix, to which .bin, .idx and .json are added; got ")));
+  EXPECT_EQ(refusals(request).front().code, ErrorCode::kInvalidValue);
   request.output = folder.path() / "";
-  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("names a folder; a prefix is needed")));
+  EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("--output must be a prefix, got the folder ")));
+  EXPECT_EQ(refusals(request).front().code, ErrorCode::kInvalidValue);
 }
 
 // Failures leave the earlier files and nothing else.
@@ -382,7 +386,8 @@ TEST(PrepareFails, IfADatasetWouldBeEmpty) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"one document"});
   request.validation_fraction = 0.1;
-  EXPECT_THAT(failure_of(request), HasSubstr("a fraction of 0.1 of 1 documents leaves one of the two datasets empty"));
+  EXPECT_THAT(failure_of(request),
+              HasSubstr("--validation-fraction 0.1 of 1 document leaves the training or the validation dataset empty"));
   EXPECT_THAT(names_in(folder), UnorderedElementsAre("in0"));
 }
 

@@ -46,9 +46,10 @@ class DocumentWriter {
   void check() const {
     if (documents_ == 0) throw Error("the inputs contain no text", {}, "give --input files with text in them");
     if (validation_ && (validation_->documents() == 0 || train_.documents() == 0)) {
-      throw Error(
-          triax::text("a fraction of {} of {} documents leaves one of the two datasets empty", fraction_, documents_),
-          "--validation-fraction", "use another fraction, or cut the text into documents with --separator");
+      throw Error(triax::text("--validation-fraction {} of {} document{} leaves the training or the validation dataset "
+                              "empty",
+                              fraction_, documents_, documents_ == 1 ? "" : "s"),
+                  {}, "use another fraction, or cut the text into documents with --separator");
     }
   }
 

@@ -26,13 +26,13 @@ void check_outputs(const PrepareRequest& request, Refusals& out) {
   const fs::path& prefix = request.output;
   const std::string ending = prefix.extension().string();
   if (!prefix.has_filename()) {
-    out.add(make_refusal(ErrorCode::kMalformed, {}, "--output {}: names a folder; a prefix is needed", prefix)
+    out.add(make_refusal(ErrorCode::kInvalidValue, {}, "--output must be a prefix, got the folder {}", prefix)
                 .with_hint("for example --output {}", prefix / "corpus"));
     return;
   }
   if (ending == ".bin" || ending == ".idx" || ending == ".json") {
-    out.add(make_refusal(ErrorCode::kMalformed, {}, "--output {}: is a prefix, to which .bin, .idx and .json are added",
-                         prefix)
+    out.add(make_refusal(ErrorCode::kInvalidValue, {},
+                         "--output must be a prefix, to which .bin, .idx and .json are added; got {}", prefix)
                 .with_hint("use --output {}", prefix.parent_path() / prefix.stem()));
     return;
   }
@@ -44,7 +44,9 @@ void check_tokenizer(const PrepareRequest& request, Refusals& out) {
   try {
     end_of_document(request, *open_tokenizer(request.tokenizer));
   } catch (const Error& error) {
-    out.add(make_refusal(ErrorCode::kNotReadable, {}, "{}: {}", error.where(), error.message())
+    const bool is_of_flag = error.where().empty() || error.where().starts_with("--"); // otherwise of a file
+    out.add(make_refusal(is_of_flag ? ErrorCode::kInvalidValue : ErrorCode::kNotReadable, {}, "{}",
+                         Error(error.message(), error.where()).what())
                 .with_hint("{}", error.hint()));
   }
 }
@@ -58,7 +60,7 @@ Refusals refusals(const PrepareRequest& request) {
   if (!(request.validation_fraction >= 0 && request.validation_fraction < 1)) {
     out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--validation-fraction must be in [0, 1), got {}",
                          request.validation_fraction)
-                .with_hint("0.05 puts every twentieth document aside"));
+                .with_hint("for example 0.05: every twentieth document is for validation"));
   }
   check_threads(request.threads, out);
   check_inputs(request.inputs, out);

@@ -33,7 +33,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerChoice& choice) {
   std::error_code ignored;
   if (choice.name.ends_with(".json") || std::filesystem::exists(choice.name, ignored))
     return read_tokenizer_json(choice.name);
-  throw Error("is unknown", "--tokenizer " + choice.name, "known: byte, gpt2, or the path of a tokenizer.json");
+  throw Error(text("--tokenizer must be byte, gpt2 or the path of a tokenizer.json, got {}", choice.name));
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix) {
