@@ -42,9 +42,9 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   std::string description() const override {
     cudaDeviceProp properties{};
     TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
-    return text("{} (GPU {} of this machine), compute capability {}.{}, {} GB; streams wait for the host {}",
+    return text("{} (GPU {} of this machine), compute capability {}.{}, {} GB; streams wait for the host{}",
                 properties.name, gpu_, properties.major, properties.minor, properties.totalGlobalMem / 1000000000,
-                gates_.usable() ? "by memory operations" : "by being held back");
+                gates_.usable() ? " by stream memory operations" : ": the host delays launches");
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {
