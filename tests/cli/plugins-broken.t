@@ -65,7 +65,7 @@ An unresolved symbol:
 
   $ triax plugins describe ./unresolved-symbol.so > /dev/null
   {fixtures}/unresolved-symbol.so: found, but does not load: undefined symbol triax::what_this_engine_lacks(triax::Action const&)
-    its note says triax 0.0.9; this is {version}: rebuild it
+    its ELF note names Triax 0.0.9, this is Triax {version}: rebuild the plugin
   [1]
 
 A library that is not there:
@@ -100,7 +100,7 @@ Another version of the core:
 
   $ triax plugins describe ./other-core.so > /dev/null
   {fixtures}/other-core.so: it is linked with libtriax_core.so.9.9; this triax is libtriax_core.so.{version}
-    its note says triax 9.9.1; this is {version}: rebuild it
+    its ELF note names Triax 9.9.1, this is Triax {version}: rebuild the plugin
   [1]
 
 A name that is not the file's:
@@ -181,7 +181,7 @@ An exception of Triax:
 An exception of another type:
 
   $ triax schedule --path . --scheduler throwing-int --pipeline 1 --microbatches 1
-  {fixtures}/throwing-int.so: throwing-int could not be created: an exception that is not derived from std::exception
+  {fixtures}/throwing-int.so: throwing-int could not be created: an unknown exception (not derived from std::exception)
   [2]
 
 Nothing is created, and no reason given:

@@ -240,7 +240,7 @@ class World {
     } catch (const std::exception& error) {
       if (abort_.raise(index, error.what())) first_ = std::current_exception();
     } catch (...) {
-      if (abort_.raise(index, "an exception that is not derived from std::exception"))
+      if (abort_.raise(index, "an unknown exception (not derived from std::exception)"))
         first_ = std::current_exception();
     }
   }

@@ -84,7 +84,7 @@ void* create(const triax_create_args* args, triax_error* error) noexcept {
   } catch (const std::exception& failure) {
     report(error, failure.what());
   } catch (...) {
-    report(error, "an exception that is not derived from std::exception");
+    report(error, "an unknown exception (not derived from std::exception)");
   }
   return nullptr;
 }

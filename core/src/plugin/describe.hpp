@@ -21,7 +21,7 @@ struct Description {
   Note note; // read without loading; empty if the file has none
   std::vector<std::string> needed;
   const Library* library = nullptr;           // null: see problem
-  std::string problem;                        // the complete Error: "FILE: found, but ...\n  its note says ..."
+  std::string problem;                        // the complete Error: "FILE: found, but ...\n  its ELF note names ..."
   std::vector<std::filesystem::path> shadows; // files with the same name in later folders; set by the caller
 };
 
