@@ -52,7 +52,7 @@ class Reader {
           text("unset CUDA_DEVICE_MAX_CONNECTIONS, set it to {} or more, or leave edge_communicators out", kQueues));
     if (number == 1)
       note(
-          "CUDA_DEVICE_MAX_CONNECTIONS = 1 of the environment: all streams of the GPU share one queue, so transfers "
+          "CUDA_DEVICE_MAX_CONNECTIONS = 1 in the environment: all streams of the GPU share one queue, so transfers "
           "and kernels start in the order in which they were launched");
   }
 
@@ -75,12 +75,12 @@ class Reader {
 
   void slower_ways() {
     for (const char* name : {"NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE"})
-      if (is(name, 1)) note(text("{} = 1 of the environment: NCCL does not use a faster path between ranks", name));
+      if (is(name, 1)) note(text("{} = 1 in the environment: NCCL does not use a faster path between ranks", name));
     if (const char* level = given("NCCL_P2P_LEVEL"))
-      note(text("NCCL_P2P_LEVEL = {} of the environment limits the distance of GPUs that access each other directly",
+      note(text("NCCL_P2P_LEVEL = {} in the environment limits the distance of GPUs that access each other directly",
                 level));
     if (given("NCCL_HOSTID") && !settings_.several_ranks_per_gpu)
-      note(text("NCCL_HOSTID = {} of the environment: for NCCL, ranks with other values are on other machines",
+      note(text("NCCL_HOSTID = {} in the environment: for NCCL, ranks with other values are on other machines",
                 given("NCCL_HOSTID")));
   }
 
@@ -89,7 +89,7 @@ class Reader {
                              "TORCH_NCCL_BLOCKING_WAIT"})
       if (given(name))
         note(
-            text("{} of the environment is for PyTorch and has no effect here: errors are always checked, and "
+            text("{} in the environment is for PyTorch and has no effect here: errors are always checked, and "
                  "train.stall_timeout_s limits waits",
                  name));
   }

@@ -100,8 +100,9 @@ bool Call::fail_when_quiet() noexcept {
   if (!copies_ended()) return false; // soon: copies do not depend on peers
   if (in_progress_ > 0 && !links_.transport().retired()) {
     if (!links_.grace_expired()) return false;
-    links_.transport().retire(text("{}; sends of rank {} cannot be canceled, so all its groups of comm-ucx are aborted",
-                                   links_.reason(), links_.rank(links_.index())));
+    links_.transport().retire(
+        text("{}; sends of rank {} cannot be cancelled, so all its groups of comm-ucx are aborted", links_.reason(),
+             links_.rank(links_.index())));
   }
   failed_ = true;
   if (launched_) links_.transport().end_waiting();

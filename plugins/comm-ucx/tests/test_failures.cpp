@@ -103,7 +103,7 @@ TEST(Abort, OfALargeSendEndsAllGroupsOfTheBackend) {
       }
       const TensorView view = rank.tensor(DType::f32, {3});
       EXPECT_THAT(error_of([&] { rank.wait(world.all_reduce(view, view, Reduce::sum, rank.stream())); }),
-                  HasSubstr("no more; sends of rank 0 cannot be canceled, so all its groups of comm-ucx are aborted"));
+                  HasSubstr("no more; sends of rank 0 cannot be cancelled, so all its groups of comm-ucx are aborted"));
       rank.store().set("done", "");
     } else {
       const Transfer receive{Direction::receive, 0, 1, rank.tensor(DType::f32, {1})};
