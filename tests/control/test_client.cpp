@@ -42,7 +42,7 @@ TEST(Client, TheDeadlineNamesTheKeyAndForgetsTheRequest) {
   const auto rank = job.rank(0);
   EXPECT_EQ(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(0.01)); }),
             "store: the key \"tensor.0/hub\" was not set before the deadline\n"
-            "  the rank that sets it may be slow or dead");
+            "  the rank that sets it may be slow or lost");
   EXPECT_THAT(error_of([&] { rank->client.get("tensor.0/hub", deadline_in(-1)); }), HasSubstr("before the deadline"));
   rank->client.set("tensor.0/hub", "now");
   EXPECT_EQ(rank->client.get("tensor.0/hub", deadline_in(0)), "now");
@@ -98,7 +98,7 @@ TEST(Client, ABarrierNamesWhoIsMissing) {
   const auto zero = job.rank(0), two = job.rank(2);
   EXPECT_EQ(error_of([&] { two->client.barrier("start", deadline_in(0.01)); }),
             "barrier \"start\": timed out waiting for ranks 0, 1, 3\n"
-            "  the ranks may be slow or dead");
+            "  the ranks may be slow or lost");
   // A rank whose wait timed out is no longer in the barrier.
   EXPECT_THAT(error_of([&] { zero->client.barrier("start", deadline_in(0.01)); }), HasSubstr("ranks 1-3\n"));
 }

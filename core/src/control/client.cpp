@@ -71,7 +71,7 @@ std::string Client::get(std::string_view key, Deadline deadline) {
   Message answer = impl_->serving.call(make(Kind::get, key), deadline, where);
   if (answer.kind == Kind::value) return std::move(answer.value);
   throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
-              "the rank that sets it may be slow or dead");
+              "the rank that sets it may be slow or lost");
 }
 
 std::int64_t Client::add(std::string_view key, std::int64_t amount) {
@@ -90,7 +90,7 @@ void Client::barrier(std::string_view name, Deadline deadline) {
   if (answer.kind == Kind::done) return;
   const bool many = answer.value.find_first_of(",-") != std::string::npos;
   throw Error(text("timed out waiting for rank{} {}", many ? "s" : "", answer.value), where,
-              "the ranks may be slow or dead");
+              "the ranks may be slow or lost");
 }
 
 void Client::send(std::string_view topic, std::string_view text) {

@@ -22,7 +22,7 @@ std::string LocalStore::get(std::string_view key, Deadline deadline) {
     if (aborted_) throw Error(why_, text("store, waiting for the key \"{}\"", key));
     if (until.passed()) {
       throw Error(text("the key \"{}\" was not set before the deadline", key), "store",
-                  "the rank that sets it may be slow or dead");
+                  "the rank that sets it may be slow or lost");
     }
     ++waiting_;
     changed_.wait_for(lock, until.slice());
