@@ -5,4 +5,4 @@
 #include "kernels.hpp"
 
 TRIAX_PLUGIN(triax::KernelSet, triax::kernels_reference::ReferenceKernels, "kernels-reference", "0.1.0",
-             "every operation as plain loops in double: the oracle of other kernel sets", nullptr)
+             "every operation as plain loops in double: the reference for other kernel sets", nullptr)

@@ -13,7 +13,7 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_int("group", "0", 0, 16777216,
-               "microbatches that go through one chunk before the next chunk, p or more; 0 takes p"),
+               "microbatches that go through one chunk before the next chunk, at least p; 0: p"),
 };
 
 /// Stage s on rank s mod p: a microbatch passes all ranks once per chunk.
