@@ -153,7 +153,7 @@ TEST(Client, WhoLeavesIsNotLost) {
   const Job job(2);
   const auto stays = job.rank(0);
   auto goes = job.rank(1);
-  EXPECT_EQ(job.state(1), State::here);
+  EXPECT_EQ(job.state(1), State::joined);
   goes->client.leave();
   EXPECT_EQ(job.state(1), State::left);
   goes->client.leave(); // no effect
@@ -161,7 +161,7 @@ TEST(Client, WhoLeavesIsNotLost) {
   goes.reset();
   EXPECT_THAT(error_of([&] { job.rank(1); }), HasSubstr("rank 1 has left this job and cannot rejoin"));
   EXPECT_EQ(job.state(1), State::left);
-  EXPECT_EQ(job.state(0), State::here);
+  EXPECT_EQ(job.state(0), State::joined);
   EXPECT_FALSE(job.server->failure());
   EXPECT_FALSE(stays->flag.raised());
 }
@@ -170,9 +170,9 @@ TEST(Client, TheServerKnowsWhereEachRankIs) {
   const Job job(2);
   EXPECT_EQ(job.state(0), State::missing);
   ClientRequest request = job.request(0);
-  request.place = [] { return "step 118, 0F3"; };
+  request.position = [] { return "step 118, 0F3"; };
   const TestRank rank(request);
-  EXPECT_TRUE(eventually([&] { return job.status(0).place == "step 118, 0F3"; }));
+  EXPECT_TRUE(eventually([&] { return job.status(0).position == "step 118, 0F3"; }));
   EXPECT_EQ(job.status(0).pid, ::getpid());
   EXPECT_FALSE(job.status(0).host.empty());
   EXPECT_EQ(job.state(1), State::missing);

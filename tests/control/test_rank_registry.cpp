@@ -88,8 +88,8 @@ TEST_F(RankRegistryTest, ThePositionOfARankThatHasLeftIsItsEnd) {
   registry.note({2, true, "its connection closed"}, after(100));
   registry.left(1);
   const std::vector<RankStatus> ranks = registry.statuses(after(200));
-  EXPECT_EQ(ranks[0].place, "finished");
-  EXPECT_EQ(ranks[1].place, "step 3, 1B3"); // where it was when rank 2 was lost
+  EXPECT_EQ(ranks[0].position, "finished");
+  EXPECT_EQ(ranks[1].position, "step 3, 1B3"); // where it was when rank 2 was lost
 }
 
 TEST_F(RankRegistryTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
@@ -127,7 +127,7 @@ TEST_F(RankRegistryTest, StatesAndSilence) {
   registry.note({1, true, "no message from it for 1 s"}, after(1500));
   registry.left(2);
   const auto all = registry.statuses(after(2000));
-  EXPECT_EQ(all[0].state, State::here);
+  EXPECT_EQ(all[0].state, State::joined);
   EXPECT_EQ(all[0].silent_s, 2);
   EXPECT_EQ(all[1].state, State::lost);
   EXPECT_EQ(all[1].silent_s, 1); // ends when it was lost
@@ -140,10 +140,10 @@ TEST_F(RankRegistryTest, HowOldThePlaceOfALostRankWas) {
   registry.note({1, true, "the connection was closed"}, after(1200));
   registry.note({2, true, "the connection was closed"}, after(1500)); // it had not sent a position
   const auto all = registry.statuses(after(2000));
-  EXPECT_EQ(all[1].place, "step 2, 0F0");
-  EXPECT_EQ(all[1].place_age_s, 1);
-  EXPECT_EQ(all[2].place_age_s, 1.5);
-  EXPECT_EQ(all[0].place_age_s, 0) << "it lives";
+  EXPECT_EQ(all[1].position, "step 2, 0F0");
+  EXPECT_EQ(all[1].position_age_s, 1);
+  EXPECT_EQ(all[2].position_age_s, 1.5);
+  EXPECT_EQ(all[0].position_age_s, 0) << "it lives";
 }
 
 TEST_F(RankRegistryTest, WhileNobodyListenedNobodyWasSilent) {

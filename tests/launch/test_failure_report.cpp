@@ -23,7 +23,7 @@ FailureFacts lost() {
   return {four(),
           {2, true, "killed by signal 9 (Killed)"},
           {{State::left, 4209, "n7", "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx", 0.2},
-           {State::here, 4210, "n7", "step 118, 0F3", 19.4},
+           {State::joined, 4210, "n7", "step 118, 0F3", 19.4},
            {State::lost, 4211, "n7", "step 118, 1F3", 0.3, 0.42},
            {State::missing, 0, "", "", 0}},
           117,
@@ -45,7 +45,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
 TEST(FailureReport, TheErrorOfARankThatFailedIsInItsLog) {
   FailureFacts facts = lost();
   facts.failure = {0, false, "step 118, 0F3: out of luck"};
-  facts.ranks[0].place.clear();
+  facts.ranks[0].position.clear();
   facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
               HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) failed before the end "
@@ -70,10 +70,10 @@ TEST(FailureReport, ARankThatIsStuckIsNamedWithItsCall) {
 TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
   FailureFacts facts = lost();
   facts.failure = {1, false, "step 118, 0F3: no progress for 5.0 s", true};
-  facts.ranks = {{State::here, 0, "", "step 118, 0B3", 0},
-                 {State::here, 0, "", "step 118, 0F3", 0},
+  facts.ranks = {{State::joined, 0, "", "step 118, 0B3", 0},
+                 {State::joined, 0, "", "step 118, 0F3", 0},
                  {State::left, 0, "", "step 118, 1B2", 0},
-                 {State::here, 0, "", "", 0}};
+                 {State::joined, 0, "", "", 0}};
   EXPECT_EQ(to_text(facts),
             "rank 1 (pipeline 0, data 0, tensor 1) is stuck after step 117: step 118, 0F3: no progress for 5.0 s\n"
             "  last position: step 118, 0F3\n"
@@ -82,7 +82,7 @@ TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
             "  rank 3: unknown\n"
             "  all ranks stopped after 1.2 s");
   facts.ranks[1].state = State::lost; // for a process that never joined
-  facts.ranks[1].place.clear();
+  facts.ranks[1].position.clear();
   EXPECT_THAT(to_text(facts), HasSubstr("\n  last position: did not join\n"));
 }
 
@@ -116,7 +116,7 @@ TEST(FailureReport, WhereTheLauncherFailedTheFileNamesNoRank) {
   facts.file = folder / "failure.json";
   write_failure(facts, null_log());
   const auto read = nlohmann::json::parse(test::read_file(folder / "failure.json"));
-  EXPECT_EQ(read["who"], "launcher");
+  EXPECT_EQ(read["failed"], "launcher");
   EXPECT_TRUE(read["rank"].is_null());
   EXPECT_EQ(read["rejected_connections"], 1);
   EXPECT_EQ(read["rejections"][0]["reason"], "wrong token");
@@ -135,15 +135,15 @@ TEST(FailureReport, TheFileHoldsTheSame) {
   facts.file = folder / "failure.json";
   write_failure(facts, null_log());
   const auto read = nlohmann::json::parse(test::read_file(folder / "failure.json"));
-  EXPECT_EQ(read["who"], "rank");
+  EXPECT_EQ(read["failed"], "rank");
   EXPECT_EQ(read["rank"], 2);
   EXPECT_EQ(read["lost"], true);
-  EXPECT_EQ(read["why"], "killed by signal 9 (Killed)");
+  EXPECT_EQ(read["reason"], "killed by signal 9 (Killed)");
   ASSERT_EQ(read["ranks"].size(), 4u);
   EXPECT_EQ(read["ranks"][3]["state"], "missing");
-  EXPECT_EQ(read["ranks"][1]["place"], "step 118, 0F3");
+  EXPECT_EQ(read["ranks"][1]["position"], "step 118, 0F3");
   EXPECT_EQ(read["ranks"][2]["pid"], 4211);
-  EXPECT_EQ(read["ranks"][2]["place_age_s"], 0.42);
+  EXPECT_EQ(read["ranks"][2]["position_age_s"], 0.42);
 }
 
 TEST(FailureReport, AFileThatCannotBeWrittenIsReportedInTheLog) {

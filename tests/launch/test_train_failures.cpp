@@ -104,7 +104,7 @@ TEST_F(TrainFailures, ALauncherThatIsStoppedIsBlamedAndNoRank) {
   EXPECT_THAT(job.err(), HasSubstr("train.stall_timeout_s = 1 s"));
   EXPECT_THAT(job.err(), Not(HasSubstr("was lost")));
   const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
-  EXPECT_EQ(failure["who"], "launcher");
+  EXPECT_EQ(failure["failed"], "launcher");
   EXPECT_TRUE(failure["rank"].is_null());
 }
 

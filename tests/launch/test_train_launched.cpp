@@ -29,7 +29,7 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
   const auto result = nlohmann::json::parse(job.out());
   for (const auto& file : {failure, result}) {
     EXPECT_EQ(file["rank"], 1);
-    EXPECT_THAT(file["why"].get<std::string>(), HasSubstr("missing ranks: 1-3"));
+    EXPECT_THAT(file["reason"].get<std::string>(), HasSubstr("missing ranks: 1-3"));
   }
   EXPECT_EQ(failure["ranks"][3]["state"], "missing");
   EXPECT_EQ(result["outcome"], "failed");
@@ -131,7 +131,7 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   const auto result = nlohmann::json::parse(ranks[0].out());
   EXPECT_EQ(result["outcome"], "failed");
   EXPECT_EQ(result["rank"], 0);
-  EXPECT_THAT(result["why"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
+  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
   for (const std::size_t other : {1, 2, 3}) EXPECT_EQ(ranks[other].out() + ranks[other].err(), "") << other;
 }
 

@@ -188,7 +188,7 @@ TEST_F(TrainVerb, TheResultOfARunWithAStuckRankIsPrintedToo) {
   EXPECT_EQ(result["outcome"], "failed");
   EXPECT_EQ(result["exit_status"], 1);
   EXPECT_EQ(result["rank"], 2);
-  EXPECT_THAT(result["why"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
+  EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
 }
 
 TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {
@@ -305,7 +305,7 @@ TEST_F(TrainVerb, ReportsTheResultAsOneJsonObject) {
   const Json failure = Json::parse(failed.text);
   EXPECT_EQ(failure["outcome"], "failed");
   EXPECT_EQ(failure["rank"], 3);
-  EXPECT_THAT(failure["why"].get<std::string>(), HasSubstr("out of luck"));
+  EXPECT_THAT(failure["reason"].get<std::string>(), HasSubstr("out of luck"));
 }
 
 TEST_F(TrainVerb, AnInterruptedRunEndsAfterAStepOfAllRanks) {

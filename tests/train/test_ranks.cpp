@@ -71,7 +71,7 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
     threads.emplace_back([&, index] {
       test::TinySource source;
       train::Rank rank(config, layout, index, store, null_log(), {.training = &source, .threads = 1});
-      places[static_cast<std::size_t>(index)] = rank.place();
+      places[static_cast<std::size_t>(index)] = rank.position();
       for (int round = 0; round < 8; ++round) // each rank has the largest value once
         agreed[static_cast<std::size_t>(index)].push_back(rank.agree(index == round ? 100 + round : -index));
     });

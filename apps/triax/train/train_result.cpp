@@ -75,7 +75,7 @@ int TrainReport::failed(const config::RunConfig& run, int rank, const std::strin
   Json out = head(arguments_, "failed", kFailed);
   out["folder"] = run.folder.string();
   out["rank"] = rank < 0 ? Json(nullptr) : Json(rank);
-  out["why"] = why;
+  out["reason"] = why;
   print(out);
   result_out().flush();
   return kFailed;

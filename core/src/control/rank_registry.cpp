@@ -31,7 +31,7 @@ std::string RankRegistry::refusal(const Hello& hello) const {
   if (!has(hello.rank))
     return text("rank {} does not exist: this job has ranks 0 to {}", hello.rank, ranks_.size() - 1);
   const RankStatus& there = of(hello.rank).status;
-  if (there.state == RankStatus::State::here)
+  if (there.state == RankStatus::State::joined)
     return text("rank {} has already joined (host {}, pid {})", hello.rank, there.host, there.pid);
   if (there.state == RankStatus::State::left) return text("rank {} has left this job and cannot rejoin", hello.rank);
   if (there.state == RankStatus::State::lost) return text("rank {} was lost and cannot rejoin", hello.rank);
@@ -42,15 +42,15 @@ void RankRegistry::add(const Hello& hello, Clock::time_point now) {
   Entry& entry = of(hello.rank);
   joined_ += entry.status.state == RankStatus::State::missing ? 1 : 0;
   entry = {};
-  entry.status.state = RankStatus::State::here;
+  entry.status.state = RankStatus::State::joined;
   entry.status.pid = hello.pid;
   entry.status.host = hello.host;
-  entry.heard = entry.placed = now;
+  entry.heard = entry.position_time = now;
 }
 
-void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, const Stall& stall) {
-  of(rank).status.place = std::move(place);
-  of(rank).placed = now;
+void RankRegistry::is_at(int rank, std::string position, Clock::time_point now, const Stall& stall) {
+  of(rank).status.position = std::move(position);
+  of(rank).position_time = now;
   of(rank).stall = stall;
 }
 
@@ -58,14 +58,14 @@ void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, con
 void RankRegistry::left(int rank) {
   RankStatus& status = of(rank).status;
   status.state = RankStatus::State::left;
-  if (!failure_) status.place = "finished";
+  if (!failure_) status.position = "finished";
 }
 
 void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
   absence_ = absence;
   absence_ended_ = now;
   for (Entry& entry : ranks_) {
-    if (entry.status.state == RankStatus::State::here) entry.heard += absence;
+    if (entry.status.state == RankStatus::State::joined) entry.heard += absence;
   }
 }
 
@@ -91,9 +91,9 @@ bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
   if (is_cause(failure, now)) failure_ = awaited.value_or(failure);
   if (failure.lost && has(failure.rank)) {
     RankStatus& status = of(failure.rank).status;
-    if (status.state == RankStatus::State::here) {
+    if (status.state == RankStatus::State::joined) {
       status.silent_s = seconds(now - of(failure.rank).heard);
-      status.place_age_s = seconds(now - of(failure.rank).placed);
+      status.position_age_s = seconds(now - of(failure.rank).position_time);
     }
     if (status.state != RankStatus::State::left) status.state = RankStatus::State::lost;
   }
@@ -103,25 +103,25 @@ bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
 /// The rank that has made no progress for the longest time. Ranks that wait for it poll, and that counts as progress.
 std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
   const auto stalled_s = [now](const Entry& entry) {
-    const bool is_here = entry.status.state == RankStatus::State::here;
-    return is_here && entry.stall.stalled_s > 0 ? entry.stall.stalled_s + seconds(now - entry.placed) : 0;
+    const bool is_joined = entry.status.state == RankStatus::State::joined;
+    return is_joined && entry.stall.stalled_s > 0 ? entry.stall.stalled_s + seconds(now - entry.position_time) : 0;
   };
   const auto found = std::ranges::max_element(ranks_, {}, stalled_s);
   if (found == ranks_.end() || stalled_s(*found) < kMinStall) return std::nullopt;
   return Failure{static_cast<int>(found - ranks_.begin()), false,
                  text("no progress for {} s while other ranks wait for it: {}",
-                      static_cast<std::int64_t>(stalled_s(*found)), found->status.place),
+                      static_cast<std::int64_t>(stalled_s(*found)), found->status.position),
                  true};
 }
 
 std::optional<Failure> RankRegistry::all_wait(double limit_s) const {
   const auto waits = [limit_s](const Entry& entry) {
     return entry.status.state == RankStatus::State::left ||
-           (entry.status.state == RankStatus::State::here && entry.stall.waiting_s >= limit_s);
+           (entry.status.state == RankStatus::State::joined && entry.stall.waiting_s >= limit_s);
   };
   if (failure_ || !std::ranges::all_of(ranks_, waits)) return std::nullopt;
   const auto waiting_s = [](const Entry& entry) {
-    return entry.status.state == RankStatus::State::here ? entry.stall.waiting_s : 0;
+    return entry.status.state == RankStatus::State::joined ? entry.stall.waiting_s : 0;
   };
   const auto longest = std::ranges::max_element(ranks_, {}, waiting_s);
   if (waiting_s(*longest) <= 0) return std::nullopt; // all have left
@@ -141,7 +141,7 @@ std::vector<RankStatus> RankRegistry::statuses(Clock::time_point now) const {
   std::vector<RankStatus> all;
   for (const Entry& entry : ranks_) {
     all.push_back(entry.status);
-    if (entry.status.state == RankStatus::State::here) all.back().silent_s = seconds(now - entry.heard);
+    if (entry.status.state == RankStatus::State::joined) all.back().silent_s = seconds(now - entry.heard);
   }
   return all;
 }

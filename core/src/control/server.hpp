@@ -38,13 +38,13 @@ struct ServerRequest {
 
 /// The last known state of a rank.
 struct RankStatus {
-  enum class State { missing, here, left, lost };
+  enum class State { missing, joined, left, lost };
   State state = State::missing;
   int pid = 0;
   std::string host;
-  std::string place;      // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
-  double silent_s = 0;    // since the last message; for a rank that left or was lost, until then
-  double place_age_s = 0; // for a rank that was lost: age of `place` at that time
+  std::string position;      // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
+  double silent_s = 0;       // since the last message; for a rank that left or was lost, until then
+  double position_age_s = 0; // for a rank that was lost: age of `position` at that time
 };
 
 /// In place of a rank number: the failure is not of a rank.

@@ -20,7 +20,7 @@ constexpr int kShown = 16;       // ranks listed with their position
 constexpr double kBeatsLate = 3; // seconds; a heartbeat this late is mentioned
 
 std::string_view state_name(RankStatus::State state) {
-  constexpr std::array<std::string_view, 4> kNames = {"missing", "here", "left", "lost"};
+  constexpr std::array<std::string_view, 4> kNames = {"missing", "joined", "left", "lost"};
   return kNames.at(static_cast<std::size_t>(state));
 }
 
@@ -41,12 +41,12 @@ std::string where(const FailureFacts& facts, int rank) {
   const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
   using State = RankStatus::State;
   if (status.state == State::missing || (status.state == State::lost && status.pid == 0)) return "did not join";
-  std::string out = !status.place.empty() ? status.place : facts.last_step > 0 ? "unknown" : "starting";
-  if (status.state == State::here && status.silent_s > kBeatsLate)
+  std::string out = !status.position.empty() ? status.position : facts.last_step > 0 ? "unknown" : "starting";
+  if (status.state == State::joined && status.silent_s > kBeatsLate)
     out += text("; no message for {} s: its process may be stopped, or its host down",
                 report::decimals_text(status.silent_s, 1));
-  if (status.state == State::lost && !status.place.empty()) // it may have moved since
-    out += text(" ({} s ago)", report::decimals_text(status.place_age_s, 1));
+  if (status.state == State::lost && !status.position.empty()) // it may have moved since
+    out += text(" ({} s ago)", report::decimals_text(status.position_age_s, 1));
   return out;
 }
 
@@ -56,17 +56,17 @@ std::string to_json(const FailureFacts& facts) {
     const RankStatus& status = facts.ranks[rank];
     report::JsonObject row;
     row.set("rank", rank).set("state", state_name(status.state)).set("host", status.host).set("pid", status.pid);
-    row.set("place", status.place).set("silent_s", status.silent_s);
-    row.set("place_age_s", status.place_age_s);
+    row.set("position", status.position).set("silent_s", status.silent_s);
+    row.set("position_age_s", status.position_age_s);
     ranks.push_back(std::move(row));
   }
   report::JsonObject out;
   if (is_rank(facts)) {
-    out.set("who", "rank").set("rank", facts.failure.rank);
+    out.set("failed", "rank").set("rank", facts.failure.rank);
   } else {
-    out.set("who", facts.server).set_null("rank");
+    out.set("failed", facts.server).set_null("rank");
   }
-  out.set("lost", facts.failure.lost).set("stuck", facts.failure.stuck).set("why", facts.failure.why);
+  out.set("lost", facts.failure.lost).set("stuck", facts.failure.stuck).set("reason", facts.failure.why);
   out.set("last_step", facts.last_step);
   out.set("seconds_to_stop", facts.seconds).set("ranks", std::move(ranks));
   std::vector<report::JsonObject> rejections;

@@ -44,7 +44,7 @@ control::Failure not_joined(const std::vector<int>& missing, double limit_s);
 /// rank failed: "launcher failed (no rank failed) after step 117: the job server did not run for 3.2 s ...".
 std::string to_text(const FailureFacts& facts);
 
-/// The same as JSON in `facts.file`. "who" is "rank" or FailureFacts::server; "rank" is null if no rank failed.
+/// The same as JSON in `facts.file`. "failed" is "rank" or FailureFacts::server; "rank" is null if no rank failed.
 void write_failure(const FailureFacts& facts, Log& log) noexcept;
 
 } // namespace triax::launch
