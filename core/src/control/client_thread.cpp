@@ -162,7 +162,7 @@ void ClientThread::send_failure() {
   send(message);
 }
 
-/// Includes the time since the server was last heard: the server may be the reason for giving up.
+/// Includes the time since the server was last heard: the server may be the cause of the failure.
 Message ClientThread::failure_message() const {
   const RankProgress now = progress();
   const RankFailureKind why = now.is_stuck        ? RankFailureKind::stuck

@@ -36,7 +36,7 @@ class RankRegistry {
   void left(int rank);
   /// The server did not run for this time, until `now`. The time does not count as silence of the ranks.
   void excuse(Clock::duration absence, Clock::time_point now);
-  /// The failure to record when a rank gives up that has not heard the server for unheard_s, with limit_s as the
+  /// The failure to record when a rank fails that has not heard the server for unheard_s, with limit_s as the
   /// longest silence allowed. If the server did not run for most of that time, the failure is the server's.
   Failure cause_of(Failure reported, double unheard_s, double limit_s, Clock::time_point now) const;
   bool silent(int rank, double seconds, Clock::time_point now) const;
