@@ -71,7 +71,7 @@ TEST_F(TrainOutput, AMetricsFileOfAnotherRunIsRefused) {
     EXPECT_THAT(second.text, EndsWith("/all.jsonl: another run is writing this metrics file\n"
                                       "  wait until it has ended, or choose another file with log.metrics\n"));
     EXPECT_FALSE(std::filesystem::exists(work_ / "second/metrics-1.jsonl"));
-  } // killed: its lock file remains, and locks nothing
+  } // killed: its lock file remains, and has no effect
   Running third = start_threads({}, {"log.metrics=all.jsonl", "train.steps=1", "run.dir=third"});
   EXPECT_EQ(third.wait(), 0) << third.err();
   EXPECT_FALSE(std::filesystem::exists(work_ / "all.jsonl.lock"));
