@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what tests/data hold our tokenizers against, made with Hugging Face's `tokenizers`.
+"""Writes the reference data for tests/data with Hugging Face's `tokenizers`.
 
     python3 -m venv V && V/bin/pip install tokenizers==0.23.3
     V/bin/python scripts/make-tokenizer-reference.py             tests/data/reference/{trained,cases,classes}.json
