@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws a verified schedule in one of the formats of `triax schedule`.
 //
-// Errors: if the result would be too large, ScheduleDrawing::support says so.
+// Errors: if the result would be too large, ScheduleDrawing::refusals says so.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a schedule's CSV file, from csv.hpp or PyTorch: compute actions only, or a lowered program.
+// Reads a schedule's CSV file, from program_csv.hpp or PyTorch: compute actions only, or a lowered program.
 //
 // Threads: any. Blocking: read_csv_file() reads a file. Errors: returned as problems.
 // Does not check whether the actions are complete and can finish; verify() does.

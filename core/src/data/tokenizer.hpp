@@ -37,7 +37,7 @@ std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix
 
 /// PREFIX plus an ending; a dot in the prefix is kept.
 std::filesystem::path beside(const std::filesystem::path& prefix, std::string_view ending);
-/// "make it with: triax data prepare ...", for errors about missing or invalid datasets.
+/// "prepare it with: triax data prepare ...", for errors about missing or invalid datasets.
 std::string how_to_prepare(const std::filesystem::path& prefix);
 
 /// PREFIX-tokenizer.json, the copy of a dataset's tokenizer.

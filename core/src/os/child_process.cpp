@@ -56,7 +56,7 @@ class SpawnPlan {
     posix_spawn_file_actions_adddup2(&files_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files_, output, STDERR_FILENO);
     posix_spawnattr_init(&attributes_);
-    sigset_t stops; // pending until train/stop_signals unblocks them
+    sigset_t stops; // pending until os/stop_signals unblocks them
     sigemptyset(&stops);
     sigaddset(&stops, SIGINT);
     sigaddset(&stops, SIGTERM);

@@ -14,7 +14,7 @@ namespace triax::report {
 /// Adds entries with the same group and plugin.
 void add_traffic(std::vector<GroupTraffic>& sums, const std::vector<GroupTraffic>& of);
 
-/// "sent between ranks, all of them together:" and a line per group: plugin, calls and bytes sent. Empty for a run
+/// "sent between ranks, sum over all ranks:" and a line per group: plugin, calls and bytes sent. Empty for a run
 /// without groups.
 std::string traffic_text(const std::vector<GroupTraffic>& sums);
 

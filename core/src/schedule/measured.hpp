@@ -36,7 +36,7 @@ struct Comparison {
   std::vector<PassTimes> times;     // by stage: the median of its passes
   Timeline measured, simulated;     // both start at 0; simulated with these times and no transfer time
   std::vector<StepBreakdown> ranks; // each by its own clock
-  /// With several clocks: uncertainty of the rows of `measured` relative to each other (clocks.hpp), in ms.
+  /// With several clocks: uncertainty of the rows of `measured` relative to each other (clock_alignment.hpp), in ms.
   std::optional<double> clocks_within = std::nullopt;
 };
 

@@ -48,7 +48,7 @@ struct CorpusPlan {
 };
 
 struct Preflight {
-  Refusals refusals;           // reasons contain full keys ("parallel.tensor"); config::refusal adds positions
+  Refusals refusals;           // reasons contain full keys ("parallel.tensor"); config::diagnose() adds positions
   std::vector<RankPlan> plans; // by pipeline, then tensor coordinate
   std::vector<CorpusPlan> corpora;
   std::int64_t parameters = 0;      // of the whole model; tied parameters count once

@@ -67,7 +67,7 @@ class DeviceMemory {
   // First byte of the range that was not written, or nullopt.
   std::optional<std::uint64_t> first_unwritten(std::uint64_t address, std::size_t bytes) const;
 
-  // Tags of the accesses of blocks, one for each two bytes (see global_hazards.hpp).
+  // Tags of the accesses of blocks, one for each two bytes (see src/global_checks.hpp).
   std::uint32_t* write_tags(std::uint64_t address) const { return write_tags_ + (address - base_) / 2; }
   std::uint32_t* read_tags(std::uint64_t address) const { return read_tags_ + (address - base_) / 2; }
   // First of `count` tags that no launch on this device used before.
