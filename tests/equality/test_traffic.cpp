@@ -158,9 +158,32 @@ void expect_moved(const KeptRank& rank, const std::string& group, int size, cons
   EXPECT_EQ(static_cast<std::int64_t>(moved.bytes_in), expected.bytes);
 }
 
+/// What a check plans before the run is what the ranks then count.
+void expect_planned(const Case& run, const Training& training, const std::vector<KeptRank>& ranks) {
+  const train::Preflight planned = check(run, training);
+  ASSERT_TRUE(planned.refusals.empty()) << planned.refusals.front().message;
+  std::size_t compared = 0;
+  for (const train::RankPlan& plan : planned.plans) {
+    for (std::size_t data = 0; data < plan.ranks.size(); ++data) {
+      SCOPED_TRACE(text("planned rank {}", plan.ranks[data]));
+      for (const report::GroupTraffic& of : plan.traffic.at(data)) {
+        const report::GroupTraffic counted = of_step(ranks[static_cast<std::size_t>(plan.ranks[data])], of.group);
+        EXPECT_EQ(of.plugin, counted.plugin) << of.group;
+        EXPECT_EQ(of.ops, counted.ops) << of.group;
+        EXPECT_EQ(of.bytes_out, counted.bytes_out) << of.group;
+        EXPECT_EQ(of.bytes_in, counted.bytes_in) << of.group;
+        ++compared;
+      }
+    }
+  }
+  const int axes = (run.tensor > 1) + (run.pipeline > 1) + (run.data > 1);
+  EXPECT_EQ(compared, ranks.size() * static_cast<std::size_t>(axes));
+}
+
 void expect_formulas(const Case& run, const Training& training) {
   SCOPED_TRACE(to_text(run));
   const std::vector<KeptRank> ranks = train(run, training);
+  expect_planned(run, training, ranks);
   const std::string& of_pipeline = training.pipeline_comm.empty() ? training.comm : training.pipeline_comm;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     SCOPED_TRACE(text("rank {}", rank));

@@ -121,6 +121,14 @@ KeptRank train_rank(train::Rank& rank, int steps) {
 
 } // namespace
 
+train::Preflight check(const Case& run, const Training& training) {
+  test::TinyRun toml;
+  describe(toml, run, training);
+  config::RunConfig config = toml.config();
+  config.data.training.paths.clear(); // a plan needs no samples
+  return train::preflight(config, train::place_here(config), null_log());
+}
+
 std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows) {
   test::TinyRun toml;
   describe(toml, run, training);

@@ -13,6 +13,7 @@
 
 #include "equality/cases.hpp"
 #include "report/step_record.hpp"
+#include "train/preflight.hpp"
 #include "triax/model.hpp"
 #include "triax/scheduler.hpp"
 
@@ -53,6 +54,9 @@ struct KeptRank {
   std::map<std::string, KeptParameter> parameters;
   std::vector<std::vector<report::GroupTraffic>> traffic; // totals after each step
 };
+
+/// The check before such a run.
+train::Preflight check(const Case& run, const Training& training);
 
 /// Results by rank. `rows`, if given, replace the scheduler's.
 std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows = nullptr);

@@ -112,6 +112,27 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
     for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
 }
 
+/// They would wait for each other without end.
+TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
+  run_.keys["model.plugin"] = "\"model-uneven\"";
+  for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})
+    run_.keys.erase(key);
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["parallel.tensor"] = run_.keys["batch.micro"] = "2";
+  const auto refused_if = [this](const char* how) {
+    run_.keys["model.how"] = how;
+    return refusals();
+  };
+  EXPECT_THAT(refused_if("\"none\""), ElementsAre());
+  EXPECT_THAT(
+      refused_if("\"size\""),
+      ElementsAre("model-uneven: the ranks of a tensor group post different collectives in F of stage 0: call 1 "
+                  "is all_reduce of 2 f64 (sum) on tensor rank 0 and all_reduce of 1 f64 (sum) on tensor rank "
+                  "1\n  a layer must post the same collectives on all ranks of a tensor group"));
+  EXPECT_THAT(refused_if("\"count\""),
+              ElementsAre(HasSubstr("in F of stage 0: tensor rank 0 posts 1, tensor rank 1 posts 2")));
+}
+
 /// With whole and split backwards, on every rank.
 TEST_F(PreflightTest, ReportsWhatTheActivationsAreMadeOf) {
   run_.keys["parallel.pipeline"] = "2";

@@ -18,6 +18,14 @@ Json value_json(const std::string& toml) {
   return value.is_discarded() ? Json(toml) : value;
 }
 
+/// Communication of a training step, as in metrics.jsonl.
+Json comm_json(const std::vector<report::GroupTraffic>& traffic) {
+  Json out = Json::object();
+  for (const report::GroupTraffic& of : traffic)
+    out[of.group] = {{"plugin", of.plugin}, {"ops", of.ops}, {"bytes_out", of.bytes_out}, {"bytes_in", of.bytes_in}};
+  return out;
+}
+
 /// One entry per rank, by number.
 Json ranks_json(const std::vector<train::RankPlan>& plans) {
   std::map<int, Json> by_number;
@@ -29,9 +37,14 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
       activations.push_back(
           {{"what", part.what}, {"layers", part.layers}, {"microbatches", part.microbatches}, {"bytes", part.bytes}});
     for (std::size_t data = 0; data < plan.ranks.size(); ++data) {
-      by_number[plan.ranks[data]] = {{"rank", plan.ranks[data]},  {"pipeline", plan.pipeline}, {"data", data},
-                                     {"tensor", plan.tensor},     {"layers", plan.layers},     {"memory_bytes", memory},
-                                     {"activations", activations}};
+      by_number[plan.ranks[data]] = {{"rank", plan.ranks[data]},
+                                     {"pipeline", plan.pipeline},
+                                     {"data", data},
+                                     {"tensor", plan.tensor},
+                                     {"layers", plan.layers},
+                                     {"memory_bytes", memory},
+                                     {"activations", activations},
+                                     {"comm", comm_json(plan.traffic.at(data))}};
     }
   }
   Json out = Json::array();

@@ -83,6 +83,32 @@ std::string stage_lines(const train::Balance& balance) {
                    report::percent_text(step.idle), report::percent_text(step.even_idle));
 }
 
+/// "communication of a step: at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks send 8 MB"
+std::string communication_line(const std::vector<train::RankPlan>& plans) {
+  struct Most {
+    std::string axis;
+    std::uint64_t bytes = 0;
+    int rank = 0;
+  };
+  std::vector<Most> axes;
+  std::uint64_t all = 0;
+  for (const train::RankPlan& plan : plans) {
+    for (std::size_t data = 0; data < plan.traffic.size(); ++data) {
+      for (std::size_t axis = 0; axis < plan.traffic[data].size(); ++axis) {
+        const report::GroupTraffic& of = plan.traffic[data][axis];
+        if (axis == axes.size()) axes.push_back({of.group, of.bytes_out, plan.ranks[data]});
+        if (of.bytes_out > axes[axis].bytes) axes[axis] = {of.group, of.bytes_out, plan.ranks[data]};
+        all += of.bytes_out;
+      }
+    }
+  }
+  std::string out;
+  for (const Most& most : axes)
+    out += text("{}{} over {} (rank {})", out.empty() ? "communication of a step: a rank sends at most " : ", ",
+                bytes_text(most.bytes), most.axis, most.rank);
+  return out.empty() ? out : text("{}; all ranks send {}\n", out, bytes_text(all));
+}
+
 /// "embedding, 6 block": number of layers of each kind, in order.
 std::string layer_counts(const std::vector<std::string>& layers) {
   std::vector<std::pair<std::string, int>> kinds;
@@ -126,7 +152,8 @@ std::vector<Group> groups_of(const std::vector<train::RankPlan>& plans) {
 } // namespace
 
 std::string summary_text(const CheckReport& report) {
-  return "\n" + memory_lines(report) + stage_lines(report.preflight.balance);
+  return "\n" + memory_lines(report) + communication_line(report.preflight.plans) +
+         stage_lines(report.preflight.balance);
 }
 
 std::string groups_text(const train::Preflight& preflight) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summary of a run with many ranks: the rank that needs most memory and why, whether it fits, how even the stages are,
-// and groups of equal ranks.
+// Summary of a run with many ranks: the rank that needs most memory and why, whether it fits, what a step communicates,
+// how even the stages are, and groups of equal ranks.
 //
 // Threads: pure functions. Only for runs without errors.
 #pragma once

@@ -127,9 +127,10 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
                              ActionId action) = 0;
   virtual Work do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) = 0;
 
-  /// The payload of a collective that sends each element once: to the member that reduces it, and its result to each
-  /// other member. A ring moves as much.
-  Payload payload_of(const Collective& collective) const noexcept;
+  /// The payload of a member in a collective that sends each element once: to the member that reduces it, and its
+  /// result to each other member. A ring moves as much.
+  Payload payload_of(const Collective& collective) const noexcept { return payload_of(collective, index()); }
+  Payload payload_of(const Collective& collective, int member) const noexcept;
   /// The result of a post after the group has failed: an event that fails with `reason`. The operation is not counted.
   Work failed_post(const std::string& reason, ActionId action);
   /// Backends count bytes; the public functions count operations.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 
 #include "triax/error.hpp"
@@ -21,7 +20,8 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
       loss_gradient_(1 / static_cast<double>(parts.state.batches().shape().tokens())),
       loss_scale_(settings.loss_scale ? static_cast<double>(settings.loss_scale->initial) : 1),
       shards_(parts.state.parameters().shards()),
-      transfer_streams_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions) {
+      transfer_streams_(parts.device, parts.groups, std::array{&parts.training, &parts.evaluation}, parts.assumptions),
+      reductions_(parts.device, parts.groups, parts.state) {
   lazy_load_guard_ = find_extension<LazyLoadGuard>(parts_.device);
   if (settings.record) {
     recorder_ = find_extension<Recorder>(parts_.device);
@@ -31,7 +31,6 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(parts_.optimizer));
     parts_.optimizer.prepare(shards_);
   }
-  list_tied();
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
   first.hysteresis = rules().hysteresis;
@@ -227,7 +226,7 @@ void Executor::run(Walk& walk, ActionId id) {
       transfer_streams_.gather(id, parts_.state.stage(action.stage).boundary(action), parts_.stream);
       break;
     case Kind::reduce_tied:
-      reduce_tied(id);
+      reductions_.reduce_tied(parts_.stream, id);
       break;
     case Kind::norm:
       find_norm(walk, id);
@@ -289,47 +288,8 @@ void Executor::zero_gradients() {
 }
 
 void Executor::reduce_gradients(int stage, ActionId id) {
-  Stream& stream = transfer_streams_.begin_reduction(parts_.stream);
-  parts_.state.stage(stage).for_each_layer([&](int number, const Layer& layer) {
-    const std::vector<TensorView>& accumulators = parts_.state.parameters().gradients_of(number);
-    for (std::size_t i = 0; i < accumulators.size(); ++i)
-      for (const std::string& axis : layer.params()[i].sum_axes) all_reduce(accumulators[i], axis, stream, id);
-    if (!accumulators.empty()) all_reduce(parts_.state.bucket(number), "data", stream, id);
-  });
+  reductions_.reduce(stage, transfer_streams_.begin_reduction(parts_.stream), id);
   transfer_streams_.end_reduction(id);
-}
-
-void Executor::all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id) {
-  Communicator* group = parts_.groups.find(axis);
-  if (!group) return;
-  group->wait(group->all_reduce(view, view, Reduce::sum, stream, id), stream);
-}
-
-/// Each rank with a layer of a tied parameter sends its accumulator to all other ranks that have one.
-void Executor::list_tied() {
-  const int here = parts_.state.parameters().here();
-  for (const Parameter& parameter : parts_.state.parameters().all()) {
-    const std::set<int> holders(parameter.ranks.begin(), parameter.ranks.end());
-    for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
-      const TensorView& view = at == 0 ? parameter.gradient : parameter.others[at - 1];
-      const int from = parameter.ranks[at];
-      if (from != here) {
-        tied_.push_back({Direction::receive, from, 0, view});
-        continue;
-      }
-      for (const int to : holders)
-        if (to != here) tied_.push_back({Direction::send, to, 0, view});
-    }
-  }
-}
-
-void Executor::reduce_tied(ActionId id) {
-  if (!tied_.empty()) {
-    Communicator* group = parts_.groups.find("pipeline");
-    group->wait(group->exchange(tied_, parts_.stream, id), parts_.stream);
-  }
-  for (const Parameter& parameter : parts_.state.parameters().all())
-    for (const TensorView& other : parameter.others) parts_.device.add(parameter.gradient, other, parts_.stream);
 }
 
 ValueContext Executor::value_context(ActionId id) const {

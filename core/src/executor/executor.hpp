@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/gradient_reductions.hpp"
 #include "executor/position.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/transfer_streams.hpp"
@@ -96,9 +97,6 @@ class Executor {
   void compute(const Walk& walk, ActionId id);
   void zero_gradients();
   void reduce_gradients(int stage, ActionId id);
-  void all_reduce(const TensorView& view, std::string_view axis, Stream& stream, ActionId id);
-  void list_tied();
-  void reduce_tied(ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void step_optimizer();
   StepOutcome outcome(const Walk& walk, double lr);
@@ -115,6 +113,7 @@ class Executor {
   int skipped_at_min_ = 0; // consecutive steps
   std::vector<ParameterShard> shards_;
   TransferStreams transfer_streams_;
+  GradientReductions reductions_;
   Position position_;
   LazyLoadGuard* lazy_load_guard_ = nullptr; // set if the device has this interface
   bool evaluated_ = false;                   // the evaluation program has run once
@@ -122,7 +121,6 @@ class Executor {
   std::unique_ptr<Recording> recording_;
   int walked_ = 0; // training steps that were not launched from a graph
   ActionId recorded_norm_ = kNoAction;
-  std::vector<Transfer> tied_; // accumulators of tied parameters, to and from other pipeline ranks
 };
 
 } // namespace triax::executor

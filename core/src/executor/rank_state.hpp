@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/rank_plan.hpp"
 #include "executor/split.hpp"
 #include "executor/stage.hpp"
 #include "executor/step_reductions.hpp"
@@ -26,21 +27,15 @@ struct RankRequest {
   BatchShape batch;
 };
 
-/// What layers and optimizer require of the kernel set.
-struct Plan {
-  std::size_t scratch = 0;
-  Refusals refusals;
-};
-
 class RankState {
  public:
   /// `training` determines the stages and slots of this rank; there are enough slots for `evaluation` too. Layers of
   /// other pipeline ranks are created as well, for their descriptions.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
-  /// Runs one action of each kind of each stage, the norm and the optimizer step with a planning kernel set and device.
-  /// Only before allocate().
-  Plan plan(KernelSet& kernels, Optimizer& optimizer);
+  /// Runs one action of each kind of each stage with a planning kernel set, device and communicators. Only before
+  /// allocate().
+  Plan plan(KernelSet& kernels, Optimizer& optimizer, const PlanRequest& request);
 
   /// Allocates, and draws the weights from `seed` on `threads` threads.
   void allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads);

@@ -125,8 +125,8 @@ std::string to_text(const Collective& collective) {
   return out;
 }
 
-Payload Communicator::payload_of(const Collective& of) const noexcept {
-  const std::int64_t members = size(), all = of.elements, own = all * (index() + 1) / members - all * index() / members;
+Payload Communicator::payload_of(const Collective& of, int member) const noexcept {
+  const std::int64_t members = size(), all = of.elements, own = all * (member + 1) / members - all * member / members;
   const auto bytes = [&of](std::int64_t elements) { return static_cast<std::uint64_t>(elements) * bytes_of(of.dtype); };
   switch (of.kind) {
     case Kind::all_reduce: // out: the others' parts of `in`, and this member's result to each other; in: as many
@@ -137,7 +137,7 @@ Payload Communicator::payload_of(const Collective& of) const noexcept {
     case Kind::all_gather:
       return {bytes(all * (members - 1)), bytes(all * (members - 1))};
     case Kind::broadcast:
-      return index() == of.root ? Payload{bytes(all * (members - 1)), 0} : Payload{0, bytes(all)};
+      return member == of.root ? Payload{bytes(all * (members - 1)), 0} : Payload{0, bytes(all)};
   }
   return {};
 }

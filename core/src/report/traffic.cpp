@@ -23,6 +23,15 @@ void add_traffic(std::vector<GroupTraffic>& sums, const std::vector<GroupTraffic
   }
 }
 
+std::vector<GroupTraffic> difference(std::vector<GroupTraffic> now, const std::vector<GroupTraffic>& before) {
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    now[i].ops -= before[i].ops;
+    now[i].bytes_out -= before[i].bytes_out;
+    now[i].bytes_in -= before[i].bytes_in;
+  }
+  return now;
+}
+
 std::string traffic_text(const std::vector<GroupTraffic>& sums) {
   if (sums.empty()) return {};
   std::array<std::size_t, 3> width{};

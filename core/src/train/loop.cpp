@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "report/traffic.hpp"
+
 namespace triax::train {
 
 namespace {
@@ -18,7 +20,6 @@ class Loop {
         rank_(rank),
         reports_(reports),
         signals_(signals),
-        traffic_(rank.traffic()),
         tokens_(static_cast<double>(run.batch.global) * static_cast<double>(rank.sequence())) {}
 
   LoopResult go() {
@@ -68,7 +69,9 @@ class Loop {
   }
 
   void step() {
+    const std::vector<report::GroupTraffic> before = rank_.traffic();
     const StepResult done = rank_.step();
+    const std::vector<report::GroupTraffic> traffic = report::difference(rank_.traffic(), before);
     seconds_ += done.seconds;
     result_.last_loss = done.loss;
     if (result_.steps++ == 0) result_.first_loss = done.loss;
@@ -76,6 +79,7 @@ class Loop {
     const bool ends = stopped() || done.step == run_.train.steps; // the last step is always recorded
     const bool due = run_.eval.every > 0 && (done.step % run_.eval.every == 0 || done.step == run_.train.steps);
     report::StepRecord record = record_of(done);
+    record.comm = traffic;
     if (due && result_.signal == 0) evaluate(record);
     if (reports_.records) {
       reports_.records->check(); // logs a deleted file at once, even if records are rare
@@ -104,14 +108,6 @@ class Loop {
     record.bubble_rate = done.bubble_rate;
     record.loss_scale = done.loss_scale;
     record.skipped = done.skipped;
-    record.comm = rank_.traffic();
-    for (std::size_t i = 0; i < record.comm.size(); ++i) {
-      report::GroupTraffic& now = record.comm[i];
-      const report::GroupTraffic before = std::exchange(traffic_[i], now);
-      now.ops -= before.ops;
-      now.bytes_out -= before.bytes_out;
-      now.bytes_in -= before.bytes_in;
-    }
     return record;
   }
 
@@ -119,8 +115,7 @@ class Loop {
   Rank& rank_;
   const Reports reports_;
   const os::StopSignals& signals_;
-  std::vector<report::GroupTraffic> traffic_; // totals after the previous step
-  double tokens_;                             // per step
+  double tokens_; // per step
   double seconds_ = 0;
   LoopResult result_;
 };

@@ -3,11 +3,13 @@
 #include "train/preflight.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "data/blended_dataset.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
+#include "train/collective_order.hpp"
 #include "train/rank_setup.hpp"
 
 namespace triax::train {
@@ -130,7 +132,8 @@ class Check {
                                  text("the plan of rank {}", rank), {}, plugin::CallKind::plan);
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, programs);
-    const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
+    const executor::Plan plan =
+        prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout_, rank, programs.assumptions});
     for (const Refusal& refusal : plan.refusals)
       if (refused_.insert(refusal.message).second)
         refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
@@ -138,7 +141,34 @@ class Check {
     for (const executor::RankMemory::Row& of : prepared.state->memory(plan.scratch))
       row.memory.push_back({of.what, of.bytes});
     row.activations = prepared.state->activation_parts();
+    for (int data = 0; data < layout_.data(); ++data) row.traffic.push_back(traffic_of(plan, rank, data));
+    compare_collectives(row, plan);
     out_.plans.push_back(std::move(row));
+  }
+
+  /// `data`: the data coordinate of a rank that has the same plan as `rank`.
+  std::vector<report::GroupTraffic> traffic_of(const executor::Plan& plan, int rank, int data) const {
+    std::vector<report::GroupTraffic> out;
+    for (const executor::AxisPlan& axis : plan.communication) {
+      const int member = axis.axis == "data" ? data : layout_.coordinate(rank, axis.axis);
+      const CommStats& stats = axis.of_member.at(static_cast<std::size_t>(member));
+      out.push_back({axis.axis, run_.comm.at(axis.axis).name, stats.ops, stats.bytes_out, stats.bytes_in});
+    }
+    return out;
+  }
+
+  /// The ranks of a tensor group must post the same collectives in every pass, or they would wait for each other
+  /// without end.
+  void compare_collectives(const RankPlan& row, const executor::Plan& plan) {
+    if (row.tensor == 0) first_of_group_ = plan.tensor_collectives;
+    for (const auto& [action, collectives] : plan.tensor_collectives) {
+      const std::string difference = collective_difference(first_of_group_[action], collectives, row.tensor);
+      if (difference.empty()) continue;
+      return refuse(make_refusal(ErrorCode::kIncompatible, {run_.model.named_in + ".plugin"},
+                                 "{}: the ranks of a tensor group post different collectives in {} of stage {}: {}",
+                                 run_.model.name, schedule::rule(action.first).name, action.second, difference)
+                        .with_hint("a layer must post the same collectives on all ranks of a tensor group"));
+    }
   }
 
   /// The memory of a rank is only known if all ranks are on this machine. Reports only the first rank without a device.
@@ -166,7 +196,8 @@ class Check {
   const AskedDevices devices_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
-  std::set<std::string> refused_; // from the plans of ranks
+  std::set<std::string> refused_;                                           // from the plans of ranks
+  std::map<executor::StageAction, std::vector<Collective>> first_of_group_; // of tensor rank 0
   Preflight out_;
 };
 

@@ -15,6 +15,7 @@
 
 #include "config/run_config.hpp"
 #include "executor/memory.hpp"
+#include "report/step_record.hpp"
 #include "train/balance.hpp"
 #include "train/rank_placement.hpp"
 #include "triax/device.hpp"
@@ -35,7 +36,10 @@ struct RankPlan {
   std::vector<std::string> layers;                     // layers of each of these ranks
   std::vector<MemoryRow> memory;                       // of each of these ranks
   std::vector<executor::ActivationPart> activations{}; // parts of the row "activations", largest first
-  std::uint64_t bytes() const;                         // sum of all rows of `memory`
+  /// Communication of a training step, by data coordinate and axis. Evaluations and the agreement to stop are not
+  /// counted.
+  std::vector<std::vector<report::GroupTraffic>> traffic{};
+  std::uint64_t bytes() const; // sum of all rows of `memory`
 };
 
 /// How much of a corpus the run uses.

@@ -28,7 +28,14 @@ Json plan_json(const RankPlan& plan) {
   Json activations = Json::array();
   for (const executor::ActivationPart& part : plan.activations)
     activations.push_back({part.what, part.layers, part.microbatches, part.bytes});
-  return {plan.ranks, plan.pipeline, plan.tensor, plan.layers, memory, activations};
+  Json traffic = Json::array();
+  for (const std::vector<report::GroupTraffic>& of_rank : plan.traffic) {
+    Json groups = Json::array();
+    for (const report::GroupTraffic& of : of_rank)
+      groups.push_back({of.group, of.plugin, of.ops, of.bytes_out, of.bytes_in});
+    traffic.push_back(std::move(groups));
+  }
+  return {plan.ranks, plan.pipeline, plan.tensor, plan.layers, memory, activations, traffic};
 }
 RankPlan read_plan(const Json& json) {
   RankPlan plan;
@@ -38,6 +45,10 @@ RankPlan read_plan(const Json& json) {
   json.at(3).get_to(plan.layers);
   for (const Json& row : json.at(4)) plan.memory.push_back({row.at(0), row.at(1)});
   for (const Json& part : json.at(5)) plan.activations.push_back({part.at(0), part.at(1), part.at(2), part.at(3)});
+  for (const Json& of_rank : json.at(6)) {
+    plan.traffic.emplace_back();
+    for (const Json& of : of_rank) plan.traffic.back().push_back({of.at(0), of.at(1), of.at(2), of.at(3), of.at(4)});
+  }
   return plan;
 }
 

@@ -116,7 +116,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     if (layout.world() > 1)
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     join_groups(store);
-    const executor::Plan plan = prepared.state->plan(plugins.kernels(), plugins.optimizer());
+    const executor::Plan plan =
+        prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout, number, programs.assumptions});
     if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
     prepared.state->allocate(*device, *stream, plan.scratch, run.train.seed, threads);
     register_memory();

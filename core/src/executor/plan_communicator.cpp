@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor/plan_communicator.hpp"
+
+namespace triax::executor {
+
+Work PlanCommunicator::do_collective(const Collective& collective, const TensorView&, const TensorView&, Stream&,
+                                     ActionId action) {
+  posted_.collectives.push_back(collective);
+  for (int member = 0; member < size(); ++member) {
+    const Payload bytes = payload_of(collective, member);
+    CommStats& stats = posted_.of_member[static_cast<std::size_t>(member)];
+    ++stats.ops;
+    stats.bytes_out += bytes.out;
+    stats.bytes_in += bytes.in;
+  }
+  return {{}, action};
+}
+
+Work PlanCommunicator::do_exchange(std::span<const Transfer> transfers, Stream&, ActionId action) {
+  CommStats& stats = posted_.of_member[static_cast<std::size_t>(index())];
+  ++stats.ops;
+  for (const Transfer& transfer : transfers)
+    (transfer.direction == Direction::send ? stats.bytes_out : stats.bytes_in) += transfer.view.bytes();
+  return {{}, action};
+}
+
+} // namespace triax::executor

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans a rank: runs the code of a step with a device, a kernel set and communicators that only record requirements.
+#include "executor/rank_plan.hpp"
+
+#include <array>
+#include <memory>
+#include <set>
+
+#include "executor/gradient_reductions.hpp"
+#include "executor/plan_communicator.hpp"
+#include "executor/rank_state.hpp"
+#include "executor/transfer_streams.hpp"
+#include "triax/rank_activity.hpp"
+
+namespace triax::executor {
+
+namespace {
+
+using schedule::Kind;
+using schedule::ProgramAction;
+
+void add(CommStats& sum, const CommStats& one, std::uint64_t times) {
+  sum.ops += times * one.ops;
+  sum.bytes_out += times * one.bytes_out;
+  sum.bytes_in += times * one.bytes_in;
+}
+
+class Planner {
+ public:
+  Planner(RankState& state, KernelSet& kernels, Optimizer& optimizer, const schedule::Program& training,
+          const schedule::Program& evaluation, const PlanRequest& request)
+      : state_(state),
+        optimizer_(optimizer),
+        notes_(kernels),
+        device_(make_plan_device(kernels.device_kind())),
+        stream_(device_->make_stream("plan")),
+        communicators_(communicators_of(request)),
+        groups_(groups_of(communicators_)),
+        transfers_(*device_, groups_, std::array{&training, &evaluation}, request.assumptions),
+        reductions_(*device_, groups_, state) {}
+
+  /// An action is run once for each stage, and counted as often as the program has it.
+  Plan take(const schedule::Program& training, const schedule::Program& evaluation) {
+    std::map<StageAction, std::uint64_t> times;
+    for (const ProgramAction& action : training.actions()) ++times[{action.kind, action.stage}];
+    for (const auto& communicator : communicators_)
+      out_.communication.push_back(
+          {communicator->group().axis, std::vector<CommStats>(static_cast<std::size_t>(communicator->size()))});
+    for (ActionId id = 0; id < training.actions().size(); ++id) {
+      const ProgramAction& action = training.actions()[id];
+      if (const auto found = times.find({action.kind, action.stage}); found != times.end()) {
+        run(action, id);
+        count(found->first, found->second);
+        times.erase(found);
+      }
+    }
+    std::set<StageAction> evaluated;
+    for (const ProgramAction& action : evaluation.actions())
+      if (schedule::runs_layers(action.kind) && evaluated.insert({action.kind, action.stage}).second)
+        compute(action, false);
+    out_.scratch = notes_.scratch_needed();
+    out_.refusals = notes_.refusals();
+    return std::move(out_);
+  }
+
+ private:
+  using Communicators = std::vector<std::unique_ptr<PlanCommunicator>>;
+
+  static Communicators communicators_of(const PlanRequest& request) {
+    Communicators out;
+    for (const Axis& axis : request.layout.axes())
+      if (axis.size > 1)
+        out.push_back(std::make_unique<PlanCommunicator>(request.layout.group(request.rank, axis.name)));
+    return out;
+  }
+  static Groups groups_of(const Communicators& communicators) {
+    Groups out;
+    for (const auto& communicator : communicators) out.set(communicator->group().axis, communicator.get());
+    return out;
+  }
+
+  /// As the executor runs it.
+  void run(const ProgramAction& action, ActionId id) {
+    switch (action.kind) {
+      case Kind::forward:
+      case Kind::backward:
+      case Kind::backward_input:
+      case Kind::backward_weight:
+        return compute(action, true);
+      case Kind::gather_f:
+      case Kind::gather_b:
+        return transfers_.gather(id, state_.stage(action.stage).boundary(action), *stream_);
+      case Kind::reduce_grad:
+        return reductions_.reduce(action.stage, transfers_.begin_reduction(*stream_), id);
+      case Kind::reduce_tied:
+        return reductions_.reduce_tied(*stream_, id);
+      case Kind::norm:
+        return find_norm();
+      case Kind::opt_step:
+        return step_optimizer();
+      default:
+        return transfers_.send_or_receive(action, id, state_.stage(action.stage).boundary(action), *stream_);
+    }
+  }
+
+  void compute(const ProgramAction& action, bool trains) {
+    const MicrobatchViews& batch = state_.batches().of(action.microbatch);
+    const LayerCall call{*device_, notes_, *stream_, {}, groups_, batch.samples, trains, 1, &scalars_, kNoAction};
+    state_.stage(action.stage).run(action, call, batch);
+  }
+
+  void find_norm() {
+    const ValueContext values{*device_, notes_, *stream_, groups_, {}, Deadline::max()};
+    state_.values().add_squares(values);
+    state_.values().collect_losses(state_.batches(), values);
+    state_.values().collect_squares(values);
+    state_.values().decide(0, {}, values);
+  }
+
+  void step_optimizer() {
+    const std::vector<ParameterShard> shards = state_.parameters().shards();
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "prepare", typeid(optimizer_));
+    optimizer_.prepare(shards);
+    optimizer_.step(shards, {&scalars_, 0, {*stream_, {}}}, notes_);
+  }
+
+  /// Adds what the last action has communicated, `times` times.
+  void count(const StageAction& action, std::uint64_t times) {
+    for (std::size_t axis = 0; axis < communicators_.size(); ++axis) {
+      const PlanCommunicator::Posted posted = communicators_[axis]->take();
+      for (std::size_t member = 0; member < posted.of_member.size(); ++member)
+        add(out_.communication[axis].of_member[member], posted.of_member[member], times);
+      if (schedule::runs_layers(action.first) && communicators_[axis]->group().axis == "tensor")
+        out_.tensor_collectives[action] = posted.collectives;
+    }
+  }
+
+  RankState& state_;
+  Optimizer& optimizer_;
+  PlanKernels notes_;
+  const std::unique_ptr<Device> device_;
+  const std::unique_ptr<Stream> stream_;
+  const StepScalars scalars_;
+  const Communicators communicators_;
+  const Groups groups_;
+  TransferStreams transfers_;
+  GradientReductions reductions_;
+  Plan out_;
+};
+
+} // namespace
+
+Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer, const PlanRequest& request) {
+  return Planner(*this, kernels, optimizer, training_, evaluation_, request).take(training_, evaluation_);
+}
+
+} // namespace triax::executor

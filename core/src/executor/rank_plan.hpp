@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a rank's step needs and communicates, found by running its code with a planning device, kernel set and
+// communicators.
+//
+// Threads: the rank's main thread. Ownership: values.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/assumptions.hpp"
+#include "schedule/program.hpp"
+#include "triax/communicator.hpp"
+#include "triax/layout.hpp"
+
+namespace triax::executor {
+
+struct PlanRequest {
+  const Layout& layout;
+  int rank = 0;
+  const schedule::Assumptions& assumptions; // of the programs' verification
+};
+
+/// Communication of a training step over one axis.
+struct AxisPlan {
+  std::string axis;
+  /// By index in the group. Transfers are those of the planned rank, so the pipeline axis has only its entry.
+  std::vector<CommStats> of_member;
+};
+
+/// An action of a stage; it is the same for each microbatch.
+using StageAction = std::pair<schedule::Kind, int>;
+
+struct Plan {
+  std::size_t scratch = 0; // that the kernel set needs
+  Refusals refusals;       // of the kernel set
+  std::vector<AxisPlan> communication; // axes of more than one rank
+  /// The collectives of layers over the tensor group, in order. All ranks of the group must post the same.
+  std::map<StageAction, std::vector<Collective>> tensor_collectives;
+};
+
+} // namespace triax::executor

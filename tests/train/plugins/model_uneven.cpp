@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// model-uneven: a model of one layer that adds up the loss over the tensor group. On tensor rank 1 it posts other
+// collectives than on rank 0, as its option selects.
+#include <triax/model.hpp>
+#include <triax/plugin.hpp>
+
+namespace {
+using namespace triax;
+
+constexpr triax_option kOptions[] = {option_string("how", nullptr, "size|count|none", "what differs on tensor rank 1")};
+
+class Uneven final : public Layer {
+ public:
+  Uneven(std::string how, const LayerContext& context, std::int64_t sequence)
+      : how_(std::move(how)),
+        is_second_(context.tensor_index() == 1),
+        inputs_{{"tokens", {sequence, context.micro}, DType::i32}, {"targets", {sequence, context.micro}, DType::i32}},
+        outputs_{{"loss", {context.micro}, DType::f64}} {}
+
+  std::string_view name() const override { return "uneven"; }
+  std::span<const ParamSpec> params() const override { return {}; }
+  std::span<const StashSpec> stash() const override { return {}; }
+  std::span<const TensorSpec> inputs() const override { return inputs_; }
+  std::span<const TensorSpec> outputs() const override { return outputs_; }
+  Cost cost() const override { return {}; }
+
+  void forward(const LayerCall& call, Views, Views, Views out, Views) override {
+    Communicator* group = call.groups.find("tensor");
+    if (!group) return;
+    const bool smaller = is_second_ && how_ == "size", twice = is_second_ && how_ == "count";
+    const TensorView loss = smaller ? out[0].slice(0, 0, out[0].size(0) / 2) : out[0];
+    for (int i = 0; i < (twice ? 2 : 1); ++i)
+      group->wait(group->all_reduce(loss, loss, Reduce::sum, call.stream, call.action), call.stream);
+  }
+  void backward_input(const LayerCall&, Views, Views, Views, Views, Views, Views) override {}
+  void backward_weight(const LayerCall&, Views, Views, Views) override {}
+
+ private:
+  const std::string how_;
+  const bool is_second_;
+  const std::vector<TensorSpec> inputs_, outputs_;
+};
+
+class UnevenModel final : public Model {
+ public:
+  explicit UnevenModel(const PluginContext& context) : how_(context.options.text("how")) {}
+  ModelInfo info() const override { return {1, 8, 1, 6}; }
+  Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
+  int count() const override { return 1; }
+  std::unique_ptr<Layer> layer(int, const LayerContext& context) const override {
+    return std::make_unique<Uneven>(how_, context, info().sequence);
+  }
+  std::span<const Tie> ties() const override { return {}; }
+  double flops_per_sample(std::int64_t) const override { return 1; }
+
+ private:
+  const std::string how_;
+};
+
+} // namespace
+
+TRIAX_PLUGIN(triax::Model, UnevenModel, "model-uneven", "0.1.0", "collectives that differ between tensor ranks",
+             kOptions)
