@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "memory.hpp"
+#include "cuda_memory.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA device: a GPU as a rank's device.
-#include "triax/cuda/device.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "copy_plan.hpp"
+#include "cuda_memory.hpp"
+#include "cuda_movement.hpp"
+#include "cuda_recording.hpp"
+#include "cuda_stream.hpp"
 #include "device/movement.hpp" // of the core: checks of views, and rounding of fill values
-#include "memory.hpp"
-#include "movement.hpp"
-#include "recording.hpp"
-#include "stream.hpp"
 #include "triax/cuda/check.hpp"
+#include "triax/cuda/device.hpp"
 #include "triax/lazy_load_guard.hpp"
 
 namespace triax::cuda {

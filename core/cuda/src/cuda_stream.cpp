@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream.hpp"
+#include "cuda_stream.hpp"
 
 #include <nvtx3/nvToolsExt.h>
 

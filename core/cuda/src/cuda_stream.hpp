@@ -18,8 +18,8 @@
 
 #include <string>
 
+#include "cuda_events.hpp"
 #include "device/host_queue.hpp" // of the core
-#include "events.hpp"
 #include "host_flags.hpp"
 #include "triax/device.hpp"
 
