@@ -8,8 +8,8 @@
 
 #include "config/core_keys.hpp"
 #include "config/workspace.hpp"
-#include "plugin/descriptor.hpp"
 #include "plugin/option_text.hpp"
+#include "plugin/plugin_descriptor.hpp"
 
 namespace triax::config {
 namespace {

@@ -13,7 +13,7 @@
 #include "data/prefix_lock.hpp"
 #include "data/prepare.hpp"
 #include "data/token_writer.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "data/tokenizer_files.hpp"
 #include "support/error_of.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "config/derive.hpp"
 #include "data/dataset.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "os/folder_access.hpp"
 #include "os/input_file.hpp"
 #include "plugin/loader.hpp"

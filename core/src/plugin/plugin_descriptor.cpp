@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/descriptor.hpp"
+#include "plugin/plugin_descriptor.hpp"
 
 #include <algorithm>
 #include <cstring>

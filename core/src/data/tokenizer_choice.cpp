@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 
 #include <nlohmann/json.hpp>
 #include <system_error>
