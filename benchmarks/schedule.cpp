@@ -33,8 +33,8 @@ class Made {
 
   Schedule rows() const { return scheduler_->rows(shape); }
 
-  static void require(const std::vector<schedule::Violation>& faults) {
-    if (!faults.empty()) throw Error(faults.front().reason());
+  static void require(const std::vector<schedule::Violation>& violations) {
+    if (!violations.empty()) throw Error(violations.front().reason());
   }
   static void count(benchmark::State& state, const std::vector<schedule::Program>& programs) {
     std::size_t actions = 0;

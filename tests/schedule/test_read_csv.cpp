@@ -125,7 +125,8 @@ TEST(ReadCsv, KeepsThePlaceOfEveryAction) {
 const std::string kEnding = "REDUCE_TIED,NORM,OPT_STEP\n";
 
 /// Violations of a lowered file.
-std::vector<std::string> faults(const std::string& csv, const PipelineShape& shape, const Assumptions& assumptions) {
+std::vector<std::string> violations(const std::string& csv, const PipelineShape& shape,
+                                    const Assumptions& assumptions) {
   const CsvFile file = read_csv(csv, "rows.csv");
   EXPECT_THAT(file.problems, IsEmpty());
   return reasons(verify(programs_of(file), {shape}, assumptions));
@@ -142,11 +143,11 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   Assumptions assumptions = kMin;
   for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged}) {
     assumptions = everywhere({order, CommTraits::Send::rendezvous, CommTraits::Post::blocking});
-    EXPECT_THAT(faults(adjacent, {2, 1, 3}, assumptions), IsEmpty());
-    EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), ElementsAre(HasSubstr("would wait indefinitely")));
+    EXPECT_THAT(violations(adjacent, {2, 1, 3}, assumptions), IsEmpty());
+    EXPECT_THAT(violations(apart, {2, 1, 3}, assumptions), ElementsAre(HasSubstr("would wait indefinitely")));
   }
   assumptions.edges.send = CommTraits::Send::buffered;
-  EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), IsEmpty());
+  EXPECT_THAT(violations(apart, {2, 1, 3}, assumptions), IsEmpty());
 }
 
 /// In a serial queue, work behind a set waits for the whole set, including transfers with other ranks.
@@ -155,9 +156,9 @@ TEST(ReadCsv, ASetTakesOnePlaceInTheQueue) {
                           "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1REDUCE_GRAD," + kEnding;
   Assumptions assumptions =
       everywhere({CommTraits::Order::channel, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
-  EXPECT_THAT(faults(csv, {2, 1, 2}, assumptions), IsEmpty());
+  EXPECT_THAT(violations(csv, {2, 1, 2}, assumptions), IsEmpty());
   assumptions.edges.order = CommTraits::Order::serial;
-  EXPECT_THAT(faults(csv, {2, 1, 2}, assumptions), ElementsAre(HasSubstr("would wait indefinitely")));
+  EXPECT_THAT(violations(csv, {2, 1, 2}, assumptions), ElementsAre(HasSubstr("would wait indefinitely")));
 }
 
 TEST(ReadCsv, WhatThisVersionCannotRunIsRefused) {
@@ -213,9 +214,9 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
       ++refused;
       continue;
     }
-    const std::vector<schedule::Violation> faults =
+    const std::vector<schedule::Violation> violations =
         file.lowered ? verify(programs_of(file), {file.shape}, kMin) : verify(file.schedule, file.shape);
-    faults.empty() ? ++verified : ++refused;
+    violations.empty() ? ++verified : ++refused;
   }
   EXPECT_GT(refused, 3000);
   EXPECT_GT(verified, 0); // blanks and idle cells have no effect

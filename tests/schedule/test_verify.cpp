@@ -164,17 +164,17 @@ TEST(VerifyRows, RefusesAKindThatIsNone) {
 
 TEST(VerifyRows, ReportsWhichRuleAndWhichActions) {
   const PipelineShape shape{2, 1, 2};
-  const std::vector<schedule::Violation> faults =
+  const std::vector<schedule::Violation> violations =
       schedule::verify(schedule_of(shape, {0, 1}, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}), shape);
-  ASSERT_EQ(faults.size(), 2u);
-  EXPECT_EQ(faults[1].rule, schedule::Violation::Rule::reached);
-  EXPECT_EQ(faults[1].at.rank, 1);
-  EXPECT_EQ(faults[1].at.position, 1u);
-  EXPECT_EQ(action_text(faults[1].at), "1F1");
-  ASSERT_EQ(faults[1].others.size(), 1u);
-  EXPECT_EQ(faults[1].others[0].rank, 0);
-  EXPECT_EQ(faults[1].others[0].position, 2u);
-  EXPECT_EQ(action_text(faults[1].others[0]), "0F1");
+  ASSERT_EQ(violations.size(), 2u);
+  EXPECT_EQ(violations[1].rule, schedule::Violation::Rule::reached);
+  EXPECT_EQ(violations[1].at.rank, 1);
+  EXPECT_EQ(violations[1].at.position, 1u);
+  EXPECT_EQ(action_text(violations[1].at), "1F1");
+  ASSERT_EQ(violations[1].others.size(), 1u);
+  EXPECT_EQ(violations[1].others[0].rank, 0);
+  EXPECT_EQ(violations[1].others[0].position, 2u);
+  EXPECT_EQ(action_text(violations[1].others[0]), "0F1");
 }
 
 using schedule::Program;

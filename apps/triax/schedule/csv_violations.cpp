@@ -53,25 +53,25 @@ class LocatorInFile final : public schedule::Locator {
   const CsvFile& file_;
 };
 
-const char* hint_of(const CsvFile& file, const Violation& fault) {
-  if (file.lowered && fault.rule == Violation::Rule::present && fault.at.kind == schedule::Kind::opt_step)
+const char* hint_of(const CsvFile& file, const Violation& violation) {
+  if (file.lowered && violation.rule == Violation::Rule::present && violation.at.kind == schedule::Kind::opt_step)
     return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
-  if (file.lowered && fault.rule == Violation::Rule::no_circle)
+  if (file.lowered && violation.rule == Violation::Rule::no_cycle)
     return "use a file with only the compute actions: Triax adds the transfers in an order without deadlock";
   return "";
 }
 
 } // namespace
 
-Refusal text_of_file(const CsvFile& file, const Violation& fault) {
-  return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", fault.reason(LocatorInFile(file)))
-      .with_hint("{}", hint_of(file, fault));
+Refusal text_of_file(const CsvFile& file, const Violation& violation) {
+  return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", violation.reason(LocatorInFile(file)))
+      .with_hint("{}", hint_of(file, violation));
 }
 
-std::vector<Violation> without_consequences(std::vector<Violation> faults) {
-  if (!std::ranges::all_of(faults, &Violation::is_of_slots))
-    std::erase_if(faults, [](const Violation& of) { return of.is_of_slots(); });
-  return faults;
+std::vector<Violation> without_consequences(std::vector<Violation> violations) {
+  if (!std::ranges::all_of(violations, &Violation::is_of_slots))
+    std::erase_if(violations, [](const Violation& of) { return of.is_of_slots(); });
+  return violations;
 }
 
 } // namespace triax::app

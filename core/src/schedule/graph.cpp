@@ -222,7 +222,7 @@ Graph::Place Graph::place(Node node) const {
   return {static_cast<int>(rank), static_cast<ActionId>(action - base_[static_cast<std::size_t>(rank)])};
 }
 
-std::vector<Graph::Place> Graph::circle() const {
+std::vector<Graph::Place> Graph::find_cycle() const {
   const std::vector<std::uint32_t> open = walk([](Node, const Next&) {});
   const auto stuck = std::ranges::find_if(open, [](std::uint32_t count) { return count > 0; });
   if (stuck == open.end()) return {};

@@ -41,7 +41,7 @@ class Graph {
     bool operator==(const Place&) const = default;
   };
   /// Actions of a cycle: each waits for the next one, and the last for the first. Empty: there is no cycle.
-  std::vector<Place> circle() const;
+  std::vector<Place> find_cycle() const;
 
   struct Time {
     double start = 0, end = 0;

@@ -106,18 +106,18 @@ class RowsCheck {
   RowsCheck(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {}
 
   std::vector<Violation> run() {
-    if (!shape_fits()) return std::move(faults_);
+    if (!shape_fits()) return std::move(violations_);
     stage_map_ = StageMap(schedule_.stage_rank()[0]);
     found_ = Cells<Place>(3, shape_.stages(), shape_.microbatches, Place{});
     whole_ = split_ = Stages(shape_.stages());
     for_each_action([this](const Place& place, const Action& action) { note(place, action); });
-    if (faults_.empty()) find_missing();
-    if (!faults_.empty()) return std::move(faults_);
+    if (violations_.empty()) find_missing();
+    if (!violations_.empty()) return std::move(violations_);
     for_each_action([this](const Place& place, const Action& action) { check_order(place, action); });
-    const bool in_order = faults_.empty();
+    const bool in_order = violations_.empty();
     for_each_action([this](const Place& place, const Action& action) { check_ascending(place, action); });
     if (in_order) check_progress();
-    return std::move(faults_);
+    return std::move(violations_);
   }
 
  private:
@@ -128,49 +128,49 @@ class RowsCheck {
         visit(Place{rank, position}, schedule_.row(rank)[position]);
   }
 
-  static ActionRef standing(const Place& place, const Action& action) {
+  static ActionRef ref_of(const Place& place, const Action& action) {
     return {place.rank,           static_cast<ActionId>(place.position),
             kind_of(action.kind), action.stage,
             action.microbatch,    action.slice,
             action.replica};
   }
-  ActionRef standing(const Place& place) const { return standing(place, schedule_.row(place.rank)[place.position]); }
+  ActionRef ref_of(const Place& place) const { return ref_of(place, schedule_.row(place.rank)[place.position]); }
 
   bool shape_fits() {
     if (schedule_.ranks() != shape_.pipeline)
-      faults_.push_back({.rule = Rule::rows_per_rank, .has = schedule_.ranks(), .wanted = shape_.pipeline});
-    if (schedule_.delay != 0) faults_.push_back({.rule = Rule::synchronous, .has = schedule_.delay});
+      violations_.push_back({.rule = Rule::rows_per_rank, .has = schedule_.ranks(), .wanted = shape_.pipeline});
+    if (schedule_.delay != 0) violations_.push_back({.rule = Rule::synchronous, .has = schedule_.delay});
     if (schedule_.stage_rank().size() != 1) {
-      faults_.push_back({.rule = Rule::one_pipeline, .has = static_cast<int>(schedule_.stage_rank().size())});
+      violations_.push_back({.rule = Rule::one_pipeline, .has = static_cast<int>(schedule_.stage_rank().size())});
       return false;
     }
     const std::vector<int>& ranks = schedule_.stage_rank()[0];
     const auto stages = static_cast<int>(ranks.size());
     if (stages != shape_.stages())
-      faults_.push_back({.rule = Rule::all_stages, .has = stages, .wanted = shape_.stages()});
+      violations_.push_back({.rule = Rule::all_stages, .has = stages, .wanted = shape_.stages()});
     for (int stage = 0; stage < stages; ++stage) {
       const int rank = ranks[static_cast<std::size_t>(stage)];
       if (rank < 0 || rank >= shape_.pipeline)
-        faults_.push_back(
+        violations_.push_back(
             {.rule = Rule::stage_on_a_rank, .at = {.stage = stage}, .has = rank, .wanted = shape_.pipeline});
     }
-    return faults_.empty();
+    return violations_.empty();
   }
 
   int rank_of(int stage) const { return stage_map_.rank_of(stage); }
 
   void note(const Place& place, const Action& action) {
-    const ActionRef at = standing(place, action);
+    const ActionRef at = ref_of(place, action);
     if (action.kind > ComputeKind::backward_weight) {
-      faults_.push_back({.rule = Rule::known_kind, .at = at, .has = static_cast<int>(action.kind)});
+      violations_.push_back({.rule = Rule::known_kind, .at = at, .has = static_cast<int>(action.kind)});
     } else if (action.stage < 0 || action.stage >= shape_.stages()) {
-      faults_.push_back({.rule = Rule::known_stage, .at = at, .wanted = shape_.stages() - 1});
+      violations_.push_back({.rule = Rule::known_stage, .at = at, .wanted = shape_.stages() - 1});
     } else if (action.microbatch < 0 || action.microbatch >= shape_.microbatches) {
-      faults_.push_back({.rule = Rule::known_microbatch, .at = at, .wanted = shape_.microbatches - 1});
+      violations_.push_back({.rule = Rule::known_microbatch, .at = at, .wanted = shape_.microbatches - 1});
     } else if (action.slice != 0 || action.replica != 0) {
-      faults_.push_back({.rule = Rule::whole_sequence, .at = at});
+      violations_.push_back({.rule = Rule::whole_sequence, .at = at});
     } else if (rank_of(action.stage) != place.rank) {
-      faults_.push_back({.rule = Rule::on_its_rank, .at = at, .has = rank_of(action.stage)});
+      violations_.push_back({.rule = Rule::on_its_rank, .at = at, .has = rank_of(action.stage)});
     } else {
       note_parts(place, at, action.kind);
     }
@@ -182,9 +182,9 @@ class RowsCheck {
     for (const Part part : parts(kind)) {
       Place& found = found_.at(static_cast<int>(part), at.stage, at.microbatch);
       if (found.position != kNowhere) {
-        ActionRef first = standing(found);
+        ActionRef first = ref_of(found);
         first.kind = kind_making(part);
-        faults_.push_back({.rule = Rule::once, .at = at, .others = {first}});
+        violations_.push_back({.rule = Rule::once, .at = at, .others = {first}});
         return;
       }
       found = place;
@@ -196,8 +196,9 @@ class RowsCheck {
       for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch) {
         const auto lacks = [&](Part part) { return at(part, stage, microbatch).position == kNowhere; };
         const auto missing = [&](Kind kind) {
-          faults_.push_back({.rule = Rule::present,
-                             .at = {.rank = rank_of(stage), .kind = kind, .stage = stage, .microbatch = microbatch}});
+          violations_.push_back(
+              {.rule = Rule::present,
+               .at = {.rank = rank_of(stage), .kind = kind, .stage = stage, .microbatch = microbatch}});
         };
         if (lacks(Part::forward)) missing(Kind::forward);
         if (lacks(Part::input) && lacks(Part::weight) && has_whole_backwards(stage)) {
@@ -229,7 +230,7 @@ class RowsCheck {
       if (need.where != Need::Where::here || is_transfer(need.kind)) continue;
       const Place& needed = place_of(need, action);
       if (needed.position > place.position)
-        faults_.push_back({.rule = Rule::before, .at = standing(place, action), .others = {standing(needed)}});
+        violations_.push_back({.rule = Rule::before, .at = ref_of(place, action), .others = {ref_of(needed)}});
     }
   }
 
@@ -238,7 +239,7 @@ class RowsCheck {
       if (part == Part::forward || action.microbatch == 0) continue;
       const Place& before = at(part, action.stage, action.microbatch - 1);
       if (before.position < place.position) continue;
-      faults_.push_back({.rule = Rule::ascending, .at = standing(place, action), .others = {standing(before)}});
+      violations_.push_back({.rule = Rule::ascending, .at = ref_of(place, action), .others = {ref_of(before)}});
       return;
     }
   }
@@ -258,9 +259,9 @@ class RowsCheck {
       const std::size_t position = progress.reached(rank);
       if (position == schedule_.row(rank).size()) continue;
       const Action& action = schedule_.row(rank)[position];
-      faults_.push_back({.rule = Rule::reached,
-                         .at = standing({rank, position}, action),
-                         .others = {standing(*waits_for(action, progress))}});
+      violations_.push_back({.rule = Rule::reached,
+                             .at = ref_of({rank, position}, action),
+                             .others = {ref_of(*waits_for(action, progress))}});
     }
   }
 
@@ -279,7 +280,7 @@ class RowsCheck {
   StageMap stage_map_;
   Cells<Place> found_;   // by Part
   Stages whole_, split_; // stages with a B; with an I or a W
-  std::vector<Violation> faults_;
+  std::vector<Violation> violations_;
 };
 
 } // namespace
