@@ -93,7 +93,7 @@ TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
   Workspace space;
   space.write("held.json", R"({"tokenizer": "byte", "vocab": 257})");
   space.tables["data"] = "paths = [\"text\", \"held\"]\nweights = [3, 0.5]\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   EXPECT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->data.training.paths, (std::vector{space.path("text"), space.path("held")}));
   EXPECT_EQ(loaded.run->data.training.weights, (std::vector{3.0, 0.5}));
@@ -245,7 +245,7 @@ TEST(Together, AllRefusalsComeAtOnceInTheOrderOfTheFile) {
   space.tables["train"] = "steps = 1.5\nsed = 3\n";
   space.tables["batch"] = "micro = 0\n";
   space.tables.erase("kernels");
-  const Loaded loaded = space.load("include = [\"base.toml\"]\n", {{"data.paht", "x"}});
+  const LoadResult loaded = space.load("include = [\"base.toml\"]\n", {{"data.paht", "x"}});
   EXPECT_FALSE(loaded.run);
   EXPECT_THAT(
       texts(loaded),

@@ -176,7 +176,7 @@ TEST(PluginTables, FilesThatAPluginShadowsAreKept) {
   Workspace space;
   std::filesystem::copy_file(TOY_PLUGINS "/sched-toy.so", space.path("sched-toy.so"));
   space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   ASSERT_TRUE(loaded.run);
   EXPECT_EQ(loaded.run->schedule.library->file, space.path("sched-toy.so"));
   EXPECT_THAT(loaded.run->schedule.shadowed, ElementsAre(TOY_PLUGINS "/sched-toy.so"));
@@ -213,7 +213,7 @@ TEST(PluginTables, AnAxisWithoutPluginInheritsAllOfComm) {
   Workspace space;
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\nratio = 0.25\n";
   space.tables["comm.tensor"] = "timeout_s = 6\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   ASSERT_THAT(texts(loaded), IsEmpty());
   const PluginChoice& tensor = loaded.run->comm.at("tensor");
   EXPECT_EQ(tensor.name, "comm-alpha");
@@ -231,7 +231,7 @@ TEST(PluginTables, AnAxisWithAPluginStartsFromItsDefaults) {
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\n";
   space.tables["comm.tensor"] = "plugin = \"comm-alpha\"\n";
   space.tables["comm.pipeline"] = "plugin = \"comm-beta\"\nwindow = 2\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 600);
   EXPECT_EQ(loaded.run->comm.at("tensor").named_in, "comm.tensor");

@@ -2,7 +2,7 @@
 // The core adds the positions of a refusal's keys: modules and plugins do not know files.
 #include <gtest/gtest.h>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::config {
 namespace {

@@ -47,9 +47,9 @@ TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
     for (const double part : {rank.slow_stages, rank.slow_passes, rank.late, rank.overhead})
       EXPECT_THAT(part, DoubleNear(0, kExact));
   }
-  EXPECT_EQ(extent(all.measured).bubble_rate(), extent(all.planned).bubble_rate());
-  EXPECT_EQ(extent(all.measured).cost, 18);
-  EXPECT_EQ(extent(all.measured).first, 0);
+  EXPECT_EQ(time_span(all.measured).bubble_rate(), time_span(all.planned).bubble_rate());
+  EXPECT_EQ(time_span(all.measured).cost, 18);
+  EXPECT_EQ(time_span(all.measured).first, 0);
 }
 
 TEST_F(TwoRanks, OfTwoMachinesAreDrawnOnOneClock) {

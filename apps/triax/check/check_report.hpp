@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "check/memory_limit.hpp"
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "train/preflight.hpp"
 
 namespace triax::app {
 
 struct CheckReport {
   std::string file;
-  config::Loaded loaded;
+  config::LoadResult loaded;
   train::Placement placement; // this and preflight: empty if the configuration has errors
   train::Preflight preflight;
   std::vector<config::Diagnostic> refusals; // all errors, of configuration and preflight

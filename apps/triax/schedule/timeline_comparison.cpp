@@ -24,8 +24,8 @@ struct MeasuredStep {
 };
 
 std::string bubbles(const schedule::Comparison& of) {
-  return text("bubble {} measured, {} planned", report::percent_text(schedule::extent(of.measured).bubble_rate()),
-              report::percent_text(schedule::extent(of.planned).bubble_rate()));
+  return text("bubble {} measured, {} planned", report::percent_text(schedule::time_span(of.measured).bubble_rate()),
+              report::percent_text(schedule::time_span(of.planned).bubble_rate()));
 }
 
 /// Empty if all ranks ran on one machine.

@@ -24,7 +24,7 @@ class PanelProcess {
  public:
   PanelProcess(const Panel& panel, int number, TraceEvents& events)
       : of_(panel.timeline), number_(number), events_(events) {
-    schedule::extent(of_); // throws at what cannot be drawn
+    schedule::time_span(of_); // throws at what cannot be drawn
   }
 
   void name(const std::string& name) {
