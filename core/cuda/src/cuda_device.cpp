@@ -34,7 +34,7 @@ bool pageable(const void* data) {
 class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
-      : gpu_(made_current(gpu)), gates_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
+      : gpu_(made_current(gpu)), flags_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
 
   DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
 
@@ -43,7 +43,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
     return text("{} (GPU {} of this machine), compute capability {}.{}, {} GB; streams wait for the host {}",
                 properties.name, gpu_, properties.major, properties.minor, properties.totalGlobalMem / 1000000000,
-                gates_.usable() ? "by memory operations" : "by being held back");
+                flags_.usable() ? "by memory operations" : "by being held back");
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {
@@ -59,7 +59,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {
-    return std::make_unique<CudaStream>(std::move(name), *this, gates_);
+    return std::make_unique<CudaStream>(std::move(name), *this, flags_);
   }
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
@@ -124,7 +124,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     return std::make_unique<CudaRecording>(captured);
   }
 
-  void set_may_load_modules(bool may_be) noexcept override { gates_.rest(may_be); }
+  void set_may_load_modules(bool may_be) noexcept override { flags_.rest(may_be); }
   void* extension(std::string_view id) noexcept override {
     if (id == Recorder::kExtension) return static_cast<Recorder*>(this);
     return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
@@ -154,7 +154,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   static void cross(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind way,
                     CudaStream& stream) {
     if (to.elements() == 0) return;
-    if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can open the stream's gate
+    if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can set the stream's flag
     const cudaStream_t native = stream.admitted();
     if (to.contiguous() && from.contiguous()) {
       TRIAX_CUDA(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), way, native));
@@ -166,7 +166,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   int gpu_;
-  HostFlags gates_;
+  HostFlags flags_;
   CudaStream* recorded_ = nullptr; // not null during capture
 };
 
