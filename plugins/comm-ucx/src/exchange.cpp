@@ -18,8 +18,8 @@ void Exchange::add(const Transfer& transfer, std::uint64_t number) {
 
 Tag Exchange::tag(const Placed& placed) const noexcept {
   const Transfer& transfer = placed.transfer;
-  const int source = transfer.direction == Direction::send ? links_.index() : transfer.peer;
-  return transfer_tag(links_.number(), source, transfer.channel, transfer.view.dtype(), placed.number);
+  const int source = transfer.direction == Direction::send ? endpoints_.index() : transfer.peer;
+  return transfer_tag(endpoints_.number(), source, transfer.channel, transfer.view.dtype(), placed.number);
 }
 
 std::size_t Exchange::staging_bytes() const noexcept {
@@ -64,7 +64,7 @@ void Exchange::launch() noexcept {
 /// Advances all flows: the peer may be waiting for any of them.
 bool Exchange::run_flows() noexcept {
   bool all = true;
-  for (std::size_t i = 0; i < count_ && !links_.aborted(); ++i) {
+  for (std::size_t i = 0; i < count_ && !endpoints_.aborted(); ++i) {
     Placed& placed = placed_[i];
     all &= placed.transfer.direction == Direction::send ? push(placed.flow) : pull(placed.flow);
   }
@@ -92,7 +92,7 @@ void Exchange::check_messages() noexcept {
     std::size_t bytes = 0;
     const bool open = placed.requests[0].open() || placed.requests[1].open();
     if (placed.transfer.direction == Direction::send || !open) continue;
-    if (links_.transport().waiting(tag(placed), kAnyType, found, bytes) && type_of(found) != type_of(tag(placed))) {
+    if (endpoints_.transport().waiting(tag(placed), kAnyType, found, bytes) && type_of(found) != type_of(tag(placed))) {
       return mismatch(placed, bytes, type_of(found), staged_ && bytes == kStagedPiece);
     }
   }
@@ -106,10 +106,10 @@ void Exchange::other_length(const StagedMessage& flow, std::size_t bytes, bool m
 
 void Exchange::mismatch(const Placed& placed, std::size_t bytes, DType dtype, bool more) noexcept {
   const TensorView& view = placed.transfer.view;
-  links_.abort(text("group {}, channel {}: rank {} sends {}{} {} where rank {} receives {} {}", links_.id(),
-                    placed.transfer.channel, links_.rank(placed.transfer.peer), bytes / bytes_of(dtype),
-                    more ? " or more" : "", name_of(dtype), links_.rank(links_.index()), view.elements(),
-                    name_of(view.dtype())));
+  endpoints_.abort(text("group {}, channel {}: rank {} sends {}{} {} where rank {} receives {} {}", endpoints_.id(),
+                        placed.transfer.channel, endpoints_.rank(placed.transfer.peer), bytes / bytes_of(dtype),
+                        more ? " or more" : "", name_of(dtype), endpoints_.rank(endpoints_.index()), view.elements(),
+                        name_of(view.dtype())));
 }
 
 } // namespace triax::comm_ucx

@@ -22,7 +22,7 @@ namespace triax::comm_ucx {
 
 class Reduction final : public CollectiveCall {
  public:
-  Reduction(PeerEndpoints& links, const Plan& plan);
+  Reduction(PeerEndpoints& endpoints, const Plan& plan);
 
   /// True for a small all_reduce.
   static bool is_small(const Plan& plan, const Collective& of) noexcept {
