@@ -250,14 +250,14 @@ TEST(Client, ATokenLetsIn) {
   ServerRequest request = server_of(1);
   request.token = JobToken::make();
   const Job job(request);
-  ClientRequest stranger = job.request(0);
-  const std::string refused = error_of([&] { TestRank rank(stranger); });
+  ClientRequest rogue = job.request(0);
+  const std::string refused = error_of([&] { TestRank rank(rogue); });
   EXPECT_THAT(refused, StartsWith("control: the job server at " + to_text(job.server->address()) +
                                   " refused this rank\n  set the same TRIAX_JOB_TOKEN"));
-  stranger.token = JobToken(std::string(64, 'a'));
-  EXPECT_EQ(error_of([&] { TestRank rank(stranger); }), refused);
-  stranger.token = JobToken(std::string(600, 'a'));
-  EXPECT_THAT(error_of([&] { TestRank rank(stranger); }), HasSubstr("longer than 512 bytes"));
+  rogue.token = JobToken(std::string(64, 'a'));
+  EXPECT_EQ(error_of([&] { TestRank rank(rogue); }), refused);
+  rogue.token = JobToken(std::string(600, 'a'));
+  EXPECT_THAT(error_of([&] { TestRank rank(rogue); }), HasSubstr("longer than 512 bytes"));
   ClientRequest known = job.request(0);
   known.token = request.token;
   TestRank rank(known);

@@ -55,9 +55,9 @@ TEST_F(RogueClientsTest, WhatIsNoHelloIsDroppedWithoutAWord) {
       std::string(100000, 'x'),
   };
   for (const std::string& bytes : nonsense) {
-    Raw stranger(job.server->address());
-    stranger.connection.send(bytes);
-    EXPECT_TRUE(stranger.is_dropped()) << bytes.substr(0, 20);
+    Raw rogue(job.server->address());
+    rogue.connection.send(bytes);
+    EXPECT_TRUE(rogue.is_dropped()) << bytes.substr(0, 20);
     expect_no_harm();
   }
 }
@@ -76,14 +76,14 @@ TEST_F(RogueClientsTest, WithoutTheTokenNothingIsSent) {
   for (const char* token : {"", "the secret of this joB", "the secret of this job and more", "t"}) {
     // The answer reveals neither whether the rank has joined nor how many ranks exist.
     for (const Hello& hello : {hello_of(1, 2, token), hello_of(0, 2, token), hello_of(7, 9, token)}) {
-      Raw stranger(job.server->address());
-      stranger.connection.send(encode(hello));
-      const auto answer = stranger.next();
+      Raw rogue(job.server->address());
+      rogue.connection.send(encode(hello));
+      const auto answer = rogue.next();
       ASSERT_TRUE(answer);
       EXPECT_EQ(answer->kind, Kind::refused);
       EXPECT_EQ(answer->value + answer->key, "");
-      stranger.connection.send(encode(message(Kind::add, 1, "n"))); // ignored
-      EXPECT_TRUE(stranger.is_dropped());
+      rogue.connection.send(encode(message(Kind::add, 1, "n"))); // ignored
+      EXPECT_TRUE(rogue.is_dropped());
     }
   }
   expect_no_harm();
@@ -91,9 +91,9 @@ TEST_F(RogueClientsTest, WithoutTheTokenNothingIsSent) {
 
 TEST_F(RogueClientsTest, WhoIsRejectedIsCountedAndNamed) {
   const auto rejected = [&](const Hello& hello) {
-    Raw stranger(job.server->address());
-    stranger.connection.send(encode(hello));
-    EXPECT_TRUE(stranger.is_dropped());
+    Raw rogue(job.server->address());
+    rogue.connection.send(encode(hello));
+    EXPECT_TRUE(rogue.is_dropped());
   };
   rejected(hello_of(1, 2, "the wrong secret"));
   rejected(hello_of(1, 2, "the wrong secret"));
@@ -120,28 +120,28 @@ TEST_F(RogueClientsTest, WhoIsRejectedIsCountedAndNamed) {
 TEST_F(RogueClientsTest, AnotherVersionIsRefusedBeforeAnythingElse) {
   Hello hello = hello_of(1, 2, "whatever its token means there");
   hello.version = kProtocolVersion + 1;
-  Raw stranger(job.server->address());
-  stranger.connection.send(encode(hello));
-  const auto answer = stranger.next();
+  Raw rogue(job.server->address());
+  rogue.connection.send(encode(hello));
+  const auto answer = rogue.next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, Kind::refused);
   EXPECT_EQ(answer->value,
             text("the server has protocol version {}, this rank {}: use the same build of Triax on all ranks",
                  kProtocolVersion, kProtocolVersion + 1));
-  EXPECT_TRUE(stranger.is_dropped());
+  EXPECT_TRUE(rogue.is_dropped());
   expect_no_harm();
 }
 
 TEST_F(RogueClientsTest, ImpossibleRanksGetTheReasonAndNothingOfTheToken) {
   for (const auto& [rank, world] : {std::pair(0, 2), {2, 2}, {-1, 2}, {1 << 30, 2}, {1, 3}, {1, -2}}) {
-    Raw stranger(job.server->address());
-    stranger.connection.send(encode(hello_of(rank, world, "the secret of this job")));
-    const auto answer = stranger.next();
+    Raw rogue(job.server->address());
+    rogue.connection.send(encode(hello_of(rank, world, "the secret of this job")));
+    const auto answer = rogue.next();
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->kind, Kind::refused);
     EXPECT_THAT(answer->value, HasSubstr("rank"));
     EXPECT_THAT(answer->value, Not(HasSubstr("secret")));
-    EXPECT_TRUE(stranger.is_dropped());
+    EXPECT_TRUE(rogue.is_dropped());
   }
   expect_no_harm();
 }

@@ -65,7 +65,7 @@ class PreflightTest : public ::testing::Test {
   }
   TinyRun run_;
   bool ranks_are_threads_ = true;
-  train::AskedDevices devices_;
+  train::CheckedDevices devices_;
 };
 
 TEST_F(PreflightTest, ReportsLayersParametersAndTheMemoryThatTheRankTakes) {

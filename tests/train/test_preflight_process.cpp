@@ -29,7 +29,7 @@ class PreflightProcess : public ::testing::Test {
     return train::preflight_in_child(run_.config(), null_log(),
                                      {std::nullopt,
                                       [](const train::Placement& on) {
-                                        return train::AskedDevices{0, on.ranks};
+                                        return train::CheckedDevices{0, on.ranks};
                                       }},
                                      limits);
   }

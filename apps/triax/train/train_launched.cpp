@@ -161,7 +161,7 @@ class LaunchedRank {
   }
 
   void check() {
-    const auto own = [this](const train::Placement&) { return train::AskedDevices{environment_.local_rank, 1}; };
+    const auto own = [this](const train::Placement&) { return train::CheckedDevices{environment_.local_rank, 1}; };
     try {
       checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
       refuse(refusals(loaded_, checked_));

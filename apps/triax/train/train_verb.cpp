@@ -136,7 +136,7 @@ int train_run(const TrainArguments& arguments) {
   if (!loaded.run) return report.refused(loaded.refusals);
   train::CheckedRun asked;
   try {
-    const auto devices = [](const train::Placement& on) { return train::AskedDevices{0, on.ranks}; };
+    const auto devices = [](const train::Placement& on) { return train::CheckedDevices{0, on.ranks}; };
     asked = ask(*loaded.run, {std::nullopt, devices});
   } catch (const Error& error) { // the checks cannot be run
     return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});

@@ -86,8 +86,8 @@ bool RankRegistry::silent(int rank, double limit, Clock::time_point now) const {
 bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
   const bool is_first = !failure_;
   if (is_first) first_ = now;
-  const bool waited_in_vain = is_first && !failure.lost && has(failure.rank) && of(failure.rank).has_timed_out;
-  const std::optional<Failure> awaited = waited_in_vain ? stuck_rank(now) : std::nullopt;
+  const bool timed_out_waiting = is_first && !failure.lost && has(failure.rank) && of(failure.rank).has_timed_out;
+  const std::optional<Failure> awaited = timed_out_waiting ? stuck_rank(now) : std::nullopt;
   if (is_cause(failure, now)) failure_ = awaited.value_or(failure);
   if (failure.lost && has(failure.rank)) {
     RankStatus& status = of(failure.rank).status;

@@ -23,7 +23,7 @@ struct Placement {
 };
 
 /// The local ranks whose devices are checked: `count` of them, from `first` on.
-struct AskedDevices {
+struct CheckedDevices {
   int first = 0, count = 0;
 };
 
