@@ -195,9 +195,9 @@ TEST(Together, WhatATomlCannotHoldIsRefused) {
 
 TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
   Workspace space;
-  ::setenv("TRIAX_PLUGIN_PATH", ("/no/such/folder:" TOY_PLUGINS), 1);
+  ::setenv("TRIAX_PLUGIN_PATH", ("/no/such/folder:" SAMPLE_PLUGINS), 1);
   const std::vector<std::string> refused = texts(space.load());
-  ::setenv("TRIAX_PLUGIN_PATH", TOY_PLUGINS, 1);
+  ::setenv("TRIAX_PLUGIN_PATH", SAMPLE_PLUGINS, 1);
   EXPECT_THAT(texts(space.load()), IsEmpty());
   ::unsetenv("TRIAX_PLUGIN_PATH");
   EXPECT_THAT(refused, ElementsAre("TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n"
@@ -223,7 +223,7 @@ TEST(Together, NamesOfFilesAndFoldersThatAreNotThereAreRefused) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text.bin").string()}})),
               ElementsAre(HasSubstr("text.bin.bin does not exist\n  leave out .bin: ")));
-  space.tables["plugins"] = "path = [\"" TOY_PLUGINS "\", \"nowhere\"]\n";
+  space.tables["plugins"] = "path = [\"" SAMPLE_PLUGINS "\", \"nowhere\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("nowhere is not a folder")));
 }
 

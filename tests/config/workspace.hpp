@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder with a valid run of toy plugins and empty data files, which each test modifies.
+// A folder with a valid run of sample plugins and empty data files, which each test modifies.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ class Workspace {
       {"kernels", "plugin = \"kernels-toy\"\n"},
       {"model", "plugin = \"model-toy\"\nlayers = 2\n"},
       {"optimizer", "plugin = \"optim-toy\"\nlr = 1e-3\n"},
-      {"plugins", "path = [\"" TOY_PLUGINS "\"]\n"},
+      {"plugins", "path = [\"" SAMPLE_PLUGINS "\"]\n"},
       {"schedule", "plugin = \"sched-toy\"\n"},
       {"train", "steps = 100\n"},
   };

@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-#include "equality/world.hpp"
+#include "equality/harness.hpp"
 #include "triax/device.hpp"
 #include "triax/layout.hpp"
 #include "triax/text.hpp"
