@@ -30,7 +30,7 @@ int main(int, char** arguments) {
   request.world = std::atoi(arguments[3]);
   request.silence_s = std::atof(arguments[4]);
   request.grace_s = std::atof(arguments[5]);
-  request.place = [] { return std::string("step 7, 0F3"); };
+  request.position = [] { return std::string("step 7, 0F3"); };
   control::JobAbort flag;
   control::Client client(request, flag);
   Hangs hangs;

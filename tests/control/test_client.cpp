@@ -170,9 +170,9 @@ TEST(Client, TheServerKnowsWhereEachRankIs) {
   const Job job(2);
   EXPECT_EQ(job.state(0), State::missing);
   ClientRequest request = job.request(0);
-  request.place = [] { return "step 118, 0F3"; };
+  request.position = [] { return "step 118, 0F3"; };
   const TestRank rank(request);
-  EXPECT_TRUE(eventually([&] { return job.status(0).place == "step 118, 0F3"; }));
+  EXPECT_TRUE(eventually([&] { return job.status(0).position == "step 118, 0F3"; }));
   EXPECT_EQ(job.status(0).pid, ::getpid());
   EXPECT_FALSE(job.status(0).host.empty());
   EXPECT_EQ(job.state(1), State::missing);

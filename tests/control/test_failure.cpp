@@ -27,10 +27,11 @@ std::string in_seconds(double seconds) {
 /// A rank as a process that has sent a heartbeat.
 struct ChildRank {
   ChildRank(const Job& job, int rank, double silence_s = kLong, double grace_s = kLong)
-      : child({CONTROL_RANK, std::to_string(job.server->address().port), std::to_string(rank), std::to_string(job.world),
-               in_seconds(silence_s), in_seconds(grace_s)},
+      : child({CONTROL_RANK, std::to_string(job.server->address().port), std::to_string(rank),
+               std::to_string(job.world), in_seconds(silence_s), in_seconds(grace_s)},
               folder / "errors") {
-    if (!eventually([&] { return job.status(rank).place == "step 7, 0F3"; })) throw std::runtime_error("no rank came");
+    if (!eventually([&] { return job.status(rank).position == "step 7, 0F3"; }))
+      throw std::runtime_error("no rank came");
   }
   TempFolder folder;
   Child child;
@@ -42,7 +43,7 @@ TEST(Failure, AFailureReachesAllAndAllSayWhereTheyWere) {
   std::vector<std::unique_ptr<TestRank>> ranks;
   for (int rank = 0; rank < job.world; ++rank) {
     ClientRequest request = job.request(rank);
-    request.place = [&failed, rank] { return text("rank {} at {}", rank, failed ? "0B1" : "0F1"); };
+    request.position = [&failed, rank] { return text("rank {} at {}", rank, failed ? "0B1" : "0F1"); };
     ranks.push_back(std::make_unique<TestRank>(request));
   }
   failed = true;
@@ -58,7 +59,7 @@ TEST(Failure, AFailureReachesAllAndAllSayWhereTheyWere) {
   EXPECT_FALSE(job.server->failure()->lost);
   EXPECT_EQ(job.server->failure()->why, "no memory\n  use less");
   for (int rank = 0; rank < job.world; ++rank)
-    EXPECT_TRUE(eventually([&] { return job.status(rank).place == text("rank {} at 0B1", rank); }));
+    EXPECT_TRUE(eventually([&] { return job.status(rank).position == text("rank {} at 0B1", rank); }));
 }
 
 TEST(Failure, TheServerHearsTheErrorOfARankThatLeavesAtOnce) {
@@ -139,7 +140,7 @@ TEST(Failure, ARankThatIsKilledIsLost) {
   EXPECT_EQ(zero->flag.reason(), "rank 1 was lost: the connection was closed");
   EXPECT_TRUE(job.server->failure()->lost);
   EXPECT_EQ(job.status(1).state, State::lost);
-  EXPECT_EQ(job.status(1).place, "step 7, 0F3");
+  EXPECT_EQ(job.status(1).position, "step 7, 0F3");
 }
 
 // Rank 0 does not join, so only rank 1 can be silent.
@@ -150,7 +151,7 @@ TEST(Failure, ARankThatIsStoppedIsLostForItsSilence) {
   EXPECT_TRUE(eventually([&] { return job.server->failure().has_value(); }));
   EXPECT_EQ(job.server->failure()->rank, 1);
   EXPECT_THAT(job.server->failure()->why, StartsWith("no message from it for 2 s (train.stall_timeout_s): "));
-  EXPECT_EQ(job.status(1).place, "step 7, 0F3");
+  EXPECT_EQ(job.status(1).position, "step 7, 0F3");
   EXPECT_GE(job.status(1).silent_s, 2);
 }
 
@@ -210,7 +211,7 @@ TEST(Failure, BeforeItStopsARankSaysWhereItStood) {
   ClientRequest request = server.request();
   JobAbort flag;
   std::atomic<bool> raised_before = false;
-  request.place = [&] {
+  request.position = [&] {
     raised_before = flag.raised();
     return std::string("step 3");
   };

@@ -51,8 +51,8 @@ TEST_F(RankRegistryTest, ALossSoonAfterIsWhatTheOtherNoticed) {
 }
 
 TEST_F(RankRegistryTest, WhomATimedOutRankWaitedForIsTheCause) {
-  registry.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
-  registry.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
+  registry.set_position(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
+  registry.set_position(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   registry.timed_out(0);
   registry.knows(0);
   EXPECT_TRUE(registry.note({0, false, "timed out"}, after(500)));
@@ -66,12 +66,12 @@ TEST_F(RankRegistryTest, WhomATimedOutRankWaitedForIsTheCause) {
 
 TEST_F(RankRegistryTest, RanksThatAllWaitCannotGoOn) {
   constexpr double kLimit = 10;
-  registry.is_at(0, "step 3, 0F0", after(0), {.waiting_s = 11});
-  registry.is_at(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
+  registry.set_position(0, "step 3, 0F0", after(0), {.waiting_s = 11});
+  registry.set_position(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
   EXPECT_FALSE(registry.all_wait(kLimit)); // rank 2 works
-  registry.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 9});
+  registry.set_position(2, "step 3, 2F0", after(0), {.waiting_s = 9});
   EXPECT_FALSE(registry.all_wait(kLimit));
-  registry.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 10});
+  registry.set_position(2, "step 3, 2F0", after(0), {.waiting_s = 10});
   const std::optional<Failure> failure = registry.all_wait(kLimit);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 1);
@@ -82,24 +82,24 @@ TEST_F(RankRegistryTest, RanksThatAllWaitCannotGoOn) {
 }
 
 TEST_F(RankRegistryTest, ThePositionOfARankThatHasLeftIsItsEnd) {
-  registry.is_at(0, "step 3, 0B3", after(0));
-  registry.is_at(1, "step 3, 1B3", after(0));
+  registry.set_position(0, "step 3, 0B3", after(0));
+  registry.set_position(1, "step 3, 1B3", after(0));
   registry.left(0);
   registry.note({2, true, "its connection closed"}, after(100));
   registry.left(1);
   const std::vector<RankStatus> ranks = registry.statuses(after(200));
-  EXPECT_EQ(ranks[0].place, "finished");
-  EXPECT_EQ(ranks[1].place, "step 3, 1B3"); // where it was when rank 2 was lost
+  EXPECT_EQ(ranks[0].position, "finished");
+  EXPECT_EQ(ranks[1].position, "step 3, 1B3"); // where it was when rank 2 was lost
 }
 
 TEST_F(RankRegistryTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
-  registry.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 4});
+  registry.set_position(1, "step 3, 1F0", after(0), {.stalled_s = 4});
   registry.note({0, false, "no memory"}, after(0));
   EXPECT_EQ(registry.failure()->rank, 0);
 }
 
 TEST_F(RankRegistryTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
-  registry.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
+  registry.set_position(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
   registry.timed_out(0);
   registry.note({0, false, "timed out"}, after(0));
   EXPECT_EQ(registry.failure()->rank, 0);
@@ -135,15 +135,15 @@ TEST_F(RankRegistryTest, StatesAndSilence) {
 }
 
 TEST_F(RankRegistryTest, HowOldThePlaceOfALostRankWas) {
-  registry.is_at(1, "step 2, 0F0", after(200));
+  registry.set_position(1, "step 2, 0F0", after(200));
   registry.heard(1, after(900)); // another message
   registry.note({1, true, "the connection was closed"}, after(1200));
   registry.note({2, true, "the connection was closed"}, after(1500)); // it had not sent a position
   const auto all = registry.statuses(after(2000));
-  EXPECT_EQ(all[1].place, "step 2, 0F0");
-  EXPECT_EQ(all[1].place_age_s, 1);
-  EXPECT_EQ(all[2].place_age_s, 1.5);
-  EXPECT_EQ(all[0].place_age_s, 0) << "it lives";
+  EXPECT_EQ(all[1].position, "step 2, 0F0");
+  EXPECT_EQ(all[1].position_age_s, 1);
+  EXPECT_EQ(all[2].position_age_s, 1.5);
+  EXPECT_EQ(all[0].position_age_s, 0) << "it lives";
 }
 
 TEST_F(RankRegistryTest, WhileNobodyListenedNobodyWasSilent) {

@@ -213,7 +213,7 @@ TEST_F(RogueClientsTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
   EXPECT_TRUE(eventually([&] { return job.state(1) == State::lost; }));
   EXPECT_FALSE(job.server->failure()->lost);
   EXPECT_EQ(job.server->failure()->why, "no memory");
-  EXPECT_EQ(job.status(1).place, "step 6");
+  EXPECT_EQ(job.status(1).position, "step 6");
 }
 
 TEST_F(RogueClientsTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {

@@ -45,7 +45,7 @@ TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
 TEST(FailureReport, TheErrorOfARankThatFailedIsInItsLog) {
   FailureFacts facts = lost();
   facts.failure = {0, false, "step 118, 0F3: out of luck"};
-  facts.ranks[0].place.clear();
+  facts.ranks[0].position.clear();
   facts.last_step = 0;
   EXPECT_THAT(to_text(facts),
               HasSubstr("rank 0 (pipeline 0, data 0, tensor 0; host n7, pid 4209) failed before the end "
@@ -82,7 +82,7 @@ TEST(FailureReport, ARankThatIsAThreadHasAPlace) {
             "  rank 3: unknown\n"
             "  all ranks stopped after 1.2 s");
   facts.ranks[1].state = State::lost; // for a process that never joined
-  facts.ranks[1].place.clear();
+  facts.ranks[1].position.clear();
   EXPECT_THAT(to_text(facts), HasSubstr("\n  last position: did not join\n"));
 }
 

@@ -29,7 +29,7 @@ TEST(RankBody, DISABLED_SendsOneMessage) {
   request.rank = std::atoi(std::getenv("RANK"));
   request.world = std::atoi(std::getenv("WORLD_SIZE"));
   request.start_timeout_s = request.silence_s = request.grace_s = 60;
-  request.place = [] { return std::string("starting"); };
+  request.position = [] { return std::string("starting"); };
   control::JobAbort flag;
   control::Client client(request, flag);
   if (request.rank == 1) client.send(std::getenv(kTopic), std::getenv(kText));

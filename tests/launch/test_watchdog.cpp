@@ -77,7 +77,7 @@ TEST_F(WatchdogTest, ProgressRestartsTheTimeOfACall) {
 
 TEST_F(WatchdogTest, ThePositionOfARankThatHasTrainedIsItsEnd) {
   rank_.set_finished(10);
-  EXPECT_EQ(rank_.place(), "finished after step 10");
+  EXPECT_EQ(rank_.position_and_call(), "finished after step 10");
   rank_.set_rank(nullptr);
   EXPECT_EQ(rank_.position(), "finished after step 10");
 }
@@ -121,7 +121,7 @@ TEST_F(WatchdogTest, AWaitWithADeadlineOfItsOwnIsNotTheOneToBlame) {
   const WaitScope wait("join", Deadline::max(), "comm-x");
   EXPECT_EQ(report.wait_for(kNever), std::future_status::timeout);
   EXPECT_EQ(rank_.progress().stalled_s, 0);
-  EXPECT_THAT(rank_.place(), MatchesRegex("starting(, in join\\(\\) of plugin \"comm-x\" for [0-9.]+ s)?"));
+  EXPECT_THAT(rank_.position_and_call(), MatchesRegex("starting(, in join\\(\\) of plugin \"comm-x\" for [0-9.]+ s)?"));
   watching_.reset();
 }
 

@@ -24,29 +24,30 @@ class LocatorInFile final : public schedule::Locator {
     std::string out = file_.name;
     if (action.rank < 0) return out;
     out += text(":{}", action.rank + 1);
-    if (const CsvFile::PlacedAction* found = in_file(action)) out += text(":{}", found->cell);
+    if (const CsvFile::LocatedAction* found = in_file(action)) out += text(":{}", found->cell);
     return name.empty() ? out : text("{}: {}", out, name);
   }
-  std::string place(const ActionRef& action) const override {
+  std::string location(const ActionRef& action) const override {
     return text("line {}, {}", action.rank + 1, here(action));
   }
   std::string here(const ActionRef& action) const override {
-    const CsvFile::PlacedAction* found = in_file(action);
+    const CsvFile::LocatedAction* found = in_file(action);
     return found ? text("cell {}", found->cell) : "no cell";
   }
-  std::string there(const ActionRef& action) const override { return place(action); }
+  std::string there(const ActionRef& action) const override { return location(action); }
 
  private:
   /// Null if the file does not have the action.
-  const CsvFile::PlacedAction* in_file(const ActionRef& action) const {
-    const std::vector<CsvFile::PlacedAction>& actions = file_.actions.at(static_cast<std::size_t>(action.rank));
+  const CsvFile::LocatedAction* in_file(const ActionRef& action) const {
+    const std::vector<CsvFile::LocatedAction>& actions = file_.actions.at(static_cast<std::size_t>(action.rank));
     if (!action.position) return nullptr;
     if (*action.position < actions.size() && is(actions[*action.position], action)) return &actions[*action.position];
     // A program lowered from compute actions has other positions, but each action once.
-    const auto found = std::ranges::find_if(actions, [&](const CsvFile::PlacedAction& one) { return is(one, action); });
+    const auto found =
+        std::ranges::find_if(actions, [&](const CsvFile::LocatedAction& one) { return is(one, action); });
     return found == actions.end() ? nullptr : &*found;
   }
-  static bool is(const CsvFile::PlacedAction& one, const ActionRef& action) {
+  static bool is(const CsvFile::LocatedAction& one, const ActionRef& action) {
     return one.kind == action.kind && one.stage == action.stage && one.microbatch == action.microbatch;
   }
 

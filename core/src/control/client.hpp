@@ -41,7 +41,7 @@ struct ClientRequest {
   double grace_s = 5;           // from an abort until this process is ended if it has not left
   // The client's thread calls these functions. They must not block or throw.
   /// Position of the rank: "step 118, 0RECV_B3 from rank 2 through comm-ucx". Part of each heartbeat.
-  std::function<std::string()> place;
+  std::function<std::string()> position;
   std::function<void(int signal)> on_stop;
   std::function<RankProgress()> progress = {};
   /// Called before the client ends the process; here a report can be written.

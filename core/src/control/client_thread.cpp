@@ -21,9 +21,9 @@ namespace {
 using Kind = Message::Kind;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kClientPoll{200}; // longest wait
-constexpr double kGraceOfStuck = 1;      // seconds, to receive the positions of other ranks
-constexpr std::size_t kMaxPlace = 1024;  // bytes; longer positions are truncated
+constexpr milliseconds kClientPoll{200};   // longest wait
+constexpr double kGraceOfStuck = 1;        // seconds, to receive the positions of other ranks
+constexpr std::size_t kMaxPosition = 1024; // bytes; longer positions are truncated
 
 Clock::duration duration(double seconds) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -142,7 +142,7 @@ void ClientThread::relay(int rank, std::string reason) {
 void ClientThread::beat(bool knows) {
   next_beat_ = Clock::now() + duration(beat_interval_s(request_.world, request_.silence_s));
   const RankProgress now = progress();
-  const Message message = make_message(Kind::beat, encode_beat(knows, now.stalled_s, now.waiting_s), place());
+  const Message message = make_message(Kind::beat, encode_beat(knows, now.stalled_s, now.waiting_s), position());
   const std::lock_guard lock(mutex_);
   // Does not queue more heartbeats for a server that does not read.
   if (leaving_ == Leaving::no && (knows || connection_.pending() == 0)) send(message);
@@ -170,7 +170,7 @@ Message ClientThread::failure_message() const {
                                                   : RankFailureKind::error;
   const std::chrono::duration<double> unheard = Clock::now() - heard_;
   Message message = make_message(Kind::rank_failed, encode_rank_failed(why, unheard.count()));
-  message.key = place();
+  message.key = position();
   return message;
 }
 
@@ -218,15 +218,15 @@ void ClientThread::end_if_late() {
   if (is_stuck) std::_Exit(1); // the error is already printed
   const std::string last =
       text("rank {} did not stop within {} s of an abort; terminating it: {}\n  its position: {}\n", request_.rank,
-           request_.grace_s, why, place());
+           request_.grace_s, why, position());
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, last.data(), last.size());
   std::_Exit(1);
 }
 
-std::string ClientThread::place() const {
-  std::string place = request_.place ? request_.place() : std::string();
-  if (place.size() > kMaxPlace) place.resize(kMaxPlace);
-  return place;
+std::string ClientThread::position() const {
+  std::string position = request_.position ? request_.position() : std::string();
+  if (position.size() > kMaxPosition) position.resize(kMaxPosition);
+  return position;
 }
 
 RankProgress ClientThread::progress() const {

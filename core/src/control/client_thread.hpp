@@ -56,7 +56,7 @@ class ClientThread {
   void say_goodbye();
   void check_silence();
   void end_if_late();
-  std::string place() const;
+  std::string position() const;
   Message failure_message() const;
   RankProgress progress() const;
 

@@ -45,12 +45,12 @@ void RankRegistry::add(const Hello& hello, Clock::time_point now) {
   entry.status.state = RankStatus::State::here;
   entry.status.pid = hello.pid;
   entry.status.host = hello.host;
-  entry.heard = entry.placed = now;
+  entry.heard = entry.positioned = now;
 }
 
-void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, const Stall& stall) {
-  of(rank).status.place = std::move(place);
-  of(rank).placed = now;
+void RankRegistry::set_position(int rank, std::string position, Clock::time_point now, const Stall& stall) {
+  of(rank).status.position = std::move(position);
+  of(rank).positioned = now;
   of(rank).stall = stall;
 }
 
@@ -58,7 +58,7 @@ void RankRegistry::is_at(int rank, std::string place, Clock::time_point now, con
 void RankRegistry::left(int rank) {
   RankStatus& status = of(rank).status;
   status.state = RankStatus::State::left;
-  if (!failure_) status.place = "finished";
+  if (!failure_) status.position = "finished";
 }
 
 void RankRegistry::excuse(Clock::duration absence, Clock::time_point now) {
@@ -93,7 +93,7 @@ bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
     RankStatus& status = of(failure.rank).status;
     if (status.state == RankStatus::State::here) {
       status.silent_s = seconds(now - of(failure.rank).heard);
-      status.place_age_s = seconds(now - of(failure.rank).placed);
+      status.position_age_s = seconds(now - of(failure.rank).positioned);
     }
     if (status.state != RankStatus::State::left) status.state = RankStatus::State::lost;
   }
@@ -104,13 +104,13 @@ bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
 std::optional<Failure> RankRegistry::stuck_rank(Clock::time_point now) const {
   const auto stalled_s = [now](const Entry& entry) {
     const bool is_here = entry.status.state == RankStatus::State::here;
-    return is_here && entry.stall.stalled_s > 0 ? entry.stall.stalled_s + seconds(now - entry.placed) : 0;
+    return is_here && entry.stall.stalled_s > 0 ? entry.stall.stalled_s + seconds(now - entry.positioned) : 0;
   };
   const auto found = std::ranges::max_element(ranks_, {}, stalled_s);
   if (found == ranks_.end() || stalled_s(*found) < kMinStall) return std::nullopt;
   return Failure{static_cast<int>(found - ranks_.begin()), false,
                  text("no progress for {} s while other ranks wait for it: {}",
-                      static_cast<std::int64_t>(stalled_s(*found)), found->status.place),
+                      static_cast<std::int64_t>(stalled_s(*found)), found->status.position),
                  true};
 }
 

@@ -42,9 +42,9 @@ struct RankStatus {
   State state = State::missing;
   int pid = 0;
   std::string host;
-  std::string place;      // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
-  double silent_s = 0;    // since the last message; for a rank that left or was lost, until then
-  double place_age_s = 0; // for a rank that was lost: age of `place` at that time
+  std::string position;      // "step 118, 0RECV_B3 from rank 2 through comm-ucx"
+  double silent_s = 0;       // since the last message; for a rank that left or was lost, until then
+  double position_age_s = 0; // for a rank that was lost: age of `position` at that time
 };
 
 /// In place of a rank number: the failure is not of a rank.

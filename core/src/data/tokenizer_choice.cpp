@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "data/dataset.hpp"
-#include "data/tokenizer/json_place.hpp"
+#include "data/tokenizer/json_location.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"

@@ -41,12 +41,12 @@ std::string where(const FailureFacts& facts, int rank) {
   const RankStatus& status = facts.ranks.at(static_cast<std::size_t>(rank));
   using State = RankStatus::State;
   if (status.state == State::missing || (status.state == State::lost && status.pid == 0)) return "did not join";
-  std::string out = !status.place.empty() ? status.place : facts.last_step > 0 ? "unknown" : "starting";
+  std::string out = !status.position.empty() ? status.position : facts.last_step > 0 ? "unknown" : "starting";
   if (status.state == State::here && status.silent_s > kBeatsLate)
     out += text("; no message for {} s: its process may be stopped, or its host down",
                 report::decimals_text(status.silent_s, 1));
-  if (status.state == State::lost && !status.place.empty()) // it may have moved since
-    out += text(" ({} s ago)", report::decimals_text(status.place_age_s, 1));
+  if (status.state == State::lost && !status.position.empty()) // it may have moved since
+    out += text(" ({} s ago)", report::decimals_text(status.position_age_s, 1));
   return out;
 }
 
@@ -56,8 +56,8 @@ std::string to_json(const FailureFacts& facts) {
     const RankStatus& status = facts.ranks[rank];
     report::JsonObject row;
     row.set("rank", rank).set("state", state_name(status.state)).set("host", status.host).set("pid", status.pid);
-    row.set("place", status.place).set("silent_s", status.silent_s);
-    row.set("place_age_s", status.place_age_s);
+    row.set("place", status.position).set("silent_s", status.silent_s);
+    row.set("place_age_s", status.position_age_s);
     ranks.push_back(std::move(row));
   }
   report::JsonObject out;

@@ -84,7 +84,7 @@ void Job::enter() {
   client.world = environment.world;
   client.start_timeout_s = request_.launch.start_timeout_s;
   client.silence_s = request_.stall_timeout_s;
-  client.place = [this] { return place(); };
+  client.position = [this] { return position(); };
   client.progress = [this] { return progress(); };
   client.before_end = [this] { report_before_end(); };
   client.on_stop = [this](int signal) { signals_.ask(signal); };
@@ -176,15 +176,15 @@ void Job::wait_for_ranks() {
 void Job::observe(const ObservedRank* rank) {
   const std::lock_guard lock(mutex_);
   if (!rank && rank_) {
-    last_place_ = rank_->place();
+    last_position_ = rank_->position_and_call();
     last_progress_ = rank_->progress();
   }
   rank_ = rank;
 }
 
-std::string Job::place() const {
+std::string Job::position() const {
   const std::lock_guard lock(mutex_);
-  return rank_ ? rank_->place() : last_place_;
+  return rank_ ? rank_->position_and_call() : last_position_;
 }
 
 control::RankProgress Job::progress() const {

@@ -78,7 +78,7 @@ class Job {
 
  private:
   control::Client& client() const;
-  std::string place() const;
+  std::string position() const;
   control::RankProgress progress() const;
   void report_before_end();
   std::string difference(const Candidate& candidate);
@@ -93,7 +93,7 @@ class Job {
   std::jthread tracking_;    // follows the start of the job
   mutable std::mutex mutex_; // protects the members below
   const ObservedRank* rank_ = nullptr;
-  std::string last_place_;
+  std::string last_position_;
   control::RankProgress last_progress_;
   std::function<void()> before_end_;
   std::unique_ptr<control::Client> client_; // destroyed first: its thread reads the position

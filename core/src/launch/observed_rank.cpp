@@ -13,7 +13,7 @@ constexpr double kLongCall = 1; // seconds; longer calls are reported
 
 void ObservedRank::set_rank(const train::Rank* rank) {
   const std::lock_guard lock(mutex_);
-  if (!rank && rank_) last_position_ = rank_->place();
+  if (!rank && rank_) last_position_ = rank_->position();
   rank_ = rank;
 }
 
@@ -33,10 +33,10 @@ void ObservedRank::look(Clock::time_point now) {
 
 std::string ObservedRank::position() const {
   const std::lock_guard lock(mutex_);
-  return rank_ ? rank_->place() : last_position_;
+  return rank_ ? rank_->position() : last_position_;
 }
 
-std::string ObservedRank::place() const {
+std::string ObservedRank::position_and_call() const {
   std::string out = position();
   const double stalled = stalled_s();
   if (stalled < kLongCall) return out;

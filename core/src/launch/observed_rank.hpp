@@ -41,7 +41,7 @@ class ObservedRank {
   /// "step 118, 0F3"; "starting" until the rank is made.
   std::string position() const;
   /// The position, and the current call if it takes long: "step 118, 0F3, in gemm() of plugin "x" for 2.1 s".
-  std::string place() const;
+  std::string position_and_call() const;
   control::RankProgress progress() const;
 
  private:

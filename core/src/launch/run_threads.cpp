@@ -111,7 +111,7 @@ class LocalRanks {
     timed_out_waiting_ = failed && failed->progress().has_timed_out;
     failed_at_ = Clock::now();
     for (std::size_t rank = 0; rank < observed_.size(); ++rank)
-      if (observed_[rank]) statuses_[rank].place = observed_[rank]->place();
+      if (observed_[rank]) statuses_[rank].position = observed_[rank]->position_and_call();
   }
 
   /// Called on the watchdog's thread: ranks that do not end can be neither joined nor stopped.
@@ -122,13 +122,13 @@ class LocalRanks {
     for (const ObservedRank* rank : observed_)
       if (rank && (!longest || rank->stalled_s() > longest->stalled_s())) longest = rank;
     if (longest && failure_ && !failure_->stuck) {
-      const std::string place = longest->place();
+      const std::string position = longest->position_and_call();
       log(longest->number())
           .error(
               "rank {} did not stop within {} s of the failure of rank {}; terminating the process\n  its position: {}",
-              longest->number(), Watchdog::kGrace, failure_->rank, place);
+              longest->number(), Watchdog::kGrace, failure_->rank, position);
       if (timed_out_waiting_)
-        failure_ = {longest->number(), false, "no progress while other ranks wait for it: " + place, true};
+        failure_ = {longest->number(), false, "no progress while other ranks wait for it: " + position, true};
     }
     if (failure_) report(*failure_, true);
     if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);

@@ -63,7 +63,7 @@ class RankTally {
   RankTimeSpan time_span;
   int peak_in_flight = 0;
   std::int64_t peak_bytes = 0;
-  std::optional<Graph::Place> over_cap;
+  std::optional<Graph::Entry> over_cap;
 
  private:
   void count(const ProgramAction& action) {
@@ -80,7 +80,7 @@ class RankTally {
     const std::int64_t more = change(action, costs_.bytes[static_cast<std::size_t>(action.stage)]);
     peak_bytes = std::max(peak_bytes, bytes_ + more);
     if (costs_.cap_bytes && bytes_ + more > *costs_.cap_bytes && !over_cap)
-      over_cap = Graph::Place{program_.rank(), static_cast<ActionId>(at)};
+      over_cap = Graph::Entry{program_.rank(), static_cast<ActionId>(at)};
     bytes_ += more;
   }
 

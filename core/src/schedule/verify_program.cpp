@@ -92,7 +92,7 @@ class ProgramsCheck {
   }
 
   void check_cycles() {
-    const std::vector<Graph::Place> cycle = Graph(programs_, assumptions_).find_cycle();
+    const std::vector<Graph::Entry> cycle = Graph(programs_, assumptions_).find_cycle();
     if (cycle.empty()) return;
     const std::size_t named = std::min(cycle.size(), kMaxNamed);
     Violation violation{.rule = Rule::no_cycle,

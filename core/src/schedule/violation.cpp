@@ -200,7 +200,7 @@ class Words {
   }
   const ActionRef& other() const { return of_.others.at(0); }
   std::string named(const ActionRef& action) const {
-    return text("{}, {}", locator_.place(action), action_text(action));
+    return text("{}, {}", locator_.location(action), action_text(action));
   }
 
   const Violation& of_;
@@ -217,10 +217,10 @@ std::string action_text(const ActionRef& action) {
 
 std::string Locator::lead(const ActionRef& action, const std::string& name) const {
   if (action.rank < 0) return {};
-  const std::string where = action.position ? place(action) : text("rank {}", action.rank);
+  const std::string where = action.position ? location(action) : text("rank {}", action.rank);
   return name.empty() ? where : text("{}, {}", where, name);
 }
-std::string Locator::place(const ActionRef& action) const {
+std::string Locator::location(const ActionRef& action) const {
   return text("rank {}, position {}", action.rank, *action.position);
 }
 std::string Locator::here(const ActionRef& action) const {

@@ -33,7 +33,7 @@ class Locator {
   /// rank.
   virtual std::string lead(const ActionRef& action, const std::string& name) const;
   /// "rank 2, position 3"
-  virtual std::string place(const ActionRef& action) const;
+  virtual std::string location(const ActionRef& action) const;
   /// "position 3", for an action on the rank of the violation.
   virtual std::string here(const ActionRef& action) const;
   /// "position 3 of rank 2"

@@ -15,7 +15,7 @@
 namespace triax::train {
 
 struct PreflightRequest {
-  std::optional<Placement> placement;                                // empty: place_here()
+  std::optional<Placement> placement;                                // empty: choose_placement()
   std::function<CheckedDevices(const Placement& placement)> devices; // ranks whose devices are checked
 };
 

@@ -323,7 +323,7 @@ std::int32_t Rank::agree(std::int32_t value) {
   return impl_->agreement->largest(value, deadline_in(impl_->wait_timeout_s()));
 }
 
-std::string Rank::place() const {
+std::string Rank::position() const {
   const executor::Position::Snapshot seen = impl_->walker->position().snapshot();
   if (!seen.program && seen.step < 0) return "before step 1" + impl_->waiting_for(kNoAction);
   if (!seen.program)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One rank of a training run, as an object: its plugin objects, device, groups, stages, data and executor.
 //
-// Threads: constructed, used and destroyed on one thread, the rank's main thread; abort() and place(): any. One process
-// may have many ranks. Ownership: owns what it creates; run, layout, store, log and the sources of RankOptions must
-// outlive it. Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: Error. If
-// step() throws before its optimizer action, the weights are those of the previous step.
+// Threads: constructed, used and destroyed on one thread, the rank's main thread; abort() and position(): any. One
+// process may have many ranks. Ownership: owns what it creates; run, layout, store, log and the sources of RankOptions
+// must outlive it. Blocking: the constructor joins groups and allocates; step() and evaluate() compute. Errors: Error.
+// If step() throws before its optimizer action, the weights are those of the previous step.
 #pragma once
 
 #include <cstdint>
@@ -104,7 +104,7 @@ class Rank {
   /// them as RankOptions::waits_are_watched says.
   std::int32_t agree(std::int32_t value);
   /// The position: "step 118, 0B3, waiting for 0RECV_B3 from rank 2 through comm-ucx". Any thread.
-  std::string place() const;
+  std::string position() const;
 
   std::int64_t steps_done() const;
   std::int64_t sequence() const; // tokens per sample

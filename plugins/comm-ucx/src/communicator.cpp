@@ -156,21 +156,22 @@ UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
 }
 
 void UcxCommunicator::barrier(Deadline deadline) {
-  const auto place = [&] { return text("barrier of group {}", endpoints_.id()); };
+  const auto location = [&] { return text("barrier of group {}", endpoints_.id()); };
   WaitDeadline until(deadline);
   const auto wait_for = [&](int member, auto ready) {
     while (!ready()) {
-      if (endpoints_.aborted()) throw Error(endpoints_.reason(), place());
+      if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());
       transport_.device().abort_flag().check();
-      if (endpoints_.left(member) && !ready()) throw Error(text("rank {} has left", endpoints_.rank(member)), place());
+      if (endpoints_.left(member) && !ready())
+        throw Error(text("rank {} has left", endpoints_.rank(member)), location());
       if (until.passed()) {
-        throw Error(text("timed out waiting for rank {}", endpoints_.rank(member)), place(),
+        throw Error(text("timed out waiting for rank {}", endpoints_.rank(member)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!transport_.device().progress()) sched_yield();
     }
   };
-  if (endpoints_.aborted()) throw Error(endpoints_.reason(), place());
+  if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());
   // Messages of the previous barrier may still be in flight.
   for (int member = 0; member < size(); ++member) {
     wait_for(member, [&] { return !endpoints_.announcing(member); });

@@ -188,13 +188,13 @@ bool Reduction::all_here(std::int64_t chunk) noexcept {
   return true;
 }
 
-std::byte* Reduction::part_place(std::int64_t chunk, int member) noexcept {
+std::byte* Reduction::part_buffer(std::int64_t chunk, int member) noexcept {
   return direct() ? buffer(Buffer::part, chunk, member) : part(chunk, member);
 }
 
 void Reduction::gather(const std::byte* mine, std::int64_t chunk) noexcept {
   for (int member = 0; member < size(); ++member) {
-    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part_place(chunk, member);
+    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part_buffer(chunk, member);
   }
 }
 
@@ -205,7 +205,7 @@ void Reduction::add(const std::byte* mine, std::byte* to, std::int64_t chunk, st
 }
 
 void Reduction::receive_part(std::int64_t chunk, int member) noexcept {
-  receive(request(Use::part_in, chunk, member), member, part_place(chunk, member), bytes_at(index(), chunk),
+  receive(request(Use::part_in, chunk, member), member, part_buffer(chunk, member), bytes_at(index(), chunk),
           tag(member, Phase::part, chunk), side());
 }
 
