@@ -49,7 +49,7 @@ TEST(Layers, AnIncludeCycleNamesItsChain) {
               ElementsAre("b.toml:1:12: includes form a cycle: a.toml includes b.toml includes a.toml"));
 }
 
-TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {
+TEST(Layers, IncludeAFileTwiceIfThereIsNoCycle) {
   Workspace space;
   space.write("base.toml", "[train]\nseed = 3\n");
   space.write("a.toml", "include = [\"base.toml\"]\n");
@@ -84,7 +84,7 @@ TEST(Layers, AFileThatIsIncludedAgainHasTheLaterPlace) {
 }
 
 /// A key of base is kept if base, included again, names its plugin again.
-TEST(Layers, APluginNamedAgainByTheSameFileDropsWhatStandsBetween) {
+TEST(Layers, DropKeysOfAPluginThatAnInclusionReplaces) {
   Workspace space;
   space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\n");
   space.write("a.toml", "include = [\"base.toml\"]\n[comm]\nplugin = \"comm-beta\"\nwindow = 8\n");

@@ -76,7 +76,7 @@ TEST(PluginTables, UnknownTablesAreRefusedOnceWithAllTheyHold) {
                                                HasSubstr("there is no table [trian]; did you mean [train]?")));
 }
 
-TEST(PluginTables, WhatStandsAboveTheFirstTableIsRefused) {
+TEST(PluginTables, RefusesKeysAboveTheFirstTable) {
   Workspace space;
   space.tables.erase("train");
   EXPECT_THAT(texts(space.load("train = 5\n")),
@@ -98,7 +98,7 @@ TEST(PluginTables, ATableThatIsGivenAValueIsPointedToItsPluginOrItsKeys) {
                           "run.toml:6:1: comm.tensor is a table, not a key\n  write [comm.tensor] and its keys"));
 }
 
-TEST(PluginTables, ThereIsNoDefaultPlugin) {
+TEST(PluginTables, RequiresAPluginInEachTable) {
   Workspace space;
   space.tables["comm"] = "";
   space.tables.erase("schedule");
@@ -188,12 +188,13 @@ TEST(PluginTables, APluginThatDiesAsItIsLoadedIsRefused) {
   space.tables["schedule"] = "plugin = \"sched-dies\"\n";
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_THAT(all[0], testing::StartsWith("run.toml:18:10: schedule.plugin \"sched-dies\" cannot be used: " SAMPLE_PLUGINS
-                                          "/sched-dies.so: its library initializer was killed by SIGKILL (Killed)\n"
-                                          "  this is a defect of the plugin: "));
+  EXPECT_THAT(all[0],
+              testing::StartsWith("run.toml:18:10: schedule.plugin \"sched-dies\" cannot be used: " SAMPLE_PLUGINS
+                                  "/sched-dies.so: its library initializer was killed by SIGKILL (Killed)\n"
+                                  "  this is a defect of the plugin: "));
 }
 
-TEST(PluginTables, AFileThatIsNoPluginIsRefusedWithItsReason) {
+TEST(PluginTables, RefusesAFileThatIsNotAPluginWithTheReason) {
   Workspace space;
   space.write("sched-broken.so", "no library");
   space.tables["plugins"] = "path = [\".\", \"" SAMPLE_PLUGINS "\"]\n";

@@ -100,7 +100,7 @@ TEST(ToToml, ReportsEveryOrigin) {
 }
 
 /// Origins are written as comments.
-TEST(ToToml, AnOriginIsOnOneLineWhateverTheFileIsNamed) {
+TEST(ToToml, WritesEachOriginOnOneLineForAnyFileName) {
   Workspace space;
   space.load();
   test::write_file(space.path("a\n  b\x1b\xFF.toml"), test::read_file(space.path("run.toml")));

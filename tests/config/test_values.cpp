@@ -19,7 +19,7 @@ std::string refusal_of(const std::string& line) {
   return all.empty() ? std::string() : all.front().substr(all.front().find(": ") + 2);
 }
 
-TEST(Values, WrongTypesAreRefusedInWords) {
+TEST(Values, RefusesValuesOfTheWrongType) {
   EXPECT_EQ(refusal_of("seed = \"5\""), "train.seed = \"5\" is not an integer\n  write 5");
   EXPECT_EQ(refusal_of("seed = \"five\""), "train.seed = \"five\" is not an integer");
   EXPECT_EQ(refusal_of("seed = 5.0"), "train.seed = 5.0 is not an integer\n  write 5");

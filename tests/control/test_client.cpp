@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 using triax::test::error_of;
 using State = RankStatus::State;
 
-TEST(Client, WhatOneRankSetsAnotherGets) {
+TEST(Client, GetsValuesThatAnotherRankSet) {
   const Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
   zero->client.set("a", std::string_view("x\0y", 3));
@@ -93,7 +93,7 @@ TEST(Client, ABarrierHoldsUntilAllAreThereEachTime) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST(Client, ABarrierNamesWhoIsMissing) {
+TEST(Client, NamesTheRanksMissingFromABarrier) {
   const Job job(4);
   const auto zero = job.rank(0), two = job.rank(2);
   EXPECT_EQ(error_of([&] { two->client.barrier("start", deadline_in(0.01)); }),
@@ -149,7 +149,7 @@ TEST(Client, ARankThatFillsTheQueueWithOtherTopicsIsLost) {
   EXPECT_THAT(job.server->failure()->why, HasSubstr("it sent more messages than the launcher reads"));
 }
 
-TEST(Client, WhoLeavesIsNotLost) {
+TEST(Client, MarksARankThatLeavesAsLeftNotLost) {
   const Job job(2);
   const auto stays = job.rank(0);
   auto goes = job.rank(1);

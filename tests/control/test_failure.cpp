@@ -112,7 +112,7 @@ TEST(Failure, LaterMessagesStillArrive) {
   EXPECT_EQ(job.state(0), State::left);
 }
 
-TEST(Failure, WhatIsNoticedElsewhereIsSentToAllAndToLaterRanks) {
+TEST(Failure, SendsReportedFailuresToCurrentAndLaterRanks) {
   const Job job(2);
   const auto zero = job.rank(0);
   job.server->fail({1, true, "killed by signal 9"});

@@ -40,7 +40,7 @@ TEST_F(RankRegistryTest, TheFirstFailureIsReportedAndStays) {
   EXPECT_EQ(registry.failed_at(), after(0));
 }
 
-TEST_F(RankRegistryTest, ALossSoonAfterIsWhatTheOtherNoticed) {
+TEST_F(RankRegistryTest, TreatsALossSoonAfterAnErrorAsItsCause) {
   EXPECT_TRUE(registry.note({0, false, "the connection to rank 2 broke"}, after(0)));
   EXPECT_FALSE(registry.note({2, true, "the connection was closed"}, after(1000))); // the failure has already been sent
   EXPECT_EQ(registry.failure()->rank, 2);
@@ -50,7 +50,7 @@ TEST_F(RankRegistryTest, ALossSoonAfterIsWhatTheOtherNoticed) {
   EXPECT_EQ(registry.failure()->rank, 2);
 }
 
-TEST_F(RankRegistryTest, WhomATimedOutRankWaitedForIsTheCause) {
+TEST_F(RankRegistryTest, BlamesTheRankThatATimedOutRankWaitedFor) {
   registry.set_position(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
   registry.set_position(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   registry.timed_out(0);
@@ -64,7 +64,7 @@ TEST_F(RankRegistryTest, WhomATimedOutRankWaitedForIsTheCause) {
   EXPECT_EQ(registry.failure()->rank, 1);
 }
 
-TEST_F(RankRegistryTest, RanksThatAllWaitCannotGoOn) {
+TEST_F(RankRegistryTest, DetectsThatAllRanksWait) {
   constexpr double kLimit = 10;
   registry.set_position(0, "step 3, 0F0", after(0), {.waiting_s = 11});
   registry.set_position(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
@@ -111,7 +111,7 @@ TEST_F(RankRegistryTest, ALossLaterIsAConsequence) {
   EXPECT_EQ(registry.failure()->rank, 0);
 }
 
-TEST_F(RankRegistryTest, WhoKnewOfTheFailureWasNoCause) {
+TEST_F(RankRegistryTest, DoesNotBlameARankThatKnewOfTheFailure) {
   registry.note({0, false, "no memory"}, after(0));
   registry.knows(2);
   registry.note({2, true, "the connection was closed"}, after(10));
@@ -146,13 +146,13 @@ TEST_F(RankRegistryTest, HowOldThePlaceOfALostRankWas) {
   EXPECT_EQ(all[0].position_age_s, 0) << "it lives";
 }
 
-TEST_F(RankRegistryTest, WhileNobodyListenedNobodyWasSilent) {
+TEST_F(RankRegistryTest, ExcusesSilenceWhileTheServerDidNotRun) {
   registry.excuse(milliseconds(4000), after(4000));
   EXPECT_FALSE(registry.silent(0, 1.1, after(5000)));
   EXPECT_TRUE(registry.silent(0, 0.9, after(5000)));
 }
 
-TEST_F(RankRegistryTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure) {
+TEST_F(RankRegistryTest, BlamesAServerThatDidNotRunForTimeoutsOfRanks) {
   const Failure reported{1, false, "the connection to rank 2 closed"};
   EXPECT_EQ(registry.cause_of(reported, 2.1, 2, after(5000)).rank, 1) << "the server has run";
   registry.excuse(milliseconds(3210), after(5000));
@@ -173,7 +173,7 @@ TEST_F(RankRegistryTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure)
   EXPECT_EQ(registry.failure()->rank, 2);
 }
 
-TEST_F(RankRegistryTest, WhoHasNotJoined) {
+TEST_F(RankRegistryTest, ListsTheRanksThatHaveNotJoined) {
   RankRegistry other{4};
   Hello hello;
   hello.world = 4;
@@ -186,7 +186,7 @@ TEST_F(RankRegistryTest, WhoHasNotJoined) {
   EXPECT_EQ(other.joined(), 1);
 }
 
-TEST_F(RankRegistryTest, WhoMayComeIn) {
+TEST_F(RankRegistryTest, RefusesRanksThatCannotJoin) {
   Hello hello;
   hello.world = 3;
   hello.rank = 1;

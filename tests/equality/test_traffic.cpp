@@ -171,7 +171,7 @@ void expect_formulas(const Case& run, const Training& training) {
   }
 }
 
-TEST(Traffic, IsWhatTheFormulasSay) {
+TEST(Traffic, FollowsTheFormulas) {
   const Case cases[] = {
       {1, 1, 1, 1, "sched-gpipe", 1, 4, "kernels-reference", 3},
       {1, 2, 1, 1, "sched-gpipe", 2, 2, "kernels-reference", 2},

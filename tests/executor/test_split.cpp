@@ -2,8 +2,8 @@
 // Which layers each stage gets.
 #include <gtest/gtest.h>
 
-#include "executor/split.hpp"
 #include "executor/sample_model.hpp"
+#include "executor/split.hpp"
 
 namespace triax {
 namespace {
@@ -33,7 +33,7 @@ TEST(Split, EndsGetEmbeddingAndHead) {
   EXPECT_EQ(counts(5, 3, {1, 4, 0}), (std::vector<int>{2, 4, 1}));
 }
 
-TEST(Split, LargestBoundaryIsWhatOneMicrobatchCarries) {
+TEST(Split, LargestBoundaryCoversOneMicrobatch) {
   test::SampleModel model = test::sample_model();
   const Layout layout = Layout::ptd(2, 1, 1);
   const LayerContext context{layout, 0, 2, 5};

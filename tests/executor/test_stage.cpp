@@ -28,7 +28,7 @@ const Note& note(const SampleModel& model, const std::string& begin, int which =
   throw std::runtime_error("no " + begin);
 }
 
-TEST(Stage, HandsOverWhatIsAliveAndNothingElse) {
+TEST(Stage, PassesOnlyLiveTensors) {
   const SampleModel model = sample_model();
   SampleRank rank(model, 1, 1, "0F0 0I0 0W0");
   rank.allocate();

@@ -21,7 +21,7 @@ using ::testing::Not;
 
 using TrainFailures = ProcessRun;
 
-TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
+TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
   for (const std::size_t victim : {std::size_t{0}, std::size_t{3}}) {
     TrainProcess job = start_endless_run();
     const std::vector<pid_t> ranks = job.ranks();
@@ -47,7 +47,7 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "plugins.path=[\"" TEST_PLUGINS "\"]";
   {
     TrainProcess job = start({path, "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2", "optimizer.rank=3",
-                         "optimizer.where=step", "optimizer.hangs=true", "train.stall_timeout_s=3"});
+                              "optimizer.where=step", "optimizer.hangs=true", "train.stall_timeout_s=3"});
     const std::vector<pid_t> ranks = job.ranks();
     EXPECT_EQ(job.wait(), 1);
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
@@ -66,7 +66,8 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
     EXPECT_EQ(failure["rank"], 3);
     EXPECT_EQ(failure["stuck"], true);
   }
-  TrainProcess job = start({path, "comm.plugin=comm-hang", "comm.rank=1", "comm.where=post", "train.stall_timeout_s=3"});
+  TrainProcess job =
+      start({path, "comm.plugin=comm-hang", "comm.rank=1", "comm.where=post", "train.stall_timeout_s=3"});
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(),
               ContainsRegex("\nrank 1: [^\n]* error: pipeline 0, data 0, tensor 1, before step 1: no progress "
@@ -143,8 +144,8 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
 
 TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsReportedOnce) {
   {
-    TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                         "optimizer.rank=3", "optimizer.where=prepare"});
+    TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty",
+                              "optimizer.lr=1e-2", "optimizer.rank=3", "optimizer.where=prepare"});
     EXPECT_EQ(job.wait(), 1);
     const std::string log = job.err();
     EXPECT_THAT(log, HasSubstr("out of luck"));
@@ -159,7 +160,7 @@ TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsReportedOnce) {
 
 TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
   TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                       "optimizer.rank=3", "optimizer.where=step"});
+                            "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);
   const std::string log = job.err();
   EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
@@ -171,7 +172,7 @@ TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
 }
 
 /// Kills ranks or the launcher at random times; all processes end. TRIAX_KILLS sets the number of kills.
-TEST_F(TrainFailures, ComeToAnEndWheneverOneIsKilled) {
+TEST_F(TrainFailures, EndWheneverAProcessIsKilled) {
   const char* wanted = std::getenv("TRIAX_KILLS");
   const int kills = wanted ? std::atoi(wanted) : 8;
   std::mt19937 random(20260101);

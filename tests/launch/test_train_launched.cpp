@@ -135,7 +135,7 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   for (const std::size_t other : {1, 2, 3}) EXPECT_EQ(ranks[other].out() + ranks[other].err(), "") << other;
 }
 
-TEST_F(TrainLaunched, WhoseServerIsLostSaySo) {
+TEST_F(TrainLaunched, ReportALostServer) {
   const int port = free_port();
   std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank)
@@ -149,7 +149,7 @@ TEST_F(TrainLaunched, WhoseServerIsLostSaySo) {
   }
 }
 
-TEST_F(TrainLaunched, WhatIsRefusedIsPrintedOnceAndNoRankStarts) {
+TEST_F(TrainLaunched, PrintARefusalOnceAndStartNoRank) {
   const int port = free_port();
   std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank)
@@ -185,9 +185,9 @@ TEST_F(TrainLaunched, VariablesThatContradictEachOtherMakeOneResult) {
 
 /// Each rank checks its plugins: the order of ranks is not fixed, and machines may have different plugins.
 TEST_F(TrainLaunched, EachRankProbesItsPlugins) {
-  TrainProcess rank = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-leaves", "optimizer.lr=1e-2",
-                        "launch.start_timeout_s=1"},
-                       "rank-1", variables(1, 4, free_port()));
+  TrainProcess rank = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-leaves",
+                             "optimizer.lr=1e-2", "launch.start_timeout_s=1"},
+                            "rank-1", variables(1, 4, free_port()));
   EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(rank.err(), HasSubstr("optimizer.plugin \"optim-leaves\" cannot be used: "));
 }

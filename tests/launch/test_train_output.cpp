@@ -42,7 +42,7 @@ class TrainOutput : public ProcessRun {
   }
 };
 
-TEST_F(TrainOutput, WhatAPluginPrintsIsNotInTheJsonObject) {
+TEST_F(TrainOutput, KeepsOutputOfPluginsOutOfTheJsonObject) {
   TrainProcess run = start_threads({"--json"}, with_option("optimizer.prints=true"));
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_EQ(Json::parse(run.out())["outcome"], "trained") << run.out();
@@ -91,14 +91,14 @@ TEST_F(TrainOutput, ASignalEndsAnOperationOfTheFirstStep) {
 /// A pass takes longer than any wait may last; each of its operations is short.
 TEST_F(TrainOutput, ProcessesWaitForAPassThatTakesLongerThanTheStallTimeout) {
   TrainProcess run = start({"kernels.plugin=kernels-sim", "kernels.op_us=150000", "parallel.tensor=1", "batch.global=1",
-                       "train.steps=1", "train.stall_timeout_s=1"});
+                            "train.steps=1", "train.stall_timeout_s=1"});
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_THAT(run.out(), HasSubstr("ran 1 step: "));
 }
 
 TEST_F(TrainOutput, ProcessesThatAllWaitAreReported) {
   TrainProcess run = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "comm.plugin=comm-hang", "comm.rank=1000",
-                       "comm.where=post", "train.stall_timeout_s=1"});
+                            "comm.where=post", "train.stall_timeout_s=1"});
   EXPECT_EQ(run.wait(), 1);
   EXPECT_THAT(run.err(),
               ContainsRegex(" error launcher: rank [0-3] \\([^\n]*\\) is stuck before the end of step 1: all "
@@ -116,7 +116,7 @@ TEST_F(TrainOutput, OfManyErrorsTheFirstAreShown) {
   EXPECT_THAT(run.err(), EndsWith("\n... and 10 more errors\n"));
 }
 
-TEST_F(TrainOutput, WhatTheShellTakesAwayIsNamed) {
+TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
   const std::string triax = "'" TRIAX_BINARY_DIR "/bin/triax' ", folder = "cd '" + work_.path().string() + "' && ";
   for (const char* verb : {"check run.toml", "train run.toml", "plugins list", "simulate run.toml"}) {
     const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 12; exec " + triax + verb);

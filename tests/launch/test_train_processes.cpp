@@ -120,7 +120,7 @@ TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
   EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr("SIGQUIT: ending at once\n"));
 }
 
-TEST_F(TrainProcesses, AreStoppedTogetherAndGoOn) {
+TEST_F(TrainProcesses, ContinueAfterAllWereStopped) {
   TrainProcess job = start_endless_run({"train.stall_timeout_s=1"});
   std::vector<pid_t> all = job.ranks();
   ASSERT_EQ(all.size(), 4u) << job.err();
@@ -169,12 +169,12 @@ TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
   }
 }
 
-TEST_F(TrainProcesses, ARunThatIsNoFileIsRefused) {
+TEST_F(TrainProcesses, RefuseARunThatIsNotAFile) {
   TrainProcess job(work_.path(), "triax", {"train", "/dev/stdin"});
   EXPECT_EQ(job.wait(), 2);
 }
 
-TEST_F(TrainProcesses, WhatOfLaunchCannotWorkIsRefusedBeforeAnyStarts) {
+TEST_F(TrainProcesses, RefuseInvalidLaunchKeysBeforeTheStart) {
   const std::string sets = " run.toml --set launch.interface=eth77 --set launch.token_file=nowhere";
   const Outcome checked = run(work_.path(), "check" + sets, "2>&1 >/dev/null");
   EXPECT_EQ(checked.status, 2);
@@ -244,7 +244,7 @@ TEST_F(TrainProcesses, ADeletedFolderIsReportedWhenItHappensAndAtTheEnd) {
 
 TEST_F(TrainProcesses, RecordsThatRank0CannotWriteMakeTheExitStatus1) {
   TrainProcess job(work_.path(), "triax",
-              {"train", "run.toml", "--json", "--set", "train.steps=3", "--set", "log.metrics=/dev/full"});
+                   {"train", "run.toml", "--json", "--set", "train.steps=3", "--set", "log.metrics=/dev/full"});
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(), HasSubstr("rank 0: "));
   EXPECT_THAT(job.err(), HasSubstr("/dev/full: the record of step 1 cannot be written: No space left on device\n"));

@@ -37,7 +37,7 @@ class TwoRanks : public ::testing::Test {
                       pass(Kind::forward, 1, 1, 108, 110), pass(Kind::backward, 1, 1, 110, 114)}};
 };
 
-TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
+TEST_F(TwoRanks, LoseNoTimeIfTheyRunAsPlanned) {
   const Comparison all = compared();
   ASSERT_EQ(all.times.size(), 2u);
   EXPECT_EQ(all.times[0].forward_ms, 2);
@@ -76,7 +76,7 @@ TEST_F(TwoRanks, ALateTransferIsReported) {
   EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
 }
 
-TEST_F(TwoRanks, OverheadIsWhatIsNeitherPassNorWait) {
+TEST_F(TwoRanks, CountTimeOutsidePassesAndWaitsAsOverhead) {
   rows_[0][3].span.start += 1;
   rows_[0][3].span.end += 1;
   const StepBreakdown rank = compared().ranks[0];

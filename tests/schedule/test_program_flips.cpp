@@ -230,7 +230,7 @@ TEST(ProgramFlips, OrdersThatAreOneAreOne) {
   EXPECT_GE(unsafe, 300);
 }
 
-TEST(ProgramFlips, WhatIsLoweredFromFlippedRowsHolds) {
+TEST(ProgramFlips, AcceptProgramsLoweredFromValidFlippedRows) {
   ProgramFlipCounts counts;
   int lowerings = 0;
   for (const PipelineShape& shape :

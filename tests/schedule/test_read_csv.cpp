@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Schedulers, WrittenAndRead,
                                            Made{"sched-zb-h1", {4, 1, 8}}, Made{"sched-zb-h2", {4, 1, 9}},
                                            Made{"sched-zb-v", {4, 2, 8}}, Made{"sched-zb-v", {1, 2, 2}}));
 
-TEST(ReadCsv, TakesWhatSpreadsheetsAndPyTorchWrite) {
+TEST(ReadCsv, ReadsFilesOfSpreadsheetsAndPyTorch) {
   const char* const files[] = {
       "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n",
       "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n",
@@ -109,7 +109,7 @@ TEST(ReadCsv, TakesWhatSpreadsheetsAndPyTorchWrite) {
   }
 }
 
-TEST(ReadCsv, AStageIsOnTheRankWhoseLineNamesIt) {
+TEST(ReadCsv, PutsAStageOnTheRankOfItsLine) {
   const CsvFile file = read_csv("0F0,3F0,3B0,0B0\n2F0,1F0,2B0,1B0\n", "rows.csv");
   EXPECT_EQ(file.schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 1, 0}}));
   EXPECT_EQ(file.shape.chunks, 2);
@@ -161,7 +161,7 @@ TEST(ReadCsv, ASetTakesOnePlaceInTheQueue) {
   EXPECT_THAT(violations(csv, {2, 1, 2}, assumptions), ElementsAre(HasSubstr("would wait indefinitely")));
 }
 
-TEST(ReadCsv, WhatThisVersionCannotRunIsRefused) {
+TEST(ReadCsv, RefusesSlicesAndSecondPipelines) {
   EXPECT_THAT(read_csv("0F0.2,0B0\n", "rows.csv").problems,
               ElementsAre("rows.csv:1:1: \"0F0.2\" is of a slice or a second pipeline\n"
                           "  this version runs whole sequences through one pipeline"));
@@ -176,7 +176,7 @@ TEST(ReadCsv, OfManyProblemsTheFirstAreKept) {
   EXPECT_THAT(file.problems, SizeIs(20));
 }
 
-TEST(ReadCsv, WhatNoScheduleHasIsRefusedBeforeItFillsTheMemory) {
+TEST(ReadCsv, RefusesTooManyLinesAndCells) {
   EXPECT_THAT(read_csv(std::string(1 << 17, '\n'), "rows.csv").problems, SizeIs(1));
   std::string csv;
   for (int cell = 0; cell < 3 << 20; ++cell) csv += "0F0,";

@@ -72,7 +72,7 @@ TEST(Timeline, AgreesWithTheSimulator) {
   }
 }
 
-TEST(Timeline, AnInputGradientLeavesWhatTheWeightGradientNeeds) {
+TEST(Timeline, KeepsTheInputsOfAWeightGradientInFlight) {
   const std::vector<Span> row = {{Kind::forward, 0, 0, 0, 1},
                                  {Kind::forward, 0, 1, 1, 2},
                                  {Kind::backward_input, 0, 0, 3, 4},
@@ -99,7 +99,7 @@ TEST(Timeline, TheBubbleIsThatOfPasses) {
   EXPECT_EQ(time_span(Timeline{}).bubble_rate(), 0);
 }
 
-TEST(Timeline, WhatCannotBeDrawnIsReported) {
+TEST(Timeline, ReportsInvalidPasses) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(error_of([] {
                 time_span(of_one_rank({{Kind::forward, 0, 0, 0, 1}, {Kind::backward, 0, 0, 3, 2}}));

@@ -138,7 +138,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(kCases),
                          [](const auto& of) { return std::string(of.param.name); });
 
-TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
+TEST(VerifyRows, RefusesDelaysAndSlices) {
   const PipelineShape shape{1, 1, 1};
   Schedule late = schedule_of(shape, {0}, {"0F0 0B0"});
   late.delay = 1;
@@ -154,7 +154,7 @@ TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
               ::testing::Contains("the schedule has 1 rows for parallel.pipeline = 2"));
 }
 
-TEST(VerifyRows, RefusesAKindThatIsNone) {
+TEST(VerifyRows, RefusesAnUnknownKind) {
   const PipelineShape shape{1, 1, 1};
   Schedule rows = schedule_of(shape, {0}, {"0F0 0B0"});
   rows.row(0)[1].kind = static_cast<ComputeKind>(9);

@@ -111,7 +111,7 @@ TEST(Verifier, SwappedTransfersOfAnEdgeAreRefused) {
 
 // A gradient is received before the send that leads to it. If transfers can overtake one another, this has no effect;
 // in a single queue both ranks deadlock.
-TEST(Verifier, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
+TEST(Verifier, RefusesOneQueuePerRankIfItCausesACycle) {
   const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
   EXPECT_THAT(with_fault(0, kTagged, early), ElementsAre());
   const std::vector<std::string> refused = with_fault(0, kSerial, early);
@@ -167,7 +167,7 @@ TEST(Verifier, AMissingWaitIsAHazard) {
       ::testing::Contains(HasSubstr("0F2: it does not wait for 0SEND_F0, which may still use slot 0 of pool output")));
 }
 
-TEST(Verifier, WhatAllRanksLeaveOutIsMissing) {
+TEST(Verifier, ReportsActionsMissingOnAllRanks) {
   PipelineShape more = kShape;
   ++more.microbatches;
   EXPECT_THAT(reasons(verify(one_f_one_b(), {more}, kTagged)),
@@ -250,7 +250,7 @@ TEST(Verifier, TakesABackendAtItsWord) {
 
 // A receive is posted before a forward that its sender needs. If both are in one queue, the forward waits for the
 // receive, and the receive for the forward.
-TEST(Verifier, OneQueueForPipelineAndLayersIsRefusedWhereThatIsACircle) {
+TEST(Verifier, RefusesAQueueSharedWithLayersIfItCausesACycle) {
   const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
   const Assumptions queue_of_both{kOneQueue, kByTag, kOneQueue}, queue_of_layers{kByTag, kOneQueue, kOneQueue};
   EXPECT_THAT(with_fault(0, queue_of_layers, early), ElementsAre());

@@ -113,7 +113,7 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
 }
 
 /// With whole and split backwards, on every rank.
-TEST_F(PreflightTest, ReportsWhatTheActivationsAreMadeOf) {
+TEST_F(PreflightTest, ReportsThePartsOfTheActivations) {
   run_.keys["parallel.pipeline"] = "2";
   const auto plans = [this] {
     const config::RunConfig config = run_.config();
@@ -138,7 +138,7 @@ TEST_F(PreflightTest, ReportsWhatTheActivationsAreMadeOf) {
   EXPECT_EQ(block->microbatches, 4); // GPipe keeps all of them
 }
 
-TEST_F(PreflightTest, ReportsWhatUnevenStagesCost) {
+TEST_F(PreflightTest, ReportsTheCostOfUnevenStages) {
   run_.keys["parallel.pipeline"] = "2";
   const config::RunConfig config = run_.config();
   const train::Balance balance = train::preflight(config, train::choose_placement(config), null_log()).balance;

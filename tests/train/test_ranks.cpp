@@ -89,7 +89,7 @@ TEST(Ranks, GroupsOfOneRankAreNotJoined) {
   EXPECT_EQ(test::train(run, 2), joined_nothing);
 }
 
-TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
+TEST(Ranks, RefuseAScheduleThatDiffersFromRank0s) {
   TinyRun run;
   run.keys["parallel.pipeline"] = "2";
   const config::RunConfig config = run.config();
@@ -216,7 +216,7 @@ class HeldSource final : public executor::BatchSource {
   std::atomic<bool> gate_ = false;
 };
 
-TEST(Ranks, AStalledRankSaysForWhichTransferOfWhomItWaits) {
+TEST(Ranks, NameTheTransferThatAStalledRankWaitsFor) {
   TinyRun run;
   run.keys["parallel.pipeline"] = "2";
   run.keys["train.stall_timeout_s"] = "1";

@@ -70,7 +70,7 @@ TEST(Failures, ACallThatNcclRefusesThrows) {
 }
 
 /// The kernel on the GPU never ends; another thread aborts; the rank continues at once, and ends.
-TEST(Failures, AbortFromAnotherThreadStopsWhatRuns) {
+TEST(Failures, AbortFromAnotherThreadStopsARunningCall) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     if (rank.index() == 1) {

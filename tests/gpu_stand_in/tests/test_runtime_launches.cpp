@@ -85,7 +85,7 @@ TEST_F(RuntimeLaunches, HaveTheLimitOfRegisters) {
   check_shape(function, {1, 896, 0});
 }
 
-TEST_F(RuntimeLaunches, RefuseWhatIsNotKnown) {
+TEST_F(RuntimeLaunches, RefuseUnknownAttributes) {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeCooperative;
   cudaLaunchConfig_t config{};
