@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces src/wire.cpp in a test build of the plugin: UCX that supports the memory of a fake CUDA device, by the
+// Replaces src/ucx_memory.cpp in a test build of the plugin: UCX that supports the memory of a fake CUDA device, by the
 // address at which the host can reach it. This tests the direct path except for CUDA and UCX's use of it.
 #include "support/fake_cuda_device.hpp"
 #include "ucx_memory.hpp"
