@@ -14,7 +14,8 @@ namespace triax::test {
 
 class SampleRank {
  public:
-  SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row, OptimizerTraits traits = {})
+  SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
+             OptimizerTraits traits = {})
       : model(sample), optimizer(std::move(traits)) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});

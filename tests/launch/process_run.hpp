@@ -63,7 +63,7 @@ class ProcessRun : public ::testing::Test {
     run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
   }
   TrainProcess start(std::vector<std::string> sets = {}, const std::string& name = "triax",
-                const std::vector<std::string>& variables = {}) const {
+                     const std::vector<std::string>& variables = {}) const {
     std::vector<std::string> arguments = {"train", "run.toml"};
     for (std::string& set : sets) {
       arguments.emplace_back("--set");

@@ -32,7 +32,7 @@ class TrainProcess {
  public:
   /// Starts the process in `folder`; its output goes to NAME.out and NAME.err there.
   TrainProcess(const std::filesystem::path& folder, const std::string& name, std::vector<std::string> arguments,
-          std::vector<std::string> variables = {})
+               std::vector<std::string> variables = {})
       : out_(folder / (name + ".out")), err_(folder / (name + ".err")) {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
@@ -53,7 +53,8 @@ class TrainProcess {
     if (pid_ > 0) ::kill(pid_, SIGKILL);
     if (pid_ > 0) wait();
   }
-  TrainProcess(TrainProcess&& other) noexcept : out_(other.out_), err_(other.err_), pid_(std::exchange(other.pid_, -1)) {}
+  TrainProcess(TrainProcess&& other) noexcept
+      : out_(other.out_), err_(other.err_), pid_(std::exchange(other.pid_, -1)) {}
   TrainProcess& operator=(TrainProcess&&) = delete;
 
   pid_t pid() const { return pid_; } // -1: ended

@@ -12,9 +12,9 @@ namespace triax::comm_nccl {
 
 namespace {
 
-constexpr int kProtocol = 3;         // version of the published values and of the edges
+constexpr int kProtocol = 3;            // version of the published values and of the edges
 constexpr std::size_t kWarmUpSlots = 3; // slots of a byte: one out, and one in from each neighbour
-constexpr int kEdgeCtas = 8;         // maximum blocks of an edge's kernel: the kernels of all edges must fit
+constexpr int kEdgeCtas = 8;            // maximum blocks of an edge's kernel: the kernels of all edges must fit
 
 /// The values that a member publishes, in this order: version of NCCL, two keys, boot id, name of the machine for NCCL,
 /// GPU.
