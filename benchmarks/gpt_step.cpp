@@ -40,7 +40,7 @@ GptStep::GptStep(KernelSet& kernels, Device& device, const GptSizes& sizes)
       .layout = layout_, .micro = sizes.micro, .vocab = sizes.vocab, .compute = DType::f32, .seed = 1};
   for (int i = 0; i < model_->count(); ++i) {
     layers_.emplace_back().layer = model_->layer(i, context);
-    place(layers_.back());
+    allocate(layers_.back());
   }
   // Upper bound for these operations: packed copies of a product's operands take up to 64 MiB.
   scratch_.resize(std::size_t{96} << 20);
@@ -62,8 +62,8 @@ TensorView GptStep::tokens(std::int64_t shift) {
   return view;
 }
 
-void GptStep::place(Placed& placed) {
-  const Layer& layer = *placed.layer;
+void GptStep::allocate(LayerViews& views) {
+  const Layer& layer = *views.layer;
   std::uint32_t seed = 0;
   for (const ParamSpec& spec : layer.params()) {
     const TensorView weight = tensor(DType::f32, spec.local, spec.init.kind == Init::Kind::ones ? 1 : 0);
@@ -74,21 +74,21 @@ void GptStep::place(Placed& placed) {
         weight.as<float>()[i] = static_cast<float>(spec.init.std) * 3.46f * (unit - 0.5f); // 3.46 = sqrt(12)
       }
     }
-    placed.params.push_back(weight);
-    placed.grads.push_back(tensor(DType::f32, spec.local, 0));
+    views.params.push_back(weight);
+    views.grads.push_back(tensor(DType::f32, spec.local, 0));
   }
-  for (const StashSpec& spec : layer.stash()) placed.stash.push_back(tensor(spec.dtype, spec.shape, 0));
+  for (const StashSpec& spec : layer.stash()) views.stash.push_back(tensor(spec.dtype, spec.shape, 0));
   for (const TensorSpec& spec : layer.inputs()) {
     const bool hidden = spec.name == "hidden";
-    placed.in.push_back(hidden ? hidden_ : tokens(spec.name == "targets" ? 1 : 0));
-    placed.din.push_back(hidden ? dhidden_ : TensorView{});
+    views.in.push_back(hidden ? hidden_ : tokens(spec.name == "targets" ? 1 : 0));
+    views.din.push_back(hidden ? dhidden_ : TensorView{});
   }
   for (const TensorSpec& spec : layer.outputs()) {
     const bool loss = spec.name == "loss";
-    placed.out.push_back(tensor(spec.dtype, spec.shape, 0));
-    placed.dout.push_back(loss ? TensorView{} : tensor(spec.dtype, spec.shape, 0));
-    (loss ? loss_ : hidden_) = placed.out.back();
-    if (!loss) dhidden_ = placed.dout.back();
+    views.out.push_back(tensor(spec.dtype, spec.shape, 0));
+    views.dout.push_back(loss ? TensorView{} : tensor(spec.dtype, spec.shape, 0));
+    (loss ? loss_ : hidden_) = views.out.back();
+    if (!loss) dhidden_ = views.dout.back();
   }
 }
 
@@ -100,7 +100,7 @@ double GptStep::run() {
                        .groups = groups_,
                        .samples = samples_,
                        .loss_gradient = 1.0 / static_cast<double>(sizes_.sequence * sizes_.micro)};
-  for (Placed& p : layers_) p.layer->forward(call, p.params, p.in, p.out, p.stash);
+  for (LayerViews& p : layers_) p.layer->forward(call, p.params, p.in, p.out, p.stash);
   for (auto p = layers_.rbegin(); p != layers_.rend(); ++p) {
     p->layer->backward_input(call, p->params, p->in, p->dout, p->din, p->stash, p->grads);
     p->layer->backward_weight(call, p->in, p->stash, p->grads);

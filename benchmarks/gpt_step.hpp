@@ -26,13 +26,13 @@ class GptStep {
   double flops() const { return flops_; }
 
  private:
-  struct Placed {
+  struct LayerViews {
     std::unique_ptr<Layer> layer;
     std::vector<TensorView> params, grads, stash, in, out, dout, din;
   };
   TensorView tensor(DType dtype, const Shape& shape, double value);
   TensorView tokens(std::int64_t shift);
-  void place(Placed& placed);
+  void allocate(LayerViews& views);
 
   KernelSet& kernels_;
   Device& device_;
@@ -43,7 +43,7 @@ class GptStep {
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<Memory>> memory_;
   plugin::Instance<Model> model_;
-  std::vector<Placed> layers_;
+  std::vector<LayerViews> layers_;
   TensorView hidden_, dhidden_, loss_, samples_; // of the last boundary
   std::vector<std::byte> scratch_;
   double flops_ = 0;

@@ -39,14 +39,14 @@ class KernelBench {
   Stream& stream() { return *stream_; }
 
   TensorView tensor(const Shape& shape, double value = 0.01, DType dtype = DType::f32) {
-    const TensorView view = room(shape, dtype);
+    const TensorView view = allocate(shape, dtype);
     device_->fill(view, value, *stream_);
     return view;
   }
   /// Uniform in [-1, 1). The values affect a GPU's power consumption and so its speed: a product of constants is a
   /// tenth faster than one of a model's values.
   TensorView noise(const Shape& shape, DType dtype) {
-    const TensorView view = room(shape, dtype), flat = view.flat();
+    const TensorView view = allocate(shape, dtype), flat = view.flat();
     if (noise_.empty()) noise_ = tensor(uniform_numbers(), Shape{kNoise}, DType::f32);
     for (std::int64_t at = 0; at < flat.elements();) {
       const std::int64_t count = std::min(kNoise - noise_at_, flat.elements() - at);
@@ -59,7 +59,7 @@ class KernelBench {
   /// A copy of host values.
   template <class T>
   TensorView tensor(const std::vector<T>& values, const Shape& shape, DType dtype) {
-    const TensorView view = room(shape, dtype);
+    const TensorView view = allocate(shape, dtype);
     device_->upload(view, {const_cast<T*>(values.data()), dtype, shape}, *stream_);
     device_->wait(stream_->record(), deadline_in(60)); // the values may be freed afterwards
     return view;
@@ -67,7 +67,7 @@ class KernelBench {
   /// A copy on the device of `bytes` bytes at `host`.
   void* block(const void* host, std::size_t bytes) {
     const Shape shape{static_cast<std::int64_t>(bytes)};
-    const TensorView view = room(shape, DType::u8);
+    const TensorView view = allocate(shape, DType::u8);
     device_->upload(view, {const_cast<void*>(host), DType::u8, shape}, *stream_);
     device_->wait(stream_->record(), deadline_in(60));
     return view.data();
@@ -115,7 +115,7 @@ class KernelBench {
     for (const triax_option& option : library.options) out.set(option.name, config::read_default(option).value.value());
     return out;
   }
-  TensorView room(const Shape& shape, DType dtype) {
+  TensorView allocate(const Shape& shape, DType dtype) {
     const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * bytes_of(dtype);
     memory_.push_back(device_->allocate(bytes, MemoryKind::device));
     return {memory_.back()->data(), dtype, shape};

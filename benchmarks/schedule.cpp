@@ -33,8 +33,8 @@ class Made {
 
   Schedule rows() const { return scheduler_->rows(shape); }
 
-  static void require(const std::vector<schedule::Violation>& faults) {
-    if (!faults.empty()) throw Error(faults.front().reason());
+  static void require(const std::vector<schedule::Violation>& violations) {
+    if (!violations.empty()) throw Error(violations.front().reason());
   }
   static void count(benchmark::State& state, const std::vector<schedule::Program>& programs) {
     std::size_t actions = 0;
@@ -66,7 +66,7 @@ void make_verify_simulate(benchmark::State& state, const Made& made) {
     Made::require(schedule::verify(rows, made.shape));
     const std::vector<schedule::Program> programs = schedule::lower(rows, made.shape);
     Made::require(schedule::verify(programs, {made.shape}, kMin));
-    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).extent.cost);
+    benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).time_span.cost);
     state.PauseTiming();
     Made::count(state, programs);
     state.ResumeTiming();
@@ -88,7 +88,7 @@ void more_chunks(benchmark::State& state, const char* scheduler, int pipeline) {
 void simulated(benchmark::State& state, const char* scheduler, int chunks) {
   const Made made(scheduler, {kPipeline, chunks, static_cast<int>(state.range(0))});
   const std::vector<schedule::Program> programs = schedule::lower(made.rows(), made.shape);
-  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).extent.cost);
+  for (auto _ : state) benchmark::DoNotOptimize(schedule::simulate(programs, made.costs).time_span.cost);
   Made::count(state, programs);
 }
 

@@ -48,7 +48,7 @@ TEST(Printable, KnowsUtf8) {
     EXPECT_FALSE(is_utf8(bad)) << printable(bad);
 }
 
-TEST(Printable, WhatWouldSteerATerminalIsWrittenOut) {
+TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("f\xC3\xBCr\t\xE2\x82\xAC"), "f\xC3\xBCr\t\xE2\x82\xAC");
   EXPECT_EQ(printable("\x1b[31mred\r\x7f\a"), "\\u001B[31mred\\u000D\\u007F\\u0007");
   EXPECT_EQ(printable("\xC2\x9B"

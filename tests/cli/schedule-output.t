@@ -125,7 +125,7 @@ Options of a scheduler for tests, which makes faults:
   0F0,0B0,0F1,0B1
   1F0,1B0,1F1,1B1
   $ triax schedule $faulty --set schedule.fault=none --set schedule.limit=7 --set schedule.limit=1
-  --scheduler: schedule.plugin "sched-faulty": sched-faulty has room for 1 microbatches, not for 2
+  --scheduler: schedule.plugin "sched-faulty": sched-faulty supports at most 1 microbatches, not 2
     use schedule.limit 2
   [2]
   $ triax schedule $faulty --set schedule.limit=0 --set schedule.limits=3

@@ -86,7 +86,7 @@ TEST(Rendezvous, OtherProtocolsAndGroupsAreRefused) {
   EXPECT_THAT(groups[0] + groups[1], HasSubstr("the group has ranks 0, 2, 4 on rank 2, and 0, 2 on rank 0"));
 }
 
-TEST(Rendezvous, TheDeadlineNamesWhoIsMissing) {
+TEST(Rendezvous, TimesOutAndNamesTheMissingRanks) {
   control::LocalStore store;
   Member alone(store, 1, 3, 0.1, 1);
   const std::string error = test::error_of([&] {

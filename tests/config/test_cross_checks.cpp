@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(Together, TheBatchIsWholeMicrobatchesOnEveryDataRank) {
+TEST(CrossChecks, TheBatchIsWholeMicrobatchesOnEveryDataRank) {
   Workspace space;
   space.tables["batch"] = "global = 12\nmicro = 5\n";
   EXPECT_THAT(texts(space.load({}, {{"parallel.data", "2"}})),
@@ -22,13 +22,13 @@ TEST(Together, TheBatchIsWholeMicrobatchesOnEveryDataRank) {
                           "  use batch.global 10 or 20, or batch.micro 3"));
 }
 
-TEST(Together, MicrobatchesFollowFromTheBatch) {
+TEST(CrossChecks, MicrobatchesFollowFromTheBatch) {
   Workspace space;
   space.tables["batch"] = "global = 12\nmicro = 2\n";
   EXPECT_EQ(space.load({}, {{"parallel.data", "3"}}).run->microbatches(), 2);
 }
 
-TEST(Together, SplitListsEveryStage) {
+TEST(CrossChecks, SplitListsEveryStage) {
   Workspace space;
   space.tables["parallel"] = "pipeline = 2\nsplit = [1, 1, 1]\n";
   EXPECT_THAT(texts(space.load()),
@@ -37,7 +37,7 @@ TEST(Together, SplitListsEveryStage) {
                                     "  parallel.chunks = 1 is the default\n")));
 }
 
-TEST(Together, TheLearningRateDoesNotEndAboveItsHeight) {
+TEST(CrossChecks, TheLearningRateDoesNotEndAboveItsHeight) {
   Workspace space;
   space.tables["lr"] = "min = 1.0\n";
   EXPECT_THAT(texts(space.load()),
@@ -46,13 +46,13 @@ TEST(Together, TheLearningRateDoesNotEndAboveItsHeight) {
 }
 
 /// For example, a trial with --set train.steps=3.
-TEST(Together, ARunMayEndInItsWarmUp) {
+TEST(CrossChecks, ARunMayEndInItsWarmUp) {
   Workspace space;
   space.tables["lr"] = "warmup_steps = 101\ndecay = \"cosine\"\n";
   EXPECT_THAT(texts(space.load()), IsEmpty());
 }
 
-TEST(Together, AnEvaluationNeedsDataAndItsLength) {
+TEST(CrossChecks, AnEvaluationNeedsDataAndItsLength) {
   Workspace space;
   space.tables["eval"] = "every = 10\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("eval.every = 10 needs eval.batches: how many"),
@@ -62,7 +62,7 @@ TEST(Together, AnEvaluationNeedsDataAndItsLength) {
   EXPECT_THAT(texts(space.load()), IsEmpty());
 }
 
-TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
+TEST(CrossChecks, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
   Workspace space;
   space.tables["data"] = "path = \"nothing\"\n";
   EXPECT_THAT(texts(space.load()),
@@ -70,7 +70,7 @@ TEST(Together, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
                           "  prepare it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
 }
 
-TEST(Together, ADataFileThatIsNotARegularFileIsNamedForWhatItIs) {
+TEST(CrossChecks, NamesTheTypeOfADataFileThatIsNotRegular) {
   Workspace space;
   const auto refused = [&space] { return texts(space.load({}, {{"model.vocab", "257"}})); };
   const auto replace = [&space](const char* name) {
@@ -89,11 +89,11 @@ TEST(Together, ADataFileThatIsNotARegularFileIsNamedForWhatItIs) {
   EXPECT_THAT(refused(), ElementsAre(HasSubstr("text.idx is a symbolic link to moved.idx, which does not exist")));
 }
 
-TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
+TEST(CrossChecks, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
   Workspace space;
   space.write("held.json", R"({"tokenizer": "byte", "vocab": 257})");
   space.tables["data"] = "paths = [\"text\", \"held\"]\nweights = [3, 0.5]\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   EXPECT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->data.training.paths, (std::vector{space.path("text"), space.path("held")}));
   EXPECT_EQ(loaded.run->data.training.weights, (std::vector{3.0, 0.5}));
@@ -116,7 +116,7 @@ TEST(Together, SeveralCorporaAreNamedOnceEachWithAWeightEach) {
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("run.toml:6:9: data.paths: nothing.bin does not exist")));
 }
 
-TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
+TEST(CrossChecks, CorporaOfDifferentTokenizersAreRefused) {
   Workspace space;
   space.write("held.json", R"({"tokenizer": "bpe", "vocab": 257, "digest": "01"})");
   const auto refused = HasSubstr(
@@ -132,7 +132,7 @@ TEST(Together, CorporaOfDifferentTokenizersAreRefused) {
   EXPECT_THAT(texts(space.load({}, {{"model.vocab", "257"}})), IsEmpty());
 }
 
-TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
+TEST(CrossChecks, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   Workspace space;
   space.tables["data"] = "path = \"held\"\n"; // without a tokenizer file
   EXPECT_THAT(
@@ -145,7 +145,7 @@ TEST(Together, TheVocabularyComesFromTheTokenizerFileUnlessWritten) {
   EXPECT_EQ(space.load({}, {{"model.vocab", "99"}}).run->vocab, 99);
 }
 
-TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
+TEST(CrossChecks, ReportsABrokenTokenizerFileWithAHint) {
   Workspace space;
   space.write("text.json", "{\"tokenizer\": byte}");
   EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text").string()}})),
@@ -159,7 +159,7 @@ TEST(Together, ABrokenTokenizerFileIsNamedWithWhatToDo) {
                                     "from 1 to 2147483647\n  prepare the dataset again")));
 }
 
-TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
+TEST(CrossChecks, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
   Workspace space;
   space.write("taken", "");
   const std::string file = space.path("taken").string();
@@ -179,7 +179,7 @@ TEST(Together, AFolderThatCannotBeMadeIsFoundWithoutMakingAny) {
   EXPECT_FALSE(std::filesystem::exists(space.path("new")));
 }
 
-TEST(Together, WhatATomlCannotHoldIsRefused) {
+TEST(CrossChecks, RefusesPathsThatAreNotUtf8) {
   Workspace space;
   for (const char* key : {"run.dir", "comm.trace", "comm.links"}) {
     const bool list = std::string(key) == "comm.links";
@@ -193,18 +193,18 @@ TEST(Together, WhatATomlCannotHoldIsRefused) {
   EXPECT_THAT(texts(space.load_file("\xFF.toml")), ElementsAre(HasSubstr("run.dir is not valid UTF-8")));
 }
 
-TEST(Together, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
+TEST(CrossChecks, AFolderOfTheEnvironmentThatIsNotThereIsRefused) {
   Workspace space;
-  ::setenv("TRIAX_PLUGIN_PATH", ("/no/such/folder:" TOY_PLUGINS), 1);
+  ::setenv("TRIAX_PLUGIN_PATH", ("/no/such/folder:" SAMPLE_PLUGINS), 1);
   const std::vector<std::string> refused = texts(space.load());
-  ::setenv("TRIAX_PLUGIN_PATH", TOY_PLUGINS, 1);
+  ::setenv("TRIAX_PLUGIN_PATH", SAMPLE_PLUGINS, 1);
   EXPECT_THAT(texts(space.load()), IsEmpty());
   ::unsetenv("TRIAX_PLUGIN_PATH");
   EXPECT_THAT(refused, ElementsAre("TRIAX_PLUGIN_PATH names /no/such/folder, which is not a folder\n"
                                    "  create it, or remove it from the variable"));
 }
 
-TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
+TEST(CrossChecks, PathsThatTheRunNeedsAreNotEmpty) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
               ElementsAre(HasSubstr("--set: data.path is empty\n"
@@ -213,21 +213,21 @@ TEST(Together, PathsThatTheRunNeedsAreNotEmpty) {
               ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
 }
 
-TEST(Together, APathThatNoFileSystemTakesIsRefusedLikeOneThatIsNotThere) {
+TEST(CrossChecks, APathThatNoFileSystemTakesIsRefusedLikeOneThatIsNotThere) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", std::string(5000, 'a')}})),
               ElementsAre(HasSubstr("cannot be opened: File name too long")));
 }
 
-TEST(Together, NamesOfFilesAndFoldersThatAreNotThereAreRefused) {
+TEST(CrossChecks, NamesOfFilesAndFoldersThatAreNotThereAreRefused) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", space.path("text.bin").string()}})),
               ElementsAre(HasSubstr("text.bin.bin does not exist\n  leave out .bin: ")));
-  space.tables["plugins"] = "path = [\"" TOY_PLUGINS "\", \"nowhere\"]\n";
+  space.tables["plugins"] = "path = [\"" SAMPLE_PLUGINS "\", \"nowhere\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre(HasSubstr("nowhere is not a folder")));
 }
 
-TEST(Together, ALauncherDecidesTheSizeOfTheWorld) {
+TEST(CrossChecks, ALauncherDecidesTheSizeOfTheWorld) {
   Workspace space;
   space.tables["parallel"] = "pipeline = 2\ntensor = 2\n";
   space.load();
@@ -239,13 +239,13 @@ TEST(Together, ALauncherDecidesTheSizeOfTheWorld) {
               ElementsAre(HasSubstr("x parallel.data = 4 does not fit the launcher's 8 ranks")));
 }
 
-TEST(Together, AllRefusalsComeAtOnceInTheOrderOfTheFile) {
+TEST(CrossChecks, AllRefusalsComeAtOnceInTheOrderOfTheFile) {
   Workspace space;
   space.write("base.toml", "[log]\nlevel = \"loud\"\n");
   space.tables["train"] = "steps = 1.5\nsed = 3\n";
   space.tables["batch"] = "micro = 0\n";
   space.tables.erase("kernels");
-  const Loaded loaded = space.load("include = [\"base.toml\"]\n", {{"data.paht", "x"}});
+  const LoadResult loaded = space.load("include = [\"base.toml\"]\n", {{"data.paht", "x"}});
   EXPECT_FALSE(loaded.run);
   EXPECT_THAT(
       texts(loaded),

@@ -12,7 +12,7 @@ using testing::IsEmpty;
 TEST(Layers, EveryValueReportsWhereItCameFrom) {
   Workspace space;
   space.tables["batch"] = "\n  global =   8\n";
-  const Loaded loaded = space.load({}, {{"train.steps", "7"}});
+  const LoadResult loaded = space.load({}, {{"train.steps", "7"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(shown(loaded, "batch.global"), "8 # run.toml:3:14");
   EXPECT_EQ(shown(loaded, "batch.micro"), "1 # default");
@@ -27,7 +27,7 @@ TEST(Layers, LaterIncludesWinAndTheFileItselfWinsOverAll) {
   space.write("parts/two.toml", "include = [\"three.toml\"]\n[train]\nclip_grad = 2.0\n");
   space.write("parts/three.toml", "[train]\nclip_grad = 3.0\nstall_timeout_s = 33\n");
   space.tables["train"] = "steps = 100\nseed = 9\n";
-  const Loaded loaded = space.load("include = [\"one.toml\", \"parts/two.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"one.toml\", \"parts/two.toml\"]\n");
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->train.seed, 9u);
   EXPECT_EQ(shown(loaded, "train.clip_grad"), "2.0 # parts/two.toml:3:13");
@@ -36,7 +36,7 @@ TEST(Layers, LaterIncludesWinAndTheFileItselfWinsOverAll) {
 
 TEST(Layers, LaterFlagsWin) {
   Workspace space;
-  const Loaded loaded = space.load({}, {{"train.steps", "7"}, {"train.steps", "8"}});
+  const LoadResult loaded = space.load({}, {{"train.steps", "7"}, {"train.steps", "8"}});
   EXPECT_EQ(shown(loaded, "train.steps"), "8 # --set");
 }
 
@@ -49,11 +49,11 @@ TEST(Layers, AnIncludeCycleNamesItsChain) {
               ElementsAre("b.toml:1:12: includes form a cycle: a.toml includes b.toml includes a.toml"));
 }
 
-TEST(Layers, TheSameFileMayBeIncludedTwiceIfNotInACircle) {
+TEST(Layers, IncludeAFileTwiceIfThereIsNoCycle) {
   Workspace space;
   space.write("base.toml", "[train]\nseed = 3\n");
   space.write("a.toml", "include = [\"base.toml\"]\n");
-  const Loaded loaded = space.load("include = [\"a.toml\", \"base.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"a.toml\", \"base.toml\"]\n");
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->train.seed, 3u);
 }
@@ -66,7 +66,7 @@ TEST(Layers, AFileThatIsIncludedOnManyWaysIsReadOnce) {
     const std::string below = "\"" + std::to_string(level - 1) + ".toml\"";
     space.write(std::to_string(level) + ".toml", "include = [" + below + ", " + below + "]\n");
   }
-  const Loaded loaded = space.load("include = [\"60.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"60.toml\"]\n");
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(shown(loaded, "train.seed"), "3 # 0.toml:2:8");
 }
@@ -76,7 +76,7 @@ TEST(Layers, AFileThatIsIncludedAgainHasTheLaterPlace) {
   space.write("base.toml", "[train]\nseed = 1\nclip_grad = 1.0\n");
   space.write("a.toml", "include = [\"base.toml\"]\n[train]\nseed = 2\nclip_grad = 2.0\nstall_timeout_s = 2\n");
   space.write("b.toml", "include = [\"./base.toml\"]\n[train]\nclip_grad = 3.0\n");
-  const Loaded loaded = space.load("include = [\"a.toml\", \"b.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"a.toml\", \"b.toml\"]\n");
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(shown(loaded, "train.seed"), "1 # base.toml:2:8");
   EXPECT_EQ(shown(loaded, "train.clip_grad"), "3.0 # b.toml:3:13");
@@ -84,12 +84,12 @@ TEST(Layers, AFileThatIsIncludedAgainHasTheLaterPlace) {
 }
 
 /// A key of base is kept if base, included again, names its plugin again.
-TEST(Layers, APluginNamedAgainByTheSameFileDropsWhatStandsBetween) {
+TEST(Layers, DropKeysOfAPluginThatAnInclusionReplaces) {
   Workspace space;
   space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\n");
   space.write("a.toml", "include = [\"base.toml\"]\n[comm]\nplugin = \"comm-beta\"\nwindow = 8\n");
   space.tables.erase("comm");
-  const Loaded loaded = space.load("include = [\"a.toml\", \"base.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"a.toml\", \"base.toml\"]\n");
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_THAT(loaded.dropped, ElementsAre("comm.window = 8 (a.toml:4:1), a key of comm-beta"));
   EXPECT_EQ(shown(loaded, "comm.timeout_s"), "5 # base.toml:3:13");
@@ -148,7 +148,7 @@ TEST(Layers, ASwappedPluginDropsTheKeysOfEarlierLayers) {
   Workspace space;
   space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\nwait = \"yield\"\n");
   space.tables["comm"] = "plugin = \"comm-beta\"\nwindow = 8\n";
-  const Loaded loaded = space.load("include = [\"base.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"base.toml\"]\n");
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_THAT(loaded.dropped, ElementsAre("comm.timeout_s = 5 (base.toml:3:1), a key of comm-alpha",
                                           "comm.wait = \"yield\" (base.toml:4:1), a key of comm-alpha"));
@@ -159,7 +159,7 @@ TEST(Layers, ASwappedPluginDropsTheKeysOfEarlierLayers) {
 TEST(Layers, NamingTheSamePluginAgainDropsNothing) {
   Workspace space;
   space.write("base.toml", "[comm]\nplugin = \"comm-alpha\"\ntimeout_s = 5\n");
-  const Loaded loaded = space.load("include = [\"base.toml\"]\n");
+  const LoadResult loaded = space.load("include = [\"base.toml\"]\n");
   EXPECT_THAT(loaded.dropped, IsEmpty());
   EXPECT_EQ(shown(loaded, "comm.timeout_s"), "5 # base.toml:3:13");
 }
@@ -168,7 +168,8 @@ TEST(Layers, AFlagDropsKeysOfTheFileAndOfEarlierFlagsButNoneOfTheCore) {
   Workspace space;
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\n";
   space.tables["model"] = "plugin = \"model-toy\"\nlayers = 2\nvocab = 100\n";
-  const Loaded loaded = space.load({}, {{"comm.ratio", "0.25"}, {"comm.plugin", "comm-beta"}, {"comm.window", "2"}});
+  const LoadResult loaded =
+      space.load({}, {{"comm.ratio", "0.25"}, {"comm.plugin", "comm-beta"}, {"comm.window", "2"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_THAT(loaded.dropped, ElementsAre("comm.ratio = 0.25 (--set), a key of comm-alpha",
                                           "comm.timeout_s = 5 (run.toml:5:1), a key of comm-alpha"));
@@ -179,7 +180,7 @@ TEST(Layers, AFlagDropsKeysOfTheFileAndOfEarlierFlagsButNoneOfTheCore) {
 TEST(Layers, AnAxisThatInheritedLosesItsKeysWithItsPlugin) {
   Workspace space;
   space.tables["comm.tensor"] = "timeout_s = 5\n";
-  const Loaded loaded = space.load({}, {{"comm.plugin", "comm-beta"}});
+  const LoadResult loaded = space.load({}, {{"comm.plugin", "comm-beta"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_THAT(loaded.dropped, ElementsAre("comm.tensor.timeout_s = 5 (run.toml:6:1), a key of comm-alpha"));
   EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 30);

@@ -52,7 +52,7 @@ TEST(PipedToml, IsReadLikeAFileWithPathsFromTheWorkingFolder) {
   std::filesystem::current_path(space.path(""));
   Pipe pipe(toml);
   pipe.close_writer();
-  const Loaded loaded = config::load(pipe.path(), {});
+  const LoadResult loaded = config::load(pipe.path(), {});
   std::filesystem::current_path(before);
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->train.seed, 7u);
@@ -74,7 +74,7 @@ TEST(PipedToml, ARedirectedFileIsTakenAsAPipe) {
   EXPECT_FALSE(is_piped(space.path("run.toml")));
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(space.path(""));
-  const Loaded loaded = config::load(path, {});
+  const LoadResult loaded = config::load(path, {});
   std::filesystem::current_path(before);
   ::close(file);
   ASSERT_THAT(texts(loaded), IsEmpty());

@@ -8,8 +8,8 @@
 
 #include "config/core_keys.hpp"
 #include "config/workspace.hpp"
-#include "plugin/descriptor.hpp"
 #include "plugin/option_text.hpp"
+#include "plugin/plugin_descriptor.hpp"
 
 namespace triax::config {
 namespace {
@@ -52,8 +52,8 @@ TEST(PluginTables, APluginThatCannotBeProbedIsRefusedAndNotLoaded) {
 #endif
   Workspace space;
   space.write("own/empty", "");
-  std::filesystem::copy(TOY_PLUGINS "/sched-toy.so", space.path("own/sched-toy.so")); // not loaded before
-  space.tables["plugins"] = "path = [\"own\", \"" TOY_PLUGINS "\"]\n";
+  std::filesystem::copy(SAMPLE_PLUGINS "/sched-toy.so", space.path("own/sched-toy.so")); // not loaded before
+  space.tables["plugins"] = "path = [\"own\", \"" SAMPLE_PLUGINS "\"]\n";
   const auto refused = [&space] {
     const OneFile limit;
     return texts(space.load());
@@ -77,7 +77,7 @@ TEST(PluginTables, UnknownTablesAreRefusedOnceWithAllTheyHold) {
                                                HasSubstr("unknown table [trian]; did you mean [train]?")));
 }
 
-TEST(PluginTables, WhatStandsAboveTheFirstTableIsRefused) {
+TEST(PluginTables, RefusesKeysAboveTheFirstTable) {
   Workspace space;
   space.tables.erase("train");
   EXPECT_THAT(texts(space.load("train = 5\n")),
@@ -99,7 +99,7 @@ TEST(PluginTables, ATableThatIsGivenAValueIsPointedToItsPluginOrItsKeys) {
                           "run.toml:6:1: comm.tensor is a table, not a key\n  write [comm.tensor] and its keys"));
 }
 
-TEST(PluginTables, ThereIsNoDefaultPlugin) {
+TEST(PluginTables, RequiresAPluginInEachTable) {
   Workspace space;
   space.tables["comm"] = "";
   space.tables.erase("schedule");
@@ -124,7 +124,7 @@ TEST(PluginTables, APluginThatIsNotThereIsLookedForInTheFoldersOfTheFile) {
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 1u);
   EXPECT_THAT(all[0], HasSubstr("run.toml:18:10: schedule.plugin \"sched-tyo\" was not found; nearest: sched-toy\n"
-                                "  looked in: " TOY_PLUGINS " (plugins.path, run.toml:16), "));
+                                "  looked in: " SAMPLE_PLUGINS " (plugins.path, run.toml:16), "));
 }
 
 TEST(PluginTables, ANameWithoutItsKindIsPointedToTheWholeOne) {
@@ -158,7 +158,7 @@ TEST(PluginTables, AnOptionNamedLikeAKeyOfTheCoreRefusesThePlugin) {
   Workspace space;
   space.tables["optimizer"] = "plugin = \"optim-lr\"\nlr = 1e-3\n";
   EXPECT_THAT(texts(space.load()),
-              ElementsAre("run.toml:13:10: optimizer.plugin \"optim-lr\" cannot be used: " TOY_PLUGINS
+              ElementsAre("run.toml:13:10: optimizer.plugin \"optim-lr\" cannot be used: " SAMPLE_PLUGINS
                           "/optim-lr.so: optim-lr has an option \"lr\", which is a key of the core in [optimizer]\n"
                           "  rename the option; keys of the core in [optimizer]: lr, weight_decay"));
 }
@@ -167,7 +167,7 @@ TEST(PluginTables, AnOptionNamedLikeAKeyOfTheCoreRefusesThePlugin) {
 TEST(PluginTables, ADanglingSymlinkIsRefusedNotPassedOver) {
   Workspace space;
   std::filesystem::create_symlink("gone.so", space.path("sched-toy.so"));
-  space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
+  space.tables["plugins"] = "path = [\".\", \"" SAMPLE_PLUGINS "\"]\n";
   EXPECT_THAT(texts(space.load()), ElementsAre("run.toml:18:10: schedule.plugin \"sched-toy\" cannot be used: "
                                                "sched-toy.so: is a dangling symlink to gone.so\n"
                                                "  remove the symlink, or build its target"));
@@ -175,12 +175,12 @@ TEST(PluginTables, ADanglingSymlinkIsRefusedNotPassedOver) {
 
 TEST(PluginTables, FilesThatAPluginShadowsAreKept) {
   Workspace space;
-  std::filesystem::copy_file(TOY_PLUGINS "/sched-toy.so", space.path("sched-toy.so"));
-  space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
-  const Loaded loaded = space.load();
+  std::filesystem::copy_file(SAMPLE_PLUGINS "/sched-toy.so", space.path("sched-toy.so"));
+  space.tables["plugins"] = "path = [\".\", \"" SAMPLE_PLUGINS "\"]\n";
+  const LoadResult loaded = space.load();
   ASSERT_TRUE(loaded.run);
   EXPECT_EQ(loaded.run->schedule.library->file, space.path("sched-toy.so"));
-  EXPECT_THAT(loaded.run->schedule.shadowed, ElementsAre(TOY_PLUGINS "/sched-toy.so"));
+  EXPECT_THAT(loaded.run->schedule.shadowed, ElementsAre(SAMPLE_PLUGINS "/sched-toy.so"));
   EXPECT_THAT(loaded.run->model.shadowed, IsEmpty());
 }
 
@@ -189,15 +189,16 @@ TEST(PluginTables, APluginThatDiesAsItIsLoadedIsRefused) {
   space.tables["schedule"] = "plugin = \"sched-dies\"\n";
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 1u);
-  EXPECT_THAT(all[0], testing::StartsWith("run.toml:18:10: schedule.plugin \"sched-dies\" cannot be used: " TOY_PLUGINS
-                                          "/sched-dies.so: its library initializer was killed by SIGKILL (Killed)\n"
-                                          "  this is a defect of the plugin: "));
+  EXPECT_THAT(all[0],
+              testing::StartsWith("run.toml:18:10: schedule.plugin \"sched-dies\" cannot be used: " SAMPLE_PLUGINS
+                                  "/sched-dies.so: its library initializer was killed by SIGKILL (Killed)\n"
+                                  "  this is a defect of the plugin: "));
 }
 
-TEST(PluginTables, AFileThatIsNoPluginIsRefusedWithItsReason) {
+TEST(PluginTables, RefusesAFileThatIsNotAPluginWithTheReason) {
   Workspace space;
   space.write("sched-broken.so", "no library");
-  space.tables["plugins"] = "path = [\".\", \"" TOY_PLUGINS "\"]\n";
+  space.tables["plugins"] = "path = [\".\", \"" SAMPLE_PLUGINS "\"]\n";
   space.tables["schedule"] = "plugin = \"sched-broken\"\n";
   const std::vector<std::string> all = texts(space.load());
   ASSERT_EQ(all.size(), 1u);
@@ -214,7 +215,7 @@ TEST(PluginTables, AnAxisWithoutPluginInheritsAllOfComm) {
   Workspace space;
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\nratio = 0.25\n";
   space.tables["comm.tensor"] = "timeout_s = 6\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   ASSERT_THAT(texts(loaded), IsEmpty());
   const PluginChoice& tensor = loaded.run->comm.at("tensor");
   EXPECT_EQ(tensor.name, "comm-alpha");
@@ -232,7 +233,7 @@ TEST(PluginTables, AnAxisWithAPluginStartsFromItsDefaults) {
   space.tables["comm"] = "plugin = \"comm-alpha\"\ntimeout_s = 5\n";
   space.tables["comm.tensor"] = "plugin = \"comm-alpha\"\n";
   space.tables["comm.pipeline"] = "plugin = \"comm-beta\"\nwindow = 2\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->comm.at("tensor").options.integer("timeout_s"), 600);
   EXPECT_EQ(loaded.run->comm.at("tensor").named_in, "comm.tensor");

@@ -2,7 +2,7 @@
 // The core adds the positions of a refusal's keys: modules and plugins do not know files.
 #include <gtest/gtest.h>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::config {
 namespace {
@@ -39,7 +39,7 @@ TEST(Diagnose, AKeyOfAFileLeadsBeforeAFlagAndADefault) {
             "--set: a conflict\n  parallel.data = 1 is derived\n  a hint");
 }
 
-TEST(Diagnose, WithoutAKeyThatIsSetThereIsNoPosition) {
+TEST(Diagnose, OmitsThePositionIfNoKeyIsSet) {
   EXPECT_EQ(with_keys({}).text, "a conflict\n  a hint");
   EXPECT_EQ(with_keys({"model.unknown"}).text, "a conflict\n  a hint");
   EXPECT_EQ(with_keys({"model.dropout"}).text, "a conflict\n  model.dropout = 0.0 is the default\n  a hint");

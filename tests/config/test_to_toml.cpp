@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// All values, without their origins.
-std::vector<std::string> values(const Loaded& loaded) {
+std::vector<std::string> values(const LoadResult& loaded) {
   std::vector<std::string> out;
   for (const ResolvedValue& value : loaded.values) out.push_back(value.key + " = " + value.value);
   return out;
@@ -27,10 +27,10 @@ TEST(ToToml, LoadsToTheSameRunInTheRunsFolder) {
   space.tables["comm.data"] = "plugin = \"comm-beta\"\n";
   space.tables["parallel"] = "split = [2]\n";
   space.tables["optimizer"] = "plugin = \"optim-toy\"\nlr = 1.0000000000000002e-3\n";
-  const Loaded first = space.load({}, {{"train.steps", "7"}});
+  const LoadResult first = space.load({}, {{"train.steps", "7"}});
   ASSERT_THAT(texts(first), IsEmpty());
   space.write(kResolved, to_toml(first));
-  const Loaded second = space.load_file(kResolved);
+  const LoadResult second = space.load_file(kResolved);
   ASSERT_THAT(texts(second), IsEmpty());
   EXPECT_EQ(values(second), values(first));
   EXPECT_EQ(second.run->folder, first.run->folder);
@@ -42,10 +42,10 @@ TEST(ToToml, LoadsToTheSameRunInTheRunsFolder) {
 TEST(ToToml, MetricsFollowTheFolderOfARunThatIsDoneAnew) {
   Workspace space;
   space.write("elsewhere/resolved.toml", to_toml(space.load()));
-  const Loaded second = space.load_file("elsewhere/resolved.toml", {{"run.dir", space.path("other").string()}});
+  const LoadResult second = space.load_file("elsewhere/resolved.toml", {{"run.dir", space.path("other").string()}});
   ASSERT_THAT(texts(second), IsEmpty());
   EXPECT_EQ(second.run->log.metrics, space.path("other") / "metrics.jsonl");
-  const Loaded chosen = space.load({}, {{"log.metrics", space.path("mine.jsonl").string()}});
+  const LoadResult chosen = space.load({}, {{"log.metrics", space.path("mine.jsonl").string()}});
   EXPECT_THAT(to_toml(chosen), HasSubstr("mine.jsonl"));
 }
 
@@ -57,13 +57,13 @@ TEST(ToToml, ACopyOfTheFolderTrainsInTheCopy) {
   space.tables["run"] = "dir = \"out\"\n";
   space.tables["log"] = "metrics = \"out/numbers/steps.jsonl\"\n";
   space.tables["data"] = "paths = [\"out/mine\", \"text\"]\n";
-  const Loaded first = space.load();
+  const LoadResult first = space.load();
   ASSERT_THAT(texts(first), IsEmpty());
   const std::string toml = to_toml(first);
   EXPECT_THAT(toml, HasSubstr("\n[run]\ndir = \".\""));
   space.write(kResolved, toml);
   std::filesystem::copy(space.path("out"), space.path("copy"), std::filesystem::copy_options::recursive);
-  const Loaded second = space.load_file("copy/resolved.toml");
+  const LoadResult second = space.load_file("copy/resolved.toml");
   ASSERT_THAT(texts(second), IsEmpty());
   EXPECT_EQ(second.run->folder, space.path("copy"));
   EXPECT_EQ(second.run->log.metrics, space.path("copy/numbers/steps.jsonl"));
@@ -78,10 +78,10 @@ TEST(ToToml, LoadsToTheSameRunInEveryPrecision) {
       space.tables["run"] = "dir = \"out\"\n";
       space.tables["train"] = text("steps = 100\nprecision = \"{}\"\n", precision);
       if (constant && precision == std::string("fp16")) space.tables["loss_scale"] = "constant = true\n";
-      const Loaded first = space.load();
+      const LoadResult first = space.load();
       ASSERT_THAT(texts(first), IsEmpty());
       space.write(kResolved, to_toml(first));
-      const Loaded second = space.load_file(kResolved);
+      const LoadResult second = space.load_file(kResolved);
       ASSERT_THAT(texts(second), IsEmpty()) << precision;
       EXPECT_EQ(values(second), values(first)) << precision;
     }
@@ -100,11 +100,11 @@ TEST(ToToml, ReportsEveryOrigin) {
 }
 
 /// Origins are written as comments.
-TEST(ToToml, AnOriginIsOnOneLineWhateverTheFileIsNamed) {
+TEST(ToToml, WritesEachOriginOnOneLineForAnyFileName) {
   Workspace space;
   space.load();
   test::write_file(space.path("a\n  b\x1b\xFF.toml"), test::read_file(space.path("run.toml")));
-  const Loaded first = space.load_file("a\n  b\x1b\xFF.toml", {{"run.dir", "here"}});
+  const LoadResult first = space.load_file("a\n  b\x1b\xFF.toml", {{"run.dir", "here"}});
   ASSERT_THAT(texts(first), IsEmpty());
   EXPECT_THAT(to_toml(first), HasSubstr("  # a   b\\u001B\\xFF.toml:"));
   space.write("elsewhere/resolved.toml", to_toml(first));

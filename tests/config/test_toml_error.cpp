@@ -19,7 +19,7 @@ std::string error_of(const std::string& text) {
   return all.empty() ? std::string() : all.front();
 }
 
-TEST(TomlFault, AStringThatIsNotClosed) {
+TEST(TomlError, ExplainsAnUnclosedString) {
   const std::string closed = "run.toml:2:10: not valid TOML: the string of plugin is not closed\n";
   EXPECT_EQ(error_of("[model]\nplugin = \"gpt\nlayers = 2\n"), closed + "  write plugin = \"gpt\"");
   EXPECT_EQ(error_of("[model]\nplugin = \"gpt"), closed + "  write plugin = \"gpt\"");
@@ -27,14 +27,14 @@ TEST(TomlFault, AStringThatIsNotClosed) {
   EXPECT_EQ(error_of("[model]\nplugin = \"a\\\"\n"), closed + "  write plugin = \"a\\\"\"");
 }
 
-TEST(TomlFault, ABackslashThatIsNone) {
+TEST(TomlError, ExplainsAnInvalidEscape) {
   EXPECT_EQ(error_of("[data]\npath = \"C:\\data\"\n"),
             "run.toml:2:8: not valid TOML: invalid escape in the string of path\n"
             "  write path = 'C:\\data', where a \\ is a \\");
   EXPECT_THAT(error_of("[data]\npath = \"it's\\ a\"\n"), HasSubstr("\n  write each \\ twice"));
 }
 
-TEST(TomlFault, WhatIsWrittenTwice) {
+TEST(TomlError, ExplainsDuplicateTablesAndKeys) {
   EXPECT_EQ(error_of("[train]\nsteps = 1\n[log]\nevery = 1\n[train]\nseed = 1\n"),
             "run.toml:5:1: not valid TOML: [train] is written twice, first in line 1\n  write its keys below line 1");
   EXPECT_EQ(error_of("[log]\nevery = 1\n[eval]\nevery = 1\nbatches = 2\n  every = 3\n"),
@@ -43,7 +43,7 @@ TEST(TomlFault, WhatIsWrittenTwice) {
   EXPECT_THAT(error_of("train = 1\n[train]\nsteps = 1\n"), HasSubstr("cannot redefine"));
 }
 
-TEST(TomlFault, WordsThatAreNoValue) {
+TEST(TomlError, ExplainsInvalidValues) {
   const auto of = [](const std::string& value) { return error_of("[train]\nsteps = " + value + "\n"); };
   const std::string at = "run.toml:2:9: not valid TOML: ";
   EXPECT_EQ(of("True"), at + "invalid value: True\n"
@@ -60,7 +60,7 @@ TEST(TomlFault, WordsThatAreNoValue) {
                                              "  the largest integer is 9223372036854775807");
 }
 
-TEST(TomlFault, ALineThatIsNoKeyAndValue) {
+TEST(TomlError, ExplainsALineWithoutKeyAndValue) {
   EXPECT_EQ(error_of("[train]\nsteps: 5  # as in YAML\n"),
             "run.toml:2:6: not valid TOML: steps needs = before its value, not :\n"
             "  write steps = 5");
@@ -73,7 +73,7 @@ TEST(TomlFault, ALineThatIsNoKeyAndValue) {
               HasSubstr("run.toml:2:13: not valid TOML: the value \"ü\" is "));
 }
 
-TEST(TomlFault, BracketsThatAreNotClosed) {
+TEST(TomlError, ExplainsUnclosedBrackets) {
   EXPECT_EQ(error_of("[train\nsteps = 5\n"),
             "run.toml:1:1: not valid TOML: the name of a table is not closed\n  write [train]");
   const std::string list =
@@ -84,7 +84,7 @@ TEST(TomlFault, BracketsThatAreNotClosed) {
   EXPECT_EQ(error_of("include = [\"a.toml\""), list);
 }
 
-TEST(TomlFault, WhatElseIsWrongIsShown) {
+TEST(TomlError, ShowsTheLineOfAnyOtherError) {
   const std::string shown = error_of("[parallel]\nsplit = [1 2]\n");
   EXPECT_THAT(shown, HasSubstr("run.toml:2:12: not valid TOML: "));
   EXPECT_THAT(shown, HasSubstr("\n  it reads: split = [1 2]"));
@@ -92,7 +92,7 @@ TEST(TomlFault, WhatElseIsWrongIsShown) {
   EXPECT_THAT(error_of("[a b]\n"), HasSubstr("\n  it reads: [a b]"));
 }
 
-TEST(TomlFault, BytesThatAreNoUtf8) {
+TEST(TomlError, ReportsInvalidUtf8) {
   EXPECT_EQ(error_of("[train]\n# \xC3\xBC and \xFC\n"),
             "run.toml:2:9: not valid TOML: invalid UTF-8\n"
             "  save the file as UTF-8");
@@ -101,7 +101,7 @@ TEST(TomlFault, BytesThatAreNoUtf8) {
 }
 
 /// After any cut or replacement, the position in the message exists in the file.
-TEST(TomlFault, NothingIsReportedForAPlaceThatDoesNotExist) {
+TEST(TomlError, NothingIsReportedForAPlaceThatDoesNotExist) {
   const std::string good =
       "include = [\"a\", 'b']\n[model]\nplugin = \"x\\n\"\nlr = 1e-3\ns = [1, 2] # c\n\n[a.b]\nt = { u = 1 }\n";
   Workspace space;

@@ -19,7 +19,7 @@ std::string refusal_of(const std::string& line) {
   return all.empty() ? std::string() : all.front().substr(all.front().find(": ") + 2);
 }
 
-TEST(Values, WrongTypesAreRefusedInWords) {
+TEST(Values, RefusesValuesOfTheWrongType) {
   EXPECT_EQ(refusal_of("seed = \"5\""), "train.seed = \"5\" is not an integer\n  write 5");
   EXPECT_EQ(refusal_of("seed = \"five\""), "train.seed = \"five\" is not an integer");
   EXPECT_EQ(refusal_of("seed = 5.0"), "train.seed = 5.0 is not an integer\n  write 5");
@@ -78,20 +78,20 @@ TEST(Values, RangesChoicesAndFiniteNumbersAreChecked) {
 TEST(Values, ANumberTakesAnInteger) {
   Workspace space;
   space.tables["optimizer"] = "plugin = \"optim-toy\"\nlr = 1\n";
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->optimizer_core.lr, 1.0);
 }
 
 TEST(Values, FlagsAreReadByTheTypeOfTheirKey) {
   Workspace space;
-  const Loaded loaded = space.load({}, {{"comm.timeout_s", "7"},
-                                        {"comm.wait", "event"},
-                                        {"comm.ratio", "1e-2"},
-                                        {"comm.fast", "true"},
-                                        {"comm.links", "[\"a\", \"b\"]"},
-                                        {"model.plugin", "\"model-toy\""},
-                                        {"parallel.split", "[2]"}});
+  const LoadResult loaded = space.load({}, {{"comm.timeout_s", "7"},
+                                            {"comm.wait", "event"},
+                                            {"comm.ratio", "1e-2"},
+                                            {"comm.fast", "true"},
+                                            {"comm.links", "[\"a\", \"b\"]"},
+                                            {"model.plugin", "\"model-toy\""},
+                                            {"parallel.split", "[2]"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
   const Options& options = loaded.run->comm.at("pipeline").options;
   EXPECT_EQ(options.integer("timeout_s"), 7);
@@ -120,7 +120,7 @@ TEST(Values, PathsOfAFileBeginAtItAndPathsOfAFlagInTheWorkingFolder) {
   space.write("deep/base.toml", "[data]\npath = \"../text\"\n[comm]\nplugin = \"comm-alpha\"\ntrace = \"t.txt\"\n");
   space.tables.erase("data");
   space.tables.erase("comm");
-  const Loaded loaded = space.load("include = [\"deep/base.toml\"]\n", {{"run.dir", "here/out"}});
+  const LoadResult loaded = space.load("include = [\"deep/base.toml\"]\n", {{"run.dir", "here/out"}});
   ASSERT_THAT(texts(loaded), IsEmpty());
   EXPECT_EQ(loaded.run->data.training.paths, std::vector{space.path("text")});
   EXPECT_EQ(loaded.run->comm.at("tensor").options.path("trace"), space.path("deep/t.txt"));
@@ -130,14 +130,14 @@ TEST(Values, PathsOfAFileBeginAtItAndPathsOfAFlagInTheWorkingFolder) {
 
 TEST(Values, TheRunsFolderIsNamedAfterTheFile) {
   Workspace space;
-  const Loaded loaded = space.load();
+  const LoadResult loaded = space.load();
   EXPECT_EQ(loaded.run->folder, std::filesystem::current_path() / "runs/run");
   EXPECT_TRUE(loaded.run->data.validation.paths.empty());
 }
 
 TEST(Values, PrecisionGivesBothTypes) {
   Workspace space;
-  const Loaded loaded = space.load({}, {{"train.precision", "fp64"}});
+  const LoadResult loaded = space.load({}, {{"train.precision", "fp64"}});
   EXPECT_EQ(loaded.run->train.compute, DType::f64);
   EXPECT_EQ(loaded.run->train.master, DType::f64);
 }
@@ -145,11 +145,11 @@ TEST(Values, PrecisionGivesBothTypes) {
 TEST(Values, Fp16AloneHasALossScale) {
   Workspace space;
   for (const char* precision : {"fp32", "bf16", "fp64"}) {
-    const Loaded loaded = space.load({}, {{"train.precision", precision}});
+    const LoadResult loaded = space.load({}, {{"train.precision", precision}});
     EXPECT_FALSE(loaded.run->train.loss_scale) << precision;
     EXPECT_EQ(shown(loaded, "loss_scale.initial"), "") << precision;
   }
-  const Loaded loaded = space.load({}, {{"train.precision", "fp16"}});
+  const LoadResult loaded = space.load({}, {{"train.precision", "fp16"}});
   EXPECT_EQ(loaded.run->train.compute, DType::f16);
   EXPECT_EQ(loaded.run->train.master, DType::f32);
   ASSERT_TRUE(loaded.run->train.loss_scale);
@@ -164,7 +164,7 @@ TEST(Values, Fp16AloneHasALossScale) {
 TEST(Values, AConstantLossScaleNeedsNothingElse) {
   Workspace space;
   space.tables["loss_scale"] = "constant = true\ninitial = 1024\n";
-  const Loaded loaded = space.load({}, {{"train.precision", "fp16"}});
+  const LoadResult loaded = space.load({}, {{"train.precision", "fp16"}});
   ASSERT_TRUE(loaded.run->train.loss_scale);
   EXPECT_TRUE(loaded.run->train.loss_scale->constant);
   EXPECT_EQ(loaded.run->train.loss_scale->initial, 1024);
@@ -173,7 +173,7 @@ TEST(Values, AConstantLossScaleNeedsNothingElse) {
 
 TEST(Values, InBf16TheMasterStaysInFp32) {
   Workspace space;
-  const Loaded loaded = space.load({}, {{"train.precision", "bf16"}});
+  const LoadResult loaded = space.load({}, {{"train.precision", "bf16"}});
   EXPECT_EQ(loaded.run->train.compute, DType::bf16);
   EXPECT_EQ(loaded.run->train.master, DType::f32);
 }

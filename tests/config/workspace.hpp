@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder with a valid run of toy plugins and empty data files, which each test modifies.
+// A folder with a valid run of sample plugins and empty data files, which each test modifies.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "support/temp_folder.hpp"
 
 namespace triax::config {
@@ -30,7 +30,7 @@ class Workspace {
       {"kernels", "plugin = \"kernels-toy\"\n"},
       {"model", "plugin = \"model-toy\"\nlayers = 2\n"},
       {"optimizer", "plugin = \"optim-toy\"\nlr = 1e-3\n"},
-      {"plugins", "path = [\"" TOY_PLUGINS "\"]\n"},
+      {"plugins", "path = [\"" SAMPLE_PLUGINS "\"]\n"},
       {"schedule", "plugin = \"sched-toy\"\n"},
       {"train", "steps = 100\n"},
   };
@@ -44,15 +44,15 @@ class Workspace {
   }
 
   /// Writes `head` and all tables, in alphabetical order, to run.toml and loads it.
-  Loaded load(const std::string& head = {}, const std::vector<Override>& flags = {}) {
+  LoadResult load(const std::string& head = {}, const std::vector<Override>& flags = {}) {
     std::string text = head;
     for (const auto& [name, keys] : tables) text += "[" + name + "]\n" + keys;
     write("run.toml", text);
     return load_file("run.toml", flags);
   }
   /// Errors and origins name files relative to this folder.
-  Loaded load_file(const std::string& name, const std::vector<Override>& flags = {}) {
-    Loaded loaded = config::load(path(name), flags);
+  LoadResult load_file(const std::string& name, const std::vector<Override>& flags = {}) {
+    LoadResult loaded = config::load(path(name), flags);
     for (Diagnostic& refusal : loaded.refusals) refusal.text = without_folder(refusal.text);
     for (ResolvedValue& value : loaded.values) value.origin = without_folder(value.origin);
     for (std::string& line : loaded.dropped) line = without_folder(line);
@@ -71,14 +71,14 @@ class Workspace {
   test::TempFolder folder_;
 };
 
-inline std::vector<std::string> texts(const Loaded& loaded) {
+inline std::vector<std::string> texts(const LoadResult& loaded) {
   std::vector<std::string> out;
   for (const Diagnostic& refusal : loaded.refusals) out.push_back(refusal.text);
   return out;
 }
 
 /// "value # origin", or empty.
-inline std::string shown(const Loaded& loaded, const std::string& key) {
+inline std::string shown(const LoadResult& loaded, const std::string& key) {
   const auto found = std::find_if(loaded.values.begin(), loaded.values.end(),
                                   [&key](const ResolvedValue& value) { return value.key == key; });
   return found == loaded.values.end() ? std::string() : found->value + " # " + found->origin;

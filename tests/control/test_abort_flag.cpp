@@ -43,7 +43,7 @@ TEST(JobAbort, ALateListenerIsCalledAtOnce) {
   EXPECT_THAT(late.reasons, ElementsAre("rank 1 failed: no memory"));
 }
 
-TEST(JobAbort, WhatFailsNeedNotBeARank) {
+TEST(JobAbort, RelaysAFailureThatIsNotOfARank) {
   JobAbort flag;
   Notes notes;
   const JobAbort::Listening listening(flag, notes);

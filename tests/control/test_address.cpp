@@ -20,7 +20,7 @@ TEST(Address, AnInterfaceHasANumber) {
   EXPECT_TRUE(os::is_loopback(os::address_of_interface("localhost")));
 }
 
-TEST(Address, WhatIsNotHereIsRefusedWithWhatIs) {
+TEST(Address, RefusesUnknownInterfacesAndListsTheKnownOnes) {
   for (const char* unknown : {"eth77", "198.51.100.1", "0.0.0.0", "::", "no-such-host.invalid"}) {
     const std::string error = error_of([&] { os::address_of_interface(unknown); });
     EXPECT_THAT(error, HasSubstr("\"" + std::string(unknown) + "\" is not a network interface of this machine"));

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 using triax::test::error_of;
 using State = RankStatus::State;
 
-TEST(Client, WhatOneRankSetsAnotherGets) {
+TEST(Client, GetsValuesThatAnotherRankSet) {
   const Job job(2);
   const auto zero = job.rank(0), one = job.rank(1);
   zero->client.set("a", std::string_view("x\0y", 3));
@@ -93,7 +93,7 @@ TEST(Client, ABarrierHoldsUntilAllAreThereEachTime) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST(Client, ABarrierNamesWhoIsMissing) {
+TEST(Client, NamesTheRanksMissingFromABarrier) {
   const Job job(4);
   const auto zero = job.rank(0), two = job.rank(2);
   EXPECT_EQ(error_of([&] { two->client.barrier("start", deadline_in(0.01)); }),
@@ -149,7 +149,7 @@ TEST(Client, ARankThatFillsTheQueueWithOtherTopicsIsLost) {
   EXPECT_THAT(job.server->failure()->why, HasSubstr("it sent more messages than the launcher reads"));
 }
 
-TEST(Client, WhoLeavesIsNotLost) {
+TEST(Client, MarksARankThatLeavesAsLeftNotLost) {
   const Job job(2);
   const auto stays = job.rank(0);
   auto goes = job.rank(1);
@@ -250,14 +250,14 @@ TEST(Client, ATokenLetsIn) {
   ServerRequest request = server_of(1);
   request.token = JobToken::make();
   const Job job(request);
-  ClientRequest stranger = job.request(0);
-  const std::string refused = error_of([&] { TestRank rank(stranger); });
+  ClientRequest rogue = job.request(0);
+  const std::string refused = error_of([&] { TestRank rank(rogue); });
   EXPECT_THAT(refused, StartsWith("control: the job server at " + to_text(job.server->address()) +
                                   " refused this rank\n  set the same TRIAX_JOB_TOKEN"));
-  stranger.token = JobToken(std::string(64, 'a'));
-  EXPECT_EQ(error_of([&] { TestRank rank(stranger); }), refused);
-  stranger.token = JobToken(std::string(600, 'a'));
-  EXPECT_THAT(error_of([&] { TestRank rank(stranger); }), HasSubstr("longer than 512 bytes"));
+  rogue.token = JobToken(std::string(64, 'a'));
+  EXPECT_EQ(error_of([&] { TestRank rank(rogue); }), refused);
+  rogue.token = JobToken(std::string(600, 'a'));
+  EXPECT_THAT(error_of([&] { TestRank rank(rogue); }), HasSubstr("longer than 512 bytes"));
   ClientRequest known = job.request(0);
   known.token = request.token;
   TestRank rank(known);

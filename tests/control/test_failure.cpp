@@ -27,8 +27,8 @@ std::string in_seconds(double seconds) {
 /// A rank as a process that has sent a heartbeat.
 struct ChildRank {
   ChildRank(const Job& job, int rank, double silence_s = kLong, double grace_s = kLong)
-      : child({RANK_HELPER, std::to_string(job.server->address().port), std::to_string(rank), std::to_string(job.world),
-               in_seconds(silence_s), in_seconds(grace_s)},
+      : child({CONTROL_RANK, std::to_string(job.server->address().port), std::to_string(rank),
+               std::to_string(job.world), in_seconds(silence_s), in_seconds(grace_s)},
               folder / "errors") {
     if (!eventually([&] { return job.status(rank).position == "step 7, 0F3"; }))
       throw std::runtime_error("no rank came");
@@ -112,7 +112,7 @@ TEST(Failure, LaterMessagesStillArrive) {
   EXPECT_EQ(job.state(0), State::left);
 }
 
-TEST(Failure, WhatIsNoticedElsewhereIsSentToAllAndToLaterRanks) {
+TEST(Failure, SendsReportedFailuresToCurrentAndLaterRanks) {
   const Job job(2);
   const auto zero = job.rank(0);
   job.server->fail({1, true, "killed by signal 9"});

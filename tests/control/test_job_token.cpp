@@ -25,7 +25,7 @@ TEST(JobToken, EachThatIsMadeIsAnother) {
   EXPECT_TRUE(one.given());
 }
 
-TEST(JobToken, MatchesWhatIsTheSame) {
+TEST(JobToken, MatchesOnlyAnEqualToken) {
   const JobToken token("secret");
   EXPECT_TRUE(token.matches("secret"));
   for (const char* wrong : {"", "secre", "secret ", "Secret", "secreT"}) EXPECT_FALSE(token.matches(wrong)) << wrong;
@@ -57,7 +57,7 @@ TEST_F(TokenFileTest, TheFirstLineIsTheToken) {
   EXPECT_EQ(JobToken::from_file(file).secret().size(), 512u);
 }
 
-TEST_F(TokenFileTest, WhatOthersCanOpenIsRefused) {
+TEST_F(TokenFileTest, RefusesAFileThatOtherUsersCanOpen) {
   for (const mode_t mode : {0640, 0604, 0620, 0601}) {
     EXPECT_EQ(put("secret\n", mode), text("{}: other users can read this file, and the token in it "
                                           "lets them join the job\n  chmod 600 {}",
@@ -65,7 +65,7 @@ TEST_F(TokenFileTest, WhatOthersCanOpenIsRefused) {
   }
 }
 
-TEST_F(TokenFileTest, WhatHoldsNoTokenIsRefusedByName) {
+TEST_F(TokenFileTest, RefusesFilesWithoutAToken) {
   EXPECT_THAT(put(""), HasSubstr("token: the first line is empty"));
   EXPECT_THAT(put("\nsecret\n"), HasSubstr("the first line is empty"));
   EXPECT_THAT(put(std::string(513, 'x')), HasSubstr("the first line is longer than 512 bytes"));

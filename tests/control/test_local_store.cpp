@@ -11,7 +11,7 @@
 namespace triax::control {
 namespace {
 
-TEST(LocalStore, GivesWhatWasSet) {
+TEST(LocalStore, GetsTheLastValueSet) {
   LocalStore store;
   store.set("a", std::string_view("x\0y", 3));
   EXPECT_EQ(store.get("a", deadline_in(0)), std::string("x\0y", 3));

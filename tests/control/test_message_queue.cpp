@@ -37,7 +37,7 @@ TEST(MessageQueue, DiscardsTheOldestOfTheSameRankAndTopic) {
   EXPECT_EQ(read.back().discarded, 0);
 }
 
-TEST(MessageQueue, CountsWhatTheOnlyMessageReplaces) {
+TEST(MessageQueue, CountsTheMessagesThatANewerOneReplaces) {
   MessageQueue queue(1500);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue.add({0, "step", kText}));
   const std::vector<WorkerMessage> read = queue.drain();

@@ -40,7 +40,7 @@ TEST_F(RankRegistryTest, TheFirstFailureIsReportedAndStays) {
   EXPECT_EQ(registry.failed_at(), after(0));
 }
 
-TEST_F(RankRegistryTest, ALossSoonAfterIsWhatTheOtherNoticed) {
+TEST_F(RankRegistryTest, TreatsALossSoonAfterAnErrorAsItsCause) {
   EXPECT_TRUE(registry.note({0, false, "the connection to rank 2 broke"}, after(0)));
   EXPECT_FALSE(registry.note({2, true, "the connection was closed"}, after(1000))); // the failure has already been sent
   EXPECT_EQ(registry.failure()->rank, 2);
@@ -50,9 +50,9 @@ TEST_F(RankRegistryTest, ALossSoonAfterIsWhatTheOtherNoticed) {
   EXPECT_EQ(registry.failure()->rank, 2);
 }
 
-TEST_F(RankRegistryTest, WhomATimedOutRankWaitedForIsTheCause) {
-  registry.is_at(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
-  registry.is_at(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
+TEST_F(RankRegistryTest, BlamesTheRankThatATimedOutRankWaitedFor) {
+  registry.set_position(1, "step 3, 1F0, in gemm() of plugin \"slow\" for 4 s", after(0), {.stalled_s = 4});
+  registry.set_position(2, "step 3, 2F0, in add() of plugin \"slow\" for 1 s", after(0), {.stalled_s = 1});
   registry.timed_out(0);
   registry.knows(0);
   EXPECT_TRUE(registry.note({0, false, "timed out"}, after(500)));
@@ -64,14 +64,14 @@ TEST_F(RankRegistryTest, WhomATimedOutRankWaitedForIsTheCause) {
   EXPECT_EQ(registry.failure()->rank, 1);
 }
 
-TEST_F(RankRegistryTest, RanksThatAllWaitCannotGoOn) {
+TEST_F(RankRegistryTest, DetectsThatAllRanksWait) {
   constexpr double kLimit = 10;
-  registry.is_at(0, "step 3, 0F0", after(0), {.waiting_s = 11});
-  registry.is_at(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
+  registry.set_position(0, "step 3, 0F0", after(0), {.waiting_s = 11});
+  registry.set_position(1, "step 3, 1F0", after(0), {.waiting_s = 12.04});
   EXPECT_FALSE(registry.all_wait(kLimit)); // rank 2 works
-  registry.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 9});
+  registry.set_position(2, "step 3, 2F0", after(0), {.waiting_s = 9});
   EXPECT_FALSE(registry.all_wait(kLimit));
-  registry.is_at(2, "step 3, 2F0", after(0), {.waiting_s = 10});
+  registry.set_position(2, "step 3, 2F0", after(0), {.waiting_s = 10});
   const std::optional<Failure> failure = registry.all_wait(kLimit);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->rank, 1);
@@ -82,8 +82,8 @@ TEST_F(RankRegistryTest, RanksThatAllWaitCannotGoOn) {
 }
 
 TEST_F(RankRegistryTest, ThePositionOfARankThatHasLeftIsItsEnd) {
-  registry.is_at(0, "step 3, 0B3", after(0));
-  registry.is_at(1, "step 3, 1B3", after(0));
+  registry.set_position(0, "step 3, 0B3", after(0));
+  registry.set_position(1, "step 3, 1B3", after(0));
   registry.left(0);
   registry.note({2, true, "its connection closed"}, after(100));
   registry.left(1);
@@ -93,13 +93,13 @@ TEST_F(RankRegistryTest, ThePositionOfARankThatHasLeftIsItsEnd) {
 }
 
 TEST_F(RankRegistryTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
-  registry.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 4});
+  registry.set_position(1, "step 3, 1F0", after(0), {.stalled_s = 4});
   registry.note({0, false, "no memory"}, after(0));
   EXPECT_EQ(registry.failure()->rank, 0);
 }
 
 TEST_F(RankRegistryTest, WhereAllRanksMakeProgressATimeoutIsTheCause) {
-  registry.is_at(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
+  registry.set_position(1, "step 3, 1F0", after(0), {.stalled_s = 0.4});
   registry.timed_out(0);
   registry.note({0, false, "timed out"}, after(0));
   EXPECT_EQ(registry.failure()->rank, 0);
@@ -111,7 +111,7 @@ TEST_F(RankRegistryTest, ALossLaterIsAConsequence) {
   EXPECT_EQ(registry.failure()->rank, 0);
 }
 
-TEST_F(RankRegistryTest, WhoKnewOfTheFailureWasNoCause) {
+TEST_F(RankRegistryTest, DoesNotBlameARankThatKnewOfTheFailure) {
   registry.note({0, false, "no memory"}, after(0));
   registry.knows(2);
   registry.note({2, true, "the connection was closed"}, after(10));
@@ -135,7 +135,7 @@ TEST_F(RankRegistryTest, StatesAndSilence) {
 }
 
 TEST_F(RankRegistryTest, HowOldThePlaceOfALostRankWas) {
-  registry.is_at(1, "step 2, 0F0", after(200));
+  registry.set_position(1, "step 2, 0F0", after(200));
   registry.heard(1, after(900)); // another message
   registry.note({1, true, "the connection was closed"}, after(1200));
   registry.note({2, true, "the connection was closed"}, after(1500)); // it had not sent a position
@@ -146,13 +146,13 @@ TEST_F(RankRegistryTest, HowOldThePlaceOfALostRankWas) {
   EXPECT_EQ(all[0].position_age_s, 0) << "it lives";
 }
 
-TEST_F(RankRegistryTest, WhileNobodyListenedNobodyWasSilent) {
+TEST_F(RankRegistryTest, ExcusesSilenceWhileTheServerDidNotRun) {
   registry.excuse(milliseconds(4000), after(4000));
   EXPECT_FALSE(registry.silent(0, 1.1, after(5000)));
   EXPECT_TRUE(registry.silent(0, 0.9, after(5000)));
 }
 
-TEST_F(RankRegistryTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure) {
+TEST_F(RankRegistryTest, BlamesAServerThatDidNotRunForTimeoutsOfRanks) {
   const Failure reported{1, false, "the connection to rank 2 closed"};
   EXPECT_EQ(registry.cause_of(reported, 2.1, 2, after(5000)).rank, 1) << "the server has run";
   registry.excuse(milliseconds(3210), after(5000));
@@ -173,7 +173,7 @@ TEST_F(RankRegistryTest, WhatRanksNoticeOfAServerThatDidNotRunIsNotTheirFailure)
   EXPECT_EQ(registry.failure()->rank, 2);
 }
 
-TEST_F(RankRegistryTest, WhoHasNotJoined) {
+TEST_F(RankRegistryTest, ListsTheRanksThatHaveNotJoined) {
   RankRegistry other{4};
   Hello hello;
   hello.world = 4;
@@ -186,7 +186,7 @@ TEST_F(RankRegistryTest, WhoHasNotJoined) {
   EXPECT_EQ(other.joined(), 1);
 }
 
-TEST_F(RankRegistryTest, WhoMayComeIn) {
+TEST_F(RankRegistryTest, RefusesRanksThatCannotJoin) {
   Hello hello;
   hello.world = 3;
   hello.rank = 1;

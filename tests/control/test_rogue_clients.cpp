@@ -42,7 +42,7 @@ struct RogueClientsTest : ::testing::Test {
   int calls = 0;
 };
 
-TEST_F(RogueClientsTest, WhatIsNoHelloIsDroppedWithoutAWord) {
+TEST_F(RogueClientsTest, DropsConnectionsWithoutAValidHello) {
   const std::string nonsense[] = {
       "GET / HTTP/1.1\r\nHost: n7\r\n\r\n",
       "SSH-2.0-OpenSSH_9.2\r\n",
@@ -55,14 +55,14 @@ TEST_F(RogueClientsTest, WhatIsNoHelloIsDroppedWithoutAWord) {
       std::string(100000, 'x'),
   };
   for (const std::string& bytes : nonsense) {
-    Raw stranger(job.server->address());
-    stranger.connection.send(bytes);
-    EXPECT_TRUE(stranger.is_dropped()) << bytes.substr(0, 20);
+    Raw rogue(job.server->address());
+    rogue.connection.send(bytes);
+    EXPECT_TRUE(rogue.is_dropped()) << bytes.substr(0, 20);
     expect_no_harm();
   }
 }
 
-TEST_F(RogueClientsTest, WhoClosesAtOnceOrResetsIsForgotten) {
+TEST_F(RogueClientsTest, ForgetsConnectionsThatCloseOrReset) {
   for (int i = 0; i < 50; ++i) {
     Raw scanner(job.server->address());
     const linger hard{1, static_cast<int>(i % 2)}; // 0: closing resets the connection
@@ -76,24 +76,24 @@ TEST_F(RogueClientsTest, WithoutTheTokenNothingIsSent) {
   for (const char* token : {"", "the secret of this joB", "the secret of this job and more", "t"}) {
     // The answer reveals neither whether the rank has joined nor how many ranks exist.
     for (const Hello& hello : {hello_of(1, 2, token), hello_of(0, 2, token), hello_of(7, 9, token)}) {
-      Raw stranger(job.server->address());
-      stranger.connection.send(encode(hello));
-      const auto answer = stranger.next();
+      Raw rogue(job.server->address());
+      rogue.connection.send(encode(hello));
+      const auto answer = rogue.next();
       ASSERT_TRUE(answer);
       EXPECT_EQ(answer->kind, Kind::refused);
       EXPECT_EQ(answer->value + answer->key, "");
-      stranger.connection.send(encode(message(Kind::add, 1, "n"))); // ignored
-      EXPECT_TRUE(stranger.is_dropped());
+      rogue.connection.send(encode(message(Kind::add, 1, "n"))); // ignored
+      EXPECT_TRUE(rogue.is_dropped());
     }
   }
   expect_no_harm();
 }
 
-TEST_F(RogueClientsTest, WhoIsRejectedIsCountedAndNamed) {
+TEST_F(RogueClientsTest, CountsAndNamesRejectedClients) {
   const auto rejected = [&](const Hello& hello) {
-    Raw stranger(job.server->address());
-    stranger.connection.send(encode(hello));
-    EXPECT_TRUE(stranger.is_dropped());
+    Raw rogue(job.server->address());
+    rogue.connection.send(encode(hello));
+    EXPECT_TRUE(rogue.is_dropped());
   };
   rejected(hello_of(1, 2, "the wrong secret"));
   rejected(hello_of(1, 2, "the wrong secret"));
@@ -120,33 +120,33 @@ TEST_F(RogueClientsTest, WhoIsRejectedIsCountedAndNamed) {
 TEST_F(RogueClientsTest, AnotherVersionIsRefusedBeforeAnythingElse) {
   Hello hello = hello_of(1, 2, "whatever its token means there");
   hello.version = kProtocolVersion + 1;
-  Raw stranger(job.server->address());
-  stranger.connection.send(encode(hello));
-  const auto answer = stranger.next();
+  Raw rogue(job.server->address());
+  rogue.connection.send(encode(hello));
+  const auto answer = rogue.next();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->kind, Kind::refused);
   EXPECT_EQ(answer->value,
             text("the server has protocol version {}, this rank {}: use the same build of Triax on all ranks",
                  kProtocolVersion, kProtocolVersion + 1));
-  EXPECT_TRUE(stranger.is_dropped());
+  EXPECT_TRUE(rogue.is_dropped());
   expect_no_harm();
 }
 
 TEST_F(RogueClientsTest, ImpossibleRanksGetTheReasonAndNothingOfTheToken) {
   for (const auto& [rank, world] : {std::pair(0, 2), {2, 2}, {-1, 2}, {1 << 30, 2}, {1, 3}, {1, -2}}) {
-    Raw stranger(job.server->address());
-    stranger.connection.send(encode(hello_of(rank, world, "the secret of this job")));
-    const auto answer = stranger.next();
+    Raw rogue(job.server->address());
+    rogue.connection.send(encode(hello_of(rank, world, "the secret of this job")));
+    const auto answer = rogue.next();
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->kind, Kind::refused);
     EXPECT_THAT(answer->value, HasSubstr("rank"));
     EXPECT_THAT(answer->value, Not(HasSubstr("secret")));
-    EXPECT_TRUE(stranger.is_dropped());
+    EXPECT_TRUE(rogue.is_dropped());
   }
   expect_no_harm();
 }
 
-TEST_F(RogueClientsTest, HundredsThatSayNothingKeepNobodyOut) {
+TEST_F(RogueClientsTest, AcceptsRanksDespiteManySilentConnections) {
   std::vector<Raw> crowd;
   for (int i = 0; i < 200; ++i) crowd.emplace_back(job.server->address());
   expect_no_harm();
@@ -158,7 +158,7 @@ TEST_F(RogueClientsTest, HundredsThatSayNothingKeepNobodyOut) {
 }
 
 // This takes the five seconds after which a silent connection is dropped.
-TEST_F(RogueClientsTest, WhoDoesNotComeToThePointIsDropped) {
+TEST_F(RogueClientsTest, DropsConnectionsThatDoNotFinishTheirHello) {
   Raw mute(job.server->address()), half(job.server->address()), slow(job.server->address());
   const std::string hello = encode(hello_of(1, 2, "the secret of this job"));
   half.connection.send(hello.substr(0, hello.size() / 2));
@@ -203,7 +203,7 @@ TEST_F(RogueClientsTest, ARankThatGoesWithoutGoodbyeIsLost) {
   EXPECT_EQ(job.state(1), State::lost);
 }
 
-TEST_F(RogueClientsTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
+TEST_F(RogueClientsTest, ReadsTheLastMessageOfARankThatReadsNothing) {
   {
     Raw one = raw(1);
     std::string stream; // one piece, because a reset discards what the system has not sent yet
@@ -216,7 +216,7 @@ TEST_F(RogueClientsTest, WhatARankSaidLastIsHeardThoughItReadsNothing) {
   EXPECT_EQ(job.status(1).position, "step 6");
 }
 
-TEST_F(RogueClientsTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {
+TEST_F(RogueClientsTest, AnswersASlowReaderWithoutBlocking) {
   constexpr int kRequests = 200;
   const std::string value(1 << 20, 'v');
   zero->client.set("k", value);
@@ -232,7 +232,7 @@ TEST_F(RogueClientsTest, WhoReadsSlowlyIsNotReadFromAndGetsAllInTheEnd) {
   EXPECT_FALSE(job.server->failure());
 }
 
-TEST_F(RogueClientsTest, WhoAsksForMuchAndReadsNothingIsLost) {
+TEST_F(RogueClientsTest, MarksARankThatReadsNothingAsLost) {
   Raw one = raw(1);
   for (std::uint64_t id = 1; id <= 200; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
   one.connection.send(encode(message(Kind::set, 201, "asked", "")));
@@ -259,7 +259,7 @@ TEST_F(RogueClientsTest, AKeyThatIsTooLongIsRefused) {
   EXPECT_EQ(one.next()->kind, Kind::done);
 }
 
-TEST_F(RogueClientsTest, WhoWaitsForTooMuchOrTwiceIsRefusedThat) {
+TEST_F(RogueClientsTest, RefusesTooManyOrDuplicateWaits) {
   Raw one = raw(1);
   for (std::uint64_t id = 1; id <= 1025; ++id) one.connection.send(encode(message(Kind::get, id, "k")));
   auto answer = one.next();

@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = Message::Kind;
 
-TEST(ServerStore, AFullStoreRefusesWhatWouldGrowItAndStillAnswers) {
+TEST(ServerStore, RefusesGrowthWhenFullAndStillAnswers) {
   std::vector<Message> answers;
   ServerStore store(
       1, [&answers](int, const Message& answer) { answers.push_back(answer); }, 1000);

@@ -86,7 +86,7 @@ TEST(Wire, AHelloOfAnotherVersionIsKnownByItsVersionAlone) {
   EXPECT_FALSE(decode_hello(whole.substr(0, 11)));
 }
 
-TEST(Wire, WhatIsCutOrHasTooMuchIsNoMessage) {
+TEST(Wire, RejectsTruncatedAndOversizedMessages) {
   const std::string message(payload(encode(example()))), first(payload(encode(hello())));
   for (std::size_t size = 0; size < message.size(); ++size) EXPECT_FALSE(decode_message(message.substr(0, size)));
   for (std::size_t size = 0; size < first.size(); ++size) EXPECT_FALSE(decode_hello(first.substr(0, size)));

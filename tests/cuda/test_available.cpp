@@ -17,7 +17,7 @@ bool driver() {
   return cudaDriverGetVersion(&version) == cudaSuccess && version != 0;
 }
 
-TEST(Available, WithoutADriverSaysSoAndWhatToDo) {
+TEST(Available, ReportsAMissingDriverWithAHint) {
   if (driver()) GTEST_SKIP() << "this machine has a CUDA driver";
   const Refusals answer = available({});
   EXPECT_EQ(answer.front().message, "no CUDA driver on this machine");

@@ -63,7 +63,7 @@ TEST_F(CopyPlan, OtherStridesTakeMorePieces) {
   expect_copied({2, 2, 2, 3}, {24, 12, 6, 2}, {0, 1, 0, 3}, 24); // no dimension is contiguous
 }
 
-TEST_F(CopyPlan, NothingIsNoPiece) {
+TEST_F(CopyPlan, HasNoPiecesForAnEmptyTensor) {
   EXPECT_TRUE(copy_pieces({nullptr, DType::f32, {3, 0}}, {nullptr, DType::f32, {3, 0}}).empty());
 }
 

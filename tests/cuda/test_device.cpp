@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST_F(Gpu, SaysWhatItIs) {
+TEST_F(Gpu, DescribesItself) {
   EXPECT_EQ(device->kind(), DeviceKind::cuda);
   EXPECT_THAT(device->description(), HasSubstr("(GPU 0 of this machine), compute capability "));
   EXPECT_NE(stream->native(), nullptr);
@@ -35,7 +35,7 @@ TEST_F(Gpu, MemoryOfEveryKindIsAligned) {
   }
 }
 
-TEST_F(Gpu, MemoryThatIsNotThereIsRefusedAndTheDeviceGoesOn) {
+TEST_F(Gpu, RefusesTooLargeAllocationsAndContinues) {
   try {
     device->allocate(std::size_t{1} << 60, MemoryKind::device);
     FAIL() << "an exbibyte";
@@ -84,7 +84,7 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
   std::exit(3);
 }
 
-TEST_F(Gpu, AKernelThatDoesWrongFailsWhatIsWaitedFor) {
+TEST_F(Gpu, ReportsAnIllegalWriteOfAKernelInAWait) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe"; // starts a new process: a fork could not use the GPU
   EXPECT_EXIT(tell_of_an_illegal_write(), testing::ExitedWithCode(3),
               "at or before 0F3 on stream \"compute\".*cudaErrorIllegalAddress");

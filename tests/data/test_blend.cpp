@@ -28,9 +28,9 @@ TEST(Blend, EverySampleOfEachCorpusComesOnceAndInOrder) {
     const Blend blend(weights);
     std::vector<std::int64_t> next(weights.size());
     for (std::int64_t n = 0; n < 5000; ++n) {
-      const Blend::Place place = blend.place_of(n);
-      ASSERT_LT(place.corpus, weights.size());
-      ASSERT_EQ(place.sample, next[place.corpus]++) << n;
+      const Blend::Position position = blend.position_of(n);
+      ASSERT_LT(position.corpus, weights.size());
+      ASSERT_EQ(position.sample, next[position.corpus]++) << n;
     }
     for (std::size_t corpus = 0; corpus < weights.size(); ++corpus) EXPECT_EQ(blend.count(corpus, 5000), next[corpus]);
   }
@@ -59,7 +59,7 @@ TEST(Blend, SharesHoldToWithinTwoAtEveryPlace) {
     const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
     std::vector<std::int64_t> counts(weights.size());
     for (std::int64_t n = 1; n <= 5000; ++n) {
-      ++counts[blend.place_of(n - 1).corpus];
+      ++counts[blend.position_of(n - 1).corpus];
       for (std::size_t i = 0; i < weights.size(); ++i)
         ASSERT_NEAR(static_cast<double>(counts[i]), static_cast<double>(n) * weights[i] / sum, 2) << n << ' ' << i;
     }
@@ -70,8 +70,8 @@ TEST(Blend, IsExactFarIntoARun) {
   const Blend blend({0.7, 0.2, 0.1});
   const std::int64_t far = (std::int64_t{1} << 62) + 12345;
   for (std::int64_t n = far; n < far + 1000; ++n) {
-    const Blend::Place place = blend.place_of(n);
-    EXPECT_EQ(place.sample, blend.count(place.corpus, n));
+    const Blend::Position position = blend.position_of(n);
+    EXPECT_EQ(position.sample, blend.count(position.corpus, n));
     EXPECT_EQ(blend.count(0, n) + blend.count(1, n) + blend.count(2, n), n);
   }
   EXPECT_NEAR(static_cast<double>(blend.count(1, far)) / static_cast<double>(far), 0.2, 1e-11);
@@ -91,7 +91,7 @@ TEST(Blend, TheOrderNeverChanges) {
   // The order must not depend on the build.
   const Blend blend({0.5, 0.3, 0.2});
   std::vector<std::size_t> first;
-  for (std::int64_t n = 0; n < 10; ++n) first.push_back(blend.place_of(n).corpus);
+  for (std::int64_t n = 0; n < 10; ++n) first.push_back(blend.position_of(n).corpus);
   EXPECT_THAT(first, ElementsAre(0, 1, 0, 2, 0, 1, 0, 2, 0, 1));
 }
 
@@ -118,9 +118,9 @@ TEST(BlendedDataset, TakesEachSampleFromItsCorpus) {
     const std::int64_t samples[] = {n, n + 1, n + 2, n + 3, n + 4};
     blended.microbatch(samples, {tokens.data(), DType::i32, {8, 5}}, {targets.data(), DType::i32, {8, 5}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const Blend::Place place = blended.blend().place_of(samples[i]);
+      const Blend::Position position = blended.blend().position_of(samples[i]);
       const auto first =
-          static_cast<std::int64_t>(1000 * place.corpus) + blended.corpus(place.corpus).start_of(place.sample);
+          static_cast<std::int64_t>(1000 * position.corpus) + blended.corpus(position.corpus).start_of(position.sample);
       for (std::size_t row = 0; row < 8; ++row) {
         EXPECT_EQ(tokens[row * 5 + i], first + static_cast<std::int64_t>(row));
         EXPECT_EQ(targets[row * 5 + i], first + static_cast<std::int64_t>(row) + 1);

@@ -35,7 +35,7 @@ TEST(FolderAccess, AFolderThatCanBeMadeIsNotMade) {
   EXPECT_FALSE(std::filesystem::exists(folder / "a"));
 }
 
-TEST(FolderAccess, FilesAndLinksToNothingAreNoFolders) {
+TEST(FolderAccess, RefusesFilesAndDanglingLinks) {
   const TempFolder folder;
   write_file(folder / "file", "");
   std::filesystem::create_symlink("gone", folder / "link");
@@ -46,7 +46,7 @@ TEST(FolderAccess, FilesAndLinksToNothingAreNoFolders) {
   EXPECT_EQ(os::why_not_writable(link + "/a"), link + " is a dangling symbolic link");
 }
 
-TEST(FolderAccess, WhereTheKernelShowsItselfNobodyMakesFiles) {
+TEST(FolderAccess, RefusesKernelFileSystems) {
   const std::string why = " is in a kernel file system, where files cannot be created";
   EXPECT_EQ(os::why_not_writable("/proc/runs/mine"), "/proc" + why);
   EXPECT_EQ(os::why_not_writable("/proc/self"), "/proc/self" + why);

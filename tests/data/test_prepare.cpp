@@ -13,7 +13,7 @@
 #include "data/prefix_lock.hpp"
 #include "data/prepare.hpp"
 #include "data/token_writer.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "support/error_of.hpp"
 #include "support/temp_folder.hpp"
 
@@ -215,7 +215,7 @@ TEST(PrepareRefuses, AllAtOnce) {
   EXPECT_THAT(reasons(request), ::testing::Contains("--input: names no file"));
 }
 
-TEST(PrepareRefuses, WhatIsNoFile) {
+TEST(PrepareRefuses, InputsThatAreNotFiles) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
@@ -257,7 +257,7 @@ TEST(PrepareRefuses, APrefixThatAnotherProcessWrites) {
   EXPECT_FALSE(std::filesystem::exists(folder / "out.lock"));
 }
 
-TEST(PrepareRefuses, ToReplaceWhatIsNoFileEvenIfForced) {
+TEST(PrepareRefuses, ToReplaceLinksAndPipesEvenIfForced) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   request.force = true;
@@ -287,7 +287,7 @@ TEST(PrepareRefuses, ToOverwriteAnInputEvenIfForced) {
   EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("out.json: is an input and would be overwritten")));
 }
 
-TEST(PrepareRefuses, PrefixesThatAreNone) {
+TEST(PrepareRefuses, InvalidPrefixes) {
   const TempFolder folder;
   PrepareRequest request = request_of(folder, {"text"});
   request.output = folder / "out.bin";

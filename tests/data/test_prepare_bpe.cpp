@@ -123,7 +123,7 @@ TEST_F(PrepareBpe, AWordWithoutAnEndIsRefusedNamingItsPlace) {
   EXPECT_EQ(ids_of(folder / "out"), tokenizer->encode(std::string(1'000'000, 'y')));
 }
 
-TEST_F(PrepareBpe, BytesThatAreNoUtf8AreRefusedNamingTheFirst) {
+TEST_F(PrepareBpe, RefusesInvalidUtf8AndNamesTheFirstByte) {
   const std::string hint =
       "\n"
       "  convert it to UTF-8, for example with iconv; or use --tokenizer byte, which accepts any bytes";
@@ -172,7 +172,7 @@ TEST_F(PrepareBpe, ALargeVocabularyTakesFourBytesAToken) {
   EXPECT_EQ(made.train.bytes, 4 * static_cast<std::uint64_t>(made.train.tokens));
 }
 
-TEST_F(PrepareBpe, WhatIsWrongWithTheTokenizerIsARefusal) {
+TEST_F(PrepareBpe, RefusesAnInvalidTokenizer) {
   PrepareRequest request = request_of({"text"});
   write_file(folder / "t.json", "{}");
   ASSERT_EQ(refusals(request).size(), 1u);

@@ -148,7 +148,7 @@ std::string refusal_of(const std::filesystem::path& prefix) {
   return "(accepted)";
 }
 
-TEST_P(TokenFileRefuses, InWords) {
+TEST_P(TokenFileRefuses, InvalidIndices) {
   const TempFolder folder;
   MegatronIndex index(8, 2, {3, 2}, {0, 1, 2});
   GetParam().change(index);

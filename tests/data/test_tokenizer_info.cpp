@@ -23,7 +23,7 @@ std::string info_failure(const TempFolder& folder, const std::string& content) {
   return "(accepted)";
 }
 
-TEST(TokenizerInfo, SaysWhatIsWrongWithAFile) {
+TEST(TokenizerInfo, ExplainsInvalidFiles) {
   const TempFolder folder;
   EXPECT_EQ(info_failure(folder, R"({"tokenizer": "byte", "vocab": 257, "more": 1})"), "(accepted)");
   EXPECT_THAT(info_failure(folder, "{"), HasSubstr("is not valid JSON: it ends too early, after 1 byte"));

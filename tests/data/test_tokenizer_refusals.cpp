@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "data/tokenizer_files.hpp"
 #include "support/error_of.hpp"
 
@@ -35,7 +35,7 @@ std::string refusal_with(const std::string& pointer, const std::string& value) {
   return refusal_of(content.dump());
 }
 
-TEST(TokenizerJson, WhatIsNotTakenIsRefusedInTheseWords) {
+TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
   EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: it ends too early, after 1 byte");
   EXPECT_EQ(refusal_of("[]"), "t.json: is []: it must be an object");
   EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"");

@@ -52,7 +52,7 @@ TEST(Arena, OfAPlanningDeviceRefusesToo) {
   EXPECT_THROW(arena.tensor(DType::f32, {4}), Error);
 }
 
-TEST(HostMemory, RefusesWhatNoMachineHas) {
+TEST(HostMemory, RefusesTooLargeAllocations) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's operator new ends the program where the real one throws";
 #endif

@@ -44,7 +44,7 @@ TEST(HostEvent, FailureBelongsToItsGeneration) {
   EXPECT_STREQ(bad.failure(), "the cable is out");
 }
 
-TEST(HostEvent, IsSeenByAnotherThreadWithWhatCameBefore) {
+TEST(HostEvent, PublishesEarlierWritesToOtherThreads) {
   HostEvent slot;
   const Event event = slot.arm();
   int value = 0;
@@ -81,7 +81,7 @@ TEST(AbortFlag, ManyThreadsAgreeOnOneReason) {
   EXPECT_THAT(seen, testing::AnyOf("one", "two"));
 }
 
-TEST(Deadline, ManySecondsAreForEver) {
+TEST(Deadline, TreatsHugeTimeoutsAsUnlimited) {
   EXPECT_EQ(deadline_in(1e300), Deadline::max());
   EXPECT_GT(deadline_in(100), Clock::now());
   const Deadline now = deadline_in(0);

@@ -39,7 +39,7 @@ class OfFake final : public StreamsUnderTest {
 class FakeCudaStreams : public FakeCuda {};
 
 /// The purpose of the fake device: a missing wait shows.
-TEST_F(FakeCudaStreams, WhoDoesNotWaitReadsPoison) {
+TEST_F(FakeCudaStreams, ShowPoisonIfAWaitIsMissing) {
   const auto other = device->make_stream("other");
   const TensorView value = place(DType::i32, {1}), copy = place(DType::i32, {1});
   hold(*stream);

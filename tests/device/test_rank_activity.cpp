@@ -63,7 +63,7 @@ TEST_F(Activity, AWaitThatPollsIsProgressAndItsTimeoutIsKept) {
   EXPECT_TRUE(activity_.has_timed_out());
 }
 
-TEST_F(Activity, AnErrorBeforeTheDeadlineIsNoTimeout) {
+TEST_F(Activity, DoesNotCountAnErrorBeforeTheDeadlineAsTimeout) {
   const auto fail = [](Deadline deadline) {
     const WaitScope wait("join", deadline, "comm-x");
     throw Error("no memory");

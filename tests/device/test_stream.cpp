@@ -71,7 +71,7 @@ TEST_F(HostStream, ItemsRunInOrderAndRecordsFireBetweenThem) {
   EXPECT_TRUE(after_b.fired());
 }
 
-TEST_F(HostStream, WaitHoldsWhatFollows) {
+TEST_F(HostStream, WaitHoldsLaterWork) {
   HostEvent gate;
   CountedTask task("a", 1, done);
   stream->wait(gate.arm());

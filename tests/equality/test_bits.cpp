@@ -10,7 +10,7 @@
 #include <set>
 #include <tuple>
 
-#include "equality/world.hpp"
+#include "equality/harness.hpp"
 #include "support/fake_cuda_device.hpp"
 #include "triax/layout.hpp"
 #include "triax/text.hpp"

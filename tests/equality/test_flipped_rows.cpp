@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <random>
 
-#include "equality/world.hpp"
+#include "equality/harness.hpp"
 #include "schedule/row_flips.hpp"
 #include "schedule/verify.hpp"
 #include "triax/text.hpp"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <span>
 
-#include "equality/whole.hpp"
+#include "equality/merged_model.hpp"
 #include "triax/text.hpp"
 
 namespace triax::equality {
@@ -39,7 +39,7 @@ class Rounding : public testing::TestWithParam<const char*> {
 void expect_same_first_step(const Ranks& ranks, const Ranks& one) {
   EXPECT_LE(relative(ranks[0].losses[0], one[0].losses[0]), 1e-6);
   EXPECT_LE(relative(ranks[0].norms[0], one[0].norms[0]), 1e-6);
-  Whole gradient = whole_gradient(ranks), expected = whole_gradient(one);
+  MergedModel gradient = merged_gradient(ranks), expected = merged_gradient(one);
   split_qkv(gradient);
   split_qkv(expected);
   ASSERT_EQ(gradient.size(), expected.size());
@@ -91,7 +91,7 @@ void expect_close_numbers(const std::vector<double>& run, const std::vector<doub
 
 /// Adam divides rounding errors of the keys' biases by their own size, so these weights may differ by `farthest`.
 void expect_close_weights(const Ranks& ranks, const Ranks& one, double farthest) {
-  Whole weights = whole_weights(ranks), expected = whole_weights(one);
+  MergedModel weights = merged_weights(ranks), expected = merged_weights(one);
   split_qkv(weights);
   split_qkv(expected);
   ASSERT_EQ(weights.size(), expected.size());

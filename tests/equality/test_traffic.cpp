@@ -14,7 +14,7 @@
 
 #include <algorithm>
 
-#include "equality/world.hpp"
+#include "equality/harness.hpp"
 #include "triax/device.hpp"
 #include "triax/layout.hpp"
 #include "triax/text.hpp"
@@ -194,7 +194,7 @@ void expect_formulas(const Case& run, const Training& training) {
   }
 }
 
-TEST(Traffic, IsWhatTheFormulasSay) {
+TEST(Traffic, FollowsTheFormulas) {
   const Case cases[] = {
       {1, 1, 1, 1, "sched-gpipe", 1, 4, "kernels-reference", 3},
       {1, 2, 1, 1, "sched-gpipe", 2, 2, "kernels-reference", 2},

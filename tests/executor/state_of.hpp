@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's state, created from a toy model and a row as text.
+// A rank's state, created from a sample model and a row as text.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "executor/rank_state.hpp"
-#include "executor/toy_model.hpp"
+#include "executor/sample_model.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
 
 namespace triax::test {
 
-class ToyRank {
+class SampleRank {
  public:
-  ToyRank(const ToyModel& toy, int stages, int microbatches, const std::string& row, OptimizerTraits traits = {})
-      : model(toy), optimizer(std::move(traits)) {
+  SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
+             OptimizerTraits traits = {})
+      : model(sample), optimizer(std::move(traits)) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
     training = schedule::lower(rows, shape).front();
@@ -42,12 +43,12 @@ class ToyRank {
     }
   }
 
-  const ToyModel& model;
+  const SampleModel& model;
   OptimizerTraits optimizer;
   Layout layout = Layout::ptd(1, 1, 1);
   schedule::Program training, evaluation;
   std::unique_ptr<Device> device = make_host_device();
-  std::unique_ptr<Stream> stream = device->make_stream("toy");
+  std::unique_ptr<Stream> stream = device->make_stream("sample");
   std::unique_ptr<executor::RankState> state;
 
  private:

@@ -27,9 +27,9 @@ TEST(Batches, GlobalMicrobatchesGoRoundTheDataRanks) {
   const auto stream = device->make_stream("batches");
   executor::Batches batches(shape);
   executor::RankMemory counted;
-  batches.place(counted);
+  batches.assign_memory(counted);
   executor::RankMemory memory = executor::RankMemory::allocated(*device, counted, 0, *stream);
-  batches.place(memory);
+  batches.assign_memory(memory);
 
   Recorder source;
   batches.stage(source, 24, *device, *stream, Deadline::max()); // third step

@@ -11,15 +11,15 @@ namespace triax {
 namespace {
 
 using executor::Parameter;
-using test::toy_model;
-using test::toy_param;
-using test::ToyModel;
-using test::ToyRank;
+using test::sample_model;
+using test::sample_param;
+using test::SampleModel;
+using test::SampleRank;
 
 TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
-  ToyModel model = toy_model();
+  SampleModel model = sample_model();
   model.tied = {{0, "table", 3, "table"}};
-  ToyRank rank(model, 2, 1, "0F0 1F0 1B0 0B0", {{"m"}, true});
+  SampleRank rank(model, 2, 1, "0F0 1F0 1B0 0B0", {{"m"}, true});
   rank.allocate();
   rank.walk(rank.training);
   const std::vector<Parameter>& all = rank.state->parameters().all();
@@ -40,9 +40,9 @@ TEST(Parameters, TiedOnesAreOneWithTwoAccumulators) {
 
 // Transfers on an edge are matched by their order, so both ends use the model's order of tied parameters.
 TEST(Parameters, EveryRankHasTheModelsOrder) {
-  ToyModel model = toy_model();
-  model.specs[0].params = {toy_param("a", {4}, 1), toy_param("b", {4}, 2)};
-  model.specs[3].params = {toy_param("of b", {4}, 49), toy_param("of a", {4}, 50)};
+  SampleModel model = sample_model();
+  model.specs[0].params = {sample_param("a", {4}, 1), sample_param("b", {4}, 2)};
+  model.specs[3].params = {sample_param("of b", {4}, 49), sample_param("of a", {4}, 50)};
   model.tied = {{0, "a", 3, "of a"}, {0, "b", 3, "of b"}};
   const Layout layout = Layout::ptd(2, 1, 1);
   std::vector<std::unique_ptr<Layer>> layers;
@@ -61,10 +61,10 @@ TEST(Parameters, EveryRankHasTheModelsOrder) {
 
 TEST(Parameters, TiesThatJoinNothingAreRefused) {
   const auto message = [](const Tie& tie) {
-    ToyModel model = toy_model();
+    SampleModel model = sample_model();
     model.tied = {tie};
     try {
-      ToyRank(model, 1, 1, "0F0 0B0");
+      SampleRank(model, 1, 1, "0F0 0B0");
     } catch (const Error& error) {
       return error.message();
     }
@@ -76,8 +76,8 @@ TEST(Parameters, TiesThatJoinNothingAreRefused) {
 }
 
 TEST(Parameters, ALayersGradientsAreOneBucket) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 1, 1, "0F0 0B0");
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 1, 1, "0F0 0B0");
   rank.allocate();
   const std::vector<TensorView>& gradients = rank.state->parameters().gradients_of(1);
   const TensorView bucket = rank.state->bucket(1);
@@ -86,14 +86,14 @@ TEST(Parameters, ALayersGradientsAreOneBucket) {
 }
 
 TEST(Parameters, PaddingIsInNoShard) {
-  ToyModel model = toy_model();
+  SampleModel model = sample_model();
   ParamSpec& table = model.specs[0].params[0];
   table.global = {7, 4};
   table.dim = 0;
   table.begin = 4;
   table.end = 7;
   table.local = {4, 4};
-  ToyRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true});
+  SampleRank rank(model, 1, 1, "0F0 0B0", {{"m"}, true});
   rank.allocate();
   const ParameterShard shard = rank.state->parameters().shards()[0];
   EXPECT_EQ(shard.master.elements(), 12);
@@ -106,7 +106,7 @@ TEST(Parameters, PaddingIsInNoShard) {
 }
 
 TEST(Init, EverySplitDrawsTheSameValues) {
-  ParamSpec whole = toy_param("w", {6, 8}, 5);
+  ParamSpec whole = sample_param("w", {6, 8}, 5);
   std::vector<double> all(48), part(24);
   executor::draw_weights({all.data(), DType::f64, {6, 8}}, whole, 9);
   ParamSpec columns = whole;
@@ -131,7 +131,7 @@ TEST(Init, EachElementIsItsOwnOnAnyNumberOfThreads) {
                              {0, 67, 401, {350, 3, 1001}},
                              {1, 1, 3, {401, 2, 1001}},
                              {2, 333, 999, {401, 3, 700}}}) {
-    ParamSpec spec = toy_param("w", global, 5);
+    ParamSpec spec = sample_param("w", global, 5);
     spec.dim = split.dim;
     spec.begin = split.begin;
     spec.end = split.end;

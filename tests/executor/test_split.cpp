@@ -2,14 +2,14 @@
 // Which layers each stage gets.
 #include <gtest/gtest.h>
 
+#include "executor/sample_model.hpp"
 #include "executor/split.hpp"
-#include "executor/toy_model.hpp"
 
 namespace triax {
 namespace {
 
-test::ToyModel with_blocks(int blocks) {
-  test::ToyModel model;
+test::SampleModel with_blocks(int blocks) {
+  test::SampleModel model;
   model.specs.resize(static_cast<std::size_t>(blocks) + 2);
   return model;
 }
@@ -33,8 +33,8 @@ TEST(Split, EndsGetEmbeddingAndHead) {
   EXPECT_EQ(counts(5, 3, {1, 4, 0}), (std::vector<int>{2, 4, 1}));
 }
 
-TEST(Split, LargestBoundaryIsWhatOneMicrobatchCarries) {
-  test::ToyModel model = test::toy_model();
+TEST(Split, LargestBoundaryCoversOneMicrobatch) {
+  test::SampleModel model = test::sample_model();
   const Layout layout = Layout::ptd(2, 1, 1);
   const LayerContext context{layout, 0, 2, 5};
   const auto largest = [&](int stages) {
@@ -47,7 +47,7 @@ TEST(Split, LargestBoundaryIsWhatOneMicrobatchCarries) {
 }
 
 TEST(Split, ABoundaryIsScatteredInEqualParts) {
-  test::ToyModel model = test::toy_model();
+  test::SampleModel model = test::sample_model();
   const auto refusal = [&](int tensor, std::int64_t micro) {
     const Layout layout = Layout::ptd(2, tensor, 1);
     return executor::check_scatter(model, {layout, 0, micro, 5}, executor::split_layers(model, 2, {}));

@@ -11,9 +11,9 @@ namespace triax {
 namespace {
 
 using test::Note;
-using test::toy_model;
-using test::ToyModel;
-using test::ToyRank;
+using test::sample_model;
+using test::SampleModel;
+using test::SampleRank;
 using ::testing::ElementsAre;
 
 std::vector<std::string> texts(const std::vector<Note>& notes) {
@@ -22,15 +22,15 @@ std::vector<std::string> texts(const std::vector<Note>& notes) {
   return out;
 }
 
-const Note& note(const ToyModel& model, const std::string& begin, int which = 0) {
+const Note& note(const SampleModel& model, const std::string& begin, int which = 0) {
   for (const Note& candidate : model.notes)
     if (candidate.text.starts_with(begin) && which-- == 0) return candidate;
   throw std::runtime_error("no " + begin);
 }
 
-TEST(Stage, HandsOverWhatIsAliveAndNothingElse) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 1, 1, "0F0 0I0 0W0");
+TEST(Stage, PassesOnlyLiveTensors) {
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 1, 1, "0F0 0I0 0W0");
   rank.allocate();
   rank.walk(rank.training);
   EXPECT_THAT(
@@ -44,8 +44,8 @@ TEST(Stage, HandsOverWhatIsAliveAndNothingElse) {
 }
 
 TEST(Stage, AWholeBackwardIsInputThenWeightLayerByLayer) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 1, 1, "0F0 0B0");
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 1, 1, "0F0 0B0");
   rank.allocate();
   rank.walk(rank.training);
   const std::vector<std::string> all = texts(model.notes);
@@ -55,8 +55,8 @@ TEST(Stage, AWholeBackwardIsInputThenWeightLayerByLayer) {
 }
 
 TEST(Stage, OneLayersOutputIsTheNextOnesInput) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 1, 2, "0F0 0F1 0B0 0B1");
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0B1");
   rank.allocate();
   rank.walk(rank.training);
   for (int microbatch : {0, 1}) {
@@ -70,8 +70,8 @@ TEST(Stage, OneLayersOutputIsTheNextOnesInput) {
 }
 
 TEST(Stage, MicrobatchesInFlightHaveSlotsOfTheirOwn) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 1, 2, "0F0 0F1 0B0 0B1");
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 1, 2, "0F0 0F1 0B0 0B1");
   rank.allocate();
   rank.walk(rank.training);
   std::set<void*> kept;
@@ -88,8 +88,8 @@ TEST(Stage, MicrobatchesInFlightHaveSlotsOfTheirOwn) {
 }
 
 TEST(Stage, ChunksHandOverInSlots) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 2, 2, "0F0 0F1 1F0 1F1 1I0 1I1 0I0 0I1 1W0 1W1 0W0 0W1");
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 2, 2, "0F0 0F1 1F0 1F1 1I0 1I1 0I0 0I1 1W0 1W1 0W0 0W1");
   rank.allocate();
   rank.walk(rank.training);
   EXPECT_EQ(note(model, "forward brief", 0).out[0], note(model, "forward mid", 0).in[0]);
@@ -100,8 +100,8 @@ TEST(Stage, ChunksHandOverInSlots) {
 }
 
 TEST(Stage, EvaluationUsesTheMemoryOfTraining) {
-  const ToyModel model = toy_model();
-  ToyRank rank(model, 2, 3, "0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2");
+  const SampleModel model = sample_model();
+  SampleRank rank(model, 2, 3, "0F0 0F1 0F2 1F0 1F1 1F2 1B0 1B1 1B2 0B0 0B1 0B2");
   const auto counted = rank.state->memory(0);
   rank.allocate();
   rank.walk(rank.evaluation);
@@ -112,9 +112,9 @@ TEST(Stage, EvaluationUsesTheMemoryOfTraining) {
 }
 
 TEST(Stage, ActivationsGrowByTheMicrobatchesInFlight) {
-  const ToyModel model = toy_model();
+  const SampleModel model = sample_model();
   const auto activations = [&model](const std::string& row) {
-    return ToyRank(model, 1, 3, row).state->memory(0)[4].bytes;
+    return SampleRank(model, 1, 3, row).state->memory(0)[4].bytes;
   };
   const std::size_t slot = Arena::aligned(3 * 2 * 4 * 4);
   const std::size_t alternating = activations("0F0 0B0 0F1 0B1 0F2 0B2");
@@ -124,9 +124,9 @@ TEST(Stage, ActivationsGrowByTheMicrobatchesInFlight) {
   EXPECT_EQ(activations("0F0 0I0 0F1 0I1 0F2 0I2 0W0 0W1 0W2") - alternating, (2 * (4 + 1) + 3 * 4) * slot);
 }
 
-std::string refusal(const ToyModel& model) {
+std::string refusal(const SampleModel& model) {
   try {
-    ToyRank(model, 1, 1, "0F0 0B0");
+    SampleRank(model, 1, 1, "0F0 0B0");
   } catch (const Error& error) {
     return error.message();
   }
@@ -134,22 +134,22 @@ std::string refusal(const ToyModel& model) {
 }
 
 TEST(Stage, LayersMustFitTogether) {
-  ToyModel model = toy_model();
+  SampleModel model = sample_model();
   model.specs[2].inputs[0].name = "y";
   EXPECT_EQ(refusal(model), "brief makes \"x\", which mid does not take");
-  model = toy_model();
+  model = sample_model();
   model.specs[2].inputs[0].shape = {3, 2, 8};
   EXPECT_EQ(refusal(model), "brief makes \"x\" as f32[3, 2, 4], and mid takes it as f32[3, 2, 8]");
-  model = toy_model();
+  model = sample_model();
   model.specs[2].inputs.push_back({"y", {1}});
   EXPECT_EQ(refusal(model), "mid takes \"y\", which brief does not make");
-  model = toy_model();
+  model = sample_model();
   model.specs[0].inputs[0].name = "x";
   EXPECT_EQ(refusal(model), "first is the first layer and takes \"x\": only tokens and targets come from the data");
-  model = toy_model();
+  model = sample_model();
   model.specs[3].outputs[0].name = "logits";
   EXPECT_EQ(refusal(model), "last is the last layer: its one output must be \"loss\", f64");
-  model = toy_model();
+  model = sample_model();
   model.specs[1].inputs[0].life = Life::input_to_weight;
   EXPECT_EQ(refusal(model), "the input \"x\" cannot begin with the input gradient: it arrives with the forward");
 }

@@ -89,7 +89,7 @@ void change_some(std::string& bytes, std::mt19937_64& random) {
   for (std::uint64_t left = 1 + random() % 3; left > 0; --left) change(bytes, random);
 }
 
-TEST(Fuzz, IndicesAreReadOrRefusedInWords) {
+TEST(Fuzz, ReadsOrRefusesChangedIndices) {
   std::mt19937_64 random(20240229);
   int accepted = 0;
   constexpr int kRounds = 50'000;
@@ -103,7 +103,7 @@ TEST(Fuzz, IndicesAreReadOrRefusedInWords) {
   EXPECT_LT(accepted, kRounds / 10); // nearly all are detected
 }
 
-TEST(Fuzz, NoiseIsNoIndex) {
+TEST(Fuzz, RefusesNoiseAsAnIndex) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 20'000; ++round) {
     std::string noise(random() % 200, '\0');
@@ -113,7 +113,7 @@ TEST(Fuzz, NoiseIsNoIndex) {
   }
 }
 
-TEST(Fuzz, TokenFilesAreReadOrRefusedInWords) {
+TEST(Fuzz, ReadsOrRefusesChangedTokenFiles) {
   const TempFolder folder;
   const std::string tokens = raw_bytes<std::uint16_t>({1, 2, 3, 4, 5, 6, 7, 8});
   std::mt19937_64 random(3);
@@ -132,7 +132,7 @@ TEST(Fuzz, TokenFilesAreReadOrRefusedInWords) {
   EXPECT_LT(accepted, kRounds);
 }
 
-TEST(Fuzz, TokenizerFilesAreReadOrRefusedInWords) {
+TEST(Fuzz, ReadsOrRefusesChangedTokenizerFiles) {
   const TempFolder folder;
   const std::string good = R"({"tokenizer":"byte","vocab":257,"end_of_document":256})";
   std::mt19937_64 random(11);

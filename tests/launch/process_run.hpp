@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tiny run over comm-ucx with ranks as processes, for tests.
 //
-// Threads: one. Ownership: owns its folder. Blocking: start_for_ever() until the first step. For programs of
+// Threads: one. Ownership: owns its folder. Blocking: start_endless_run() until the first step. For programs of
 // triax_add_test.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "launch/running.hpp"
+#include "launch/train_process.hpp"
 #include "support/free_port.hpp"
 #include "support/program.hpp"
 
@@ -62,8 +62,8 @@ class ProcessRun : public ::testing::Test {
     write_file(work_ / "text.txt", text);
     run(work_.path(), "data prepare --input text.txt --output text --tokenizer byte", "2>&1");
   }
-  Running start(std::vector<std::string> sets = {}, const std::string& name = "triax",
-                const std::vector<std::string>& variables = {}) const {
+  TrainProcess start(std::vector<std::string> sets = {}, const std::string& name = "triax",
+                     const std::vector<std::string>& variables = {}) const {
     std::vector<std::string> arguments = {"train", "run.toml"};
     for (std::string& set : sets) {
       arguments.emplace_back("--set");
@@ -72,10 +72,10 @@ class ProcessRun : public ::testing::Test {
     return {work_.path(), name, arguments, variables};
   }
   /// Starts a run of a million steps, and waits for its first step.
-  Running start_for_ever(std::vector<std::string> sets = {}) const {
+  TrainProcess start_endless_run(std::vector<std::string> sets = {}) const {
     std::filesystem::remove(work_ / "run/metrics.jsonl");
     sets.emplace_back("train.steps=1000000");
-    Running out = start(sets);
+    TrainProcess out = start(sets);
     while (!has_stepped() && !out.ended()) ::usleep(5000);
     return out;
   }

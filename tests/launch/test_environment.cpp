@@ -85,7 +85,7 @@ const Shell kSlurm = {{"SLURM_JOB_ID", "7"},
                       {"SLURM_STEP_NODELIST", "gpu[003-004]"},
                       {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"}};
 
-TEST(Environment, AShellIsNoLauncher) {
+TEST(Environment, FindsNoLauncherInAShell) {
   EXPECT_FALSE(Shell({{"PATH", "/bin"}}).find());
   EXPECT_FALSE(Shell({{"RANK", "general"}}).find());
   EXPECT_FALSE(Shell({{"LOCAL_RANK", "0"}}).find());
@@ -247,7 +247,7 @@ TEST(Environment, TheStepsNumbersWin) {
   EXPECT_EQ(without.local_world, 2);
 }
 
-TEST(Environment, ABatchScriptAndAShellOfSlurmAreNoRanks) {
+TEST(Environment, FindsNoRankInASlurmBatchScriptOrShell) {
   EXPECT_FALSE(kSlurm.without({"SLURM_STEP_ID"}).find());
   EXPECT_FALSE(kSlurm.without({"SLURM_PROCID"}).find());
   EXPECT_FALSE(kSlurm.with({{"SLURM_STEP_ID", "4294967290"}}).find()) << "salloc's interactive step";

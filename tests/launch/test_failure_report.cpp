@@ -31,7 +31,7 @@ FailureFacts lost() {
           "run/failure.json"};
 }
 
-TEST(FailureReport, NamesWhoWasLostWhereAndWhereTheOthersStood) {
+TEST(FailureReport, ReportsTheLostRankAndAllPositions) {
   EXPECT_EQ(to_text(lost()),
             "rank 2 (pipeline 1, data 0, tensor 0; host n7, pid 4211) was lost after step 117: killed by signal 9 "
             "(Killed)\n"

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(KeyCheck, NothingIsAskedOfWhatIsNotGiven) {
+TEST(KeyCheck, DoesNotCheckKeysThatAreNotSet) {
   EXPECT_THAT(check_keys({}), IsEmpty());
   config::LaunchKeys keys;
   keys.interface = "lo";

@@ -68,7 +68,7 @@ class TrainHere : public ::testing::Test {
 
   std::optional<train::LoopResult> go() { return go(run_.config()); }
   std::optional<train::LoopResult> go(const config::RunConfig& config) {
-    const train::Placement placement = train::place_here(config);
+    const train::Placement placement = train::choose_placement(config);
     const auto ranks = static_cast<std::size_t>(placement.ranks);
     logs_.clear();
     notes_.clear();
@@ -205,10 +205,11 @@ TEST_P(FailureOfOne, EndsAllAndIsReportedOnce) {
   fails(rank, where);
   EXPECT_FALSE(go());
   const std::string coordinates = text("pipeline 0, data {}, tensor {}", rank / 2, rank % 2);
-  const std::string place = std::string_view(where) == "step"     ? coordinates + ", step 2, OPT_STEP"
-                            : std::string_view(where) == "create" ? coordinates + ", " TEST_PLUGINS "/optim-faulty.so: "
-                                                                  : coordinates;
-  EXPECT_THAT(errors(), ElementsAre(StartsWith(place)));
+  const std::string location = std::string_view(where) == "step" ? coordinates + ", step 2, OPT_STEP"
+                               : std::string_view(where) == "create"
+                                   ? coordinates + ", " TEST_PLUGINS "/optim-faulty.so: "
+                                   : coordinates;
+  EXPECT_THAT(errors(), ElementsAre(StartsWith(location)));
   EXPECT_THAT(errors(), ElementsAre(HasSubstr("out of luck")));
   for (int other = 0; other < 4; ++other) {
     const Notes& notes = *notes_[static_cast<std::size_t>(other)];

@@ -21,9 +21,9 @@ using ::testing::Not;
 
 using TrainFailures = ProcessRun;
 
-TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
+TEST_F(TrainFailures, NameAKilledRankAndEndAllOthers) {
   for (const std::size_t victim : {std::size_t{0}, std::size_t{3}}) {
-    Running job = start_for_ever();
+    TrainProcess job = start_endless_run();
     const std::vector<pid_t> ranks = job.ranks();
     ASSERT_EQ(ranks.size(), 4u) << job.err();
     send_signal(ranks[victim], SIGKILL);
@@ -46,8 +46,8 @@ TEST_F(TrainFailures, ARankThatIsKilledIsNamedAndNobodyStays) {
 TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
   const std::string path = "plugins.path=[\"" TEST_PLUGINS "\"]";
   {
-    Running job = start({path, "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2", "optimizer.rank=3",
-                         "optimizer.where=step", "optimizer.hangs=true", "train.stall_timeout_s=3"});
+    TrainProcess job = start({path, "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2", "optimizer.rank=3",
+                              "optimizer.where=step", "optimizer.hangs=true", "train.stall_timeout_s=3"});
     const std::vector<pid_t> ranks = job.ranks();
     EXPECT_EQ(job.wait(), 1);
     for (const pid_t rank : ranks) EXPECT_FALSE(alive(rank));
@@ -66,7 +66,8 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
     EXPECT_EQ(failure["rank"], 3);
     EXPECT_EQ(failure["stuck"], true);
   }
-  Running job = start({path, "comm.plugin=comm-hang", "comm.rank=1", "comm.where=post", "train.stall_timeout_s=3"});
+  TrainProcess job =
+      start({path, "comm.plugin=comm-hang", "comm.rank=1", "comm.where=post", "train.stall_timeout_s=3"});
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(),
               ContainsRegex("\nrank 1: [^\n]* error: pipeline 0, data 0, tensor 1, before step 1: no progress "
@@ -75,7 +76,7 @@ TEST_F(TrainFailures, ARankThatHangsInAPluginIsNamedWithTheCall) {
 }
 
 TEST_F(TrainFailures, ARankThatIsStoppedIsReportedByTheStallTimeout) {
-  Running job = start_for_ever({"train.stall_timeout_s=5"});
+  TrainProcess job = start_endless_run({"train.stall_timeout_s=5"});
   const std::vector<pid_t> ranks = job.ranks();
   ASSERT_EQ(ranks.size(), 4u) << job.err();
   send_signal(ranks[2], SIGSTOP);
@@ -91,7 +92,7 @@ TEST_F(TrainFailures, ARankThatIsStoppedIsReportedByTheStallTimeout) {
 }
 
 TEST_F(TrainFailures, ALauncherThatIsStoppedIsBlamedAndNoRank) {
-  Running job = start_for_ever({"train.stall_timeout_s=1"});
+  TrainProcess job = start_endless_run({"train.stall_timeout_s=1"});
   const std::vector<pid_t> ranks = job.ranks();
   ASSERT_EQ(ranks.size(), 4u) << job.err();
   send_signal(job.pid(), SIGSTOP);
@@ -117,7 +118,7 @@ bool has_executed(pid_t pid) {
 
 TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
   for (int attempt = 0; attempt < 20; ++attempt) {
-    Running job = start({"launch.start_timeout_s=3"});
+    TrainProcess job = start({"launch.start_timeout_s=3"});
     std::vector<pid_t> ranks;
     while ((ranks = job.ranks()).size() < 4 && !job.ended()) {
     }
@@ -143,23 +144,23 @@ TEST_F(TrainFailures, ARankThatDoesNotJoinIsNamed) {
 
 TEST_F(TrainFailures, TheErrorOfARankThatIsBeingMadeIsReportedOnce) {
   {
-    Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                         "optimizer.rank=3", "optimizer.where=prepare"});
+    TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty",
+                              "optimizer.lr=1e-2", "optimizer.rank=3", "optimizer.where=prepare"});
     EXPECT_EQ(job.wait(), 1);
     const std::string log = job.err();
     EXPECT_THAT(log, HasSubstr("out of luck"));
     EXPECT_EQ(log.find("out of luck"), log.rfind("out of luck")) << log;
     EXPECT_THAT(log, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));
   }
-  Running job = start({"comm.transports=nonsense"}); // before any rank starts
+  TrainProcess job = start({"comm.transports=nonsense"}); // before any rank starts
   EXPECT_EQ(job.wait(), 2);
   EXPECT_THAT(job.err(), HasSubstr("transports = \"nonsense\": "));
   EXPECT_THAT(job.err(), HasSubstr("this machine has the transports "));
 }
 
 TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
-  Running job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
-                       "optimizer.rank=3", "optimizer.where=step"});
+  TrainProcess job = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-faulty", "optimizer.lr=1e-2",
+                            "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);
   const std::string log = job.err();
   EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
@@ -171,12 +172,12 @@ TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
 }
 
 /// Kills ranks or the launcher at random times; all processes end. TRIAX_KILLS sets the number of kills.
-TEST_F(TrainFailures, ComeToAnEndWheneverOneIsKilled) {
+TEST_F(TrainFailures, EndWheneverAProcessIsKilled) {
   const char* wanted = std::getenv("TRIAX_KILLS");
   const int kills = wanted ? std::atoi(wanted) : 8;
   std::mt19937 random(20260101);
   for (int kill = 0; kill < kills; ++kill) {
-    Running job = start({"train.steps=1000000"});
+    TrainProcess job = start({"train.steps=1000000"});
     ::usleep(std::uniform_int_distribution<useconds_t>(0, 900'000)(random));
     const std::vector<pid_t> ranks = job.ranks();
     std::vector<pid_t> all = ranks;

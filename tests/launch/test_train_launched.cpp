@@ -20,7 +20,7 @@ TEST_F(TrainLaunched, ARankThatNeverComesIsNamed) {
   const std::string earlier = "{\"step\":1,\"loss\":5.5}\n";
   write_file(work_ / "run/metrics.jsonl", earlier);
   std::vector<std::string> arguments = {"train", "run.toml", "--json", "--set", "launch.start_timeout_s=3"};
-  Running job(work_.path(), "rank-0", arguments, variables(0, 4, free_port()));
+  TrainProcess job(work_.path(), "rank-0", arguments, variables(0, 4, free_port()));
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(), HasSubstr("starting: 1 of 4 ranks joined, waiting for 1-3\n"));
   EXPECT_THAT(job.err(), HasSubstr("rank 0: timed out waiting for ranks 1-3\n"));
@@ -43,8 +43,8 @@ TEST_F(TrainLaunched, ARankThatCannotJoinSaysWhyAndExits) {
   for (std::string& one : unresolvable)
     if (one.starts_with("MASTER_ADDR=")) one = "MASTER_ADDR=" + unknown_host;
   const std::vector<std::string> sets = {"parallel.tensor=1", "launch.start_timeout_s=1"};
-  Running alone = start(sets, "alone", nobody_serves), lost = start(sets, "lost", unresolvable);
-  for (Running* rank : {&alone, &lost}) {
+  TrainProcess alone = start(sets, "alone", nobody_serves), lost = start(sets, "lost", unresolvable);
+  for (TrainProcess* rank : {&alone, &lost}) {
     EXPECT_EQ(rank->wait(), 1) << rank->err();
     EXPECT_THAT(rank->err(), HasSubstr("rank 1: control: cannot connect to the job server at "));
     EXPECT_THAT(rank->err(), HasSubstr("within 1 s: "));
@@ -59,8 +59,8 @@ TEST_F(TrainLaunched, ARankWithAnotherTokenSaysSoAndRank0NamesIt) {
     std::vector<std::string> zero = variables(0, 2, port), one = variables(1, 2, port);
     zero.emplace_back("TRIAX_JOB_TOKEN=the secret of this job");
     one.emplace_back(std::string("TRIAX_JOB_TOKEN=") + token);
-    Running rank_0 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-0", zero);
-    Running rank_1 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-1", one);
+    TrainProcess rank_0 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-0", zero);
+    TrainProcess rank_1 = start({"parallel.tensor=1", "launch.start_timeout_s=2"}, "rank-1", one);
     EXPECT_EQ(rank_1.wait(), 1) << rank_1.err();
     EXPECT_THAT(rank_1.err(), HasSubstr("refused this rank\n  set the same TRIAX_JOB_TOKEN"));
     EXPECT_EQ(rank_0.wait(), 1) << rank_0.err();
@@ -75,25 +75,25 @@ TEST_F(TrainLaunched, ARankWithAnotherTokenSaysSoAndRank0NamesIt) {
 TEST_F(TrainLaunched, RanksThatOthersStartTrainAndReportALoss) {
   const int port = free_port();
   const auto start_all = [&](const std::vector<std::string>& sets) {
-    std::vector<Running> out;
+    std::vector<TrainProcess> out;
     for (int rank = 0; rank < 4; ++rank)
       out.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
     return out;
   };
   {
-    std::vector<Running> ranks = start_all({});
-    for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
+    std::vector<TrainProcess> ranks = start_all({});
+    for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
     EXPECT_THAT(ranks[0].out(), HasSubstr("trained 10 steps: "));
     EXPECT_THAT(ranks[0].err(), HasSubstr("\n  pipeline  comm-ucx  "));
     EXPECT_EQ(ranks[1].out() + ranks[1].err(), "");
   }
   {
-    std::vector<Running> ranks;
+    std::vector<TrainProcess> ranks;
     for (int rank = 0; rank < 4; ++rank)
       ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank),
                          std::vector<std::string>{"train", "run.toml", "--json", "--set", "train.steps=2"},
                          variables(rank, 4, port));
-    for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
+    for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 0) << rank.err();
     const auto result = nlohmann::json::parse(ranks[0].out());
     EXPECT_EQ(result["outcome"], "trained");
     EXPECT_EQ(result["steps"], 2);
@@ -101,7 +101,7 @@ TEST_F(TrainLaunched, RanksThatOthersStartTrainAndReportALoss) {
     EXPECT_THAT(ranks[0].err(), HasSubstr("files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl"));
   }
   std::filesystem::remove(work_ / "run/metrics.jsonl");
-  std::vector<Running> ranks = start_all({"train.steps=1000000"});
+  std::vector<TrainProcess> ranks = start_all({"train.steps=1000000"});
   while (!has_stepped() && !ranks[0].ended()) ::usleep(5000);
   send_signal(ranks[2].pid(), SIGKILL);
   for (const int rank : {0, 1, 3}) EXPECT_EQ(ranks[static_cast<std::size_t>(rank)].wait(), 1);
@@ -112,7 +112,7 @@ TEST_F(TrainLaunched, RanksThatOthersStartTrainAndReportALoss) {
 /// Rank 0 runs the job server and hangs: it reports this itself, and all ranks end.
 TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<std::string> arguments = {"train", "run.toml", "--json"};
     for (const char* set :
@@ -121,7 +121,7 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
       arguments.insert(arguments.end(), {"--set", set});
     ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank), arguments, variables(rank, 4, port));
   }
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
   EXPECT_THAT(ranks[0].err(), HasSubstr("in step() of plugin \"optim-faulty\"\n"));
   EXPECT_THAT(ranks[0].err(), HasSubstr(") is stuck after step 1: step 2, OPT_STEP: no progress for "));
   EXPECT_THAT(ranks[0].err(), HasSubstr("\n  this process is terminated after "));
@@ -135,9 +135,9 @@ TEST_F(TrainLaunched, ARankThatHangsAndServesIsNamed) {
   for (const std::size_t other : {1, 2, 3}) EXPECT_EQ(ranks[other].out() + ranks[other].err(), "") << other;
 }
 
-TEST_F(TrainLaunched, WhoseServerIsLostSaySo) {
+TEST_F(TrainLaunched, ReportALostServer) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank)
     ranks.push_back(start({"train.steps=1000000"}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
   while (!has_stepped() && !ranks[0].ended()) ::usleep(5000);
@@ -149,12 +149,12 @@ TEST_F(TrainLaunched, WhoseServerIsLostSaySo) {
   }
 }
 
-TEST_F(TrainLaunched, WhatIsRefusedIsPrintedOnceAndNoRankStarts) {
+TEST_F(TrainLaunched, PrintARefusalOnceAndStartNoRank) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank)
     ranks.push_back(start({"model.heads=3"}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(ranks[0].err(), HasSubstr("model.heads = 3"));
   for (std::size_t rank = 1; rank < 4; ++rank) EXPECT_EQ(ranks[rank].err(), "") << rank;
   EXPECT_FALSE(std::filesystem::exists(work_ / "run/metrics.jsonl"));
@@ -162,11 +162,11 @@ TEST_F(TrainLaunched, WhatIsRefusedIsPrintedOnceAndNoRankStarts) {
 
 TEST_F(TrainLaunched, ATomlThatCanBeReadOnceIsRefusedByRank0ForAll) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 2; ++rank)
     ranks.emplace_back(work_.path(), "rank-" + std::to_string(rank),
                        std::vector<std::string>{"train", "/dev/stdin", "--json"}, variables(rank, 2, port));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(ranks[0].err(), HasSubstr("/dev/stdin: is standard input or a pipe, and each rank reads"));
   EXPECT_EQ(nlohmann::json::parse(ranks[0].out())["outcome"], "refused");
   EXPECT_EQ(ranks[1].out() + ranks[1].err(), "");
@@ -176,7 +176,7 @@ TEST_F(TrainLaunched, VariablesThatContradictEachOtherMakeOneResult) {
   for (const int number : {0, 1}) {
     std::vector<std::string> wrong = variables(number, 2, free_port());
     std::erase_if(wrong, [](const std::string& one) { return one.starts_with("MASTER_PORT="); });
-    Running rank(work_.path(), "rank", {"train", "run.toml", "--json"}, wrong);
+    TrainProcess rank(work_.path(), "rank", {"train", "run.toml", "--json"}, wrong);
     EXPECT_EQ(rank.wait(), 2) << rank.err();
     EXPECT_THAT(rank.err(), HasSubstr("MASTER_PORT"));
     EXPECT_EQ(rank.out().empty(), number == 1) << rank.out();
@@ -185,22 +185,22 @@ TEST_F(TrainLaunched, VariablesThatContradictEachOtherMakeOneResult) {
 
 /// Each rank checks its plugins: the order of ranks is not fixed, and machines may have different plugins.
 TEST_F(TrainLaunched, EachRankProbesItsPlugins) {
-  Running rank = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-leaves", "optimizer.lr=1e-2",
-                        "launch.start_timeout_s=1"},
-                       "rank-1", variables(1, 4, free_port()));
+  TrainProcess rank = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "optimizer.plugin=optim-leaves",
+                             "optimizer.lr=1e-2", "launch.start_timeout_s=1"},
+                            "rank-1", variables(1, 4, free_port()));
   EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(rank.err(), HasSubstr("optimizer.plugin \"optim-leaves\" cannot be used: "));
 }
 
 TEST_F(TrainLaunched, ARankWithAnotherRunIsRefused) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<std::string> sets = {"run.dir=folder-" + std::to_string(rank)}; // folders may differ
     if (rank == 2) sets.emplace_back("optimizer.lr=0.5");
     ranks.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
   }
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_EQ(ranks[2].err(),
             "the configuration of rank 2 differs from rank 0's:\n  optimizer.lr = 0.5; on rank 0 it is 0.01\n"
             "  start all ranks with one launch, the same TOML and --set, and equal copies of the corpora\n");
@@ -211,45 +211,45 @@ TEST_F(TrainLaunched, ARankWithAnotherCorpusIsRefused) {
   write_file(work_ / "other.txt", std::string(20'000, 'x'));
   run(work_.path(), "data prepare --input other.txt --output other --tokenizer byte", "2>&1");
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<std::string> sets;
     if (rank == 3) sets.emplace_back("data.path=other");
     ranks.push_back(start(sets, "rank-" + std::to_string(rank), variables(rank, 4, port)));
   }
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(ranks[3].err(), HasSubstr("the configuration of rank 3 differs from rank 0's:\n"
                                         "  content of data.path[0] = 20001 tokens, checksum "));
 }
 
 TEST_F(TrainLaunched, ARankOfAnotherJobIsRefused) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank) {
     std::vector<std::string> own = variables(rank, 4, port);
     own.push_back(rank == 1 ? "TORCHELASTIC_RUN_ID=two" : "TORCHELASTIC_RUN_ID=one");
     ranks.push_back(start({}, "rank-" + std::to_string(rank), own));
   }
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(ranks[1].err(), HasSubstr("  the launcher's job = two; on rank 0 it is one\n"));
 }
 
 TEST_F(TrainLaunched, ARankThatCannotOpenItsLogReportsAndEndsTheJob) {
   std::filesystem::create_directories(work_ / "run/rank-2.log");
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 4; ++rank)
     ranks.push_back(start({}, "rank-" + std::to_string(rank), variables(rank, 4, port)));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 1) << rank.err();
   EXPECT_THAT(ranks[2].err(), HasSubstr("rank-2.log: the log cannot be opened"));
 }
 
 TEST_F(TrainLaunched, AnotherNumberOfRanksThanTheLayoutsIsRefused) {
   const int port = free_port();
-  std::vector<Running> ranks;
+  std::vector<TrainProcess> ranks;
   for (int rank = 0; rank < 2; ++rank)
     ranks.push_back(start({"parallel.data=1"}, "rank-" + std::to_string(rank), variables(rank, 2, port)));
-  for (Running& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
+  for (TrainProcess& rank : ranks) EXPECT_EQ(rank.wait(), 2) << rank.err();
   EXPECT_THAT(ranks[0].err(), HasSubstr("does not fit the launcher's 2 ranks"));
 }
 

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 class TrainOutput : public ProcessRun {
  protected:
   /// With `flags` before the overrides.
-  Running start_threads(std::vector<std::string> flags, std::vector<std::string> sets) const {
+  TrainProcess start_threads(std::vector<std::string> flags, std::vector<std::string> sets) const {
     std::vector<std::string> arguments = {"train", "run.toml"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     sets.insert(sets.begin(), "comm.plugin=comm-local");
@@ -42,8 +42,8 @@ class TrainOutput : public ProcessRun {
   }
 };
 
-TEST_F(TrainOutput, WhatAPluginPrintsIsNotInTheJsonObject) {
-  Running run = start_threads({"--json"}, with_option("optimizer.prints=true"));
+TEST_F(TrainOutput, KeepsOutputOfPluginsOutOfTheJsonObject) {
+  TrainProcess run = start_threads({"--json"}, with_option("optimizer.prints=true"));
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_EQ(Json::parse(run.out())["outcome"], "trained") << run.out();
   EXPECT_THAT(run.err(), HasSubstr("printf of a plugin"));
@@ -51,7 +51,7 @@ TEST_F(TrainOutput, WhatAPluginPrintsIsNotInTheJsonObject) {
 }
 
 TEST_F(TrainOutput, AStaticDestructorOfAPluginIsNotRun) {
-  Running run = start_threads({}, with_option("optimizer.aborts=true"));
+  TrainProcess run = start_threads({}, with_option("optimizer.aborts=true"));
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_THAT(run.out(), HasSubstr("trained 2 steps: "));
 }
@@ -59,7 +59,7 @@ TEST_F(TrainOutput, AStaticDestructorOfAPluginIsNotRun) {
 TEST_F(TrainOutput, AMetricsFileOfAnotherRunIsRefused) {
   const auto metrics = work_ / "all.jsonl";
   {
-    Running first = start_threads({}, {"log.metrics=all.jsonl", "train.steps=1000000"});
+    TrainProcess first = start_threads({}, {"log.metrics=all.jsonl", "train.steps=1000000"});
     std::error_code none;
     while (!first.ended() && (std::filesystem::file_size(metrics, none) == 0 || none)) ::usleep(5000);
     ASSERT_FALSE(first.ended()) << first.err();
@@ -72,13 +72,13 @@ TEST_F(TrainOutput, AMetricsFileOfAnotherRunIsRefused) {
                                       "  wait until it has ended, or choose another file with log.metrics\n"));
     EXPECT_FALSE(std::filesystem::exists(work_ / "second/metrics-1.jsonl"));
   } // killed: its lock file remains, and has no effect
-  Running third = start_threads({}, {"log.metrics=all.jsonl", "train.steps=1", "run.dir=third"});
+  TrainProcess third = start_threads({}, {"log.metrics=all.jsonl", "train.steps=1", "run.dir=third"});
   EXPECT_EQ(third.wait(), 0) << third.err();
   EXPECT_FALSE(std::filesystem::exists(work_ / "all.jsonl.lock"));
 }
 
 TEST_F(TrainOutput, ASignalEndsAnOperationOfTheFirstStep) {
-  Running run = start_threads({"--json"}, {"kernels.plugin=kernels-sim", "kernels.op_us=1e9"});
+  TrainProcess run = start_threads({"--json"}, {"kernels.plugin=kernels-sim", "kernels.op_us=1e9"});
   while (!run.ended() && !std::filesystem::exists(work_ / "run/resolved.toml")) ::usleep(5000); // the loop has begun
   ASSERT_FALSE(run.ended()) << run.err();
   send_signal(run.pid(), SIGTERM);
@@ -90,15 +90,15 @@ TEST_F(TrainOutput, ASignalEndsAnOperationOfTheFirstStep) {
 
 /// A pass takes longer than any wait may last; each of its operations is short.
 TEST_F(TrainOutput, ProcessesWaitForAPassThatTakesLongerThanTheStallTimeout) {
-  Running run = start({"kernels.plugin=kernels-sim", "kernels.op_us=150000", "parallel.tensor=1", "batch.global=1",
-                       "train.steps=1", "train.stall_timeout_s=1"});
+  TrainProcess run = start({"kernels.plugin=kernels-sim", "kernels.op_us=150000", "parallel.tensor=1", "batch.global=1",
+                            "train.steps=1", "train.stall_timeout_s=1"});
   EXPECT_EQ(run.wait(), 0) << run.err();
   EXPECT_THAT(run.out(), HasSubstr("ran 1 step: "));
 }
 
 TEST_F(TrainOutput, ProcessesThatAllWaitAreReported) {
-  Running run = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "comm.plugin=comm-hang", "comm.rank=1000",
-                       "comm.where=post", "train.stall_timeout_s=1"});
+  TrainProcess run = start({"plugins.path=[\"" TEST_PLUGINS "\"]", "comm.plugin=comm-hang", "comm.rank=1000",
+                            "comm.where=post", "train.stall_timeout_s=1"});
   EXPECT_EQ(run.wait(), 1);
   EXPECT_THAT(run.err(),
               ContainsRegex(" error launcher: rank [0-3] \\([^\n]*\\) is stuck before the end of step 1: all "
@@ -108,7 +108,7 @@ TEST_F(TrainOutput, ProcessesThatAllWaitAreReported) {
 TEST_F(TrainOutput, OfManyErrorsTheFirstAreShown) {
   std::vector<std::string> sets;
   for (int i = 0; i < 30; ++i) sets.push_back("model.unknown_" + std::to_string(i) + "=1");
-  Running run = start_threads({"--json"}, sets);
+  TrainProcess run = start_threads({"--json"}, sets);
   EXPECT_EQ(run.wait(), 2);
   const Json result = Json::parse(run.out());
   EXPECT_EQ(result["errors"].size(), 20u);
@@ -116,7 +116,7 @@ TEST_F(TrainOutput, OfManyErrorsTheFirstAreShown) {
   EXPECT_THAT(run.err(), EndsWith("\n... and 10 more errors\n"));
 }
 
-TEST_F(TrainOutput, WhatTheShellTakesAwayIsNamed) {
+TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
   const std::string triax = "'" TRIAX_BINARY_DIR "/bin/triax' ", folder = "cd '" + work_.path().string() + "' && ";
   for (const char* verb : {"check run.toml", "train run.toml", "plugins list", "simulate run.toml"}) {
     const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 12; exec " + triax + verb);

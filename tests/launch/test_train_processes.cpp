@@ -34,7 +34,7 @@ std::string losses(const std::filesystem::path& file) {
 }
 
 TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
-  Running four = start();
+  TrainProcess four = start();
   EXPECT_EQ(four.wait(), 0) << four.err();
   EXPECT_THAT(four.out(), MatchesRegex("trained 10 steps: loss [^\n]*metrics in run/metrics.jsonl\n"));
   EXPECT_THAT(four.err(), HasSubstr("comm-ucx; 4 ranks as processes, "));
@@ -42,7 +42,7 @@ TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
                                     "  tensor    comm-ucx  "));
   EXPECT_THAT(four.err(), HasSubstr("\n  pipeline  comm-ucx  "));
   EXPECT_THAT(four.err(), Not(HasSubstr("rank 1: ")));
-  Running threads = start({"comm.plugin=comm-local", "run.dir=threads"});
+  TrainProcess threads = start({"comm.plugin=comm-local", "run.dir=threads"});
   EXPECT_EQ(threads.wait(), 0) << threads.err();
   EXPECT_THAT(threads.err(), HasSubstr("comm-local; 4 ranks as threads of this process, "));
   EXPECT_EQ(losses(work_ / "run/metrics.jsonl"), losses(work_ / "threads/metrics.jsonl"));
@@ -59,9 +59,9 @@ TEST_F(TrainProcesses, LearnTheSameBitsAsThreads) {
 
 /// Boundaries are sent in two parts and gathered: fewer bytes on the pipeline axis, the same bits.
 TEST_F(TrainProcesses, LearnTheSameBitsWhereBoundariesAreScattered) {
-  Running whole = start({"train.steps=3"});
+  TrainProcess whole = start({"train.steps=3"});
   EXPECT_EQ(whole.wait(), 0) << whole.err();
-  Running scattered = start({"train.steps=3", "parallel.scatter_gather=true", "run.dir=scattered"});
+  TrainProcess scattered = start({"train.steps=3", "parallel.scatter_gather=true", "run.dir=scattered"});
   EXPECT_EQ(scattered.wait(), 0) << scattered.err();
   EXPECT_EQ(losses(work_ / "run/metrics.jsonl"), losses(work_ / "scattered/metrics.jsonl"));
   const auto bytes = [this](const char* folder, const char* group) {
@@ -75,7 +75,7 @@ TEST_F(TrainProcesses, LearnTheSameBitsWhereBoundariesAreScattered) {
 }
 
 TEST_F(TrainProcesses, AreThreadsWhereOneAxisNeedsThat) {
-  Running mixed = start({"comm.tensor.plugin=comm-local", "train.steps=3"});
+  TrainProcess mixed = start({"comm.tensor.plugin=comm-local", "train.steps=3"});
   EXPECT_EQ(mixed.wait(), 0) << mixed.err();
   EXPECT_THAT(mixed.err(), HasSubstr("comm-local comm-ucx; 4 ranks as threads of this process, "));
   EXPECT_THAT(mixed.err(), HasSubstr("\n  tensor    comm-local  "));
@@ -83,7 +83,7 @@ TEST_F(TrainProcesses, AreThreadsWhereOneAxisNeedsThat) {
 }
 
 TEST_F(TrainProcesses, GoWithTheirLauncher) {
-  Running job = start_for_ever();
+  TrainProcess job = start_endless_run();
   const std::vector<pid_t> ranks = job.ranks();
   ASSERT_EQ(ranks.size(), 4u) << job.err();
   send_signal(job.pid(), SIGKILL);
@@ -94,7 +94,7 @@ TEST_F(TrainProcesses, GoWithTheirLauncher) {
 
 TEST_F(TrainProcesses, UnderNohupTheEndOfTheTerminalIsIgnored) {
   std::signal(SIGHUP, SIG_IGN); // inherited by child processes, as with nohup
-  Running job = start_for_ever();
+  TrainProcess job = start_endless_run();
   std::signal(SIGHUP, SIG_DFL);
   for (const pid_t rank : job.ranks()) send_signal(rank, SIGHUP);
   send_signal(job.pid(), SIGHUP);
@@ -109,7 +109,7 @@ TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
   ::getrlimit(RLIMIT_CORE, &before);
   const rlimit none{0, before.rlim_max}; // prevents a core file
   ::setrlimit(RLIMIT_CORE, &none);
-  Running job = start_for_ever();
+  TrainProcess job = start_endless_run();
   ::setrlimit(RLIMIT_CORE, &before);
   const std::vector<pid_t> ranks = job.ranks();
   send_signal(job.pid(), SIGQUIT);
@@ -120,8 +120,8 @@ TEST_F(TrainProcesses, SigquitEndsThemAtOnceAndIsLogged) {
   EXPECT_THAT(read_file(work_ / "run/launcher.log"), HasSubstr("SIGQUIT: ending at once\n"));
 }
 
-TEST_F(TrainProcesses, AreStoppedTogetherAndGoOn) {
-  Running job = start_for_ever({"train.stall_timeout_s=1"});
+TEST_F(TrainProcesses, ContinueAfterAllWereStopped) {
+  TrainProcess job = start_endless_run({"train.stall_timeout_s=1"});
   std::vector<pid_t> all = job.ranks();
   ASSERT_EQ(all.size(), 4u) << job.err();
   all.push_back(job.pid());
@@ -139,7 +139,7 @@ TEST_F(TrainProcesses, AreStoppedTogetherAndGoOn) {
 
 TEST_F(TrainProcesses, AnInterruptedRunEndsAfterAStepOfAllRanks) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    Running job = start_for_ever();
+    TrainProcess job = start_endless_run();
     send_signal(job.pid(), signal);
     EXPECT_EQ(job.wait(), 128 + signal);
     const std::string recorded = losses(work_ / "run/metrics.jsonl");
@@ -150,7 +150,7 @@ TEST_F(TrainProcesses, AnInterruptedRunEndsAfterAStepOfAllRanks) {
 }
 
 TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
-  Running job = start_for_ever(); // as with Ctrl-C in a terminal
+  TrainProcess job = start_endless_run(); // as with Ctrl-C in a terminal
   for (const pid_t rank : job.ranks()) send_signal(rank, SIGINT);
   send_signal(job.pid(), SIGINT);
   EXPECT_EQ(job.wait(), 128 + SIGINT) << job.err();
@@ -159,7 +159,7 @@ TEST_F(TrainProcesses, ASignalToAllOfThemIsOneWish) {
 
 TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
   for (int moment = 0; moment < 5; ++moment) {
-    Running job = start({"train.steps=1000000"});
+    TrainProcess job = start({"train.steps=1000000"});
     ::usleep(static_cast<useconds_t>(moment) * 40'000);
     const std::vector<pid_t> ranks = job.ranks();
     for (const pid_t rank : ranks) send_signal(rank, SIGINT); // as a terminal does
@@ -169,12 +169,12 @@ TEST_F(TrainProcesses, ASignalBeforeTheFirstStepEndsThemAtOnce) {
   }
 }
 
-TEST_F(TrainProcesses, ARunThatIsNoFileIsRefused) {
-  Running job(work_.path(), "triax", {"train", "/dev/stdin"});
+TEST_F(TrainProcesses, RefuseARunThatIsNotAFile) {
+  TrainProcess job(work_.path(), "triax", {"train", "/dev/stdin"});
   EXPECT_EQ(job.wait(), 2);
 }
 
-TEST_F(TrainProcesses, WhatOfLaunchCannotWorkIsRefusedBeforeAnyStarts) {
+TEST_F(TrainProcesses, RefuseInvalidLaunchKeysBeforeTheStart) {
   const std::string sets = " run.toml --set launch.interface=eth77 --set launch.token_file=nowhere";
   const Outcome checked = run(work_.path(), "check" + sets, "2>&1 >/dev/null");
   EXPECT_EQ(checked.status, 2);
@@ -220,7 +220,7 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
   after.erase("failed-start.json");
   EXPECT_EQ(after, before);
 
-  Running next = start({"train.steps=2"});
+  TrainProcess next = start({"train.steps=2"});
   EXPECT_EQ(next.wait(), 0) << next.err();
   EXPECT_THAT(next.err(), HasSubstr(" info launcher: "));
   EXPECT_THAT(next.err(), HasSubstr("run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, "
@@ -232,7 +232,7 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
 }
 
 TEST_F(TrainProcesses, ADeletedFolderIsReportedWhenItHappensAndAtTheEnd) {
-  Running job = start_for_ever();
+  TrainProcess job = start_endless_run();
   std::filesystem::remove_all(work_ / "run");
   while (job.err().find("metrics.jsonl: was deleted during the run") == std::string::npos && !job.ended())
     ::usleep(5000);
@@ -243,8 +243,8 @@ TEST_F(TrainProcesses, ADeletedFolderIsReportedWhenItHappensAndAtTheEnd) {
 }
 
 TEST_F(TrainProcesses, RecordsThatRank0CannotWriteMakeTheExitStatus1) {
-  Running job(work_.path(), "triax",
-              {"train", "run.toml", "--json", "--set", "train.steps=3", "--set", "log.metrics=/dev/full"});
+  TrainProcess job(work_.path(), "triax",
+                   {"train", "run.toml", "--json", "--set", "train.steps=3", "--set", "log.metrics=/dev/full"});
   EXPECT_EQ(job.wait(), 1);
   EXPECT_THAT(job.err(), HasSubstr("rank 0: "));
   EXPECT_THAT(job.err(), HasSubstr("/dev/full: the record of step 1 cannot be written: No space left on device\n"));
@@ -256,7 +256,7 @@ TEST_F(TrainProcesses, RecordsThatRank0CannotWriteMakeTheExitStatus1) {
 
 TEST_F(TrainProcesses, APortInUseIsRefused) {
   const TakenPort taken;
-  Running job = start({"launch.port=" + std::to_string(taken.port())});
+  TrainProcess job = start({"launch.port=" + std::to_string(taken.port())});
   EXPECT_EQ(job.wait(), 2);
   EXPECT_THAT(job.err(), HasSubstr(std::to_string(taken.port())));
   EXPECT_THAT(job.err(), HasSubstr("in use"));

@@ -86,7 +86,7 @@ class TrainVerb : public testing::Test {
   TempFolder work_;
 };
 
-TEST_F(TrainVerb, FourRanksAndEightLearnWhatOneDoes) {
+TEST_F(TrainVerb, TrainsFourAndEightRanksToTheResultOfOne) {
   const Outcome four = train("", "2>err.txt");
   const std::string output = read_file(work_ / "err.txt");
   EXPECT_EQ(four.status, 0) << output;
@@ -229,7 +229,7 @@ TEST_F(TrainVerb, RecordsAndLogsOnAFullDiskAreReportedOnceAndMakeTheExitStatus1)
 }
 
 /// The printed command works in a shell for any file names, and no name controls the terminal.
-TEST_F(TrainVerb, TheNextCommandTrainsAnewWhateverTheNamesAre) {
+TEST_F(TrainVerb, PrintsANextCommandThatWorksForAnyFileName) {
   std::filesystem::copy(work_ / "run.toml", work_ / "-x.toml");
   const std::string odd = "odd\x1b[2J'\n  name";
   write_file(work_ / "set.sh", "exec '" TRIAX_BINARY_DIR

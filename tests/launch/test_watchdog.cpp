@@ -136,7 +136,7 @@ TEST_F(WatchdogTest, AfterASignalTheTimeIsShorter) {
   watching_.reset();
 }
 
-TEST_F(WatchdogTest, AProcessWhoseRankDoesNotEndIsEndedAfterAFailure) {
+TEST_F(WatchdogTest, EndsAProcessIfItsRankDoesNotEndAfterAFailure) {
   std::promise<void> ended;
   bool is_first = true;
   Watchdog watchdog({.stall_timeout_s = 0.1, .signals = signals_, .end_process = [&] {

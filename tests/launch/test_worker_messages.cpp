@@ -56,7 +56,7 @@ TEST(WorkerMessage, AResultReadsBackToTheSameBits) {
   EXPECT_EQ(read.traffic[0].bytes_out, 1ULL << 60);
 }
 
-TEST(WorkerMessage, WhatIsNoneOfItIsRefused) {
+TEST(WorkerMessage, RefusesMalformedMessages) {
   for (const char* line : {"", "{", "[]", "{\"step\":1}", "{\"step\":\"x\",\"loss\":1}"}) {
     EXPECT_THAT(error_of([&] { read_step(line); }), HasSubstr("malformed: ")) << line;
     EXPECT_THAT(error_of([&] { read_result(line); }), HasSubstr("malformed: ")) << line;

@@ -86,7 +86,7 @@ TEST(Layout, TakesFurtherAxes) {
   EXPECT_EQ(layout.pipeline(), 1);
 }
 
-TEST(Layout, RefusesWhatCannotBe) {
+TEST(Layout, RefusesInvalidAxesAndCoordinates) {
   EXPECT_THROW(Layout({{"", 2}}), Error);
   EXPECT_THROW(Layout({{"data", 0}}), Error);
   EXPECT_THROW(Layout({{"data", 2}, {"data", 2}}), Error);

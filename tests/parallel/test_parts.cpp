@@ -65,7 +65,7 @@ TEST(Parts, OneTensorRankHasTheWhole) {
   EXPECT_EQ(spec.local, spec.global);
 }
 
-TEST(Parts, WhatDoesNotDivideIsRefused) {
+TEST(Parts, RefusesSizesThatAreNotDivisible) {
   const Layout layout = Layout::ptd(1, 4, 1);
   try {
     split_along(0, "mlp.up.weight", {6, 3}, {}, true, {layout, 0});

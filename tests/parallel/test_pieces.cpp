@@ -34,7 +34,7 @@ class Pieces : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Tensor, Pieces, ::testing::Values(2, 3, 4),
                          [](const auto& each) { return "t" + std::to_string(each.param); });
 
-TEST_P(Pieces, GiveWhatOneRankGives) {
+TEST_P(Pieces, GiveTheResultsOfOneRank) {
   for (const Precision precision : {Precision{DType::f64, 1e-12}, Precision{DType::f32, 1e-5}}) {
     // 13: padded; 64: a part stores as many rows as the vocabulary; 128: not padded at t = 2; 5: at t = 4 a rank has
     // only padding.
@@ -52,7 +52,7 @@ TEST_P(Pieces, GiveWhatOneRankGives) {
   }
 }
 
-TEST_P(Pieces, SendWhatThePaperSays) {
+TEST_P(Pieces, SendTheReductionsOfThePaper) {
   const TinyResult split = run_tiny({GetParam(), DType::f64, 13});
   const std::map<std::string, std::uint64_t> expected = {{"embedding", 1},
                                                          {"up", 0},

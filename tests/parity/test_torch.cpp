@@ -9,7 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "control/local_store.hpp"
 #include "formula.hpp"
 #include "train/rank.hpp"
@@ -102,7 +102,7 @@ class Torch : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Torch, TenSteps) {
-  const config::Loaded loaded = config::load(folder_ / "run.toml", {});
+  const config::LoadResult loaded = config::load(folder_ / "run.toml", {});
   ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
   train::RankOptions options;
   options.training = &samples_;

@@ -82,7 +82,7 @@ TEST(BrokenFile, AbsentFolderTextCutAndForeignHaveTheirOwnMessages) {
   EXPECT_EQ(load_error(scratch / "object.so"), "DIR/object.so: is an ELF file, but not a shared library");
 }
 
-TEST(BrokenFile, WhatASymlinkLeadsToIsReported) {
+TEST(BrokenFile, ReportsBrokenSymlinksAndTheirTargets) {
   const Scratch scratch;
   fs::create_symlink("gone.so", scratch / "dangling.so");
   EXPECT_EQ(load_error(scratch / "dangling.so"),

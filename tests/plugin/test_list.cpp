@@ -108,7 +108,7 @@ TEST(Describe, ReportsAllOfAPlugin) {
   }
 }
 
-TEST(Describe, ReportsWhatItCanOfABrokenOne) {
+TEST(Describe, ReportsTheReadablePartsOfABrokenPlugin) {
   const auto description = describe(fs::path(FIXTURES) / "unresolved-symbol.so");
   EXPECT_EQ(description.library, nullptr);
   EXPECT_EQ(description.note.triax, "0.0.9");

@@ -33,7 +33,7 @@ TEST(Load, ManyThreadsAtOnceLoadOnce) {
   EXPECT_THAT(seen, testing::Each(seen.front()));
 }
 
-TEST(Load, AnotherNameOfTheSameFileIsNoPlugin) {
+TEST(Load, RefusesASymlinkOfAnotherName) {
   const Scratch scratch;
   load(fixture("honest"), "");
   fs::create_symlink(fixture("honest"), scratch / "alias.so");
@@ -61,7 +61,7 @@ TEST(Create, HandsOverTheContext) {
   EXPECT_EQ(scheduler->supports({}).front().message, "rank 5 of 6, steps 12, log false");
 }
 
-TEST(Create, ExceptionsOfAPluginAreCaughtAsWhatTheyAre) {
+TEST(Create, KeepsTheTypeOfExceptionsOfAPlugin) {
   Options options;
   options.set("steps", std::int64_t{1});
   const Layout layout;

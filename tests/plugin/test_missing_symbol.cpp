@@ -48,7 +48,7 @@ TEST(MissingSymbol, OneThatNoLibraryHasIsReported) {
             "no library of this triax exports it: rebuild the plugin against the headers of this triax");
 }
 
-TEST(MissingSymbol, AFileThatIsNoLibraryIsPassedOver) {
+TEST(MissingSymbol, IgnoresFilesThatAreNotLibraries) {
   const Scratch scratch;
   std::ofstream(scratch / "libtriax_core.so") << "not a library";
   EXPECT_THAT(link_hint("ncclAllReduce", "comm-mine", scratch.folder()), HasSubstr("NCCL"));

@@ -50,7 +50,7 @@ TEST(ParseOption, TextNeedsNoQuotes) {
   EXPECT_EQ(parse_option(kPath, "../a b.txt"), OptionValue(Path("../a b.txt")));
 }
 
-TEST(ParseOption, SaysWhatItIsNot) {
+TEST(ParseOption, NamesTheExpectedType) {
   EXPECT_EQ(refusal(kBool, "yes"), "eager = yes is not true or false");
   EXPECT_EQ(refusal(kInt, "1.5"), "steps = 1.5 is not an integer");
   EXPECT_EQ(refusal(kInt, "many"), "steps = many is not an integer");
@@ -136,7 +136,7 @@ TEST(CheckRow, AnHonestRowIsFine) {
   }
 }
 
-TEST(CheckRow, SaysWhatIsWrong) {
+TEST(CheckRow, ExplainsInvalidRows) {
   const auto with = [](triax_option option, auto change) {
     change(option);
     const Refusals refused = check_row(option);

@@ -28,7 +28,7 @@ std::string reason_of(const std::function<std::string()>& body) {
   return result.failure ? result.failure->plugin + ": " + result.failure->reason() : "it returned " + result.output;
 }
 
-TEST(Probe, ReturnsWhatTheFunctionReturns) {
+TEST(Probe, ReturnsTheResultOfTheFunction) {
   const std::string large(300'000, 'x'); // larger than a pipe's buffer
   EXPECT_EQ(run_probe([&] { return large; }, ProbeOutput::captured).output, large);
   EXPECT_EQ(reason_of([] { return std::string(); }), "it returned ");
@@ -142,7 +142,7 @@ TEST(ProbeLoading, FindsEachFileThatMustNotBeLoaded) {
   EXPECT_EQ(is_loaded(fixture("grown")), before) << "the child has loaded it, this process has not";
 }
 
-TEST(ProbeLoading, AFileWhoseDescriptorCannotBeReadIsTheOneThatIsNamed) {
+TEST(ProbeLoading, NamesTheFileWithAnUnreadableDescriptor) {
   const std::vector<fs::path> files = {fixture("described"), fixture("bad-pointer")};
   const auto failures = probe_loading(files); // not kShort: a sanitizer takes its time to print
   ASSERT_EQ(failures.size(), 1u);
@@ -150,7 +150,7 @@ TEST(ProbeLoading, AFileWhoseDescriptorCannotBeReadIsTheOneThatIsNamed) {
   EXPECT_THAT(failures.at(fixture("bad-pointer")).reason(), testing::StartsWith("its descriptor "));
 }
 
-TEST(ProbeLoading, WhatIsLoadedHereIsNotProbed) {
+TEST(ProbeLoading, SkipsLoadedPlugins) {
   load(fixture("honest"), "");
   ASSERT_TRUE(is_loaded(fixture("honest")));
   const std::vector<fs::path> files = {fixture("honest")};

@@ -67,7 +67,7 @@ TEST_F(Search, TheFirstFolderThatHasItWins) {
   EXPECT_THAT(found.shadowed, testing::ElementsAre(second));
 }
 
-TEST_F(Search, WhatIsNotFoundIsReportedWithWhereAndWhatIsNear) {
+TEST_F(Search, ReportsTheSearchedFoldersAndTheNearestName) {
   touch("a", "sched-1f1b.so");
   touch("a", "optim-sgd.so");
   touch("b", "sched-1f1b.txt");
@@ -112,7 +112,7 @@ TEST_F(Search, AnotherWayToTheSameFileShadowsNothing) {
   EXPECT_THAT(find("sched-a", {{scratch_ / "b", ""}, {scratch_ / "a", ""}}).shadowed, testing::IsEmpty());
 }
 
-TEST_F(Search, APathIsNoName) {
+TEST_F(Search, RefusesPathsAsNames) {
   touch("a", "sched-a.so");
   const std::vector<SearchFolder> folders = {{scratch_.folder(), ""}};
   for (const char* name : {"a/sched-a", "sched-a.so", ""}) {

@@ -30,7 +30,7 @@ TEST(Toolchain, PartsOfALaterHeaderAreNotCompared) {
   EXPECT_EQ(reason("libstdc++-cxx11abi1;sanitizer=none;c++20;release=12;machine=x"), "");
 }
 
-TEST(Toolchain, WhatDiffersIsNamed) {
+TEST(Toolchain, NamesTheDifference) {
   EXPECT_EQ(reason("libc++1;sanitizer=none;c++20;release=14"),
             "built with the C++ library libc++1; this triax with libstdc++");
   EXPECT_EQ(reason("libstdc++-cxx11abi0;sanitizer=none;c++20;release=12"),

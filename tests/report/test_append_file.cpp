@@ -80,7 +80,7 @@ TEST_F(AppendFileTest, APartOfALineIsRemovedAndALaterLineContinuesTheFile) {
                                  "file's size (ulimit -f) before the next run; the run continues"));
 }
 
-TEST_F(AppendFileTest, AFifoThatNobodyReadsIsRefusedAndDoesNotBlock) {
+TEST_F(AppendFileTest, RefusesAFifoWithoutAReaderAndDoesNotBlock) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "log").c_str(), 0600), 0);
   EXPECT_THAT(error_of([&] { const os::AppendFile file(folder / "log", [](const Error&, bool) {}); }),

@@ -92,7 +92,7 @@ TEST(Metrics, FloatsReadBackToTheSameBits) {
   }
 }
 
-TEST(Metrics, RefusesWhatJsonCannotHold) {
+TEST(Metrics, RefusesNumbersThatJsonCannotHold) {
   StepRecord bad = record();
   bad.grad_norm = std::numeric_limits<double>::quiet_NaN();
   try {

@@ -129,7 +129,7 @@ Picture of_boxes(int ranks, int boxes_per_rank) {
   return {"large", "", {{"", timeline}}};
 }
 
-TEST(ScheduleSvg, WhatIsTooLargeToReadIsRefused) {
+TEST(ScheduleSvg, RefusesPicturesThatAreTooLargeToRead) {
   EXPECT_TRUE(draw::svg_support(of_boxes(256, 128)).empty());
   EXPECT_EQ(draw::svg_support(of_boxes(257, 1)).front().message,
             "a picture of 257 ranks is too large to read; 256 can be drawn");
@@ -143,7 +143,7 @@ TEST(ScheduleSvg, NothingIsNotDrawn) {
   EXPECT_THAT(draw::svg_support({"none", "", {}}).front().message, HasSubstr("nothing to draw"));
 }
 
-TEST(ScheduleSvg, PanelsOfDifferentUnitsAreNoPicture) {
+TEST(ScheduleSvg, RefusesPanelsOfDifferentUnits) {
   Timeline units = two_ranks(0, 1);
   units.unit = Timeline::Unit::pass;
   EXPECT_THAT(error_of([&] {

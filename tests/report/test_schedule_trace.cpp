@@ -65,7 +65,7 @@ TEST(ScheduleTrace, ASlotIsAMillisecond) {
 }
 
 /// A pass has no arrow to its own rank, or to a pass that needs no transfer.
-TEST(ScheduleTrace, AnArrowGoesToWhatNeedsThePassOnAnotherRank) {
+TEST(ScheduleTrace, DrawsAnArrowToTheDependentPassOnAnotherRank) {
   const std::string trace = draw::schedule_trace({"a v", "", {{"", vee()}}});
   std::map<int, std::string> begun, arrows;
   for (const Json& event : events(trace, "s")) begun[event["id"]] = text("{}", event["ts"].get<double>());

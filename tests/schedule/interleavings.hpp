@@ -20,7 +20,7 @@
 namespace triax::test {
 
 inline constexpr int kMaxSearchedRanks = 4;
-inline constexpr const char* kForEver = "all that are left wait for ever";
+inline constexpr const char* kEndless = "all remaining ranks wait indefinitely";
 
 /// Number of actions that each rank has run.
 using Reached = std::array<std::uint8_t, kMaxSearchedRanks>;
@@ -44,7 +44,7 @@ Searched search(const World& world) {
       ++out.states;
       const std::size_t before = following.size();
       out.fault = world.next(state, following);
-      if (out.fault.empty() && following.size() == before && !world.is_end(state)) out.fault = kForEver;
+      if (out.fault.empty() && following.size() == before && !world.is_end(state)) out.fault = kEndless;
       if (!out.fault.empty()) return out;
     }
     std::ranges::sort(following);

@@ -181,7 +181,7 @@ class ProgramsWorld {
     }
     for (std::size_t at = 0; at < list.size(); ++at)
       for (const ActionId waited : list[at].action->waits) {
-        if (waited >= at) fault(list[at].text + " waits for what is posted later: for ever");
+        if (waited >= at) fault(list[at].text + " waits for what is posted later: it waits indefinitely");
         list[at].waits |= waited < list.size() ? list[waited].own : 0;
       }
   }

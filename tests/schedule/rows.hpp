@@ -42,9 +42,9 @@ inline Schedule schedule_of(const PipelineShape& shape, std::vector<int> stage_r
   return schedule;
 }
 
-inline std::vector<std::string> reasons(const std::vector<schedule::Violation>& faults) {
+inline std::vector<std::string> reasons(const std::vector<schedule::Violation>& violations) {
   std::vector<std::string> out;
-  for (const schedule::Violation& fault : faults) out.push_back(fault.reason());
+  for (const schedule::Violation& violation : violations) out.push_back(violation.reason());
   return out;
 }
 

@@ -53,7 +53,7 @@ std::vector<Figure> documented_figures() {
   return out;
 }
 
-TEST(Figures, AreWhatTheDocumentedCommandsDraw) {
+TEST(Figures, EqualTheDrawingsOfTheDocumentedCommands) {
   const TempFolder work;
   std::set<std::string> drawn;
   for (const Figure& figure : documented_figures()) {

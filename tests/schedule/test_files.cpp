@@ -55,7 +55,7 @@ std::string without_idle_cells(std::string csv) {
 
 class PyTorch : public testing::TestWithParam<std::string> {};
 
-TEST_P(PyTorch, IsTakenOrRefusedInWords) {
+TEST_P(PyTorch, IsAcceptedOrRefusedAsExpected) {
   if (fs::exists(kPyTorch / (GetParam() + ".txt"))) return expect_refused(kPyTorch, GetParam());
   const Outcome csv = run(kPyTorch, text("schedule --format csv --file {}.csv", GetParam()), "2>&1");
   EXPECT_EQ(csv.status, 0);
@@ -96,7 +96,7 @@ TEST(ScheduleFiles, TheLoweredFormIsWrittenAndReadAgain) {
 }
 
 /// The actions of the largest schedules fit; larger files are refused before they fill the memory.
-TEST(ScheduleFiles, AreNoLargerThanSchedules) {
+TEST(ScheduleFiles, RefuseFilesThatExceedTheLimits) {
   const TempFolder work;
   std::string row;
   for (int microbatch = 0; microbatch <= 1 << 18; ++microbatch) row += text("0F{},0B{},", microbatch, microbatch);

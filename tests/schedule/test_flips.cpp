@@ -75,7 +75,7 @@ void record(const std::string& of, const RowFlipCounts& counts) {
                                            counts.accepted, counts.refused, counts.order_of_sums, counts.states));
 }
 
-TEST(RowFlips, TheProofSaysWhatEveryOrderOfTheRanksSays) {
+TEST(RowFlips, AreJudgedAsByASearchOfAllOrders) {
   std::map<RowFlip::How, RowFlipCounts> of_kind;
   for (const PipelineShape& shape : kShapes)
     for (const auto& [name, schedule] : test::valid_schedules(shape)) {

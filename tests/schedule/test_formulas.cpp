@@ -53,8 +53,8 @@ class Formulas : public ::testing::TestWithParam<int> {
     SCOPED_TRACE(text("p = {}, v = {}, m = {}", shape.pipeline, shape.chunks, shape.microbatches));
     ASSERT_TRUE(scheduler.supports(shape).empty()) << scheduler.supports(shape).front().message;
     const Schedule schedule = scheduler.rows(shape);
-    const std::vector<schedule::Violation> faults = schedule::verify(schedule, shape);
-    ASSERT_TRUE(faults.empty()) << faults.front().reason();
+    const std::vector<schedule::Violation> violations = schedule::verify(schedule, shape);
+    ASSERT_TRUE(violations.empty()) << violations.front().reason();
     for (const Costs& costs : published.costs) {
       SCOPED_TRACE(text("F {}, I {}, W {}", costs.forward, costs.input, costs.weight));
       const Measured measured = Clock(schedule, shape, costs).run();
@@ -80,12 +80,12 @@ class Formulas : public ::testing::TestWithParam<int> {
   void check_programs(const Schedule& schedule, const PipelineShape& shape) {
     const schedule::Assumptions least = schedule::everywhere(schedule::kMinGuarantee);
     for (const auto boundaries : {schedule::Boundaries::whole, schedule::Boundaries::scattered}) {
-      for (const schedule::Violation& fault :
+      for (const schedule::Violation& violation :
            schedule::verify(schedule::lower(schedule, shape, boundaries), {shape}, least))
-        ADD_FAILURE() << fault.reason();
-      for (const schedule::Violation& fault :
+        ADD_FAILURE() << violation.reason();
+      for (const schedule::Violation& violation :
            schedule::verify(schedule::lower_forward_only(schedule, shape, boundaries), {shape, true}, least))
-        ADD_FAILURE() << fault.reason();
+        ADD_FAILURE() << violation.reason();
     }
   }
 };

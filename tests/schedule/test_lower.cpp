@@ -56,7 +56,7 @@ TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
   EXPECT_EQ(freed, filled);
 }
 
-TEST(Rules, AWholeBackwardFreesWhatItsHalvesFreeBetweenThem) {
+TEST(Rules, FreeTheSamePoolsForAWholeBackwardAsForItsHalves) {
   std::set<Pool> whole, halves;
   for (const Pool pool : rule(Kind::backward).frees) whole.insert(pool);
   for (const Kind kind : {Kind::backward_input, Kind::backward_weight})

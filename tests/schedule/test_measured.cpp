@@ -37,7 +37,7 @@ class TwoRanks : public ::testing::Test {
                       pass(Kind::forward, 1, 1, 108, 110), pass(Kind::backward, 1, 1, 110, 114)}};
 };
 
-TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
+TEST_F(TwoRanks, LoseNoTimeIfTheyRunAsPlanned) {
   const Comparison all = compared();
   ASSERT_EQ(all.times.size(), 2u);
   EXPECT_EQ(all.times[0].forward_ms, 2);
@@ -47,9 +47,9 @@ TEST_F(TwoRanks, WhatRunsAsPlannedFallsShortOfNothing) {
     for (const double part : {rank.slow_stages, rank.slow_passes, rank.late, rank.overhead})
       EXPECT_THAT(part, DoubleNear(0, kExact));
   }
-  EXPECT_EQ(extent(all.measured).bubble_rate(), extent(all.simulated).bubble_rate());
-  EXPECT_EQ(extent(all.measured).cost, 18);
-  EXPECT_EQ(extent(all.measured).first, 0);
+  EXPECT_EQ(time_span(all.measured).bubble_rate(), time_span(all.simulated).bubble_rate());
+  EXPECT_EQ(time_span(all.measured).cost, 18);
+  EXPECT_EQ(time_span(all.measured).first, 0);
 }
 
 TEST_F(TwoRanks, OfTwoMachinesAreDrawnOnOneClock) {
@@ -76,7 +76,7 @@ TEST_F(TwoRanks, ALateTransferIsReported) {
   EXPECT_THAT(sum(rank), DoubleNear(rank.measured, kExact));
 }
 
-TEST_F(TwoRanks, OverheadIsWhatIsNeitherPassNorWait) {
+TEST_F(TwoRanks, CountTimeOutsidePassesAndWaitsAsOverhead) {
   rows_[0][3].span.start += 1;
   rows_[0][3].span.end += 1;
   const StepBreakdown rank = compared().ranks[0];

@@ -35,8 +35,8 @@ struct ProgramFlipCounts {
   void record() const {
     ::testing::Test::RecordProperty(
         "verdicts",
-        text("{} accepted, {} faulty, {} hang; refused though they go well: {} for the order of sums, {} for the order "
-             "of edges, {} for waits that are not named; {} programs by promise; {} states",
+        text("{} accepted, {} faulty, {} hang; refused although they run correctly: {} for the order of sums, {} for "
+             "the order of edges, {} for waits that are not named; {} programs by guarantee; {} states",
              accepted, faulty, hanging, order_of_sums, order_of_edges, unnamed_waits, by_guarantee, states));
   }
 };
@@ -84,7 +84,7 @@ class Judge {
     // ranks.
     const bool ascend = world.sums_ascend(), one_order = world.edges_keep_one_order(), named = world.waits_are_named();
     const bool holds = found.safe() && ascend && one_order && named;
-    EXPECT_EQ(refusals.empty(), holds) << "search: " << (found.safe() ? "goes well" : found.fault) << "\n"
+    EXPECT_EQ(refusals.empty(), holds) << "search: " << (found.safe() ? "runs correctly" : found.fault) << "\n"
                                        << shown(programs, assumptions, refusals);
     if (refusals.empty() != holds) return false;
     count(found, refusals.empty(), ascend, one_order);
@@ -94,7 +94,7 @@ class Judge {
     if (accepted) {
       ++counts_.accepted;
     } else if (!found.safe()) {
-      ++(found.fault == test::kForEver ? counts_.hanging : counts_.faulty);
+      ++(found.fault == test::kEndless ? counts_.hanging : counts_.faulty);
     } else {
       ++(!ascend ? counts_.order_of_sums : !one_order ? counts_.order_of_edges : counts_.unnamed_waits);
     }
@@ -230,7 +230,7 @@ TEST(ProgramFlips, OrdersThatAreOneAreOne) {
   EXPECT_GE(unsafe, 300);
 }
 
-TEST(ProgramFlips, WhatIsLoweredFromFlippedRowsHolds) {
+TEST(ProgramFlips, AcceptProgramsLoweredFromValidFlippedRows) {
   ProgramFlipCounts counts;
   int lowerings = 0;
   for (const PipelineShape& shape :

@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Schedulers, WrittenAndRead,
                                            Made{"sched-zb-h1", {4, 1, 8}}, Made{"sched-zb-h2", {4, 1, 9}},
                                            Made{"sched-zb-v", {4, 2, 8}}, Made{"sched-zb-v", {1, 2, 2}}));
 
-TEST(ReadCsv, TakesWhatSpreadsheetsAndPyTorchWrite) {
+TEST(ReadCsv, ReadsFilesOfSpreadsheetsAndPyTorch) {
   const char* const files[] = {
       "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n",
       "0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n",
@@ -109,7 +109,7 @@ TEST(ReadCsv, TakesWhatSpreadsheetsAndPyTorchWrite) {
   }
 }
 
-TEST(ReadCsv, AStageIsOnTheRankWhoseLineNamesIt) {
+TEST(ReadCsv, PutsAStageOnTheRankOfItsLine) {
   const CsvFile file = read_csv("0F0,3F0,3B0,0B0\n2F0,1F0,2B0,1B0\n", "rows.csv");
   EXPECT_EQ(file.schedule.stage_rank(), (std::vector<std::vector<int>>{{0, 1, 1, 0}}));
   EXPECT_EQ(file.shape.chunks, 2);
@@ -125,7 +125,8 @@ TEST(ReadCsv, KeepsThePlaceOfEveryAction) {
 const std::string kEnding = "REDUCE_TIED,NORM,OPT_STEP\n";
 
 /// Violations of a lowered file.
-std::vector<std::string> faults(const std::string& csv, const PipelineShape& shape, const Assumptions& assumptions) {
+std::vector<std::string> violations(const std::string& csv, const PipelineShape& shape,
+                                    const Assumptions& assumptions) {
   const CsvFile file = read_csv(csv, "rows.csv");
   EXPECT_THAT(file.problems, IsEmpty());
   return reasons(verify(programs_of(file), {shape}, assumptions));
@@ -142,11 +143,11 @@ TEST(ReadCsv, ARunOfAdjacentTransfersIsOneSet) {
   Assumptions assumptions = kMin;
   for (const auto order : {CommTraits::Order::serial, CommTraits::Order::channel, CommTraits::Order::tagged}) {
     assumptions = everywhere({order, CommTraits::Send::rendezvous, CommTraits::Post::blocking});
-    EXPECT_THAT(faults(adjacent, {2, 1, 3}, assumptions), IsEmpty());
-    EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), ElementsAre(HasSubstr("deadlock (")));
+    EXPECT_THAT(violations(adjacent, {2, 1, 3}, assumptions), IsEmpty());
+    EXPECT_THAT(violations(apart, {2, 1, 3}, assumptions), ElementsAre(HasSubstr("deadlock (")));
   }
   assumptions.edges.send = CommTraits::Send::buffered;
-  EXPECT_THAT(faults(apart, {2, 1, 3}, assumptions), IsEmpty());
+  EXPECT_THAT(violations(apart, {2, 1, 3}, assumptions), IsEmpty());
 }
 
 /// In a serial queue, work behind a set waits for the whole set, including transfers with other ranks.
@@ -155,12 +156,12 @@ TEST(ReadCsv, ASetTakesOnePlaceInTheQueue) {
                           "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1,1REDUCE_GRAD," + kEnding;
   Assumptions assumptions =
       everywhere({CommTraits::Order::channel, CommTraits::Send::buffered, CommTraits::Post::nonblocking});
-  EXPECT_THAT(faults(csv, {2, 1, 2}, assumptions), IsEmpty());
+  EXPECT_THAT(violations(csv, {2, 1, 2}, assumptions), IsEmpty());
   assumptions.edges.order = CommTraits::Order::serial;
-  EXPECT_THAT(faults(csv, {2, 1, 2}, assumptions), ElementsAre(HasSubstr("deadlock (")));
+  EXPECT_THAT(violations(csv, {2, 1, 2}, assumptions), ElementsAre(HasSubstr("deadlock (")));
 }
 
-TEST(ReadCsv, WhatThisVersionCannotRunIsRefused) {
+TEST(ReadCsv, RefusesSlicesAndSecondPipelines) {
   EXPECT_THAT(read_csv("0F0.2,0B0\n", "rows.csv").problems,
               ElementsAre("rows.csv:1:1: \"0F0.2\" has a slice or a second pipeline; this version supports neither"));
   EXPECT_THAT(read_csv("0F0,0B0'\n", "rows.csv").problems, SizeIs(1));
@@ -174,7 +175,7 @@ TEST(ReadCsv, OfManyProblemsTheFirstAreKept) {
   EXPECT_THAT(file.problems, SizeIs(20));
 }
 
-TEST(ReadCsv, WhatNoScheduleHasIsRefusedBeforeItFillsTheMemory) {
+TEST(ReadCsv, RefusesTooManyLinesAndCells) {
   EXPECT_THAT(read_csv(std::string(1 << 17, '\n'), "rows.csv").problems, SizeIs(1));
   std::string csv;
   for (int cell = 0; cell < 3 << 20; ++cell) csv += "0F0,";
@@ -212,9 +213,9 @@ TEST(ReadCsv, NothingThatAFileHoldsBringsItDown) {
       ++refused;
       continue;
     }
-    const std::vector<schedule::Violation> faults =
+    const std::vector<schedule::Violation> violations =
         file.lowered ? verify(programs_of(file), {file.shape}, kMin) : verify(file.schedule, file.shape);
-    faults.empty() ? ++verified : ++refused;
+    violations.empty() ? ++verified : ++refused;
   }
   EXPECT_GT(refused, 3000);
   EXPECT_GT(verified, 0); // blanks and idle cells have no effect

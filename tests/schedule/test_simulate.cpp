@@ -59,7 +59,7 @@ TEST(Simulate, GivesThePublishedBubbleRatesToAllFourDigits) {
     std::size_t column = 2;
     for (const char* scheduler : {"sched-1f1b", "sched-zb-h1", "sched-zb-h2"}) {
       const Simulation simulation = simulated(scheduler, shape, {of[2], of[3], of[4]}, of[5]);
-      EXPECT_EQ(std::round(simulation.extent.bubble_rate() * 1e4), std::round(rates.at(column++) * 1e4))
+      EXPECT_EQ(std::round(simulation.time_span.bubble_rate() * 1e4), std::round(rates.at(column++) * 1e4))
           << key << ", " << scheduler;
     }
   }
@@ -86,8 +86,8 @@ TEST(Simulate, AgreesWithAClock) {
       const Simulation simulation =
           simulated(schedule, shape, {1.0 * costs.forward, 1.0 * costs.input, 1.0 * costs.weight}, costs.link);
       EXPECT_EQ(simulation.makespan_ms(), measured.span);
-      EXPECT_EQ(simulation.extent.cost, measured.longest_row);
-      EXPECT_EQ(simulation.extent.work, measured.work[0]);
+      EXPECT_EQ(simulation.time_span.cost, measured.longest_row);
+      EXPECT_EQ(simulation.time_span.work, measured.work[0]);
       EXPECT_EQ(simulation.peak_in_flight, measured.in_flight);
     }
   }
@@ -108,24 +108,24 @@ TEST(Simulate, ReportsWhenEachActionStartsAndEnds) {
   EXPECT_THAT(passes, ElementsAre("0F0 0-1", "0F1 1-2", "0B0 8-13", "0B1 14-19", "1F0 1.5-3.5", "1I0 3.5-7.5",
                                   "1F1 7.5-9.5", "1I1 9.5-13.5", "1W0 13.5-19.5", "1W1 19.5-25.5"));
   EXPECT_EQ(simulation.makespan_ms(), 25.5);
-  EXPECT_EQ(simulation.extent.cost, 24);
-  EXPECT_EQ(simulation.extent.work, 24); // of the second rank
-  EXPECT_EQ(simulation.extent.bubble_rate(), 0);
+  EXPECT_EQ(simulation.time_span.cost, 24);
+  EXPECT_EQ(simulation.time_span.work, 24); // of the second rank
+  EXPECT_EQ(simulation.time_span.bubble_rate(), 0);
 }
 
 TEST(Simulate, TheBubbleIsOverTheCostAndOverTheWork) {
   const Simulation simulation = simulated("sched-gpipe", {4, 1, 6}, {1, 1, 1}, 0);
-  EXPECT_EQ(simulation.extent.cost, 27);
-  EXPECT_EQ(simulation.extent.work, 18);
-  EXPECT_DOUBLE_EQ(simulation.extent.bubble_rate(), 9.0 / 27);
-  EXPECT_DOUBLE_EQ(simulation.extent.bubble_over_ideal(), 0.5);
+  EXPECT_EQ(simulation.time_span.cost, 27);
+  EXPECT_EQ(simulation.time_span.work, 18);
+  EXPECT_DOUBLE_EQ(simulation.time_span.bubble_rate(), 9.0 / 27);
+  EXPECT_DOUBLE_EQ(simulation.time_span.bubble_over_ideal(), 0.5);
 }
 
 TEST(Simulate, NoBubbleIsNegativeByRounding) {
   for (const double time : {0.1, 0.3, 1e-9, 7.7e7})
     for (int m = 1; m < 40; ++m) {
-      EXPECT_GE(simulated("sched-1f1b", {1, 1, m}, {time, time, time}, 0).extent.bubble_rate(), 0);
-      EXPECT_LT(simulated("sched-1f1b", {1, 1, m}, {time, time, time}, 0).extent.bubble_rate(), 1e-13);
+      EXPECT_GE(simulated("sched-1f1b", {1, 1, m}, {time, time, time}, 0).time_span.bubble_rate(), 0);
+      EXPECT_LT(simulated("sched-1f1b", {1, 1, m}, {time, time, time}, 0).time_span.bubble_rate(), 1e-13);
     }
 }
 
@@ -185,7 +185,7 @@ TEST(Simulate, ForwardsAlone) {
   const std::vector<Program> programs = lower_forward_only(test::LoadedScheduler("sched-1f1b")->rows(shape), shape);
   const Simulation simulation = simulate(programs, {std::vector<PassTimes>(3, {2, 9, 9}), 0});
   EXPECT_EQ(simulation.makespan_ms(), 12);
-  EXPECT_EQ(simulation.extent.work, 8);
+  EXPECT_EQ(simulation.time_span.work, 8);
 }
 
 } // namespace

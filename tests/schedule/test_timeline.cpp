@@ -61,18 +61,18 @@ TEST(Timeline, AgreesWithTheSimulator) {
     SCOPED_TRACE(of.scheduler);
     const test::LoadedScheduler scheduler(of.scheduler);
     const auto [simulation, timeline] = plan(scheduler->rows(of.shape), of.shape, {1.1, 1.3, 0.7}, 0.2);
-    const Extent result = extent(timeline);
+    const TimeSpan result = time_span(timeline);
     EXPECT_NEAR(result.length(), simulation.makespan_ms(), 1e-9);
-    EXPECT_NEAR(result.cost, simulation.extent.cost, 1e-9);
-    EXPECT_NEAR(result.work, simulation.extent.work, 1e-9);
-    EXPECT_NEAR(result.bubble_rate(), simulation.extent.bubble_rate(), 1e-12);
-    EXPECT_NEAR(result.bubble_over_ideal(), simulation.extent.bubble_over_ideal(), 1e-12);
+    EXPECT_NEAR(result.cost, simulation.time_span.cost, 1e-9);
+    EXPECT_NEAR(result.work, simulation.time_span.work, 1e-9);
+    EXPECT_NEAR(result.bubble_rate(), simulation.time_span.bubble_rate(), 1e-12);
+    EXPECT_NEAR(result.bubble_over_ideal(), simulation.time_span.bubble_over_ideal(), 1e-12);
     for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank)
       EXPECT_EQ(peak_of(in_flight(timeline.rows[rank])), simulation.peak_in_flight[rank]) << "rank " << rank;
   }
 }
 
-TEST(Timeline, AnInputGradientLeavesWhatTheWeightGradientNeeds) {
+TEST(Timeline, KeepsTheInputsOfAWeightGradientInFlight) {
   const std::vector<Span> row = {{Kind::forward, 0, 0, 0, 1},
                                  {Kind::forward, 0, 1, 1, 2},
                                  {Kind::backward_input, 0, 0, 3, 4},
@@ -89,29 +89,32 @@ Timeline of_one_rank(std::vector<Span> row) {
 }
 
 TEST(Timeline, TheBubbleIsThatOfPasses) {
-  const Extent result = extent(
+  const TimeSpan result = time_span(
       of_one_rank({{Kind::forward, 0, 0, 10, 11}, {Kind::backward, 0, 0, 13, 15}, {Kind::opt_step, -1, -1, 15, 20}}));
   EXPECT_EQ(result.first, 10);
   EXPECT_EQ(result.last, 20);
   EXPECT_EQ(result.cost, 5);
   EXPECT_EQ(result.work, 3);
   EXPECT_DOUBLE_EQ(result.bubble_rate(), 0.4);
-  EXPECT_EQ(extent(Timeline{}).bubble_rate(), 0);
+  EXPECT_EQ(time_span(Timeline{}).bubble_rate(), 0);
 }
 
-TEST(Timeline, WhatCannotBeDrawnIsReported) {
+TEST(Timeline, ReportsInvalidPasses) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(error_of([] {
-                extent(of_one_rank({{Kind::forward, 0, 0, 0, 1}, {Kind::backward, 0, 0, 3, 2}}));
+                time_span(of_one_rank({{Kind::forward, 0, 0, 0, 1}, {Kind::backward, 0, 0, 3, 2}}));
               }),
               HasSubstr("rank 0, position 1, 0B0: it runs from 3 to 2"));
-  EXPECT_THAT(error_of([nan] { extent(of_one_rank({{Kind::forward, 0, 0, 0, nan}})); }), HasSubstr("position 0, 0F0"));
+  EXPECT_THAT(error_of([nan] {
+                time_span(of_one_rank({{Kind::forward, 0, 0, 0, nan}}));
+              }),
+              HasSubstr("position 0, 0F0"));
   EXPECT_THAT(error_of([] {
-                extent(of_one_rank({{Kind::forward, 1, 0, 0, 1}}));
+                time_span(of_one_rank({{Kind::forward, 1, 0, 0, 1}}));
               }),
               HasSubstr("stage 1 does not exist"));
   EXPECT_THAT(error_of([] {
-                extent(of_one_rank({{Kind::forward, -1, 0, 0, 1}}));
+                time_span(of_one_rank({{Kind::forward, -1, 0, 0, 1}}));
               }),
               HasSubstr("stage -1 does not exist"));
 }

@@ -138,7 +138,7 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(kCases),
                          [](const auto& of) { return std::string(of.param.name); });
 
-TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
+TEST(VerifyRows, RefusesDelaysAndSlices) {
   const PipelineShape shape{1, 1, 1};
   Schedule late = schedule_of(shape, {0}, {"0F0 0B0"});
   late.delay = 1;
@@ -154,7 +154,7 @@ TEST(VerifyRows, RefusesWhatThisVersionDoesNotRun) {
               ::testing::Contains("the schedule has 1 rows for parallel.pipeline = 2"));
 }
 
-TEST(VerifyRows, RefusesAKindThatIsNone) {
+TEST(VerifyRows, RefusesAnUnknownKind) {
   const PipelineShape shape{1, 1, 1};
   Schedule rows = schedule_of(shape, {0}, {"0F0 0B0"});
   rows.row(0)[1].kind = static_cast<ComputeKind>(9);
@@ -164,17 +164,17 @@ TEST(VerifyRows, RefusesAKindThatIsNone) {
 
 TEST(VerifyRows, ReportsWhichRuleAndWhichActions) {
   const PipelineShape shape{2, 1, 2};
-  const std::vector<schedule::Violation> faults =
+  const std::vector<schedule::Violation> violations =
       schedule::verify(schedule_of(shape, {0, 1}, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}), shape);
-  ASSERT_EQ(faults.size(), 2u);
-  EXPECT_EQ(faults[1].rule, schedule::Violation::Rule::reached);
-  EXPECT_EQ(faults[1].at.rank, 1);
-  EXPECT_EQ(faults[1].at.position, 1u);
-  EXPECT_EQ(action_text(faults[1].at), "1F1");
-  ASSERT_EQ(faults[1].others.size(), 1u);
-  EXPECT_EQ(faults[1].others[0].rank, 0);
-  EXPECT_EQ(faults[1].others[0].position, 2u);
-  EXPECT_EQ(action_text(faults[1].others[0]), "0F1");
+  ASSERT_EQ(violations.size(), 2u);
+  EXPECT_EQ(violations[1].rule, schedule::Violation::Rule::reached);
+  EXPECT_EQ(violations[1].at.rank, 1);
+  EXPECT_EQ(violations[1].at.position, 1u);
+  EXPECT_EQ(action_text(violations[1].at), "1F1");
+  ASSERT_EQ(violations[1].others.size(), 1u);
+  EXPECT_EQ(violations[1].others[0].rank, 0);
+  EXPECT_EQ(violations[1].others[0].position, 2u);
+  EXPECT_EQ(action_text(violations[1].others[0]), "0F1");
 }
 
 using schedule::Program;

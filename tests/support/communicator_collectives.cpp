@@ -223,7 +223,7 @@ TEST_P(Collectives, APostDoesNotCompleteInsideTheCall) {
   });
 }
 
-TEST_P(Collectives, StartAfterWhatTheirStreamWaitsFor) {
+TEST_P(Collectives, StartAfterTheEventsThatTheirStreamWaitsFor) {
   run_members(n, [&](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     HostEvent gate;
@@ -265,7 +265,7 @@ TEST_P(Collectives, CountOperationsAndTheBytesThatCross) {
   });
 }
 
-TEST_P(Collectives, BarrierLetsNobodyThroughBeforeAllHaveCome) {
+TEST_P(Collectives, BarrierReturnsAfterAllRanksArrive) {
   std::atomic<int> come{0};
   run_members(n, [&](Rank& rank) {
     Communicator& comm = rank.join("tensor");

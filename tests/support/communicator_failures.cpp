@@ -71,7 +71,7 @@ TEST(Abort, KeepsTheFirstReason) {
   });
 }
 
-TEST(Abort, WhatIsRefusedIsNotCounted) {
+TEST(Abort, DoesNotCountRefusedCalls) {
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const TensorView view = rank.tensor(DType::f32, {8}), half = rank.tensor(DType::f32, {4});
@@ -205,7 +205,7 @@ TEST(Leaving, AStreamMayOutliveACommunicatorWithPendingCalls) {
   });
 }
 
-TEST(Barrier, TheDeadlineNamesWhoIsMissing) {
+TEST(Barrier, TimesOutAndNamesTheMissingRanks) {
   run_members(2, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     if (rank.index() == 1) {

@@ -132,7 +132,7 @@ class FakeCudaDevice final : public Device, public Recorder, public LazyLoadGuar
     FakeCudaDevice& device_;
   };
 
-  /// cudaFree waits for the GPU. Here that could block forever if a gate is closed, so memory is freed later.
+  /// cudaFree waits for the GPU. Here that could block forever if a flag is not set, so memory is freed later.
   void free(std::unique_ptr<Block> block) {
     std::vector<Event> before;
     for (const auto& lane : lanes_) before.push_back(lane->record());

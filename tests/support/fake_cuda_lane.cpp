@@ -12,12 +12,14 @@ namespace triax::test::fake_cuda {
 
 namespace {
 
-constexpr std::size_t kRoom = 1024; // initial capacity in items
+constexpr std::size_t kInitialCapacity = 1024; // initial capacity in items
 
 } // namespace
 
 Lane::Lane(std::string_view name, std::uint64_t seed, std::uint32_t number)
-    : EventState(Class::device), name_(name), seed_(seed), number_(number), ring_(kRoom), thread_([this] { run(); }) {}
+    : EventState(Class::device), name_(name), seed_(seed), number_(number), ring_(kInitialCapacity), thread_([this] {
+        run();
+      }) {}
 
 void Lane::finish() noexcept {
   close();
@@ -39,10 +41,10 @@ void Lane::put(Item item) {
   changed_.notify_all();
 }
 
-void Lane::open(std::uint64_t number) noexcept {
+void Lane::set_flag(std::uint64_t number) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    open_ = number;
+    flag_ = number;
   }
   changed_.notify_all();
 }
@@ -101,9 +103,9 @@ void Lane::do_item(const Item& item) {
       return item.call();
     case Item::Kind::event:
       return item.of->wait_until_done(item.number);
-    case Item::Kind::gate: {
+    case Item::Kind::flag: {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return open_ >= item.number || closed_; });
+      changed_.wait(lock, [&] { return flag_ >= item.number || closed_; });
       return;
     }
   }

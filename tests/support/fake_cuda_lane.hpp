@@ -26,12 +26,12 @@ class Lane;
 
 /// Only a `call` allocates.
 struct Item {
-  enum class Kind { copy, fill, convert, add, call, event, gate };
+  enum class Kind { copy, fill, convert, add, call, event, flag };
   Kind kind = Kind::call;
   TensorView to, from; // as items access them
   double value = 0;
   Lane* of = nullptr;       // lane of the awaited event
-  std::uint64_t number = 0; // generation of the event, or number that opens the gate
+  std::uint64_t number = 0; // generation of the event, or number that the flag must reach
   std::function<void()> call;
 };
 
@@ -44,9 +44,9 @@ class Lane final : public EventState {
 
   void put(Item item);
   Event record() noexcept { return {this, put_.load(std::memory_order_relaxed)}; }
-  /// Lets items pass that wait at the gate for this number or a lower one.
-  void open(std::uint64_t number) noexcept;
-  /// The stream is destroyed: the gate stays open, and the thread ends after the last item.
+  /// Lets items pass that wait for the flag to reach this number or a lower one.
+  void set_flag(std::uint64_t number) noexcept;
+  /// The stream is destroyed: no item waits for the flag, and the thread ends after the last item.
   void close() noexcept;
   /// Returns when all items have run. After that, no wait depends on an event of this lane that has not fired.
   void finish() noexcept;
@@ -67,7 +67,7 @@ class Lane final : public EventState {
   std::condition_variable changed_;
   std::vector<Item> ring_; // [done, put); grows when full
   std::atomic<std::uint64_t> put_{0}, done_{0}, failed_{0};
-  std::uint64_t open_ = 0;
+  std::uint64_t flag_ = 0;
   bool closed_ = false;
   std::string why_; // reason of failed_
   std::thread thread_;

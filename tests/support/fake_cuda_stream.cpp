@@ -59,7 +59,7 @@ Event FakeStream::work_before() {
 void FakeStream::hold_back() {
   if (queue_.empty() || held_ == queue_.last()) return;
   Item item;
-  item.kind = Item::Kind::gate;
+  item.kind = Item::Kind::flag;
   item.number = held_ = queue_.last();
   lane_.put(std::move(item));
 }
@@ -70,7 +70,7 @@ device::HostQueue& FakeStream::host_work() {
 }
 
 bool FakeStream::advance() noexcept {
-  return queue_.advance([this](std::uint32_t number) { lane_.open(number); });
+  return queue_.advance([this](std::uint32_t number) { lane_.set_flag(number); });
 }
 
 void FakeStream::ready() {

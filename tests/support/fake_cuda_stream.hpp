@@ -5,8 +5,8 @@
 // device owns the lane. Blocking: ready(); launches too, while first use is announced. Errors: Error.
 //
 // An item of the queue (a wait for a host event, a host task) starts when the earlier items are complete and, for a
-// task, when the earlier device work of the stream is. Later device work waits for it at the lane's gate, or is
-// enqueued after it. The destructor opens the gate.
+// task, when the earlier device work of the stream is. Later device work waits for the lane's flag, or is
+// enqueued after it. The destructor ends that wait.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ class Plugin : public ::testing::Test {
   Layout layout_ = Layout::ptd(1, 1, 1);
 };
 
-TEST_F(Plugin, LoadsWithoutADriverAndSaysWhatItNeeds) {
+TEST_F(Plugin, LoadsWithoutADriverAndReportsThatItIsMissing) {
   const auto set = make();
   EXPECT_EQ(set->device_kind(), DeviceKind::cuda);
   int driver = 0;
@@ -35,7 +35,7 @@ TEST_F(Plugin, LoadsWithoutADriverAndSaysWhatItNeeds) {
   EXPECT_EQ(set->device_available({}).front().message, "no CUDA driver on this machine");
 }
 
-TEST_F(Plugin, TakesThreeTypesAndRefusesOthersInWords) {
+TEST_F(Plugin, AcceptsThreeTypesAndRefusesOthers) {
   const auto set = make();
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     EXPECT_TRUE(set->supports(KernelRequest{.compute = type, .master = DType::f32}).empty()) << name_of(type);

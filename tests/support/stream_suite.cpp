@@ -92,7 +92,7 @@ TEST_P(StreamSuite, OneStreamWaitsForAnother) {
   EXPECT_EQ(values<float>(copy), (std::vector<float>{2}));
 }
 
-TEST_P(StreamSuite, AWaitForAHostEventHoldsWhatFollows) {
+TEST_P(StreamSuite, WaitForAHostEventHoldsLaterWork) {
   const TensorView value = place(DType::f32, {1});
   HostEvent gate;
   Firing firing(gate, 20);

@@ -70,7 +70,7 @@ TEST_F(View, AtDropsTheOutermostDimension) {
   EXPECT_THROW(view.at(2), Error);
 }
 
-TEST_F(View, ReshapesWhatIsContiguous) {
+TEST_F(View, ReshapesContiguousViews) {
   EXPECT_EQ(view.as_rows().shape(), (Shape{6, 4}));
   EXPECT_EQ(view.flat().shape(), (Shape{24}));
   EXPECT_EQ(view.reshape({4, 6}).stride(0), 6);

@@ -135,7 +135,7 @@ TEST(SteadyState, AllocatesNothingOnAnyRankOfThreeAxes) {
   }
 }
 
-TEST(SteadyState, AllocatesNothingInAStepWhoseTimelineIsRecorded) {
+TEST(SteadyState, AllocatesNothingInAStepWithARecordedTimeline) {
   test::TinyRun run;
   for (const char* axis : {"parallel.pipeline", "parallel.tensor", "parallel.data"}) run.keys[axis] = "2";
   run.keys["batch.global"] = "8";

@@ -67,7 +67,7 @@ class LoopTest : public ::testing::Test {
   std::string note_;
 };
 
-TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
+TEST_F(LoopTest, RecordsTheNumbersOfEveryStep) {
   run_.keys["lr.warmup_steps"] = "3";
   const train::LoopResult result = go();
   EXPECT_EQ(result.steps, 6);
@@ -92,7 +92,7 @@ TEST_F(LoopTest, RecordsEveryStepAndWhatItsNumbersSay) {
   EXPECT_EQ(test::read_file(config_.folder / "resolved.toml"), "# resolved\n");
 }
 
-TEST_F(LoopTest, InFp16RecordsTheLossScaleAndWhatWasSkipped) {
+TEST_F(LoopTest, RecordsLossScaleAndSkippedStepsInFp16) {
   run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
   run_.keys["train.precision"] = "\"fp16\"";
   run_.keys["loss_scale.initial"] = "16777216"; // 2^22 / 24 tokens is still above 65504; hysteresis is 2
@@ -301,7 +301,7 @@ TEST(StopSignals, AThreadThatCannotBeStartedIsReported) {
               "  allow this process more threads");
 }
 
-TEST_F(LoopTest, WhatAStepThrowsNamesTheStep) {
+TEST_F(LoopTest, NamesTheStepInAnError) {
   source_.prompt = [&](std::int64_t sample) {
     if (sample == 8) throw Error("the file is gone", "text.bin", "bring it back");
   };

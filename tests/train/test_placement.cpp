@@ -44,22 +44,22 @@ TEST(Placement, SpeaksOfThreadsWhereTheyCompute) {
 TEST(Placement, HereAreAllRanksAlsoWhenTheyAreBeyondMeasure) {
   config::RunConfig run;
   run.parallel = {2, 3, 4, 1, {}};
-  EXPECT_EQ(train::place_here(run).ranks, 24);
-  EXPECT_GE(train::place_here(run).cores, 1);
+  EXPECT_EQ(train::choose_placement(run).ranks, 24);
+  EXPECT_GE(train::choose_placement(run).cores, 1);
   run.parallel = {65536, 65536, 65536, 1, {}};
-  EXPECT_GT(train::place_here(run).ranks, 1 << 20);
+  EXPECT_GT(train::choose_placement(run).ranks, 1 << 20);
 }
 
 TEST(Placement, RanksAreThreadsWhereACommunicatorJoinsOnlyThose) {
   test::TinyRun run;
-  EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "one rank";
+  EXPECT_TRUE(train::choose_placement(run.config()).ranks_are_threads) << "one rank";
   run.keys["parallel.data"] = "2";
-  EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "comm-local";
+  EXPECT_TRUE(train::choose_placement(run.config()).ranks_are_threads) << "comm-local";
   run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   run.keys["comm.plugin"] = "\"comm-processes\"";
-  EXPECT_FALSE(train::place_here(run.config()).ranks_are_threads);
+  EXPECT_FALSE(train::choose_placement(run.config()).ranks_are_threads);
   run.keys["comm.data.plugin"] = "\"comm-local\"";
-  EXPECT_TRUE(train::place_here(run.config()).ranks_are_threads) << "one axis with comm-local";
+  EXPECT_TRUE(train::choose_placement(run.config()).ranks_are_threads) << "one axis with comm-local";
 }
 
 } // namespace

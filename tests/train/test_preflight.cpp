@@ -57,7 +57,7 @@ class PreflightTest : public ::testing::Test {
   std::vector<std::string> refusals() {
     std::vector<std::string> out;
     const config::RunConfig config = run_.config();
-    train::Placement placement = train::place_here(config);
+    train::Placement placement = train::choose_placement(config);
     placement.ranks_are_threads = ranks_are_threads_;
     for (const Refusal& refusal : train::preflight(config, placement, null_log(), devices_).refusals)
       out.push_back(refusal.message + (refusal.hint.empty() ? "" : "\n  " + refusal.hint));
@@ -65,12 +65,12 @@ class PreflightTest : public ::testing::Test {
   }
   TinyRun run_;
   bool ranks_are_threads_ = true;
-  train::AskedDevices devices_;
+  train::CheckedDevices devices_;
 };
 
 TEST_F(PreflightTest, ReportsLayersParametersAndTheMemoryThatTheRankTakes) {
   const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
+  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
   EXPECT_TRUE(checked.refusals.empty());
   ASSERT_EQ(checked.plans.size(), 1u);
   EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0));
@@ -88,7 +88,7 @@ TEST_F(PreflightTest, AnEvaluationOfAnyLengthIsSized) {
   run_.keys["eval.every"] = "1";
   run_.keys["eval.batches"] = "9223372036854775807";
   const config::RunConfig config = run_.config();
-  EXPECT_TRUE(train::preflight(config, train::place_here(config), null_log()).refusals.empty());
+  EXPECT_TRUE(train::preflight(config, train::choose_placement(config), null_log()).refusals.empty());
 }
 
 TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
@@ -96,7 +96,7 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
   run_.keys["parallel.data"] = "2";
   run_.keys["parallel.tensor"] = "2"; // 257 tokens: 129 rows per rank, one of them padding
   const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::place_here(config), null_log());
+  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
   ASSERT_TRUE(checked.refusals.empty());
   ASSERT_EQ(checked.plans.size(), 4u); // data ranks are equal
   EXPECT_THAT(checked.plans[0].ranks, ElementsAre(0, 2));
@@ -134,11 +134,11 @@ TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
 }
 
 /// With whole and split backwards, on every rank.
-TEST_F(PreflightTest, ReportsWhatTheActivationsAreMadeOf) {
+TEST_F(PreflightTest, ReportsThePartsOfTheActivations) {
   run_.keys["parallel.pipeline"] = "2";
   const auto plans = [this] {
     const config::RunConfig config = run_.config();
-    return train::preflight(config, train::place_here(config), null_log()).plans;
+    return train::preflight(config, train::choose_placement(config), null_log()).plans;
   };
   for (const char* scheduler : {"\"sched-gpipe\"", "\"sched-zb-h1\""}) {
     run_.keys["schedule.plugin"] = scheduler;
@@ -159,10 +159,10 @@ TEST_F(PreflightTest, ReportsWhatTheActivationsAreMadeOf) {
   EXPECT_EQ(block->microbatches, 4); // GPipe keeps all of them
 }
 
-TEST_F(PreflightTest, ReportsWhatUnevenStagesCost) {
+TEST_F(PreflightTest, ReportsTheCostOfUnevenStages) {
   run_.keys["parallel.pipeline"] = "2";
   const config::RunConfig config = run_.config();
-  const train::Balance balance = train::preflight(config, train::place_here(config), null_log()).balance;
+  const train::Balance balance = train::preflight(config, train::choose_placement(config), null_log()).balance;
   ASSERT_EQ(balance.stages.size(), 2u);
   EXPECT_EQ(balance.stages[0].layers, 2); // embedding, block
   EXPECT_EQ(balance.stages[1].pipeline, 1);
@@ -181,14 +181,14 @@ TEST_F(PreflightTest, ReportsWhatUnevenStagesCost) {
 
   run_.keys["parallel.pipeline"] = "1";
   const config::RunConfig alone = run_.config();
-  EXPECT_FALSE(train::preflight(alone, train::place_here(alone), null_log()).balance.step.has_value());
+  EXPECT_FALSE(train::preflight(alone, train::choose_placement(alone), null_log()).balance.step.has_value());
 }
 
 // Tied parameters of two pipeline ranks count once, as do the parts of tensor ranks and the replicas of data ranks.
 TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
   const auto parameters = [this] {
     const config::RunConfig config = run_.config();
-    return train::preflight(config, train::place_here(config), null_log()).parameters;
+    return train::preflight(config, train::choose_placement(config), null_log()).parameters;
   };
   const std::int64_t one_rank = parameters();
   run_.keys["parallel.data"] = "2";

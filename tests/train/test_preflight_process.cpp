@@ -29,7 +29,7 @@ class PreflightProcess : public ::testing::Test {
     return train::preflight_in_child(run_.config(), null_log(),
                                      {std::nullopt,
                                       [](const train::Placement& on) {
-                                        return train::AskedDevices{0, on.ranks};
+                                        return train::CheckedDevices{0, on.ranks};
                                       }},
                                      limits);
   }
@@ -49,7 +49,7 @@ class PreflightProcess : public ::testing::Test {
 TEST_F(PreflightProcess, AnswersAsPreflightDoes) {
   run_.keys["parallel.pipeline"] = run_.keys["parallel.data"] = "2";
   const config::RunConfig config = run_.config();
-  const train::Placement placement = train::place_here(config);
+  const train::Placement placement = train::choose_placement(config);
   const train::Preflight here = train::preflight(config, placement, null_log());
   const train::CheckedRun there = check();
   EXPECT_EQ(there.placement.ranks, placement.ranks);

@@ -65,19 +65,19 @@ TEST(Ranks, AgreeOnTheLargestNumberOverAllAxes) {
   const Layout layout = train::layout_of(config);
   control::LocalStore store;
   std::vector<std::vector<std::int32_t>> agreed(8);
-  std::vector<std::string> places(8);
+  std::vector<std::string> positions(8);
   std::vector<std::thread> threads;
   for (int index = 0; index < 8; ++index)
     threads.emplace_back([&, index] {
       test::TinySource source;
       train::Rank rank(config, layout, index, store, null_log(), {.training = &source, .threads = 1});
-      places[static_cast<std::size_t>(index)] = rank.position();
+      positions[static_cast<std::size_t>(index)] = rank.position();
       for (int round = 0; round < 8; ++round) // each rank has the largest value once
         agreed[static_cast<std::size_t>(index)].push_back(rank.agree(index == round ? 100 + round : -index));
     });
   for (std::thread& thread : threads) thread.join();
   for (const auto& of : agreed) EXPECT_THAT(of, ::testing::ElementsAre(100, 101, 102, 103, 104, 105, 106, 107));
-  EXPECT_THAT(places, ::testing::Each("before step 1"));
+  EXPECT_THAT(positions, ::testing::Each("before step 1"));
 }
 
 // For example, if the scheduler's file differs between machines.
@@ -89,7 +89,7 @@ TEST(Ranks, GroupsOfOneRankAreNotJoined) {
   EXPECT_EQ(test::train(run, 2), joined_nothing);
 }
 
-TEST(Ranks, WhoHasAnotherScheduleThanRank0Refuses) {
+TEST(Ranks, RefuseAScheduleThatDiffersFromRank0s) {
   TinyRun run;
   run.keys["parallel.pipeline"] = "2";
   const config::RunConfig config = run.config();
@@ -216,7 +216,7 @@ class HeldSource final : public executor::BatchSource {
   std::atomic<bool> gate_ = false;
 };
 
-TEST(Ranks, AStalledRankSaysForWhichTransferOfWhomItWaits) {
+TEST(Ranks, NameTheTransferThatAStalledRankWaitsFor) {
   TinyRun run;
   run.keys["parallel.pipeline"] = "2";
   run.keys["train.stall_timeout_s"] = "1";

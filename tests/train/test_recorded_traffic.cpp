@@ -9,7 +9,7 @@ namespace {
 
 using Ran = executor::StepOutcome::Ran;
 
-TEST(RecordedTraffic, EachLaunchMovesWhatTheRecordedStepDid) {
+TEST(RecordedTraffic, CountsTheRecordedTrafficForEachLaunch) {
   RecordedTraffic traffic;
   const std::vector<CommStats> none(2), walked{{4, 40, 50}, {1, 10, 10}}, recorded{{9, 100, 120}, {3, 30, 30}};
   traffic.add(Ran::walked, none, walked);

@@ -126,7 +126,7 @@ TEST_F(RunFolderTest, MetricsThatAreALinkStayOne) {
   EXPECT_THAT(files().at("target.jsonl"), Not(HasSubstr("{\"step\":2,")));
 }
 
-TEST_F(RunFolderTest, ADeviceIsNoEarlierRun) {
+TEST_F(RunFolderTest, DoesNotTreatADeviceAsAnEarlierRun) {
   run_.log.metrics = "/dev/null";
   train(1);
   EXPECT_EQ(train(1), "");

@@ -74,7 +74,7 @@ TEST_F(StepTrace, IsNotThereUnlessAskedFor) {
 
 TEST_F(StepTrace, AStepAfterTheLastIsRefused) {
   run_.keys["log.timeline"] = "7";
-  const config::Loaded loaded = run_.load();
+  const config::LoadResult loaded = run_.load();
   ASSERT_EQ(loaded.refusals.size(), 1u);
   EXPECT_NE(loaded.refusals[0].text.find("log.timeline = 7 is after the last step, train.steps = 6"), std::string::npos)
       << loaded.refusals[0].text;

@@ -204,7 +204,7 @@ TEST(Training, AGradientThatIsInfiniteIsNamed) {
   }
 }
 
-TEST(Training, AnUnknownParameterIsAnsweredWithWhatIsNear) {
+TEST(Training, SuggestsANameForAnUnknownParameter) {
   TinyRank rank{TinyRun()};
   try {
     rank->parameter("head/norm.weigth");
@@ -214,7 +214,7 @@ TEST(Training, AnUnknownParameterIsAnsweredWithWhatIsNear) {
   }
 }
 
-TEST(Training, ReportsWhatItHolds) {
+TEST(Training, ReportsItsMemory) {
   TinyRank rank{TinyRun()};
   std::map<std::string, std::size_t> bytes;
   for (const train::MemoryRow& row : rank->memory()) bytes[row.what] = row.bytes;

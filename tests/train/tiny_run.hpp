@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "control/local_store.hpp"
 #include "support/temp_folder.hpp"
 #include "train/plugins.hpp"
@@ -67,7 +67,7 @@ class TinyRun {
                                              {"eval.batches", "1"},
                                              {"run.dir", "\"run\""}};
 
-  config::Loaded load() const {
+  config::LoadResult load() const {
     std::map<std::string, std::string> tables;
     for (const auto& [key, value] : keys) {
       const std::size_t dot = key.rfind('.');
@@ -80,7 +80,7 @@ class TinyRun {
   }
   /// Throws the error messages, if there are any.
   config::RunConfig config() const {
-    const config::Loaded loaded = load();
+    const config::LoadResult loaded = load();
     std::string refused;
     for (const config::Diagnostic& refusal : loaded.refusals) refused += refusal.text + "\n";
     if (!loaded.run) throw std::runtime_error(refused);

@@ -7,18 +7,18 @@
 #include <vector>
 
 #include "check/memory_limit.hpp"
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "train/preflight.hpp"
 
 namespace triax::app {
 
 struct CheckReport {
   std::string file;
-  config::Loaded loaded;
+  config::LoadResult loaded;
   train::Placement placement; // this and preflight: empty if the configuration has errors
   train::Preflight preflight;
   std::vector<config::Diagnostic> refusals; // all errors, of configuration and preflight
-  bool asked_devices = true;                // whether the devices and memory of this machine were checked
+  bool checked_devices = true;              // whether the devices and memory of this machine were checked
   std::optional<MemoryLimit> limit{};       // --memory: of each rank's device
 };
 

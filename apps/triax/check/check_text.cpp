@@ -170,9 +170,10 @@ std::string to_text(const CheckReport& report, const CheckStyle& style) {
   if (!report.loaded.unchecked.empty())
     end += "\nnot checked, because this machine lacks the device, the plugin or the data\n";
   for (const std::string& left_out : report.loaded.unchecked) end += "  " + printable_line(left_out) + '\n';
-  end += text("\n{}: {}\n", printable_line(report.file),
-              report.asked_devices ? "ready to train"
-                                   : "configuration is valid; the devices and memory of this machine were not checked");
+  end +=
+      text("\n{}: {}\n", printable_line(report.file),
+           report.checked_devices ? "ready to train"
+                                  : "configuration is valid; the devices and memory of this machine were not checked");
   const std::string summary = os::fold_words(summary_text(report), columns);
   if (report.preflight.plans.size() > kMaxRows && !style.all)
     return layout_line(report) + size_text(report) + summary + "\n" + groups_text(report.preflight) +

@@ -34,13 +34,13 @@ CheckReport check(const CheckArguments& arguments) {
                      {},
                      {},
                      {}};
-  report.asked_devices = !arguments.no_device;
+  report.checked_devices = !arguments.no_device;
   if (!arguments.memory.empty()) report.limit = parse_memory_limit(arguments.memory);
   report.refusals = report.loaded.refusals;
   if (!report.loaded.run) return report;
   const std::unique_ptr<Log> log = report::make_run_log(LogLevel::warn, {}, 0);
   const auto devices = [&arguments](const train::Placement& placement) {
-    return train::AskedDevices{0, arguments.no_device ? 0 : placement.ranks};
+    return train::CheckedDevices{0, arguments.no_device ? 0 : placement.ranks};
   };
   train::CheckedRun checked = train::preflight_in_child(*report.loaded.run, *log, {std::nullopt, devices});
   report.placement = checked.placement;

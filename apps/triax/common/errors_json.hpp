@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::app {
 

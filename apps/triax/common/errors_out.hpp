@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::app {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::app {
 

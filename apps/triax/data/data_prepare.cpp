@@ -9,7 +9,7 @@
 #include "data/data_progress.hpp"
 #include "data/data_verbs.hpp"
 #include "data/prepare.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "os/cpu_quota.hpp"
 #include "report/json.hpp"
 #include "report/units.hpp"

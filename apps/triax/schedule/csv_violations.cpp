@@ -24,54 +24,55 @@ class LocatorInFile final : public schedule::Locator {
     std::string out = file_.name;
     if (action.rank < 0) return out;
     out += text(":{}", action.rank + 1);
-    if (const CsvFile::PlacedAction* found = in_file(action)) out += text(":{}", found->cell);
+    if (const CsvFile::LocatedAction* found = in_file(action)) out += text(":{}", found->cell);
     return name.empty() ? out : text("{}: {}", out, name);
   }
-  std::string place(const ActionRef& action) const override {
+  std::string location(const ActionRef& action) const override {
     return text("line {}, {}", action.rank + 1, here(action));
   }
   std::string here(const ActionRef& action) const override {
-    const CsvFile::PlacedAction* found = in_file(action);
+    const CsvFile::LocatedAction* found = in_file(action);
     return found ? text("cell {}", found->cell) : "no cell";
   }
-  std::string there(const ActionRef& action) const override { return place(action); }
+  std::string there(const ActionRef& action) const override { return location(action); }
 
  private:
   /// Null if the file does not have the action.
-  const CsvFile::PlacedAction* in_file(const ActionRef& action) const {
-    const std::vector<CsvFile::PlacedAction>& actions = file_.actions.at(static_cast<std::size_t>(action.rank));
+  const CsvFile::LocatedAction* in_file(const ActionRef& action) const {
+    const std::vector<CsvFile::LocatedAction>& actions = file_.actions.at(static_cast<std::size_t>(action.rank));
     if (!action.position) return nullptr;
     if (*action.position < actions.size() && is(actions[*action.position], action)) return &actions[*action.position];
     // A program lowered from compute actions has other positions, but each action once.
-    const auto found = std::ranges::find_if(actions, [&](const CsvFile::PlacedAction& one) { return is(one, action); });
+    const auto found =
+        std::ranges::find_if(actions, [&](const CsvFile::LocatedAction& one) { return is(one, action); });
     return found == actions.end() ? nullptr : &*found;
   }
-  static bool is(const CsvFile::PlacedAction& one, const ActionRef& action) {
+  static bool is(const CsvFile::LocatedAction& one, const ActionRef& action) {
     return one.kind == action.kind && one.stage == action.stage && one.microbatch == action.microbatch;
   }
 
   const CsvFile& file_;
 };
 
-const char* hint_of(const CsvFile& file, const Violation& fault) {
-  if (file.lowered && fault.rule == Violation::Rule::present && fault.at.kind == schedule::Kind::opt_step)
+const char* hint_of(const CsvFile& file, const Violation& violation) {
+  if (file.lowered && violation.rule == Violation::Rule::present && violation.at.kind == schedule::Kind::opt_step)
     return "a row of a lowered file ends with REDUCE_TIED,NORM,OPT_STEP, after a 3REDUCE_GRAD for each of its stages";
-  if (file.lowered && fault.rule == Violation::Rule::no_circle)
+  if (file.lowered && violation.rule == Violation::Rule::no_cycle)
     return "use a file with only the compute actions: Triax adds the transfers in an order without deadlock";
   return "";
 }
 
 } // namespace
 
-Refusal text_of_file(const CsvFile& file, const Violation& fault) {
-  return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", fault.reason(LocatorInFile(file)))
-      .with_hint("{}", hint_of(file, fault));
+Refusal text_of_file(const CsvFile& file, const Violation& violation) {
+  return make_refusal(ErrorCode::kInvalidSchedule, {}, "{}", violation.reason(LocatorInFile(file)))
+      .with_hint("{}", hint_of(file, violation));
 }
 
-std::vector<Violation> without_consequences(std::vector<Violation> faults) {
-  if (!std::ranges::all_of(faults, &Violation::is_of_slots))
-    std::erase_if(faults, [](const Violation& of) { return of.is_of_slots(); });
-  return faults;
+std::vector<Violation> without_consequences(std::vector<Violation> violations) {
+  if (!std::ranges::all_of(violations, &Violation::is_of_slots))
+    std::erase_if(violations, [](const Violation& of) { return of.is_of_slots(); });
+  return violations;
 }
 
 } // namespace triax::app

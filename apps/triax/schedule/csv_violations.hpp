@@ -12,10 +12,10 @@
 namespace triax::app {
 
 /// "rows.csv:2:5: 1B0: it waits for 2B0 at line 3, cell 4, which is never reached"
-Refusal text_of_file(const schedule::CsvFile& file, const schedule::Violation& fault);
+Refusal text_of_file(const schedule::CsvFile& file, const schedule::Violation& violation);
 
 /// Removes violations that are consequences of others. Slots are such: they are assigned in the order of the file and
 /// invisible to its reader.
-std::vector<schedule::Violation> without_consequences(std::vector<schedule::Violation> faults);
+std::vector<schedule::Violation> without_consequences(std::vector<schedule::Violation> violations);
 
 } // namespace triax::app

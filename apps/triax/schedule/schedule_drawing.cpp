@@ -55,7 +55,7 @@ std::string options_set(const config::PluginChoice& scheduler) {
 
 ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline& timeline,
                               const DrawingRequest& request) {
-  const double length = schedule::extent(timeline).length();
+  const double length = schedule::time_span(timeline).length();
   const auto ranks = static_cast<double>(timeline.rows.size());
   if (length * ranks > static_cast<double>(kMaxTableUnits))
     return {{},
@@ -73,10 +73,11 @@ ScheduleDrawing table_drawing(const std::string& title, const schedule::Timeline
 
 ScheduleDrawing picture(const DrawingRequest& request, draw::Picture what) {
   const schedule::Timeline& timeline = what.panels.at(0).timeline;
-  const schedule::Extent extent = schedule::extent(timeline);
-  what.note = text(
-      "{}; bubble / cost {} %; bubble / work {} %", request.passes ? to_text(*request.passes) : unit_text(timeline),
-      report::decimals_text(100 * extent.bubble_rate(), 1), report::decimals_text(100 * extent.bubble_over_ideal(), 1));
+  const schedule::TimeSpan time_span = schedule::time_span(timeline);
+  what.note = text("{}; bubble / cost {} %; bubble / work {} %",
+                   request.passes ? to_text(*request.passes) : unit_text(timeline),
+                   report::decimals_text(100 * time_span.bubble_rate(), 1),
+                   report::decimals_text(100 * time_span.bubble_over_ideal(), 1));
   return svg(what);
 }
 

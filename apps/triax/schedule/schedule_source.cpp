@@ -77,7 +77,7 @@ Options options_of(const plugin::Library& library, const std::vector<Override>& 
 } // namespace
 
 ScheduleSource source_from_run(const std::string& file, const std::vector<Override>& overrides) {
-  config::Loaded loaded = config::load(file, overrides, {}, config::Purpose::schedule);
+  config::LoadResult loaded = config::load(file, overrides, {}, config::Purpose::schedule);
   ScheduleSource out;
   out.refusals = std::move(loaded.refusals);
   out.values = std::move(loaded.values);

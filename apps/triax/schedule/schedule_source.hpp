@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "csv/read_csv.hpp"
 #include "triax/layout.hpp"
 #include "triax/scheduler.hpp"

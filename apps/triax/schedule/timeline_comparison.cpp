@@ -24,8 +24,8 @@ struct MeasuredStep {
 };
 
 std::string bubbles(const schedule::Comparison& of) {
-  return text("bubble {} measured, {} simulated", report::percent_text(schedule::extent(of.measured).bubble_rate()),
-              report::percent_text(schedule::extent(of.simulated).bubble_rate()));
+  return text("bubble {} measured, {} simulated", report::percent_text(schedule::time_span(of.measured).bubble_rate()),
+              report::percent_text(schedule::time_span(of.simulated).bubble_rate()));
 }
 
 /// Empty if all ranks ran on one machine.

@@ -28,38 +28,39 @@ Refusals size_of(const PipelineShape& shape) {
       .with_hint("use smaller sizes");
 }
 
-Refusal named(const ScheduleSource& source, const schedule::Violation& fault) {
-  return source.file ? text_of_file(*source.file, fault)
+Refusal named(const ScheduleSource& source, const schedule::Violation& violation) {
+  return source.file ? text_of_file(*source.file, violation)
                      : make_refusal(ErrorCode::kInvalidSchedule, {"schedule.plugin"}, "{}: {}", source.scheduler.name,
-                                    fault.reason());
+                                    violation.reason());
 }
 
-std::vector<config::Diagnostic> diagnostics_of(const ScheduleSource& source, std::vector<schedule::Violation> faults) {
-  if (source.file) faults = without_consequences(std::move(faults));
+std::vector<config::Diagnostic> diagnostics_of(const ScheduleSource& source,
+                                               std::vector<schedule::Violation> violations) {
+  if (source.file) violations = without_consequences(std::move(violations));
   std::vector<config::Diagnostic> out;
-  for (std::size_t at = 0; at < std::min(faults.size(), schedule::kMaxShownFaults); ++at)
-    out.push_back(config::diagnose(named(source, faults[at]), source.values));
-  if (faults.size() > schedule::kMaxShownFaults)
+  for (std::size_t at = 0; at < std::min(violations.size(), schedule::kMaxShownViolations); ++at)
+    out.push_back(config::diagnose(named(source, violations[at]), source.values));
+  if (violations.size() > schedule::kMaxShownViolations)
     out.push_back(config::diagnostic(ErrorCode::kInvalidSchedule,
-                                     text("... and {} more", faults.size() - schedule::kMaxShownFaults)));
+                                     text("... and {} more", violations.size() - schedule::kMaxShownViolations)));
   return out;
 }
 
 constexpr schedule::Assumptions kMin = schedule::everywhere(schedule::kMinGuarantee);
 
 /// Verifies the rows, then the programs lowered from them.
-std::vector<schedule::Violation> faults_of(VerifiedSchedule& made, const ScheduleSource& source,
-                                           const VerifyOptions& proof) {
+std::vector<schedule::Violation> violations_of(VerifiedSchedule& made, const ScheduleSource& source,
+                                               const VerifyOptions& options) {
   const PipelineShape& shape = source.shape;
-  std::vector<schedule::Violation> faults = schedule::verify(made.schedule, shape);
-  if (!faults.empty()) return faults;
+  std::vector<schedule::Violation> violations = schedule::verify(made.schedule, shape);
+  if (!violations.empty()) return violations;
   made.programs = schedule::lower(made.schedule, shape, source.boundaries);
-  faults = schedule::verify(made.programs, {shape, false, proof.cap}, kMin);
-  if (proof.evaluation)
+  violations = schedule::verify(made.programs, {shape, false, options.cap}, kMin);
+  if (options.evaluation)
     std::ranges::move(
         schedule::verify(schedule::lower_forward_only(made.schedule, shape, source.boundaries), {shape, true}, kMin),
-        std::back_inserter(faults));
-  return faults;
+        std::back_inserter(violations));
+  return violations;
 }
 
 /// Calls the scheduler; `out` has no rows if there are problems.
@@ -105,15 +106,15 @@ VerifiedSchedule refused(const ScheduleSource& source, const Refusals& answer) {
   return out;
 }
 
-VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptions& proof) {
+VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptions& options) {
   if (!source.refusals.empty()) return {{}, {}, source.refusals, kRefused};
   if (const Refusals answer = size_of(source.shape); !answer.empty()) return refused(source, answer);
   VerifiedSchedule out;
-  std::vector<schedule::Violation> faults;
+  std::vector<schedule::Violation> violations;
   if (source.file && source.file->lowered) { // verified unchanged
     out.schedule = source.file->schedule;
     out.programs = schedule::programs_of(*source.file);
-    faults = schedule::verify(out.programs, {source.shape, false, proof.cap}, kMin);
+    violations = schedule::verify(out.programs, {source.shape, false, options.cap}, kMin);
   } else {
     if (source.file) {
       out.schedule = source.file->schedule;
@@ -121,9 +122,9 @@ VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptio
       ask_scheduler(source, out);
     }
     if (!out.problems.empty()) return out;
-    faults = faults_of(out, source, proof);
+    violations = violations_of(out, source, options);
   }
-  if (!faults.empty()) return {{}, {}, diagnostics_of(source, std::move(faults)), kFailed};
+  if (!violations.empty()) return {{}, {}, diagnostics_of(source, std::move(violations)), kFailed};
   return out;
 }
 

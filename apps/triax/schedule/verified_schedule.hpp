@@ -26,7 +26,7 @@ struct VerifyOptions {
 };
 
 /// Verifies for communicators with the weakest guarantees.
-VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptions& proof);
+VerifiedSchedule verify_schedule(const ScheduleSource& source, const VerifyOptions& options);
 
 /// An error with the reason of `answer`, and the positions of what the user wrote.
 VerifiedSchedule refused(const ScheduleSource& source, const Refusals& answer);

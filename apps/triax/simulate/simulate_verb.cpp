@@ -39,9 +39,9 @@ int refuse(const std::vector<config::Diagnostic>& problems, bool as_json, int st
 
 std::string to_json(const schedule::Simulation& simulation) {
   const nlohmann::ordered_json out = {{"makespan_ms", simulation.makespan_ms()},
-                                      {"cost_ms", simulation.extent.cost},
-                                      {"bubble_rate", simulation.extent.bubble_rate()},
-                                      {"bubble_over_ideal", simulation.extent.bubble_over_ideal()},
+                                      {"cost_ms", simulation.time_span.cost},
+                                      {"bubble_rate", simulation.time_span.bubble_rate()},
+                                      {"bubble_over_ideal", simulation.time_span.bubble_over_ideal()},
                                       {"peak_in_flight", simulation.peak_in_flight}};
   return out.dump();
 }
@@ -59,10 +59,10 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
   for (const int peak : simulation.peak_in_flight) in_flight += text(" {}", peak);
   return text("{}; {}\n", name_and_shape(source), to_text(arguments.passes)) +
          text("makespan {} ms, from the first start to the last end\n", rounded(simulation.makespan_ms())) +
-         text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.extent.cost),
-              rounded(simulation.extent.work)) +
-         text("bubble / cost {}; bubble / work {}\n", rounded(simulation.extent.bubble_rate()),
-              rounded(simulation.extent.bubble_over_ideal())) +
+         text("cost {} ms, the longest active interval of a rank; work {} ms\n", rounded(simulation.time_span.cost),
+              rounded(simulation.time_span.work)) +
+         text("bubble / cost {}; bubble / work {}\n", rounded(simulation.time_span.bubble_rate()),
+              rounded(simulation.time_span.bubble_over_ideal())) +
          text("peak of {} in flight, by rank:{}\n", shape.chunks > 1 ? "microbatch chunks" : "microbatches", in_flight);
 }
 

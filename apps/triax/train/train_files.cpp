@@ -13,7 +13,7 @@ train::CheckedRun ask(const config::RunConfig& run, const train::PreflightReques
   return checked;
 }
 
-std::vector<config::Diagnostic> refusals(const config::Loaded& loaded, const train::Preflight& checked) {
+std::vector<config::Diagnostic> refusals(const config::LoadResult& loaded, const train::Preflight& checked) {
   std::vector<config::Diagnostic> out;
   for (const Refusal& answer : checked.refusals) out.push_back(config::diagnose(answer, loaded.values));
   return out;

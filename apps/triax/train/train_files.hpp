@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "report/run_log.hpp"
 #include "train/loop.hpp"
 #include "train/preflight_process.hpp"
@@ -23,7 +23,7 @@ struct TrainArguments {
 
 /// All checks before a run starts.
 train::CheckedRun ask(const config::RunConfig& run, const train::PreflightRequest& request);
-std::vector<config::Diagnostic> refusals(const config::Loaded& loaded, const train::Preflight& checked);
+std::vector<config::Diagnostic> refusals(const config::LoadResult& loaded, const train::Preflight& checked);
 
 /// One log per rank of this process, in the run's folder. Only rank 0 logs everything to stderr; the others log
 /// warnings and errors.

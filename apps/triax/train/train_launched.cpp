@@ -105,12 +105,12 @@ class LaunchedRank {
   bool speaks() const { return environment_.rank == 0 && !ours_; }
   /// If the TOML comes from a pipe, it can be read only once, so no rank reads it and all report an error. The short
   /// timeout limits how long they wait for each other to agree on who prints it.
-  config::Loaded load() const {
+  config::LoadResult load() const {
     constexpr double kStartTimeout_s = 10;
     if (environment_.world == 1 || !config::is_piped(arguments_.file))
       return config::load(arguments_.file, arguments_.overrides, environment_.world, config::Purpose::train,
                           first_load());
-    config::Loaded out;
+    config::LoadResult out;
     out.refusals.push_back(config::diagnostic(
         ErrorCode::kUnsupported,
         text("{}: is standard input or a pipe, and each rank reads the TOML itself", arguments_.file),
@@ -161,7 +161,7 @@ class LaunchedRank {
   }
 
   void check() {
-    const auto own = [this](const train::Placement&) { return train::AskedDevices{environment_.local_rank, 1}; };
+    const auto own = [this](const train::Placement&) { return train::CheckedDevices{environment_.local_rank, 1}; };
     try {
       checked_ = ask(*loaded_.run, {placement_, own}).preflight; // only this rank's device
       refuse(refusals(loaded_, checked_));
@@ -212,7 +212,7 @@ class LaunchedRank {
   const bool ours_;
   const TrainReport report_;
   const train::Placement placement_;
-  const config::Loaded loaded_;
+  const config::LoadResult loaded_;
   std::vector<config::Diagnostic> refusals_;
   std::string refused_; // joined by newlines
   train::Preflight checked_;

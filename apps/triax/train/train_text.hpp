@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "train/loop.hpp"
 #include "train/preflight.hpp"
 

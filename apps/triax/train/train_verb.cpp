@@ -28,7 +28,7 @@ namespace {
 /// Shared by all parts of a local run.
 struct LocalRun {
   const TrainArguments& arguments;
-  const config::Loaded& loaded;
+  const config::LoadResult& loaded;
   const train::Placement& placement;
   const train::RunFolder& folder;
   const std::vector<std::unique_ptr<Log>>& logs;
@@ -89,7 +89,7 @@ std::vector<std::unique_ptr<Log>> make_logs(const config::RunConfig& run, const 
   return out;
 }
 
-int train_ranks(const TrainArguments& arguments, const config::Loaded& loaded, const train::Preflight& checked,
+int train_ranks(const TrainArguments& arguments, const config::LoadResult& loaded, const train::Preflight& checked,
                 const train::Placement& placement, const train::RunFolder& folder,
                 const std::vector<std::unique_ptr<Log>>& logs) {
   const config::RunConfig& run = *loaded.run;
@@ -132,11 +132,11 @@ int train_run(const TrainArguments& arguments) {
     return kRefused;
   }
   if (environment) return train_launched(arguments, *environment);
-  const config::Loaded loaded = config::load(arguments.file, arguments.overrides);
+  const config::LoadResult loaded = config::load(arguments.file, arguments.overrides);
   if (!loaded.run) return report.refused(loaded.refusals);
   train::CheckedRun asked;
   try {
-    const auto devices = [](const train::Placement& on) { return train::AskedDevices{0, on.ranks}; };
+    const auto devices = [](const train::Placement& on) { return train::CheckedDevices{0, on.ranks}; };
     asked = ask(*loaded.run, {std::nullopt, devices});
   } catch (const Error& error) { // the checks cannot be run
     return report.refused({config::diagnostic(ErrorCode::kUnsupported, error)});

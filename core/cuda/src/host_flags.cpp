@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "memory.hpp"
+#include "cuda_memory.hpp"
 #include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 
@@ -14,10 +14,10 @@ namespace triax::cuda {
 namespace {
 
 constexpr std::size_t kPage = 64 * 1024;
-constexpr std::size_t kApart = 64;     // bytes between gates: one cache line each
+constexpr std::size_t kApart = 64;     // bytes between flags: one cache line each
 constexpr unsigned kDriverApi = 12000; // the CUDA version whose signature of cuStreamWaitValue32 this code uses
 
-/// With blocking launches, a launch behind a closed gate would never return.
+/// With blocking launches, a launch behind a wait for a flag would never return.
 bool launches_block() {
   const char* set = std::getenv("CUDA_LAUNCH_BLOCKING");
   return set && std::strcmp(set, "0") != 0;
@@ -25,7 +25,7 @@ bool launches_block() {
 
 } // namespace
 
-void Gate::open(std::uint32_t number) noexcept {
+void HostFlag::set(std::uint32_t number) noexcept {
   std::atomic_ref<std::uint32_t>(*host_).store(number, std::memory_order_release);
 }
 
@@ -45,17 +45,17 @@ HostFlags::HostFlags(bool wanted) {
 
 /// Tries the function: some virtual machines and older drivers have it but reject the call.
 bool HostFlags::works(WaitValue wait) {
-  const Gate gate = take();
+  const HostFlag flag = allocate();
   cudaStream_t stream = nullptr;
   TRIAX_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  const bool taken = wait(stream, gate.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // already open
+  const bool taken = wait(stream, flag.device(), 0, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS; // already reached
   const bool passed = taken && cudaStreamSynchronize(stream) == cudaSuccess;
   cudaStreamDestroy(stream);
   if (!passed) cudaGetLastError(); // clears the error, so that the next launch check does not report it
   return passed;
 }
 
-Gate HostFlags::take() {
+HostFlag HostFlags::allocate() {
   if (pages_.empty() || used_ + kApart > kPage) {
     pages_.push_back(std::make_unique<PinnedMemory>(kPage, cudaHostAllocPortable | cudaHostAllocMapped));
     std::memset(pages_.back()->data(), 0, kPage);
@@ -68,8 +68,8 @@ Gate HostFlags::take() {
   return {host, reinterpret_cast<CUdeviceptr>(device)};
 }
 
-void HostFlags::close(const Gate& gate, std::uint32_t number, cudaStream_t stream) {
-  const CUresult result = wait_(stream, gate.device(), number, CU_STREAM_WAIT_VALUE_GEQ);
+void HostFlags::add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream) {
+  const CUresult result = wait_(stream, flag.device(), number, CU_STREAM_WAIT_VALUE_GEQ);
   if (result == CUDA_SUCCESS) return;
   throw Error(text("cuStreamWaitValue32: CUDA driver error {}", static_cast<int>(result)), "host_flags.cpp",
               "nvidia-smi shows the state of the GPUs");

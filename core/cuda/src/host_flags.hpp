@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HostFlags: numbers in pinned memory that streams wait for (cuStreamWaitValue32) and the host writes.
 //
-// Ownership: HostFlags owns the memory of all gates as long as the device lives, even if their streams are destroyed,
-// because work on the GPU may still read it. Errors: take() and close() throw Error.
+// Ownership: HostFlags owns the memory of all flags as long as the device lives, even if their streams are destroyed,
+// because work on the GPU may still read it. Errors: allocate() and add_wait() throw Error.
 #pragma once
 
 #include <cuda.h>
@@ -16,14 +16,14 @@
 
 namespace triax::cuda {
 
-/// The gate of one stream. The stream waits for increasing numbers, one at a time.
-class Gate {
+/// The flag of one stream. The stream waits for increasing numbers, one at a time.
+class HostFlag {
  public:
-  Gate() = default;
-  Gate(std::uint32_t* host, CUdeviceptr device) : host_(host), device_(device) {}
+  HostFlag() = default;
+  HostFlag(std::uint32_t* host, CUdeviceptr device) : host_(host), device_(device) {}
   explicit operator bool() const noexcept { return host_ != nullptr; }
   CUdeviceptr device() const noexcept { return device_; }
-  void open(std::uint32_t number) noexcept;
+  void set(std::uint32_t number) noexcept;
 
  private:
   std::uint32_t* host_ = nullptr;
@@ -38,9 +38,9 @@ class HostFlags {
   /// While `now` is true, no stream may wait for the host (triax/lazy_load_guard.hpp).
   void rest(bool now) noexcept { resting_ = now; }
   bool resting() const noexcept { return resting_; }
-  Gate take();
-  /// Work that is enqueued later runs after the gate was opened for `number` or a later number.
-  void close(const Gate& gate, std::uint32_t number, cudaStream_t stream);
+  HostFlag allocate();
+  /// Work that is enqueued later runs after the flag was set to `number` or a later number.
+  void add_wait(const HostFlag& flag, std::uint32_t number, cudaStream_t stream);
 
  private:
   using WaitValue = CUresult(CUDAAPI*)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);

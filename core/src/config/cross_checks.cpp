@@ -10,7 +10,7 @@
 
 #include "config/derive.hpp"
 #include "data/dataset.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "os/folder_access.hpp"
 #include "os/input_file.hpp"
 #include "plugin/loader.hpp"
@@ -252,7 +252,8 @@ class Checks {
 
   void token_files(const char* key, const Path& prefix) {
     if (prefix.empty()) return refuse(make_refusal(ErrorCode::kMissing, {key}, "{} has an empty name", key));
-    if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix)) return; // in Loaded::unchecked
+    if (purpose_ == Purpose::plan && values_.has("model.vocab") && is_absent(prefix))
+      return; // in LoadResult::unchecked
     for (const char* ending : {".bin", ".idx"}) {
       const Path file = data::beside(prefix, ending);
       const std::string problem = os::why_not_a_file(file);
@@ -293,7 +294,7 @@ class Checks {
 
 } // namespace
 
-void check_together(const Values& values, Purpose purpose, Diagnostics& refusals) {
+void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   Checks checks(values, purpose, refusals);
   checks.batch();
   checks.split();

@@ -3,7 +3,7 @@
 
 #include "config/text_file.hpp"
 #include "data/dataset.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 
 namespace triax::config {
 

@@ -36,6 +36,6 @@ struct Intent {
 void derive(Values& values, const std::filesystem::path& file, const Intent& intent, Diagnostics& refusals);
 
 /// Checks that concern several keys of the core. Skips keys without a value: their errors are already reported.
-void check_together(const Values& values, Purpose purpose, Diagnostics& refusals);
+void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals);
 
 } // namespace triax::config

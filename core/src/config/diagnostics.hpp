@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/document.hpp"
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::config {
 

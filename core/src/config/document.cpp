@@ -80,10 +80,10 @@ void flatten(const toml::table& table, const std::string& name, const Source& so
 
 [[noreturn]] void not_toml(const toml::parse_error& error, const std::string& bytes, const Source& source) {
   Position at = source.at(error.source());
-  const TomlFault fault = toml_fault(bytes, at.line, at.column, error.description());
-  at.line = fault.line;
-  at.column = fault.column;
-  throw SyntaxError(fault.message, at, fault.hint);
+  const TomlError explained = explain_toml_error(bytes, at.line, at.column, error.description());
+  at.line = explained.line;
+  at.column = explained.column;
+  throw SyntaxError(explained.message, at, explained.hint);
 }
 
 void refuse_deep_nesting(const std::string& bytes, const std::string& shown, int layer) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "config/load.hpp"
+
 #include <algorithm>
 
 #include "config/derive.hpp"
 #include "config/diagnostics.hpp"
-#include "config/loaded.hpp"
 #include "config/merge.hpp"
 #include "config/resolver.hpp"
 
@@ -110,15 +111,15 @@ void leave_out_absent_data(RunConfig& run, std::vector<std::string>& unchecked) 
 
 } // namespace
 
-Loaded load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
-            plugin::FirstLoad first_load) {
-  Loaded out;
+LoadResult load(const Path& file, const std::vector<Override>& overrides, std::optional<int> world, Purpose purpose,
+                plugin::FirstLoad first_load) {
+  LoadResult out;
   Diagnostics refusals;
   Layers layers = read_layers(file, overrides, refusals);
   if (refusals.empty()) {
     Resolved resolved = Resolver(layers, refusals, purpose, first_load).resolve();
     derive(resolved.values, file, {world, purpose}, refusals);
-    check_together(resolved.values, purpose, refusals);
+    cross_check(resolved.values, purpose, refusals);
     out.values = resolved.values.list();
     out.launch = launch_keys(resolved.values);
     out.dropped = std::move(layers.dropped);

@@ -47,7 +47,7 @@ class LayerReader {
       return out;
     }
     try {
-      place(read_file(file, shown), out);
+      add_layers(read_file(file, shown), out);
     } catch (const SyntaxError& error) {
       refusals_.add(error.at(), {ErrorCode::kMalformed, {}, error.message(), error.hint()});
     } catch (const Error& error) {
@@ -66,15 +66,15 @@ class LayerReader {
   struct File {
     Layer layer;
     std::vector<File*> includes; // in the order of the include list
-    bool placed = false;
+    bool added = false;
   };
 
   /// Adds the layers from the last to the first. If a file is included several times, its last inclusion counts: it
   /// overrides all files that are included before that.
-  void place(File& file, std::vector<Layer>& out) {
-    if (std::exchange(file.placed, true)) return;
+  void add_layers(File& file, std::vector<Layer>& out) {
+    if (std::exchange(file.added, true)) return;
     out.push_back(std::move(file.layer));
-    for (auto include = file.includes.rbegin(); include != file.includes.rend(); ++include) place(**include, out);
+    for (auto include = file.includes.rbegin(); include != file.includes.rend(); ++include) add_layers(**include, out);
   }
 
   File& read_file(const std::filesystem::path& file, const std::string& shown) {

@@ -11,7 +11,7 @@
 
 #include "config/diagnostics.hpp"
 #include "config/document.hpp"
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::config {
 
@@ -27,7 +27,7 @@ struct Layers {
   int main = 0;                                                   // its layer
   std::map<std::string, std::map<std::string, Setting>> settings; // by table and key
   std::map<std::string, Position> tables;                         // where each table was first written
-  std::vector<std::string> dropped;                               // see Loaded::dropped
+  std::vector<std::string> dropped;                               // see LoadResult::dropped
 
   const Setting* find(const std::string& table, const std::string& key) const;
 };

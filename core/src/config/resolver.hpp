@@ -21,7 +21,7 @@ namespace triax::config {
 struct Resolved {
   Values values;
   std::map<std::string, PluginChoice> plugins; // by table; those that inherit only if written
-  std::vector<std::string> unchecked;          // see Loaded::unchecked
+  std::vector<std::string> unchecked;          // see LoadResult::unchecked
 };
 
 class Resolver {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/printable.hpp"
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 
 namespace triax::config {
 
@@ -17,7 +17,7 @@ std::string comment(const std::string& origin) {
 
 } // namespace
 
-std::string to_toml(const Loaded& loaded) {
+std::string to_toml(const LoadResult& loaded) {
   std::string out =
       "# A run with all its values, and where each came from. Paths within this folder are relative to it: a copy of "
       "the\n"

@@ -76,7 +76,7 @@ std::string lowered(std::string_view text) {
 class FaultLocator {
  public:
   FaultLocator(std::string_view bytes, int line, int column, std::string_view reason)
-      : fault_{line, column, text("not valid TOML: {}", reason), {}}, reason_(reason) {
+      : error_{line, column, text("not valid TOML: {}", reason), {}}, reason_(reason) {
     for (std::size_t begin = 0; begin <= bytes.size();) {
       const std::size_t end = std::min(bytes.find('\n', begin), bytes.size());
       lines_.push_back(bytes.substr(begin, end - begin));
@@ -84,9 +84,9 @@ class FaultLocator {
     }
   }
 
-  TomlFault read() {
-    if (encoding()) return fault_;
-    line_ = fault_.line > 0 && fault_.line <= count() ? lines_[index()] : std::string_view();
+  TomlError read() {
+    if (encoding()) return error_;
+    line_ = error_.line > 0 && error_.line <= count() ? lines_[index()] : std::string_view();
     if (says("cannot redefine")) {
       twice();
     } else if (says("expected '='")) {
@@ -94,24 +94,24 @@ class FaultLocator {
     } else if (says("table header")) {
       header();
     } else if (const std::optional<Pair> pair = pair_of(line_);
-               pair && fault_.column > column_of(line_, line_.find('='))) {
+               pair && error_.column > column_of(line_, line_.find('='))) {
       value(*pair);
     }
-    if (fault_.hint.empty()) list();
+    if (error_.hint.empty()) list();
     constexpr std::size_t kMax = 100; // longest line to show, in bytes
-    if (fault_.hint.empty() && !trimmed(line_).empty() && line_.size() <= kMax)
-      fault_.hint = text("it reads: {}", trimmed(line_));
-    return fault_;
+    if (error_.hint.empty() && !trimmed(line_).empty() && line_.size() <= kMax)
+      error_.hint = text("it reads: {}", trimmed(line_));
+    return error_;
   }
 
  private:
   int count() const { return static_cast<int>(lines_.size()); }
-  std::size_t index() const { return static_cast<std::size_t>(fault_.line - 1); }
+  std::size_t index() const { return static_cast<std::size_t>(error_.line - 1); }
   bool says(std::string_view words) const { return reason_.find(words) != std::string_view::npos; }
   void report(std::size_t byte, std::string_view what, std::string hint) {
-    fault_.column = column_of(line_, byte);
-    fault_.message = text("not valid TOML: {}", what);
-    fault_.hint = std::move(hint);
+    error_.column = column_of(line_, byte);
+    error_.message = text("not valid TOML: {}", what);
+    error_.hint = std::move(hint);
   }
 
   bool encoding() {
@@ -120,7 +120,7 @@ class FaultLocator {
       while (const std::size_t length = utf8_length(lines_[i].substr(good))) good += length;
       if (good == lines_[i].size()) continue;
       line_ = lines_[i];
-      fault_.line = static_cast<int>(i) + 1;
+      error_.line = static_cast<int>(i) + 1;
       const bool wide = i == 0 && (line_.starts_with("\xFF\xFE") || line_.starts_with("\xFE\xFF"));
       report(good, wide ? "the file is UTF-16, and TOML is UTF-8" : "invalid UTF-8", "save the file as UTF-8");
       return true;
@@ -179,7 +179,7 @@ class FaultLocator {
       if (lines_[i].find(']') != std::string_view::npos) return; // the list before is closed
       if (!pair) continue;
       if (!pair->value.starts_with('[')) return;
-      fault_.line = static_cast<int>(i) + 1;
+      error_.line = static_cast<int>(i) + 1;
       line_ = lines_[i];
       return report(pair->begin, text("the list of {} is not closed", pair->key), "write ] after its last item");
     }
@@ -206,7 +206,7 @@ class FaultLocator {
     }
     const std::string_view inside = pair.value.substr(1, *end - 2);
     const std::size_t behind = pair.begin + *end;
-    if (fault_.column > column_of(line_, behind)) return more(pair.value.substr(0, *end), behind);
+    if (error_.column > column_of(line_, behind)) return more(pair.value.substr(0, *end), behind);
     if (quote != '"' || inside.find('\\') == std::string_view::npos) return;
     const bool plain = inside.find('\'') == std::string_view::npos;
     report(pair.begin, text("invalid escape in the string of {}", pair.key),
@@ -217,7 +217,7 @@ class FaultLocator {
   void word(const Pair& pair) {
     const std::string_view all = pair.value.substr(0, pair.value.find_first_of(" \t#,"));
     const std::size_t behind = pair.begin + all.size();
-    if (fault_.column > column_of(line_, behind)) return more(all, behind);
+    if (error_.column > column_of(line_, behind)) return more(all, behind);
     const std::string small = lowered(all);
     const auto any_of = [&small](std::initializer_list<std::string_view> words) {
       return std::find(words.begin(), words.end(), small) != words.end();
@@ -248,7 +248,7 @@ class FaultLocator {
            "a line has one key and one value; a comment begins with #");
   }
 
-  TomlFault fault_;
+  TomlError error_;
   std::string_view reason_;
   std::vector<std::string_view> lines_;
   std::string_view line_; // the line with the error
@@ -256,7 +256,7 @@ class FaultLocator {
 
 } // namespace
 
-TomlFault toml_fault(std::string_view bytes, int line, int column, std::string_view reason) {
+TomlError explain_toml_error(std::string_view bytes, int line, int column, std::string_view reason) {
   return FaultLocator(bytes, line, column, reason).read();
 }
 

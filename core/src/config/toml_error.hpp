@@ -10,12 +10,12 @@
 namespace triax::config {
 
 /// Line and column start at 1; a column is a character.
-struct TomlFault {
+struct TomlError {
   int line = 0, column = 0;
   std::string message, hint;
 };
 
 /// `reason`, `line` and `column` come from the parser, and are returned unchanged if nothing better is known.
-TomlFault toml_fault(std::string_view bytes, int line, int column, std::string_view reason);
+TomlError explain_toml_error(std::string_view bytes, int line, int column, std::string_view reason);
 
 } // namespace triax::config

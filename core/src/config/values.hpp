@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "config/document.hpp"
-#include "config/loaded.hpp"
+#include "config/load.hpp"
 #include "triax/options.hpp"
 
 namespace triax::config {

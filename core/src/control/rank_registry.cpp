@@ -48,7 +48,7 @@ void RankRegistry::add(const Hello& hello, Clock::time_point now) {
   entry.heard = entry.position_time = now;
 }
 
-void RankRegistry::is_at(int rank, std::string position, Clock::time_point now, const Stall& stall) {
+void RankRegistry::set_position(int rank, std::string position, Clock::time_point now, const Stall& stall) {
   of(rank).status.position = std::move(position);
   of(rank).position_time = now;
   of(rank).stall = stall;
@@ -86,8 +86,8 @@ bool RankRegistry::silent(int rank, double limit, Clock::time_point now) const {
 bool RankRegistry::note(const Failure& failure, Clock::time_point now) {
   const bool is_first = !failure_;
   if (is_first) first_ = now;
-  const bool waited_in_vain = is_first && !failure.lost && has(failure.rank) && of(failure.rank).has_timed_out;
-  const std::optional<Failure> awaited = waited_in_vain ? stuck_rank(now) : std::nullopt;
+  const bool timed_out_waiting = is_first && !failure.lost && has(failure.rank) && of(failure.rank).has_timed_out;
+  const std::optional<Failure> awaited = timed_out_waiting ? stuck_rank(now) : std::nullopt;
   if (is_cause(failure, now)) failure_ = awaited.value_or(failure);
   if (failure.lost && has(failure.rank)) {
     RankStatus& status = of(failure.rank).status;

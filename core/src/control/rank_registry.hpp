@@ -28,7 +28,7 @@ class RankRegistry {
   std::string refusal(const Hello& hello) const;
   void add(const Hello& hello, Clock::time_point now);
   void heard(int rank, Clock::time_point now) { of(rank).heard = now; }
-  void is_at(int rank, std::string position, Clock::time_point now, const Stall& stall = {});
+  void set_position(int rank, std::string position, Clock::time_point now, const Stall& stall = {});
   /// The failure that the rank is about to report is a timeout of a wait for other ranks.
   void timed_out(int rank) { of(rank).has_timed_out = true; }
   /// The rank acknowledged the failure. If it disconnects later, that is not the root cause.

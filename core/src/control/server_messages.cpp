@@ -71,7 +71,7 @@ void ServerThread::message(Peer& peer, const std::string& frame, Clock::time_poi
   const int rank = peer.rank;
   switch (message->kind) {
     case Kind::beat:
-      registry_.is_at(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
+      registry_.set_position(rank, std::move(message->value), now, {stalled_s(*message), waiting_s(*message)});
       if (knows_of_failure(*message)) registry_.knows(rank);
       return send(rank, make_message(Kind::beat));
     case Kind::rank_failed:
@@ -105,7 +105,7 @@ void ServerThread::request(Peer& peer, Message request) {
 
 void ServerThread::rank_failed(Peer& peer, Message message, Clock::time_point now) {
   const RankFailureKind why = failure_kind(message);
-  registry_.is_at(peer.rank, std::move(message.key), now);
+  registry_.set_position(peer.rank, std::move(message.key), now);
   registry_.knows(peer.rank);
   if (why == RankFailureKind::waiting) registry_.timed_out(peer.rank);
   Failure failure{peer.rank, false, std::move(message.value), why == RankFailureKind::stuck};

@@ -121,7 +121,8 @@ void ServerThread::accept_some(Clock::time_point now) {
     peer.self = std::prev(pending_.end());
     peer.events = EPOLLIN;
     wait_for(peer.connection.socket().number(), &peer, EPOLLIN, EPOLL_CTL_ADD);
-    serve(peer, now); // most have already sent their hello, so many ranks at once do not fill the list of strangers
+    // Most have already sent their hello, so many ranks at once do not fill the list of pending connections.
+    serve(peer, now);
   }
 }
 

@@ -79,7 +79,7 @@ struct Placement {
 };
 
 /// Stage map and shape; adds problems if ranks or numbers are inconsistent. Call it only for rows without problems.
-Placement place(const Rows& rows, Problems& problems);
+Placement make_placement(const Rows& rows, Problems& problems);
 
 inline bool is_compute(std::string_view kind) {
   return kind == "F" || kind == "B" || kind == "I" || kind == "W";

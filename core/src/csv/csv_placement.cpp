@@ -90,7 +90,7 @@ class Placing {
 
 } // namespace
 
-Placement place(const Rows& rows, Problems& problems) {
+Placement make_placement(const Rows& rows, Problems& problems) {
   return Placing(rows, problems).run();
 }
 

@@ -45,12 +45,12 @@ void check(const csv::CellAction& action, csv::Problems& problems) {
     problems.add(action.cell, "has a slice or a second pipeline; this version supports neither");
 }
 
-CsvFile::PlacedAction placed(const csv::CellAction& action) {
+CsvFile::LocatedAction located(const csv::CellAction& action) {
   return {kind_named(action.kind).value(), action.stage, action.microbatch, action.cell.at.line, action.cell.at.cell};
 }
 
 /// The other rank of a transfer; -1: the stage does not exist.
-int peer_of(const CsvFile::PlacedAction& action, const StageMap& stage_map) {
+int peer_of(const CsvFile::LocatedAction& action, const StageMap& stage_map) {
   const int neighbour = action.stage + peer_offset(action.kind);
   return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);
 }
@@ -75,16 +75,16 @@ CsvFile read_csv(std::string_view csv, const std::string& name) {
   csv::Problems problems(name);
   const csv::Rows rows = csv::read_actions(csv, problems, check);
   if (!problems.empty()) return refused(problems);
-  csv::Placement placement = csv::place(rows, problems);
+  csv::Placement placement = csv::make_placement(rows, problems);
   if (!problems.empty()) return refused(problems);
   CsvFile out;
   out.name = name;
   out.shape = placement.shape;
   out.schedule = Schedule(out.shape, std::move(placement.stage_rank));
   for (int rank = 0; rank < out.shape.pipeline; ++rank) {
-    std::vector<CsvFile::PlacedAction>& actions = out.actions.emplace_back();
+    std::vector<CsvFile::LocatedAction>& actions = out.actions.emplace_back();
     for (const csv::CellAction& action : rows[static_cast<std::size_t>(rank)]) {
-      actions.push_back(placed(action));
+      actions.push_back(located(action));
       if (csv::is_compute(action.kind)) {
         out.schedule.row(rank).push_back(csv::compute_action(action));
       } else {
@@ -97,16 +97,16 @@ CsvFile read_csv(std::string_view csv, const std::string& name) {
 
 std::vector<Program> programs_of(const CsvFile& file) {
   const StageMap stage_map(file.schedule.stage_rank().at(0));
-  const bool scattered = std::ranges::any_of(file.actions, [](const std::vector<CsvFile::PlacedAction>& actions) {
-    return std::ranges::any_of(actions, gathers, &CsvFile::PlacedAction::kind);
+  const bool scattered = std::ranges::any_of(file.actions, [](const std::vector<CsvFile::LocatedAction>& actions) {
+    return std::ranges::any_of(actions, gathers, &CsvFile::LocatedAction::kind);
   });
   std::vector<Program> out;
   out.reserve(file.actions.size());
   for (std::size_t rank = 0; rank < file.actions.size(); ++rank) {
-    const std::vector<CsvFile::PlacedAction>& actions = file.actions[rank];
+    const std::vector<CsvFile::LocatedAction>& actions = file.actions[rank];
     RankLowering program(stage_map, static_cast<int>(rank), false,
                          scattered ? Boundaries::scattered : Boundaries::whole, actions.size());
-    for (const CsvFile::PlacedAction& action : actions) {
+    for (const CsvFile::LocatedAction& action : actions) {
       if (rule(action.kind).scope != Scope::microbatch) {
         program.add_ending(action.kind, action.stage);
       } else {

@@ -18,7 +18,7 @@ namespace triax::schedule {
 
 struct CsvFile {
   /// An action and its position in the file; both numbers start at 1.
-  struct PlacedAction {
+  struct LocatedAction {
     Kind kind = Kind::forward;
     int stage = -1, microbatch = -1;
     int line = 0, cell = 0;
@@ -26,10 +26,10 @@ struct CsvFile {
 
   std::string name; // name in messages
   PipelineShape shape;
-  Schedule schedule;                              // the compute actions
-  bool lowered = false;                           // the file also has other actions
-  std::vector<std::vector<PlacedAction>> actions; // all actions, by rank
-  std::vector<std::string> problems;              // the first ones, with positions; if any, other fields are not valid
+  Schedule schedule;                               // the compute actions
+  bool lowered = false;                            // the file also has other actions
+  std::vector<std::vector<LocatedAction>> actions; // all actions, by rank
+  std::vector<std::string> problems;               // the first ones, with positions; if any, other fields are not valid
   std::size_t problem_count = 0;
 };
 

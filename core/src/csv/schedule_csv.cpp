@@ -38,7 +38,7 @@ CsvSchedule read_schedule_csv(const std::filesystem::path& file) {
   throw_if_any(problems);
   const csv::Rows rows = csv::read_actions(bytes, problems, check);
   throw_if_any(problems);
-  const csv::Placement placement = csv::place(rows, problems);
+  const csv::Placement placement = csv::make_placement(rows, problems);
   throw_if_any(problems);
   CsvSchedule out{placement.shape, Schedule(placement.shape, placement.stage_rank)};
   for (std::size_t rank = 0; rank < rows.size(); ++rank)

@@ -37,7 +37,7 @@ std::int64_t Blend::left_of(std::size_t first, std::size_t middle, std::size_t l
   return static_cast<std::int64_t>((static_cast<Wide>(samples) * left + all / 2) / all);
 }
 
-Blend::Place Blend::place_of(std::int64_t sample) const {
+Blend::Position Blend::position_of(std::int64_t sample) const {
   TRIAX_REQUIRE(sample >= 0, "sample {}: samples are numbered from 0", sample);
   std::size_t first = 0, last = corpora();
   while (last - first > 1) {

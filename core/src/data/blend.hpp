@@ -22,11 +22,11 @@ class Blend {
   /// Weights must be finite and above 0; their sum need not be 1.
   explicit Blend(const std::vector<double>& weights);
 
-  struct Place {
+  struct Position {
     std::size_t corpus = 0;
     std::int64_t sample = 0; // number in that corpus
   };
-  Place place_of(std::int64_t sample) const;
+  Position position_of(std::int64_t sample) const;
   /// Number of samples of this corpus among the first `samples` of the run.
   std::int64_t count(std::size_t corpus, std::int64_t samples) const;
   /// Limit of the corpus' part of all samples, in [0, 1].

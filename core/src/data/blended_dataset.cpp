@@ -33,8 +33,8 @@ void BlendedDataset::microbatch(std::span<const std::int64_t> samples, const Ten
                                 const TensorView& targets) const {
   datasets_.front().check_views(samples.size(), tokens, targets);
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const Blend::Place place = blend_.place_of(samples[i]);
-    datasets_[place.corpus].fill(place.sample, static_cast<std::int64_t>(i), tokens, targets);
+    const Blend::Position position = blend_.position_of(samples[i]);
+    datasets_[position.corpus].fill(position.sample, static_cast<std::int64_t>(i), tokens, targets);
   }
 }
 

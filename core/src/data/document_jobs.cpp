@@ -38,7 +38,7 @@ void DocumentJob::encode(Encoder& encoder, std::int32_t end) {
 JobFiller::JobFiller(OrderedWork<DocumentJob>& work, std::unique_ptr<Encoder> cutter, bool any_bytes)
     : work_(&work), cutter_(std::move(cutter)), any_bytes_(any_bytes), job_(&work.next()), limit_(kJobBytes) {}
 
-void JobFiller::set_place(const std::filesystem::path& file, std::uint64_t end) {
+void JobFiller::set_source(const std::filesystem::path& file, std::uint64_t end) {
   if (file != file_) file_ = file;
   file_end_ = end;
 }

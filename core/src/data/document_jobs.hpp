@@ -41,7 +41,7 @@ class JobFiller final : public DocumentSink {
   JobFiller(OrderedWork<DocumentJob>& work, std::unique_ptr<Encoder> cutter, bool any_bytes);
 
   /// Sets the source of the text that follows, for errors: this file, up to byte `end`.
-  void set_place(const std::filesystem::path& file, std::uint64_t end);
+  void set_source(const std::filesystem::path& file, std::uint64_t end);
   void text(std::string_view piece) override;
   void end_document() override;
   /// Submits the remaining text.

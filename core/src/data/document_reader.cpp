@@ -86,7 +86,7 @@ void read_input(const fs::path& file, bool any_bytes, DocumentSplitter& splitter
     const std::string_view bytes(piece.data(), got);
     if (!any_bytes && !check.feed(bytes)) refuse();
     offset += got;
-    filler.set_place(file, offset);
+    filler.set_source(file, offset);
     splitter.feed(bytes);
     read(got);
   }

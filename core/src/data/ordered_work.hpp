@@ -24,7 +24,7 @@ class OrderedWork {
   /// A worker thread calls `work(job, thread)`, with thread in [0, threads); the caller's thread then calls
   /// `take(job)`.
   OrderedWork(int threads, std::function<void(Job&, int)> work, std::function<void(Job&)> take)
-      : work_(std::move(work)), take_(std::move(take)), places_(2 * static_cast<std::size_t>(threads) + 1) {
+      : work_(std::move(work)), take_(std::move(take)), slots_(2 * static_cast<std::size_t>(threads) + 1) {
     threads_.reserve(static_cast<std::size_t>(threads));
     try {
       for (int thread = 0; thread < threads; ++thread) threads_.emplace_back([this, thread] { run(thread); });
@@ -39,15 +39,15 @@ class OrderedWork {
 
   /// A job to fill. It has the contents that it had when it was last taken.
   Job& next() {
-    if (filled_ - taken_ == places_.size()) take_oldest();
-    return place(filled_).job;
+    if (filled_ - taken_ == slots_.size()) take_oldest();
+    return slot(filled_).job;
   }
 
   /// Submits the job that next() returned.
   void hand_over() {
     {
       const std::lock_guard lock(mutex_);
-      place(filled_).done = false;
+      slot(filled_).done = false;
       ++filled_;
     }
     work_there_.notify_one();
@@ -59,16 +59,16 @@ class OrderedWork {
   }
 
  private:
-  struct Place {
+  struct Slot {
     Job job;
     bool done = false;
     std::exception_ptr failure = nullptr;
   };
 
-  Place& place(std::size_t number) { return places_[number % places_.size()]; }
+  Slot& slot(std::size_t number) { return slots_[number % slots_.size()]; }
 
   void take_oldest() {
-    Place& oldest = place(taken_);
+    Slot& oldest = slot(taken_);
     {
       std::unique_lock lock(mutex_);
       result_there_.wait(lock, [&] { return oldest.done; });
@@ -83,7 +83,7 @@ class OrderedWork {
       std::unique_lock lock(mutex_);
       work_there_.wait(lock, [this] { return ended_ || started_ < filled_; });
       if (ended_) return;
-      Place& mine = place(started_++);
+      Slot& mine = slot(started_++);
       lock.unlock();
       try {
         work_(mine.job, thread);
@@ -108,10 +108,10 @@ class OrderedWork {
 
   std::function<void(Job&, int)> work_;
   std::function<void(Job&)> take_;
-  std::vector<Place> places_;
+  std::vector<Slot> slots_;
   std::size_t filled_ = 0, started_ = 0, taken_ = 0; // job counts; only the caller's thread uses taken_
   bool ended_ = false;
-  std::mutex mutex_; // protects filled_, started_, ended_ and Place::done
+  std::mutex mutex_; // protects filled_, started_, ended_ and Slot::done
   std::condition_variable work_there_, result_there_;
   std::vector<std::thread> threads_;
 };

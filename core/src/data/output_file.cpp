@@ -79,16 +79,16 @@ void OutputFile::fail(const char* what) const {
 void replace_file(const std::filesystem::path& file, std::string_view bytes) {
   namespace fs = std::filesystem;
   std::error_code failure;
-  const fs::path found = fs::weakly_canonical(file, failure), place = failure ? file : found;
-  const fs::path partial = fs::path(place) += ".partial";
-  const fs::file_status there = fs::status(place, failure);
+  const fs::path found = fs::weakly_canonical(file, failure), target = failure ? file : found;
+  const fs::path partial = fs::path(target) += ".partial";
+  const fs::file_status there = fs::status(target, failure);
   fs::remove(partial, failure); // left by a process that was killed
   try {
     OutputFile out(partial, OutputFile::Lasting::named);
     out.write(bytes.data(), bytes.size());
     out.close();
     if (fs::is_regular_file(there)) fs::permissions(partial, there.permissions());
-    fs::rename(partial, place);
+    fs::rename(partial, target);
   } catch (const fs::filesystem_error& error) {
     fs::remove(partial, failure);
     throw Error(text("cannot be written: {}", error.code().message()), file.string());

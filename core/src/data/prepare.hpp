@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "data/document_reader.hpp"
-#include "data/tokenizer.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {

@@ -4,7 +4,7 @@
 
 #include "data/prepare.hpp"
 #include "data/token_writer.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 
 namespace triax::data {
 

@@ -8,7 +8,7 @@
 
 #include "data/dataset.hpp"
 #include "data/token_index.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 

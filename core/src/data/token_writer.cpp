@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/token_format.hpp"
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {

@@ -13,7 +13,7 @@ namespace triax {
 
 namespace {
 
-std::string place_of(ActionId action) {
+std::string location_of(ActionId action) {
   return action == kNoAction ? std::string() : text("action {}", action);
 }
 
@@ -79,8 +79,8 @@ void Device::wait(const Event& event, Deadline deadline) {
 void Device::wait(const Work& work, Deadline deadline) {
   const auto has_ended = [&] {
     const bool fired = work.event.fired();
-    if (fired && work.event.failure()) throw Error(work.event.failure(), place_of(work.action));
-    if (abort_flag_.raised()) throw Error(abort_flag_.reason(), place_of(work.action));
+    if (fired && work.event.failure()) throw Error(work.event.failure(), location_of(work.action));
+    if (abort_flag_.raised()) throw Error(abort_flag_.reason(), location_of(work.action));
     return fired;
   };
   if (has_ended()) return;
@@ -91,7 +91,7 @@ void Device::wait(const Work& work, Deadline deadline) {
     if (progress()) {
       wait.advance();
     } else {
-      if (until.passed()) throw_timeout(place_of(work.action));
+      if (until.passed()) throw_timeout(location_of(work.action));
       sched_yield();
     }
     if (has_ended()) return;

@@ -24,7 +24,7 @@ bool advanced(HostTask& task) noexcept {
 } // namespace
 
 HostQueue::HostQueue(std::string_view stream, Device& device)
-    : place_("stream " + std::string(stream)), device_(device), ring_(kInitialItems) {}
+    : location_("stream " + std::string(stream)), device_(device), ring_(kInitialItems) {}
 
 Event HostQueue::mark(const Event& before) {
   push({Item::Kind::mark, before});
@@ -73,7 +73,7 @@ void HostQueue::progress_while(Done done) {
     if (device_.progress()) {
       wait.advance();
     } else {
-      if (until.passed()) throw_timeout(place_);
+      if (until.passed()) throw_timeout(location_);
       sched_yield();
     }
     device_.abort_flag().check();
@@ -82,7 +82,7 @@ void HostQueue::progress_while(Done done) {
 
 void HostQueue::progress_until(const Event& event) {
   progress_while([&] { return event.fired(); });
-  if (const char* why = event.failure()) throw Error(why, place_);
+  if (const char* why = event.failure()) throw Error(why, location_);
 }
 
 void HostQueue::finish_all() {

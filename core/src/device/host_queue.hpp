@@ -90,7 +90,7 @@ class HostQueue {
   template <class Done>
   void progress_while(Done done);
 
-  const std::string place_;
+  const std::string location_;
   Device& device_;
   Marks marks_;
   std::vector<Item> ring_; // grows when full; its initial size is more than a step adds

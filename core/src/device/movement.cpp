@@ -26,10 +26,10 @@ void for_runs(const TensorView& to, const TensorView& from, Body body) {
   if (to.contiguous() && from.contiguous()) return body(Run{0, 0, to.elements(), 1, 1});
   std::int64_t size[kMaxRank] = {1, 1, 1, 1}, to_stride[kMaxRank] = {}, from_stride[kMaxRank] = {};
   for (int dim = 0; dim < to.rank(); ++dim) {
-    const int place = kMaxRank - to.rank() + dim;
-    size[place] = to.size(dim);
-    to_stride[place] = to.stride(dim);
-    from_stride[place] = from.stride(dim);
+    const int out_dim = kMaxRank - to.rank() + dim;
+    size[out_dim] = to.size(dim);
+    to_stride[out_dim] = to.stride(dim);
+    from_stride[out_dim] = from.stride(dim);
   }
   for (std::int64_t i = 0; i < size[0]; ++i) {
     for (std::int64_t j = 0; j < size[1]; ++j) {

@@ -9,9 +9,9 @@
 
 namespace triax {
 
-[[noreturn]] inline void throw_timeout(const std::string& place) {
+[[noreturn]] inline void throw_timeout(const std::string& location) {
   if (RankActivity* const activity = RankActivity::current()) activity->time_out();
-  throw Error("timed out", place,
+  throw Error("timed out", location,
               "another rank may be slow, lost, or waiting for something else; train.stall_timeout_s sets the timeout");
 }
 

@@ -25,7 +25,7 @@ Json action(const schedule::Span& span) {
 } // namespace
 
 std::string schedule_json(const std::string& name, const schedule::Timeline& timeline) {
-  const schedule::Extent extent = schedule::extent(timeline);
+  const schedule::TimeSpan time_span = schedule::time_span(timeline);
   std::vector<int> stage_rank;
   stage_rank.reserve(static_cast<std::size_t>(timeline.stage_map.stages()));
   for (int stage = 0; stage < timeline.stage_map.stages(); ++stage)
@@ -36,8 +36,8 @@ std::string schedule_json(const std::string& name, const schedule::Timeline& tim
                      {"microbatches", timeline.shape.microbatches},
                      {"stage_rank", stage_rank},
                      {"unit", timeline.unit == schedule::Timeline::Unit::pass ? "pass" : "ms"},
-                     {"cost", extent.cost},
-                     {"bubble_rate", extent.bubble_rate()}};
+                     {"cost", time_span.cost},
+                     {"bubble_rate", time_span.bubble_rate()}};
   std::string out = line(head);
   out.pop_back();
   out += ",\"ranks\":[";

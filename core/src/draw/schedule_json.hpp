@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A timeline as one JSON object, one action per line (docs/schedules.md describes the format).
 //
-// Threads: pure functions. Errors: those of extent().
+// Threads: pure functions. Errors: those of time_span().
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ Scale::Scale(const Picture& picture) {
   int ranks = 1, microbatches = 1;
   bool units = true;
   for (const Panel& panel : picture.panels) {
-    length = std::max(length, schedule::extent(panel.timeline).length());
+    length = std::max(length, schedule::time_span(panel.timeline).length());
     ranks = std::max(ranks, static_cast<int>(panel.timeline.rows.size()));
     microbatches = std::max(microbatches, panel.timeline.shape.microbatches);
     units = units && panel.timeline.unit == schedule::Timeline::Unit::pass;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dimensions of a picture of timelines: everything that depends on the number of ranks, passes and digits.
 //
-// Threads: values and pure functions. Errors: those of extent().
+// Threads: values and pure functions. Errors: those of time_span().
 #pragma once
 
 #include <string>

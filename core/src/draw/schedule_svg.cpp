@@ -54,7 +54,7 @@ class PanelDrawing {
       : timeline_(timeline),
         scale_(scale),
         chunks_(timeline.stage_map),
-        first_(schedule::extent(timeline).first),
+        first_(schedule::time_span(timeline).first),
         svg_(svg),
         y_(top) {}
 
@@ -227,7 +227,7 @@ Refusals svg_support(const Picture& picture) {
     if (ranks > kMaxDrawnRanks)
       return make_refusal(ErrorCode::kTooLarge, {}, "a picture of {} ranks is too large to read; {} can be drawn",
                           ranks, kMaxDrawnRanks);
-    length = std::max(length, schedule::extent(panel.timeline).length());
+    length = std::max(length, schedule::time_span(panel.timeline).length());
     for (const std::vector<Span>& row : panel.timeline.rows) boxes += static_cast<std::int64_t>(row.size());
   }
   if (length <= 0)

@@ -2,7 +2,7 @@
 // Timelines of schedules as an SVG picture, as in papers: a row per rank, boxes with microbatch numbers, and below them
 // the microbatches in flight of each rank. The file refers to no other file.
 //
-// Threads: pure functions. Errors: those of extent(), and Error for pictures that svg_support() rejects.
+// Threads: pure functions. Errors: those of time_span(), and Error for pictures that svg_support() rejects.
 #pragma once
 
 #include <string>

@@ -151,7 +151,7 @@ std::string folded(const Timeline& timeline, const Drawing& drawing, std::int64_
 
 std::string schedule_table(const Timeline& timeline, const TableStyle& style) {
   TRIAX_REQUIRE(timeline.unit == Timeline::Unit::pass, "a table counts units of time");
-  const std::int64_t length = units(schedule::extent(timeline).last);
+  const std::int64_t length = units(schedule::time_span(timeline).last);
   const auto columns = static_cast<std::size_t>(style.columns);
   const Drawing drawing(timeline, style.colour);
   const bool whole = columns == 0 || drawing.fits(length, columns);

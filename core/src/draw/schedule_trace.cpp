@@ -24,7 +24,7 @@ class PanelProcess {
  public:
   PanelProcess(const Panel& panel, int number, TraceEvents& events)
       : of_(panel.timeline), number_(number), events_(events) {
-    schedule::extent(of_); // throws at what cannot be drawn
+    schedule::time_span(of_); // throws at what cannot be drawn
   }
 
   void name(const std::string& name) {
@@ -40,7 +40,7 @@ class PanelProcess {
       Json args = {{"action", schedule::action_text(span.kind, span.stage, span.microbatch)}};
       if (span.stage >= 0) args["stage"] = span.stage;
       if (span.microbatch >= 0) args["microbatch"] = span.microbatch;
-      Json event = placed("X", title(span), rank, span.start);
+      Json event = event_at("X", title(span), rank, span.start);
       event["dur"] = span.length() * kMicroseconds;
       event["cat"] = schedule::rule(span.kind).name;
       event["args"] = std::move(args);
@@ -80,17 +80,17 @@ class PanelProcess {
     return span.stage >= 0 ? text("{} s{}", name, span.stage) : name;
   }
 
-  Json placed(const char* phase, const std::string& name, std::size_t rank, double time) const {
+  Json event_at(const char* phase, const std::string& name, std::size_t rank, double time) const {
     return TraceEvents::at(phase, name, number_, rank, time);
   }
 
   void named(const char* what, std::size_t rank, const Json& args) { events_.add_name(what, number_, rank, args); }
 
   void arrow(int id, const Span& from, std::size_t from_rank, const Span& to, std::size_t to_rank) {
-    Json begin = placed("s", "transfer", from_rank, from.end);
+    Json begin = event_at("s", "transfer", from_rank, from.end);
     // At the exact end, viewers assign the arrow to the next pass.
     begin["ts"] = std::max(from.start * kMicroseconds, from.end * kMicroseconds - kNanosecond);
-    Json end = placed("f", "transfer", to_rank, to.start);
+    Json end = event_at("f", "transfer", to_rank, to.start);
     end["bp"] = "e"; // bound to the pass that begins at this time
     for (Json* event : {&begin, &end}) {
       (*event)["cat"] = "transfer";

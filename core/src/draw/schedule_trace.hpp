@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timelines of schedules as trace events, for chrome://tracing and ui.perfetto.dev.
 //
-// Threads: pure functions. Errors: those of extent().
+// Threads: pure functions. Errors: those of time_span().
 #pragma once
 
 #include <span>

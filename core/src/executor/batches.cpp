@@ -6,7 +6,7 @@
 
 namespace triax::executor {
 
-Batches::All Batches::place(Arena& arena, const BatchShape& shape) {
+Batches::All Batches::assign(Arena& arena, const BatchShape& shape) {
   const std::int64_t m = shape.microbatches, s = shape.sequence, b = shape.micro;
   All all{
       arena.tensor(DType::i32, {m, s, b}), arena.tensor(DType::i32, {m, s, b}), arena.tensor(DType::i64, {m, b}), {}};
@@ -14,9 +14,9 @@ Batches::All Batches::place(Arena& arena, const BatchShape& shape) {
   return all;
 }
 
-void Batches::place(RankMemory& memory) {
-  host_ = place(memory.staging, shape_);
-  device_ = place(memory.batches, shape_);
+void Batches::assign_memory(RankMemory& memory) {
+  host_ = assign(memory.staging, shape_);
+  device_ = assign(memory.batches, shape_);
   losses_ = memory.batches.tensor(DType::f64, {shape_.microbatches * shape_.micro});
   for (std::int64_t k = 0; k < shape_.microbatches; ++k)
     device_.each[static_cast<std::size_t>(k)].loss = losses_.slice(0, k * shape_.micro, (k + 1) * shape_.micro);

@@ -33,7 +33,7 @@ class Batches {
  public:
   explicit Batches(const BatchShape& shape) : shape_(shape) {}
   const BatchShape& shape() const { return shape_; }
-  void place(RankMemory& memory);
+  void assign_memory(RankMemory& memory);
   const MicrobatchViews& of(int microbatch) const { return device_.each[static_cast<std::size_t>(microbatch)]; }
 
   /// Fills all microbatches; `first` is the number of the global batch's first sample.
@@ -46,7 +46,7 @@ class Batches {
     TensorView tokens, targets, samples; // [m, ...]
     std::vector<MicrobatchViews> each;
   };
-  static All place(Arena& arena, const BatchShape& shape);
+  static All assign(Arena& arena, const BatchShape& shape);
 
   BatchShape shape_;
   All host_, device_; // host_ is pinned memory

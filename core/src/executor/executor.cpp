@@ -101,7 +101,7 @@ StepOutcome Executor::outcome(const Walk& walk, double lr) {
     if (values.decided().skip != 0) out.skipped = values.what_is_not_finite();
     if (!out.skipped.empty() && !settings_.loss_scale) throw Error(out.skipped);
   } catch (const Error& error) {
-    throw Error(error.message(), place(walk, walk.norm, error.where()),
+    throw Error(error.message(), location(walk, walk.norm, error.where()),
                 text("the weights are still those of step {}; use {}a smaller optimizer.lr (this step's is {}), "
                      "a longer lr.warmup_steps, or train.clip_grad",
                      walk.step - 1, smaller_decay(lr), static_cast<float>(lr)));
@@ -123,7 +123,7 @@ void Executor::count_skipped(const Walk& walk, const StepOutcome& outcome, doubl
   if (skipped_at_min_ < kMaxSkipped) return;
   throw Error(text("{}, in {} steps one after another at the smallest loss scale, {}", outcome.skipped, kMaxSkipped,
                    rules().min),
-              place(walk, walk.norm, {}),
+              location(walk, walk.norm, {}),
               text("the weights are still those of step {}; use {}train.precision bf16 or fp32, a smaller "
                    "optimizer.lr, or a smaller loss_scale.{}",
                    walk.step - 1, smaller_decay(lr), rules().window > 0 ? "min" : "initial"));
@@ -175,15 +175,15 @@ void Executor::walk_list(Walk& walk) {
     try {
       run(walk, id);
     } catch (const Error& error) {
-      throw Error(error.message(), place(walk, id, error.where()), error.hint());
+      throw Error(error.message(), location(walk, id, error.where()), error.hint());
     } catch (const std::exception& error) {
-      throw Error(error.what(), place(walk, id, {}));
+      throw Error(error.what(), location(walk, id, {}));
     }
   }
 }
 
 /// Location of an error: step, action, and the transfers that the action still waits for.
-std::string Executor::place(const Walk& walk, ActionId id, const std::string& inner) const {
+std::string Executor::location(const Walk& walk, ActionId id, const std::string& inner) const {
   std::string out = walk.step > 0 ? text("step {}", walk.step) : "evaluation";
   out += text(", {}", walk.program.label(id));
   const ProgramAction& action = walk.program.actions()[id];

@@ -91,7 +91,7 @@ class Executor {
   void record(Walk& walk);
   void walk_list(Walk& walk);
   void run(Walk& walk, ActionId id);
-  std::string place(const Walk& walk, ActionId id, const std::string& inner) const;
+  std::string location(const Walk& walk, ActionId id, const std::string& inner) const;
   void post(const schedule::ProgramAction& action, ActionId id);
   Clock::duration wait_for_posted(const schedule::ProgramAction& next);
   void compute(const Walk& walk, ActionId id);

@@ -3,8 +3,8 @@
 // first step.
 //
 // Threads: the rank's main thread. Ownership: owns the blocks; views point into them. Blocking: only allocated()
-// allocates. Callers place their tensors twice in the same order: in a counting memory, whose views have no data, and
-// in the memory allocated from it.
+// allocates. Callers assign memory to their tensors twice in the same order: in a counting memory, whose views have no
+// data, and in the memory allocated from it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class ReusedBlock {
  public:
   ReusedBlock() = default;
   explicit ReusedBlock(std::byte* base) : base_(base) {}
-  /// Starts the next set: the tensors placed before are no longer needed.
+  /// Starts the next set: the tensors assigned before are no longer needed.
   void restart() { used_ = 0; }
   TensorView tensor(DType dtype, const Shape& shape);
   std::size_t peak() const { return peak_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the list of parameters, and places them in memory.
+// Builds the list of parameters, and assigns memory to them.
 #include "executor/parameters.hpp"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ const Parameters::OfLayer& Parameters::of_layer(int number) const {
   return *found;
 }
 
-void Parameters::place(RankMemory& memory) {
+void Parameters::assign_memory(RankMemory& memory) {
   for (Parameter& parameter : parameters_) {
     const Shape& local = parameter.spec->local;
     parameter.master = memory.weights.tensor(types_.master, local);

@@ -56,7 +56,7 @@ class Parameters {
   Parameters(std::span<const NumberedLayer> layers, int here, std::span<const Tie> ties, const MemoryTypes& types,
              std::size_t states);
 
-  void place(RankMemory& memory);
+  void assign_memory(RankMemory& memory);
 
   /// In the order of the model; a tied parameter is at the position of its first layer, whichever rank has that. Norms
   /// and optimizer steps use this order.
@@ -72,7 +72,7 @@ class Parameters {
   const std::vector<TensorView>& working_of(int number) const { return of_layer(number).working; }
   const std::vector<TensorView>& gradients_of(int number) const { return of_layer(number).gradients; }
 
-  /// One per parameter. The views into `state` are valid until the next place() or the end of this object.
+  /// One per parameter. The views into `state` are valid until the next assign_memory() or the end of this object.
   std::vector<ParameterShard> shards() const;
   bool separate_working() const { return types_.compute != types_.master; }
 

@@ -46,7 +46,7 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
       ValueSources{request.context.layout.pipeline(), stage_map.rank_of(stage_map.stages() - 1),
                    request.context.tensor()},
       *parameters_);
-  place(memory_);
+  assign_memory(memory_);
 }
 
 void RankState::make_stages(const RankRequest& request) {
@@ -74,19 +74,19 @@ void RankState::join_stage(Stage& stage) {
   if (index == stage_map.stages() - 1) stage.end_with_loss();
 }
 
-void RankState::place(RankMemory& memory) {
-  parameters_->place(memory);
+void RankState::assign_memory(RankMemory& memory) {
+  parameters_->assign_memory(memory);
   for (const std::unique_ptr<Stage>& stage : stages_)
-    stage->place(memory, slots_of(stage->index(), training_, evaluation_), *parameters_);
-  batches_.place(memory);
-  values_->place(memory);
+    stage->assign_memory(memory, slots_of(stage->index(), training_, evaluation_), *parameters_);
+  batches_.assign_memory(memory);
+  values_->assign_memory(memory);
 }
 
 void RankState::allocate(Device& device, Stream& stream, std::size_t scratch, std::uint64_t seed, int threads) {
   {
     const ActivityScope phase(ActivityScope::Kind::engine, "allocating memory");
     RankMemory memory = RankMemory::allocated(device, memory_, scratch, stream);
-    place(memory);
+    assign_memory(memory);
     memory_ = std::move(memory);
   }
 

@@ -58,7 +58,7 @@ class RankState {
   TensorView bucket(int layer_number) const;
 
  private:
-  void place(RankMemory& memory);
+  void assign_memory(RankMemory& memory);
   void make_stages(const RankRequest& request);
   void join_stage(Stage& stage);
   Stage* find_stage(int index);

@@ -37,7 +37,8 @@ class Stage {
     for (std::size_t at = 0; at < layers_.size(); ++at) visit(first_ + static_cast<int>(at), *layers_[at].layer);
   }
 
-  // Its boundaries, to be set before place(). A neighbour on another rank is described by its layer at the boundary.
+  // Its boundaries, to be set before assign_memory(). A neighbour on another rank is described by its layer at the
+  // boundary.
   /// For the first stage: all inputs must come from the data.
   void begin_with_data();
   /// Connects the outputs of `before`, on this rank, to this stage's inputs.
@@ -47,10 +48,10 @@ class Stage {
   /// For the last stage: its only output must be the loss.
   void end_with_loss();
 
-  /// `slots`: the size of each pool. The parameters must have been placed.
-  void place(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
+  /// `slots`: the size of each pool. The parameters must already have their memory.
+  void assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
 
-  /// Memory of its layers and boundaries, after place(), with the arena's alignment.
+  /// Memory of its layers and boundaries, after assign_memory(), with the arena's alignment.
   std::vector<ActivationPart> activation_parts() const;
 
   /// Runs the layers of an F, B, I or W. `call` has all fields that do not depend on the layer.
@@ -76,7 +77,7 @@ class Stage {
     std::vector<TensorView> working, accumulators;
   };
   using Slotted = std::vector<std::vector<TensorView>>; // by tensor of a boundary, and slot
-  /// The views that a layer gets. place() reserves their memory, so that a step does not allocate.
+  /// The views that a layer gets. assign_memory() reserves their memory, so that a step does not allocate.
   struct CallViews {
     std::vector<TensorView> in, out, dout, din, stash, boundary;
   };
@@ -88,9 +89,9 @@ class Stage {
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
   static Location home_of_input(const TensorSpec& spec, bool first_of_stage);
-  void place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
-  void place_boundaries(RankMemory& memory, const schedule::Slots& slots);
-  void place_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
+  void assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots);
+  void assign_boundaries(RankMemory& memory, const schedule::Slots& slots);
+  void assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
 
   static TensorView view(const Location& home, const schedule::ProgramAction& action, const MicrobatchViews& batch);
   TensorView output(std::size_t at, std::size_t index, const schedule::ProgramAction& action,

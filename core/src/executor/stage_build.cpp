@@ -115,21 +115,21 @@ void Stage::end_with_loss() {
   layers_.back().consumer = {-1};
 }
 
-void Stage::place(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
+void Stage::assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
     held.working = parameters.working_of(first_ + static_cast<int>(at));
     held.accumulators = parameters.gradients_of(first_ + static_cast<int>(at));
-    place_inputs(at, memory, slots);
-    place_stash(held, memory, slots);
+    assign_inputs(at, memory, slots);
+    assign_stash(held, memory, slots);
     for (std::vector<TensorView>* views : {&call_views_.in, &call_views_.din}) views->reserve(held.in.size());
     for (std::vector<TensorView>* views : {&call_views_.out, &call_views_.dout}) views->reserve(held.consumer.size());
     call_views_.stash.reserve(held.stash.size());
   }
-  place_boundaries(memory, slots);
+  assign_boundaries(memory, slots);
 }
 
-void Stage::place_boundaries(RankMemory& memory, const schedule::Slots& slots) {
+void Stage::assign_boundaries(RankMemory& memory, const schedule::Slots& slots) {
   for (Slotted* of : {&output_gradients_, &sent_outputs_, &sent_gradients_}) of->clear();
   call_views_.boundary.reserve(std::max(arriving_.size(), last_layer().outputs().size()));
   if (after_ || sends_)
@@ -145,7 +145,7 @@ void Stage::place_boundaries(RankMemory& memory, const schedule::Slots& slots) {
     }
 }
 
-void Stage::place_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots) {
+void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Slots& slots) {
   LayerSlot& held = layers_[at];
   ReusedBlock& between = memory.between[at % 2];
   const auto inputs = held.layer->inputs();
@@ -180,9 +180,9 @@ std::vector<ActivationPart> Stage::activation_parts() const {
   return out;
 }
 
-void Stage::place_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
+void Stage::assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots) {
   held.stash.clear();
-  const auto place = [&](Life life, Location::Where where, Pool pool, bool shared) {
+  const auto assign = [&](Life life, Location::Where where, Pool pool, bool shared) {
     memory.transient.restart();
     for (std::size_t i = 0; i < held.stash.size(); ++i) {
       const StashSpec& spec = held.layer->stash()[i];
@@ -193,10 +193,10 @@ void Stage::place_stash(LayerSlot& held, RankMemory& memory, const schedule::Slo
     }
   };
   held.stash.resize(held.layer->stash().size());
-  place(Life::forward_only, Location::Where::shared, {}, true);
-  place(Life::forward_to_input, Location::Where::pool, Pool::stash_i, false);
-  place(Life::forward_to_weight, Location::Where::pool, Pool::stash_w, false);
-  place(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true); // shared: in a whole backward
+  assign(Life::forward_only, Location::Where::shared, {}, true);
+  assign(Life::forward_to_input, Location::Where::pool, Pool::stash_i, false);
+  assign(Life::forward_to_weight, Location::Where::pool, Pool::stash_w, false);
+  assign(Life::input_to_weight, Location::Where::pool, Pool::stash_iw, true); // shared: in a whole backward
 }
 
 } // namespace triax::executor

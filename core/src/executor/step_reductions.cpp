@@ -38,8 +38,8 @@ void StepReductions::for_each_square(Visit visit) const {
   }
 }
 
-void StepReductions::place(RankMemory& memory) {
-  const auto place = [&memory, this](Gathered& values, std::int64_t group, std::int64_t count) {
+void StepReductions::assign_memory(RankMemory& memory) {
+  const auto assign = [&memory, this](Gathered& values, std::int64_t group, std::int64_t count) {
     const Shape all{sources_.pipeline, group, count};
     values.of_group = memory.values.tensor(DType::f64, {group, count});
     values.of_all = memory.values.tensor(DType::f64, all);
@@ -54,8 +54,8 @@ void StepReductions::place(RankMemory& memory) {
   order_ = memory.values.tensor(DType::i32, {in_order});
   host_order_ = memory.staging.tensor(DType::i32, {in_order});
   own_squares_ = memory.values.tensor(DType::f64, {most_});
-  place(squares_, sources_.tensor, most_);
-  place(losses_, batch_.data_size, batch_.microbatches * batch_.micro);
+  assign(squares_, sources_.tensor, most_);
+  assign(losses_, batch_.data_size, batch_.microbatches * batch_.micro);
   square_of_.clear();
   for (std::int64_t i = 0; i < most_; ++i) square_of_.push_back(own_squares_.slice(0, i, i + 1));
 }
@@ -64,7 +64,7 @@ void StepReductions::start(const StepScalars& scalars, Device& device, Stream& s
   *host_scalars_.as<StepScalars>() = scalars;
   device.upload(scalars_, host_scalars_, stream);
   auto* next = host_order_.as<std::int32_t>();
-  for_each_square([&next](const GlobalParameter&, std::int64_t place) { *next++ = static_cast<std::int32_t>(place); });
+  for_each_square([&next](const GlobalParameter&, std::int64_t index) { *next++ = static_cast<std::int32_t>(index); });
   device.upload(order_, host_order_, stream);
   device.wait(stream.record(), deadline);
 }
@@ -125,8 +125,8 @@ double StepReductions::loss_sum(std::int64_t first) const {
 std::string StepReductions::what_is_not_finite() const {
   const auto* squares = squares_.on_host.as<double>();
   const GlobalParameter* found = nullptr;
-  for_each_square([&](const GlobalParameter& parameter, std::int64_t place) {
-    if (!found && !std::isfinite(squares[place])) found = &parameter;
+  for_each_square([&](const GlobalParameter& parameter, std::int64_t index) {
+    if (!found && !std::isfinite(squares[index])) found = &parameter;
   });
   return found ? text("the gradient of {} is not finite", found->name) : "the norm of the gradient is not finite";
 }

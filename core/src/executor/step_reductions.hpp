@@ -41,7 +41,7 @@ class StepReductions {
  public:
   /// The parameters must outlive it.
   StepReductions(const BatchShape& batch, const ValueSources& sources, const Parameters& parameters);
-  void place(RankMemory& memory);
+  void assign_memory(RankMemory& memory);
 
   /// Uploads the scalars of the first step.
   void start(const StepScalars& scalars, Device& device, Stream& stream, Deadline deadline);

@@ -224,12 +224,12 @@ void Job::leave() {
   if (client_) client_->leave(); // null: enter() failed
   if (!server_) return;
   const auto began = Clock::now();
-  const auto somebody_is_here = [this] {
+  const auto has_connected_ranks = [this] {
     const std::vector<control::RankStatus> ranks = server_->ranks();
     return std::any_of(ranks.begin() + 1, ranks.end(),
                        [](const auto& rank) { return rank.state == control::RankStatus::State::joined; });
   };
-  while (somebody_is_here() && Clock::now() - began < kRankExitGrace) std::this_thread::sleep_for(kMoment);
+  while (has_connected_ranks() && Clock::now() - began < kRankExitGrace) std::this_thread::sleep_for(kMoment);
 }
 
 void Job::finish(double timeout_s) {

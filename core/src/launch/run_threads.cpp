@@ -108,7 +108,7 @@ class LocalRanks {
     if (failure_ || stopped_at_start_) return;
     failure_ = failure;
     const ObservedRank* const failed = observed_[static_cast<std::size_t>(failure.rank)];
-    waited_in_vain_ = failed && failed->progress().has_timed_out;
+    timed_out_waiting_ = failed && failed->progress().has_timed_out;
     failed_at_ = Clock::now();
     for (std::size_t rank = 0; rank < observed_.size(); ++rank)
       if (observed_[rank]) statuses_[rank].position = observed_[rank]->position_and_call();
@@ -127,7 +127,7 @@ class LocalRanks {
           .error(
               "rank {} did not stop within {} s of the failure of rank {}; terminating the process\n  its position: {}",
               longest->number(), Watchdog::kGrace, failure_->rank, position);
-      if (waited_in_vain_)
+      if (timed_out_waiting_)
         failure_ = {longest->number(), false, "no progress while other ranks wait for it: " + position, true};
     }
     if (failure_) report(*failure_, true);
@@ -235,7 +235,7 @@ class LocalRanks {
   std::vector<const ObservedRank*> observed_; // by rank; null: not in training
   std::vector<RankStatus> statuses_;          // by rank, at the time of the failure
   std::optional<control::Failure> failure_;
-  bool waited_in_vain_ = false; // the failed rank timed out waiting for others
+  bool timed_out_waiting_ = false; // the failed rank timed out waiting for others
   Clock::time_point failed_at_;
   Watchdog watchdog_; // destroyed first
 };

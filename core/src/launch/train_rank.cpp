@@ -10,7 +10,7 @@ namespace triax::launch {
 namespace {
 
 /// "pipeline 0, data 1, tensor 0, step 118, 0F3"; without coordinates if there is only one rank.
-std::string place(const Layout& layout, int number, const std::string& where) {
+std::string location(const Layout& layout, int number, const std::string& where) {
   if (layout.world() == 1) return where;
   const auto at = [&](std::string_view axis) { return layout.coordinate(number, axis); };
   const std::string rank = text("pipeline {}, data {}, tensor {}", at("pipeline"), at("data"), at("tensor"));
@@ -95,12 +95,12 @@ class OneTraining {
     of_.watchdog.expect_end();
     const control::RankProgress progress = observed_.progress();
     if (of_.failed) of_.failed({of_.number, false, error.what(), progress.is_stuck});
-    const Error placed(error.message(), place(of_.layout, of_.number, error.where()), error.hint());
+    const Error located(error.message(), location(of_.layout, of_.number, error.where()), error.hint());
     const bool first = !of_.fails_first || of_.fails_first();
     if (of_.abort.raise(of_.number, error.what()) && first) {
-      of_.log.error("{}", placed.what());
+      of_.log.error("{}", located.what());
     } else {
-      of_.log.debug("stopped: {}", placed.what());
+      of_.log.debug("stopped: {}", located.what());
     }
   }
 

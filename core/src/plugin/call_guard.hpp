@@ -19,15 +19,15 @@ template <class Call>
 auto guarded_call(const std::string& plugin, const char* function, Call call, CallKind kind = CallKind::call) {
   const CallScope scope(plugin, text("{}()", function), {}, kind);
   const ActivityScope activity(ActivityScope::Kind::plugin_call, function, plugin.c_str());
-  const std::string place = text("{}, {}()", plugin, function);
+  const std::string location = text("{}, {}()", plugin, function);
   try {
     return call();
   } catch (const Error& error) {
-    throw Error(error.message(), error.where().empty() ? place : place + ", " + error.where(), error.hint());
+    throw Error(error.message(), error.where().empty() ? location : location + ", " + error.where(), error.hint());
   } catch (const std::exception& error) {
-    throw Error(text("an exception: {}", error.what()), place);
+    throw Error(text("an exception: {}", error.what()), location);
   } catch (...) {
-    throw Error("an unknown exception (not derived from std::exception)", place);
+    throw Error("an unknown exception (not derived from std::exception)", location);
   }
 }
 

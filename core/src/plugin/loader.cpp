@@ -13,10 +13,10 @@
 #include <optional>
 #include <string>
 
-#include "plugin/descriptor.hpp"
 #include "plugin/elf_note.hpp"
 #include "plugin/missing_symbol.hpp"
 #include "plugin/plugin_call.hpp"
+#include "plugin/plugin_descriptor.hpp"
 #include "plugin/toolchain.hpp"
 #include "triax/error.hpp"
 #include "triax/toolchain.h"

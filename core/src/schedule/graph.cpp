@@ -61,12 +61,12 @@ Graph::Graph(std::span<const Program> programs, const Assumptions& assumptions) 
 
 /// Uses one extra node per sync point, because edges between all pairs would be too many.
 void Graph::add_sync_points(const SyncPoints& sync_points) {
-  for (const auto& [kind, places] : sync_points) {
+  for (const auto& [kind, entries] : sync_points) {
     const auto sync_point = static_cast<Node>(nodes());
     ++sync_points_;
-    for (const Place& place : places) {
-      after(sync_point, start(place));
-      after(end(place), sync_point);
+    for (const Entry& entry : entries) {
+      after(sync_point, start(entry));
+      after(end(entry), sync_point);
     }
   }
 }
@@ -120,7 +120,7 @@ void Graph::add_queues(const Program& program, const Assumptions& assumptions) {
   add_one_queue(program, assumptions);
 }
 
-/// The queue of serial backends. A set has one place in it, represented by its last member.
+/// The queue of serial backends. A set has one position in it, represented by its last member.
 void Graph::add_one_queue(const Program& program, const Assumptions& assumptions) {
   const std::span<const ProgramAction> actions = program.actions();
   const int rank = program.rank();
@@ -141,21 +141,21 @@ void Graph::add_one_queue(const Program& program, const Assumptions& assumptions
 
 void Graph::add_matches(std::span<const Program> programs, const Assumptions& assumptions) {
   const int stages = programs.empty() ? 0 : programs[0].stage_map().stages();
-  Cells<Place> begun(kKinds, stages, microbatches_of(lists_of(programs)), Place{});
+  Cells<Entry> begun(kKinds, stages, microbatches_of(lists_of(programs)), Entry{});
   const auto each = [programs](auto visit) {
     for (const Program& program : programs)
       for (std::size_t at = 0; at < program.actions().size(); ++at)
-        visit(Place{program.rank(), static_cast<ActionId>(at)}, program.actions()[at]);
+        visit(Entry{program.rank(), static_cast<ActionId>(at)}, program.actions()[at]);
   };
-  each([&](const Place& place, const ProgramAction& action) {
-    if (sends(action.kind)) begun.at(static_cast<int>(action.kind), action.stage, action.microbatch) = place;
+  each([&](const Entry& entry, const ProgramAction& action) {
+    if (sends(action.kind)) begun.at(static_cast<int>(action.kind), action.stage, action.microbatch) = entry;
   });
-  each([&](const Place& place, const ProgramAction& action) {
+  each([&](const Entry& entry, const ProgramAction& action) {
     if (!receives(action.kind)) return;
     const Need& need = rule(action.kind).needs.front();
-    const Place& send = begun.at(static_cast<int>(need.kind), stage_of(need, action.stage), action.microbatch);
-    after(end(place), start(send), true);
-    if (assumptions.edges.send == CommTraits::Send::rendezvous) after(end(send), start(place));
+    const Entry& send = begun.at(static_cast<int>(need.kind), stage_of(need, action.stage), action.microbatch);
+    after(end(entry), start(send), true);
+    if (assumptions.edges.send == CommTraits::Send::rendezvous) after(end(send), start(entry));
   });
 }
 
@@ -216,13 +216,13 @@ std::vector<std::uint32_t> Graph::walk(Visit visit) const {
   return open;
 }
 
-Graph::Place Graph::place(Node node) const {
+Graph::Entry Graph::entry_of(Node node) const {
   const std::size_t action = node / 2;
   const auto rank = std::ranges::upper_bound(base_, action) - base_.begin() - 1;
   return {static_cast<int>(rank), static_cast<ActionId>(action - base_[static_cast<std::size_t>(rank)])};
 }
 
-std::vector<Graph::Place> Graph::circle() const {
+std::vector<Graph::Entry> Graph::find_cycle() const {
   const std::vector<std::uint32_t> open = walk([](Node, const Next&) {});
   const auto stuck = std::ranges::find_if(open, [](std::uint32_t count) { return count > 0; });
   if (stuck == open.end()) return {};
@@ -235,11 +235,11 @@ std::vector<Graph::Place> Graph::circle() const {
   std::vector<bool> met(open.size());
   Node node = static_cast<Node>(stuck - open.begin());
   for (; !met[node]; node = before[node]) met[node] = true;
-  std::vector<Place> out;
+  std::vector<Entry> out;
   const Node first = node;
   do {
     const bool is_rendezvous = node >= 2 * actions();
-    if (!is_rendezvous && (out.empty() || !(out.back() == place(node)))) out.push_back(place(node));
+    if (!is_rendezvous && (out.empty() || !(out.back() == entry_of(node)))) out.push_back(entry_of(node));
     node = before[node];
   } while (node != first);
   if (out.size() > 1 && out.front() == out.back()) out.pop_back();

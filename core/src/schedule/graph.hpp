@@ -35,13 +35,13 @@ class Graph {
   /// Throws Error if a needed action is not in the rows.
   Graph(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map);
 
-  struct Place {
+  struct Entry {
     int rank = 0;
     ActionId action = 0;
-    bool operator==(const Place&) const = default;
+    bool operator==(const Entry&) const = default;
   };
   /// Actions of a cycle: each waits for the next one, and the last for the first. Empty: there is no cycle.
-  std::vector<Place> circle() const;
+  std::vector<Entry> find_cycle() const;
 
   struct Time {
     double start = 0, end = 0;
@@ -74,11 +74,11 @@ class Graph {
     return static_cast<Node>(2 * (base_[static_cast<std::size_t>(rank)] + action));
   }
   Node end(int rank, std::size_t action) const { return start(rank, action) + 1; }
-  Node start(const Place& place) const { return start(place.rank, place.action); }
-  Node end(const Place& place) const { return end(place.rank, place.action); }
+  Node start(const Entry& entry) const { return start(entry.rank, entry.action); }
+  Node end(const Entry& entry) const { return end(entry.rank, entry.action); }
   void after(Node later, Node earlier, bool crosses = false) { edges_.push_back({earlier, later, crosses}); }
 
-  using SyncPoints = std::map<Kind, std::vector<Place>>;
+  using SyncPoints = std::map<Kind, std::vector<Entry>>;
   void add_sync_points(const SyncPoints& sync_points);
   void add_list(const Program& program, const Assumptions& assumptions, SyncPoints& sync_points);
   void add_queues(const Program& program, const Assumptions& assumptions);
@@ -91,7 +91,7 @@ class Graph {
   template <class Visit>
   std::vector<std::uint32_t> walk(Visit visit) const;
   std::vector<std::vector<Time>> longest_paths(std::span<const double> of_action, double link) const;
-  Place place(Node node) const;
+  Entry entry_of(Node node) const;
 
   std::vector<std::size_t> base_; // number of each rank's first action; last entry: number of all actions
   std::size_t sync_points_ = 0;

@@ -48,22 +48,22 @@ class RankTally {
     const std::span<const ProgramAction> actions = program_.actions();
     for (std::size_t at = 0; at < actions.size(); ++at) {
       if (!runs_layers(actions[at].kind)) continue;
-      extent.covers(times[at].start, times[at].end);
+      time_span.covers(times[at].start, times[at].end);
       count(actions[at]);
       if (!costs_.bytes.empty()) keep(at, actions[at]);
     }
     for (const int stage : program_.stages()) {
       const PassTimes& of = costs_.times[static_cast<std::size_t>(stage)];
       const Passes& passes = passes_of(stage);
-      extent.work += passes.forward * of.forward_ms + passes.input * of.input_ms +
-                     passes.weight * of.weight_ms; // products, because summing single times would round more
+      time_span.work += passes.forward * of.forward_ms + passes.input * of.input_ms +
+                        passes.weight * of.weight_ms; // products, because summing single times would round more
     }
   }
 
-  RankExtent extent;
+  RankTimeSpan time_span;
   int peak_in_flight = 0;
   std::int64_t peak_bytes = 0;
-  std::optional<Graph::Place> over_cap;
+  std::optional<Graph::Entry> over_cap;
 
  private:
   void count(const ProgramAction& action) {
@@ -80,7 +80,7 @@ class RankTally {
     const std::int64_t more = change(action, costs_.bytes[static_cast<std::size_t>(action.stage)]);
     peak_bytes = std::max(peak_bytes, bytes_ + more);
     if (costs_.cap_bytes && bytes_ + more > *costs_.cap_bytes && !over_cap)
-      over_cap = Graph::Place{program_.rank(), static_cast<ActionId>(at)};
+      over_cap = Graph::Entry{program_.rank(), static_cast<ActionId>(at)};
     bytes_ += more;
   }
 
@@ -116,7 +116,7 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     RankTally tally(programs[rank], costs);
     tally.run(out.actions[rank]);
-    out.extent.add(tally.extent);
+    out.time_span.add(tally.time_span);
     out.peak_in_flight.push_back(tally.peak_in_flight);
     out.peak_bytes.push_back(tally.peak_bytes);
     if (!out.over_cap) out.over_cap = tally.over_cap;

@@ -41,12 +41,12 @@ struct Costs {
 
 struct Simulation {
   std::vector<std::vector<Graph::Time>> actions; // in ms, by rank and position in its program
-  Extent extent;                                 // of all passes, in ms
+  TimeSpan time_span;                            // of all passes, in ms
   std::vector<int> peak_in_flight;               // by rank: forwards whose backward has not ended, counted per stage
   std::vector<std::int64_t> peak_bytes;          // by rank
-  std::optional<Graph::Place> over_cap;          // first action over the cap, on the first such rank
+  std::optional<Graph::Entry> over_cap;          // first action over the cap, on the first such rank
 
-  double makespan_ms() const { return extent.length(); } // from the first start to the last end of all passes
+  double makespan_ms() const { return time_span.length(); } // from the first start to the last end of all passes
 };
 
 /// Simulates the programs of all pipeline ranks.

@@ -8,7 +8,7 @@
 namespace triax::schedule {
 
 /// Of one rank: from the start of its first pass to the end of its last.
-struct RankExtent {
+struct RankTimeSpan {
   double first = std::numeric_limits<double>::max(), last = std::numeric_limits<double>::lowest();
   double work = 0;
 
@@ -22,7 +22,7 @@ struct RankExtent {
 };
 
 /// Of all ranks.
-struct Extent {
+struct TimeSpan {
   double first = 0, last = 0; // first start and last end
   double cost = 0;            // longest active interval of a rank
   double work = 0;            // largest total pass time of a rank
@@ -32,7 +32,7 @@ struct Extent {
     last = empty_ ? end : std::max(last, end);
     empty_ = false;
   }
-  void add(const RankExtent& rank) {
+  void add(const RankTimeSpan& rank) {
     if (rank.empty()) return;
     covers(rank.first, rank.last);
     cost = std::max({cost, rank.length(), rank.work}); // an interval can be shorter than the work only by rounding

@@ -36,8 +36,8 @@ Timeline planned(std::span<const Program> programs, const Simulation& simulation
   return out;
 }
 
-RankExtent extent(std::span<const Span> row) {
-  RankExtent out;
+RankTimeSpan time_span(std::span<const Span> row) {
+  RankTimeSpan out;
   for (const Span& span : row) {
     if (!runs_layers(span.kind)) continue;
     out.covers(span.start, span.end);
@@ -46,15 +46,15 @@ RankExtent extent(std::span<const Span> row) {
   return out;
 }
 
-Extent extent(const Timeline& timeline) {
-  Extent out;
+TimeSpan time_span(const Timeline& timeline) {
+  TimeSpan out;
   for (std::size_t rank = 0; rank < timeline.rows.size(); ++rank) {
     const std::vector<Span>& row = timeline.rows[rank];
     for (std::size_t at = 0; at < row.size(); ++at) {
       require_drawable(row[at], rank, at, timeline.stage_map);
       out.covers(row[at].start, row[at].end);
     }
-    out.add(extent(row));
+    out.add(time_span(row));
   }
   return out;
 }

@@ -2,7 +2,7 @@
 // Timeline: start and end of each action of each pipeline rank, simulated or measured. The input of all tables,
 // pictures, JSON and traces of schedules.
 //
-// Threads: values and pure functions. Errors: extent() throws Error for a timeline that cannot be drawn.
+// Threads: values and pure functions. Errors: time_span() throws Error for a timeline that cannot be drawn.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ Timeline planned(std::span<const Program> programs, const Simulation& simulation
                  Timeline::Unit unit);
 
 /// Active interval and work of the passes of a row.
-RankExtent extent(std::span<const Span> row);
+RankTimeSpan time_span(std::span<const Span> row);
 /// Cost and work of a timeline, in its unit. The first start and last end include actions that are not passes. Throws
 /// Error with rank and position if a span ends before it starts, a time is not finite, or a stage is not in the map.
-Extent extent(const Timeline& timeline);
+TimeSpan time_span(const Timeline& timeline);
 
 /// Microbatches in flight on a rank, counted per stage. whole: with everything that the backward needs. weight: after
 /// the input gradient, with only what the weight gradient needs.

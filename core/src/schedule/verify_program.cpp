@@ -25,16 +25,16 @@ class ProgramsCheck {
       if (programs_[rank].rank() != static_cast<int>(rank))
         return {{.rule = Rule::programs_by_rank, .has = static_cast<int>(rank), .wanted = programs_[rank].rank()}};
     check_stage_maps();
-    if (!faults_.empty()) return std::move(faults_);
+    if (!violations_.empty()) return std::move(violations_);
     for (const Program& program : programs_)
-      std::ranges::move(verify_rank(program, purpose_), std::back_inserter(faults_));
-    if (faults_.empty()) check_edges();
-    if (faults_.empty()) check_circle();
-    return std::move(faults_);
+      std::ranges::move(verify_rank(program, purpose_), std::back_inserter(violations_));
+    if (violations_.empty()) check_edges();
+    if (violations_.empty()) check_cycles();
+    return std::move(violations_);
   }
 
  private:
-  ActionRef standing(int rank, ActionId at) const {
+  ActionRef ref_of(int rank, ActionId at) const {
     const ProgramAction& of = action(rank, at);
     return {rank, at, of.kind, of.stage, of.microbatch};
   }
@@ -42,13 +42,13 @@ class ProgramsCheck {
   void check_stage_maps() {
     const auto count = static_cast<int>(programs_.size());
     if (count != purpose_.shape.pipeline)
-      faults_.push_back({.rule = Rule::programs_per_rank, .has = count, .wanted = purpose_.shape.pipeline});
+      violations_.push_back({.rule = Rule::programs_per_rank, .has = count, .wanted = purpose_.shape.pipeline});
     for (const Program& program : programs_)
       if (program.stage_map() != programs_[0].stage_map() || program.stage_map().stages() != purpose_.shape.stages())
-        faults_.push_back({.rule = Rule::one_stage_map, .at = {.rank = program.rank()}});
+        violations_.push_back({.rule = Rule::one_stage_map, .at = {.rank = program.rank()}});
     for (const Program& program : programs_)
       if (program.boundaries() != programs_[0].boundaries())
-        faults_.push_back({.rule = Rule::one_boundary, .at = {.rank = program.rank()}});
+        violations_.push_back({.rule = Rule::one_boundary, .at = {.rank = program.rank()}});
   }
 
   /// Sends and receives of a directed edge, each in program order.
@@ -79,34 +79,34 @@ class ProgramsCheck {
   void check_edge(int from, int to, const std::vector<ActionId>& sent, const std::vector<ActionId>& received) {
     for (std::size_t k = 0; k < std::min(sent.size(), received.size()); ++k) {
       if (match(action(from, sent[k]), action(to, received[k]))) continue;
-      faults_.push_back({.rule = Rule::one_order_per_edge,
-                         .at = standing(from, sent[k]),
-                         .others = {standing(to, received[k])},
-                         .has = static_cast<int>(k)});
+      violations_.push_back({.rule = Rule::one_order_per_edge,
+                             .at = ref_of(from, sent[k]),
+                             .others = {ref_of(to, received[k])},
+                             .has = static_cast<int>(k)});
       return;
     }
     if (sent.size() > received.size())
-      faults_.push_back({.rule = Rule::received, .at = standing(from, sent[received.size()]), .has = to});
+      violations_.push_back({.rule = Rule::received, .at = ref_of(from, sent[received.size()]), .has = to});
     if (sent.size() < received.size())
-      faults_.push_back({.rule = Rule::sent, .at = standing(to, received[sent.size()]), .has = from});
+      violations_.push_back({.rule = Rule::sent, .at = ref_of(to, received[sent.size()]), .has = from});
   }
 
-  void check_circle() {
-    const std::vector<Graph::Place> circle = Graph(programs_, assumptions_).circle();
-    if (circle.empty()) return;
-    const std::size_t named = std::min(circle.size(), kMaxNamed);
-    Violation fault{.rule = Rule::no_circle,
-                    .at = standing(circle[0].rank, circle[0].action),
-                    .has = static_cast<int>(circle.size() - named),
-                    .assumptions = assumptions_};
-    for (std::size_t i = 1; i < named; ++i) fault.others.push_back(standing(circle[i].rank, circle[i].action));
-    faults_.push_back(std::move(fault));
+  void check_cycles() {
+    const std::vector<Graph::Entry> cycle = Graph(programs_, assumptions_).find_cycle();
+    if (cycle.empty()) return;
+    const std::size_t named = std::min(cycle.size(), kMaxNamed);
+    Violation violation{.rule = Rule::no_cycle,
+                        .at = ref_of(cycle[0].rank, cycle[0].action),
+                        .has = static_cast<int>(cycle.size() - named),
+                        .assumptions = assumptions_};
+    for (std::size_t i = 1; i < named; ++i) violation.others.push_back(ref_of(cycle[i].rank, cycle[i].action));
+    violations_.push_back(std::move(violation));
   }
 
   std::span<const Program> programs_;
   const Purpose& purpose_;
   Assumptions assumptions_;
-  std::vector<Violation> faults_;
+  std::vector<Violation> violations_;
 };
 
 } // namespace

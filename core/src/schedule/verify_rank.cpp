@@ -59,7 +59,7 @@ class RankCheck {
   std::vector<Violation> run() {
     const auto actions = program_.actions();
     for (std::size_t at = 0; at < actions.size(); ++at) note(at, actions[at]);
-    if (faults_.empty()) check_complete();
+    if (violations_.empty()) check_complete();
     for (std::size_t at = 0; at < actions.size(); ++at) {
       if (!is_known(actions[at])) continue;
       check_needs(at, actions[at]);
@@ -68,7 +68,7 @@ class RankCheck {
       check_cap(at, actions[at]);
     }
     check_end();
-    return std::move(faults_);
+    return std::move(violations_);
   }
 
  private:
@@ -88,18 +88,18 @@ class RankCheck {
     return tallies_.at(static_cast<int>(kind), stage < 0 ? 0 : 1 + local(stage), 1 + microbatch);
   }
 
-  ActionRef standing(std::size_t at) const {
+  ActionRef ref_of(std::size_t at) const {
     const ProgramAction& action = program_.actions()[at];
     return {program_.rank(), static_cast<ActionId>(at), action.kind, action.stage, action.microbatch};
   }
   void refuse(Rule rule, std::size_t at, std::vector<ActionRef> others = {}) {
-    faults_.push_back({.rule = rule, .at = standing(at), .others = std::move(others)});
+    violations_.push_back({.rule = rule, .at = ref_of(at), .others = std::move(others)});
   }
   void refuse(Rule rule, std::size_t at, int has, int wanted) {
-    faults_.push_back({.rule = rule, .at = standing(at), .has = has, .wanted = wanted});
+    violations_.push_back({.rule = rule, .at = ref_of(at), .has = has, .wanted = wanted});
   }
   void refuse(Rule rule, std::size_t at, const SlotKey& slot, int has = 0) {
-    faults_.push_back({.rule = rule, .at = standing(at), .has = has, .pool = slot.pool, .slot = slot.index});
+    violations_.push_back({.rule = rule, .at = ref_of(at), .has = has, .pool = slot.pool, .slot = slot.index});
   }
 
   /// Whether the rank has the stage and the step has the microbatch.
@@ -132,7 +132,7 @@ class RankCheck {
   bool note_as(Kind kind, std::size_t at, const ProgramAction& action) {
     const std::size_t first = tally(kind, action.stage, action.microbatch).last;
     if (count_one(kind, action.stage, action.microbatch, at) > 1) {
-      ActionRef twice = standing(first);
+      ActionRef twice = ref_of(first);
       twice.kind = kind;
       refuse(Rule::once, at, {twice});
       return false;
@@ -150,7 +150,7 @@ class RankCheck {
   bool is_ascending(Kind kind, std::size_t at, const ProgramAction& action) {
     int& last = last_gradient_[static_cast<std::size_t>(local(action.stage))][kind == Kind::backward_input ? 0 : 1];
     const int before = std::exchange(last, action.microbatch);
-    if (before > action.microbatch) refuse(Rule::ascending, at, {standing(tally(kind, action.stage, before).last)});
+    if (before > action.microbatch) refuse(Rule::ascending, at, {ref_of(tally(kind, action.stage, before).last)});
     return before <= action.microbatch;
   }
 
@@ -187,8 +187,8 @@ class RankCheck {
     demand(Kind::backward_weight, stage, microbatch);
   }
   void refuse_missing(Kind kind, int stage, int microbatch) {
-    faults_.push_back({.rule = Rule::present,
-                       .at = {.rank = program_.rank(), .kind = kind, .stage = stage, .microbatch = microbatch}});
+    violations_.push_back({.rule = Rule::present,
+                           .at = {.rank = program_.rank(), .kind = kind, .stage = stage, .microbatch = microbatch}});
   }
 
   /// Whether a missing backward is reported as B, and not as I and W.
@@ -206,7 +206,7 @@ class RankCheck {
       if (is_transfer(action.kind) && stage != action.stage) continue; // need of the other end: see verify(programs)
       const Tally& found = tally(need.kind, stage, everywhere ? -1 : action.microbatch);
       if (found.count > 0 && found.last < at) continue;
-      const ActionRef needed = found.count > 0 ? standing(found.last) : nowhere(need.kind, stage, action.microbatch);
+      const ActionRef needed = found.count > 0 ? ref_of(found.last) : nowhere(need.kind, stage, action.microbatch);
       if (last_need && last_need->kind == needed.kind && last_need->position == needed.position) continue;
       refuse(Rule::before, at, {needed});
       last_need = needed;
@@ -227,7 +227,7 @@ class RankCheck {
       if (waited >= at) {
         refuse(Rule::waits_for_earlier, at, {{.rank = program_.rank(), .position = waited}});
       } else if (!is_transfer(program_.actions()[waited].kind)) {
-        refuse(Rule::waits_for_transfer, at, {standing(waited)});
+        refuse(Rule::waits_for_transfer, at, {ref_of(waited)});
       }
       if (waited < pending_.size() && pending_[waited]) {
         pending_[waited] = false;
@@ -282,11 +282,11 @@ class RankCheck {
   /// A pending transfer must not use the slot.
   void touch(std::size_t at, const SlotKey& slot, SlotState& state, const ProgramAction& action) {
     if (state.touched && pending_[*state.touched])
-      faults_.push_back({.rule = Rule::slot_settled,
-                         .at = standing(at),
-                         .others = {standing(*state.touched)},
-                         .pool = slot.pool,
-                         .slot = slot.index});
+      violations_.push_back({.rule = Rule::slot_settled,
+                             .at = ref_of(at),
+                             .others = {ref_of(*state.touched)},
+                             .pool = slot.pool,
+                             .slot = slot.index});
     if (is_transfer(action.kind)) state.touched = static_cast<ActionId>(at);
   }
 
@@ -307,7 +307,7 @@ class RankCheck {
   void check_joined(std::size_t at, const ProgramAction& action) {
     if (!rule(action.kind).joins || count_pending_ == 0) return;
     const auto first = std::ranges::find(pending_, true) - pending_.begin();
-    refuse(Rule::joined, at, {standing(static_cast<std::size_t>(first))});
+    refuse(Rule::joined, at, {ref_of(static_cast<std::size_t>(first))});
   }
 
   void check_cap(std::size_t at, const ProgramAction& action) {
@@ -323,11 +323,11 @@ class RankCheck {
         for (int index = 0; index < program_.slots(stage, static_cast<Pool>(pool)); ++index) {
           const SlotState& state = *state_of({stage, static_cast<Pool>(pool), index});
           if (state.holds < 0) continue;
-          faults_.push_back({.rule = Rule::slot_left_free,
-                             .at = {.rank = program_.rank(), .stage = stage},
-                             .has = state.holds,
-                             .pool = static_cast<Pool>(pool),
-                             .slot = index});
+          violations_.push_back({.rule = Rule::slot_left_free,
+                                 .at = {.rank = program_.rank(), .stage = stage},
+                                 .has = state.holds,
+                                 .pool = static_cast<Pool>(pool),
+                                 .slot = index});
         }
   }
 
@@ -342,7 +342,7 @@ class RankCheck {
   std::size_t count_pending_ = 0;
   std::vector<std::array<SlotRange, kPools>> slots_of_; // by stage
   std::vector<SlotState> slots_;
-  std::vector<Violation> faults_;
+  std::vector<Violation> violations_;
 };
 
 } // namespace

@@ -18,7 +18,7 @@ using Rule = Violation::Rule;
 
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
-struct Place {
+struct Entry {
   int rank = 0;
   std::size_t position = kNowhere;
 };
@@ -68,10 +68,10 @@ class Progress {
     return rank;
   }
   std::size_t& reached(int rank) { return reached_[static_cast<std::size_t>(rank)]; }
-  bool done(const Place& place) const { return place.position < reached_[static_cast<std::size_t>(place.rank)]; }
+  bool done(const Entry& entry) const { return entry.position < reached_[static_cast<std::size_t>(entry.rank)]; }
 
-  void waits(int rank, const Place& place) {
-    waiting_[static_cast<std::size_t>(place.rank)].push({place.position, rank});
+  void waits(int rank, const Entry& entry) {
+    waiting_[static_cast<std::size_t>(entry.rank)].push({entry.position, rank});
   }
   /// Makes the ranks ready that waited for an action that `rank` has now finished.
   void advanced(int rank) {
@@ -106,18 +106,18 @@ class RowsCheck {
   RowsCheck(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {}
 
   std::vector<Violation> run() {
-    if (!shape_fits()) return std::move(faults_);
+    if (!shape_fits()) return std::move(violations_);
     stage_map_ = StageMap(schedule_.stage_rank()[0]);
-    found_ = Cells<Place>(3, shape_.stages(), shape_.microbatches, Place{});
+    found_ = Cells<Entry>(3, shape_.stages(), shape_.microbatches, Entry{});
     whole_ = split_ = Stages(shape_.stages());
-    for_each_action([this](const Place& place, const Action& action) { note(place, action); });
-    if (faults_.empty()) find_missing();
-    if (!faults_.empty()) return std::move(faults_);
-    for_each_action([this](const Place& place, const Action& action) { check_order(place, action); });
-    const bool in_order = faults_.empty();
-    for_each_action([this](const Place& place, const Action& action) { check_ascending(place, action); });
+    for_each_action([this](const Entry& entry, const Action& action) { note(entry, action); });
+    if (violations_.empty()) find_missing();
+    if (!violations_.empty()) return std::move(violations_);
+    for_each_action([this](const Entry& entry, const Action& action) { check_order(entry, action); });
+    const bool in_order = violations_.empty();
+    for_each_action([this](const Entry& entry, const Action& action) { check_ascending(entry, action); });
     if (in_order) check_progress();
-    return std::move(faults_);
+    return std::move(violations_);
   }
 
  private:
@@ -125,69 +125,69 @@ class RowsCheck {
   void for_each_action(Visit visit) {
     for (int rank = 0; rank < schedule_.ranks(); ++rank)
       for (std::size_t position = 0; position < schedule_.row(rank).size(); ++position)
-        visit(Place{rank, position}, schedule_.row(rank)[position]);
+        visit(Entry{rank, position}, schedule_.row(rank)[position]);
   }
 
-  static ActionRef standing(const Place& place, const Action& action) {
-    return {place.rank,           static_cast<ActionId>(place.position),
+  static ActionRef ref_of(const Entry& entry, const Action& action) {
+    return {entry.rank,           static_cast<ActionId>(entry.position),
             kind_of(action.kind), action.stage,
             action.microbatch,    action.slice,
             action.replica};
   }
-  ActionRef standing(const Place& place) const { return standing(place, schedule_.row(place.rank)[place.position]); }
+  ActionRef ref_of(const Entry& entry) const { return ref_of(entry, schedule_.row(entry.rank)[entry.position]); }
 
   bool shape_fits() {
     if (schedule_.ranks() != shape_.pipeline)
-      faults_.push_back({.rule = Rule::rows_per_rank, .has = schedule_.ranks(), .wanted = shape_.pipeline});
-    if (schedule_.delay != 0) faults_.push_back({.rule = Rule::synchronous, .has = schedule_.delay});
+      violations_.push_back({.rule = Rule::rows_per_rank, .has = schedule_.ranks(), .wanted = shape_.pipeline});
+    if (schedule_.delay != 0) violations_.push_back({.rule = Rule::synchronous, .has = schedule_.delay});
     if (schedule_.stage_rank().size() != 1) {
-      faults_.push_back({.rule = Rule::one_pipeline, .has = static_cast<int>(schedule_.stage_rank().size())});
+      violations_.push_back({.rule = Rule::one_pipeline, .has = static_cast<int>(schedule_.stage_rank().size())});
       return false;
     }
     const std::vector<int>& ranks = schedule_.stage_rank()[0];
     const auto stages = static_cast<int>(ranks.size());
     if (stages != shape_.stages())
-      faults_.push_back({.rule = Rule::all_stages, .has = stages, .wanted = shape_.stages()});
+      violations_.push_back({.rule = Rule::all_stages, .has = stages, .wanted = shape_.stages()});
     for (int stage = 0; stage < stages; ++stage) {
       const int rank = ranks[static_cast<std::size_t>(stage)];
       if (rank < 0 || rank >= shape_.pipeline)
-        faults_.push_back(
+        violations_.push_back(
             {.rule = Rule::stage_on_a_rank, .at = {.stage = stage}, .has = rank, .wanted = shape_.pipeline});
     }
-    return faults_.empty();
+    return violations_.empty();
   }
 
   int rank_of(int stage) const { return stage_map_.rank_of(stage); }
 
-  void note(const Place& place, const Action& action) {
-    const ActionRef at = standing(place, action);
+  void note(const Entry& entry, const Action& action) {
+    const ActionRef at = ref_of(entry, action);
     if (action.kind > ComputeKind::backward_weight) {
-      faults_.push_back({.rule = Rule::known_kind, .at = at, .has = static_cast<int>(action.kind)});
+      violations_.push_back({.rule = Rule::known_kind, .at = at, .has = static_cast<int>(action.kind)});
     } else if (action.stage < 0 || action.stage >= shape_.stages()) {
-      faults_.push_back({.rule = Rule::known_stage, .at = at, .wanted = shape_.stages() - 1});
+      violations_.push_back({.rule = Rule::known_stage, .at = at, .wanted = shape_.stages() - 1});
     } else if (action.microbatch < 0 || action.microbatch >= shape_.microbatches) {
-      faults_.push_back({.rule = Rule::known_microbatch, .at = at, .wanted = shape_.microbatches - 1});
+      violations_.push_back({.rule = Rule::known_microbatch, .at = at, .wanted = shape_.microbatches - 1});
     } else if (action.slice != 0 || action.replica != 0) {
-      faults_.push_back({.rule = Rule::whole_sequence, .at = at});
-    } else if (rank_of(action.stage) != place.rank) {
-      faults_.push_back({.rule = Rule::on_its_rank, .at = at, .has = rank_of(action.stage)});
+      violations_.push_back({.rule = Rule::whole_sequence, .at = at});
+    } else if (rank_of(action.stage) != entry.rank) {
+      violations_.push_back({.rule = Rule::on_its_rank, .at = at, .has = rank_of(action.stage)});
     } else {
-      note_parts(place, at, action.kind);
+      note_parts(entry, at, action.kind);
     }
   }
 
-  void note_parts(const Place& place, const ActionRef& at, ComputeKind kind) {
+  void note_parts(const Entry& entry, const ActionRef& at, ComputeKind kind) {
     if (kind == ComputeKind::backward) whole_.add(at.stage);
     if (kind == ComputeKind::backward_input || kind == ComputeKind::backward_weight) split_.add(at.stage);
     for (const Part part : parts(kind)) {
-      Place& found = found_.at(static_cast<int>(part), at.stage, at.microbatch);
+      Entry& found = found_.at(static_cast<int>(part), at.stage, at.microbatch);
       if (found.position != kNowhere) {
-        ActionRef first = standing(found);
+        ActionRef first = ref_of(found);
         first.kind = kind_making(part);
-        faults_.push_back({.rule = Rule::once, .at = at, .others = {first}});
+        violations_.push_back({.rule = Rule::once, .at = at, .others = {first}});
         return;
       }
-      found = place;
+      found = entry;
     }
   }
 
@@ -196,8 +196,9 @@ class RowsCheck {
       for (int microbatch = 0; microbatch < shape_.microbatches; ++microbatch) {
         const auto lacks = [&](Part part) { return at(part, stage, microbatch).position == kNowhere; };
         const auto missing = [&](Kind kind) {
-          faults_.push_back({.rule = Rule::present,
-                             .at = {.rank = rank_of(stage), .kind = kind, .stage = stage, .microbatch = microbatch}});
+          violations_.push_back(
+              {.rule = Rule::present,
+               .at = {.rank = rank_of(stage), .kind = kind, .stage = stage, .microbatch = microbatch}});
         };
         if (lacks(Part::forward)) missing(Kind::forward);
         if (lacks(Part::input) && lacks(Part::weight) && has_whole_backwards(stage)) {
@@ -215,30 +216,30 @@ class RowsCheck {
     return !split_.has(stage) && (whole_.any() || !split_.any());
   }
 
-  const Place& at(Part part, int stage, int microbatch) const {
+  const Entry& at(Part part, int stage, int microbatch) const {
     return found_.at(static_cast<int>(part), stage, microbatch);
   }
-  const Place& place_of(const Need& need, const Action& action) const {
+  const Entry& entry_of(const Need& need, const Action& action) const {
     const Computing needed = computing_of(need, action.stage);
     return at(part_of(needed.kind), needed.stage, action.microbatch);
   }
   bool counts(const Need& need, const Action& action) const { return stage_map_.holds(need.condition, action.stage); }
 
-  void check_order(const Place& place, const Action& action) {
+  void check_order(const Entry& entry, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
       if (need.where != Need::Where::here || is_transfer(need.kind)) continue;
-      const Place& needed = place_of(need, action);
-      if (needed.position > place.position)
-        faults_.push_back({.rule = Rule::before, .at = standing(place, action), .others = {standing(needed)}});
+      const Entry& needed = entry_of(need, action);
+      if (needed.position > entry.position)
+        violations_.push_back({.rule = Rule::before, .at = ref_of(entry, action), .others = {ref_of(needed)}});
     }
   }
 
-  void check_ascending(const Place& place, const Action& action) {
+  void check_ascending(const Entry& entry, const Action& action) {
     for (const Part part : parts(action.kind)) {
       if (part == Part::forward || action.microbatch == 0) continue;
-      const Place& before = at(part, action.stage, action.microbatch - 1);
-      if (before.position < place.position) continue;
-      faults_.push_back({.rule = Rule::ascending, .at = standing(place, action), .others = {standing(before)}});
+      const Entry& before = at(part, action.stage, action.microbatch - 1);
+      if (before.position < entry.position) continue;
+      violations_.push_back({.rule = Rule::ascending, .at = ref_of(entry, action), .others = {ref_of(before)}});
       return;
     }
   }
@@ -249,7 +250,7 @@ class RowsCheck {
     while (const std::optional<int> rank = progress.next()) {
       const std::vector<Action>& row = schedule_.row(*rank);
       std::size_t& position = progress.reached(*rank);
-      const Place* waited = nullptr;
+      const Entry* waited = nullptr;
       while (position < row.size() && !(waited = waits_for(row[position], progress))) ++position;
       progress.advanced(*rank);
       if (waited) progress.waits(*rank, *waited);
@@ -258,17 +259,17 @@ class RowsCheck {
       const std::size_t position = progress.reached(rank);
       if (position == schedule_.row(rank).size()) continue;
       const Action& action = schedule_.row(rank)[position];
-      faults_.push_back({.rule = Rule::reached,
-                         .at = standing({rank, position}, action),
-                         .others = {standing(*waits_for(action, progress))}});
+      violations_.push_back({.rule = Rule::reached,
+                             .at = ref_of({rank, position}, action),
+                             .others = {ref_of(*waits_for(action, progress))}});
     }
   }
 
   /// The first need that is not done; null if all are done.
-  const Place* waits_for(const Action& action, const Progress& progress) const {
+  const Entry* waits_for(const Action& action, const Progress& progress) const {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
       if (!counts(need, action)) continue;
-      const Place& needed = place_of(need, action);
+      const Entry& needed = entry_of(need, action);
       if (!progress.done(needed)) return &needed;
     }
     return nullptr;
@@ -277,9 +278,9 @@ class RowsCheck {
   const Schedule& schedule_;
   const PipelineShape& shape_;
   StageMap stage_map_;
-  Cells<Place> found_;   // by Part
+  Cells<Entry> found_;   // by Part
   Stages whole_, split_; // stages with a B; with an I or a W
-  std::vector<Violation> faults_;
+  std::vector<Violation> violations_;
 };
 
 } // namespace

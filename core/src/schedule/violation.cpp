@@ -9,8 +9,6 @@ namespace triax::schedule {
 
 namespace {
 
-using FaultRule = Violation::Rule;
-
 /// The result of a pass.
 const char* made_by(Kind kind) {
   switch (kind) {
@@ -42,25 +40,27 @@ const char* order_text(CommTraits::Order order) {
 }
 
 class Words {
+  using Rule = Violation::Rule;
+
  public:
-  Words(const Violation& fault, const Locator& finding) : of_(fault), find_(finding) {}
+  Words(const Violation& violation, const Locator& locator) : of_(violation), locator_(locator) {}
 
   std::string all() const {
     switch (of_.rule) {
-      case FaultRule::rows_per_rank:
-      case FaultRule::synchronous:
-      case FaultRule::one_pipeline:
-      case FaultRule::all_stages:
-      case FaultRule::stage_on_a_rank:
-      case FaultRule::programs_by_rank:
-      case FaultRule::programs_per_rank:
+      case Rule::rows_per_rank:
+      case Rule::synchronous:
+      case Rule::one_pipeline:
+      case Rule::all_stages:
+      case Rule::stage_on_a_rank:
+      case Rule::programs_by_rank:
+      case Rule::programs_per_rank:
         return led({}, of_whole());
-      case FaultRule::one_stage_map:
-      case FaultRule::one_boundary:
-      case FaultRule::present:
-      case FaultRule::known_kind: // has no action text
+      case Rule::one_stage_map:
+      case Rule::one_boundary:
+      case Rule::present:
+      case Rule::known_kind: // has no action text
         return led({}, of_list());
-      case FaultRule::slot_left_free:
+      case Rule::slot_left_free:
         return led(text("stage {}", of_.at.stage),
                    text("pool {}, slot {} still holds microbatch {} at the end", name_of(of_.pool), of_.slot, of_.has));
       default:
@@ -71,17 +71,17 @@ class Words {
  private:
   std::string of_whole() const {
     switch (of_.rule) {
-      case FaultRule::rows_per_rank:
+      case Rule::rows_per_rank:
         return text("the schedule has {} rows for parallel.pipeline = {}", of_.has, of_.wanted);
-      case FaultRule::synchronous:
+      case Rule::synchronous:
         return text("the schedule lets weights lag {} steps behind: this version runs synchronous schedules", of_.has);
-      case FaultRule::one_pipeline:
+      case Rule::one_pipeline:
         return text("the schedule has {} replicas: this version runs one", of_.has);
-      case FaultRule::all_stages:
+      case Rule::all_stages:
         return text("the schedule places {} stages, but there are {}", of_.has, of_.wanted);
-      case FaultRule::stage_on_a_rank:
+      case Rule::stage_on_a_rank:
         return text("the schedule places stage {} on rank {} of {}", of_.at.stage, of_.has, of_.wanted);
-      case FaultRule::programs_by_rank:
+      case Rule::programs_by_rank:
         return text("program {} is that of rank {}", of_.has, of_.wanted);
       default:
         return text("there are programs of {} ranks, but p = {}", of_.has, of_.wanted);
@@ -89,43 +89,43 @@ class Words {
   }
 
   std::string of_list() const {
-    if (of_.rule == FaultRule::known_kind) return text("an action of kind {}, which is not F, B, I or W", of_.has);
-    if (of_.rule == FaultRule::one_stage_map) return "its program has other stages, or another stage map";
-    if (of_.rule == FaultRule::one_boundary) return "its program and that of rank 0 do not scatter the same boundaries";
+    if (of_.rule == Rule::known_kind) return text("an action of kind {}, which is not F, B, I or W", of_.has);
+    if (of_.rule == Rule::one_stage_map) return "its program has other stages, or another stage map";
+    if (of_.rule == Rule::one_boundary) return "its program and that of rank 0 do not scatter the same boundaries";
     const std::string missing = action_text(of_.at) + " is missing";
     return runs_layers(of_.at.kind) ? text("{}, {}", missing, of_stage(of_.at)) : missing;
   }
 
   std::string of_action() const {
     switch (of_.rule) {
-      case FaultRule::known_stage:
+      case Rule::known_stage:
         return text("stage {} does not exist; the last is {}", of_.at.stage, of_.wanted);
-      case FaultRule::known_microbatch:
+      case Rule::known_microbatch:
         return text("microbatch {} does not exist; the last is {}", of_.at.microbatch, of_.wanted);
-      case FaultRule::names_microbatch:
+      case Rule::names_microbatch:
         return "it has no microbatch";
-      case FaultRule::whole_sequence:
+      case Rule::whole_sequence:
         return "this version runs whole sequences through one pipeline";
-      case FaultRule::on_its_rank:
+      case Rule::on_its_rank:
         return text("stage {} is on rank {}", of_.at.stage, of_.has);
-      case FaultRule::forward_alone:
+      case Rule::forward_alone:
         return "an evaluation runs only forwards";
-      case FaultRule::once:
-        return text("{} is already at {}", runs_layers(of_.at.kind) ? of_stage(other()) : "it", find_.here(other()));
-      case FaultRule::before:
+      case Rule::once:
+        return text("{} is already at {}", runs_layers(of_.at.kind) ? of_stage(other()) : "it", locator_.here(other()));
+      case Rule::before:
         return needs();
-      case FaultRule::ascending:
+      case Rule::ascending:
         return text(
             "the {} of microbatch {} {}, at {}; gradients of a stage are added in ascending order of "
             "microbatches, so that every schedule gives the same bits",
             made_by(other().kind), other().microbatch,
-            *other().position > *of_.at.position ? "comes later" : "came before", find_.here(other()));
-      case FaultRule::within_cap:
+            *other().position > *of_.at.position ? "comes later" : "came before", locator_.here(other()));
+      case Rule::within_cap:
         return text("it exceeds the limit of {} microbatches in flight on a rank, counted per stage", of_.wanted);
-      case FaultRule::reached:
-        return text("it waits for {} at {}, which is never reached", action_text(other()), find_.there(other()));
-      case FaultRule::no_circle:
-        return circle();
+      case Rule::reached:
+        return text("it waits for {} at {}, which is never reached", action_text(other()), locator_.there(other()));
+      case Rule::no_cycle:
+        return cycle_text();
       default:
         return of_transfer();
     }
@@ -135,35 +135,35 @@ class Words {
     const bool all = other().stage < 0 && rule(other().kind).scope == Scope::stage; // all stages of the rank
     const std::string what = all ? rule(other().kind).name : action_text(other());
     if (!other().position) return text("it needs {}, which is not in the program", what);
-    return text("it needs {}, which comes later, at {}", what, find_.here(other()));
+    return text("it needs {}, which comes later, at {}", what, locator_.here(other()));
   }
 
   std::string of_transfer() const {
     switch (of_.rule) {
-      case FaultRule::to_another_rank:
+      case Rule::to_another_rank:
         return text("the stage {} it is not on another rank", of_.wanted > 0 ? "after" : "before");
-      case FaultRule::to_the_right_rank:
+      case Rule::to_the_right_rank:
         return text("it names rank {}, but the stage is on rank {}", of_.has, of_.wanted);
-      case FaultRule::post_waits_for_none:
+      case Rule::post_waits_for_none:
         return "it is posted, and cannot wait";
-      case FaultRule::waits_for_earlier:
-        return text("it waits for {}, which comes later", find_.here(other()));
-      case FaultRule::waits_for_transfer:
+      case Rule::waits_for_earlier:
+        return text("it waits for {}, which comes later", locator_.here(other()));
+      case Rule::waits_for_transfer:
         return text("it waits for {}, which is not a transfer", action_text(other()));
-      case FaultRule::joined:
+      case Rule::joined:
         return text("it does not wait for {}, which was posted before", action_text(other()));
-      case FaultRule::one_order_per_edge:
+      case Rule::one_order_per_edge:
         return text(
             "it is send {} from rank {} to rank {}, but receive {} there is {}; both ends must use the same order",
             of_.has, of_.at.rank, other().rank, of_.has, named(other()));
-      case FaultRule::received:
+      case Rule::received:
         return text("rank {} does not receive it", of_.has);
       default:
         return text("rank {} does not send it", of_.has);
     }
   }
 
-  std::string circle() const {
+  std::string cycle_text() const {
     std::string chain = named(of_.at);
     for (const ActionRef& waited_for : of_.others) chain += " -> " + named(waited_for);
     if (of_.has > 0) chain += text(" -> ({} more)", of_.has);
@@ -178,13 +178,13 @@ class Words {
   std::string of_slots() const {
     const std::string slot = text("slot {} of pool {}", of_.slot, name_of(of_.pool));
     switch (of_.rule) {
-      case FaultRule::slot_named:
+      case Rule::slot_named:
         return text("it has no slot of pool {} to fill", name_of(of_.pool));
-      case FaultRule::slot_exists:
+      case Rule::slot_exists:
         return text("{} does not exist", slot);
-      case FaultRule::slot_free:
+      case Rule::slot_free:
         return text("{} still holds microbatch {}", slot, of_.has);
-      case FaultRule::slot_filled:
+      case Rule::slot_filled:
         return text("it reads {}, which does not hold its microbatch", slot);
       default:
         return text("it does not wait for {}, which may still use {}", action_text(other()), slot);
@@ -192,14 +192,16 @@ class Words {
   }
 
   std::string led(const std::string& name, const std::string& words) const {
-    const std::string lead = find_.lead(of_.at, name);
+    const std::string lead = locator_.lead(of_.at, name);
     return lead.empty() ? words : text("{}: {}", lead, words);
   }
   const ActionRef& other() const { return of_.others.at(0); }
-  std::string named(const ActionRef& action) const { return text("{} ({})", action_text(action), find_.place(action)); }
+  std::string named(const ActionRef& action) const {
+    return text("{} ({})", action_text(action), locator_.location(action));
+  }
 
   const Violation& of_;
-  const Locator& find_;
+  const Locator& locator_;
 };
 
 } // namespace
@@ -212,10 +214,10 @@ std::string action_text(const ActionRef& action) {
 
 std::string Locator::lead(const ActionRef& action, const std::string& name) const {
   if (action.rank < 0) return {};
-  const std::string where = action.position ? place(action) : text("rank {}", action.rank);
+  const std::string where = action.position ? location(action) : text("rank {}", action.rank);
   return name.empty() ? where : text("{}, {}", where, name);
 }
-std::string Locator::place(const ActionRef& action) const {
+std::string Locator::location(const ActionRef& action) const {
   return text("rank {}, position {}", action.rank, *action.position);
 }
 std::string Locator::here(const ActionRef& action) const {
@@ -225,8 +227,8 @@ std::string Locator::there(const ActionRef& action) const {
   return text("position {} of rank {}", *action.position, action.rank);
 }
 
-std::string Violation::reason(const Locator& finding) const {
-  return Words(*this, finding).all();
+std::string Violation::reason(const Locator& locator) const {
+  return Words(*this, locator).all();
 }
 
 } // namespace triax::schedule

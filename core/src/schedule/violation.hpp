@@ -33,15 +33,15 @@ class Locator {
   /// rank.
   virtual std::string lead(const ActionRef& action, const std::string& name) const;
   /// "rank 2, position 3"
-  virtual std::string place(const ActionRef& action) const;
+  virtual std::string location(const ActionRef& action) const;
   /// "position 3", for an action on the rank of the violation.
   virtual std::string here(const ActionRef& action) const;
   /// "position 3 of rank 2"
   virtual std::string there(const ActionRef& action) const;
 };
 
-/// How many faults of one schedule a report lists: a scheduler's mistake is often the same on every rank.
-inline constexpr std::size_t kMaxShownFaults = 20;
+/// How many violations of one schedule a report lists: a scheduler's mistake is often the same on every rank.
+inline constexpr std::size_t kMaxShownViolations = 20;
 
 struct Violation {
   enum class Rule : std::uint8_t {
@@ -79,8 +79,8 @@ struct Violation {
     received,           // has: the rank that does not receive
     sent,               // has: the rank that does not send
     // all ranks
-    reached,   // others: the action it waits for
-    no_circle, // others: the listed actions of the cycle; has: number of further actions; assumptions
+    reached,  // others: the action it waits for
+    no_cycle, // others: the listed actions of the cycle; has: number of further actions; assumptions
     // slots
     slot_named,    // pool
     slot_exists,   // pool, slot
@@ -101,7 +101,7 @@ struct Violation {
   /// Whether the rule is about slots. Lowering assigns them; rows and files do not contain them.
   bool is_of_slots() const noexcept { return rule >= Rule::slot_named; }
   /// "rank 2, position 3, 2B0: it needs 2F0, which comes later, at position 5"
-  std::string reason(const Locator& finding = Locator()) const;
+  std::string reason(const Locator& locator = Locator()) const;
 };
 
 } // namespace triax::schedule

@@ -26,7 +26,7 @@ class Loop {
     // This agreement means that all ranks have joined. No rank ends its first step, and writes a file of it, before
     // rank 0 has begun that step, because the norm sums over all ranks.
     if (!stopped()) begin_records();
-    while (rank_.steps_done() < run_.train.steps && result_.signal == 0) placed_step();
+    while (rank_.steps_done() < run_.train.steps && result_.signal == 0) located_step();
     end_records();
     result_.tokens_per_s = seconds_ > 0 ? tokens_ * static_cast<double>(result_.steps) / seconds_ : 0;
     result_.traffic = rank_.traffic();
@@ -56,15 +56,16 @@ class Loop {
     result_.missing.records = reports_.records->missing();
   }
 
-  void placed_step() {
-    const std::string place = text("step {}", rank_.steps_done() + 1);
+  void located_step() {
+    const std::string location = text("step {}", rank_.steps_done() + 1);
     try {
       step();
     } catch (const Error& error) {
-      if (error.where().starts_with(place)) throw; // the executor adds the action
-      throw Error(error.message(), error.where().empty() ? place : text("{}, {}", place, error.where()), error.hint());
+      if (error.where().starts_with(location)) throw; // the executor adds the action
+      throw Error(error.message(), error.where().empty() ? location : text("{}, {}", location, error.where()),
+                  error.hint());
     } catch (const std::exception& error) {
-      throw Error(error.what(), place);
+      throw Error(error.what(), location);
     }
   }
 

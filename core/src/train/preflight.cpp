@@ -21,7 +21,7 @@ constexpr std::int64_t kMaxSamples = std::int64_t{1} << 62; // counted for the r
 
 class Check {
  public:
-  Check(const config::RunConfig& run, const Placement& placement, Log& log, const AskedDevices& devices)
+  Check(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices)
       : run_(run), placement_(placement), log_(log), devices_(devices), layout_(layout_of(run)) {}
 
   Preflight take() {
@@ -193,7 +193,7 @@ class Check {
   const config::RunConfig& run_;
   const Placement& placement_;
   Log& log_;
-  const AskedDevices devices_;
+  const CheckedDevices devices_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
   std::set<std::string> refused_;                                           // from the plans of ranks
@@ -209,7 +209,7 @@ std::uint64_t RankPlan::bytes() const {
   return out;
 }
 
-Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const AskedDevices& devices) {
+Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log, const CheckedDevices& devices) {
   const std::int64_t world = std::int64_t{run.parallel.pipeline} * run.parallel.tensor;
   if (world > kMaxWorld || world * run.parallel.data > kMaxWorld) {
     Preflight out;

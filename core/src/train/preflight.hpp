@@ -63,6 +63,6 @@ struct Preflight {
 
 /// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.
 Preflight preflight(const config::RunConfig& run, const Placement& placement, Log& log,
-                    const AskedDevices& devices = {});
+                    const CheckedDevices& devices = {});
 
 } // namespace triax::train

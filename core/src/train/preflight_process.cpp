@@ -144,7 +144,7 @@ CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const Pref
   const auto body = [&] {
     const plugin::CallScope all({}, "the check of the run", {}, plugin::CallKind::unlimited);
     CheckedRun checked;
-    checked.placement = request.placement ? *request.placement : place_here(run);
+    checked.placement = request.placement ? *request.placement : choose_placement(run);
     checked.preflight = preflight(run, checked.placement, log, request.devices(checked.placement));
     return packed(checked);
   };

@@ -15,8 +15,8 @@
 namespace triax::train {
 
 struct PreflightRequest {
-  std::optional<Placement> placement;                              // empty: place_here()
-  std::function<AskedDevices(const Placement& placement)> devices; // ranks whose devices are checked
+  std::optional<Placement> placement;                                // empty: choose_placement()
+  std::function<CheckedDevices(const Placement& placement)> devices; // ranks whose devices are checked
 };
 
 struct CheckedRun {

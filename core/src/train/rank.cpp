@@ -93,8 +93,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     }
   }
 
-  /// Timeout of the ranks' meetings. Slightly more than train.stall_timeout_s: if one rank is stuck and another waits
-  /// for it, the watchdog names the first.
+  /// Timeout of a rendezvous of the ranks. Slightly more than train.stall_timeout_s: if one rank is stuck and another
+  /// waits for it, the watchdog names the first.
   double join_timeout_s() const { return run.train.stall_timeout_s + kJoinMargin; }
   /// Timeout of waits that poll. A peer may work for longer than train.stall_timeout_s in many short operations.
   double wait_timeout_s() const { return options.waits_are_watched ? kNoTimeout : join_timeout_s(); }

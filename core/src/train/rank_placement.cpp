@@ -32,7 +32,7 @@ bool in_one_process(const config::RunConfig& run, std::int64_t ranks) {
 
 } // namespace
 
-Placement place_here(const config::RunConfig& run) {
+Placement choose_placement(const config::RunConfig& run) {
   // The product of the axis sizes may be larger than any run; preflight reports that.
   const std::int64_t ranks = std::int64_t{run.parallel.pipeline} * run.parallel.tensor * run.parallel.data;
   const auto most = std::int64_t{std::numeric_limits<int>::max()};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // On which machine the ranks of a run are, and how those of one process share its cores.
 //
-// Threads: any. Blocking: place_here() reads a few small files, and queries the communicators. Errors: none; preflight
-// reports what a communicator throws.
+// Threads: any. Blocking: choose_placement() reads a few small files, and queries the communicators. Errors: none;
+// preflight reports what a communicator throws.
 #pragma once
 
 #include <optional>
@@ -23,12 +23,12 @@ struct Placement {
 };
 
 /// The local ranks whose devices are checked: `count` of them, from `first` on.
-struct AskedDevices {
+struct CheckedDevices {
   int first = 0, count = 0;
 };
 
 /// All ranks of the run on this machine: as processes, or as threads of this process if a communicator requires that.
-Placement place_here(const config::RunConfig& run);
+Placement choose_placement(const config::RunConfig& run);
 
 /// "1 rank, 2 CPU threads", "8 ranks as threads of this process, 1 CPU thread each on 2 cores". `threads`: of the
 /// kernel set, per rank. Threads and cores are only mentioned if `device` is the host, else: "4 ranks as processes,

@@ -27,13 +27,14 @@ schedule::Assumptions assumptions_of(const config::RunConfig& run, const Layout&
 }
 
 /// One error for all violations, because a mistake of a scheduler often affects every rank. `of`: what was verified.
-Refusals refuse_schedule(const config::RunConfig& run, const char* of, const std::vector<schedule::Violation>& faults) {
-  const std::size_t all = faults.size();
+Refusals refuse_schedule(const config::RunConfig& run, const char* of,
+                         const std::vector<schedule::Violation>& violations) {
+  const std::size_t all = violations.size();
   const std::string shown =
-      all > schedule::kMaxShownFaults ? text("the first {}", schedule::kMaxShownFaults) : text("all {}", all);
+      all > schedule::kMaxShownViolations ? text("the first {}", schedule::kMaxShownViolations) : text("all {}", all);
   const std::string command = "\"triax schedule RUN.toml\", with the same --set,";
   return make_refusal(ErrorCode::kInvalidSchedule, {"schedule.plugin"}, "schedule.plugin = \"{}\": {}{}",
-                      run.schedule.name, of, faults.front().reason())
+                      run.schedule.name, of, violations.front().reason())
       .with_hint("{}",
                  all == 1 ? text("{} repeats this check without devices and data", command)
                           : text("and {} more violation{}: {} lists {}", all - 1, all == 2 ? "" : "s", command, shown));
@@ -53,8 +54,8 @@ Refusals check_schedule(const config::RunConfig& run, const Model& model, const 
     const Layout layout = layout_of(run);
     out.add(executor::check_scatter(model, layer_context(run, layout, 0), split_of(run, model)));
   }
-  const std::vector<schedule::Violation> faults = schedule::verify(schedule, shape);
-  if (!faults.empty()) out.add(refuse_schedule(run, "", faults));
+  const std::vector<schedule::Violation> violations = schedule::verify(schedule, shape);
+  if (!violations.empty()) out.add(refuse_schedule(run, "", violations));
   return out;
 }
 
@@ -65,10 +66,10 @@ Programs make_programs(const config::RunConfig& run, const Layout& layout, const
   Programs out{schedule::lower(schedule, shape, crossing), schedule::lower_forward_only(schedule, shape, crossing),
                assumptions_of(run, layout, plugins)};
   for (const bool forward_only : {false, true}) {
-    const std::vector<schedule::Violation> faults =
+    const std::vector<schedule::Violation> violations =
         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);
-    if (faults.empty()) continue;
-    const Refusals refused = refuse_schedule(run, "the lowered program is invalid: ", faults);
+    if (violations.empty()) continue;
+    const Refusals refused = refuse_schedule(run, "the lowered program is invalid: ", violations);
     throw to_error(refused);
   }
   return out;

@@ -112,18 +112,19 @@ LocalCommunicator::Port& LocalCommunicator::port(const Transfer& transfer) {
 }
 
 void LocalCommunicator::barrier(Deadline deadline) {
-  const auto place = [&] { return text("barrier of group {}", group_state_.id()); };
-  if (group_state_.aborted()) throw Error(group_state_.reason(), place());
+  const auto location = [&] { return text("barrier of group {}", group_state_.id()); };
+  if (group_state_.aborted()) throw Error(group_state_.reason(), location());
   WaitDeadline until(deadline);
   const std::uint64_t turn = group_state_.barriers(index()).fetch_add(1, std::memory_order_acq_rel) + 1;
   for (int peer = 0; peer < size(); ++peer) {
     const auto here = [&] { return group_state_.barriers(peer).load(std::memory_order_acquire) >= turn; };
     while (!here()) {
-      if (group_state_.aborted()) throw Error(group_state_.reason(), place());
+      if (group_state_.aborted()) throw Error(group_state_.reason(), location());
       device_.abort_flag().check();
-      if (group_state_.left(peer) && !here()) throw Error(text("rank {} has left", group_state_.rank(peer)), place());
+      if (group_state_.left(peer) && !here())
+        throw Error(text("rank {} has left", group_state_.rank(peer)), location());
       if (until.passed()) {
-        throw Error(text("timed out waiting for rank {}", group_state_.rank(peer)), place(),
+        throw Error(text("timed out waiting for rank {}", group_state_.rank(peer)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!device_.progress()) sched_yield();

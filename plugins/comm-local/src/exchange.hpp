@@ -12,7 +12,7 @@
 namespace triax::comm_local {
 
 /// A transfer and its number on its edge: the k-th send matches the k-th receive, in the order of posting.
-struct Placed {
+struct PendingTransfer {
   Transfer transfer;
   Edge* edge = nullptr;
   std::uint64_t number = 0; // from 0
@@ -24,16 +24,16 @@ class Exchange final : public Call {
   using Call::Call;
 
   /// The list to fill before start(). It keeps its capacity between calls.
-  std::vector<Placed>& transfers() noexcept { return transfers_; }
+  std::vector<PendingTransfer>& transfers() noexcept { return transfers_; }
   Event start();
 
  private:
   bool run() noexcept override;
-  void send(Placed& placed) noexcept;
-  void receive(Placed& placed) noexcept;
-  bool fits(const Placed& placed, const Edge::Send& send) noexcept;
+  void send(PendingTransfer& pending) noexcept;
+  void receive(PendingTransfer& pending) noexcept;
+  bool fits(const PendingTransfer& pending, const Edge::Send& send) noexcept;
 
-  std::vector<Placed> transfers_;
+  std::vector<PendingTransfer> transfers_;
   std::size_t open_ = 0;
 };
 

@@ -31,7 +31,7 @@ TEST(Leaving, IsReportedToRanksThatWaitForAFreeEntry) {
       }
       for (int i = 0; i < kCalls; ++i) rank.device().progress();
       rank.store().set("posted", "");
-      rank.store().get("told", Rank::deadline());
+      rank.store().get("failed", Rank::deadline());
       return;
     }
     rank.store().get("posted", Rank::deadline());
@@ -39,7 +39,7 @@ TEST(Leaving, IsReportedToRanksThatWaitForAFreeEntry) {
     Work last;
     for (int i = 0; i < kCalls; ++i) last = comm.broadcast(view, 2, rank.stream());
     EXPECT_THAT(error_of([&] { rank.wait(last); }), HasSubstr("rank 0 left group tensor.0 while rank 1 waits for it"));
-    rank.store().set("told", "");
+    rank.store().set("failed", "");
   });
 }
 

@@ -16,7 +16,7 @@ using triax::test::error_of;
 using triax::test::Rank;
 using triax::test::run_ranks;
 
-TEST(Backend, DeclaresWhatAProofMayAssume) {
+TEST(Backend, DeclaresItsGuarantees) {
   run_ranks(1, [](Rank& rank) {
     const CommTraits traits = rank.backend().traits();
     EXPECT_EQ(traits.order, CommTraits::Order::tagged);
@@ -57,7 +57,7 @@ TEST(Join, AGroupCanBeJoinedAgainAndByTwoJobsOfTheProcess) {
   other.join();
 }
 
-TEST(Join, TheDeadlineNamesWhoIsMissing) {
+TEST(Join, TimesOutAndNamesTheMissingRanks) {
   run_ranks(4, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 0) {
@@ -90,7 +90,7 @@ TEST(Join, RanksOfOneGroupMustAgreeOnItsMembers) {
   });
 }
 
-TEST(Join, AnotherProcessIsRefusedInWords) {
+TEST(Join, RefusesRanksOfAnotherProcess) {
   run_ranks(2, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 0) {

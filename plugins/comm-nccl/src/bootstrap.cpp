@@ -12,9 +12,9 @@ namespace triax::comm_nccl {
 
 namespace {
 
-constexpr int kProtocol = 3;         // version of the published values and of the edges
-constexpr std::size_t kGreeting = 3; // slots of a byte: one out, and one in from each neighbour
-constexpr int kEdgeCtas = 8;         // maximum blocks of an edge's kernel: the kernels of all edges must fit
+constexpr int kProtocol = 3;            // version of the published values and of the edges
+constexpr std::size_t kWarmUpSlots = 3; // slots of a byte: one out, and one in from each neighbour
+constexpr int kEdgeCtas = 8;            // maximum blocks of an edge's kernel: the kernels of all edges must fit
 
 /// The values that a member publishes, in this order: version of NCCL, two keys, boot id, name of the machine for NCCL,
 /// GPU.
@@ -159,14 +159,14 @@ void Bootstrap::make_edges(GroupHandles& handles) {
 /// The first transfer between two members connects them, and needs both at the same time: do it now, not in a step.
 void Bootstrap::warm_up(GroupHandles& handles) {
   if (group_.axis != "pipeline") return;
-  const std::unique_ptr<Memory> bytes = device_.allocate(kGreeting * Arena::kAlignment, MemoryKind::device);
-  const std::unique_ptr<Stream> stream = device_.make_stream("comm-nccl: greetings");
+  const std::unique_ptr<Memory> bytes = device_.allocate(kWarmUpSlots * Arena::kAlignment, MemoryKind::device);
+  const std::unique_ptr<Stream> stream = device_.make_stream("comm-nccl: warm-up");
   try {
     auto* const data = static_cast<std::byte*>(bytes->data());
     warm_up_neighbours(*handles.group, data, *stream);
     for (const GroupHandles::EdgeHandle& one : handles.edges) warm_up_edge(one, data, *stream);
     const Event all = stream->record();
-    while (!all.fired()) poll("greeting the neighbours");
+    while (!all.fired()) poll("connecting to the neighbours");
     if (const char* why = all.failure()) throw Error(why, rendezvous_.where());
   } catch (...) { // kernels that may write to the memory must end before it is freed
     handles.abandon();
@@ -188,7 +188,7 @@ void Bootstrap::warm_up_neighbours(Handle& group, std::byte* data, Stream& strea
         }
         return result;
       },
-      [this] { poll("greeting the neighbours"); });
+      [this] { poll("connecting to the neighbours"); });
 }
 
 void Bootstrap::warm_up_edge(const GroupHandles::EdgeHandle& one, std::byte* data, Stream& stream) {
@@ -199,7 +199,7 @@ void Bootstrap::warm_up_edge(const GroupHandles::EdgeHandle& one, std::byte* dat
         return one.edge.from == group_.index ? api_.send(data, 1, ncclUint8, kReceiver, comm, native)
                                              : api_.recv(data + Arena::kAlignment, 1, ncclUint8, kSender, comm, native);
       },
-      [this] { poll("greeting along the edges"); });
+      [this] { poll("connecting the edges"); });
 }
 
 void Bootstrap::poll(const char* what) {

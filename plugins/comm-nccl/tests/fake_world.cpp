@@ -113,7 +113,7 @@ bool goes_round(const Kernel& kernel, std::set<const Kernel*>& way, std::set<con
   return false;
 }
 
-void look_for_circles(const std::shared_ptr<Kernel>& kernel) {
+void report_cycles(const std::shared_ptr<Kernel>& kernel) {
   std::set<const Kernel*> way, through;
   if (!goes_round(*kernel, way, through)) return;
   FakeWorld& world = FakeWorld::get();
@@ -141,7 +141,7 @@ void launch(const std::shared_ptr<Kernel>& kernel) {
   world.on_gpu[comm.process] = kernel;
   world.on_stream[kernel->stream] = kernel;
   for (const auto& call : kernel->calls) call->kernel = kernel;
-  look_for_circles(kernel);
+  report_cycles(kernel);
   static_cast<FakeCudaStream*>(kernel->stream)->enqueue([kernel] { run(kernel); });
 }
 

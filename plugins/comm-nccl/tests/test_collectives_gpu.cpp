@@ -134,7 +134,7 @@ TEST_F(CollectivesOnGpus, SumsIn16BitsAreOfTheirType) {
 }
 
 /// The peer never calls. After the abort, the stream has no work left.
-TEST_F(CollectivesOnGpus, AnAbortEndsACallWhosePeerDoesNotCome) {
+TEST_F(CollectivesOnGpus, AbortEndsACallThatThePeerNeverPosts) {
   run(2, [](Rank& rank, Communicator& comm) {
     const TensorView view = rank.tensor(DType::f32, {4});
     comm.barrier(Rank::deadline());

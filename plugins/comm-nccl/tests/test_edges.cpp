@@ -128,7 +128,7 @@ TEST(Connections, OfOthersWaitForBoth) {
   });
 }
 
-TEST(Channels, AreRefusedInWords) {
+TEST(Channels, AreRefused) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     const Transfer one{Direction::send, 1 - rank.index(), 3, number(rank, 1)};

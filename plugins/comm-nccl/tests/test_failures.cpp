@@ -23,7 +23,7 @@ TEST(Failures, APeerThatDiesInACollectiveIsNamed) {
     if (rank.index() == 1) {
       rank.store().get("posted", Rank::deadline());
       die(1);
-      rank.store().get("told", Rank::deadline());
+      rank.store().get("failed", Rank::deadline());
       return;
     }
     const Work work = comm.all_reduce(view, view, Reduce::sum, rank.stream(), 7);
@@ -34,7 +34,7 @@ TEST(Failures, APeerThatDiesInACollectiveIsNamed) {
                         "exited or there was a network error (ncclRemoteError): connection closed by remote peer"),
               HasSubstr("another rank may be lost")));
     EXPECT_TRUE(rank.device().abort_flag().raised()) << "what an aborted kernel leaves behind is no result";
-    rank.store().set("told", "");
+    rank.store().set("failed", "");
   });
   EXPECT_GE(counts().aborts, 1);
 }
@@ -70,7 +70,7 @@ TEST(Failures, ACallThatNcclRefusesThrows) {
 }
 
 /// The kernel on the GPU never ends; another thread aborts; the rank continues at once, and ends.
-TEST(Failures, AbortFromAnotherThreadStopsWhatRuns) {
+TEST(Failures, AbortFromAnotherThreadStopsARunningCall) {
   run_members(2, {}, [](Rank& rank) {
     Communicator& comm = rank.join("tensor");
     if (rank.index() == 1) {

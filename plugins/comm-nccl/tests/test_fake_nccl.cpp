@@ -219,7 +219,7 @@ TEST_F(FakeNccl, FindsUseWhileInProgressAndAfterTheEnd) {
                           "ncclCommAbort on a communicator that has ended", "ncclGroupEnd without ncclGroupStart"));
 }
 
-TEST_F(FakeNccl, AbortsWhenWhatStandsBeforeOnTheStreamHasGone) {
+TEST_F(FakeNccl, AbortsAfterEarlierWorkOfTheStreamEnds) {
   processes(2, [&](Process& process) {
     const ncclComm_t before = process.make(id_of("a"), 2), behind = process.make(id_of("b"), 2);
     if (process.rank() == 1) return;
@@ -252,7 +252,7 @@ TEST_F(FakeNccl, FindsMemoryOfTheHost) {
   EXPECT_THAT(violations(), Contains("ncclAllReduce with memory of the host"));
 }
 
-TEST_F(FakeNccl, FindsADestroyedCommunicatorWhoseSendNobodyTook) {
+TEST_F(FakeNccl, ReportsACommunicatorDestroyedWithAnUnmatchedSend) {
   GroupHandles met(2);
   processes(2, [&](Process& process) {
     const ncclComm_t comm = process.make(id_of("a"), 2);

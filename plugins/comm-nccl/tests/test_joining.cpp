@@ -32,7 +32,7 @@ std::string join_error(Rank& rank, double seconds = 60) {
       [&] { rank.backend().join(rank.layout().group(rank.index(), "tensor"), rank.store(), deadline_in(seconds)); });
 }
 
-TEST(Backend, DeclaresWhatAProofMayAssume) {
+TEST(Backend, DeclaresItsGuarantees) {
   for (const bool edges : {false, true})
     run_members(1, {.edge_communicators = edges}, [edges](Rank& rank) {
       const CommTraits traits = rank.backend().traits();
@@ -142,7 +142,7 @@ TEST_F(HostId, MayNotBeThatOfAnotherRankOnTheGpu) {
                     HasSubstr("needs another NCCL_HOSTID for each rank: unset it")));
 }
 
-TEST_F(HostId, OfAnotherValueIsWhatPermissionAsksFor) {
+TEST_F(HostId, AllowsRanksOnOneGpuIfHostIdsDiffer) {
   EXPECT_THAT(found(true, "host-1", "host-0", 1), HasSubstr("ncclCommInitRankConfig: timed out waiting for rank"));
 }
 
@@ -175,7 +175,7 @@ TEST(Joining, KeysMustBeThoseOfAllRanks) {
   });
 }
 
-TEST(Joining, TheDeadlineNamesWhoIsMissing) {
+TEST(Joining, TimesOutAndNamesTheMissingRanks) {
   run_members(4, {}, [](Rank& rank) {
     if (rank.index() == 0) {
       EXPECT_THAT(join_error(rank, 0.05), HasSubstr("group tensor.0: timed out waiting for rank 1, 2, 3"));

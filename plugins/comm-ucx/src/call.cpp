@@ -22,12 +22,12 @@ Event Call::begin() {
 }
 
 bool Call::advance() noexcept {
-  if (!failed_ && !links_.aborted()) {
+  if (!failed_ && !endpoints_.aborted()) {
     if (!launched_) {
       launched_ = true;
-      links_.transport().begin_waiting();
+      endpoints_.transport().begin_waiting();
       launch();
-      if (!links_.aborted()) complete_ = run();
+      if (!endpoints_.aborted()) complete_ = run();
     } else if (!complete_) {
       if (copying_) {
         copies_ended();
@@ -36,9 +36,9 @@ bool Call::advance() noexcept {
       if (!complete_) check_peers();
     }
   }
-  if (complete_ && !links_.aborted()) {
+  if (complete_ && !endpoints_.aborted()) {
     finish();
-  } else if (!links_.aborted() || !fail_when_quiet()) {
+  } else if (!endpoints_.aborted() || !fail_when_quiet()) {
     return false;
   }
   forget_queue();
@@ -49,24 +49,24 @@ bool Call::advance() noexcept {
 void Call::finish() noexcept {
   if (finished_) return;
   finished_ = true;
-  links_.transport().end_waiting();
+  endpoints_.transport().end_waiting();
   event_.fire();
 }
 
 void Call::resume() noexcept {
   idle_polls_ = 0;
-  if (launched_ && !complete_ && !cancelled_ && !links_.aborted()) complete_ = run();
+  if (launched_ && !complete_ && !cancelled_ && !endpoints_.aborted()) complete_ = run();
 }
 
 void Call::check_peers() noexcept {
-  if (++idle_polls_ % kLongIdle == 0 || links_.anyone_left()) check_messages();
-  if (!links_.anyone_left()) return;
+  if (++idle_polls_ % kLongIdle == 0 || endpoints_.anyone_left()) check_messages();
+  if (!endpoints_.anyone_left()) return;
   // What a member sent before it left has arrived by now.
   for (std::size_t i = 0; i < requests(); ++i) {
     const Request& request = request_at(i);
-    if (!request.open() || !links_.left(request.member)) continue;
-    return links_.abort(text("rank {} left group {} while rank {} waits for it", links_.rank(request.member),
-                             links_.id(), links_.rank(links_.index())));
+    if (!request.open() || !endpoints_.left(request.member)) continue;
+    return endpoints_.abort(text("rank {} left group {} while rank {} waits for it", endpoints_.rank(request.member),
+                                 endpoints_.id(), endpoints_.rank(endpoints_.index())));
   }
 }
 
@@ -77,10 +77,11 @@ void Call::dropped() noexcept {
 
 void Call::end() noexcept {
   if (failed_) return;
-  if (complete_ && !links_.aborted()) return finish();
-  links_.abort(text("rank {} left group {} before its calls were complete", links_.rank(links_.index()), links_.id()));
+  if (complete_ && !endpoints_.aborted()) return finish();
+  endpoints_.abort(text("rank {} left group {} before its calls were complete", endpoints_.rank(endpoints_.index()),
+                        endpoints_.id()));
   while (!fail_when_quiet()) {
-    links_.transport().poll();
+    endpoints_.transport().poll();
     if (copying_) sched_yield();
   }
 }
@@ -92,21 +93,21 @@ void Call::forget_queue() noexcept {
 
 bool Call::fail_when_quiet() noexcept {
   if (failed_) return true;
-  links_.announce();
+  endpoints_.announce();
   if (!cancelled_) {
     cancelled_ = true;
-    for (std::size_t i = 0; launched_ && i < requests(); ++i) links_.transport().cancel(request_at(i));
+    for (std::size_t i = 0; launched_ && i < requests(); ++i) endpoints_.transport().cancel(request_at(i));
   }
   if (!copies_ended()) return false; // soon: copies do not depend on peers
-  if (in_progress_ > 0 && !links_.transport().retired()) {
-    if (!links_.grace_expired()) return false;
-    links_.transport().retire(
-        text("{}; sends of rank {} cannot be cancelled, so all its groups of comm-ucx are aborted", links_.reason(),
-             links_.rank(links_.index())));
+  if (in_progress_ > 0 && !endpoints_.transport().retired()) {
+    if (!endpoints_.grace_expired()) return false;
+    endpoints_.transport().retire(
+        text("{}; sends of rank {} cannot be cancelled, so all its groups of comm-ucx are aborted", endpoints_.reason(),
+             endpoints_.rank(endpoints_.index())));
   }
   failed_ = true;
-  if (launched_) links_.transport().end_waiting();
-  event_.fail(links_.reason());
+  if (launched_) endpoints_.transport().end_waiting();
+  event_.fail(endpoints_.reason());
   return true;
 }
 
@@ -121,20 +122,20 @@ void Call::started(Request& request) noexcept {
 void Call::ended(Request& request) noexcept {
   --in_progress_;
   check_status(request);
-  if (!cancelled_) links_.transport().make_ready(*this);
+  if (!cancelled_) endpoints_.transport().make_ready(*this);
 }
 
 /// Truncation is not handled here: the call reports a message longer than its buffer.
 void Call::check_status(const Request& request) noexcept {
   const ucs_status_t status = request.status;
   if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED || cancelled_) return;
-  links_.failed(request.member, status);
+  endpoints_.failed(request.member, status);
 }
 
 void Call::send(Request& request, int member, const void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.owner = this;
   request.member = member;
-  links_.transport().send(request, links_.endpoint(member), data, bytes, tag, side);
+  endpoints_.transport().send(request, endpoints_.endpoint(member), data, bytes, tag, side);
   started(request);
 }
 
@@ -142,14 +143,14 @@ void Call::send(Request& request, int member, const void* first, std::size_t fir
                 std::size_t second_bytes, Tag tag) noexcept {
   request.owner = this;
   request.member = member;
-  links_.transport().send(request, links_.endpoint(member), first, first_bytes, second, second_bytes, tag);
+  endpoints_.transport().send(request, endpoints_.endpoint(member), first, first_bytes, second, second_bytes, tag);
   started(request);
 }
 
 void Call::receive(Request& request, int member, void* data, std::size_t bytes, Tag tag, Side side) noexcept {
   request.owner = this;
   request.member = member;
-  links_.transport().receive(request, data, bytes, tag, side);
+  endpoints_.transport().receive(request, data, bytes, tag, side);
   started(request);
 }
 

@@ -18,7 +18,7 @@ struct StagedMessage;
 
 class Call : public HostTask, public RequestOwner, public Runnable {
  public:
-  explicit Call(PeerEndpoints& links) : links_(links) {}
+  explicit Call(PeerEndpoints& endpoints) : endpoints_(endpoints) {}
 
   bool advance() noexcept final;
   /// The stream is destroyed before the call is complete: aborts the group. After it returns, UCX does not use this
@@ -58,7 +58,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
 
   // For device memory (staged.cpp). Copies are in progress until copies_ended(), which is polled before run() is
   // called.
-  Staging* staging() noexcept { return links_.transport().staging(); }
+  Staging* staging() noexcept { return endpoints_.transport().staging(); }
   void download(Event& event, std::byte* buffer, const std::byte* device, std::size_t bytes) noexcept;
   void upload(Event& event, std::byte* device, const std::byte* buffer, std::size_t bytes) noexcept;
   void sum_on_device(Event& event, DType dtype, std::span<const std::byte* const> sources, std::byte* sums,
@@ -73,7 +73,7 @@ class Call : public HostTask, public RequestOwner, public Runnable {
   /// A message does not have the length of its receive: it has `bytes`, or `more` than the receive.
   virtual void other_length(const StagedMessage& flow, std::size_t bytes, bool more) noexcept = 0;
 
-  PeerEndpoints& links_;
+  PeerEndpoints& endpoints_;
 
  private:
   template <class Copy>

@@ -24,37 +24,37 @@ Plan::Plan(int members, bool staged) {
   small_bytes = std::max<std::size_t>((std::size_t{16} << 10) / others, 1 << 10);
 }
 
-Lane::Lane(const Stream& of, Device& device, int members, int own_index, const Plan& plan)
+StreamScratch::StreamScratch(const Stream& of, Device& device, int members, int own_index, const Plan& plan)
     : stream(&of),
       requests(kUses * Plan::kDepth * static_cast<std::size_t>(members)),
       slot_bytes(Arena::aligned(sizeof(Signature) + plan.chunk_bytes)),
       others(members - 1),
       own(own_index) {
   const std::size_t packed_bytes = sizeof(Signature) + plan.small_bytes;
-  scratch =
+  memory =
       device.allocate(slot_bytes * static_cast<std::size_t>(Plan::kDepth * others) + packed_bytes, MemoryKind::host);
 }
 
-CollectiveCall::CollectiveCall(PeerEndpoints& links) : Call(links) {}
+CollectiveCall::CollectiveCall(PeerEndpoints& endpoints) : Call(endpoints) {}
 
 Event CollectiveCall::start(const Collective& of, const TensorView& in, const TensorView& out, std::uint64_t sequence,
-                            Lane& lane) {
+                            StreamScratch& scratch) {
   signature_.collective = of;
   in_ = in.as<const std::byte>();
   out_ = out.as<std::byte>();
   width_ = static_cast<std::int64_t>(bytes_of(of.dtype));
   sequence_ = sequence;
-  lane_ = &lane;
+  scratch_ = &scratch;
   return begin();
 }
 
 Request& CollectiveCall::request(Use use, std::int64_t chunk, int member) noexcept {
   const std::int64_t index = (static_cast<std::int64_t>(use) * Plan::kDepth + chunk % Plan::kDepth) * size() + member;
-  return lane_->requests[static_cast<std::size_t>(index)];
+  return scratch_->requests[static_cast<std::size_t>(index)];
 }
 
 void CollectiveCall::receive_opening(int member) noexcept {
-  receive(request(Use::opening_in, 0, member), member, lane_->slot(0, member), lane_->slot_bytes,
+  receive(request(Use::opening_in, 0, member), member, scratch_->slot(0, member), scratch_->slot_bytes,
           tag(member, Phase::opening));
 }
 
@@ -65,16 +65,16 @@ void CollectiveCall::send_opening(int member, const std::byte* data, std::size_t
 }
 
 std::byte* CollectiveCall::part(std::int64_t chunk, int member) noexcept {
-  return lane_->slot(chunk, member) + sizeof(Signature);
+  return scratch_->slot(chunk, member) + sizeof(Signature);
 }
 
 bool CollectiveCall::agrees(int member) noexcept {
   Signature theirs;
-  std::memcpy(&theirs, lane_->slot(0, member), sizeof(theirs));
+  std::memcpy(&theirs, scratch_->slot(0, member), sizeof(theirs));
   if (theirs == signature_) return true;
-  links_.abort(text(
+  endpoints_.abort(text(
       "group {}: {} on rank {} does not match {} on rank {}: members must post the same collectives in the same order",
-      links_.id(), to_text(of()), links_.rank(index()), to_text(theirs.collective), links_.rank(member)));
+      endpoints_.id(), to_text(of()), endpoints_.rank(index()), to_text(theirs.collective), endpoints_.rank(member)));
   return false;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by collectives. The k-th call of a member matches the k-th of the other members, on whatever streams they are.
 // The first message between two members of a call (the opening) carries the signature. Requests and scratch belong to
-// the lane of the stream.
+// the StreamScratch of the stream.
 #pragma once
 
 #include <memory>
@@ -28,31 +28,32 @@ struct Plan {
   static constexpr std::size_t kWithOpening = std::size_t{32} << 10;
 };
 
-/// Requests and scratch of one call at a time. A stream runs its calls one after another, so each stream has one lane.
-struct Lane {
-  Lane(const Stream& of, Device& device, int members, int own, const Plan& plan);
+/// Requests and scratch of one call at a time. A stream runs its calls one after another, so each stream has one.
+struct StreamScratch {
+  StreamScratch(const Stream& of, Device& device, int members, int own, const Plan& plan);
   const Stream* stream;
   std::vector<Request> requests; // [use][chunk % depth][member]
-  std::unique_ptr<Memory> scratch;
+  std::unique_ptr<Memory> memory;
   std::size_t slot_bytes;
   int others, own; // members
   /// Where the chunk of another member is received.
   std::byte* slot(std::int64_t chunk, int member) const noexcept {
     const std::int64_t index = chunk % Plan::kDepth * others + (member < own ? member : member - 1);
-    return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(index) * slot_bytes;
+    return static_cast<std::byte*>(memory->data()) + static_cast<std::size_t>(index) * slot_bytes;
   }
   /// Where this member packs small messages; after the slots.
   std::byte* packed() const noexcept {
-    return static_cast<std::byte*>(scratch->data()) + static_cast<std::size_t>(Plan::kDepth * others) * slot_bytes;
+    return static_cast<std::byte*>(memory->data()) + static_cast<std::size_t>(Plan::kDepth * others) * slot_bytes;
   }
 };
 
 class CollectiveCall : public Call {
  public:
-  explicit CollectiveCall(PeerEndpoints& links);
+  explicit CollectiveCall(PeerEndpoints& endpoints);
 
   /// `sequence` is the number of the collective, counted from 1.
-  Event start(const Collective& of, const TensorView& in, const TensorView& out, std::uint64_t sequence, Lane& lane);
+  Event start(const Collective& of, const TensorView& in, const TensorView& out, std::uint64_t sequence,
+              StreamScratch& scratch);
   /// How a call moves device memory, and how much memory it needs for that. Queried before start().
   struct StagingNeed {
     bool direct = false; // UCX transfers it directly, with buffers on the device
@@ -67,11 +68,11 @@ class CollectiveCall : public Call {
  protected:
   enum class Use { opening_in, opening_out, part_in, part_out, result_in, result_out };
 
-  std::size_t requests() const noexcept override { return lane_->requests.size(); }
-  Request& request_at(std::size_t index) noexcept override { return lane_->requests[index]; }
+  std::size_t requests() const noexcept override { return scratch_->requests.size(); }
+  Request& request_at(std::size_t index) noexcept override { return scratch_->requests[index]; }
   Request& request(Use use, std::int64_t chunk, int member) noexcept;
   Tag tag(int source, Phase phase, std::int64_t chunk = 0) const noexcept {
-    return collective_tag(links_.number(), source, sequence_, phase, chunk);
+    return collective_tag(endpoints_.number(), source, sequence_, phase, chunk);
   }
   /// An opening, with or without data. The receive buffer is large enough for any opening, so that a mismatch is seen.
   void receive_opening(int member) noexcept;
@@ -83,14 +84,14 @@ class CollectiveCall : public Call {
   /// Equal signatures have equal lengths; agrees() reports unequal ones.
   void other_length(const StagedMessage&, std::size_t, bool) noexcept override {}
   const Collective& of() const noexcept { return signature_.collective; }
-  int size() const noexcept { return links_.size(); }
-  int index() const noexcept { return links_.index(); }
+  int size() const noexcept { return endpoints_.size(); }
+  int index() const noexcept { return endpoints_.index(); }
 
   Signature signature_;
   const std::byte* in_ = nullptr;
   std::byte* out_ = nullptr;
   std::int64_t width_ = 0; // bytes of an element
-  Lane* lane_ = nullptr;
+  StreamScratch* scratch_ = nullptr;
   /// Device memory moves in pieces through pinned memory; with direct(), UCX transfers it.
   bool staged() const noexcept { return buffers_ && !direct_; }
   bool direct() const noexcept { return direct_; }

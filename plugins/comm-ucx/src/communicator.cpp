@@ -16,13 +16,13 @@ constexpr std::size_t kCalls = 64;
 
 } // namespace
 
-UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> links)
+UcxCommunicator::UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> endpoints)
     : Communicator(group),
-      links_(*links),
-      transport_(links->transport()),
-      plan_(group.size(), links->transport().staging() != nullptr),
+      endpoints_(*endpoints),
+      transport_(endpoints->transport()),
+      plan_(group.size(), endpoints->transport().staging() != nullptr),
       pool_(std::make_shared<Pool>()) {
-  pool_->links = std::move(links);
+  pool_->endpoints = std::move(endpoints);
   idle_reduction();
   idle_movement();
   idle_exchange();
@@ -35,7 +35,7 @@ UcxCommunicator::~UcxCommunicator() {
     call.end();
     call.keep_alive(pool_);
   });
-  links_.close();
+  endpoints_.close();
   if (transport_.retired()) transport_.keep(pool_);
 }
 
@@ -60,37 +60,37 @@ Some& UcxCommunicator::idle(std::vector<std::unique_ptr<Some>>& calls, Make make
 }
 
 Reduction& UcxCommunicator::idle_reduction() {
-  return idle(pool_->reductions, [&] { return std::make_unique<Reduction>(links_, plan_); });
+  return idle(pool_->reductions, [&] { return std::make_unique<Reduction>(endpoints_, plan_); });
 }
 
 Movement& UcxCommunicator::idle_movement() {
-  return idle(pool_->movements, [&] { return std::make_unique<Movement>(links_, plan_); });
+  return idle(pool_->movements, [&] { return std::make_unique<Movement>(endpoints_, plan_); });
 }
 
 Exchange& UcxCommunicator::idle_exchange() {
   return idle(pool_->exchanges, [&] {
-    auto call = std::make_unique<Exchange>(links_);
+    auto call = std::make_unique<Exchange>(endpoints_);
     call->reserve(most_transfers_);
     return call;
   });
 }
 
-/// Creates a lane at the first call on a stream.
-Lane& UcxCommunicator::lane(const Stream& stream) {
-  for (const auto& lane : pool_->lanes)
-    if (lane->stream == &stream) return *lane;
-  pool_->lanes.push_back(std::make_unique<Lane>(stream, transport_.device(), size(), index(), plan_));
-  return *pool_->lanes.back();
+/// Creates it at the first call on a stream.
+StreamScratch& UcxCommunicator::scratch_of(const Stream& stream) {
+  for (const auto& scratch : pool_->scratches)
+    if (scratch->stream == &stream) return *scratch;
+  pool_->scratches.push_back(std::make_unique<StreamScratch>(stream, transport_.device(), size(), index(), plan_));
+  return *pool_->scratches.back();
 }
 
 void UcxCommunicator::progress() noexcept {
-  if (!links_.aborted()) return;
-  links_.announce();
+  if (!endpoints_.aborted()) return;
+  endpoints_.announce();
   for_queued([](Call& call) { call.fail_when_quiet(); });
 }
 
 void UcxCommunicator::abort(std::string_view why) noexcept {
-  links_.abort(text("rank {} aborted group {}: {}", links_.rank(index()), links_.id(), why));
+  endpoints_.abort(text("rank {} aborted group {}: {}", endpoints_.rank(index()), endpoints_.id(), why));
 }
 
 CollectiveCall& UcxCommunicator::idle_call(const Collective& collective) {
@@ -100,13 +100,13 @@ CollectiveCall& UcxCommunicator::idle_call(const Collective& collective) {
 
 Work UcxCommunicator::do_collective(const Collective& collective, const TensorView& in, const TensorView& out,
                                     Stream& stream, ActionId action) {
-  if (links_.aborted()) return failed_post(links_.reason(), action);
+  if (endpoints_.aborted()) return failed_post(endpoints_.reason(), action);
   CollectiveCall& call = idle_call(collective);
   if (Staging* staging = transport_.staging()) {
     const auto [direct, bytes] = call.staging_need(collective);
     call.set_buffers(direct, direct ? staging->device_buffers(stream, bytes) : staging->buffers(stream, bytes));
   }
-  const Event event = call.start(collective, in, out, ++posted_, lane(stream));
+  const Event event = call.start(collective, in, out, ++posted_, scratch_of(stream));
   if (Reduction::is_small(plan_, collective)) { // the whole vector to every other member
     const std::uint64_t moved = in.bytes() * static_cast<std::uint64_t>(size() - 1);
     count({moved, moved});
@@ -118,7 +118,7 @@ Work UcxCommunicator::do_collective(const Collective& collective, const TensorVi
 }
 
 Work UcxCommunicator::do_exchange(std::span<const Transfer> transfers, Stream& stream, ActionId action) {
-  if (links_.aborted()) return failed_post(links_.reason(), action);
+  if (endpoints_.aborted()) return failed_post(endpoints_.reason(), action);
   for (const Transfer& transfer : transfers) {
     if (transfer.channel >= 0 && transfer.channel < kMaxChannels) continue;
     throw Error(text("exchange: channel {} is outside of 0 to {}", transfer.channel, kMaxChannels - 1),
@@ -156,29 +156,30 @@ UcxCommunicator::Port& UcxCommunicator::port(const Transfer& transfer) {
 }
 
 void UcxCommunicator::barrier(Deadline deadline) {
-  const auto place = [&] { return text("barrier of group {}", links_.id()); };
+  const auto location = [&] { return text("barrier of group {}", endpoints_.id()); };
   WaitDeadline until(deadline);
   const auto wait_for = [&](int member, auto ready) {
     while (!ready()) {
-      if (links_.aborted()) throw Error(links_.reason(), place());
+      if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());
       transport_.device().abort_flag().check();
-      if (links_.left(member) && !ready()) throw Error(text("rank {} has left", links_.rank(member)), place());
+      if (endpoints_.left(member) && !ready())
+        throw Error(text("rank {} has left", endpoints_.rank(member)), location());
       if (until.passed()) {
-        throw Error(text("timed out waiting for rank {}", links_.rank(member)), place(),
+        throw Error(text("timed out waiting for rank {}", endpoints_.rank(member)), location(),
                     "the rank may be slow or lost; train.stall_timeout_s sets the timeout");
       }
       if (!transport_.device().progress()) sched_yield();
     }
   };
-  if (links_.aborted()) throw Error(links_.reason(), place());
+  if (endpoints_.aborted()) throw Error(endpoints_.reason(), location());
   // Messages of the previous barrier may still be in flight.
   for (int member = 0; member < size(); ++member) {
-    wait_for(member, [&] { return !links_.announcing(member); });
+    wait_for(member, [&] { return !endpoints_.announcing(member); });
   }
-  links_.announce_barrier();
+  endpoints_.announce_barrier();
   const std::uint64_t turn = ++barriers_;
   for (int member = 0; member < size(); ++member) {
-    if (member != index()) wait_for(member, [&] { return links_.barriers(member) >= turn; });
+    if (member != index()) wait_for(member, [&] { return endpoints_.barriers(member) >= turn; });
   }
 }
 

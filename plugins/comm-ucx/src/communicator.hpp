@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One member of a group: posts calls, and counts the bytes that they move.
 //
-// Threads: the rank's main thread; abort() from any thread. Ownership: shares the group's links and the pool of calls
-// with the calls that are still on their streams. Blocking: barrier(), until its deadline; the destructor, briefly, if
-// calls are not complete.
+// Threads: the rank's main thread; abort() from any thread. Ownership: shares the group's endpoints and the pool of
+// calls with the calls that are still on their streams. Blocking: barrier(), until its deadline; the destructor,
+// briefly, if calls are not complete.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace triax::comm_ucx {
 
 class UcxCommunicator final : public Communicator {
  public:
-  UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> links);
+  UcxCommunicator(const Group& group, std::shared_ptr<PeerEndpoints> endpoints);
   ~UcxCommunicator() override;
 
   void barrier(Deadline deadline) override;
@@ -36,8 +36,8 @@ class UcxCommunicator final : public Communicator {
   /// Calls are reused, and live until no stream refers to them. The pool is large from the start, so that differences
   /// in timing between ranks cause no allocation during a step.
   struct Pool {
-    std::shared_ptr<PeerEndpoints> links;
-    std::vector<std::unique_ptr<Lane>> lanes;
+    std::shared_ptr<PeerEndpoints> endpoints;
+    std::vector<std::unique_ptr<StreamScratch>> scratches;
     std::vector<std::unique_ptr<Reduction>> reductions;
     std::vector<std::unique_ptr<Movement>> movements;
     std::vector<std::unique_ptr<Exchange>> exchanges;
@@ -55,11 +55,11 @@ class UcxCommunicator final : public Communicator {
   Reduction& idle_reduction();
   Movement& idle_movement();
   Exchange& idle_exchange();
-  Lane& lane(const Stream& stream);
+  StreamScratch& scratch_of(const Stream& stream);
   CollectiveCall& idle_call(const Collective& collective);
   Port& port(const Transfer& transfer);
 
-  PeerEndpoints& links_;
+  PeerEndpoints& endpoints_;
   Transport& transport_;
   const Plan plan_;
   std::shared_ptr<Pool> pool_;

@@ -5,14 +5,14 @@
 
 namespace triax::comm_ucx {
 
-Movement::Movement(PeerEndpoints& links, const Plan& plan) : CollectiveCall(links), piece_(plan.chunk_bytes) {
-  if (!links.transport().staging()) return;
+Movement::Movement(PeerEndpoints& endpoints, const Plan& plan) : CollectiveCall(endpoints), piece_(plan.chunk_bytes) {
+  if (!endpoints.transport().staging()) return;
   ins_.reserve(static_cast<std::size_t>(size()));
   outs_.reserve(static_cast<std::size_t>(size()));
 }
 
 CollectiveCall::StagingNeed Movement::staging_need(const Collective& of) const noexcept {
-  if (links_.transport().direct()) return {true, 0};
+  if (endpoints_.transport().direct()) return {true, 0};
   const auto n = static_cast<std::size_t>(size());
   std::size_t bytes = static_cast<std::size_t>(of.elements) * bytes_of(of.dtype);
   if (of.kind == Collective::Kind::all_to_all) bytes /= n;

@@ -10,7 +10,7 @@ namespace triax::comm_ucx {
 
 class Movement final : public CollectiveCall {
  public:
-  Movement(PeerEndpoints& links, const Plan& plan);
+  Movement(PeerEndpoints& endpoints, const Plan& plan);
   StagingNeed staging_need(const Collective& of) const noexcept override;
 
  private:

@@ -14,7 +14,7 @@
 namespace triax::comm_ucx {
 
 /// A transfer and its number on its edge, from 0.
-struct Placed {
+struct PendingTransfer {
   Transfer transfer;
   std::uint64_t number = 0;
   Request requests[StagedMessage::kBuffers]; // one, or kBuffers for a flow
@@ -42,14 +42,14 @@ class Exchange final : public Call {
   void check_messages() noexcept override;
   std::size_t requests() const noexcept override { return count_ * StagedMessage::kBuffers; }
   Request& request_at(std::size_t index) noexcept override {
-    return placed_[index / StagedMessage::kBuffers].requests[index % StagedMessage::kBuffers];
+    return pending_[index / StagedMessage::kBuffers].requests[index % StagedMessage::kBuffers];
   }
   bool run_flows() noexcept;
   void other_length(const StagedMessage& flow, std::size_t bytes, bool more) noexcept override;
-  Tag tag(const Placed& placed) const noexcept;
-  void mismatch(const Placed& placed, std::size_t bytes, DType dtype, bool more = false) noexcept;
+  Tag tag(const PendingTransfer& pending) const noexcept;
+  void mismatch(const PendingTransfer& pending, std::size_t bytes, DType dtype, bool more = false) noexcept;
 
-  std::deque<Placed> placed_; // a deque does not move its elements: UCX holds their addresses
+  std::deque<PendingTransfer> pending_; // a deque does not move its elements: UCX holds their addresses
   std::size_t count_ = 0;
   bool staged_ = false;
   Side side_ = Side::host;

@@ -16,13 +16,13 @@ enum Value : std::size_t { next, memory, host, address };
 
 } // namespace
 
-Joining::Joining(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next)
+Bootstrap::Bootstrap(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next)
     : transport_(transport),
       group_(group),
       next_(next),
       rendezvous_("comm-ucx", kProtocol, {group, store, transport.device(), deadline}) {}
 
-std::shared_ptr<PeerEndpoints> Joining::join() {
+std::shared_ptr<PeerEndpoints> Bootstrap::join() {
   check_limits();
   return rendezvous_.run([this] {
     rendezvous_.publish({std::to_string(next_), std::string(transport_.memory_word()), transport_.host(),
@@ -30,26 +30,26 @@ std::shared_ptr<PeerEndpoints> Joining::join() {
     const std::vector<Rendezvous::Entry> members = rendezvous_.collect();
     rendezvous_.require_equal(members, Value::memory, "device_memory",
                               "set device_memory = \"staged\", or give all ranks the same UCX");
-    std::shared_ptr<PeerEndpoints> links = connect(members);
+    std::shared_ptr<PeerEndpoints> endpoints = connect(members);
     try {
-      greet_all(*links);
+      warm_up_connections(*endpoints);
     } catch (...) {
-      links->close();
-      if (transport_.retired()) transport_.keep(links); // a greeting is still in progress
+      endpoints->close();
+      if (transport_.retired()) transport_.keep(endpoints); // a hello is still in progress
       throw;
     }
-    return links;
+    return endpoints;
   });
 }
 
-void Joining::check_limits() const {
+void Bootstrap::check_limits() const {
   TRIAX_REQUIRE(group_.size() <= kMaxMembers, "comm-ucx: group {} has {} members; the maximum is {}", group_.id,
                 group_.size(), kMaxMembers);
   if (next_ < kMaxGroups) return;
   throw Error(text("this rank has joined {} groups, which is the maximum", kMaxGroups), rendezvous_.where());
 }
 
-std::shared_ptr<PeerEndpoints> Joining::connect(const std::vector<Rendezvous::Entry>& members) {
+std::shared_ptr<PeerEndpoints> Bootstrap::connect(const std::vector<Rendezvous::Entry>& members) {
   // The group number must be unused on every member.
   int number = 0;
   std::vector<Endpoint*> endpoints;
@@ -64,13 +64,13 @@ std::shared_ptr<PeerEndpoints> Joining::connect(const std::vector<Rendezvous::En
   return std::make_shared<PeerEndpoints>(transport_, group_, number, std::move(endpoints));
 }
 
-void Joining::greet_all(PeerEndpoints& links) {
-  links.greet();
+void Bootstrap::warm_up_connections(PeerEndpoints& endpoints) {
+  endpoints.send_hello();
   while (true) {
-    if (links.aborted()) throw Error(links.reason());
+    if (endpoints.aborted()) throw Error(endpoints.reason());
     std::string missing;
     for (int member = 0; member < group_.size(); ++member) {
-      if (member == group_.index || (links.greeted(member) && !links.announcing(member))) continue;
+      if (member == group_.index || (endpoints.received_hello(member) && !endpoints.announcing(member))) continue;
       missing += (missing.empty() ? "" : ", ") + std::to_string(group_.ranks[static_cast<std::size_t>(member)]);
     }
     if (missing.empty()) return;

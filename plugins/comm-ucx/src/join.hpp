@@ -14,16 +14,16 @@
 
 namespace triax::comm_ucx {
 
-class Joining {
+class Bootstrap {
  public:
   /// `next`: the first group number that this backend has not used.
-  Joining(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next);
+  Bootstrap(Transport& transport, const Group& group, Store& store, Deadline deadline, int& next);
   std::shared_ptr<PeerEndpoints> join();
 
  private:
   void check_limits() const;
   std::shared_ptr<PeerEndpoints> connect(const std::vector<Rendezvous::Entry>& members);
-  void greet_all(PeerEndpoints& links);
+  void warm_up_connections(PeerEndpoints& endpoints);
 
   Transport& transport_;
   const Group& group_;

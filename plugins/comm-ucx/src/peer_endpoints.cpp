@@ -55,7 +55,7 @@ void PeerEndpoints::handle_message(int member) noexcept {
   const Message& incoming = peer.incoming;
   switch (incoming.kind) {
     case ControlKind::hello:
-      peer.greeted = true;
+      peer.received_hello = true;
       return;
     case ControlKind::barrier:
       ++peer.barriers;

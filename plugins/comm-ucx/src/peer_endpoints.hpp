@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group's links: its number, an endpoint per member, and the control messages between members: hello, barrier, abort
-// with its reason, leave.
+// A group's endpoints: its number, an endpoint per member, and the control messages between members: hello, barrier,
+// abort with its reason, leave.
 //
 // Threads: the rank's main thread; abort() from any thread. Ownership: shared by the communicator and its calls, which
 // may stay on their streams for longer; close() is the last use of the transport. Abort:
@@ -35,8 +35,8 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   Endpoint& endpoint(int member) noexcept { return *endpoints_[static_cast<std::size_t>(member)]; }
 
   /// Sends hello to all members.
-  void greet() noexcept { send_control(ControlKind::hello); }
-  bool greeted(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].greeted; }
+  void send_hello() noexcept { send_control(ControlKind::hello); }
+  bool received_hello(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].received_hello; }
   /// Announces this member's next barrier. The message of the previous barrier must have left; see announcing().
   void announce_barrier() noexcept { send_control(ControlKind::barrier); }
   bool announcing(int member) const noexcept { return peers_[static_cast<std::size_t>(member)].sending.open(); }
@@ -77,7 +77,7 @@ class PeerEndpoints final : public RequestOwner, public TransportUser {
   struct Peer {
     Message incoming, outgoing;
     Request receiving, sending, sending_last;
-    bool greeted = false, left = false;
+    bool received_hello = false, left = false;
     std::uint64_t barriers = 0;
   };
 

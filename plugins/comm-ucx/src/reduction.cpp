@@ -17,11 +17,11 @@ std::size_t small_bytes(const Plan& plan) {
 
 } // namespace
 
-Reduction::Reduction(PeerEndpoints& links, const Plan& plan)
-    : CollectiveCall(links),
+Reduction::Reduction(PeerEndpoints& endpoints, const Plan& plan)
+    : CollectiveCall(endpoints),
       plan_(plan),
-      owners_(static_cast<std::size_t>(links.size())),
-      sources_(static_cast<std::size_t>(links.size()), nullptr) {}
+      owners_(static_cast<std::size_t>(endpoints.size())),
+      sources_(static_cast<std::size_t>(endpoints.size()), nullptr) {}
 
 std::int64_t Reduction::chunks(int member) const noexcept {
   const std::int64_t elements = slice_begin(member + 1) - slice_begin(member);
@@ -44,7 +44,7 @@ CollectiveCall::StagingNeed Reduction::staging_need(const Collective& of) const 
   if (is_small(plan_, of)) return {false, 2 * small_bytes(plan_)};
   const auto others = static_cast<std::size_t>(size() - 1);
   const std::size_t chunk = Arena::aligned(plan_.chunk_bytes);
-  if (links_.transport().direct() && of.reduce == Reduce::sum) {
+  if (endpoints_.transport().direct() && of.reduce == Reduce::sum) {
     return {true, (Plan::kDepth * others + 2) * chunk}; // the others' parts, and sums, which may be twice as wide
   }
   return {false, Plan::kDepth * (2 * others + 1) * chunk};
@@ -123,8 +123,8 @@ void Reduction::launch_small() noexcept {
   const auto bytes = static_cast<std::size_t>(of().elements * width_);
   for (int k = 1; k < size(); ++k) receive_opening((index() + k) % size());
   if (staged()) return download(owners_[0].fetch[0], buffers_ + sizeof(signature_), in_, bytes);
-  if (bytes > 0) std::memcpy(lane_->packed() + sizeof(signature_), in_, bytes);
-  send_small(lane_->packed());
+  if (bytes > 0) std::memcpy(scratch_->packed() + sizeof(signature_), in_, bytes);
+  send_small(scratch_->packed());
 }
 
 /// Packs signature and data into one buffer: a short contiguous message leaves sooner, and `in` may then be written.
@@ -141,7 +141,7 @@ void Reduction::send_small(std::byte* packed) noexcept {
 bool Reduction::run() noexcept {
   if (small_) return run_small();
   bool moved = true;
-  while (moved && !links_.aborted()) {
+  while (moved && !endpoints_.aborted()) {
     moved = reduce_next();
     for (int k = 1; k < size(); ++k) moved |= feed((index() + k) % size());
   }
@@ -188,13 +188,13 @@ bool Reduction::all_here(std::int64_t chunk) noexcept {
   return true;
 }
 
-std::byte* Reduction::part_place(std::int64_t chunk, int member) noexcept {
+std::byte* Reduction::part_buffer(std::int64_t chunk, int member) noexcept {
   return direct() ? buffer(Buffer::part, chunk, member) : part(chunk, member);
 }
 
 void Reduction::gather(const std::byte* mine, std::int64_t chunk) noexcept {
   for (int member = 0; member < size(); ++member) {
-    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part_place(chunk, member);
+    sources_[static_cast<std::size_t>(member)] = member == index() ? mine : part_buffer(chunk, member);
   }
 }
 
@@ -205,7 +205,7 @@ void Reduction::add(const std::byte* mine, std::byte* to, std::int64_t chunk, st
 }
 
 void Reduction::receive_part(std::int64_t chunk, int member) noexcept {
-  receive(request(Use::part_in, chunk, member), member, part_place(chunk, member), bytes_at(index(), chunk),
+  receive(request(Use::part_in, chunk, member), member, part_buffer(chunk, member), bytes_at(index(), chunk),
           tag(member, Phase::part, chunk), side());
 }
 

@@ -22,7 +22,7 @@ namespace triax::comm_ucx {
 
 class Reduction final : public CollectiveCall {
  public:
-  Reduction(PeerEndpoints& links, const Plan& plan);
+  Reduction(PeerEndpoints& endpoints, const Plan& plan);
 
   /// True for a small all_reduce.
   static bool is_small(const Plan& plan, const Collective& of) noexcept {
@@ -79,7 +79,7 @@ class Reduction final : public CollectiveCall {
   /// True if the opening carries the first chunk of a slice. A message is either all host or all device memory.
   bool with_opening(int member) const noexcept { return !direct() && bytes_at(member, 0) <= Plan::kWithOpening; }
   /// Where another member's part is received.
-  std::byte* part_place(std::int64_t chunk, int member) noexcept;
+  std::byte* part_buffer(std::int64_t chunk, int member) noexcept;
   void receive_part(std::int64_t chunk, int member) noexcept;
 
   const Plan plan_;

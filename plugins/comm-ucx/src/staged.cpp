@@ -10,14 +10,14 @@ namespace triax::comm_ucx {
 template <class Copy>
 bool Call::begin_copy(Event& event, Copy copy) noexcept {
   try {
-    event = copy(*links_.transport().staging());
+    event = copy(*endpoints_.transport().staging());
   } catch (const std::exception& error) {
-    links_.abort(text("group {}: rank {}: {}", links_.id(), links_.rank(links_.index()), error.what()));
+    endpoints_.abort(text("group {}: rank {}: {}", endpoints_.id(), endpoints_.rank(endpoints_.index()), error.what()));
     return false;
   }
   if (copying_) return true;
   copying_ = true;
-  links_.transport().begin_copying();
+  endpoints_.transport().begin_copying();
   return true;
 }
 
@@ -49,7 +49,7 @@ void Call::sum_on_device(Event& event, DType dtype, std::span<const std::byte* c
 bool Call::arrived(const Event& copy) noexcept {
   if (!copy.fired()) return false;
   if (const char* why = copy.failure()) {
-    links_.abort(text("group {}: rank {}: {}", links_.id(), links_.rank(links_.index()), why));
+    endpoints_.abort(text("group {}: rank {}: {}", endpoints_.id(), endpoints_.rank(endpoints_.index()), why));
     return false;
   }
   return true;
@@ -60,13 +60,13 @@ bool Call::copies_ended() noexcept {
   if (!copying_) return true;
   if (!last_download_.fired() || !last_upload_.fired()) return false;
   copying_ = false;
-  links_.transport().end_copying();
+  endpoints_.transport().end_copying();
   arrived(last_download_) && arrived(last_upload_); // a failed copy aborts
   return true;
 }
 
 bool Call::push(StagedMessage& flow) noexcept {
-  for (bool moved = true; moved && !links_.aborted();) {
+  for (bool moved = true; moved && !endpoints_.aborted();) {
     moved = false;
     // The piece that used this buffer before must have left.
     if (flow.copies < flow.pieces() && flow.copies < flow.posts + StagedMessage::kBuffers && !flow.open(flow.copies)) {
@@ -88,7 +88,7 @@ bool Call::push(StagedMessage& flow) noexcept {
 }
 
 bool Call::pull(StagedMessage& flow) noexcept {
-  for (bool moved = true; moved && !links_.aborted();) {
+  for (bool moved = true; moved && !endpoints_.aborted();) {
     moved = false;
     // The piece that used this buffer before must be on the device.
     if (flow.posts < flow.pieces() && flow.posts < flow.copies + StagedMessage::kBuffers &&

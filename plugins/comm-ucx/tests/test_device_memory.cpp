@@ -216,7 +216,7 @@ TEST(Refusal, OfDirectWhereUcxCarriesNoCudaMemory) {
       communication);
 }
 
-TEST(Refusal, OfAGroupWhoseMembersMoveMemoryInOtherWays) {
+TEST(Refusal, RefusesAGroupWithDifferentDeviceMemorySettings) {
   Communication communication = on_devices(1);
   communication.device = [](int index) { return index == 0 ? make_host_device() : test::make_fake_cuda_device(1); };
   run_ranks(

@@ -15,7 +15,7 @@ using triax::test::error_of;
 using triax::test::Rank;
 using triax::test::run_members;
 
-TEST(Backend, DeclaresWhatAProofMayAssume) {
+TEST(Backend, DeclaresItsGuarantees) {
   run_members(1, [](Rank& rank) {
     const CommTraits traits = rank.backend().traits();
     EXPECT_EQ(traits.order, CommTraits::Order::tagged);
@@ -39,7 +39,7 @@ TEST(Backend, ServesThreadsAndProcessesOfHostAndCudaDevices) {
   });
 }
 
-TEST(Join, TheDeadlineNamesWhoIsMissing) {
+TEST(Join, TimesOutAndNamesTheMissingRanks) {
   run_members(4, [](Rank& rank) {
     const Group group = rank.layout().group(rank.index(), "tensor");
     if (rank.index() == 0) {

@@ -60,7 +60,7 @@ TEST_P(Processes, ReduceAndExchangeAllSizes) {
   }
 }
 
-TEST_P(Processes, WhatWasSentArrivesAfterItsSenderHasGone) {
+TEST_P(Processes, DeliverMessagesAfterTheSenderHasExited) {
   for (const End& end : run("leaves-after-sending", 2, GetParam())) {
     EXPECT_TRUE(end.well());
     EXPECT_THAT(end.words, IsEmpty());

@@ -85,7 +85,7 @@ TEST_P(LoopsTest, LogisticIsAccurate) {
   EXPECT_LT(worst, 5); // the test's own product and quotient round twice
 }
 
-TEST_P(LoopsTest, DropsWhatPhiloxSays) {
+TEST_P(LoopsTest, DropsTheElementsThatPhiloxSelects) {
   // Also across the overflow of the lower 32 bits of the block number, and from every element of a block.
   for (const std::uint64_t base : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 300}) {
     for (std::uint64_t phase = 0; phase < 4; ++phase) {

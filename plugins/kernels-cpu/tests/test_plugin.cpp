@@ -42,7 +42,7 @@ TEST_F(CpuPlugin, ComputesThroughThePluginAbi) {
   EXPECT_EQ(set->stats(Op::gemm).calls, 1u);
 }
 
-TEST_F(CpuPlugin, RefusesOtherTypesInWords) {
+TEST_F(CpuPlugin, RefusesUnsupportedTypes) {
   const auto set = make(0, 1);
   EXPECT_TRUE(set->supports(KernelRequest{}).empty());
   EXPECT_TRUE(set->supports(KernelRequest{.compute = DType::bf16, .master = DType::f32}).empty());

@@ -48,7 +48,7 @@ TEST_F(PoolTest, RunsEveryItemOnce) {
   ::_exit(1);
 }
 
-TEST(PoolFails, InWordsWhereAThreadCannotBeStarted) {
+TEST(PoolFails, ReportsAThreadThatCannotBeStarted) {
   EXPECT_EXIT(make_without_threads(), testing::ExitedWithCode(3),
               "kernels-cpu: thread 2 of 3 could not be started: Resource temporarily unavailable\n"
               "  allow this process more threads");

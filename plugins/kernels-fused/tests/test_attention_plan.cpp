@@ -136,7 +136,7 @@ TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
   EXPECT_FALSE(view(2, {2, 2, 2, 5}, {65, 32, 16, 1}).pairs);
 }
 
-TEST(AttentionPlan, RefusesWhatNoTileHolds) {
+TEST(AttentionPlan, RefusesUnsupportedShapesAndTypes) {
   const auto refusal = [](DType type, Shape shape) {
     const TensorView x(nullptr, type, shape);
     const Refusals refused = attention_supported(x, x);

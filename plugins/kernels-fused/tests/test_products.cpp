@@ -132,7 +132,7 @@ TEST_F(Products, OfF32LeaveTheActivationOut) {
 }
 
 /// silu_mul is a separate kernel, after the product with its bias.
-TEST_F(Products, OfSiluMulIsWhatTheActivationTakes) {
+TEST_F(Products, ComputeTheInputOfSiluMul) {
   Floats y(kRows * kN / 2), z(kRows * kN), want_y(y), want_z(z);
   const auto args = [&](Floats& to, Floats& before) {
     return LinearFwd{view(to, {kRows, kN / 2}), view(before, {kRows, kN}), view(x_, {kRows, kK}),

@@ -72,7 +72,7 @@ TEST_F(SimSet, OperationsTooShortToSleepForAddUp) {
   stream_->end(7);
 }
 
-TEST_F(SimSet, WhatARankHasWaitedIsNotMadeUpFor) {
+TEST_F(SimSet, DoesNotCompensateForTimeSpentWaiting) {
   make(1e9, 1e9, 20000);
   stream_->begin(7, "0F0");
   const double late = seconds([&] { multiply(); }) - 20 * kMs; // the next operation is shorter by this

@@ -16,7 +16,7 @@ std::int64_t parameter_count(GptRun& run) {
   return count;
 }
 
-TEST(Gpt, RefusesInWords) {
+TEST(Gpt, RefusesInvalidSizesWithHints) {
   const ModelRequest request{.vocab = 11};
   const auto refusal = [&](const Setting& setting, int tensor) {
     return GptModel(setting)->supports(request, Layout::ptd(1, tensor, 1));

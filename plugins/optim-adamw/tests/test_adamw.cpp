@@ -68,7 +68,7 @@ class AdamWPlugin : public ::testing::Test {
   std::unique_ptr<plugin::Instance<Optimizer>> optimizer_;
 };
 
-TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyWhatIsMarked) {
+TEST_F(AdamWPlugin, FollowsTheFormulaAndDecaysOnlyMarkedParameters) {
   Parameter weight({1, -2, 0.5}, {0.3, -0.7, 4}, true), bias({0.25, 3}, {-1, 1e-3}, false);
   std::vector<TensorView> weight_state{Parameter::view(weight.m), Parameter::view(weight.v)};
   std::vector<TensorView> bias_state{Parameter::view(bias.m), Parameter::view(bias.v)};
@@ -105,7 +105,7 @@ TEST_F(AdamWPlugin, ASkippedStepChangesNothing) {
   EXPECT_EQ(weight.v, weight.expected_v);
 }
 
-TEST_F(AdamWPlugin, SaysWhatItKeeps) {
+TEST_F(AdamWPlugin, DeclaresItsStateAndMasterTypes) {
   EXPECT_EQ(optimizer().traits().state, (std::vector<std::string>{"m", "v"}));
   EXPECT_TRUE(optimizer().supports({DType::f32}).empty());
   EXPECT_EQ(optimizer().supports({DType::bf16}).front().message,

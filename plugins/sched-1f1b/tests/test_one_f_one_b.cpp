@@ -37,7 +37,7 @@ TEST_F(OneForwardOneBackward, WarmUpIsAllThereIsWithFewMicrobatches) {
               ElementsAre("0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1", "2F0 2F1 2B0 2B1", "3F0 3B0 3F1 3B1"));
 }
 
-TEST_F(OneForwardOneBackward, RefusesChunksInWords) {
+TEST_F(OneForwardOneBackward, RefusesSeveralChunks) {
   EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
   EXPECT_TRUE(scheduler_->supports({7, 1, 4}).empty());
   const Refusals support = scheduler_->supports({4, 2, 8});

@@ -35,7 +35,7 @@ TEST_F(File, HasTheRowsOfTheFile) {
   EXPECT_EQ(schedule.delay, 0);
 }
 
-TEST_F(File, RefusesAnotherShapeInWords) {
+TEST_F(File, RefusesAFileOfAnotherShape) {
   const auto scheduler = holding("0F0,0B0\n1F0,1B0\n");
   const Refusals rank = scheduler->supports({4, 1, 1}), all = scheduler->supports({1, 2, 3});
   EXPECT_EQ(rank.front().message,
@@ -51,7 +51,7 @@ TEST_F(File, RefusesAnotherShapeInWords) {
             "file");
 }
 
-TEST_F(File, RefusesWhatIsNoScheduleOfComputeActions) {
+TEST_F(File, RefusesFilesThatAreNotSchedules) {
   const auto reason = [this](const std::string& csv) { return holding(csv)->supports({2, 1, 1}).front().message; };
   EXPECT_EQ(reason("0F0,0B0\n1F0,1G0,x\n"),
             "schedule.file: " + path() +

@@ -26,7 +26,7 @@ TEST_F(GPipe, OneStageOneMicrobatch) {
   EXPECT_THAT(row_texts(scheduler_->rows({1, 1, 1})), ElementsAre("0F0 0B0"));
 }
 
-TEST_F(GPipe, RefusesChunksInWords) {
+TEST_F(GPipe, RefusesSeveralChunks) {
   EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
   const Refusals support = scheduler_->supports({4, 2, 8});
   EXPECT_FALSE(support.empty());

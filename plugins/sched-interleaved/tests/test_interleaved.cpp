@@ -47,7 +47,7 @@ TEST_F(Interleaved, WarmUpIsAllThereIsInOneGroup) {
               ElementsAre("0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1", "1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1"));
 }
 
-TEST_F(Interleaved, RefusesWhatDoesNotMakeWholeGroups) {
+TEST_F(Interleaved, RefusesMicrobatchesThatDoNotFillGroups) {
   EXPECT_TRUE(scheduler_->supports({4, 2, 8}).empty());
   EXPECT_TRUE(scheduler_->supports({4, 7, 4}).empty());
   EXPECT_TRUE(scheduler_->supports({1, 2, 7}).empty());
@@ -80,7 +80,7 @@ TEST(InterleavedInGroups, MoreMicrobatchesPassAChunkBeforeTheNext) {
                           "1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4"));
 }
 
-TEST(InterleavedInGroups, OfPIsWhatThereIsWithoutThem) {
+TEST(InterleavedInGroups, OfSizePAreTheDefault) {
   const test::LoadedScheduler plain("sched-interleaved"), four("sched-interleaved", {{"group", 4}});
   EXPECT_EQ(row_texts(plain->rows({4, 3, 12})), row_texts(four->rows({4, 3, 12})));
 }

@@ -35,7 +35,7 @@ TEST_F(ZeroBubbleH1, FewMicrobatchesAreHeldBackWhole) {
                           "3F0 3I0 3F1 3I1 3W0 3W1"));
 }
 
-TEST_F(ZeroBubbleH1, RefusesChunksInWords) {
+TEST_F(ZeroBubbleH1, RefusesSeveralChunks) {
   EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
   EXPECT_TRUE(scheduler_->supports({7, 1, 4}).empty());
   const Refusals support = scheduler_->supports({4, 2, 8});

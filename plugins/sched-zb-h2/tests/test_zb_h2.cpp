@@ -34,7 +34,7 @@ TEST_F(ZeroBubbleH2, FewMicrobatchesAreHeldBackWhole) {
               ElementsAre("0F0 0F1 0I0 0W0 0I1 0W1", "1F0 1F1 1I0 1I1 1W0 1W1", "2F0 2I0 2F1 2I1 2W0 2W1"));
 }
 
-TEST_F(ZeroBubbleH2, RefusesChunksInWords) {
+TEST_F(ZeroBubbleH2, RefusesSeveralChunks) {
   EXPECT_TRUE(scheduler_->supports({4, 1, 7}).empty());
   EXPECT_TRUE(scheduler_->supports({7, 1, 4}).empty());
   const Refusals support = scheduler_->supports({4, 2, 8});

@@ -42,7 +42,7 @@ TEST_F(ZeroBubbleV, FewMicrobatchesKeepTheOrder) {
               ElementsAre("0F0 3F0 3I0 3W0 0I0 0W0", "1F0 2F0 2I0 2W0 1I0 1W0"));
 }
 
-TEST_F(ZeroBubbleV, RefusesOtherThanTwoChunksInWords) {
+TEST_F(ZeroBubbleV, RefusesChunksOtherThanTwo) {
   EXPECT_TRUE(scheduler_->supports({4, 2, 7}).empty());
   EXPECT_TRUE(scheduler_->supports({7, 2, 1}).empty());
   const Refusals one = scheduler_->supports({4, 1, 8}), three = scheduler_->supports({4, 3, 8});

@@ -251,7 +251,7 @@ TEST_F(BlasLt, EpiloguesNeedTheirPointers) {
   refused(CUBLAS_STATUS_NOT_SUPPORTED, "it must be divisible by 8", [this] { return choose(); });
 }
 
-TEST_F(BlasLt, AnAlgorithmIsForWhatItWasChosenFor) {
+TEST_F(BlasLt, RefusesAnAlgorithmChosenForAnotherProduct) {
   ASSERT_EQ(choose(), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(multiply(), CUBLAS_STATUS_SUCCESS);
   refused(CUBLAS_STATUS_INVALID_VALUE, "the algorithm needs a workspace of 1024 bytes, and has 512",

@@ -220,7 +220,7 @@ TEST_F(Nccl, BytesThatWereNeverWrittenAreNotSent) {
   EXPECT_THAT(printed, HasSubstr("never written"));
 }
 
-TEST_F(Nccl, AnAbortEndsACallWhosePeerDoesNotCome) {
+TEST_F(Nccl, AbortEndsACallThatThePeerNeverPosts) {
   run(1, [](Rank& rank) {
     if (rank.number == 1) return;
     float* data = filled(4, 1);
@@ -251,7 +251,7 @@ TEST_F(Nccl, SplitMakesOneCommunicatorForEachColor) {
   EXPECT_EQ(printed, "");
 }
 
-TEST_F(Nccl, CallsRefuseWhatTheyCannotUse) {
+TEST_F(Nccl, RefusesInvalidArguments) {
   const std::string printed = run(1, [this](Rank& rank) {
     float* data = filled(4, 1);
     if (rank.number == 1) return;

@@ -104,7 +104,7 @@ TEST(PtxMemoryChecks, BlocksWriteDifferentValuesToOnePlace) {
     EXPECT_EQ(twin.error_of("k", {2}, {32}, {out, twin.unwritten(256)}), "");
 }
 
-TEST(PtxMemoryChecks, BlockReadsWhatAnotherWrote) {
+TEST(PtxMemoryChecks, FindsABlockThatReadsAnotherBlocksWrite) {
   // Each thread writes its word, then reads that of the next block.
   const std::string text = "st.global.u32 [%b], %r0;\nld.global.u32 %r4, [%b+";
   Machine fault(kernel(text + "128];"));

@@ -25,7 +25,7 @@ std::string refusal(const std::string& body) {
 
 } // namespace
 
-TEST(PtxReader, RefusesWhatItDoesNotKnow) {
+TEST(PtxReader, RefusesUnknownPtx) {
   EXPECT_EQ(refusal("add.u32 %r0, %r1, %r2;"), "");
   EXPECT_THAT(refusal("sad.u32 %r0, %r1, %r2, %r3;"),
               AllOf(HasSubstr("PTX line 10"), HasSubstr("unknown instruction: sad.u32"), HasSubstr("kernel k")));
@@ -45,7 +45,7 @@ TEST(PtxReader, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refusal("add.u32 %r0, %r1, \x01;"), HasSubstr("unknown character"));
 }
 
-TEST(PtxReader, KernelsSayWhatTheyDeclare) {
+TEST(PtxReader, ReadsTheDeclarationsOfKernels) {
   const auto module =
       gsi::read_module(module_of(".shared .align 16 .b8 tile[100];\n.visible .entry k(.param .u32 a, .param .align 16 "
                                  ".b8 b[24], .param .u64 c)\n.maxntid 128, 2, 1\n.minnctapersm 3\n"

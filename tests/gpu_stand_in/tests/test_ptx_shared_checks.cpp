@@ -35,7 +35,7 @@ std::string error_of(const std::string& body, unsigned threads = 64, ErrorKind* 
 
 } // namespace
 
-TEST(PtxSharedChecks, ReadOfWhatAnotherWarpWrote) {
+TEST(PtxSharedChecks, ReadOfAnotherWarpsWrite) {
   const std::string read = "xor.b32 %r0, %s, 128;\nld.shared.u32 %r1, [%r0];";
   EXPECT_EQ(error_of("st.shared.u32 [%s], %t;\nbar.sync 0;\n" + read), "");
   ErrorKind kind{};
@@ -46,7 +46,7 @@ TEST(PtxSharedChecks, ReadOfWhatAnotherWarpWrote) {
   EXPECT_EQ(kind, ErrorKind::kHazard);
 }
 
-TEST(PtxSharedChecks, WriteOfWhatAnotherWarpRead) {
+TEST(PtxSharedChecks, WriteAfterAnotherWarpsRead) {
   const std::string start = "st.shared.u32 [%s], %t;\nbar.sync 0;\nxor.b32 %r0, %s, 128;\nld.shared.u32 %r1, [%r0];\n";
   EXPECT_EQ(error_of(start + "bar.sync 0;\nst.shared.u32 [%s], 5;"), "");
   EXPECT_THAT(error_of(start + "st.shared.u32 [%s], 5;"), HasSubstr("no barrier lies between"));

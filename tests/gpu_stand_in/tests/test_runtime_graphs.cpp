@@ -44,7 +44,7 @@ class RuntimeGraphs : public RuntimeTest {
   cudaEvent_t event = nullptr;
 };
 
-TEST_F(RuntimeGraphs, RunWhatWasCapturedAtEachLaunch) {
+TEST_F(RuntimeGraphs, RunTheCapturedWorkAtEachLaunch) {
   begin();
   append(1, a);
   append(2, a);

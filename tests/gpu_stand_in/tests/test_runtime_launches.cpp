@@ -49,17 +49,18 @@ TEST_F(RuntimeLaunches, HaveTheLimitOfLaunchBounds) {
 }
 
 TEST_F(RuntimeLaunches, NeedAnAttributeForMuchSharedMemory) {
-  constexpr int kMost = 163 * 1024 - 1024; // the kernel has 1024 bytes of its own
+  constexpr int kMaxDynamicBytes = 163 * 1024 - 1024; // the kernel has 1024 bytes of its own
   refused(cudaErrorInvalidValue, "set cudaFuncAttributeMaxDynamicSharedMemorySize",
           [&] { return kernels.launch("shared", 1, 1, 49153, nullptr); });
   refused(cudaErrorInvalidValue, "and a block can have 49152",
           [&] { return kernels.launch("shared", 1, 1, 49152, nullptr); });
   ok(kernels.launch("shared", 1, 1, 48 * 1024 - 1024, nullptr));
   const void* host = kernels.find("shared");
-  refused(cudaErrorInvalidValue, "and a block can have " + std::to_string(kMost),
-          [&] { return cudaFuncSetAttribute(host, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost + 1); });
-  ok(cudaFuncSetAttribute(host, cudaFuncAttributeMaxDynamicSharedMemorySize, kMost));
-  ok(kernels.launch("shared", 1, 1, kMost, nullptr));
+  refused(cudaErrorInvalidValue, "and a block can have " + std::to_string(kMaxDynamicBytes), [&] {
+    return cudaFuncSetAttribute(host, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicBytes + 1);
+  });
+  ok(cudaFuncSetAttribute(host, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxDynamicBytes));
+  ok(kernels.launch("shared", 1, 1, kMaxDynamicBytes, nullptr));
   ok(cudaDeviceSynchronize());
 }
 
@@ -84,7 +85,7 @@ TEST_F(RuntimeLaunches, HaveTheLimitOfRegisters) {
   check_shape(function, {1, 896, 0});
 }
 
-TEST_F(RuntimeLaunches, RefuseWhatIsNotKnown) {
+TEST_F(RuntimeLaunches, RefuseUnknownAttributes) {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeCooperative;
   cudaLaunchConfig_t config{};

@@ -30,7 +30,7 @@ TEST_F(RuntimeMemory, IsLimitedByTheCapacity) {
   ok(cudaMalloc(&more, total));
 }
 
-TEST_F(RuntimeMemory, FreeRefusesWhatIsNotTheBeginningOfAnAllocation) {
+TEST_F(RuntimeMemory, FreeRefusesPointersThatDoNotBeginAnAllocation) {
   std::uint32_t* p = allocate(64);
   refused(cudaErrorInvalidValue, "byte 4 of cudaMalloc", [&] { return cudaFree(p + 1); });
   int own = 0;

@@ -75,9 +75,9 @@ class Trainer {
 
   /// The id of a token; adds it if it is new.
   std::int32_t id_of(const std::string& token) {
-    const auto [place, is_new] = ids_.emplace(token, static_cast<std::int32_t>(parts_.tokens.size()));
+    const auto [found, is_new] = ids_.emplace(token, static_cast<std::int32_t>(parts_.tokens.size()));
     if (is_new) parts_.tokens.push_back(token);
-    return place->second;
+    return found->second;
   }
 
   /// In the order of the symbols.

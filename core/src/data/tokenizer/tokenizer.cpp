@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "data/tokenizer.hpp"
 #include "data/tokenizer/utf8.hpp"
+#include "data/tokenizer_choice.hpp"
 
 namespace triax::data {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "data/tokenizer/json_place.hpp"
+#include "data/tokenizer/json_location.hpp"
 #include "triax/error.hpp"
 
 namespace triax::data {
@@ -17,22 +17,22 @@ constexpr const char* kSteps =
     "supported: ByteLevel, or a Sequence of Split and, at its end, ByteLevel with use_regex false";
 
 /// Enters the token at the index of its id.
-void put_token(const JsonPlace& at, const std::string& token, std::int32_t id, BpeParts& parts, Ids& ids) {
+void put_token(const JsonLocation& at, const std::string& token, std::int32_t id, BpeParts& parts, Ids& ids) {
   if (token.empty()) at.refuse("is an empty token");
-  const auto place = static_cast<std::size_t>(id);
-  if (place >= parts.tokens.size()) parts.tokens.resize(place + 1);
-  if (!parts.tokens[place].empty()) {
-    at.refuse(text("gives \"{}\" the id {}, which \"{}\" already has", token, id, parts.tokens[place]));
+  const auto index = static_cast<std::size_t>(id);
+  if (index >= parts.tokens.size()) parts.tokens.resize(index + 1);
+  if (!parts.tokens[index].empty()) {
+    at.refuse(text("gives \"{}\" the id {}, which \"{}\" already has", token, id, parts.tokens[index]));
   }
-  parts.tokens[place] = token;
+  parts.tokens[index] = token;
   ids[token] = id;
 }
 
-Ids read_vocab(const JsonPlace& vocab, BpeParts& parts) {
+Ids read_vocab(const JsonLocation& vocab, BpeParts& parts) {
   Ids ids;
   vocab.object();
   for (const auto& item : vocab.value().items()) {
-    const JsonPlace token = vocab.at(item.key());
+    const JsonLocation token = vocab.at(item.key());
     put_token(vocab, item.key(), token.id(), parts, ids);
   }
   if (ids.empty()) vocab.refuse("is empty");
@@ -60,10 +60,10 @@ bool split_merge(std::string_view line, std::string& left, std::string& right) {
   return true;
 }
 
-void read_merges(const JsonPlace& merges, const Ids& ids, BpeParts& parts) {
+void read_merges(const JsonLocation& merges, const Ids& ids, BpeParts& parts) {
   merges.list();
   for (std::size_t i = 0; i < merges.value().size(); ++i) {
-    const JsonPlace merge = merges.at(i);
+    const JsonLocation merge = merges.at(i);
     std::string left, right;
     const auto& value = merge.value();
     if (value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string()) {
@@ -76,7 +76,7 @@ void read_merges(const JsonPlace& merges, const Ids& ids, BpeParts& parts) {
   }
 }
 
-Ids read_model(const JsonPlace& model, BpeParts& parts) {
+Ids read_model(const JsonLocation& model, BpeParts& parts) {
   const std::string& type = model.at("type").string();
   if (type != "BPE") model.at("type").refuse(text("is \"{}\": it must be \"BPE\"", type));
   model.keys({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
@@ -92,12 +92,12 @@ Ids read_model(const JsonPlace& model, BpeParts& parts) {
   return ids;
 }
 
-void read_added(const JsonPlace& added, const Ids& ids, BpeParts& parts) {
+void read_added(const JsonLocation& added, const Ids& ids, BpeParts& parts) {
   Ids own;
   auto next = static_cast<std::int32_t>(ids.size());
   added.list();
   for (std::size_t i = 0; i < added.value().size(); ++i) {
-    const JsonPlace token = added.at(i);
+    const JsonLocation token = added.at(i);
     token.keys({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
     for (const char* key : {"single_word", "lstrip", "rstrip"}) {
       token.only(key, {"false"}, "only added tokens that match anywhere are supported");
@@ -125,7 +125,7 @@ void read_added(const JsonPlace& added, const Ids& ids, BpeParts& parts) {
   }
 }
 
-Pattern pattern_of(const JsonPlace& at, std::string_view regex) {
+Pattern pattern_of(const JsonLocation& at, std::string_view regex) {
   try {
     return Pattern(regex);
   } catch (const Error& error) {
@@ -133,7 +133,7 @@ Pattern pattern_of(const JsonPlace& at, std::string_view regex) {
   }
 }
 
-void read_byte_level(const JsonPlace& step, bool alone, BpeParts& parts) {
+void read_byte_level(const JsonLocation& step, bool alone, BpeParts& parts) {
   step.keys({"type", "add_prefix_space", "trim_offsets", "use_regex"});
   const bool regex = step.boolean_or("use_regex", true);
   if (regex && !alone) step.refuse("has use_regex true after other steps", kSteps);
@@ -143,9 +143,9 @@ void read_byte_level(const JsonPlace& step, bool alone, BpeParts& parts) {
   parts.steps.push_back(std::move(out));
 }
 
-void read_split(const JsonPlace& step, BpeParts& parts) {
+void read_split(const JsonLocation& step, BpeParts& parts) {
   step.keys({"type", "pattern", "behavior", "invert"});
-  const JsonPlace pattern = step.at("pattern");
+  const JsonLocation pattern = step.at("pattern");
   pattern.keys({"Regex"});
   const std::string& behavior = step.at("behavior").string();
   const bool invert = step.boolean_or("invert", false);
@@ -154,23 +154,23 @@ void read_split(const JsonPlace& step, BpeParts& parts) {
     step.refuse(text("has the behavior {} with invert {}", step.at("behavior").shown(), invert),
                 "supported: Isolated with invert false, and Removed with invert true");
   }
-  const JsonPlace regex = pattern.at("Regex");
+  const JsonLocation regex = pattern.at("Regex");
   WordStep out;
   out.pattern.emplace(pattern_of(regex, regex.string()));
   out.drop_gaps = matches;
   parts.steps.push_back(std::move(out));
 }
 
-void read_steps(const JsonPlace& pre, BpeParts& parts) {
+void read_steps(const JsonLocation& pre, BpeParts& parts) {
   if (pre.value().is_null()) pre.refuse("is null", kSteps);
   const std::string& type = pre.at("type").string();
   if (type == "ByteLevel") return read_byte_level(pre, true, parts);
   if (type != "Sequence") pre.at("type").refuse(text("is \"{}\"", type), kSteps);
   pre.keys({"type", "pretokenizers"});
-  const JsonPlace steps = pre.at("pretokenizers").list();
+  const JsonLocation steps = pre.at("pretokenizers").list();
   const std::size_t count = steps.value().size();
   for (std::size_t i = 0; i < count; ++i) {
-    const JsonPlace step = steps.at(i);
+    const JsonLocation step = steps.at(i);
     const std::string& of = step.at("type").string();
     const bool last = i + 1 == count;
     if (last && of == "ByteLevel") {
@@ -184,14 +184,14 @@ void read_steps(const JsonPlace& pre, BpeParts& parts) {
   if (count == 0) steps.refuse("is empty", kSteps);
 }
 
-void read_others(const JsonPlace& root) {
+void read_others(const JsonLocation& root) {
   root.keys({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
              "decoder", "model"});
   root.only("truncation", {}, "set it to null: documents are not truncated");
   root.only("padding", {}, "set it to null: documents are not padded");
   root.only("normalizer", {}, "only tokenizers that do not change the text are supported: null");
   if (!root.has("decoder") || root.at("decoder").value().is_null()) return;
-  const JsonPlace decoder = root.at("decoder");
+  const JsonLocation decoder = root.at("decoder");
   const std::string& type = decoder.at("type").string();
   if (type != "ByteLevel") decoder.at("type").refuse(text("is \"{}\": it must be \"ByteLevel\"", type));
 }
@@ -209,7 +209,7 @@ std::unique_ptr<Tokenizer> made(const std::filesystem::path& file, BpeParts part
 std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file) {
   std::string bytes = read_whole(file, "make one with: triax data train-tokenizer");
   const nlohmann::json content = parse_json(file, bytes, {});
-  const JsonPlace root(file, content);
+  const JsonLocation root(file, content);
   root.object();
   BpeParts parts;
   read_others(root);
@@ -222,7 +222,7 @@ std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file
 std::unique_ptr<Tokenizer> read_gpt2_files(const std::filesystem::path& vocab, const std::filesystem::path& merges) {
   const nlohmann::json content = parse_json(vocab, read_whole(vocab, "GPT-2's vocab.json"), {});
   BpeParts parts;
-  const Ids ids = read_vocab(JsonPlace(vocab, content), parts);
+  const Ids ids = read_vocab(JsonLocation(vocab, content), parts);
   const std::string lines = read_whole(merges, "GPT-2's merges.txt, which belongs to its vocab.json");
   std::size_t number = 0;
   for (std::size_t begin = 0; begin < lines.size();) {

@@ -10,7 +10,7 @@
 
 namespace triax::gpu_stand_in {
 
-// What a call asked for. Operations are made from it each time that the stream comes to it.
+// What a call asked for. Operations are made from it whenever the stream reaches it.
 struct Request {
   CommunicatorPtr communicator;
   std::string name; // "ncclAllReduce"

@@ -17,7 +17,8 @@ constexpr std::size_t kAlign = 512;
 constexpr std::size_t kGap = 512; // belongs to no allocation
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kReleaseBytes = std::size_t{64} << 20; // smaller ranges are set, larger ones given back
-constexpr std::size_t kUnusedBytes = std::size_t{64} << 20;  // of addresses that are given out before one is again
+// Bytes of addresses that are allocated before an address is reused.
+constexpr std::size_t kUnusedBytes = std::size_t{64} << 20;
 
 void* map_or_throw(std::size_t bytes, int rights, int flags, int file) {
   void* at = mmap(nullptr, bytes, rights, flags | MAP_NORESERVE, file, 0);

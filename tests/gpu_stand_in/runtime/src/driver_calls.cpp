@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver functions that the runtime gives out by name: waits of a stream for a value in memory.
+// Driver functions that the runtime returns by name: waits of a stream for a value in memory.
 #include <cuda.h>
 
 #include <atomic>

@@ -22,9 +22,9 @@ struct Strided {
 inline Strided strided(const TensorView& view) {
   Strided out;
   for (int dim = 0; dim < view.rank(); ++dim) {
-    const int place = kMaxRank - view.rank() + dim;
-    out.size[place] = view.size(dim);
-    out.stride[place] = view.stride(dim);
+    const int out_dim = kMaxRank - view.rank() + dim;
+    out.size[out_dim] = view.size(dim);
+    out.stride[out_dim] = view.stride(dim);
   }
   out.flat = view.contiguous();
   return out;

@@ -36,7 +36,7 @@ enum class ErrorKind {
   kLaunch,            // the launch does not fit the kernel
 };
 
-// A kernel does what a GPU does not define, or what it refuses. The message names kernel, PTX line, block, warp, lane.
+// Error: undefined or invalid behaviour of a kernel. The message names kernel, PTX line, block, warp, lane.
 struct MachineError : std::runtime_error {
   MachineError(ErrorKind error, const std::string& message) : std::runtime_error(message), kind(error) {}
   ErrorKind kind;

@@ -29,7 +29,7 @@ void shift(std::vector<Span>& row, double by) {
   for (Span& span : row) span.start += by, span.end += by;
 }
 
-TEST(Clocks, AreAlignedByWhatRanksNeedOfOneAnother) {
+TEST(Clocks, AreAlignedByDependenciesBetweenRanks) {
   Timeline timeline = three_ranks(0.5);
   shift(timeline.rows[1], 1000);
   shift(timeline.rows[2], -7e6);

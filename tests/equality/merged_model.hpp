@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "equality/world.hpp"
+#include "equality/harness.hpp"
 
 namespace triax::equality {
 
 /// Elements of the global tensors, by the parameter's name.
-using Whole = std::map<std::string, std::vector<double>>;
+using MergedModel = std::map<std::string, std::vector<double>>;
 
-Whole whole_gradient(const std::vector<KeptRank>& ranks);
-Whole whole_weights(const std::vector<KeptRank>& ranks);
+MergedModel merged_gradient(const std::vector<KeptRank>& ranks);
+MergedModel merged_weights(const std::vector<KeptRank>& ranks);
 
 /// Replaces every parameter of attention.qkv by its three thirds (such as "block 0/attention.qkv.bias, key"). Their
 /// sizes differ by orders of magnitude, and an error in a small one would not show in the whole.
-void split_qkv(Whole& model);
+void split_qkv(MergedModel& model);
 /// True for the bias of keys. Its exact gradient is zero, because attention does not change when all keys move
 /// together; its computed gradient is rounding error.
 bool is_key_bias(const std::string& name);

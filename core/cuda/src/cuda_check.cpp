@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "triax/cuda/check.hpp"
-
 #include <filesystem>
 
+#include "triax/cuda/check.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cuda {

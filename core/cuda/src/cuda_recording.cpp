@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "recording.hpp"
+#include "cuda_recording.hpp"
 
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/tokenizer.hpp"
+#include "data/tokenizer_choice.hpp"
 
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "data/dataset.hpp"
-#include "data/tokenizer/json_place.hpp"
+#include "data/tokenizer/json_location.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"

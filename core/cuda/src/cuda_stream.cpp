@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream.hpp"
+#include "cuda_stream.hpp"
 
 #include <nvtx3/nvToolsExt.h>
 
@@ -13,7 +13,7 @@ namespace triax::cuda {
 
 namespace {
 
-constexpr int kMaxBehind = 128; // per gate; each call may take several entries of the native stream
+constexpr int kMaxBehind = 128; // per wait; each call may take several entries of the native stream
 
 cudaStream_t make_native() {
   cudaStream_t native = nullptr;
@@ -23,18 +23,18 @@ cudaStream_t make_native() {
 
 } // namespace
 
-CudaStream::CudaStream(std::string name, Device& device, HostFlags& gates)
+CudaStream::CudaStream(std::string name, Device& device, HostFlags& flags)
     : Stream(std::move(name), device),
-      gates_(gates),
+      flags_(flags),
       native_(make_native()),
       events_(this->name()),
       queue_(this->name(), device) {
-  if (gates_.usable()) gate_ = gates_.take();
+  if (flags_.usable()) flag_ = flags_.allocate();
 }
 
 CudaStream::~CudaStream() {
   queue_.drop();
-  if (gate_) gate_.open(queue_.last());
+  if (flag_) flag_.set(queue_.last());
   cudaStreamDestroy(native_); // work on it continues
 }
 
@@ -60,7 +60,7 @@ void CudaStream::stop_recording() noexcept {
 
 Event CudaStream::record() {
   if (recording_) return events_.capture(native_);
-  if (queue_.empty() || gated()) {
+  if (queue_.empty() || uses_flag()) {
     hold_back();
     return events_.record(native_, label_);
   }
@@ -82,7 +82,7 @@ Event CudaStream::work_before() {
 void CudaStream::hold_back() {
   if (queue_.empty() || held_ == queue_.last()) return;
   held_ = queue_.last();
-  gates_.close(gate_, held_, native_);
+  flags_.add_wait(flag_, held_, native_);
 }
 
 /// The queue, before an item is added to it. Throws Error during capture.
@@ -95,7 +95,7 @@ device::HostQueue& CudaStream::host_work() {
 
 bool CudaStream::advance() noexcept {
   return queue_.advance([this](std::uint32_t number) {
-    if (gate_) gate_.open(number);
+    if (flag_) flag_.set(number);
   });
 }
 
@@ -105,7 +105,7 @@ void CudaStream::ready() {
 
 cudaStream_t CudaStream::admitted() {
   if (queue_.empty()) behind_ = 0;
-  if (!queue_.empty() && (!gated() || ++behind_ > kMaxBehind)) {
+  if (!queue_.empty() && (!uses_flag() || ++behind_ > kMaxBehind)) {
     pass_host_work();
   } else {
     hold_back();

@@ -6,20 +6,20 @@
 //
 // Device work and events of this device are enqueued directly on the native stream. An item of the host-side queue (a
 // wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
-// that was enqueued before it is done. Device work that is enqueued after an item must wait for the item. It waits at a
-// gate (host_flags.hpp), a number that the GPU waits for; the gate is closed once for all items that precede the work.
-// The amount of work behind a closed gate is limited: a native stream holds about a thousand entries. A call for one
-// more entry would block this thread, which is the only one that opens the gate. So admitted() runs the progress loop
-// if there is much work behind the gate, and always if gates are not supported or may not be closed
-// (triax/lazy_load_guard.hpp). The destructor opens the gate, so that work on the GPU can finish.
+// that was enqueued before it is done. Device work that is enqueued after an item must wait for the item. It waits for
+// a host flag (host_flags.hpp), a number that the GPU waits for; one wait serves all items that precede the work.
+// The amount of work behind a wait is limited: a native stream holds about a thousand entries. A call for one more
+// entry would block this thread, which is the only one that sets the flag. So admitted() runs the progress loop if
+// there is much work behind the wait, and always if flags are not supported or must not be waited for
+// (triax/lazy_load_guard.hpp). The destructor sets the flag, so that work on the GPU can finish.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <string>
 
+#include "cuda_events.hpp"
 #include "device/host_queue.hpp" // of the core
-#include "events.hpp"
 #include "host_flags.hpp"
 #include "triax/device.hpp"
 
@@ -27,7 +27,7 @@ namespace triax::cuda {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(std::string name, Device& device, HostFlags& gates);
+  CudaStream(std::string name, Device& device, HostFlags& flags);
   ~CudaStream() override;
 
   void wait(const Event& event) override;
@@ -37,7 +37,8 @@ class CudaStream final : public Stream {
   void ready() override;
   void* native() noexcept override { return native_; }
 
-  /// Returns the native stream when work may be enqueued on it: after closing the gate, or after the host work is done.
+  /// Returns the native stream when work may be enqueued on it: after a wait for the flag, or after the host work is
+  /// done.
   cudaStream_t admitted();
   /// Between these calls, record() returns captured events.
   void start_recording();
@@ -49,18 +50,18 @@ class CudaStream final : public Stream {
   void on_begin(const char* label) noexcept override;
   void on_end() noexcept override;
   /// Whether work may be enqueued before preceding host work is done.
-  bool gated() const noexcept { return gate_ && !gates_.resting(); }
+  bool uses_flag() const noexcept { return flag_ && !flags_.resting(); }
   device::HostQueue& host_work();
   Event work_before();
   void hold_back();
 
-  HostFlags& gates_;
+  HostFlags& flags_;
   cudaStream_t native_ = nullptr;
   EventRing events_;
   device::HostQueue queue_;
-  Gate gate_;
-  std::uint32_t held_ = 0; // number of the last item for which the gate was closed
-  int behind_ = 0;         // calls whose work is behind the gate
+  HostFlag flag_;
+  std::uint32_t held_ = 0; // number of the last item that the stream waits for
+  int behind_ = 0;         // calls whose work is behind the wait
   bool worked_ = false;    // device work was enqueued since the last item
   bool recording_ = false;
   const char* label_ = nullptr; // label of the action begun last

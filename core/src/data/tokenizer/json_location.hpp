@@ -12,21 +12,21 @@
 
 namespace triax::data {
 
-class JsonPlace {
+class JsonLocation {
  public:
   using Json = nlohmann::json;
-  JsonPlace(const std::filesystem::path& file, const Json& value, std::string path = {})
+  JsonLocation(const std::filesystem::path& file, const Json& value, std::string path = {})
       : file_(file.string()), value_(&value), path_(std::move(path)) {}
 
   const Json& value() const { return *value_; }
   const std::string& path() const { return path_; }
   bool has(const char* key) const { return value_->is_object() && value_->contains(key); }
   /// Throws Error if the object does not have the key.
-  JsonPlace at(const std::string& key) const;
-  JsonPlace at(std::size_t index) const;
+  JsonLocation at(const std::string& key) const;
+  JsonLocation at(std::size_t index) const;
 
-  const JsonPlace& object() const;
-  const JsonPlace& list() const;
+  const JsonLocation& object() const;
+  const JsonLocation& list() const;
   const std::string& string() const;
   bool boolean() const;
   bool boolean_or(const char* key, bool otherwise) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/tokenizer/json_place.hpp"
+#include "data/tokenizer/json_location.hpp"
 
 #include <algorithm>
 
@@ -34,48 +34,48 @@ int depth_of(std::string_view bytes) {
 
 } // namespace
 
-JsonPlace JsonPlace::at(const std::string& key) const {
+JsonLocation JsonLocation::at(const std::string& key) const {
   object();
   if (!value_->contains(key)) refuse(text("has no key \"{}\"", key));
   return {file_, (*value_)[key], path_.empty() ? key : path_ + "." + key};
 }
 
-JsonPlace JsonPlace::at(std::size_t index) const {
+JsonLocation JsonLocation::at(std::size_t index) const {
   return {file_, (*value_)[index], text("{}[{}]", path_, index)};
 }
 
-const JsonPlace& JsonPlace::object() const {
+const JsonLocation& JsonLocation::object() const {
   if (!value_->is_object()) refuse(text("is {}: it must be an object", shown()));
   return *this;
 }
 
-const JsonPlace& JsonPlace::list() const {
+const JsonLocation& JsonLocation::list() const {
   if (!value_->is_array()) refuse(text("is {}: it must be a list", shown()));
   return *this;
 }
 
-const std::string& JsonPlace::string() const {
+const std::string& JsonLocation::string() const {
   if (!value_->is_string()) refuse(text("is {}: it must be a string", shown()));
   return value_->get_ref<const std::string&>();
 }
 
-bool JsonPlace::boolean() const {
+bool JsonLocation::boolean() const {
   if (!value_->is_boolean()) refuse(text("is {}: it must be true or false", shown()));
   return value_->get<bool>();
 }
 
-bool JsonPlace::boolean_or(const char* key, bool otherwise) const {
+bool JsonLocation::boolean_or(const char* key, bool otherwise) const {
   return has(key) ? at(key).boolean() : otherwise;
 }
 
-std::int32_t JsonPlace::id() const {
+std::int32_t JsonLocation::id() const {
   if (!value_->is_number_integer() || *value_ < 0 || *value_ > kMaxId) {
     refuse(text("is {}: an id must be an integer from 0 to {}", shown(), kMaxId));
   }
   return value_->get<std::int32_t>();
 }
 
-void JsonPlace::keys(std::initializer_list<std::string_view> known) const {
+void JsonLocation::keys(std::initializer_list<std::string_view> known) const {
   object();
   for (const auto& item : value_->items()) {
     if (std::ranges::find(known, item.key()) != known.end()) continue;
@@ -85,18 +85,18 @@ void JsonPlace::keys(std::initializer_list<std::string_view> known) const {
   }
 }
 
-void JsonPlace::only(const char* key, std::initializer_list<std::string_view> taken, const char* hint) const {
+void JsonLocation::only(const char* key, std::initializer_list<std::string_view> taken, const char* hint) const {
   if (!has(key)) return;
-  const JsonPlace place = at(key);
-  if (place.value().is_null() || std::ranges::find(taken, place.value().dump()) != taken.end()) return;
-  place.refuse(text("is {}, which is not supported", place.shown()), hint);
+  const JsonLocation location = at(key);
+  if (location.value().is_null() || std::ranges::find(taken, location.value().dump()) != taken.end()) return;
+  location.refuse(text("is {}, which is not supported", location.shown()), hint);
 }
 
-void JsonPlace::refuse(const std::string& message, const std::string& hint) const {
+void JsonLocation::refuse(const std::string& message, const std::string& hint) const {
   throw Error(path_.empty() ? message : path_ + " " + message, file_, hint);
 }
 
-std::string JsonPlace::shown() const {
+std::string JsonLocation::shown() const {
   std::string out = value_->dump(-1, ' ', false, Json::error_handler_t::replace);
   if (out.size() <= kShown) return out;
   out.resize(kShown);

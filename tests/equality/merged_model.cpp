@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Assembles tensors from shards.
-#include "equality/whole.hpp"
+#include "equality/merged_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -59,8 +59,8 @@ void put(std::vector<double>& whole, const std::string& name, const KeptParamete
   }
 }
 
-Whole assemble(const std::vector<KeptRank>& ranks, std::vector<std::byte> KeptParameter::*bytes) {
-  Whole out;
+MergedModel assemble(const std::vector<KeptRank>& ranks, std::vector<std::byte> KeptParameter::*bytes) {
+  MergedModel out;
   for (const KeptRank& rank : ranks)
     for (const auto& [name, parameter] : rank.parameters) put(out[name], name, parameter, parameter.*bytes);
   for (const auto& [name, values] : out)
@@ -71,17 +71,17 @@ Whole assemble(const std::vector<KeptRank>& ranks, std::vector<std::byte> KeptPa
 
 } // namespace
 
-Whole whole_gradient(const std::vector<KeptRank>& ranks) {
+MergedModel merged_gradient(const std::vector<KeptRank>& ranks) {
   return assemble(ranks, &KeptParameter::gradient);
 }
 
-Whole whole_weights(const std::vector<KeptRank>& ranks) {
+MergedModel merged_weights(const std::vector<KeptRank>& ranks) {
   return assemble(ranks, &KeptParameter::weights);
 }
 
-void split_qkv(Whole& model) {
+void split_qkv(MergedModel& model) {
   static constexpr const char* kThirds[] = {"query", "key", "value"};
-  Whole thirds;
+  MergedModel thirds;
   for (const auto& [name, values] : model) {
     if (name.find("/attention.qkv.") == std::string::npos) continue;
     const std::size_t width = values.size() / (3 * kHidden);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA device: a GPU as a rank's device.
-#include "triax/cuda/device.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "copy_plan.hpp"
+#include "cuda_memory.hpp"
+#include "cuda_movement.hpp"
+#include "cuda_recording.hpp"
+#include "cuda_stream.hpp"
 #include "device/movement.hpp" // of the core: checks of views, and rounding of fill values
-#include "memory.hpp"
-#include "movement.hpp"
-#include "recording.hpp"
-#include "stream.hpp"
 #include "triax/cuda/check.hpp"
+#include "triax/cuda/device.hpp"
 #include "triax/lazy_load_guard.hpp"
 
 namespace triax::cuda {
@@ -35,7 +34,7 @@ bool pageable(const void* data) {
 class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
  public:
   CudaDevice(int gpu, const DeviceSettings& settings)
-      : gpu_(made_current(gpu)), gates_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
+      : gpu_(made_current(gpu)), flags_(settings.host_waits == DeviceSettings::HostWaits::automatic) {}
 
   DeviceKind kind() const noexcept override { return DeviceKind::cuda; }
 
@@ -44,7 +43,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     TRIAX_CUDA(cudaGetDeviceProperties(&properties, gpu_));
     return text("{} (GPU {} of this machine), compute capability {}.{}, {} GB; streams wait for the host{}",
                 properties.name, gpu_, properties.major, properties.minor, properties.totalGlobalMem / 1000000000,
-                gates_.usable() ? " by stream memory operations" : ": the host delays launches");
+                flags_.usable() ? " by stream memory operations" : ": the host delays launches");
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes, MemoryKind kind) override {
@@ -60,7 +59,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {
-    return std::make_unique<CudaStream>(std::move(name), *this, gates_);
+    return std::make_unique<CudaStream>(std::move(name), *this, flags_);
   }
 
   void copy(const TensorView& to, const TensorView& from, Stream& stream) override {
@@ -125,7 +124,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
     return std::make_unique<CudaRecording>(captured);
   }
 
-  void set_may_load_modules(bool may_be) noexcept override { gates_.rest(may_be); }
+  void set_may_load_modules(bool may_be) noexcept override { flags_.rest(may_be); }
   void* extension(std::string_view id) noexcept override {
     if (id == Recorder::kExtension) return static_cast<Recorder*>(this);
     return id == LazyLoadGuard::kExtension ? static_cast<LazyLoadGuard*>(this) : nullptr;
@@ -155,7 +154,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   static void cross(const TensorView& to, const TensorView& from, const void* host, cudaMemcpyKind way,
                     CudaStream& stream) {
     if (to.elements() == 0) return;
-    if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can open the stream's gate
+    if (pageable(host)) stream.pass_host_work(); // the call may block, and only this thread can set the stream's flag
     const cudaStream_t native = stream.admitted();
     if (to.contiguous() && from.contiguous()) {
       TRIAX_CUDA(cudaMemcpyAsync(to.data(), from.data(), to.bytes(), way, native));
@@ -167,7 +166,7 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
   }
 
   int gpu_;
-  HostFlags gates_;
+  HostFlags flags_;
   CudaStream* recorded_ = nullptr; // not null during capture
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads a RunConfig from a TOML file and overrides, with the origin of every value. Reports all errors at once.
 //
-// Blocking: reads files, loads the named plugins. Errors: errors of the user are in Loaded::refusals, not thrown.
+// Blocking: reads files, loads the named plugins. Errors: errors of the user are in LoadResult::refusals, not thrown.
 #pragma once
 
 #include <filesystem>
@@ -47,7 +47,7 @@ struct Diagnostic {
   Position at = {}; // of the first of its keys that is set in a file, or else by a flag
 };
 
-struct Loaded {
+struct LoadResult {
   std::optional<RunConfig> run; // set if there are no errors
   std::vector<ResolvedValue> values;
   std::vector<std::string> dropped; // keys of a plugin that a later layer replaces, with their positions
@@ -58,8 +58,9 @@ struct Loaded {
 
 /// `world`: number of ranks, if a launcher has set it; otherwise the layout determines it. `first_load`: `direct` if
 /// another process of the run has already probed the plugins.
-Loaded load(const std::filesystem::path& file, const std::vector<Override>& overrides, std::optional<int> world = {},
-            Purpose purpose = Purpose::train, plugin::FirstLoad first_load = plugin::FirstLoad::probed);
+LoadResult load(const std::filesystem::path& file, const std::vector<Override>& overrides,
+                std::optional<int> world = {}, Purpose purpose = Purpose::train,
+                plugin::FirstLoad first_load = plugin::FirstLoad::probed);
 
 /// Adds positions. The first of the refusal's keys that is set in a file leads the line; the origins of the other keys
 /// follow on lines of their own.
@@ -70,6 +71,6 @@ Diagnostic diagnostic(ErrorCode code, std::string message, std::string hint = {}
 
 /// resolved.toml: every value, with its origin as a comment. In the run's folder it loads to the same run; in a copy of
 /// the folder, to the same run in that copy.
-std::string to_toml(const Loaded& loaded);
+std::string to_toml(const LoadResult& loaded);
 
 } // namespace triax::config

@@ -19,16 +19,16 @@ struct Note {
   std::vector<void*> in, out, dout, din, stash, grads;
 };
 
-struct ToySpec {
+struct SampleSpec {
   std::string name;
   std::vector<ParamSpec> params;
   std::vector<StashSpec> stash;
   std::vector<TensorSpec> inputs, outputs;
 };
 
-class ToyLayer final : public Layer {
+class SampleLayer final : public Layer {
  public:
-  ToyLayer(ToySpec spec, std::vector<Note>& notes) : spec_(std::move(spec)), notes_(notes) {}
+  SampleLayer(SampleSpec spec, std::vector<Note>& notes) : spec_(std::move(spec)), notes_(notes) {}
 
   std::string_view name() const override { return spec_.name; }
   std::span<const ParamSpec> params() const override { return spec_.params; }
@@ -75,13 +75,13 @@ class ToyLayer final : public Layer {
     notes_.push_back(std::move(made));
   }
 
-  ToySpec spec_;
+  SampleSpec spec_;
   std::vector<Note>& notes_;
 };
 
-class ToyModel final : public Model {
+class SampleModel final : public Model {
  public:
-  std::vector<ToySpec> specs;
+  std::vector<SampleSpec> specs;
   std::vector<Tie> tied;
   mutable std::vector<Note> notes;
 
@@ -89,13 +89,13 @@ class ToyModel final : public Model {
   Refusals supports(const ModelRequest&, const Layout&) const override { return {}; }
   int count() const override { return static_cast<int>(specs.size()); }
   std::unique_ptr<Layer> layer(int index, const LayerContext&) const override {
-    return std::make_unique<ToyLayer>(specs.at(static_cast<std::size_t>(index)), notes);
+    return std::make_unique<SampleLayer>(specs.at(static_cast<std::size_t>(index)), notes);
   }
   std::span<const Tie> ties() const override { return tied; }
   double flops_per_sample(std::int64_t) const override { return 0; }
 };
 
-inline ParamSpec toy_param(const std::string& name, const Shape& shape, std::uint32_t site = 0) {
+inline ParamSpec sample_param(const std::string& name, const Shape& shape, std::uint32_t site = 0) {
   ParamSpec spec;
   spec.name = name;
   spec.global = spec.local = shape;
@@ -105,24 +105,24 @@ inline ParamSpec toy_param(const std::string& name, const Shape& shape, std::uin
 }
 
 /// From tokens through a first, two middle and a last layer; each tensor has a different lifetime.
-inline ToyModel toy_model() {
+inline SampleModel sample_model() {
   const Shape rows{3, 2}, stream{3, 2, 4};
   const StashSpec stash[] = {{"f", stream, DType::f32, Life::forward_only},
                              {"i", stream, DType::f32, Life::forward_to_input},
                              {"w", stream, DType::f32, Life::forward_to_weight},
                              {"iw", stream, DType::f32, Life::input_to_weight}};
   const std::vector<StashSpec> all(std::begin(stash), std::end(stash));
-  ToyModel model;
+  SampleModel model;
   model.specs = {
-      {"first", {toy_param("table", {5, 4}, 1)}, all, {{"tokens", rows, DType::i32}}, {{"x", stream}}},
+      {"first", {sample_param("table", {5, 4}, 1)}, all, {{"tokens", rows, DType::i32}}, {{"x", stream}}},
       {"brief",
-       {toy_param("a", {4}, 17), toy_param("b", {4, 4}, 18)},
+       {sample_param("a", {4}, 17), sample_param("b", {4, 4}, 18)},
        all,
        {{"x", stream, DType::f32, Life::forward_only}},
        {{"x", stream}}},
-      {"mid", {toy_param("a", {4}, 33)}, all, {{"x", stream, DType::f32, Life::forward_to_input}}, {{"x", stream}}},
+      {"mid", {sample_param("a", {4}, 33)}, all, {{"x", stream, DType::f32, Life::forward_to_input}}, {{"x", stream}}},
       {"last",
-       {toy_param("table", {5, 4}, 49)},
+       {sample_param("table", {5, 4}, 49)},
        all,
        {{"targets", rows, DType::i32}, {"x", stream, DType::f32, Life::forward_to_weight}},
        {{"loss", {2}, DType::f64}}}};

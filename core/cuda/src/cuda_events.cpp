@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "events.hpp"
+#include "cuda_events.hpp"
 
 #include "triax/cuda/check.hpp"
 #include "triax/error.hpp"

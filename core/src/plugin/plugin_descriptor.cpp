@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/descriptor.hpp"
+#include "plugin/plugin_descriptor.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -57,7 +57,7 @@ bool is_empty(const char* text) {
   return !text || !*text;
 }
 
-void check_door(const triax_plugin* descriptor, const std::filesystem::path& file) {
+void check_abi(const triax_plugin* descriptor, const std::filesystem::path& file) {
   if (!descriptor) refuse(file, "its " TRIAX_ENTRY_NAME "() returns no descriptor");
   if (descriptor->magic != TRIAX_ABI_MAGIC) {
     refuse(file, "its descriptor does not begin with the magic number of the plugin ABI", "fill it with TRIAX_PLUGIN");
@@ -158,7 +158,7 @@ std::span<const std::string_view> core_keys(std::string_view kind) {
 }
 
 std::vector<triax_option> check_descriptor(const triax_plugin* descriptor, const std::filesystem::path& file) {
-  check_door(descriptor, file);
+  check_abi(descriptor, file);
   check_toolchain(*descriptor, file);
   check_interface(*descriptor, file);
   check_texts(*descriptor, file);

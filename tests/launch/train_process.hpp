@@ -28,11 +28,11 @@ inline void send_signal(pid_t pid, int signal) {
   ::kill(pid, signal);
 }
 
-class Running {
+class TrainProcess {
  public:
   /// Starts the process in `folder`; its output goes to NAME.out and NAME.err there.
-  Running(const std::filesystem::path& folder, const std::string& name, std::vector<std::string> arguments,
-          std::vector<std::string> variables = {})
+  TrainProcess(const std::filesystem::path& folder, const std::string& name, std::vector<std::string> arguments,
+               std::vector<std::string> variables = {})
       : out_(folder / (name + ".out")), err_(folder / (name + ".err")) {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
@@ -49,12 +49,13 @@ class Running {
     posix_spawn_file_actions_destroy(&files);
     if (failed != 0) throw std::runtime_error("triax cannot be started");
   }
-  ~Running() {
+  ~TrainProcess() {
     if (pid_ > 0) ::kill(pid_, SIGKILL);
     if (pid_ > 0) wait();
   }
-  Running(Running&& other) noexcept : out_(other.out_), err_(other.err_), pid_(std::exchange(other.pid_, -1)) {}
-  Running& operator=(Running&&) = delete;
+  TrainProcess(TrainProcess&& other) noexcept
+      : out_(other.out_), err_(other.err_), pid_(std::exchange(other.pid_, -1)) {}
+  TrainProcess& operator=(TrainProcess&&) = delete;
 
   pid_t pid() const { return pid_; } // -1: ended
   bool ended() {

@@ -63,7 +63,7 @@ class UcxBackend final : public CommBackend {
 
   std::unique_ptr<Communicator> join(const Group& group, Store& store, Deadline deadline) override {
     TRIAX_REQUIRE(transport_, "comm-ucx: join() before start()");
-    return std::make_unique<UcxCommunicator>(group, Joining(*transport_, group, store, deadline, next_).join());
+    return std::make_unique<UcxCommunicator>(group, Bootstrap(*transport_, group, store, deadline, next_).join());
   }
 
  private:

@@ -78,7 +78,7 @@ std::vector<std::string> with_fault(std::size_t rank, const Assumptions& assumpt
   return reasons(verify(programs, {kShape}, assumptions));
 }
 
-TEST(Proof, LoweredProgramsHoldForEveryGuaranteeOfABackend) {
+TEST(Verifier, LoweredProgramsHoldForEveryGuaranteeOfABackend) {
   const PipelineShape two{2, 1, 4}, vee{2, 2, 2};
   const std::vector<std::pair<PipelineShape, Schedule>> schedules = {
       {two, schedule_of(two, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"})},
@@ -95,7 +95,7 @@ TEST(Proof, LoweredProgramsHoldForEveryGuaranteeOfABackend) {
   }
 }
 
-TEST(Proof, SwappedTransfersOfAnEdgeAreRefused) {
+TEST(Verifier, SwappedTransfersOfAnEdgeAreRefused) {
   EXPECT_THAT(
       with_fault(1, kTagged,
                  [](Mutable& program) {
@@ -110,7 +110,7 @@ TEST(Proof, SwappedTransfersOfAnEdgeAreRefused) {
 
 // A gradient is received before the send that leads to it. If transfers can overtake one another, this has no effect;
 // in a single queue both ranks deadlock.
-TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
+TEST(Verifier, RefusesOneQueuePerRankIfItCausesACycle) {
   const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
   EXPECT_THAT(with_fault(0, kTagged, early), ElementsAre());
   const std::vector<std::string> refused = with_fault(0, kSerial, early);
@@ -127,7 +127,7 @@ TEST(Proof, ABackendThatKeepsOneQueueIsRefusedWhereThatIsACircle) {
 
 // Each receive is just before the action that needs it. Under rendezvous with one transfer at a time, 1F1B deadlocks in
 // its steady state; with buffered sends it does not.
-TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
+TEST(Verifier, TransfersInPlaceAreRefusedUnderRendezvous) {
   const auto in_place = [](std::vector<Program>& programs) {
     for (Program& program : programs) {
       Mutable changed(program);
@@ -149,7 +149,7 @@ TEST(Proof, TransfersInPlaceAreRefusedUnderRendezvous) {
   EXPECT_THAT(reasons(verify(programs, {kShape}, assumptions)), ElementsAre());
 }
 
-TEST(Proof, ATransferThatIsMissingOrTwiceIsRefused) {
+TEST(Verifier, ATransferThatIsMissingOrTwiceIsRefused) {
   EXPECT_THAT(with_fault(0, kTagged, [](Mutable& program) { program.actions[program.at("0SEND_F3")].microbatch = 2; }),
               ::testing::IsSupersetOf({HasSubstr("0SEND_F2: it is already at position 8")}));
   const std::vector<std::string> refused = with_fault(1, kTagged, [](Mutable& program) {
@@ -159,7 +159,7 @@ TEST(Proof, ATransferThatIsMissingOrTwiceIsRefused) {
   EXPECT_THAT(refused, ::testing::Contains(std::string("rank 1: 1SEND_B3 is missing")));
 }
 
-TEST(Proof, AMissingWaitIsAHazard) {
+TEST(Verifier, AMissingWaitIsAHazard) {
   EXPECT_THAT(with_fault(1, kTagged, [](Mutable& program) { program.actions[program.at("1F1")].waits.clear(); }),
               ::testing::Contains(HasSubstr("1F1: it does not wait for 1RECV_F1, which may still use slot")));
   EXPECT_THAT(
@@ -167,7 +167,7 @@ TEST(Proof, AMissingWaitIsAHazard) {
       ::testing::Contains(HasSubstr("0F2: it does not wait for 0SEND_F0, which may still use slot 0 of pool output")));
 }
 
-TEST(Proof, WhatAllRanksLeaveOutIsMissing) {
+TEST(Verifier, ReportsActionsMissingOnAllRanks) {
   PipelineShape more = kShape;
   ++more.microbatches;
   EXPECT_THAT(reasons(verify(one_f_one_b(), {more}, kTagged)),
@@ -183,7 +183,7 @@ TEST(Proof, WhatAllRanksLeaveOutIsMissing) {
               ElementsAre("there are programs of 0 ranks, but p = 2"));
 }
 
-TEST(Proof, AnActionWithoutItsSlotIsRefused) {
+TEST(Verifier, AnActionWithoutItsSlotIsRefused) {
   const auto without = [](const std::string& label, Pool pool) {
     return [=](Mutable& program) { program.actions[program.at(label)].own[static_cast<std::size_t>(pool)] = -1; };
   };
@@ -196,7 +196,7 @@ TEST(Proof, AnActionWithoutItsSlotIsRefused) {
               ::testing::Contains(HasSubstr("1RECV_F1: it has no slot of pool input_i to fill")));
 }
 
-TEST(Proof, OnlyComputingWaitsAndOnlyForTransfers) {
+TEST(Verifier, OnlyComputingWaitsAndOnlyForTransfers) {
   EXPECT_THAT(
       with_fault(0, kTagged,
                  [](Mutable& program) {
@@ -207,7 +207,7 @@ TEST(Proof, OnlyComputingWaitsAndOnlyForTransfers) {
               ::testing::Contains(HasSubstr("0F1: it waits for 0F0, which is not a transfer")));
 }
 
-TEST(Proof, GradientsAscend) {
+TEST(Verifier, GradientsAscend) {
   const PipelineShape shape{1, 1, 2};
   Program program = lower(schedule_of(shape, {0}, {"0F0 0F1 0I0 0I1 0W0 0W1"}), shape).front();
   Mutable changed(program);
@@ -216,7 +216,7 @@ TEST(Proof, GradientsAscend) {
               ::testing::Contains(HasSubstr("0W0: the weight gradient of microbatch 1 came before")));
 }
 
-TEST(Proof, TheCapCountsMicrobatchesOverStages) {
+TEST(Verifier, TheCapCountsMicrobatchesOverStages) {
   const std::vector<Program> programs = one_f_one_b();
   EXPECT_THAT(reasons(verify(programs, {kShape, false, 2}, kTagged)), ElementsAre());
   EXPECT_THAT(
@@ -225,7 +225,7 @@ TEST(Proof, TheCapCountsMicrobatchesOverStages) {
           "rank 0, position 2, 0F1: it exceeds the limit of 1 microbatches in flight on a rank, counted per stage")));
 }
 
-TEST(Proof, WrongRanksAreRefused) {
+TEST(Verifier, WrongRanksAreRefused) {
   std::vector<Program> programs = one_f_one_b();
   std::swap(programs[0], programs[1]);
   EXPECT_THAT(reasons(verify(programs, {kShape}, kTagged)), ElementsAre("program 0 is that of rank 1"));
@@ -234,7 +234,7 @@ TEST(Proof, WrongRanksAreRefused) {
       ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, but the stage is on rank 1")));
 }
 
-TEST(Proof, TakesABackendAtItsWord) {
+TEST(Verifier, TakesABackendAtItsWord) {
   CommTraits eager;
   eager.order = CommTraits::Order::tagged;
   eager.send = CommTraits::Send::buffered;
@@ -250,7 +250,7 @@ TEST(Proof, TakesABackendAtItsWord) {
 
 // A receive is posted before a forward that its sender needs. If both are in one queue, the forward waits for the
 // receive, and the receive for the forward.
-TEST(Proof, OneQueueForPipelineAndLayersIsRefusedWhereThatIsACircle) {
+TEST(Verifier, RefusesAQueueSharedWithLayersIfItCausesACycle) {
   const auto early = [](Mutable& program) { program.move("0RECV_B0", 0); };
   const Assumptions queue_of_both{kOneQueue, kByTag, kOneQueue}, queue_of_layers{kByTag, kOneQueue, kOneQueue};
   EXPECT_THAT(with_fault(0, queue_of_layers, early), ElementsAre());
@@ -267,7 +267,7 @@ std::vector<Program> scattered() {
   return lower(one_f_one_b_rows(), kShape, Boundaries::scattered);
 }
 
-TEST(Proof, ScatteredBoundariesAreGatheredBeforeTheyAreRead) {
+TEST(Verifier, ScatteredBoundariesAreGatheredBeforeTheyAreRead) {
   for (const Assumptions& assumptions : test::all_assumptions()) {
     EXPECT_THAT(reasons(verify(scattered(), {kShape}, assumptions)), ElementsAre());
     EXPECT_THAT(reasons(verify(lower_forward_only(one_f_one_b_rows(), kShape, Boundaries::scattered), {kShape, true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains with ranks as threads, through the class that runs every rank.
-#include "equality/world.hpp"
+#include "equality/harness.hpp"
 
 #include <deque>
 #include <filesystem>

@@ -54,7 +54,7 @@ TEST_F(Cores, Version1) {
   EXPECT_EQ(cores(), 2);
 }
 
-TEST_F(Cores, WhatIsNoGroupFileHasNoSay) {
+TEST_F(Cores, IgnoresMalformedControlGroupFiles) {
   file("proc/self/cgroup", "nonsense\n0::/a\n");
   file("sys/fs/cgroup/a/cpu.max", "\n");
   EXPECT_EQ(cores(), 8);

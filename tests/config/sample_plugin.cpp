@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin with a name, a kind and an option table, for tests of configuration. create() always fails. The build
-// defines TOY_NAME, TOY_KIND and TOY_OPTIONS.
+// defines SAMPLE_NAME, SAMPLE_KIND and SAMPLE_OPTIONS.
 #include <csignal>
 #include <cstring>
 #include <string_view>
@@ -44,12 +44,12 @@ constexpr std::uint32_t version_of(std::string_view kind) {
 }
 
 void* refuse(const triax_create_args*, triax_error* error) {
-  plugin_detail::report(error, "a toy cannot be made");
+  plugin_detail::report(error, "a sample plugin cannot be created");
   return nullptr;
 }
 void nothing(void*) {}
 
-#ifdef TOY_DIES
+#ifdef SAMPLE_DIES
 __attribute__((constructor)) void run_by_dlopen() {
   std::raise(SIGKILL);
 }
@@ -63,14 +63,14 @@ extern "C" TRIAX_ENTRY const triax_plugin* triax_plugin_entry_v1(void) {
                                           TRIAX_ABI_MAJOR,
                                           TRIAX_ABI_MINOR,
                                           TRIAX_TOOLCHAIN,
-                                          TOY_KIND,
-                                          version_of(TOY_KIND),
+                                          SAMPLE_KIND,
+                                          version_of(SAMPLE_KIND),
                                           0,
-                                          TOY_NAME,
+                                          SAMPLE_NAME,
                                           "1.0",
-                                          "a toy",
-                                          TOY_OPTIONS,
-                                          plugin_detail::count(TOY_OPTIONS),
+                                          "a sample plugin",
+                                          SAMPLE_OPTIONS,
+                                          plugin_detail::count(SAMPLE_OPTIONS),
                                           sizeof(triax_option),
                                           &refuse,
                                           &nothing};
