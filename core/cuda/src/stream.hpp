@@ -7,7 +7,7 @@
 // Device work and events of this device are enqueued directly on the native stream. An item of the host-side queue (a
 // wait for a host event, a host task) starts when all earlier items are done and, if it is a task, when the device work
 // that was enqueued before it is done. Device work that is enqueued after an item must wait for the item. It waits at a
-// gate (gates.hpp), a number that the GPU waits for; the gate is closed once for all items that precede the work.
+// gate (host_flags.hpp), a number that the GPU waits for; the gate is closed once for all items that precede the work.
 // The amount of work behind a closed gate is limited: a native stream holds about a thousand entries. A call for one
 // more entry would block this thread, which is the only one that opens the gate. So admitted() runs the progress loop
 // if there is much work behind the gate, and always if gates are not supported or may not be closed
