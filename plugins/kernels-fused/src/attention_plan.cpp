@@ -25,8 +25,7 @@ Attention common(const Args& args) {
   Attention out;
   out.size = {args.q.size(0), args.k.size(0), args.q.size(1),
               args.q.size(2), args.k.size(2), static_cast<int>(args.q.size(3))};
-  out.mask = {args.mask.kind == Mask::Kind::causal, args.mask.q0, args.mask.k0,
-              args.mask.lengths.empty() ? nullptr : args.mask.lengths.template as<const std::int32_t>()};
+  out.mask = cuda::mask_plan(args.mask);
   const Drop& drop = args.drop;
   if (drop.p > 0) {
     out.drop = {drop.key,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices by cuBLAS.
 //
-// cuBLAS thinks in columns. A row-major matrix is its transpose there, and d = op(a) op(b) becomes
+// cuBLAS is column-major. A row-major matrix is its transpose there, and d = op(a) op(b) becomes
 // d^T = op(b)^T op(a)^T: the operands change places, and each keeps its transposition.
 // Its workspace is the call's scratch, always of one size, and it reduces 16-bit products in f32: the same shapes and
 // alignments take the same kernels and give the same bits.
@@ -29,7 +29,7 @@ cudaDataType_t type_of(const TensorView& x) {
   }
 }
 
-/// From row to row. A single row may say anything.
+/// From row to row. The stride of a single row is not used.
 std::int64_t leading(const TensorView& x) {
   const std::int64_t least = std::max<std::int64_t>(x.size(-1), 1);
   return x.size(-2) > 1 ? x.stride(-2) : least;
@@ -73,7 +73,7 @@ Primitives::~Primitives() {
   if (handle_) cublasDestroy(handle_);
 }
 
-/// Puts what comes on the call's stream, with its scratch. A new stream makes cuBLAS forget its workspace.
+/// Sets the stream and the workspace of the next products. cublasSetStream resets the workspace.
 void Primitives::use(const OpContext& context) {
   const cudaStream_t stream = launch_stream(context.stream);
   if (workspace_ && stream == stream_ && context.scratch.data() == workspace_) return;

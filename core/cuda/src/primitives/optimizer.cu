@@ -29,8 +29,8 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
   const auto correction1 = static_cast<float>(corrections[0]), correction2 = static_cast<float>(corrections[1]);
   const auto beta1 = static_cast<float>(values.beta1), beta2 = static_cast<float>(values.beta2);
   const auto rest1 = static_cast<float>(1 - values.beta1), rest2 = static_cast<float>(1 - values.beta2);
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const float g = gradient[i] * now.clip;
     const float first = beta1 * m[i] + rest1 * g, second = beta2 * v[i] + rest2 * g * g;
     const float update = first / correction1 / (sqrtf(second / correction2) + values.eps) + values.decay * p[i];
@@ -41,17 +41,17 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
   }
 }
 
-/// One block. Its threads bring the squares near, its first adds them, in the order that is asked for.
+/// One block. Threads load kThreads squares to shared memory; thread 0 adds them in the given order.
 __global__ void control_step(const double* squares, const std::int32_t* order, std::int64_t count, const double* losses,
                              std::int64_t samples, StepScalars* scalars, double clip_grad, LossScaling scaling) {
-  __shared__ double near[kThreads];
+  __shared__ double loaded[kThreads];
   double sum = 0;
   for (std::int64_t begin = 0; begin < count; begin += blockDim.x) {
     const std::int64_t i = begin + threadIdx.x;
-    if (i < count) near[threadIdx.x] = squares[order[i]];
+    if (i < count) loaded[threadIdx.x] = squares[order[i]];
     __syncthreads();
     if (threadIdx.x == 0) {
-      for (std::int64_t k = 0; k < blockDim.x && begin + k < count; ++k) sum += near[k];
+      for (std::int64_t k = 0; k < blockDim.x && begin + k < count; ++k) sum += loaded[k];
     }
     __syncthreads();
   }
@@ -71,8 +71,8 @@ __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* wo
                          SgdValues values, std::int64_t count) {
   const StepScalars now = *scalars;
   if (now.skip != 0) return;
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     float u = gradient[i] * now.clip + values.decay * p[i];
     if (values.momentum != 0) {
       if (now.step > 1) u += values.momentum * velocity[i];
