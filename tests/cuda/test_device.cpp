@@ -10,6 +10,8 @@
 #include "gpu.hpp"
 #include "test_kernels.hpp"
 #include "triax/cuda/check.hpp"
+#include "triax/extension.hpp"
+#include "triax/recording.hpp"
 
 namespace triax::cuda {
 namespace {
@@ -52,6 +54,23 @@ TEST_F(Gpu, ArenasLieInItsMemory) {
   Arena arena("test", device->allocate(1024, MemoryKind::device));
   const TensorView first = arena.tensor(DType::f32, {3}), second = arena.tensor(DType::f32, {3});
   EXPECT_EQ(second.as<std::byte>() - first.as<std::byte>(), 256);
+}
+
+/// A recording starts on every stream. If one of them cannot, the others record no longer, and their events fire.
+TEST_F(Gpu, ARecordingThatCannotBeginLeavesEveryStreamAsItWas) {
+  HostEvent event;
+  const auto later = device->make_stream("later");
+  later->wait(event.arm());
+  device->set_default_timeout(0.05);
+  auto* recorder = find_extension<Recorder>(*device);
+  ASSERT_NE(recorder, nullptr);
+  EXPECT_THROW(recorder->begin_recording(*stream), Error);
+  device->set_default_timeout(60);
+  finish();
+  event.fire();
+  later->ready();
+  recorder->begin_recording(*stream);
+  EXPECT_NE(recorder->end_recording(), nullptr);
 }
 
 /// Prints the error of a wait after a kernel wrote to an invalid address. CUDA is unusable in the process afterwards,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grids and the share of each thread: every element is processed once, at odd sizes and above 2^31.
+// Grids and the elements of each thread: every element is processed once, at odd sizes and above 2^31.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,8 +23,8 @@ TEST(Launch, EveryElementIsTakenOnce) {
     std::int64_t times = 0;
     for (unsigned block = 0; block < grid.blocks; ++block) {
       for (unsigned thread = 0; thread < grid.threads; ++thread) {
-        const Share share = share_of_thread(block, thread, grid.blocks, grid.threads);
-        for (std::int64_t i = share.first; i < count; i += share.step, ++times)
+        const GridStride stride = stride_of_thread(block, thread, grid.blocks, grid.threads);
+        for (std::int64_t i = stride.first; i < count; i += stride.step, ++times)
           taken[static_cast<std::size_t>(i)] = true;
       }
     }
@@ -38,13 +38,13 @@ TEST(Launch, EveryElementIsTakenOnce) {
 TEST(Launch, PastTwoToTheThirtyOneNothingWrapsAround) {
   const Grid grid = grid_of_elements(kPast32Bits);
   EXPECT_EQ(grid.blocks, kMaxBlocks);
-  const Share first = share_of_thread(0, 0, grid.blocks, grid.threads);
-  const Share last = share_of_thread(grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads);
+  const GridStride first = stride_of_thread(0, 0, grid.blocks, grid.threads);
+  const GridStride last = stride_of_thread(grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads);
   EXPECT_EQ(first.first, 0);
   EXPECT_EQ(last.first, first.step - 1);
   EXPECT_EQ(first.step, std::int64_t{kMaxBlocks} * kThreads);
   // Also with CUDA's largest grid.
-  const Share huge = share_of_thread(2147483646u, 1023u, 2147483647u, 1024u);
+  const GridStride huge = stride_of_thread(2147483646u, 1023u, 2147483647u, 1024u);
   EXPECT_EQ(huge.first, std::int64_t{2147483647} * 1024 - 1);
   EXPECT_EQ(huge.step, std::int64_t{2147483647} * 1024);
 }

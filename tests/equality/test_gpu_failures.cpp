@@ -20,6 +20,7 @@ class Failures : public GpuRun {
   void SetUp() override {
     GpuRun::SetUp();
     if (IsSkipped()) return;
+    if (gpus_ < 4) GTEST_SKIP() << "needs 4 GPUs, and there are " << gpus_;
     if (!test::is_gpu_stand_in(*cuda::make_device({}))) GTEST_SKIP() << "failures are planned with the GPU stand-in";
     want_ = records(kKeys);
     ASSERT_EQ(want_.size(), 2u);

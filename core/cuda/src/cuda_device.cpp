@@ -108,7 +108,12 @@ class CudaDevice final : public Device, public Recorder, public LazyLoadGuard {
 
   void begin_recording(Stream& stream) override {
     TRIAX_REQUIRE(!recorded_, "a recording has begun already, on stream \"{}\"", recorded_->name());
-    for (Stream* each : streams()) own(*each).start_recording();
+    try {
+      for (Stream* each : streams()) own(*each).start_recording();
+    } catch (...) { // of a later stream, when earlier ones record already
+      stop_recording();
+      throw;
+    }
     recorded_ = &own(stream);
     // Relaxed mode: during capture, this thread still queries events of earlier steps, and other threads call CUDA.
     const cudaError_t begun = cudaStreamBeginCapture(recorded_->admitted(), cudaStreamCaptureModeRelaxed);

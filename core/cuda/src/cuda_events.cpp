@@ -22,7 +22,7 @@ DeviceEvent::~DeviceEvent() {
 
 Event DeviceEvent::record(cudaStream_t stream, const char* label) {
   TRIAX_CUDA(cudaEventRecord(event_, stream));
-  label_ = label;
+  label_.store(label, std::memory_order_relaxed);
   return {this, ++armed_};
 }
 
@@ -62,9 +62,10 @@ bool DeviceEvent::fired(std::uint64_t generation) noexcept {
 void DeviceEvent::failed(cudaError_t error, std::uint64_t generation) noexcept {
   const std::lock_guard lock(mutex_);
   if (failed_.load(std::memory_order_relaxed) != 0) return;
+  const char* label = label_.load(std::memory_order_relaxed);
   try {
-    why_ = text("the GPU failed at or before {} on stream \"{}\": {}; {}", label_ ? label_ : "the first action",
-                stream_, text_of(error), hint_for(error));
+    why_ = text("the GPU failed at or before {} on stream \"{}\": {}; {}", label ? label : "the first action", stream_,
+                text_of(error), hint_for(error));
   } catch (...) { // out of memory: a failure without text is better than no failure
     why_.clear();
   }

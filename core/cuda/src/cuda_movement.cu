@@ -21,8 +21,8 @@ constexpr std::int64_t kPack = 4;
 /// to[i] = body(to[i], from[i]) for views of `count` elements each.
 template <class To, class From, class Body>
 __global__ void walk_strided(To* to, Strided to_at, const From* from, Strided from_at, std::int64_t count, Body body) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     To& out = to[offset_of(to_at, i)];
     out = body(out, from[offset_of(from_at, i)]);
   }
@@ -31,15 +31,15 @@ __global__ void walk_strided(To* to, Strided to_at, const From* from, Strided fr
 /// The same for contiguous, aligned views: in packs of four, then the remaining elements.
 template <class To, class From, class Body>
 __global__ void walk_flat(To* to, const From* from, std::int64_t count, Body body) {
-  const Share share = my_share();
+  const GridStride stride = grid_stride();
   const std::int64_t packs = count / kPack;
-  for (std::int64_t i = share.first; i < packs; i += share.step) {
+  for (std::int64_t i = stride.first; i < packs; i += stride.step) {
     Pack<To> out = reinterpret_cast<const Pack<To>*>(to)[i];
     const Pack<From> in = reinterpret_cast<const Pack<From>*>(from)[i];
     for (int j = 0; j < kPack; ++j) out.of[j] = body(out.of[j], in.of[j]);
     reinterpret_cast<Pack<To>*>(to)[i] = out;
   }
-  const std::int64_t rest = packs * kPack + share.first;
+  const std::int64_t rest = packs * kPack + stride.first;
   if (rest < count) to[rest] = body(to[rest], from[rest]); // fewer elements than threads of the grid
 }
 
@@ -63,8 +63,8 @@ cudaError_t walk(const TensorView& to, const TensorView& from, cudaStream_t stre
 
 template <class T>
 __global__ void fill_elements(T* to, Strided to_at, T element, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) to[offset_of(to_at, i)] = element;
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) to[offset_of(to_at, i)] = element;
 }
 
 template <class T>

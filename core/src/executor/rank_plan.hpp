@@ -35,8 +35,8 @@ struct AxisPlan {
 using StageAction = std::pair<schedule::Kind, int>;
 
 struct Plan {
-  std::size_t scratch = 0; // that the kernel set needs
-  Refusals refusals;       // of the kernel set
+  std::size_t scratch = 0;             // that the kernel set needs
+  Refusals refusals;                   // of the kernel set
   std::vector<AxisPlan> communication; // axes of more than one rank
   /// The collectives of layers over the tensor group, in order. All ranks of the group must post the same.
   std::map<StageAction, std::vector<Collective>> tensor_collectives;

@@ -3,33 +3,32 @@
 #include "flat.cuh"
 #include "kernels.hpp"
 #include "reduce.cuh"
-#include "triax/cuda/activations.hpp"
+#include "triax/cuda/activations.cuh"
 
 namespace triax::kernels_fused {
 
 namespace {
 
 template <class T>
-__global__ void __launch_bounds__(kBlockSize) gelu_forward(T* y, const T* x, FlatVecs<T> flat, std::int64_t vecs) {
-  const cuda::Share share = cuda::my_share();
-  for (std::int64_t vec = share.first; vec < vecs; vec += share.step) {
+__global__ void __launch_bounds__(kBlockSize) gelu_forward(T* y, const T* x, FlatVecs<T> flat) {
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t vec = stride.first; vec < flat.vecs(); vec += stride.step) {
     Floats<T> out = flat.load(x, vec);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) out.at[i] = cuda::gelu(out.at[i]);
+    for (int i = 0; i < kVec<T>; ++i) out.values[i] = cuda::gelu(out.values[i]);
     flat.store(y, vec, out);
   }
 }
 
 /// dx may be dy.
 template <class T>
-__global__ void __launch_bounds__(kBlockSize)
-    gelu_backward(T* dx, const T* dy, const T* x, FlatVecs<T> flat, std::int64_t vecs) {
-  const cuda::Share share = cuda::my_share();
-  for (std::int64_t vec = share.first; vec < vecs; vec += share.step) {
+__global__ void __launch_bounds__(kBlockSize) gelu_backward(T* dx, const T* dy, const T* x, FlatVecs<T> flat) {
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t vec = stride.first; vec < flat.vecs(); vec += stride.step) {
     Floats<T> out = flat.load(dy, vec);
     const Floats<T> input = flat.load(x, vec);
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) out.at[i] *= cuda::gelu_derivative(input.at[i]);
+    for (int i = 0; i < kVec<T>; ++i) out.values[i] *= cuda::gelu_derivative(input.values[i]);
     flat.store(dx, vec, out);
   }
 }
@@ -40,8 +39,7 @@ void FusedKernels::do_act_fwd(const ActFwd& args, const OpContext& context) {
   if (args.act != Activation::gelu_tanh) return Primitives::do_act_fwd(args, context);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const FlatVecs<T> flat = flat_vecs<T>(args.x.elements(), {&args.y, &args.x});
-    launch_items(Op::act_fwd, context, flat.vecs(), gelu_forward<T>, args.y.as<T>(), args.x.as<const T>(), flat,
-                 flat.vecs());
+    launch_items(Op::act_fwd, context, flat.vecs(), gelu_forward<T>, args.y.as<T>(), args.x.as<const T>(), flat);
   });
 }
 
@@ -50,7 +48,7 @@ void FusedKernels::do_act_bwd(const ActBwd& args, const OpContext& context) {
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const FlatVecs<T> flat = flat_vecs<T>(args.x.elements(), {&args.dx, &args.dy, &args.x});
     launch_items(Op::act_bwd, context, flat.vecs(), gelu_backward<T>, args.dx.as<T>(), args.dy.as<const T>(),
-                 args.x.as<const T>(), flat, flat.vecs());
+                 args.x.as<const T>(), flat);
   });
 }
 

@@ -21,26 +21,26 @@ struct AdamWShard {
   bool aligned; // all f32 data and the working weights are at multiples of 16 bytes
 };
 
-/// Shards that have the same factors, in chunks: a block updates one chunk of one shard.
+/// Shards that have the same factors, in parts: a block updates one part of one shard.
 struct AdamWTable {
-  static constexpr int kMax = 48;
-  static constexpr std::int64_t kChunk = 8192; // elements
+  static constexpr int kMaxShards = 48;
+  static constexpr std::int64_t kPartLength = 8192; // elements
 
-  AdamWShard shards[kMax];
-  std::int64_t first_chunk[kMax + 1]; // of each shard, and the end of the last
+  AdamWShard shards[kMaxShards];
+  std::int64_t first_part[kMaxShards + 1]; // of each shard, and the end of the last
   int count = 0;
   double beta1, beta2;
   float eps;
   const StepScalars* scalars;
 
   explicit AdamWTable(const AdamW& factors)
-      : first_chunk{},
+      : first_part{},
         beta1(factors.beta1),
         beta2(factors.beta2),
         eps(static_cast<float>(factors.eps)),
         scalars(factors.scalars) {}
 
-  std::int64_t chunks() const { return first_chunk[count]; }
+  std::int64_t parts() const { return first_part[count]; }
 
   static bool same_factors(const AdamW& a, const AdamW& b) {
     return a.beta1 == b.beta1 && a.beta2 == b.beta2 && a.eps == b.eps && a.scalars == b.scalars;
@@ -51,16 +51,16 @@ struct AdamWTable {
     shards[count] = {args.master.as<float>(),         args.m.as<float>(),   args.v.as<float>(),
                      args.gradient.as<const float>(), args.working.data(),  elements,
                      static_cast<float>(args.decay),  args.working.dtype(), aligned};
-    first_chunk[count + 1] = first_chunk[count] + (elements + kChunk - 1) / kChunk;
+    first_part[count + 1] = first_part[count] + (elements + kPartLength - 1) / kPartLength;
     ++count;
   }
 
-  /// The shard of a chunk: the last shard whose first chunk is not after it. Empty shards have no chunks.
-  TRIAX_HD int shard_of(std::int64_t chunk) const {
-    int low = 0, high = count; // first_chunk[low] <= chunk < first_chunk[high]
+  /// The shard of a part: the last shard whose first part is not after it. Empty shards have no parts.
+  TRIAX_HD int shard_of(std::int64_t part) const {
+    int low = 0, high = count; // first_part[low] <= part < first_part[high]
     while (high - low > 1) {
       const int middle = (low + high) / 2;
-      if (first_chunk[middle] <= chunk) {
+      if (first_part[middle] <= part) {
         low = middle;
       } else {
         high = middle;

@@ -25,8 +25,8 @@ __device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kCo
                                                Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
                                                float scale) {
   constexpr int kTiles = Tile::kColumns / 8;
-  constexpr float kLowest = -__builtin_inff();
-  float shrink[Tile::kStrips][2], base[Tile::kStrips][2];
+  constexpr float kLowest = -INFINITY;
+  float rescale[Tile::kStrips][2], base[Tile::kStrips][2];
   bool changed = false;
 #pragma unroll
   for (int row = 0; row < 2 * Tile::kStrips; ++row) {
@@ -37,7 +37,7 @@ __device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kCo
     now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
     now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
     base[row / 2][row % 2] = now == kLowest ? 0.0f : now * scale; // no key so far
-    shrink[row / 2][row % 2] =
+    rescale[row / 2][row % 2] =
         now == largest ? 1.0f : exponential<typename Tile::T>(largest * scale - base[row / 2][row % 2]);
     changed = changed || now != largest;
     largest = now;
@@ -45,9 +45,9 @@ __device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kCo
   if (__any_sync(kAllLanes, changed)) { // else all factors are 1
 #pragma unroll
     for (int row = 0; row < 2 * Tile::kStrips; ++row) {
-      rows.sum[row / 2][row % 2] *= shrink[row / 2][row % 2];
+      rows.sum[row / 2][row % 2] *= rescale[row / 2][row % 2];
 #pragma unroll
-      for (int i = 0; i < Tile::kWidth / 4; ++i) out[row / 2][i / 2][row % 2 * 2 + i % 2] *= shrink[row / 2][row % 2];
+      for (int i = 0; i < Tile::kWidth / 4; ++i) out[row / 2][i / 2][row % 2 * 2 + i % 2] *= rescale[row / 2][row % 2];
     }
   }
 #pragma unroll
@@ -62,30 +62,30 @@ __device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kCo
 }
 
 template <class Tile>
-__device__ __forceinline__ void write_rows(const Attention& attention, const TilePlace& at,
+__device__ __forceinline__ void write_rows(const Attention& attention, const TilePlace& place,
                                            Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
                                            float scale, std::int64_t first) {
   using T = typename Tile::T;
   const AttentionSizes& size = attention.size;
-  float factor[Tile::kStrips][2];
-  float* lse = attention.lse + (at.sample * size.heads + at.head) * size.queries;
+  float factors[Tile::kStrips][2];
+  float* lse = attention.lse + (place.sample * size.heads + place.head) * size.queries;
 #pragma unroll
   for (int row = 0; row < 2 * Tile::kStrips; ++row) {
     float sum = rows.sum[row / 2][row % 2];
     sum += __shfl_xor_sync(kAllLanes, sum, 1);
     sum += __shfl_xor_sync(kAllLanes, sum, 2);
-    factor[row / 2][row % 2] = sum == 0 ? 0.0f : attention.drop.scale / sum; // 0: the query saw no key
+    factors[row / 2][row % 2] = sum == 0 ? 0.0f : attention.drop.scale / sum; // 0: the query saw no key
     const std::int64_t query = first + 8 * row + lane_index() / 4;
     if (lane_index() % 4 == 0 && query < size.queries) {
-      lse[query] = sum == 0 ? -__builtin_inff() : rows.largest[row / 2][row % 2] * scale * kToNatural<T> + logf(sum);
+      lse[query] = sum == 0 ? -INFINITY : rows.largest[row / 2][row % 2] * scale * kToNatural<T> + logf(sum);
     }
   }
-  store<Tile>(out, factor, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
-              size.width);
+  store_fragment<Tile>(out, factors, head_of<T>(attention.o, place.sample, place.head), attention.o, first,
+                       size.queries, 0, size.width);
 }
 
 template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     attention_forward(const __grid_constant__ Attention attention) {
   using T = typename Tile::T;
   using Shared = SharedMemory<Tile, 1>;
@@ -97,17 +97,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const float scale = fmaxf(attention.scale * sign * kFromNatural<T>, 0x1p-126f);
 
   const int row = warp_index() * Tile::kWarpRows; // first row of the warp
-  Fragment<Tile::kStrips, Tile::kWidth> out;
-  clear<Tile::kStrips, Tile::kWidth>(out);
+  Fragment<Tile::kStrips, Tile::kWidth> out{};
   SoftmaxRows<Tile> rows;
 #pragma unroll
   for (int i = 0; i < 2 * Tile::kStrips; ++i) {
-    rows.largest[i / 2][i % 2] = -__builtin_inff();
+    rows.largest[i / 2][i % 2] = -INFINITY;
     rows.sum[i / 2][i % 2] = 0;
   }
   if (tile.tiles > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::own(0), head_of<T>(attention.q, tile.at.sample, tile.at.head), attention.q,
-                                 tile.first, tile.last, size.width);
+    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.q, tile.place.sample, tile.place.head),
+                                 attention.q, tile.first, tile.last, size.width);
     tile.template load_keys<Shared>(attention, 0);
   }
   for (int index = 0; index < tile.tiles; ++index) {
@@ -115,24 +114,23 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __syncthreads(); // this tile has arrived, and all threads have finished the previous one
     if (index + 1 < tile.tiles) tile.template load_keys<Shared>(attention, index + 1);
     const int stage = index & 1;
-    Fragment<Tile::kStrips, Tile::kColumns> scores;
-    clear<Tile::kStrips, Tile::kColumns>(scores);
-    add_abt<Tile>(scores, Shared::own(0) + Tile::at(row, 0), Shared::other(stage, 0), sign);
+    Fragment<Tile::kStrips, Tile::kColumns> scores{};
+    add_abt<Tile>(scores, Shared::resident(0) + Tile::offset(row, 0), Shared::streamed(stage, 0), sign);
     const TileMask mask = tile.mask(attention, index);
-    if (!mask.hides_none(Tile::kColumns)) mask_scores<Tile>(scores, mask, row, -__builtin_inff());
+    if (!mask.hides_none(Tile::kColumns)) mask_scores<Tile>(scores, mask, row, -INFINITY);
     online_softmax<Tile>(scores, out, rows, scale);
     if (tile.drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
-    add_ab<Tile>(out, scores, Shared::other(stage, 1));
+    add_ab<Tile>(out, scores, Shared::streamed(stage, 1));
   }
-  write_rows<Tile>(attention, tile.at, out, rows, scale, tile.first + row);
+  write_rows<Tile>(attention, tile.place, out, rows, scale, tile.first + row);
 }
 
 template <class T>
 void run_forward(const Attention& attention, cudaStream_t stream) {
   with_width(attention.size.width, [&](auto width) {
     using Tile = typename TilesFor<T, width()>::Forward;
-    launch_tiles(attention_forward<Tile>, query_blocks<Tile>(attention.size), Tile::kThreads, kForwardShared<Tile>,
-                 stream, attention);
+    launch_attention(attention_forward<Tile>,
+                     {query_blocks<Tile>(attention.size), Tile::kThreads, kForwardShared<Tile>}, stream, attention);
   });
 }
 

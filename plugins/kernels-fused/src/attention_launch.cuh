@@ -4,24 +4,19 @@
 // Threads: any. Ownership: none. Blocking: never. Errors: Error if CUDA rejects the launch.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include "triax/cuda/check.hpp"
-#include "triax/cuda/launch.hpp"
+#include "triax/cuda/launch_kernel.cuh"
 
 namespace triax::kernels_fused {
 
-/// A block needs up to 137 KiB of shared memory, more than the default of 48 KiB (sm_80 has 163 KiB). Every launch sets
+/// A block needs up to 131 KiB of shared memory, more than the default of 48 KiB (sm_80 has 163 KiB). Every launch sets
 /// the attribute, because it belongs to the context of the current device.
 template <class... Params, class... Args>
-void launch_tiles(void (*kernel)(Params...), std::int64_t blocks, unsigned threads, std::size_t shared_bytes,
-                  cudaStream_t stream, const Args&... args) {
-  if (blocks == 0) return;
+void launch_attention(void (*kernel)(Params...), cuda::Grid grid, cudaStream_t stream, const Args&... args) {
+  if (grid.blocks == 0) return;
   TRIAX_CUDA(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(shared_bytes)));
-  kernel<<<static_cast<unsigned>(blocks), threads, shared_bytes, stream>>>(args...);
-  TRIAX_CUDA_LAUNCHED("attention");
+                                  static_cast<int>(grid.shared_bytes)));
+  cuda::check(cuda::launch_kernel(kernel, grid, stream, args...), "kernel attention", __FILE__, __LINE__);
 }
 
 } // namespace triax::kernels_fused

@@ -25,8 +25,7 @@ Attention common(const Args& args) {
   Attention out;
   out.size = {args.q.size(0), args.k.size(0), args.q.size(1),
               args.q.size(2), args.k.size(2), static_cast<int>(args.q.size(3))};
-  out.mask = {args.mask.kind == Mask::Kind::causal, args.mask.q0, args.mask.k0,
-              args.mask.lengths.empty() ? nullptr : args.mask.lengths.template as<const std::int32_t>()};
+  out.mask = cuda::mask_plan(args.mask);
   const Drop& drop = args.drop;
   if (drop.p > 0) {
     out.drop = {drop.key,
@@ -66,8 +65,8 @@ Attention attention_of(const AttentionBwd& args) {
   return common(args);
 }
 AttentionGradients gradients_of(const AttentionBwd& args, void* scratch) {
-  return {head_view(args.dout), head_view(args.dq), head_view(args.dk), head_view(args.dv),
-          static_cast<float*>(scratch)};
+  return {head_view(args.dout), head_view(args.dq),           head_view(args.dk),
+          head_view(args.dv),   static_cast<float*>(scratch), args.add_kv};
 }
 
 Refusals attention_supported(const TensorView& q, const TensorView& k) {

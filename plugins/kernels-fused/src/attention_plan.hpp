@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "triax/cuda/host_device.hpp"
+#include "triax/cuda/mask.hpp"
 #include "triax/error.hpp"
 #include "triax/kernel_ops.hpp"
 #include "triax/random.hpp"
@@ -22,8 +23,8 @@ inline constexpr std::int64_t kMaxTiles = 0x7FFFFFFF;
 struct HeadView {
   void* data = nullptr;
   std::int64_t row = 0, sample = 0, head = 0;
-  bool chunks = false; // every row consists of whole 16-byte pieces, at multiples of 16 bytes
-  bool pairs = false;  // every row is aligned for stores of two elements
+  bool whole_vecs = false; // every row consists of whole vectors of 16 bytes, at multiples of 16 bytes
+  bool pairs = false;      // every row is aligned for stores of two elements
 };
 HeadView head_view(const TensorView& x);
 
@@ -31,12 +32,6 @@ template <class T>
 TRIAX_HD inline T* head_of(const HeadView& x, std::int64_t sample, std::int64_t head) {
   return static_cast<T*>(x.data) + sample * x.sample + head * x.head;
 }
-
-struct AttentionMask {
-  bool causal = false;
-  std::int64_t q0 = 0, k0 = 0;
-  const std::int32_t* lengths = nullptr; // of each sample; null: all keys count
-};
 
 struct AttentionDrop {
   PhiloxKey key{};
@@ -55,7 +50,7 @@ struct AttentionSizes {
 /// Arguments of both forward and backward.
 struct Attention {
   AttentionSizes size;
-  AttentionMask mask;
+  cuda::MaskPlan mask;
   AttentionDrop drop;
   float scale = 1;
   HeadView q, k, v, o;
@@ -64,6 +59,7 @@ struct Attention {
 struct AttentionGradients {
   HeadView dout, dq, dk, dv;
   float* delta = nullptr; // [b, a, sq]: rowsum(dout * o)
+  bool add_kv = false;    // dk and dv are added to
 };
 
 Attention attention_of(const AttentionFwd& args);
@@ -93,19 +89,19 @@ TRIAX_HD constexpr TilePlace tile_place(std::int64_t block, std::int64_t tiles, 
 // --- visible keys
 
 /// Keys of a sample that any query may see: [0, visible).
-TRIAX_HD inline std::int64_t visible_keys(const AttentionMask& mask, std::int64_t sample, std::int64_t keys) {
+TRIAX_HD inline std::int64_t visible_keys(const cuda::MaskPlan& mask, std::int64_t sample, std::int64_t keys) {
   std::int64_t count = keys;
   if (mask.lengths && mask.lengths[sample] - mask.k0 < count) count = mask.lengths[sample] - mask.k0;
   return count > 0 ? count : 0;
 }
 /// Keys among the `visible` ones that query `query` sees: [0, seen). Earlier queries do not see more.
-TRIAX_HD inline std::int64_t seen_by(const AttentionMask& mask, std::int64_t query, std::int64_t visible) {
+TRIAX_HD inline std::int64_t seen_by(const cuda::MaskPlan& mask, std::int64_t query, std::int64_t visible) {
   const std::int64_t count = mask.q0 + query + 1 - mask.k0;
   if (!mask.causal || count > visible) return visible;
   return count > 0 ? count : 0;
 }
 /// The first query that sees key `key`, if any does.
-TRIAX_HD inline std::int64_t first_seeing(const AttentionMask& mask, std::int64_t key) {
+TRIAX_HD inline std::int64_t first_seeing(const cuda::MaskPlan& mask, std::int64_t key) {
   const std::int64_t query = mask.k0 + key - mask.q0;
   return mask.causal && query > 0 ? query : 0;
 }
@@ -116,7 +112,7 @@ struct TileMask {
   TRIAX_HD bool sees(int query, int key) const { return key <= query + shift && key < keys; }
   TRIAX_HD bool hides_none(int tile_keys) const { return shift >= tile_keys - 1 && keys >= tile_keys; }
 };
-TRIAX_HD inline TileMask tile_mask(const AttentionMask& mask, std::int64_t first_query, std::int64_t first_key,
+TRIAX_HD inline TileMask tile_mask(const cuda::MaskPlan& mask, std::int64_t first_query, std::int64_t first_key,
                                    std::int64_t visible) {
   constexpr std::int64_t kFar = 1 << 20; // longer than any tile
   std::int64_t shift = mask.causal ? mask.q0 + first_query - mask.k0 - first_key : kFar;
@@ -131,7 +127,7 @@ TRIAX_HD inline TileMask tile_mask(const AttentionMask& mask, std::int64_t first
 inline constexpr int kKeptTogether = 16; // keys whose bits one thread computes and stores as one number
 
 /// The number of a score of a query and a key of the view, within the sample's global tensor.
-TRIAX_HD inline std::uint64_t score_element(const AttentionDrop& drop, const AttentionMask& mask, std::int64_t head,
+TRIAX_HD inline std::uint64_t score_element(const AttentionDrop& drop, const cuda::MaskPlan& mask, std::int64_t head,
                                             std::int64_t query, std::int64_t key) {
   return static_cast<std::uint64_t>(((drop.head0 + head) * drop.rows + mask.q0 + query) * drop.width + mask.k0 + key);
 }

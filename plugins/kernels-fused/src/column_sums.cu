@@ -39,12 +39,12 @@ __device__ __forceinline__ void add_row(ColumnSums<T>& sums, const ColumnTerms<T
   const std::int64_t offset = row * terms.n + column;
   const Floats<T> dy = load(terms.dy + offset, valid, terms.aligned);
 #pragma unroll
-  for (int i = 0; i < kVec<T>; ++i) sums.plain.at[i] += dy.at[i];
+  for (int i = 0; i < kVec<T>; ++i) sums.plain.values[i] += dy.values[i];
   if (!terms.x) return;
   const Floats<T> x = load(terms.x + offset, valid, terms.aligned);
   const float mean = terms.mean ? terms.mean[row] : 0.0f, rstd = terms.rstd[row];
 #pragma unroll
-  for (int i = 0; i < kVec<T>; ++i) sums.normed.at[i] += dy.at[i] * (x.at[i] - mean) * rstd;
+  for (int i = 0; i < kVec<T>; ++i) sums.normed.values[i] += dy.values[i] * (x.values[i] - mean) * rstd;
 }
 
 /// plain, normed [parts, n]: sums of dy, and of dy times the normalized x; either may be null.
@@ -70,8 +70,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     for (int i = 0; i < valid_elements<T>(terms.n, column); ++i) {
       float of_plain = 0, of_normed = 0;
       for (unsigned w = 0; w < kWarps; ++w) {
-        of_plain += of_threads[w * kWarpSize + lane].plain.at[i];
-        of_normed += of_threads[w * kWarpSize + lane].normed.at[i];
+        of_plain += of_threads[w * kWarpSize + lane].plain.values[i];
+        of_normed += of_threads[w * kWarpSize + lane].normed.values[i];
       }
       if (plain) plain[part * terms.n + column + i] = of_plain;
       if (normed) normed[part * terms.n + column + i] = of_normed;
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 template <class To>
 __global__ void __launch_bounds__(kBlockSize)
     add_parts(To* to, const float* of_parts, std::int64_t n, std::int64_t parts) {
-  const cuda::Share share = cuda::my_share();
-  for (std::int64_t column = share.first; column < n; column += share.step) {
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t column = stride.first; column < n; column += stride.step) {
     float sum = 0;
 #pragma unroll 16 // parallel loads: there are too few threads to hide their latency
     for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];

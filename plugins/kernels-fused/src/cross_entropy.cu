@@ -10,24 +10,24 @@ namespace {
 
 /// Rows of `columns` logits, the first `valid` of which count. A rank of the tensor axis has the logits of the tokens
 /// from `begin` on.
-template <class T, class LogitLayout>
+template <class T, class LogitMapping>
 struct Logits {
   using Element = T;
-  using Layout = LogitLayout;
+  using Mapping = LogitMapping;
   T* logits;
   const std::int32_t* targets; // tokens; may be null
   std::int64_t columns, begin, valid;
 
-  /// use(at, count, x) for each of the thread's vectors among the first n logits of a row.
+  /// use(column, count, x) for each of the thread's vectors among the first n logits of a row.
   template <class Use>
   __device__ __forceinline__ void for_each(std::int64_t row, std::int64_t n, Use use) const {
-    for_each_vec<T, Layout>(
+    for_each_vec<T, Mapping>(
         n,
-        [&](std::int64_t at) -> Vecs<T, 1> {
-          return {load_vec<T>(logits + row * columns + at, valid_elements<T>(n, at), Layout::kAligned)};
+        [&](std::int64_t column) -> Vecs<T, 1> {
+          return {load_vec<T>(logits + row * columns + column, valid_elements<T>(n, column), Mapping::kAligned)};
         },
-        [&](int, std::int64_t at, const Vecs<T, 1>& vecs) {
-          use(at, valid_elements<T>(n, at), to_floats(vecs.of[0]));
+        [&](int, std::int64_t column, const Vecs<T, 1>& vecs) {
+          use(column, valid_elements<T>(n, column), to_floats(vecs.of[0]));
         });
   }
   /// The column of a row's target; -1 if it is not in this range.
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     float max = -INFINITY; // the result if a range is all padding
     logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.at[i]) : max;
+      for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
     });
     max = reduce(max, Max{});
     if (threadIdx.x == 0) max_of[row] = max;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     float sum = 0;
     logits.for_each(row, logits.valid, [&](std::int64_t, int count, const Floats<T>& x) {
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum += i < count ? expf(x.at[i] - max) : 0.0f;
+      for (int i = 0; i < kVec<T>; ++i) sum += i < count ? expf(x.values[i] - max) : 0.0f;
     });
     sum = reduce(sum, Sum{});
     if (threadIdx.x == 0) {
@@ -84,12 +84,12 @@ template <class T>
 __device__ __forceinline__ ExpSum add_exponentials(ExpSum so_far, const Floats<T>& x, int count) {
   float max = so_far.max;
 #pragma unroll
-  for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.at[i]) : max;
+  for (int i = 0; i < kVec<T>; ++i) max = i < count ? Max{}(max, x.values[i]) : max;
   if (max > so_far.max) so_far = {max, so_far.sum * expf(so_far.max - max)};
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
     // exp(-infinity) is 0 for every maximum, including -infinity.
-    if (i < count && x.at[i] != -INFINITY) so_far.sum += expf(x.at[i] - so_far.max);
+    if (i < count && x.values[i] != -INFINITY) so_far.sum += expf(x.values[i] - so_far.max);
   }
   return so_far;
 }
@@ -125,13 +125,13 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     const auto scale = static_cast<float>(scale_of_loss * (scalars ? static_cast<double>(scalars->loss_scale) : 1.0));
     const float max = max_of[row], sum = sum_of[row];
     const std::int64_t target = logits.target(row);
-    logits.for_each(row, logits.columns, [&](std::int64_t at, int count, Floats<T> x) {
+    logits.for_each(row, logits.columns, [&](std::int64_t column, int count, Floats<T> x) {
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) {
-        const float onehot = at + i == target ? 1.0f : 0.0f;
-        x.at[i] = at + i < logits.valid ? (expf(x.at[i] - max) / sum - onehot) * scale : 0.0f;
+        const float onehot = column + i == target ? 1.0f : 0.0f;
+        x.values[i] = column + i < logits.valid ? (expf(x.values[i] - max) / sum - onehot) * scale : 0.0f;
       }
-      store(logits.logits + row * logits.columns + at, x, count, L::Layout::kAligned);
+      store(logits.logits + row * logits.columns + column, x, count, L::Mapping::kAligned);
     });
   }
 }
@@ -142,10 +142,10 @@ void with_logits(const TensorView& logits, const TensorView& targets, std::int64
                  Body body) {
   cuda::by_type(logits.dtype(), [&]<class T>(T) {
     const std::int64_t columns = logits.size(-1);
-    const auto with = [&]<class Layout>(Layout) {
-      body(Logits<T, Layout>{logits.as<T>(), targets.as<const std::int32_t>(), columns, begin, valid});
+    const auto with = [&]<class Mapping>(Mapping) {
+      body(Logits<T, Mapping>{logits.as<T>(), targets.as<const std::int32_t>(), columns, begin, valid});
     };
-    aligned_rows<T>(columns, {&logits}) ? with(RowLayout<kBlockSize, 0>{}) : with(RowLayout<kBlockSize, 0, false>{});
+    aligned_rows<T>(columns, {&logits}) ? with(RowMapping<kBlockSize, 0>{}) : with(RowMapping<kBlockSize, 0, false>{});
   });
 }
 
@@ -154,26 +154,26 @@ void with_logits(const TensorView& logits, const TensorView& targets, std::int64
 void FusedKernels::do_xent_max(const XentMax& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
   with_logits(args.logits, {}, 0, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Layout>(Op::xent_max, context, rows, cross_entropy_max<L>, logits, args.max.as<float>(),
-                                    rows);
+    launch_rows<typename L::Mapping>(Op::xent_max, context, rows, cross_entropy_max<L>, logits, args.max.as<float>(),
+                                     rows);
   });
 }
 
 void FusedKernels::do_xent_sums(const XentSums& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
   with_logits(args.logits, args.targets, args.begin, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Layout>(Op::xent_sums, context, rows, cross_entropy_sums<L>, logits,
-                                    args.max.as<const float>(), args.sum_exp.as<float>(), args.target_logit.as<float>(),
-                                    rows);
+    launch_rows<typename L::Mapping>(Op::xent_sums, context, rows, cross_entropy_sums<L>, logits,
+                                     args.max.as<const float>(), args.sum_exp.as<float>(),
+                                     args.target_logit.as<float>(), rows);
   });
 }
 
 void FusedKernels::do_xent_fused(const XentFused& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
   with_logits(args.logits, args.targets, 0, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Layout>(Op::xent_fused, context, rows, cross_entropy_forward<L>, logits,
-                                    args.max.as<float>(), args.sum_exp.as<float>(), args.target_logit.as<float>(),
-                                    rows);
+    launch_rows<typename L::Mapping>(Op::xent_fused, context, rows, cross_entropy_forward<L>, logits,
+                                     args.max.as<float>(), args.sum_exp.as<float>(), args.target_logit.as<float>(),
+                                     rows);
   });
   do_xent_loss({args.loss, args.sum_exp, args.target_logit}, context);
 }
@@ -181,9 +181,9 @@ void FusedKernels::do_xent_fused(const XentFused& args, const OpContext& context
 void FusedKernels::do_xent_bwd(const XentBwd& args, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.logits);
   with_logits(args.logits, args.targets, args.begin, args.valid, [&]<class L>(const L& logits) {
-    launch_rows<typename L::Layout>(Op::xent_bwd, context, rows, cross_entropy_backward<L>, logits,
-                                    args.max.as<const float>(), args.sum_exp.as<const float>(), args.scalars,
-                                    args.scale, rows);
+    launch_rows<typename L::Mapping>(Op::xent_bwd, context, rows, cross_entropy_backward<L>, logits,
+                                     args.max.as<const float>(), args.sum_exp.as<const float>(), args.scalars,
+                                     args.scale, rows);
   });
 }
 

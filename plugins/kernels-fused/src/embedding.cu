@@ -20,7 +20,7 @@ struct SortedTokens {
 /// A warp for each of `count` tokens.
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     sort_tokens(SortedTokens sorted, const std::int32_t* tokens, std::int64_t count) {
-  using Warp = RowLayout<kWarpSize, 0>;
+  using Warp = RowMapping<kWarpSize, 0>;
   for_each_row<Warp>(count, [&](std::int64_t row) {
     const std::int32_t token = tokens[row];
     int before = 0;
@@ -61,28 +61,28 @@ struct Table {
 template <class T, class To>
 __global__ void __launch_bounds__(kBlockSize) add_token_rows(Table<To> table, const T* dy, SortedTokens sorted,
                                                              std::int64_t count, std::int64_t vecs, bool aligned) {
-  const cuda::Share share = cuda::my_share();
-  for (std::int64_t item = share.first; item < count * vecs; item += share.step) {
-    const std::int64_t position = item / vecs, at = item % vecs * kVec<T>;
+  const cuda::GridStride stride = cuda::grid_stride();
+  for (std::int64_t item = stride.first; item < count * vecs; item += stride.step) {
+    const std::int64_t position = item / vecs, column = item % vecs * kVec<T>;
     const std::int32_t token = sorted.tokens[position];
     if (position > 0 && sorted.tokens[position - 1] == token) continue;
     const std::int64_t row = token - table.begin;
     if (row < 0 || row >= table.valid) continue;
-    const int valid = valid_elements<T>(table.h, at);
-    To* to = table.rows + row * table.h + at;
+    const int valid = valid_elements<T>(table.h, column);
+    To* to = table.rows + row * table.h + column;
     Floats<T> sum;
 #pragma unroll
-    for (int i = 0; i < kVec<T>; ++i) sum.at[i] = i < valid ? to_float(to[i]) : 0.0f;
+    for (int i = 0; i < kVec<T>; ++i) sum.values[i] = i < valid ? to_float(to[i]) : 0.0f;
     const std::int64_t end = end_of_token(sorted, position, count);
 #pragma unroll 4
     for (std::int64_t one = position; one < end; ++one) {
-      const Floats<T> more = load(dy + sorted.rows[one] * table.h + at, valid, aligned);
+      const Floats<T> more = load(dy + sorted.rows[one] * table.h + column, valid, aligned);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.at[i] += more.at[i];
+      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
     }
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      if (i < valid) to[i] = from_float<To>(sum.at[i]);
+      if (i < valid) to[i] = from_float<To>(sum.values[i]);
     }
   }
 }
@@ -98,8 +98,8 @@ void FusedKernels::do_embed_bwd(const EmbedBwd& args, const OpContext& context) 
   if (count == 0) return;
   auto* scratch = reinterpret_cast<std::int32_t*>(context.scratch.data());
   const SortedTokens sorted{scratch, scratch + count};
-  launch_rows<RowLayout<kWarpSize, 0>>(Op::embed_bwd, context, count, sort_tokens, sorted,
-                                       args.tokens.as<const std::int32_t>(), count);
+  launch_rows<RowMapping<kWarpSize, 0>>(Op::embed_bwd, context, count, sort_tokens, sorted,
+                                        args.tokens.as<const std::int32_t>(), count);
   cuda::by_types(args.dy.dtype(), args.dtable.dtype(), [&]<class T, class To>(T, To) {
     const std::int64_t vecs = (h + kVec<T> - 1) / kVec<T>;
     const Table<To> table{args.dtable.as<To>(), args.begin, args.valid, h};

@@ -4,6 +4,7 @@
 // Threads: device functions are pure functions of the calling thread; host functions: any thread.
 #pragma once
 
+#include "triax/cuda/host_device.hpp"
 #include "triax/cuda/launching.cuh"
 #include "vec16.cuh"
 
@@ -14,19 +15,19 @@ struct FlatVecs {
   std::int64_t count; // elements
   bool aligned;       // in all views
 
-  std::int64_t vecs() const { return (count + kVec<T> - 1) / kVec<T>; }
+  TRIAX_HD std::int64_t vecs() const { return (count + kVec<T> - 1) / kVec<T>; }
   __device__ __forceinline__ int valid(std::int64_t vec) const { return valid_elements<T>(count, vec * kVec<T>); }
   __device__ __forceinline__ Floats<T> load(const T* from, std::int64_t vec) const {
     return kernels_fused::load(from + vec * kVec<T>, valid(vec), aligned && valid(vec) == kVec<T>);
   }
-  __device__ __forceinline__ void store(T* to, std::int64_t vec, const Floats<T>& values) const {
-    kernels_fused::store(to + vec * kVec<T>, values, valid(vec), aligned && valid(vec) == kVec<T>);
+  __device__ __forceinline__ void store(T* to, std::int64_t vec, const Floats<T>& floats) const {
+    kernels_fused::store(to + vec * kVec<T>, floats, valid(vec), aligned && valid(vec) == kVec<T>);
   }
 };
 
 template <class T>
 FlatVecs<T> flat_vecs(std::int64_t count, std::initializer_list<const TensorView*> views) {
-  return {count, aligned_rows<T>(kVec<T>, views)};
+  return {count, aligned_views(views)};
 }
 
 /// kernel(args...) with a thread for each of `count` items.

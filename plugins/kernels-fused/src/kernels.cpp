@@ -63,7 +63,8 @@ void FusedKernels::do_linear_fwd(const LinearFwd& args, const OpContext& context
 }
 
 void FusedKernels::do_linear_bwd_input(const LinearBwdInput& args, const OpContext& context) {
-  const bool narrower = args.act == Activation::silu_mul; // product wider than dx: the default writes it to scratch
+  const bool narrower =
+      args.act == Activation::silu_mul; // the product is narrower than dx: the default writes it to scratch
   if (narrower || !multiply(product_of(args), context)) return Primitives::do_linear_bwd_input(args, context);
   if (args.act != Activation::none && !applies(args.act, args.dy.dtype()))
     do_act_bwd({args.act, args.dx, args.dx, args.before}, context);

@@ -2,8 +2,8 @@
 // The fused kernel set for GPUs.
 //
 // Threads: the rank's main thread. Ownership: as in triax/cuda/primitives.hpp; memory is passed in as views. Blocking:
-// never; operations are enqueued on their stream. Errors: Error for types other than f32, bf16 and f16, for a step
-// without scalars, and for errors of CUDA, cuBLAS or cuBLASLt.
+// operations are enqueued on their stream; enqueueing may run the progress loop (launch_stream()). Errors: Error for
+// types other than f32, bf16 and f16, for a step without scalars, and for errors of CUDA, cuBLAS or cuBLASLt.
 //
 // Operations that are not overridden here are those of the primitives, or the core's defaults. No atomics; the order of
 // every sum depends only on its shape.

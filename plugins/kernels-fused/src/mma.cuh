@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions of sm_80 and later, as functions: mma, ldmatrix, cp.async, and conversions in pairs (PTX ISA 7.0).
+// Instructions of sm_80 and later, as functions: mma, ldmatrix, cp.async and ex2 (PTX ISA 7.0).
 //
 // Threads: ldmatrix and mma are called by all lanes of a warp together. Blocking: cp_async_wait_all() waits for the
 // calling thread's copies.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
-#include "triax/cuda/rounding.hpp"
+#include "kernel_sizes.hpp"
+#include "triax/half.hpp"
 
 namespace triax::kernels_fused {
-
-inline constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
 __device__ __forceinline__ int thread_index() {
   return static_cast<int>(threadIdx.x);
 }
 __device__ __forceinline__ int lane_index() {
-  return static_cast<int>(threadIdx.x % 32);
+  return static_cast<int>(threadIdx.x % kWarpSize);
 }
 __device__ __forceinline__ int warp_index() {
-  return static_cast<int>(threadIdx.x / 32);
+  return static_cast<int>(threadIdx.x / kWarpSize);
 }
 
 __device__ __forceinline__ unsigned shared_address(const void* pointer) {
@@ -94,33 +90,5 @@ template <class T>
 inline constexpr float kFromNatural = std::is_same_v<T, float> ? 1.0f : 1.4426950408889634f;
 template <class T>
 inline constexpr float kToNatural = std::is_same_v<T, float> ? 1.0f : 0.6931471805599453f;
-
-/// Rounds two floats; `low` is in the lower half.
-template <class T>
-__device__ __forceinline__ std::uint32_t pack(float low, float high) {
-  if constexpr (std::is_same_v<T, Bf16>) {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(both);
-  } else {
-    const __half2 both = __floats2half2_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(both);
-  }
-}
-template <class T>
-__device__ __forceinline__ void store_pair(T* to, float low, float high) {
-  if constexpr (std::is_same_v<T, float>) {
-    *reinterpret_cast<float2*>(to) = make_float2(low, high);
-  } else {
-    *reinterpret_cast<std::uint32_t*>(to) = pack<T>(low, high);
-  }
-}
-template <class T>
-__device__ __forceinline__ void store_one(T* to, float value) {
-  if constexpr (std::is_same_v<T, float>) {
-    *to = value;
-  } else {
-    to->bits = static_cast<std::uint16_t>(pack<T>(value, 0));
-  }
-}
 
 } // namespace triax::kernels_fused

@@ -8,7 +8,7 @@ namespace triax::kernels_fused {
 
 namespace {
 
-/// Rows x [rows, n] as the input of a norm, like ResidualRows.
+/// Rows x [rows, n] as the input of a norm, like ResidualRows, with nothing to add or to store.
 template <class T>
 struct PlainRows {
   static constexpr int kLoaded = 1, kInFlight = 8;
@@ -16,69 +16,70 @@ struct PlainRows {
   std::int64_t n;
 
   struct Row {};
-  template <class Layout>
+  template <class Mapping>
   __device__ __forceinline__ Row row(std::int64_t) const {
     return {};
   }
-  template <class Layout>
-  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t at) const {
-    return reload<Layout>(row, at);
+  template <class Mapping>
+  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t column) const {
+    return reload<Mapping>(row, column);
   }
-  template <class Layout>
-  __device__ __forceinline__ Vecs<T, 1> make(std::int64_t, Row, std::int64_t, const Vecs<T, kLoaded>& loaded) const {
+  template <class Mapping>
+  __device__ __forceinline__ Vecs<T, 1> add_and_store(std::int64_t, Row, std::int64_t,
+                                                      const Vecs<T, kLoaded>& loaded) const {
     return loaded;
   }
-  template <class Layout>
-  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t at) const {
-    return {load_vec(x + row * n + at, valid_in_row<T, Layout>(n, at), Layout::kAligned)};
+  template <class Mapping>
+  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t column) const {
+    return {load_vec(x + row * n + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned)};
   }
 };
 
 /// y = (x - mean) * rstd * weight + bias, with the statistics of each row. mean_of: null for rms; bias: may be null.
-template <class T, class Layout, class Input>
+template <class T, class Mapping, class Input>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     norm_forward(const __grid_constant__ Input input, T* y, const T* weight, const T* bias, float* mean_of,
                  float* rstd_of, std::int64_t rows, std::int64_t n, float eps) {
-  RowReduce<Layout::kThreads> reduce;
-  for_each_row<Layout>(rows, [&](std::int64_t row) {
-    RowRegisters<T, Layout> x_of_row;
-    const auto reload = [&](std::int64_t at) { return input.template reload<Layout>(row, at); };
+  RowReduce<Mapping::kThreads> reduce;
+  for_each_row<Mapping>(rows, [&](std::int64_t row) {
+    RowRegisters<T, Mapping> x_of_row;
+    const auto reload = [&](std::int64_t column) { return input.template reload<Mapping>(row, column); };
 
-    const typename Input::Row here = input.template row<Layout>(row);
+    const typename Input::Row here = input.template row<Mapping>(row);
     float sum = 0;
-    for_each_vec<T, Layout, Input::kInFlight>(
-        n, [&](std::int64_t at) { return input.template load<Layout>(row, at); },
-        [&](int number, std::int64_t at, const Vecs<T, Input::kLoaded>& loaded) {
-          const Vecs<T, 1> vecs = input.template make<Layout>(row, here, at, loaded);
+    for_each_vec<T, Mapping, Input::kInFlight>(
+        n, [&](std::int64_t column) { return input.template load<Mapping>(row, column); },
+        [&](int number, std::int64_t column, const Vecs<T, Input::kLoaded>& loaded) {
+          const Vecs<T, 1> vecs = input.template add_and_store<Mapping>(row, here, column, loaded);
           x_of_row.put(number, vecs);
           const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
-          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Layout>(n, at) ? x.at[i] : 0.0f;
+          for (int i = 0; i < kVec<T>; ++i) sum += i < valid_in_row<T, Mapping>(n, column) ? x.values[i] : 0.0f;
         });
     const float mean = mean_of ? reduce(sum, Sum{}) / static_cast<float>(n) : 0.0f;
 
     float squares = 0;
-    x_of_row.for_each(n, reload, [&](std::int64_t at, const Vecs<T, 1>& vecs) {
-      const int valid = valid_in_row<T, Layout>(n, at);
+    x_of_row.for_each(n, reload, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const int valid = valid_in_row<T, Mapping>(n, column);
       const Floats<T> x = to_floats(vecs.of[0]);
 #pragma unroll
       for (int i = 0; i < kVec<T>; ++i) {
-        const float centered = i < valid ? x.at[i] - mean : 0.0f;
+        const float centered = i < valid ? x.values[i] - mean : 0.0f;
         squares += centered * centered;
       }
     });
     const float rstd = 1 / sqrtf(reduce(squares, Sum{}) / static_cast<float>(n) + eps);
 
-    x_of_row.for_each(n, reload, [&](std::int64_t at, const Vecs<T, 1>& vecs) {
-      const int valid = valid_in_row<T, Layout>(n, at);
+    x_of_row.for_each(n, reload, [&](std::int64_t column, const Vecs<T, 1>& vecs) {
+      const int valid = valid_in_row<T, Mapping>(n, column);
       Floats<T> x = to_floats(vecs.of[0]);
-      const Floats<T> w = load_readonly(weight + at, valid, Layout::kAligned);
-      const Floats<T> b = bias ? load_readonly(bias + at, valid, Layout::kAligned) : Floats<T>{};
+      const Floats<T> w = load_readonly(weight + column, valid, Mapping::kAligned);
+      const Floats<T> b = bias ? load_readonly(bias + column, valid, Mapping::kAligned) : Floats<T>{};
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) x.at[i] = (x.at[i] - mean) * rstd * w.at[i] + b.at[i];
-      store(y + row * n + at, x, valid, Layout::kAligned);
+      for (int i = 0; i < kVec<T>; ++i) x.values[i] = (x.values[i] - mean) * rstd * w.values[i] + b.values[i];
+      store(y + row * n + column, x, valid, Mapping::kAligned);
     });
-    if (thread_of_row<Layout>() == 0) {
+    if (thread_of_row<Mapping>() == 0) {
       if (mean_of) mean_of[row] = mean;
       rstd_of[row] = rstd;
     }
@@ -90,51 +91,51 @@ template <class T>
 struct NormTerms {
   Floats<T> g, z;
 };
-template <class T, class Layout>
+template <class T, class Mapping>
 __device__ __forceinline__ NormTerms<T> norm_terms(Vec16<T> dy, Vec16<T> x, const T* weight, std::int64_t n,
-                                                   std::int64_t at, float mean, float rstd) {
+                                                   std::int64_t column, float mean, float rstd) {
   NormTerms<T> out{to_floats(dy), to_floats(x)};
-  const Floats<T> w = load_readonly(weight + at, valid_in_row<T, Layout>(n, at), Layout::kAligned);
+  const Floats<T> w = load_readonly(weight + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
 #pragma unroll
   for (int i = 0; i < kVec<T>; ++i) {
-    out.g.at[i] *= w.at[i];
-    out.z.at[i] = (out.z.at[i] - mean) * rstd;
+    out.g.values[i] *= w.values[i];
+    out.z.values[i] = (out.z.values[i] - mean) * rstd;
   }
   return out;
 }
 
 /// dx = rstd * (g - mean(g) - z * mean(g z)) + residual. rms has no mean(g), and mean_of is null. residual: may be
 /// null.
-template <class T, class Layout>
+template <class T, class Mapping>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     norm_backward_input(T* dx, const T* dy, const T* x, const T* weight, const T* residual, const float* mean_of,
                         const float* rstd_of, std::int64_t rows, std::int64_t n) {
-  RowReduce<Layout::kThreads> reduce;
-  for_each_row<Layout>(rows, [&](std::int64_t row) {
+  RowReduce<Mapping::kThreads> reduce;
+  for_each_row<Mapping>(rows, [&](std::int64_t row) {
     const float mean = mean_of ? mean_of[row] : 0.0f, rstd = rstd_of[row];
     // dy, x and the residual. If the row is read several times, the residual is read the last time only.
-    const auto load = [&](std::int64_t at, bool last) -> Vecs<T, 3> {
-      const std::int64_t offset = row * n + at;
-      const int valid = valid_in_row<T, Layout>(n, at);
-      const bool more = residual && (last || Layout::kVecs > 0);
-      return {load_vec(dy + offset, valid, Layout::kAligned), load_vec(x + offset, valid, Layout::kAligned),
-              more ? load_vec(residual + offset, valid, Layout::kAligned) : Vec16<T>{}};
+    const auto load = [&](std::int64_t column, bool last) -> Vecs<T, 3> {
+      const std::int64_t offset = row * n + column;
+      const int valid = valid_in_row<T, Mapping>(n, column);
+      const bool more = residual && (last || Mapping::kVecs > 0);
+      return {load_vec(dy + offset, valid, Mapping::kAligned), load_vec(x + offset, valid, Mapping::kAligned),
+              more ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
     };
-    const auto terms = [&](const Vecs<T, 3>& vecs, std::int64_t at) {
-      return norm_terms<T, Layout>(vecs.of[0], vecs.of[1], weight, n, at, mean, rstd);
+    const auto terms = [&](const Vecs<T, 3>& vecs, std::int64_t column) {
+      return norm_terms<T, Mapping>(vecs.of[0], vecs.of[1], weight, n, column, mean, rstd);
     };
 
-    RowRegisters<T, Layout, 3> of_row;
+    RowRegisters<T, Mapping, 3> of_row;
     SumPair sums; // of g, of g z
-    for_each_vec<T, Layout>(
-        n, [&](std::int64_t at) { return load(at, false); },
-        [&](int number, std::int64_t at, const Vecs<T, 3>& vecs) {
+    for_each_vec<T, Mapping>(
+        n, [&](std::int64_t column) { return load(column, false); },
+        [&](int number, std::int64_t column, const Vecs<T, 3>& vecs) {
           of_row.put(number, vecs);
-          const NormTerms<T> term = terms(vecs, at);
+          const NormTerms<T> term = terms(vecs, column);
 #pragma unroll
           for (int i = 0; i < kVec<T>; ++i) { // g is 0 past the end of the row
-            sums.first += term.g.at[i];
-            sums.second += term.g.at[i] * term.z.at[i];
+            sums.first += term.g.values[i];
+            sums.second += term.g.values[i] * term.z.values[i];
           }
         });
     sums = reduce(sums, Sum{});
@@ -142,18 +143,19 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
     const float mean_gz = sums.second / static_cast<float>(n);
 
     of_row.for_each(
-        n, [&](std::int64_t at) { return load(at, true); },
-        [&](std::int64_t at, const Vecs<T, 3>& vecs) {
-          const NormTerms<T> term = terms(vecs, at);
+        n, [&](std::int64_t column) { return load(column, true); },
+        [&](std::int64_t column, const Vecs<T, 3>& vecs) {
+          const NormTerms<T> term = terms(vecs, column);
           Floats<T> out;
 #pragma unroll
-          for (int i = 0; i < kVec<T>; ++i) out.at[i] = rstd * (term.g.at[i] - mean_g - term.z.at[i] * mean_gz);
+          for (int i = 0; i < kVec<T>; ++i)
+            out.values[i] = rstd * (term.g.values[i] - mean_g - term.z.values[i] * mean_gz);
           if (residual) {
             const Floats<T> more = to_floats(vecs.of[2]);
 #pragma unroll
-            for (int i = 0; i < kVec<T>; ++i) out.at[i] += more.at[i];
+            for (int i = 0; i < kVec<T>; ++i) out.values[i] += more.values[i];
           }
-          store(dx + row * n + at, out, valid_in_row<T, Layout>(n, at), Layout::kAligned);
+          store(dx + row * n + column, out, valid_in_row<T, Mapping>(n, column), Mapping::kAligned);
         });
   });
 }
@@ -161,11 +163,11 @@ __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
 template <class T, class Input>
 void launch_norm(Op op, const Input& input, const NormFwd& args, bool aligned, const OpContext& context) {
   const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
-  dispatch_row_layout<T>(n, aligned, [&]<class Layout>(Layout) {
-    launch_rows<Layout>(op, context, rows, norm_forward<T, Layout, Input>, input, args.y.as<T>(),
-                        args.weight.as<const T>(), args.bias.as<const T>(),
-                        args.kind == NormKind::layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, n,
-                        static_cast<float>(args.eps));
+  dispatch_row_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
+    launch_rows<Mapping>(op, context, rows, norm_forward<T, Mapping, Input>, input, args.y.as<T>(),
+                         args.weight.as<const T>(), args.bias.as<const T>(),
+                         args.kind == NormKind::layer ? args.mean.as<float>() : nullptr, args.rstd.as<float>(), rows, n,
+                         static_cast<float>(args.eps));
   });
 }
 
@@ -194,9 +196,9 @@ void FusedKernels::do_norm_bwd_input(const NormBwdInput& args, const OpContext& 
   const std::int64_t rows = cuda::rows_of(args.x), n = args.x.size(-1);
   cuda::by_type(args.x.dtype(), [&]<class T>(T) {
     const bool aligned = aligned_rows<T>(n, {&args.dx, &args.dy, &args.x, &args.weight, &args.residual});
-    dispatch_row_layout<T>(n, aligned, [&]<class Layout>(Layout) {
-      launch_rows<Layout>(
-          Op::norm_bwd_input, context, rows, norm_backward_input<T, Layout>, args.dx.as<T>(), args.dy.as<const T>(),
+    dispatch_row_mapping<T>(n, aligned, [&]<class Mapping>(Mapping) {
+      launch_rows<Mapping>(
+          Op::norm_bwd_input, context, rows, norm_backward_input<T, Mapping>, args.dx.as<T>(), args.dy.as<const T>(),
           args.x.as<const T>(), args.weight.as<const T>(), args.residual.as<const T>(),
           args.kind == NormKind::layer ? args.mean.as<const float>() : nullptr, args.rstd.as<const float>(), rows, n);
     });

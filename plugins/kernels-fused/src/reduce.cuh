@@ -8,13 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "triax/cuda/launch.hpp"
+#include "kernel_sizes.hpp"
 
 namespace triax::kernels_fused {
-
-inline constexpr unsigned kWarpSize = 32, kBlockSize = cuda::kThreads;
-/// Blocks per multiprocessor, for launch bounds. Without this bound, nvcc spills a few bytes to fit more.
-inline constexpr unsigned kMinBlocks = 2;
 
 struct Sum {
   template <class T>
@@ -49,7 +45,7 @@ struct MergeExpSums {
 
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, unsigned distance) {
-  return __shfl_xor_sync(0xFFFFFFFFu, value, distance);
+  return __shfl_xor_sync(kAllLanes, value, distance);
 }
 __device__ __forceinline__ SumPair shuffle_xor(SumPair value, unsigned distance) {
   return {shuffle_xor(value.first, distance), shuffle_xor(value.second, distance)};
@@ -59,7 +55,7 @@ __device__ __forceinline__ ExpSum shuffle_xor(ExpSum value, unsigned distance) {
 }
 template <class T>
 __device__ __forceinline__ T of_first_lane(T value) {
-  return __shfl_sync(0xFFFFFFFFu, value, 0);
+  return __shfl_sync(kAllLanes, value, 0);
 }
 __device__ __forceinline__ SumPair of_first_lane(SumPair value) {
   return {of_first_lane(value.first), of_first_lane(value.second)};
@@ -77,7 +73,7 @@ __device__ __forceinline__ T warp_reduce(T value, Op op) {
 
 /// Over the kThreads threads of a row: a warp, or the whole block, whose warps are combined in order.
 ///
-///   RowReduce<Layout::kThreads> reduce;
+///   RowReduce<Mapping::kThreads> reduce;
 ///   const float sum = reduce(sum_of_thread, Sum{});
 template <unsigned kThreads>
 class RowReduce {

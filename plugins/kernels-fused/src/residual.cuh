@@ -17,12 +17,12 @@ __device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std
   const auto sample = static_cast<std::uint32_t>(drop.samples[place.sample]);
   const auto first = static_cast<std::uint64_t>(place.element), end = first + static_cast<std::uint64_t>(count);
   unsigned bits = 0;
-  for (std::uint64_t element = first / 4 * 4; element < end; element += 4) {
-    const PhiloxBlock words = philox_at(drop.key, element, drop.site, sample);
+  for (std::uint64_t block = first / 4 * 4; block < end; block += 4) {
+    const PhiloxBlock words = philox_at(drop.key, block, drop.site, sample);
 #pragma unroll
     for (unsigned word = 0; word < 4; ++word) {
-      const std::uint64_t at = element + word;
-      if (at >= first && at < end && words[word] < drop.threshold) bits |= 1u << (at - first);
+      const std::uint64_t element = block + word;
+      if (element >= first && element < end && words[word] < drop.threshold) bits |= 1u << (element - first);
     }
   }
   return bits;
@@ -41,25 +41,26 @@ struct DropRow {
 };
 __device__ __forceinline__ DropRow drop_row(const cuda::DropPlan& drop, std::int64_t row) {
   const std::uint32_t number = static_cast<std::uint32_t>(row), batch = static_cast<std::uint32_t>(drop.batch);
-  const std::uint32_t of_sample = number / batch;
-  return {static_cast<std::uint64_t>((drop.row0 + of_sample) * drop.width + drop.column0),
-          static_cast<std::uint32_t>(drop.samples[number - of_sample * batch])};
+  const std::uint32_t row_of_sample = number / batch;
+  return {static_cast<std::uint64_t>((drop.row0 + row_of_sample) * drop.width + drop.column0),
+          static_cast<std::uint32_t>(drop.samples[number - row_of_sample * batch])};
 }
-/// Applies dropout to the whole vector x at element `at` of a row.
+/// Applies dropout to the whole vector x at element `column` of a row.
 template <class T>
-__device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& drop, DropRow row, std::int64_t at) {
+__device__ __forceinline__ void drop_vec(Floats<T>& x, const cuda::DropPlan& drop, DropRow row, std::int64_t column) {
 #pragma unroll
   for (int block = 0; block < kVec<T>; block += 4) {
-    const std::uint64_t element = row.first + static_cast<std::uint64_t>(at) + static_cast<unsigned>(block);
+    const std::uint64_t element = row.first + static_cast<std::uint64_t>(column) + static_cast<unsigned>(block);
     const PhiloxBlock words = philox_at(drop.key, element, drop.site, row.sample);
 #pragma unroll
     for (int word = 0; word < 4; ++word)
-      x.at[block + word] = words[word] < drop.threshold ? 0.0f : x.at[block + word] * drop.scale;
+      x.values[block + word] = words[word] < drop.threshold ? 0.0f : x.values[block + word] * drop.scale;
   }
 }
 
-/// Rows [rows, n] of residual + dropout(x + bias), which are also stored to y. As the input of a kernel: load() reads
-/// what a vector is made of, of at most kInFlight vectors at a time; make() computes it; reload() reads it again.
+/// Rows [rows, n] of residual + dropout(x + bias). As the input of a kernel: load() reads the operands of a vector, for
+/// at most kInFlight vectors at a time; add_and_store() computes residual + dropout(x + bias), stores it to y and
+/// returns it, rounded; reload() reads y again.
 template <class T>
 struct ResidualRows {
   static constexpr int kLoaded = 2, kInFlight = 4;
@@ -70,46 +71,46 @@ struct ResidualRows {
   bool drops;
 
   using Row = DropRow;
-  template <class Layout>
+  template <class Mapping>
   __device__ __forceinline__ Row row(std::int64_t row) const {
-    if (!Layout::kAligned || !drops) return {};
+    if (!Mapping::kAligned || !drops) return {};
     return drop_row(drop, row);
   }
-  template <class Layout>
-  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t at) const {
-    const std::int64_t offset = row * n + at;
-    const int valid = valid_in_row<T, Layout>(n, at);
-    return {load_vec(x + offset, valid, Layout::kAligned),
-            residual ? load_vec(residual + offset, valid, Layout::kAligned) : Vec16<T>{}};
+  template <class Mapping>
+  __device__ __forceinline__ Vecs<T, kLoaded> load(std::int64_t row, std::int64_t column) const {
+    const std::int64_t offset = row * n + column;
+    const int valid = valid_in_row<T, Mapping>(n, column);
+    return {load_vec(x + offset, valid, Mapping::kAligned),
+            residual ? load_vec(residual + offset, valid, Mapping::kAligned) : Vec16<T>{}};
   }
-  template <class Layout>
-  __device__ __forceinline__ Vecs<T, 1> make(std::int64_t row, Row here, std::int64_t at,
-                                             const Vecs<T, kLoaded>& loaded) const {
-    const int valid = valid_in_row<T, Layout>(n, at);
+  template <class Mapping>
+  __device__ __forceinline__ Vecs<T, 1> add_and_store(std::int64_t row, Row here, std::int64_t column,
+                                                      const Vecs<T, kLoaded>& loaded) const {
+    const int valid = valid_in_row<T, Mapping>(n, column);
     Floats<T> sum = to_floats(loaded.of[0]);
     if (bias) {
-      const Floats<T> more = load_readonly(bias + at, valid, Layout::kAligned);
+      const Floats<T> more = load_readonly(bias + column, valid, Mapping::kAligned);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.at[i] += more.at[i];
+      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
     }
-    if (drops && Layout::kAligned) {
-      drop_vec(sum, drop, here, at);
+    if (drops && Mapping::kAligned) {
+      drop_vec(sum, drop, here, column);
     } else if (drops) {
-      const unsigned bits = dropped_bits(drop, row, at, valid);
+      const unsigned bits = dropped_bits(drop, row, column, valid);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.at[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.at[i] * drop.scale;
+      for (int i = 0; i < kVec<T>; ++i) sum.values[i] = (bits >> i & 1u) != 0 ? 0.0f : sum.values[i] * drop.scale;
     }
     if (residual) {
       const Floats<T> more = to_floats(loaded.of[1]);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum.at[i] += more.at[i];
+      for (int i = 0; i < kVec<T>; ++i) sum.values[i] += more.values[i];
     }
-    store(y + row * n + at, sum, valid, Layout::kAligned);
+    store(y + row * n + column, sum, valid, Mapping::kAligned);
     return {from_floats(sum)}; // rounded like the stored value
   }
-  template <class Layout>
-  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t at) const {
-    return {load_vec(y + row * n + at, valid_in_row<T, Layout>(n, at), Layout::kAligned)};
+  template <class Mapping>
+  __device__ __forceinline__ Vecs<T, 1> reload(std::int64_t row, std::int64_t column) const {
+    return {load_vec(y + row * n + column, valid_in_row<T, Mapping>(n, column), Mapping::kAligned)};
   }
 };
 

@@ -7,7 +7,7 @@
 // once or twice, not once per vector.
 //
 // Threads: device functions are pure functions of the calling thread. launch_rows(): the rank's main thread. Blocking:
-// never. Errors: Error with the operation, if CUDA rejects the launch.
+// may run the progress loop (launch_stream()). Errors: Error with the operation, if CUDA rejects the launch.
 #pragma once
 
 #include "reduce.cuh"
@@ -19,62 +19,62 @@ namespace triax::kernels_fused {
 /// kVecs: vectors of its row that a thread keeps in registers; 0: none, every pass reads memory. kAligned: every row
 /// consists of whole vectors at multiples of 16 bytes. Other rows are never kept; their sums are the same.
 template <unsigned kThreadsOfRow, int kVecsOfThread, bool kAlignedRows = true>
-struct RowLayout {
+struct RowMapping {
   static constexpr unsigned kThreads = kThreadsOfRow;
   static constexpr int kVecs = kVecsOfThread;
   static constexpr bool kAligned = kAlignedRows;
   static constexpr std::int64_t kMaxBytes = std::int64_t{16} * kThreads * kVecs; // of a row that is kept
 };
-inline constexpr std::int64_t kMaxWarpRow = RowLayout<kWarpSize, 8>::kMaxBytes; // longer rows get a block
+inline constexpr std::int64_t kMaxWarpRow = RowMapping<kWarpSize, 8>::kMaxBytes; // longer rows get a block
 
-/// Calls body(layout) with the layout for rows of n elements of T. `aligned` does not change the number of threads.
+/// Calls body(mapping) with the mapping for rows of n elements of T. `aligned` does not change the number of threads.
 template <class T, class Body>
-void dispatch_row_layout(std::int64_t n, bool aligned, Body body) {
+void dispatch_row_mapping(std::int64_t n, bool aligned, Body body) {
   const std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(T));
   if (!aligned) {
-    return bytes <= kMaxWarpRow ? body(RowLayout<kWarpSize, 0, false>{}) : body(RowLayout<kBlockSize, 0, false>{});
+    return bytes <= kMaxWarpRow ? body(RowMapping<kWarpSize, 0, false>{}) : body(RowMapping<kBlockSize, 0, false>{});
   }
-  const auto kept = [&]<class Layout>(Layout layout) {
-    if (bytes > Layout::kMaxBytes) return false;
-    body(layout);
+  const auto kept = [&]<class Mapping>(Mapping mapping) {
+    if (bytes > Mapping::kMaxBytes) return false;
+    body(mapping);
     return true;
   };
-  if (kept(RowLayout<kWarpSize, 4>{}) || kept(RowLayout<kWarpSize, 8>{}) || kept(RowLayout<kBlockSize, 2>{}) ||
-      kept(RowLayout<kBlockSize, 4>{}) || kept(RowLayout<kBlockSize, 8>{}))
+  if (kept(RowMapping<kWarpSize, 4>{}) || kept(RowMapping<kWarpSize, 8>{}) || kept(RowMapping<kBlockSize, 2>{}) ||
+      kept(RowMapping<kBlockSize, 4>{}) || kept(RowMapping<kBlockSize, 8>{}))
     return;
-  body(RowLayout<kBlockSize, 0>{});
+  body(RowMapping<kBlockSize, 0>{});
 }
 
 /// Calls body(row) for each row of the calling thread. In a function of its own, what the body declares is new for each
 /// row: nvcc would carry the registers of a row from one iteration of a loop to the next.
-template <class Layout, class Body>
+template <class Mapping, class Body>
 __device__ __forceinline__ void for_each_row(std::int64_t rows, Body body) {
-  constexpr std::int64_t kRowsOfBlock = kBlockSize / Layout::kThreads;
-  const std::int64_t first = blockIdx.x * kRowsOfBlock + threadIdx.x / Layout::kThreads;
+  constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
+  const std::int64_t first = blockIdx.x * kRowsOfBlock + threadIdx.x / Mapping::kThreads;
   for (std::int64_t row = first; row < rows; row += gridDim.x * kRowsOfBlock) body(row);
 }
-template <class Layout>
+template <class Mapping>
 __device__ __forceinline__ unsigned thread_of_row() {
-  return threadIdx.x % Layout::kThreads;
+  return threadIdx.x % Mapping::kThreads;
 }
 
-/// kernel(args...) over `rows` rows, each of which gets Layout::kThreads threads.
-template <class Layout, class... Params, class... Args>
+/// kernel(args...) over `rows` rows, each of which gets Mapping::kThreads threads.
+template <class Mapping, class... Params, class... Args>
 void launch_rows(Op op, const OpContext& context, std::int64_t rows, void (*kernel)(Params...), const Args&... args) {
   if (rows == 0) return;
-  constexpr std::int64_t kRowsOfBlock = kBlockSize / Layout::kThreads;
+  constexpr std::int64_t kRowsOfBlock = kBlockSize / Mapping::kThreads;
   cuda::Launch(op, cuda::grid_of_rows((rows + kRowsOfBlock - 1) / kRowsOfBlock), context)(kernel, args...);
 }
 
-/// Number of valid elements of the vector at element `at`: all of them, in aligned rows.
-template <class T, class Layout>
-__device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t at) {
-  return Layout::kAligned ? kVec<T> : valid_elements<T>(n, at);
+/// Number of valid elements of the vector at element `column`: all of them, in aligned rows.
+template <class T, class Mapping>
+__device__ __forceinline__ int valid_in_row(std::int64_t n, std::int64_t column) {
+  return Mapping::kAligned ? kVec<T> : valid_elements<T>(n, column);
 }
 
 /// Elements from one vector of a thread to its next.
-template <class T, class Layout>
-inline constexpr int kStride = static_cast<int>(Layout::kThreads) * kVec<T>;
+template <class T, class Mapping>
+inline constexpr int kStride = static_cast<int>(Mapping::kThreads) * kVec<T>;
 
 /// Makes nvcc convert 16-bit elements where they are used. Otherwise it converts them early, and keeps floats in twice
 /// the registers.
@@ -97,69 +97,70 @@ __device__ __forceinline__ Vecs<T, kRows> kept_in_type(Vecs<T, kRows> vecs) {
 }
 
 /// A position in 32 bits, if the row is kept in registers.
-template <class Layout>
-__device__ __forceinline__ auto position(std::int64_t at) {
-  if constexpr (Layout::kVecs > 0) {
-    return static_cast<int>(at);
+template <class Mapping>
+__device__ __forceinline__ auto position(std::int64_t column) {
+  if constexpr (Mapping::kVecs > 0) {
+    return static_cast<int>(column);
   } else {
-    return at;
+    return column;
   }
 }
 
-/// use(number, at, vecs) for each vector of the thread, in order: its number among those kept, its first element, and
-/// load(at), of type Vecs. At most kInFlight vectors are loaded before the first is used.
-template <class T, class Layout, int kInFlight = 8, class Load, class Use>
+/// use(number, column, vecs) for each vector of the thread, in order: its number among those kept, its first element,
+/// and load(column), of type Vecs. At most kInFlight vectors are loaded before the first is used.
+template <class T, class Mapping, int kInFlight = 8, class Load, class Use>
 __device__ __forceinline__ void for_each_vec(std::int64_t n, Load load, Use use) {
-  constexpr int kOfThread = Layout::kVecs > 0 ? Layout::kVecs : Layout::kAligned ? 4 : 1;
+  constexpr int kOfThread = Mapping::kVecs > 0 ? Mapping::kVecs : Mapping::kAligned ? 4 : 1;
   constexpr int kTogether = kOfThread < kInFlight ? kOfThread : kInFlight;
-  static_assert(Layout::kVecs % kTogether == 0);
+  static_assert(Mapping::kVecs % kTogether == 0);
   const auto several = [&](int number, std::int64_t begin) {
-    const auto left = position<Layout>(n - begin);
+    const auto left = position<Mapping>(n - begin);
     decltype(load(begin)) loaded[kTogether]{};
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      if (i * kStride<T, Layout> < left) loaded[i] = load(begin + i * kStride<T, Layout>);
+      if (i * kStride<T, Mapping> < left) loaded[i] = load(begin + i * kStride<T, Mapping>);
     }
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      if (i * kStride<T, Layout> < left)
-        use(Layout::kVecs > 0 ? number + i : 0, begin + i * kStride<T, Layout>, kept_in_type(loaded[i]));
+      if (i * kStride<T, Mapping> < left)
+        use(Mapping::kVecs > 0 ? number + i : 0, begin + i * kStride<T, Mapping>, kept_in_type(loaded[i]));
     }
   };
-  const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Layout>()) * kVec<T>;
-  if constexpr (Layout::kVecs > 0) {
+  const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
+  if constexpr (Mapping::kVecs > 0) {
 #pragma unroll
-    for (int number = 0; number < Layout::kVecs; number += kTogether)
-      several(number, first + number * kStride<T, Layout>);
+    for (int number = 0; number < Mapping::kVecs; number += kTogether)
+      several(number, first + number * kStride<T, Mapping>);
   } else {
-    for (std::int64_t begin = first; begin < n; begin += kTogether * kStride<T, Layout>) several(0, begin);
+    for (std::int64_t begin = first; begin < n; begin += kTogether * kStride<T, Mapping>) several(0, begin);
   }
 }
 
-/// A thread's vectors of kRows rows, in registers if the layout keeps them.
-template <class T, class Layout, int kRows = 1>
+/// A thread's vectors of kRows rows, in registers if the mapping keeps them.
+template <class T, class Mapping, int kRows = 1>
 class RowRegisters {
  public:
   __device__ __forceinline__ void put(int number, const Vecs<T, kRows>& vecs) {
-    if constexpr (Layout::kVecs > 0) vecs_[number] = vecs;
+    if constexpr (Mapping::kVecs > 0) vecs_[number] = vecs;
   }
-  /// use(at, vecs) for each vector of the thread, in order: what was put, or load(at) if nothing is kept.
+  /// use(column, vecs) for each vector of the thread, in order: what was put, or load(column) if nothing is kept.
   template <class Load, class Use>
   __device__ __forceinline__ void for_each(std::int64_t n, Load load, Use use) const {
-    if constexpr (Layout::kVecs > 0) {
-      const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Layout>()) * kVec<T>;
-      const auto left = position<Layout>(n - first);
+    if constexpr (Mapping::kVecs > 0) {
+      const std::int64_t first = static_cast<std::int64_t>(thread_of_row<Mapping>()) * kVec<T>;
+      const auto left = position<Mapping>(n - first);
 #pragma unroll
-      for (int number = 0; number < Layout::kVecs; ++number) {
-        if (number * kStride<T, Layout> < left) use(first + number * kStride<T, Layout>, kept_in_type(vecs_[number]));
+      for (int number = 0; number < Mapping::kVecs; ++number) {
+        if (number * kStride<T, Mapping> < left) use(first + number * kStride<T, Mapping>, kept_in_type(vecs_[number]));
       }
     } else {
-      for_each_vec<T, Layout>(n, load, [&](int, std::int64_t at, const Vecs<T, kRows>& vecs) { use(at, vecs); });
+      for_each_vec<T, Mapping>(n, load,
+                               [&](int, std::int64_t column, const Vecs<T, kRows>& vecs) { use(column, vecs); });
     }
   }
 
  private:
-  Vecs<T, kRows> vecs_[Layout::kVecs > 0 ? Layout::kVecs : 1];
+  Vecs<T, kRows> vecs_[Mapping::kVecs > 0 ? Mapping::kVecs : 1];
 };
 
 } // namespace triax::kernels_fused

@@ -18,15 +18,17 @@ cuda::Parts parts_of_squares(std::int64_t count) {
 
 template <class T>
 __global__ void __launch_bounds__(kBlockSize, kMinBlocks)
-    sum_squares_of_parts(double* out, const T* x, FlatVecs<T> flat, std::int64_t vecs, cuda::Parts parts) {
+    sum_squares_of_parts(double* out, const T* x, FlatVecs<T> flat, cuda::Parts parts) {
   RowReduce<kBlockSize> reduce;
   for (std::int64_t part = blockIdx.x; part < parts.count; part += gridDim.x) {
-    const std::int64_t begin = part * parts.length, end = begin + parts.length < vecs ? begin + parts.length : vecs;
+    const std::int64_t begin = part * parts.length;
+    const std::int64_t end = begin + parts.length < flat.vecs() ? begin + parts.length : flat.vecs();
     double sum = 0;
     for (std::int64_t vec = begin + threadIdx.x; vec < end; vec += kBlockSize) {
-      const Floats<T> values = flat.load(x, vec);
+      const Floats<T> floats = flat.load(x, vec);
 #pragma unroll
-      for (int i = 0; i < kVec<T>; ++i) sum += static_cast<double>(values.at[i]) * static_cast<double>(values.at[i]);
+      for (int i = 0; i < kVec<T>; ++i)
+        sum += static_cast<double>(floats.values[i]) * static_cast<double>(floats.values[i]);
     }
     sum = reduce(sum, Sum{});
     if (threadIdx.x == 0) out[part] = sum;
@@ -59,7 +61,7 @@ void FusedKernels::do_sum_squares(const SumSquares& args, const OpContext& conte
     const cuda::Parts parts = parts_of_squares<T>(flat.count);
     if (parts.count > 0) {
       cuda::Launch(Op::sum_squares, cuda::grid_of_rows(parts.count), context)(
-          sum_squares_of_parts<T>, parts.count == 1 ? out : of_parts, args.x.as<const T>(), flat, flat.vecs(), parts);
+          sum_squares_of_parts<T>, parts.count == 1 ? out : of_parts, args.x.as<const T>(), flat, parts);
     }
     if (parts.count != 1)
       cuda::Launch(Op::sum_squares, cuda::grid_of_rows(1), context)(sum_of_parts, out, of_parts, parts.count);

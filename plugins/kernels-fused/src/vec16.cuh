@@ -12,13 +12,11 @@
 #include <initializer_list>
 #include <type_traits>
 
+#include "kernel_sizes.hpp"
 #include "triax/cuda/rounding.hpp"
 #include "triax/tensor.hpp"
 
 namespace triax::kernels_fused {
-
-template <class T>
-inline constexpr int kVec = static_cast<int>(16 / sizeof(T)); // elements per vector
 
 /// A vector as it is in memory.
 template <class T>
@@ -29,7 +27,7 @@ struct alignas(16) Vec16 {
 /// The elements of a vector in f32.
 template <class T>
 struct Floats {
-  float at[kVec<T>];
+  float values[kVec<T>];
 };
 
 template <class T>
@@ -79,23 +77,23 @@ __device__ __forceinline__ Floats<T> to_floats(Vec16<T> vec) {
     if constexpr (cuda::kHalf<T>) {
       T element;
       element.bits = static_cast<std::uint16_t>(vec.words[i / 2] >> (16 * (i % 2)));
-      out.at[i] = to_float(element);
+      out.values[i] = to_float(element);
     } else {
-      out.at[i] = std::bit_cast<float>(vec.words[i]);
+      out.values[i] = std::bit_cast<float>(vec.words[i]);
     }
   }
   return out;
 }
 
 template <class T>
-__device__ __forceinline__ Vec16<T> from_floats(const Floats<T>& values) {
+__device__ __forceinline__ Vec16<T> from_floats(const Floats<T>& floats) {
   Vec16<T> out;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     if constexpr (cuda::kHalf<T>) {
-      out.words[i] = pair_from_floats<T>(values.at[2 * i], values.at[2 * i + 1]);
+      out.words[i] = pair_from_floats<T>(floats.values[2 * i], floats.values[2 * i + 1]);
     } else {
-      out.words[i] = std::bit_cast<std::uint32_t>(values.at[i]);
+      out.words[i] = std::bit_cast<std::uint32_t>(floats.values[i]);
     }
   }
   return out;
@@ -109,18 +107,18 @@ __device__ __forceinline__ void store_words(void* to, const std::uint32_t (&word
   __stwb(static_cast<uint4*>(to), make_uint4(words[0], words[1], words[2], words[3]));
 }
 
-/// Number of elements of the vector at element `at` of a row of n.
+/// Number of elements of the vector at element `column` of a row of n.
 template <class T>
-__device__ __forceinline__ int valid_elements(std::int64_t n, std::int64_t at) {
-  const std::int64_t left = n - at;
+__device__ __forceinline__ int valid_elements(std::int64_t n, std::int64_t column) {
+  const std::int64_t left = n - column;
   return left < kVec<T> ? static_cast<int>(left) : kVec<T>;
 }
 
-/// `aligned`: the vector is whole and at a multiple of 16 bytes. Else loads its first `valid` elements; the others are
-/// 0.
+/// `whole`: all elements are valid, and the vector is at a multiple of 16 bytes. Else loads the first `valid` elements;
+/// the others are 0.
 template <class T>
-__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool aligned) {
-  if (aligned) {
+__device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool whole) {
+  if (whole) {
     const uint4 words = *reinterpret_cast<const uint4*>(from);
     return {{words.x, words.y, words.z, words.w}};
   }
@@ -137,38 +135,40 @@ __device__ __forceinline__ Vec16<T> load_vec(const T* from, int valid, bool alig
   return out;
 }
 template <class T>
-__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool aligned) {
-  return to_floats(load_vec(from, valid, aligned));
+__device__ __forceinline__ Floats<T> load(const T* from, int valid, bool whole) {
+  return to_floats(load_vec(from, valid, whole));
 }
 /// The same for memory that no thread of the kernel writes: the load may move before earlier stores.
 template <class T>
-__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool aligned) {
-  if (!aligned) return load(from, valid, false);
+__device__ __forceinline__ Floats<T> load_readonly(const T* from, int valid, bool whole) {
+  if (!whole) return load(from, valid, false);
   const uint4 words = __ldg(reinterpret_cast<const uint4*>(from));
   return to_floats(Vec16<T>{{words.x, words.y, words.z, words.w}});
 }
 
 template <class T>
-__device__ __forceinline__ void store(T* to, const Floats<T>& values, int valid, bool aligned) {
-  if (aligned) {
-    store_words(to, from_floats(values).words);
+__device__ __forceinline__ void store(T* to, const Floats<T>& floats, int valid, bool whole) {
+  if (whole) {
+    store_words(to, from_floats(floats).words);
   } else {
 #pragma unroll
     for (int i = 0; i < kVec<T>; ++i) {
-      if (i < valid) to[i] = from_float<T>(values.at[i]);
+      if (i < valid) to[i] = from_float<T>(floats.values[i]);
     }
   }
 }
 
-/// Whether every row of n elements of T consists of whole vectors at multiples of 16 bytes, in all of these views. An
-/// empty view counts as aligned.
-template <class T>
-bool aligned_rows(std::int64_t n, std::initializer_list<const TensorView*> views) {
-  if (n % kVec<T> != 0) return false;
+/// Whether all of these views are at multiples of 16 bytes. An empty view counts as aligned.
+inline bool aligned_views(std::initializer_list<const TensorView*> views) {
   for (const TensorView* view : views) {
     if (reinterpret_cast<std::uintptr_t>(view->data()) % 16 != 0) return false;
   }
   return true;
+}
+/// Whether every row of n elements of T consists of whole vectors at multiples of 16 bytes, in all of these views.
+template <class T>
+bool aligned_rows(std::int64_t n, std::initializer_list<const TensorView*> views) {
+  return n % kVec<T> == 0 && aligned_views(views);
 }
 
 } // namespace triax::kernels_fused

@@ -19,7 +19,7 @@ TEST(AttentionPlan, MasksOfTilesAreThoseOfTheDefinition) {
   for (const bool causal : {false, true}) {
     for (const auto& [q0, k0] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {30, 0}, {3, 20}, {0, 60}}) {
       for (const bool limited : {false, true}) {
-        const AttentionMask mask{causal, q0, k0, limited ? lengths.data() : nullptr};
+        const cuda::MaskPlan mask{causal, q0, k0, limited ? lengths.data() : nullptr};
         for (std::int64_t sample = 0; sample < 3; ++sample) {
           const std::int64_t visible = visible_keys(mask, sample, keys);
           const auto sees = [&](std::int64_t q, std::int64_t k) {
@@ -65,7 +65,7 @@ TEST(AttentionPlan, MasksOfFarTiles) {
 
 TEST(AttentionPlan, BitsOfDropoutAreThoseOfTheNumbering) {
   AttentionDrop drop{philox_key(5, RandomPurpose::dropout), 35, drop_threshold(0.3f), 1.0f, nullptr, 2, 1 << 20, 70001};
-  const AttentionMask mask{true, 1000, 3, nullptr};
+  const cuda::MaskPlan mask{true, 1000, 3, nullptr};
   for (std::int64_t query = 0; query < 5; ++query) { // rows begin at every offset within a Philox block
     const std::uint64_t first = score_element(drop, mask, 6, query, 16);
     EXPECT_EQ(first, ((2 + 6) * (std::uint64_t{1} << 20) + 1000 + static_cast<std::uint64_t>(query)) * 70001 + 3 + 16);
@@ -96,9 +96,9 @@ TEST(AttentionPlan, EveryTileHasItsBlock) {
 template <class Size>
 void expect_fits(std::size_t shared) {
   EXPECT_LE(shared, 163u << 10);
-  for (int column = 0; column < Size::kWidth; column += Size::kPiece) {
+  for (int column = 0; column < Size::kWidth; column += kVec<typename Size::T>) {
     std::bitset<8> banks; // groups of four banks
-    for (int row = 0; row < 8; ++row) banks.set(Size::at(row, column) * sizeof(typename Size::T) / 16 % 8);
+    for (int row = 0; row < 8; ++row) banks.set(Size::offset(row, column) * sizeof(typename Size::T) / 16 % 8);
     EXPECT_TRUE(banks.all());
   }
 }
@@ -109,8 +109,8 @@ void expect_all_fit() {
       EXPECT_EQ(width(), most);
       using For = TilesFor<T, width()>;
       expect_fits<typename For::Forward>(kForwardShared<typename For::Forward>);
-      expect_fits<typename For::Queries>(kQueriesShared<typename For::Queries>);
-      expect_fits<typename For::Keys>(kKeysShared<typename For::Keys>);
+      expect_fits<typename For::BackwardDq>(kBackwardDqShared<typename For::BackwardDq>);
+      expect_fits<typename For::BackwardDkdv>(kBackwardDkdvShared<typename For::BackwardDkdv>);
     });
   }
 }
@@ -125,11 +125,11 @@ TEST(AttentionPlan, CopiesInPiecesWhereViewsAllowIt) {
   const auto view = [](std::int64_t offset, Shape shape, std::array<std::int64_t, 4> strides) {
     return head_view({data + offset, DType::bf16, shape, strides});
   };
-  EXPECT_TRUE(view(0, {2, 2, 2, 16}, {64, 32, 16, 1}).chunks);
-  EXPECT_FALSE(view(4, {2, 2, 2, 16}, {64, 32, 16, 1}).chunks) << "begins at 8 bytes";
-  EXPECT_FALSE(view(0, {2, 2, 2, 16}, {68, 32, 16, 1}).chunks) << "rows at 8 bytes";
-  EXPECT_FALSE(view(0, {2, 2, 2, 12}, {64, 32, 16, 1}).chunks) << "a row ends within a piece";
-  EXPECT_TRUE(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).chunks) << "of one sample, the stride is never used";
+  EXPECT_TRUE(view(0, {2, 2, 2, 16}, {64, 32, 16, 1}).whole_vecs);
+  EXPECT_FALSE(view(4, {2, 2, 2, 16}, {64, 32, 16, 1}).whole_vecs) << "begins at 8 bytes";
+  EXPECT_FALSE(view(0, {2, 2, 2, 16}, {68, 32, 16, 1}).whole_vecs) << "rows at 8 bytes";
+  EXPECT_FALSE(view(0, {2, 2, 2, 12}, {64, 32, 16, 1}).whole_vecs) << "a row ends within a vector";
+  EXPECT_TRUE(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).whole_vecs) << "of one sample, the stride is never used";
   EXPECT_EQ(view(0, {2, 1, 2, 16}, {64, 3, 16, 1}).sample, 0);
   EXPECT_TRUE(view(2, {2, 2, 2, 5}, {66, 32, 16, 1}).pairs);
   EXPECT_FALSE(view(1, {2, 2, 2, 5}, {66, 32, 16, 1}).pairs);

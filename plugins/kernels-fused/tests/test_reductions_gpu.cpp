@@ -57,7 +57,7 @@ TEST_F(Reductions, CrossEntropyOfLogitsThatAreNotFinite) {
   EXPECT_EQ(got.at("max")[2], -kInfinity);
 }
 
-TEST_F(Reductions, AnEmbeddingsGradientTakesItsPlacesInOrder) {
+TEST_F(Reductions, EmbeddingGradientsAgree) {
   for (const std::int64_t h : {1, 33, 64}) {
     CaseTensor t = own("t", Role::in, DType::i32, {700}, {});
     for (int i = 0; i < 700; ++i) t.values.push_back(i % 3 == 0 ? 4 : (i * i + 7) % 40);
@@ -73,6 +73,19 @@ TEST_F(Reductions, AnEmbeddingsGradientTakesItsPlacesInOrder) {
       expect_near(one, 1e-5);
     }
   }
+}
+
+/// In f32, (1 + 1) + 2^24 = 2^24 + 2, and 1 + 2^24 = 2^24 in any other order.
+TEST_F(Reductions, EmbeddingGradientsAreAddedInRowOrder) {
+  CaseTensor table{.name = "table", .role = Role::in_out, .shape = {1, 1}, .kind = Kind::statistic},
+      dy = in("dy", {3, 1});
+  table.values = {0};
+  dy.values = {1, 1, 0x1p24};
+  const OperationCase one{
+      "embed_bwd in order", DType::f32, {table, dy, own("t", Role::in, DType::i32, {3}, {0, 0, 0})}, [](V v, Use use) {
+        use(EmbedBwd{v["table"], v["dy"], v["t"], 0, 1});
+      }};
+  EXPECT_EQ(run_case(tested->set(), tested->device(), one, DType::f32).at("table")[0], 0x1p24 + 2);
 }
 
 TEST_F(Reductions, SumsOfManyPartsAndColumns) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row kernels compared with the reference in double, at the limits of the row layouts and at every alignment of a view.
+// Row kernels compared with the reference in double, at the limits of the row mappings and at every alignment of a
+// view.
 #include "support/case_builder.hpp"
 #include "support/gpu_kernels_suite.hpp"
 

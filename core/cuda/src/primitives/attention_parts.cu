@@ -42,8 +42,8 @@ constexpr int kWarpSize = 32;
 template <class T>
 __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const T> o, Queries queries, std::int64_t d) {
   const auto lane = static_cast<int>(threadIdx.x % kWarpSize);
-  const Share share = my_share();
-  for (std::int64_t i = share.first / kWarpSize; i < queries.count; i += share.step / kWarpSize) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first / kWarpSize; i < queries.count; i += stride.step / kWarpSize) {
     const T* x = dout.row(queries.position(i), queries.sample(i), queries.head(i));
     const T* y = o.row(queries.position(i), queries.sample(i), queries.head(i));
     float sum = 0;
@@ -57,8 +57,8 @@ template <class T>
 __global__ void merge_parts(HeadRows<T> o, float* lse, HeadRows<const T> o_more, const float* lse_more, Queries queries,
                             std::int64_t d) {
   const auto lane = static_cast<int>(threadIdx.x % kWarpSize);
-  const Share share = my_share();
-  for (std::int64_t i = share.first / kWarpSize; i < queries.count; i += share.step / kWarpSize) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first / kWarpSize; i < queries.count; i += stride.step / kWarpSize) {
     const float one = lse[i], more = lse_more[i], largest = fmaxf(one, more);
     const bool sees_none = largest == -INFINITY;
     const float merged = sees_none ? largest : largest + logf(expf(one - largest) + expf(more - largest));

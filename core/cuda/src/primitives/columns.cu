@@ -9,7 +9,7 @@ namespace triax::cuda {
 namespace {
 
 constexpr unsigned kColumns = 32;                      // of a block: one load of a warp
-constexpr unsigned kLanes = kThreads / kColumns;       // rows that a block takes at a time
+constexpr unsigned kWarps = kThreads / kColumns;       // rows that a block takes at a time
 constexpr std::int64_t kMinRows = 64, kMaxParts = 128; // a part's rows; parts
 
 Parts parts_of_rows(std::int64_t rows) {
@@ -40,27 +40,27 @@ struct Norm {
 /// first, second [parts, n]; second may be null.
 template <class Term>
 __global__ void sum_parts(float* first, float* second, Term term, std::int64_t rows, std::int64_t n, Parts parts) {
-  __shared__ float2 of_lane[kLanes][kColumns];
-  const unsigned lane = threadIdx.x / kColumns, within = threadIdx.x % kColumns;
+  __shared__ float2 of_warp[kWarps][kColumns];
+  const unsigned warp = threadIdx.x / kColumns, lane = threadIdx.x % kColumns;
   const std::int64_t tiles = (n + kColumns - 1) / kColumns;
   for (std::int64_t item = blockIdx.x; item < tiles * parts.count; item += gridDim.x) {
-    const std::int64_t part = item / tiles, column = item % tiles * kColumns + within;
+    const std::int64_t part = item / tiles, column = item % tiles * kColumns + lane;
     const std::int64_t begin = part * parts.length, end = begin + parts.length < rows ? begin + parts.length : rows;
     float2 sum{0.0f, 0.0f};
     if (column < n) {
-      for (std::int64_t row = begin + lane; row < end; row += kLanes) {
+      for (std::int64_t row = begin + warp; row < end; row += kWarps) {
         const float2 one = term(row, column);
         sum.x += one.x;
         sum.y += one.y;
       }
     }
     __syncthreads(); // of the item before
-    of_lane[lane][within] = sum;
+    of_warp[warp][lane] = sum;
     __syncthreads();
-    if (lane != 0 || column >= n) continue;
-    for (unsigned other = 1; other < kLanes; ++other) {
-      sum.x += of_lane[other][within].x;
-      sum.y += of_lane[other][within].y;
+    if (warp != 0 || column >= n) continue;
+    for (unsigned other = 1; other < kWarps; ++other) {
+      sum.x += of_warp[other][lane].x;
+      sum.y += of_warp[other][lane].y;
     }
     first[part * n + column] = sum.x;
     if (second) second[part * n + column] = sum.y;
@@ -69,8 +69,8 @@ __global__ void sum_parts(float* first, float* second, Term term, std::int64_t r
 
 template <class To>
 __global__ void add_parts(To* to, const float* of_parts, std::int64_t n, std::int64_t parts) {
-  const Share share = my_share();
-  for (std::int64_t column = share.first; column < n; column += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t column = stride.first; column < n; column += stride.step) {
     float sum = 0;
     for (std::int64_t part = 0; part < parts; ++part) sum += of_parts[part * n + column];
     to[column] = rounded<To>(value_of(to[column]) + sum);

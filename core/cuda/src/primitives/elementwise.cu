@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bias, sums, dropout, activations, and the scaling of a product with K = 0.
 #include "internal.hpp"
-#include "triax/cuda/activations.hpp"
+#include "triax/cuda/activations.cuh"
 #include "triax/cuda/drop.hpp"
 #include "triax/cuda/index.hpp"
 #include "triax/cuda/launching.cuh"
@@ -12,42 +12,42 @@ namespace {
 
 template <class T>
 __global__ void add_bias(T* y, const T* x, const T* bias, std::int64_t n, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step)
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step)
     y[i] = rounded<T>(value_of(x[i]) + value_of(bias[i % n]));
 }
 
 template <class T>
 __global__ void add_elements(T* y, const T* a, const T* b, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) y[i] = rounded<T>(value_of(a[i]) + value_of(b[i]));
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) y[i] = rounded<T>(value_of(a[i]) + value_of(b[i]));
 }
 
 template <class T>
 __global__ void drop_elements(T* y, const T* x, DropPlan plan, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step)
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step)
     y[i] = rounded<T>(dropped(plan, i) ? 0.0f : value_of(x[i]) * plan.scale);
 }
 
 template <class T>
 __global__ void gelu_forward(T* y, const T* x, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) y[i] = rounded<T>(gelu(value_of(x[i])));
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) y[i] = rounded<T>(gelu(value_of(x[i])));
 }
 
 template <class T>
 __global__ void gelu_backward(T* dx, const T* dy, const T* x, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step)
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step)
     dx[i] = rounded<T>(value_of(dy[i]) * gelu_derivative(value_of(x[i])));
 }
 
 /// x [rows, 2n], y [rows, n].
 template <class T>
 __global__ void silu_mul_forward(T* y, const T* x, std::int64_t n, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const std::int64_t at = i / n * 2 * n + i % n;
     const float gate = value_of(x[at]), up = value_of(x[at + n]);
     y[i] = rounded<T>(gate * sigmoid(gate) * up);
@@ -56,8 +56,8 @@ __global__ void silu_mul_forward(T* y, const T* x, std::int64_t n, std::int64_t 
 
 template <class T>
 __global__ void silu_mul_backward(T* dx, const T* dy, const T* x, std::int64_t n, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const std::int64_t at = i / n * 2 * n + i % n;
     const float gate = value_of(x[at]), up = value_of(x[at + n]), g = value_of(dy[i]), s = sigmoid(gate);
     dx[at] = rounded<T>(g * up * s * (1 + gate * (1 - s)));
@@ -67,8 +67,8 @@ __global__ void silu_mul_backward(T* dx, const T* dy, const T* x, std::int64_t n
 
 template <class T>
 __global__ void scale_product(T* d, Strided at, float beta, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     T& element = d[offset_of(at, i)];
     element = rounded<T>(beta == 0 ? 0.0f : beta * value_of(element)); // what is not read may be NaN
   }

@@ -29,8 +29,8 @@ __global__ void step_adamw(float* p, const float* gradient, float* m, float* v, 
   const auto correction1 = static_cast<float>(corrections[0]), correction2 = static_cast<float>(corrections[1]);
   const auto beta1 = static_cast<float>(values.beta1), beta2 = static_cast<float>(values.beta2);
   const auto rest1 = static_cast<float>(1 - values.beta1), rest2 = static_cast<float>(1 - values.beta2);
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const float g = gradient[i] * now.clip;
     const float first = beta1 * m[i] + rest1 * g, second = beta2 * v[i] + rest2 * g * g;
     const float update = first / correction1 / (sqrtf(second / correction2) + values.eps) + values.decay * p[i];
@@ -71,8 +71,8 @@ __global__ void step_sgd(float* p, const float* gradient, float* velocity, W* wo
                          SgdValues values, std::int64_t count) {
   const StepScalars now = *scalars;
   if (now.skip != 0) return;
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     float u = gradient[i] * now.clip + values.decay * p[i];
     if (values.momentum != 0) {
       if (now.step > 1) u += values.momentum * velocity[i];

@@ -66,8 +66,8 @@ void launch_sum(Op op, To* to, const Term& term, std::int64_t count, bool added,
 
 template <class T>
 __global__ void multiply(T* x, const float* factor, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) x[i] = rounded<T>(value_of(x[i]) * *factor);
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) x[i] = rounded<T>(value_of(x[i]) * *factor);
 }
 
 } // namespace

@@ -61,15 +61,15 @@ __global__ void softmax_backward(T* dx, const T* dy, const T* y, const float* de
   }
 }
 
-/// A thread turns a pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
+/// A thread rotates one pair. `pairs`: sizes [s, b, a, d / 2] with the strides of x and y. Angles are made in double: a
 /// float cannot represent each position past 2^24 / 2 pi.
 template <class T>
-__global__ void turn(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count, std::int64_t position0,
-                     double base, bool inverse) {
-  const Share share = my_share();
+__global__ void rotate_pairs(T* y, Strided y_pairs, const T* x, Strided x_pairs, std::int64_t count,
+                             std::int64_t position0, double base, bool inverse) {
+  const GridStride stride = grid_stride();
   const std::int64_t half = x_pairs.size[3];
   const std::int64_t each_position = x_pairs.size[1] * x_pairs.size[2] * half;
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const auto pair = static_cast<double>(i % half), position = static_cast<double>(position0 + i / each_position);
     double sine = 0, cosine = 1;
     sincos(position * pow(base, -pair / static_cast<double>(half)), &sine, &cosine);
@@ -117,8 +117,8 @@ void Primitives::do_rope(const Rope& args, const OpContext& context) {
   if (pairs == 0) return;
   const Launch launch(Op::rope, grid_of_elements(pairs), context);
   by_type(args.x.dtype(), [&]<class T>(T) {
-    launch(turn<T>, args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(), pairs_of(args.x), pairs, args.position0,
-           args.base, args.inverse);
+    launch(rotate_pairs<T>, args.y.as<T>(), pairs_of(args.y), args.x.as<const T>(), pairs_of(args.x), pairs,
+           args.position0, args.base, args.inverse);
   });
 }
 

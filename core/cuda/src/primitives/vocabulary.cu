@@ -11,10 +11,10 @@ namespace triax::cuda {
 namespace {
 
 template <class T>
-__global__ void look_up(T* y, const T* table, const std::int32_t* tokens, std::int64_t begin, std::int64_t valid,
-                        std::int64_t h, std::int64_t count) {
-  const Share share = my_share();
-  for (std::int64_t i = share.first; i < count; i += share.step) {
+__global__ void embedding_forward(T* y, const T* table, const std::int32_t* tokens, std::int64_t begin,
+                                  std::int64_t valid, std::int64_t h, std::int64_t count) {
+  const GridStride stride = grid_stride();
+  for (std::int64_t i = stride.first; i < count; i += stride.step) {
     const std::int64_t row = tokens[i / h] - begin;
     y[i] = row < 0 || row >= valid ? rounded<T>(0.0f) : table[row * h + i % h];
   }
@@ -133,8 +133,8 @@ __global__ void logits_to_gradient(T* logits, const float* max_of, const float* 
 
 void Primitives::do_embed_fwd(const EmbedFwd& args, const OpContext& context) {
   over_elements(Op::embed_fwd, args.y, context, [&]<class T>(T, const Launch& launch, std::int64_t count) {
-    launch(look_up<T>, args.y.as<T>(), args.table.as<const T>(), args.tokens.as<const std::int32_t>(), args.begin,
-           args.valid, args.y.size(-1), count);
+    launch(embedding_forward<T>, args.y.as<T>(), args.table.as<const T>(), args.tokens.as<const std::int32_t>(),
+           args.begin, args.valid, args.y.size(-1), count);
   });
 }
 

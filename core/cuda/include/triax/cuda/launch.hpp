@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch configurations: pure functions of sizes, so that a shape always gives the same launch.
 //
-// Threads: values, any thread; Share also in kernels. Ownership, blocking, errors: none.
-// The number of blocks is limited, so every kernel loops with 64-bit indices:
-// `for (i = share.first; i < n; i += share.step)`. No function queries the GPU: results must not depend on its size.
+// Threads: values, any thread; GridStride also in kernels. Ownership, blocking, errors: none.
+// The number of blocks is limited, so a kernel that gets its grid from here loops with 64-bit indices:
+// `for (i = stride.first; i < n; i += stride.step)`. No function queries the GPU: results must not depend on its size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "triax/cuda/host_device.hpp"
 
 namespace triax::cuda {
 
-inline constexpr unsigned kThreads = 256;       // of every block
+inline constexpr unsigned kThreads = 256;       // of a block of these grids
 inline constexpr unsigned kMaxBlocks = 1 << 16; // of a grid: more than any GPU runs at once
 
 struct Grid {
   unsigned blocks = 1, threads = kThreads;
+  std::size_t shared_bytes = 0; // dynamic shared memory of a block
 };
 
 /// One thread per element, up to the largest grid. Launch no kernel if `count` is 0.
@@ -31,18 +33,18 @@ TRIAX_HD constexpr Grid grid_of_rows(std::int64_t count) {
 }
 
 /// Elements (or rows) of one thread, or one block: first, first + step, ...
-struct Share {
+struct GridStride {
   std::int64_t first, step;
 };
 
-TRIAX_HD constexpr Share share_of_thread(unsigned block, unsigned thread, unsigned blocks, unsigned threads) {
+TRIAX_HD constexpr GridStride stride_of_thread(unsigned block, unsigned thread, unsigned blocks, unsigned threads) {
   return {static_cast<std::int64_t>(block) * threads + thread, static_cast<std::int64_t>(blocks) * threads};
 }
 
 #if defined(__CUDACC__)
-/// Share of the calling thread in a one-dimensional grid.
-__device__ inline Share my_share() {
-  return share_of_thread(blockIdx.x, threadIdx.x, gridDim.x, blockDim.x);
+/// Elements of the calling thread in a one-dimensional grid.
+__device__ inline GridStride grid_stride() {
+  return stride_of_thread(blockIdx.x, threadIdx.x, gridDim.x, blockDim.x);
 }
 #endif
 

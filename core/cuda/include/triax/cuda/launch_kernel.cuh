@@ -18,6 +18,7 @@ template <class... Parameters, class... Args>
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(grid.blocks);
   config.blockDim = dim3(grid.threads);
+  config.dynamicSmemBytes = grid.shared_bytes;
   config.stream = stream;
   return cudaLaunchKernelEx(&config, kernel, args...);
 }

@@ -22,7 +22,11 @@ void by_type(DType type, Body body) {
 /// Calls body(T{}, To{}) with the types of the data and of the target of a sum, which has the same type or f32.
 template <class Body>
 void by_types(DType data, DType to, Body body) {
-  by_type(data, [&](auto of_data) { by_type(to, [&](auto of_to) { body(of_data, of_to); }); });
+  by_type(data, [&]<class T>(T zero) {
+    if (to == data) return body(zero, zero);
+    if (to == DType::f32) return body(zero, float{});
+    throw Error(text("kernels on GPUs add {} to the same type or to f32, not to {}", name_of(data), name_of(to)));
+  });
 }
 
 /// Number of rows of a view seen as [rows, last].
