@@ -33,6 +33,13 @@ Four ranks as threads of one process. Standard output is the result, and standar
   > END
   $ triax train run.toml 2> /dev/null | steady
   trained 2 steps: loss {loss} to {loss}, validation loss {loss}, {rate} tokens/s, metrics in run/metrics.jsonl
+
+Each step communicates what `triax check` plans. The evaluation after step 2 is not part of it:
+
+  $ comm() { python3 -c 'import json, sys; print(json.dumps(eval(sys.argv[1]), sort_keys=True))' "$1"; }
+  $ triax check run.toml --json | comm 'json.load(sys.stdin)["ranks"][0]["comm"]' > planned
+  $ for step in 1 2; do sed -n ${step}p run/metrics.jsonl | comm 'json.load(sys.stdin)["comm"]' | diff planned -; done
+
   $ triax train run.toml 2>&1 > /dev/null | steady
   info rank 0: run.toml: 34.7 k parameters, pipeline 1 x tensor 2 x data 2; model-gpt, kernels-reference, optim-adamw, sched-gpipe, comm-local; 4 ranks as threads of this process, ...; folder run
   info rank 0: {folder}/run: files of the earlier run were moved: metrics.jsonl to metrics-1.jsonl, resolved.toml to resolved-1.toml

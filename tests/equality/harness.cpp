@@ -126,7 +126,7 @@ train::Preflight check(const Case& run, const Training& training) {
   describe(toml, run, training);
   config::RunConfig config = toml.config();
   config.data.training.paths.clear(); // a plan needs no samples
-  return train::preflight(config, train::place_here(config), null_log());
+  return train::preflight(config, train::choose_placement(config), null_log());
 }
 
 std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows) {

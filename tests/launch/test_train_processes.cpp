@@ -231,6 +231,12 @@ TEST_F(TrainProcesses, ARunThatDoesNotStartChangesNoFileOfAnEarlierOne) {
   EXPECT_EQ(after["resolved-1.toml"], before.at("resolved.toml"));
 }
 
+TEST_F(TrainProcesses, WriteUcxsLogToTheFileOfTheUser) {
+  const std::filesystem::path log = work_ / "ucx.log";
+  EXPECT_EQ(start({}, "triax", {"UCX_TLS=nothing", "UCX_LOG_FILE=" + log.string()}).wait(), 2);
+  EXPECT_THAT(read_file(log), HasSubstr("nothing"));
+}
+
 TEST_F(TrainProcesses, ADeletedFolderIsReportedWhenItHappensAndAtTheEnd) {
   TrainProcess job = start_endless_run();
   std::filesystem::remove_all(work_ / "run");

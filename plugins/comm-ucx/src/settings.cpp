@@ -111,7 +111,7 @@ Settings read_settings(const triax::Options& options) {
                            : memory == "staged" ? DeviceMemory::staged
                                                 : DeviceMemory::automatic;
   settings.staging_bytes = static_cast<std::size_t>(options.integer("staging_bytes"));
-  settings.quiet = std::getenv("UCX_LOG_LEVEL") == nullptr;
+  settings.quiet = !std::getenv("UCX_LOG_LEVEL") && !std::getenv("UCX_LOG_FILE");
   Reader reader(settings);
   reader.key("transports", "UCX_TLS", options.text("transports"));
   settings.memory = has_memory(effective("UCX_TLS", options.text("transports")));
