@@ -88,7 +88,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
   
   memory of each rank
    rank weights gradients optimizer state activations batches scratch together
-   0 149 kB 190 kB 282 kB 819 kB 5.89 kB 16.4 kB 1.46 MB
+   0 149 kB 190 kB 282 kB 819 kB 5.89 kB 16.9 kB 1.46 MB
   
   memory: rank 0 needs 1.46 MB
   activations of rank 0: 819 kB = 2 microbatches x (2 block x 133 kB + 1 head x 99.3 kB) + 90.1 kB of workspace
@@ -117,13 +117,14 @@ Of many ranks, the summary comes first:
   
   memory: rank 23 needs most, 6.13 MB
   activations of rank 23: 5.66 MB = 48 microbatches x (1 block x 66.8 kB + 1 head x 50.2 kB) + 41 kB of workspace + 2 x 4.1 kB of transfers
+  communication of a step: a rank sends at most 405 kB over pipeline (rank 1); all ranks send 9.4 MB
   stages: parameters 24 k (stage 0) to 12.7 k (stage 1), FLOPs of a microbatch 4.33 M (stage 23) to 2.75 M (stage 0)
   uneven stages: a step takes 35.5 % longer than with even stages; ranks are idle 50.1 % of it instead of 32.4 % (by FLOPs, without transfers); parallel.split moves layers
   
     ranks  first  pipeline     layers            weights  gradients  optimizer state  activations  batches  scratch  together
-        1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB    55 kB  16.4 kB   6.13 MB
-        1      0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB    55 kB  16.4 kB   3.74 MB
-       22      1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB    55 kB  16.4 kB   3.54 MB
+        1     23  23           block, head       93.2 kB     134 kB           170 kB      5.66 MB    55 kB  16.6 kB   6.13 MB
+        1      0  0            embedding, block  96.8 kB     138 kB           178 kB      3.26 MB    55 kB  16.6 kB   3.74 MB
+       22      1  1, 2 ... 22  block             51.7 kB    51.7 kB           103 kB      3.26 MB    55 kB  16.6 kB   3.54 MB
   
   --all prints every value, the plugins, the data, and the memory of all 24 ranks
   
@@ -146,7 +147,7 @@ Of data and tensor ranks, those with the same layers share a line:
 ## Memory of a device
 
   $ triax check base.toml --no-device --set parallel.data=2 --memory 1GiB | grep '^memory:'
-  memory: rank 0 and 1 other rank need 1.1 MB each; it fits in --memory 1GiB, 1.07 GB free
+  memory: rank 0 and 1 other rank need 1.1 MB each; each fits in --memory 1GiB, 1.07 GB free
   $ triax check base.toml --no-device --set parallel.data=2 --memory 100KiB
   --memory 100KiB (102 kB): rank 0 needs 1.1 MB, 995 kB more than its device has: activations 455 kB, optimizer state 282 kB, gradients 190 kB; 2 ranks do not fit
     use a smaller batch.micro, or a larger parallel.tensor or parallel.pipeline
@@ -161,31 +162,31 @@ A size that is not one:
   $ for size in 80 GiB 0GiB -1GiB 80gib nanGB 1e30GB 80GiBs ''; do
   >   triax check base.toml --no-device --memory "$size" || echo "[$?]"
   > done
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "80"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "GiB"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "GiB"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "0GiB"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "0GiB"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "-1GiB"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "-1GiB"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "80gib"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80gib"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "nanGB"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "nanGB"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "1e30GB"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "1e30GB"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got "80GiBs"
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80GiBs"
     more: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit, such as 80GiB; got ""
+  triax: --memory must be a size above 0 with a unit (such as 80GiB), got ""
     more: triax check --help
   [2]
 

@@ -7,14 +7,14 @@
 A key without a value:
 
   $ triax check base.toml --set train.steps
-  triax: --set must be TABLE.KEY=VALUE; got "train.steps"
+  triax: --set must be TABLE.KEY=VALUE, got "train.steps"
     more: triax check --help
   [2]
 
 Half of a key:
 
   $ triax check base.toml --set train.=5
-  triax: --set must be TABLE.KEY=VALUE; got "train.=5"
+  triax: --set must be TABLE.KEY=VALUE, got "train.=5"
     more: triax check --help
   [2]
 

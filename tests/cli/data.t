@@ -170,7 +170,7 @@ All mistakes are reported at once, before anything is written:
   $ triax data prepare --input nothing.txt . --output text --tokenizer bite --validation-fraction 1.5
   --tokenizer must be byte, gpt2 or the path of a tokenizer.json, got bite
   --validation-fraction must be in [0, 1), got 1.5
-    for example 0.05: every twentieth document is for validation
+    use for example 0.05, which puts every twentieth document into the validation dataset
   nothing.txt: does not exist
   .: is a folder; an input is a text file
     name its files: --input ./*

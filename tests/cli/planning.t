@@ -20,8 +20,9 @@ A model of a paper is sized without data, GPUs and their plugins:
   model: 174,615,846,912 parameters, 698 GB of weights in f32
   step: 1536 sequences = 16 data ranks x 96 microbatches of 1
   
-  memory: rank 0 and 15 other ranks need most, 61.8 GB each
+  memory: rank 0 and 127 other ranks need most, 61.8 GB each
   activations of rank 0: 27 GB = 12 microbatches x (8 block x 277 MB) + 245 MB of workspace + 2 x 50.3 MB of transfers + 1 x 50.3 MB of transfers
+  communication of a step: a rank sends at most 283 GB over tensor (rank 1408), 14.4 GB over data (rank 0), 1.21 GB over pipeline (rank 128); all ranks send 453 TB
   stages: parameters 1.92 G (stage 0) to 1.81 G (stage 1), FLOPs of a microbatch 23.8 T (stage 11) to 22.9 T (stage 0)
   uneven stages: a step takes 3.4 % longer than with even stages; ranks are idle 13.3 % of it instead of 10.3 % (by FLOPs, without transfers); parallel.split moves layers
   
@@ -39,8 +40,8 @@ A model of a paper is sized without data, GPUs and their plugins:
   --all prints every value, the plugins, the data, and the memory of all 1536 ranks
   
   not checked, because this machine lacks the device, the plugin or the data
-    comm.plugin "comm-nccl" cannot be loaded here (is not a shared library (no ELF header)). Not checked: its keys and supports(). The schedule is verified for the weakest guarantees.
-    kernels.plugin "kernels-fused" cannot be loaded here (is not a shared library (no ELF header)). Not checked: its keys and supports(), and what the communicators support on its device. Its scratch memory is not counted.
+    comm.plugin "comm-nccl" cannot be loaded here (is not a shared library (no ELF header)). Not checked: its keys and whether it supports the run. The schedule is verified for the weakest guarantees.
+    kernels.plugin "kernels-fused" cannot be loaded here (is not a shared library (no ELF header)). Not checked: its keys and whether it supports the run, and what the communicators support on its device. Its scratch memory is not counted.
     data: data.path is not given
   
   run.toml: configuration is valid; the devices and memory of this machine were not checked
@@ -48,7 +49,7 @@ A model of a paper is sized without data, GPUs and their plugins:
 Sizes whose product has more than 63 bits are sized:
 
   $ triax check run.toml --no-device --set model.vocab=2147483647 --set model.sequence=1000000000 | grep '^memory'
-  memory: rank 1408 and 15 other ranks need most, 538 PB each
+  memory: rank 1408 and 111 other ranks need most, 538 PB each
 
 To be trained, it needs all of them:
 

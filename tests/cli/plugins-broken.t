@@ -65,7 +65,7 @@ An unresolved symbol:
 
   $ triax plugins describe ./unresolved-symbol.so > /dev/null
   {fixtures}/unresolved-symbol.so: found, but does not load: undefined symbol triax::what_this_engine_lacks(triax::Action const&)
-    its ELF note names Triax 0.0.9, this is Triax {version}: rebuild the plugin
+    its ELF note names Triax 0.0.9, but this is Triax {version}: rebuild the plugin
   [1]
 
 A library that is not there:
@@ -100,7 +100,7 @@ Another version of the core:
 
   $ triax plugins describe ./other-core.so > /dev/null
   {fixtures}/other-core.so: it is linked with libtriax_core.so.9.9; this triax is libtriax_core.so.{version}
-    its ELF note names Triax 9.9.1, this is Triax {version}: rebuild the plugin
+    its ELF note names Triax 9.9.1, but this is Triax {version}: rebuild the plugin
   [1]
 
 A name that is not the file's:

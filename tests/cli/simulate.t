@@ -30,28 +30,28 @@ A time is missing:
 A negative time:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms -1 --input-ms 1 --weight-ms 1 --link-ms 0
-  triax: --forward-ms must be a time in ms from 0 to 1e+12; got "-1"
+  triax: --forward-ms must be a time in ms from 0 to 1e+12, got "-1"
     more: triax simulate --help
   [2]
 
 An infinite time:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms inf --link-ms 0
-  triax: --weight-ms must be a time in ms from 0 to 1e+12; got "inf"
+  triax: --weight-ms must be a time in ms from 0 to 1e+12, got "inf"
     more: triax simulate --help
   [2]
 
 A time that is NaN:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms nan --weight-ms 1 --link-ms 0
-  triax: --input-ms must be a time in ms from 0 to 1e+12; got "nan"
+  triax: --input-ms must be a time in ms from 0 to 1e+12, got "nan"
     more: triax simulate --help
   [2]
 
 A time with a unit:
 
   $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --forward-ms 1 --input-ms 1 --weight-ms 2ms --link-ms 0
-  triax: --weight-ms must be a time in ms from 0 to 1e+12; got "2ms"
+  triax: --weight-ms must be a time in ms from 0 to 1e+12, got "2ms"
     more: triax simulate --help
   [2]
 
@@ -97,7 +97,7 @@ With `--json`, the refusal is one object on stdout:
   {"errors":[{"code":"unsupported","keys":["parallel.chunks"],"file":"--chunks","line":null,"column":null,"message":"parallel.chunks = 1: sched-zb-v gives each pipeline rank two chunks","hint":"use parallel.chunks 2, or sched-zb-h1"}]}
   [2]
   $ triax simulate --scheduler sched-zb-v --forward-ms nan --json 2> /dev/null
-  {"problem":"triax: --forward-ms must be a time in ms from 0 to 1e+12; got \"nan\"\n  more: triax simulate --help"}
+  {"problem":"triax: --forward-ms must be a time in ms from 0 to 1e+12, got \"nan\"\n  more: triax simulate --help"}
   [2]
 
 A schedule with violations is a failure:

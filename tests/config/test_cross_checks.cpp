@@ -37,7 +37,7 @@ TEST(CrossChecks, SplitListsEveryStage) {
                                     "  parallel.chunks = 1 is the default\n")));
 }
 
-TEST(CrossChecks, TheLearningRateDoesNotEndAboveItsHeight) {
+TEST(CrossChecks, RefusesAMinimumAboveTheLearningRate) {
   Workspace space;
   space.tables["lr"] = "min = 1.0\n";
   EXPECT_THAT(texts(space.load()),

@@ -101,7 +101,7 @@ TEST(TomlError, ReportsInvalidUtf8) {
 }
 
 /// After any cut or replacement, the position in the message exists in the file.
-TEST(TomlError, NothingIsReportedForAPlaceThatDoesNotExist) {
+TEST(TomlError, ReportsNoHintForALineThatDoesNotExist) {
   const std::string good =
       "include = [\"a\", 'b']\n[model]\nplugin = \"x\\n\"\nlr = 1e-3\ns = [1, 2] # c\n\n[a.b]\nt = { u = 1 }\n";
   Workspace space;

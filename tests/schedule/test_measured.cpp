@@ -37,7 +37,7 @@ class TwoRanks : public ::testing::Test {
                       pass(Kind::forward, 1, 1, 108, 110), pass(Kind::backward, 1, 1, 110, 114)}};
 };
 
-TEST_F(TwoRanks, LoseNoTimeIfTheyRunAsPlanned) {
+TEST_F(TwoRanks, LoseNoTimeIfTheyRunAsSimulated) {
   const Comparison all = compared();
   ASSERT_EQ(all.times.size(), 2u);
   EXPECT_EQ(all.times[0].forward_ms, 2);

@@ -127,7 +127,7 @@ TEST(Verifier, RefusesOneQueuePerRankIfItCausesACycle) {
 
 // Each receive is just before the action that needs it. Under rendezvous with one transfer at a time, 1F1B deadlocks in
 // its steady state; with buffered sends it does not.
-TEST(Verifier, TransfersInPlaceAreRefusedUnderRendezvous) {
+TEST(Verifier, RefusesReceivesJustBeforeUseUnderRendezvous) {
   const auto in_place = [](std::vector<Program>& programs) {
     for (Program& program : programs) {
       Mutable changed(program);
@@ -234,7 +234,7 @@ TEST(Verifier, WrongRanksAreRefused) {
       ::testing::Contains(std::string("rank 0, position 1, 0SEND_F0: it names rank 0, but the stage is on rank 1")));
 }
 
-TEST(Verifier, TakesABackendAtItsWord) {
+TEST(Verifier, DerivesGuaranteesFromTraits) {
   CommTraits eager;
   eager.order = CommTraits::Order::tagged;
   eager.send = CommTraits::Send::buffered;
@@ -257,9 +257,9 @@ TEST(Verifier, RefusesAQueueSharedWithLayersIfItCausesACycle) {
   const auto between = [](Mutable& program) { program.move("0RECV_B0", program.at("0SEND_F0") + 1); };
   EXPECT_THAT(with_fault(0, kTagged, between), ElementsAre());
   EXPECT_THAT(with_fault(0, {kOneQueue, kByTag, kByTag}, early),
-              ElementsAre(HasSubstr("in one queue per rank, rendez")));
+              ElementsAre(HasSubstr("assumed: one queue per rank, rendezvous sends")));
   EXPECT_THAT(with_fault(0, queue_of_both, early),
-              ElementsAre(HasSubstr("with transfers in one queue per rank shared with the layers, rendezvous sends")));
+              ElementsAre(HasSubstr("assumed: one queue per rank shared with the layers, rendezvous sends")));
 }
 
 /// 1F1B with scattered boundaries.

@@ -40,11 +40,14 @@ inline int free_port() {
     sockaddr_un reservation{.sun_family = AF_UNIX, .sun_path = {}};
     std::ranges::copy(name, reservation.sun_path + 1); // a name that begins with NUL is not a file
     if (!try_bind(&reservation, offsetof(sockaddr_un, sun_path) + 1 + name.size(), AF_UNIX, true)) continue;
-    const sockaddr_in address{.sin_family = AF_INET,
-                              .sin_port = htons(static_cast<in_port_t>(port)),
-                              .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)},
-                              .sin_zero = {}};
-    if (try_bind(&address, sizeof address, AF_INET, false)) return port;
+    const auto is_free = [](int number) {
+      const sockaddr_in address{.sin_family = AF_INET,
+                                .sin_port = htons(static_cast<in_port_t>(number)),
+                                .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)},
+                                .sin_zero = {}};
+      return try_bind(&address, sizeof address, AF_INET, false);
+    };
+    if (is_free(port) && is_free(port + 1)) return port;
   }
   throw std::runtime_error("all ports for tests are in use");
 }

@@ -112,7 +112,7 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
     for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
 }
 
-/// They would wait for each other without end.
+/// They would wait for each other indefinitely.
 TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
   run_.keys["model.plugin"] = "\"model-uneven\"";
   for (const char* key : {"model.layers", "model.hidden", "model.heads", "model.sequence", "model.dropout"})
@@ -128,9 +128,11 @@ TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
       refused_if("\"size\""),
       ElementsAre("model-uneven: the ranks of a tensor group post different collectives in F of stage 0: call 1 "
                   "is all_reduce of 2 f64 (sum) on tensor rank 0 and all_reduce of 1 f64 (sum) on tensor rank "
-                  "1\n  a layer must post the same collectives on all ranks of a tensor group"));
+                  "1\n  this is a defect of the model: use parallel.tensor 1, or report it to its author"));
   EXPECT_THAT(refused_if("\"count\""),
               ElementsAre(HasSubstr("in F of stage 0: tensor rank 0 posts 1, tensor rank 1 posts 2")));
+  EXPECT_THAT(refused_if("\"evaluation\""),
+              ElementsAre(HasSubstr("in F of stage 0 of an evaluation: tensor rank 0 posts 1, tensor rank 1 posts 2")));
 }
 
 /// With whole and split backwards, on every rank.

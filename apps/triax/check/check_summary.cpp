@@ -41,13 +41,19 @@ std::string formula(const std::vector<executor::ActivationPart>& parts) {
 
 std::string memory_lines(const CheckReport& report) {
   const train::RankPlan& most = largest_plan(report.preflight);
-  const std::size_t others = most.ranks.size() - 1;
+  std::size_t others = 0; // ranks that need as much
+  bool all = true;
+  for (const train::RankPlan& plan : report.preflight.plans) {
+    if (plan.bytes() == most.bytes()) others += plan.ranks.size();
+    all = all && plan.bytes() == most.bytes();
+  }
+  --others;
   std::string out = text("memory: rank {}", most.ranks.front());
   if (others > 0) out += text(" and {} other rank{}", others, others > 1 ? "s" : "");
-  out += text(" {} {}{}{}", others > 0 ? "need" : "needs", report.preflight.plans.size() > 1 ? "most, " : "",
-              bytes_text(most.bytes()), others > 0 ? " each" : "");
+  out += text(" {} {}{}{}", others > 0 ? "need" : "needs", all ? "" : "most, ", bytes_text(most.bytes()),
+              others > 0 ? " each" : "");
   if (report.limit)
-    out += text("; it fits in --memory {}, {} free", report.limit->written,
+    out += text("; {} in --memory {}, {} free", others > 0 ? "each fits" : "it fits", report.limit->written,
                 bytes_text(report.limit->bytes - most.bytes()));
   std::uint64_t activations = 0;
   for (const executor::ActivationPart& part : most.activations) activations += part.total();
@@ -83,7 +89,8 @@ std::string stage_lines(const train::Balance& balance) {
                    report::percent_text(step.idle), report::percent_text(step.even_idle));
 }
 
-/// "communication of a step: at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks send 8 MB"
+/// "communication of a step: a rank sends at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks
+/// send 8 MB"
 std::string communication_line(const std::vector<train::RankPlan>& plans) {
   struct Most {
     std::string axis;

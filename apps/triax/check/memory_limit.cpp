@@ -67,7 +67,7 @@ std::string remedy(const train::RankPlan& plan, const std::string& largest) {
 
 std::string is_memory_limit(const std::string& written) {
   if (bytes_of(written)) return {};
-  return text("must be a size above 0 with a unit, such as 80GiB; got \"{}\"", written);
+  return text("must be a size above 0 with a unit (such as 80GiB), got \"{}\"", written);
 }
 
 MemoryLimit parse_memory_limit(const std::string& written) {

@@ -16,7 +16,7 @@ void add_overrides(CLI::App& verb, std::vector<config::Override>& overrides) {
     const std::size_t equals = flag.find('=');
     const std::string key = "." + flag.substr(0, equals) + ".";
     const bool good = equals != std::string::npos && key.find("..") == std::string::npos;
-    return good ? std::string() : "must be TABLE.KEY=VALUE; got \"" + flag + "\"";
+    return good ? std::string() : "must be TABLE.KEY=VALUE, got \"" + flag + "\"";
   };
   verb.add_option_function<std::vector<std::string>>("--set", read, "sets a key of the TOML to another value")
       ->type_name("TABLE.KEY=VALUE")

@@ -18,7 +18,7 @@ std::string is_a_time(const std::string& written) {
   const char* end = written.data() + written.size();
   const auto [read, error] = std::from_chars(written.data(), end, value);
   if (error == std::errc() && read == end && value >= 0 && value <= kMaxMs) return {}; // also rejects NaN
-  return text("must be a time in ms from 0 to {}; got \"{}\"", kMaxMs, written);
+  return text("must be a time in ms from 0 to {}, got \"{}\"", kMaxMs, written);
 }
 
 } // namespace

@@ -114,7 +114,7 @@ bool can_be_written(const fs::path& file, const fs::path& folder) {
 std::string names_a_file(const std::string& file) {
   std::error_code unreadable;
   const fs::path path(file), folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (path.empty() || fs::is_directory(path, unreadable)) return text("must name a file; got \"{}\"", file);
+  if (path.empty() || fs::is_directory(path, unreadable)) return text("must name a file, got \"{}\"", file);
   if (!fs::is_directory(folder, unreadable)) return text("folder \"{}\" does not exist", folder);
   return can_be_written(path, folder) ? std::string() : text("{} cannot be written: {}", file, errno_text());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copy, fill, convert and add on the GPU: functions that launch the kernels of movement.cu.
+// Copy, fill, convert and add on the GPU: functions that launch the kernels of cuda_movement.cu.
 //
 // Views are in device memory, were checked (device/movement.hpp) and are not empty. Errors: Error for a failed launch.
 #pragma once

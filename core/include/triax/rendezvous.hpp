@@ -11,8 +11,8 @@
 //     ...connect, calling rendezvous.poll() while waiting...
 //   });
 //
-// Threads: the rank's main thread. Ownership: borrows group, store and device. Blocking: collect(), get() and
-// require_reached() until the deadline; they run the progress loop. Errors: Error located at the group; it names ranks.
+// Threads: the rank's main thread. Ownership: borrows group, store and device. Blocking: collect() and get(),
+// until the deadline; they run the progress loop. Errors: Error located at the group; it names ranks.
 #pragma once
 
 #include <initializer_list>

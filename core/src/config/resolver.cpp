@@ -146,7 +146,7 @@ void Resolver::leave_out(const CoreTable& table, const std::string& name, const 
   out_.plugins[table.name] = {table.name, name, nullptr, {}, table.name, {}};
   const bool kernels = std::string_view(table.kind) == "kernels";
   out_.unchecked.push_back(
-      text("{}.plugin {}. Not checked: its keys and supports(){}", table.name, reason,
+      text("{}.plugin {}. Not checked: its keys and whether it supports the run{}", table.name, reason,
            kernels ? ", and what the communicators support on its device. Its scratch memory is not counted."
                    : ". The schedule is verified for the weakest guarantees."));
 }

@@ -73,9 +73,9 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-class FaultLocator {
+class TomlErrorLocator {
  public:
-  FaultLocator(std::string_view bytes, int line, int column, std::string_view reason)
+  TomlErrorLocator(std::string_view bytes, int line, int column, std::string_view reason)
       : error_{line, column, text("not valid TOML: {}", reason), {}}, reason_(reason) {
     for (std::size_t begin = 0; begin <= bytes.size();) {
       const std::size_t end = std::min(bytes.find('\n', begin), bytes.size());
@@ -257,7 +257,7 @@ class FaultLocator {
 } // namespace
 
 TomlError explain_toml_error(std::string_view bytes, int line, int column, std::string_view reason) {
-  return FaultLocator(bytes, line, column, reason).read();
+  return TomlErrorLocator(bytes, line, column, reason).read();
 }
 
 } // namespace triax::config

@@ -32,7 +32,7 @@ void check_outputs(const PrepareRequest& request, Refusals& out) {
   }
   if (ending == ".bin" || ending == ".idx" || ending == ".json") {
     out.add(make_refusal(ErrorCode::kInvalidValue, {},
-                         "--output must be a prefix, to which .bin, .idx and .json are added; got {}", prefix)
+                         "--output must be a prefix, to which .bin, .idx and .json are added, got {}", prefix)
                 .with_hint("use --output {}", prefix.parent_path() / prefix.stem()));
     return;
   }
@@ -60,7 +60,7 @@ Refusals refusals(const PrepareRequest& request) {
   if (!(request.validation_fraction >= 0 && request.validation_fraction < 1)) {
     out.add(make_refusal(ErrorCode::kOutOfRange, {}, "--validation-fraction must be in [0, 1), got {}",
                          request.validation_fraction)
-                .with_hint("for example 0.05: every twentieth document is for validation"));
+                .with_hint("use for example 0.05, which puts every twentieth document into the validation dataset"));
   }
   check_threads(request.threads, out);
   check_inputs(request.inputs, out);

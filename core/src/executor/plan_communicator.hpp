@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator of a plan. The public calls check their arguments as always. Each call is counted for every member of
-// the group, and completes at once; nothing is transferred.
+// A communicator of a plan. The public calls check their arguments as always. A collective is counted for every member
+// of the group, a transfer for this member only. Each call completes at once; nothing is transferred.
 //
 // Threads: the rank's main thread. Ownership: values. Blocking: never. Errors: those of Communicator's public calls.
 #pragma once

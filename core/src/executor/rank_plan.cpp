@@ -29,7 +29,9 @@ class Planner {
  public:
   Planner(RankState& state, KernelSet& kernels, Optimizer& optimizer, const schedule::Program& training,
           const schedule::Program& evaluation, const PlanRequest& request)
-      : state_(state),
+      : training_(training),
+        evaluation_(evaluation),
+        state_(state),
         optimizer_(optimizer),
         notes_(kernels),
         device_(make_plan_device(kernels.device_kind())),
@@ -40,14 +42,14 @@ class Planner {
         reductions_(*device_, groups_, state) {}
 
   /// An action is run once for each stage, and counted as often as the program has it.
-  Plan take(const schedule::Program& training, const schedule::Program& evaluation) {
+  Plan take() {
     std::map<StageAction, std::uint64_t> times;
-    for (const ProgramAction& action : training.actions()) ++times[{action.kind, action.stage}];
+    for (const ProgramAction& action : training_.actions()) ++times[{action.kind, action.stage}];
     for (const auto& communicator : communicators_)
       out_.communication.push_back(
           {communicator->group().axis, std::vector<CommStats>(static_cast<std::size_t>(communicator->size()))});
-    for (ActionId id = 0; id < training.actions().size(); ++id) {
-      const ProgramAction& action = training.actions()[id];
+    for (ActionId id = 0; id < training_.actions().size(); ++id) {
+      const ProgramAction& action = training_.actions()[id];
       if (const auto found = times.find({action.kind, action.stage}); found != times.end()) {
         run(action, id);
         count(found->first, found->second);
@@ -55,9 +57,13 @@ class Planner {
       }
     }
     std::set<StageAction> evaluated;
-    for (const ProgramAction& action : evaluation.actions())
-      if (schedule::runs_layers(action.kind) && evaluated.insert({action.kind, action.stage}).second)
-        compute(action, false);
+    for (const ProgramAction& action : evaluation_.actions()) {
+      const StageAction of{action.kind, action.stage};
+      if (!schedule::runs_layers(action.kind) || !evaluated.insert(of).second) continue;
+      compute(action, false);
+      for (const auto& communicator : communicators_)
+        if (communicator->group().axis == "tensor") out_.evaluation_collectives[of] = communicator->take().collectives;
+    }
     out_.scratch = notes_.scratch_needed();
     out_.refusals = notes_.refusals();
     return std::move(out_);
@@ -79,7 +85,7 @@ class Planner {
     return out;
   }
 
-  /// As the executor runs it.
+  /// Runs an action as Executor::run() does.
   void run(const ProgramAction& action, ActionId id) {
     switch (action.kind) {
       case Kind::forward:
@@ -130,11 +136,12 @@ class Planner {
       const PlanCommunicator::Posted posted = communicators_[axis]->take();
       for (std::size_t member = 0; member < posted.of_member.size(); ++member)
         add(out_.communication[axis].of_member[member], posted.of_member[member], times);
-      if (schedule::runs_layers(action.first) && communicators_[axis]->group().axis == "tensor")
-        out_.tensor_collectives[action] = posted.collectives;
+      if (communicators_[axis]->group().axis == "tensor") out_.tensor_collectives[action] = posted.collectives;
     }
   }
 
+  const schedule::Program& training_;
+  const schedule::Program& evaluation_;
   RankState& state_;
   Optimizer& optimizer_;
   PlanKernels notes_;
@@ -151,7 +158,7 @@ class Planner {
 } // namespace
 
 Plan RankState::plan(KernelSet& kernels, Optimizer& optimizer, const PlanRequest& request) {
-  return Planner(*this, kernels, optimizer, training_, evaluation_, request).take(training_, evaluation_);
+  return Planner(*this, kernels, optimizer, training_, evaluation_, request).take();
 }
 
 } // namespace triax::executor

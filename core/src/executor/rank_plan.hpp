@@ -27,7 +27,8 @@ struct PlanRequest {
 /// Communication of a training step over one axis.
 struct AxisPlan {
   std::string axis;
-  /// By index in the group. Transfers are those of the planned rank, so the pipeline axis has only its entry.
+  /// By index in the group. Transfers are counted for the planned rank only, so on the pipeline axis only its entry is
+  /// complete.
   std::vector<CommStats> of_member;
 };
 
@@ -38,8 +39,9 @@ struct Plan {
   std::size_t scratch = 0;             // that the kernel set needs
   Refusals refusals;                   // of the kernel set
   std::vector<AxisPlan> communication; // axes of more than one rank
-  /// The collectives of layers over the tensor group, in order. All ranks of the group must post the same.
-  std::map<StageAction, std::vector<Collective>> tensor_collectives;
+  /// The collectives over the tensor group, in order: of a training step, and of the passes of an evaluation. All ranks
+  /// of the group must post the same.
+  std::map<StageAction, std::vector<Collective>> tensor_collectives, evaluation_collectives;
 };
 
 } // namespace triax::executor

@@ -148,10 +148,9 @@ std::vector<ActivationPart> RankState::activation_parts() const {
 TensorView RankState::bucket(int layer_number) const {
   const std::vector<TensorView>& accumulators = parameters_->gradients_of(layer_number);
   if (accumulators.empty()) return {};
-  auto* begin = accumulators.front().as<std::byte>();
-  auto* end = accumulators.back().as<std::byte>() + accumulators.back().bytes();
-  const auto elements = (end - begin) / static_cast<std::ptrdiff_t>(bytes_of(master_));
-  return {begin, master_, {static_cast<std::int64_t>(elements)}};
+  std::size_t bytes = 0; // they are consecutive in the arena; in a plan they have no data
+  for (const TensorView& accumulator : accumulators) bytes = Arena::aligned(bytes) + accumulator.bytes();
+  return {accumulators.front().data(), master_, {static_cast<std::int64_t>(bytes / bytes_of(master_))}};
 }
 
 } // namespace triax::executor

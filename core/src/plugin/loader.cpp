@@ -52,13 +52,13 @@ std::string dlerror_text(std::string what, const fs::path& file) {
   return what;
 }
 
-/// "its ELF note names Triax 0.0.9, this is Triax 0.1.0: rebuild the plugin"; empty for a plugin that was built for
+/// "its ELF note names Triax 0.0.9, but this is Triax 0.1.0: rebuild the plugin"; empty for a plugin that was built for
 /// this triax.
 std::string rebuild_hint(const Note& note) {
   if (note.text.empty())
-    return "it has no ELF note with a version of Triax, this is Triax " TRIAX_VERSION ": rebuild the plugin";
+    return "it has no ELF note with a version of Triax; this is Triax " TRIAX_VERSION ": rebuild the plugin";
   if (note.triax == TRIAX_VERSION) return {};
-  return text("its ELF note names Triax {}, this is Triax {}: rebuild the plugin", note.triax, TRIAX_VERSION);
+  return text("its ELF note names Triax {}, but this is Triax {}: rebuild the plugin", note.triax, TRIAX_VERSION);
 }
 
 /// GPU libraries are not part of Triax's packages: they are installed on the machine, or the user names their folder.

@@ -74,7 +74,7 @@ void shift(std::vector<Span>& row, double by) {
   for (Span& span : row) span.start += by, span.end += by;
 }
 
-StepBreakdown shortfall(std::span<const MeasuredPass> passes, const RankTimeSpan& measured,
+StepBreakdown breakdown(std::span<const MeasuredPass> passes, const RankTimeSpan& measured,
                         const RankTimeSpan& simulated, const RankTimeSpan& even) {
   double waited = 0;
   for (std::size_t at = 1; at < passes.size(); ++at) waited += passes[at].waited_ms; // not before the first
@@ -113,7 +113,7 @@ Comparison compare(std::span<const Program> programs, const MeasuredRows& rows, 
   for (std::vector<Span>& row : out.measured.rows) shift(row, -first);
   const Timeline even = simulate_with(all_alike(out.times));
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
-    out.ranks.push_back(shortfall(rows[rank], time_span(out.measured.rows[rank]), time_span(out.simulated.rows[rank]),
+    out.ranks.push_back(breakdown(rows[rank], time_span(out.measured.rows[rank]), time_span(out.simulated.rows[rank]),
                                   time_span(even.rows[rank])));
   return out;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares what the ranks of a group post. Different collectives would wait for each other indefinitely.
+// Compares what the ranks of a group post. Ranks that post different collectives wait for each other indefinitely.
 //
 // Threads: pure functions.
 #pragma once

@@ -157,17 +157,27 @@ class Check {
     return out;
   }
 
-  /// The ranks of a tensor group must post the same collectives in every pass, or they would wait for each other
-  /// without end.
-  void compare_collectives(const RankPlan& row, const executor::Plan& plan) {
-    if (row.tensor == 0) first_of_group_ = plan.tensor_collectives;
-    for (const auto& [action, collectives] : plan.tensor_collectives) {
-      const std::string difference = collective_difference(first_of_group_[action], collectives, row.tensor);
-      if (difference.empty()) continue;
-      return refuse(make_refusal(ErrorCode::kIncompatible, {run_.model.named_in + ".plugin"},
-                                 "{}: the ranks of a tensor group post different collectives in {} of stage {}: {}",
-                                 run_.model.name, schedule::rule(action.first).name, action.second, difference)
-                        .with_hint("a layer must post the same collectives on all ranks of a tensor group"));
+  /// The ranks of a tensor group must post the same collectives in every action, or they would wait for each other
+  /// indefinitely. Reports the first difference.
+  void compare_collectives(const RankPlan& row, executor::Plan plan) {
+    if (row.tensor == 0) {
+      first_of_group_ = std::move(plan);
+      return;
+    }
+    if (has_different_collectives_) return;
+    compare(first_of_group_.tensor_collectives, plan.tensor_collectives, row.tensor, "");
+    compare(first_of_group_.evaluation_collectives, plan.evaluation_collectives, row.tensor, " of an evaluation");
+  }
+  using Collectives = std::map<executor::StageAction, std::vector<Collective>>;
+  void compare(const Collectives& of_first, const Collectives& of_other, int other, std::string_view when) {
+    for (const auto& [action, collectives] : of_other) {
+      const std::string difference = collective_difference(of_first.at(action), collectives, other);
+      if (difference.empty() || has_different_collectives_) continue;
+      has_different_collectives_ = true;
+      refuse(make_refusal(ErrorCode::kIncompatible, {run_.model.named_in + ".plugin"},
+                          "{}: the ranks of a tensor group post different collectives in {} of stage {}{}: {}",
+                          run_.model.name, schedule::rule(action.first).name, action.second, when, difference)
+                 .with_hint("this is a defect of the model: use parallel.tensor 1, or report it to its author"));
     }
   }
 
@@ -196,8 +206,9 @@ class Check {
   const CheckedDevices devices_;
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
-  std::set<std::string> refused_;                                           // from the plans of ranks
-  std::map<executor::StageAction, std::vector<Collective>> first_of_group_; // of tensor rank 0
+  std::set<std::string> refused_; // from the plans of ranks
+  executor::Plan first_of_group_; // of tensor rank 0
+  bool has_different_collectives_ = false;
   Preflight out_;
 };
 

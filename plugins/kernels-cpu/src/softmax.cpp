@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masked softmax of whole score tensors, and attention over parts of the keys; attention_fwd.cpp and attention_bwd.cpp
 // have the fused forms.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attention.hpp"
 #include "kernels.hpp"
@@ -57,13 +59,16 @@ void CpuKernels::do_attention_merge(const AttentionMerge& args, const OpContext&
   by_rows(args.lse.elements(), width, [&](std::int64_t r) { // in the order of lse
     const std::int64_t sample = r / (heads * queries), head = r / queries % heads, query = r % queries;
     float& lse = args.lse.as<float>()[r];
+    float* o = attention::head_of<float>(args.o, sample, head).row(query);
     const float more = args.lse_more.as<const float>()[r], largest = std::max(lse, more);
-    const bool sees_none = std::isinf(largest) && largest < 0;
-    const float merged = sees_none ? largest : largest + std::log(std::exp(lse - largest) + std::exp(more - largest));
-    loops_.combine(attention::head_of<float>(args.o, sample, head).row(query),
-                   sees_none ? 0.0f : std::exp(lse - merged),
-                   attention::head_of<const float>(args.o_more, sample, head).row(query),
-                   sees_none ? 0.0f : std::exp(more - merged), width);
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    if (lse == -kInfinity && more == -kInfinity) { // no key is seen; NaN is kept
+      std::fill_n(o, width, 0.0f);
+      return;
+    }
+    const float merged = largest + std::log(std::exp(lse - largest) + std::exp(more - largest));
+    loops_.combine(o, std::exp(lse - merged), attention::head_of<const float>(args.o_more, sample, head).row(query),
+                   std::exp(more - merged), width);
     lse = merged;
   });
 }

@@ -2,12 +2,15 @@
 // What attention over parts of the keys needs: delta of its backward, and the merge of two parts.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels.hpp"
 
 namespace triax::kernels_reference {
 
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Calls body(row, offset_x, offset_y) for each query of each head, in the order of the statistics [b, a, s]; the
 /// offsets are those of its row in x and y [s, b, a, d].
@@ -44,14 +47,14 @@ void ReferenceKernels::do_attention_merge(const AttentionMerge& args, const OpCo
     for_each_query(args.o, args.o_more, [&](std::int64_t row, std::int64_t at_o, std::int64_t at_more) {
       T& lse = args.lse.as<T>()[row];
       const double one = lse, more = args.lse_more.as<const T>()[row], largest = std::max(one, more);
-      const bool sees_none = std::isinf(largest) && largest < 0;
+      const bool sees_none = one == -kInfinity && more == -kInfinity; // NaN is kept
       const double merged =
           sees_none ? largest : largest + std::log(std::exp(one - largest) + std::exp(more - largest));
-      const double weight = sees_none ? 0 : std::exp(one - merged),
-                   weight_more = sees_none ? 0 : std::exp(more - merged);
+      const double weight = std::exp(one - merged), weight_more = std::exp(more - merged);
       T* o = args.o.as<T>() + at_o;
       const T* o_more = args.o_more.as<const T>() + at_more;
-      for (std::int64_t i = 0; i < args.o.size(3); ++i) o[i] = static_cast<T>(weight * o[i] + weight_more * o_more[i]);
+      for (std::int64_t i = 0; i < args.o.size(3); ++i)
+        o[i] = sees_none ? T{0} : static_cast<T>(weight * o[i] + weight_more * o_more[i]);
       lse = static_cast<T>(merged);
     });
   });

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// model-uneven: a model of one layer that adds up the loss over the tensor group. On tensor rank 1 it posts other
-// collectives than on rank 0, as its option selects.
+// model-uneven: a model of one layer that adds up the loss over the tensor group. Its option selects how the
+// collectives of tensor rank 1 differ.
 #include <triax/model.hpp>
 #include <triax/plugin.hpp>
 
 namespace {
 using namespace triax;
 
-constexpr triax_option kOptions[] = {option_string("how", nullptr, "size|count|none", "what differs on tensor rank 1")};
+constexpr triax_option kOptions[] = {
+    option_string("how", nullptr, "size|count|evaluation|none", "what differs on tensor rank 1")};
 
 class Uneven final : public Layer {
  public:
@@ -27,7 +28,8 @@ class Uneven final : public Layer {
   void forward(const LayerCall& call, Views, Views, Views out, Views) override {
     Communicator* group = call.groups.find("tensor");
     if (!group) return;
-    const bool smaller = is_second_ && how_ == "size", twice = is_second_ && how_ == "count";
+    const bool smaller = is_second_ && how_ == "size";
+    const bool twice = is_second_ && (how_ == "count" || (how_ == "evaluation" && !call.dropout));
     const TensorView loss = smaller ? out[0].slice(0, 0, out[0].size(0) / 2) : out[0];
     for (int i = 0; i < (twice ? 2 : 1); ++i)
       group->wait(group->all_reduce(loss, loss, Reduce::sum, call.stream, call.action), call.stream);

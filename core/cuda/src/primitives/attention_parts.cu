@@ -35,7 +35,7 @@ Queries queries_of(const TensorView& x) {
   return {x.size(0) * x.size(1) * x.size(2), x.size(2), x.size(0)};
 }
 
-constexpr unsigned kAll = 0xFFFFFFFFu;
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr int kWarpSize = 32;
 
 /// delta = sum over a row of dout * o.
@@ -48,7 +48,7 @@ __global__ void sum_dout_o(float* delta, HeadRows<const T> dout, HeadRows<const 
     const T* y = o.row(queries.position(i), queries.sample(i), queries.head(i));
     float sum = 0;
     for (std::int64_t j = lane; j < d; j += kWarpSize) sum += value_of(x[j]) * value_of(y[j]);
-    for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAll, sum, distance);
+    for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
     if (lane == 0) delta[i] = sum;
   }
 }
@@ -60,13 +60,13 @@ __global__ void merge_parts(HeadRows<T> o, float* lse, HeadRows<const T> o_more,
   const GridStride stride = grid_stride();
   for (std::int64_t i = stride.first / kWarpSize; i < queries.count; i += stride.step / kWarpSize) {
     const float one = lse[i], more = lse_more[i], largest = fmaxf(one, more);
-    const bool sees_none = largest == -INFINITY;
+    const bool sees_none = one == -INFINITY && more == -INFINITY; // NaN is kept
     const float merged = sees_none ? largest : largest + logf(expf(one - largest) + expf(more - largest));
-    const float weight = sees_none ? 0.0f : expf(one - merged), weight_more = sees_none ? 0.0f : expf(more - merged);
+    const float weight = expf(one - merged), weight_more = expf(more - merged);
     T* to = o.row(queries.position(i), queries.sample(i), queries.head(i));
     const T* from = o_more.row(queries.position(i), queries.sample(i), queries.head(i));
     for (std::int64_t j = lane; j < d; j += kWarpSize)
-      to[j] = rounded<T>(weight * value_of(to[j]) + weight_more * value_of(from[j]));
+      to[j] = rounded<T>(sees_none ? 0.0f : weight * value_of(to[j]) + weight_more * value_of(from[j]));
     __syncwarp(); // all lanes have read lse
     if (lane == 0) lse[i] = merged;
   }
