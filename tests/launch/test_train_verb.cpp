@@ -191,6 +191,20 @@ TEST_F(TrainVerb, TheResultOfARunWithAStuckRankIsPrintedToo) {
   EXPECT_THAT(result["reason"].get<std::string>(), HasSubstr("in step() of plugin \"optim-faulty\""));
 }
 
+TEST_F(TrainVerb, ReportsAPluginThatCallsExit) {
+  const Outcome ended = train("--json --set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.exits=true",
+                              "2>err.txt");
+  EXPECT_EQ(ended.status, 1) << read_file(work_ / "err.txt");
+  const Json result = Json::parse(ended.text);
+  EXPECT_EQ(result["outcome"], "failed");
+  EXPECT_EQ(result["rank"], 2);
+  EXPECT_THAT(result["reason"].get<std::string>(),
+              AllOf(HasSubstr("the process was ended by exit(): step 2, OPT_STEP, "),
+                    HasSubstr("in step() of plugin \"optim-faulty\"")));
+}
+
 TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {
   const std::string command =
       "cd '" + work_.path().string() +

@@ -110,6 +110,23 @@ TEST_F(AppendFileTest, ADeletedFileIsReportedAtOnceAndCreatedAgain) {
   EXPECT_EQ(file.lost_lines(), 0);
 }
 
+TEST_F(AppendFileTest, ReportsATruncatedFileOnce) {
+  os::AppendFile file = open(folder_ / "m");
+  file.append("one", "a line");
+  file.append("two", "a line");
+  file.check();
+  EXPECT_THAT(lost_, ElementsAre());
+  fs::resize_file(folder_ / "m", 4);
+  EXPECT_TRUE(file.append("three", "a line"));
+  EXPECT_TRUE(file.append("four", "a line"));
+  EXPECT_THAT(lost_,
+              ElementsAre((folder_ / "m").string() + ": was truncated during the run; up to 2 lines of this run are "
+                                                     "lost\n  the run continues, and appends later lines to it"));
+  EXPECT_EQ(read_file(folder_ / "m"), "one\nthree\nfour\n");
+  EXPECT_EQ(file.deleted_lines(), 2);
+  EXPECT_EQ(file.lost_lines(), 0);
+}
+
 TEST_F(AppendFileTest, LinesAfterTheFolderWasDeletedAreLostUntilItIsThereAgain) {
   fs::create_directory(folder_ / "run");
   os::AppendFile file = open(folder_ / "run/m");

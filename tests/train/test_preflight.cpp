@@ -112,6 +112,15 @@ TEST_F(PreflightTest, PlansEachRankAsItWillBe) {
     for (const int number : plan.ranks) expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
 }
 
+TEST_F(PreflightTest, NamesAPluginThatRefusesWithoutAReason) {
+  run_.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run_.keys["schedule.plugin"] = "\"sched-crashing\"";
+  run_.keys["schedule.where"] = "\"supports\"";
+  run_.keys["schedule.how"] = "\"refuse\"";
+  EXPECT_THAT(refusals(), ElementsAre("schedule.plugin \"sched-crashing\": it refuses the run and gives no reason\n"
+                                      "  this is a defect of the plugin: report it to its author"));
+}
+
 /// They would wait for each other indefinitely.
 TEST_F(PreflightTest, RefusesRanksOfATensorGroupWithDifferentCollectives) {
   run_.keys["model.plugin"] = "\"model-uneven\"";

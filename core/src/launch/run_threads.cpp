@@ -13,6 +13,7 @@
 
 #include "launch/failure_report.hpp"
 #include "launch/train_rank.hpp"
+#include "os/exit_guard.hpp"
 #include "report/traffic.hpp"
 #include "report/units.hpp"
 #include "train/plugins.hpp"
@@ -135,6 +136,26 @@ class LocalRanks {
     std::_Exit(1);
   }
 
+  /// A plugin called exit(), in the thread of a rank or in one of its own.
+  [[noreturn]] void end_at_exit() {
+    int number = 0;
+    std::string where = "in a thread of a plugin";
+    {
+      const std::lock_guard lock(mutex_);
+      for (const ObservedRank* rank : observed_)
+        if (rank && &rank->activity() == RankActivity::current()) {
+          number = rank->number();
+          where = text("{}, {}", rank->position(), rank->activity().to_text());
+        }
+    }
+    const std::string reason = text("the process was ended by exit(): {}", where);
+    note({number, false, reason, true});
+    log(number).error("{}", reason);
+    report(failure_.value_or(control::Failure{number, false, reason, true}), true);
+    if (training_.failed) training_.failed(number, reason);
+    std::_Exit(1);
+  }
+
   void report(const control::Failure& failure, bool is_ended = false) {
     const double seconds = std::chrono::duration<double>(Clock::now() - failed_at_).count();
     FailureFacts facts{layout_, failure, statuses_, last_step_, seconds};
@@ -237,7 +258,8 @@ class LocalRanks {
   std::optional<control::Failure> failure_;
   bool timed_out_waiting_ = false; // the failed rank timed out waiting for others
   Clock::time_point failed_at_;
-  Watchdog watchdog_; // destroyed first
+  Watchdog watchdog_;
+  const os::ExitGuard exit_guard_{[this] { end_at_exit(); }}; // destroyed first
 };
 
 } // namespace

@@ -60,6 +60,7 @@ bool AppendFile::open(int flags) {
   struct stat status {};
   regular_ = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   whole_.reset();
+  end_ = 0;
   return true;
 }
 
@@ -97,6 +98,7 @@ int AppendFile::write_all(std::string_view bytes) {
     }
     done += static_cast<std::size_t>(count);
   }
+  end_ = status.st_size + static_cast<off_t>(bytes.size());
   return 0;
 }
 
@@ -105,6 +107,7 @@ void AppendFile::check() {
   }, named{};
   if (!regular_ || fstat(descriptor_, &opened) != 0) return;
   if (opened.st_nlink == 0) return on_deleted();
+  if (opened.st_size < end_) on_truncated(opened.st_size);
   if (stat(path_.c_str(), &named) != 0 || !same_file(opened, named)) on_moved();
 }
 
@@ -124,6 +127,18 @@ void AppendFile::on_deleted() {
                    ? "another file has its name now; move that file away: the run continues, and "
                      "then writes later lines to a new file"
                    : "create its folder again: the run continues, and then writes later lines to a new file"),
+         true);
+}
+
+/// How many lines are gone is not known: at most those of this run.
+void AppendFile::on_truncated(off_t size) {
+  end_ = size;
+  const std::int64_t lines = std::exchange(lines_, 0);
+  deleted_lines_ += lines;
+  report("truncated",
+         Error(text("was truncated during the run; up to {} line{} of this run {} lost", lines, lines == 1 ? "" : "s",
+                    lines == 1 ? "is" : "are"),
+               path_.string(), "the run continues, and appends later lines to it"),
          true);
 }
 

@@ -33,20 +33,22 @@ class AppendFile {
 
   /// Writes `line` and a newline, or nothing. `what` names the line in messages: "the record of step 7".
   bool append(std::string_view line, std::string_view what);
-  /// Checks whether the file was deleted or moved. A deleted file is created again as soon as its folder exists.
+  /// Checks whether the file was deleted, truncated or moved. A deleted file is created again as soon as its folder
+  /// exists.
   void check();
 
   /// The current location of the file.
   const std::filesystem::path& path() const { return path_; }
   /// Lines that could not be written.
   std::int64_t lost_lines() const { return lost_lines_; }
-  /// Lines that were written, and deleted with the file.
+  /// Lines that were written, and deleted or truncated with the file.
   std::int64_t deleted_lines() const { return deleted_lines_; }
 
  private:
   bool open(int flags);
   int write_all(std::string_view bytes);
   void on_deleted();
+  void on_truncated(off_t size);
   void on_moved();
   void report(const std::string& cause, const Error& problem, bool lost);
 
@@ -55,6 +57,7 @@ class AppendFile {
   int descriptor_ = -1;
   bool regular_ = false;       // else a device or a FIFO, which cannot be truncated, deleted or moved
   std::optional<off_t> whole_; // the size to restore, if a partial line could not be removed
+  off_t end_ = 0;              // size of the file after the last line
   std::int64_t lines_ = 0;     // written by this object and still in the file
   std::int64_t lost_lines_ = 0, deleted_lines_ = 0;
   std::string buffer_;

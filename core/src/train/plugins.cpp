@@ -101,6 +101,11 @@ Layout layout_of(const config::RunConfig& run) {
 
 Refusals of_plugin(const config::PluginChoice& choice, Refusals refusals) {
   for (Refusal& refusal : refusals) {
+    if (refusal.message.empty()) {
+      refusal.keys.clear();
+      refusal.message = "it refuses the run and gives no reason";
+      refusal.hint = "this is a defect of the plugin: report it to its author";
+    }
     if (!refusal.keys.empty()) continue;
     refusal.keys.push_back(choice.table + ".plugin");
     refusal.message = text("{}.plugin \"{}\": {}", choice.table, choice.name, refusal.message);

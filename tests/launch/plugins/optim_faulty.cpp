@@ -20,6 +20,7 @@ constexpr triax_option kOptions[] = {
                   "made; given its parameters, after the groups were joined; "
                   "in its second step"),
     option_bool("hangs", "false", "in place of failing: it never returns from that call"),
+    option_bool("exits", "false", "in place of failing: it ends the process"),
     option_string("gone", "", nullptr, "a file that is there once one has been destroyed"),
     option_bool("prints", "false", "it prints to standard output"),
     option_bool("aborts", "false", "a destructor of its library aborts"),
@@ -38,6 +39,7 @@ class Faulty final : public Optimizer {
   explicit Faulty(const PluginContext& context)
       : gone_(context.options.text("gone")),
         hangs_(context.options.flag("hangs")),
+        exits_(context.options.flag("exits")),
         where_(context.rank == context.options.integer("rank") ? context.options.text("where") : "") {
     if (context.options.flag("aborts")) at_exit.aborts = true;
     if (context.options.flag("prints")) {
@@ -64,10 +66,11 @@ class Faulty final : public Optimizer {
  private:
   void fail_in(std::string_view where) const {
     while (where == where_ && hangs_) ::pause();
+    if (where == where_ && exits_) std::exit(0); // NOLINT(concurrency-mt-unsafe): that is the fault
     if (where == where_) throw Error("out of luck", {}, "try again");
   }
   std::string gone_;
-  bool hangs_;
+  bool hangs_, exits_;
   std::string where_;
   int prepared_ = 0, steps_ = 0;
 };

@@ -11,7 +11,7 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_string("where", nullptr, "create|supports|rows", "the call that fails"),
-    option_string("how", "crash", "crash|exit|loop", "what it does"),
+    option_string("how", "crash", "crash|exit|loop|refuse", "what it does"),
 };
 
 class Crashing final : public Scheduler {
@@ -22,7 +22,9 @@ class Crashing final : public Scheduler {
   }
   Refusals supports(const PipelineShape&) const override {
     fail_in("supports");
-    return {};
+    Refusals out;
+    if (where_ == "supports" && how_ == "refuse") out.add(Refusal{}); // without a reason
+    return out;
   }
   Schedule rows(const PipelineShape& shape) const override {
     fail_in("rows");
@@ -31,7 +33,7 @@ class Crashing final : public Scheduler {
 
  private:
   void fail_in(std::string_view where) const {
-    if (where != where_) return;
+    if (where != where_ || how_ == "refuse") return;
     while (how_ == "loop") pause();
     if (how_ == "exit") _exit(3);
     std::signal(SIGSEGV, SIG_DFL); // a sanitizer's handler would turn the signal into an exit
