@@ -2,6 +2,9 @@
 // Checks whether this machine has a GPU for a rank, without creating a CUDA context.
 #include <cuda_runtime_api.h>
 
+#include <cmath>
+#include <string>
+
 #include "triax/cuda/check.hpp"
 #include "triax/cuda/device.hpp"
 
@@ -32,6 +35,12 @@ Refusals check_driver() {
   return {};
 }
 
+/// "0.54" below 10 GB, else whole gigabytes.
+std::string gigabytes(double bytes) {
+  if (bytes >= 1e10) return triax::to_text(static_cast<std::int64_t>(bytes / 1e9));
+  return triax::to_text(std::round(bytes / 1e7) / 100);
+}
+
 Refusals check_gpu(int gpu, double bytes) {
   cudaDeviceProp properties{};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, gpu); error != cudaSuccess)
@@ -45,9 +54,9 @@ Refusals check_gpu(int gpu, double bytes) {
                 .with_hint("use a GPU of the Ampere generation or later, or a kernel set that computes on the host"));
   const auto there = static_cast<double>(properties.totalGlobalMem);
   if (bytes > there)
-    out.add(make_refusal(
-                ErrorCode::kOutOfMemory, {}, "a rank needs {} GB of memory, and GPU {} of this machine ({}) has {} GB",
-                static_cast<std::int64_t>(bytes / 1e9), gpu, properties.name, static_cast<std::int64_t>(there / 1e9))
+    out.add(make_refusal(ErrorCode::kOutOfMemory, {},
+                         "a rank needs {} GB of memory, and GPU {} of this machine ({}) has {} GB", gigabytes(bytes),
+                         gpu, properties.name, gigabytes(there))
                 .with_hint("use a smaller batch.micro or model, or more ranks"));
   return out;
 }
