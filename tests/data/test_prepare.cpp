@@ -292,7 +292,7 @@ TEST(PrepareRefuses, InvalidPrefixes) {
   PrepareRequest request = request_of(folder, {"text"});
   request.output = folder / "out.bin";
   EXPECT_THAT(reasons(request),
-              ElementsAre(HasSubstr("--output must be a prefix, to which .bin, .idx and .json are added; got ")));
+              ElementsAre(HasSubstr("--output must be a prefix, to which .bin, .idx and .json are added, got ")));
   EXPECT_EQ(refusals(request).front().code, ErrorCode::kInvalidValue);
   request.output = folder.path() / "";
   EXPECT_THAT(reasons(request), ElementsAre(HasSubstr("--output must be a prefix, got the folder ")));
