@@ -78,7 +78,8 @@ class Words {
       case Rule::one_pipeline:
         return text("the schedule has {} replicas: this version runs one", of_.has);
       case Rule::all_stages:
-        return text("the schedule has {} stages, but parallel.pipeline x parallel.chunks = {}", of_.has, of_.wanted);
+        return text("the schedule has {} stage{}, but parallel.pipeline x parallel.chunks = {}", of_.has,
+                    of_.has == 1 ? "" : "s", of_.wanted);
       case Rule::stage_on_a_rank:
         return text("the schedule assigns stage {} to rank {} of {}", of_.at.stage, of_.has, of_.wanted);
       case Rule::programs_by_rank:
