@@ -52,7 +52,8 @@ TEST(Available, SmallMemoriesAreNotRoundedToWholeGigabytes) {
   if (const Refusals answer = available({}); !answer.empty()) GTEST_SKIP() << answer.front().message;
   cudaDeviceProp properties{};
   ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
-  if (properties.totalGlobalMem != std::size_t{8} << 30) GTEST_SKIP() << "the GPU does not have the memory of the stand-in";
+  if (properties.totalGlobalMem != std::size_t{8} << 30)
+    GTEST_SKIP() << "the GPU does not have the memory of the stand-in";
   EXPECT_THAT(available({0, 1, 8.613e9}).front().message,
               AllOf(HasSubstr("a rank needs 8.61 GB of memory"), HasSubstr(" has 8.59 GB")));
 }
