@@ -203,6 +203,9 @@ TEST_F(TrainVerb, ReportsAPluginThatCallsExit) {
   EXPECT_THAT(result["reason"].get<std::string>(),
               AllOf(HasSubstr("the process was ended by exit(): step 2, OPT_STEP, "),
                     HasSubstr("in step() of plugin \"optim-faulty\"")));
+  EXPECT_THAT(read_file(work_ / "err.txt"),
+              AllOf(HasSubstr("  this is a defect of the plugin: report it to its author\n"),
+                    HasSubstr("rank 2 (pipeline 0, data 1, tensor 0) failed after step 1")));
 }
 
 TEST_F(TrainVerb, AFileThatMayNotGrowHoldsWholeLinesAndDoesNotEndTheRun) {

@@ -35,6 +35,14 @@ void check_heads(const Check& check, const Named& x) {
   check.dense(x);
 }
 
+/// [b, a, sq, sk] scores x, and their probabilities y.
+void check_scores(const Check& check, const Named& x, const Named& y) {
+  check.rank(x, 4);
+  check.data(x);
+  check.match(y, x);
+  check.same_shape(y, x);
+}
+
 void check_same_heads(const Check& check, const Named& x, const Named& like) {
   check_heads(check, like);
   check_heads(check, x);
@@ -155,11 +163,8 @@ void check(const LinearBwdWeight& args) {
 
 void check(const SoftmaxFwd& args) {
   const Check check(Op::softmax_fwd);
-  const Named x{"x", args.x}, y{"y", args.y};
-  check.rank(x, 4);
-  check.data(x);
-  check.match(y, x);
-  check.same_shape(y, x);
+  const Named x{"x", args.x};
+  check_scores(check, x, {"y", args.y});
   if (!args.lse.empty()) check.statistic({"lse", args.lse}, x);
   check.mask(args.mask, args.x.size(0));
 }
@@ -175,11 +180,8 @@ void check(const SoftmaxBwd& args) {
 
 void check(const SoftmaxFromLse& args) {
   const Check check(Op::softmax_from_lse);
-  const Named x{"x", args.x}, y{"y", args.y};
-  check.rank(x, 4);
-  check.data(x);
-  check.match(y, x);
-  check.same_shape(y, x);
+  const Named x{"x", args.x};
+  check_scores(check, x, {"y", args.y});
   check.statistic({"lse", args.lse}, x);
   check.mask(args.mask, args.x.size(0));
 }

@@ -149,10 +149,11 @@ class LocalRanks {
         }
     }
     const std::string reason = text("the process was ended by exit(): {}", where);
-    note({number, false, reason, true});
-    log(number).error("{}", reason);
-    report(failure_.value_or(control::Failure{number, false, reason, true}), true);
-    if (training_.failed) training_.failed(number, reason);
+    log(number).error("{}\n  this is a defect of the plugin: report it to its author", reason);
+    note({number, false, reason}); // unless a rank has failed before
+    const std::lock_guard lock(mutex_);
+    if (failure_) report(*failure_, true);
+    if (failure_ && training_.failed) training_.failed(failure_->rank, failure_->why);
     std::_Exit(1);
   }
 
