@@ -3,6 +3,7 @@
 #include "lexer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace triax::gpu_stand_in {
@@ -13,8 +14,16 @@ void refuse(unsigned line, std::string_view what, std::string_view token) {
 
 namespace {
 
+constexpr std::array<bool, 256> kInWord = [] {
+  std::array<bool, 256> table{};
+  for (const char c : std::string_view("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%.")) {
+    table[static_cast<unsigned char>(c)] = true;
+  }
+  return table;
+}();
+
 bool in_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
+  return kInWord[static_cast<unsigned char>(c)];
 }
 
 // End of the word that begins at `at`; "::" is part of a word (L2::128B).

@@ -9,6 +9,7 @@
 #include "device.hpp"
 #include "gpu_stand_in/runtime.hpp"
 #include "settings.hpp"
+#include "stream.hpp"
 
 namespace triax::gpu_stand_in {
 
@@ -49,6 +50,20 @@ cudaError_t call(const char* name, Check check, const std::function<void()>& bod
     last = cudaErrorUnknown;
   }
   return last;
+}
+
+cudaError_t query(const char* name, const std::function<bool()>& is_done) {
+  static thread_local Backoff backoff;
+  bool done = false;
+  if (const cudaError_t error = call(name, Check::kCapture, [&] { done = is_done(); }); error != cudaSuccess) {
+    return error;
+  }
+  if (done) {
+    backoff.reset();
+    return cudaSuccess;
+  }
+  backoff.pause();
+  return last = cudaErrorNotReady;
 }
 
 cudaError_t last_error() {

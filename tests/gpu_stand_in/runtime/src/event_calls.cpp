@@ -140,10 +140,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  return call("cudaEventQuery", Check::kCapture, [&] {
+  return query("cudaEventQuery", [&] {
     const std::shared_ptr<Event> event = events().get(handle);
-    if (!marker_of(*event)->is_done()) throw CallError(cudaErrorNotReady);
+    if (!marker_of(*event)->is_done()) return false;
     throw_sticky(*event);
+    return true;
   });
 }
 

@@ -32,7 +32,7 @@ cudaError_t code_of(ErrorKind kind) {
 
 void Backoff::pause() {
   ++count_;
-  if (count_ < 64) {
+  if (count_ < 8) {
     std::this_thread::yield();
   } else {
     std::this_thread::sleep_for(std::chrono::microseconds(std::min(count_, 500u)));

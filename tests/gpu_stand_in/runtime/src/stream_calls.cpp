@@ -76,11 +76,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return call("cudaStreamQuery", Check::kCapture, [&] {
+  return query("cudaStreamQuery", [&] {
     const StreamPtr stream = find_stream(handle);
     require_no_capture(*stream, "cudaStreamQuery");
-    if (!stream->is_idle()) throw CallError(cudaErrorNotReady);
+    if (!stream->is_idle()) return false;
     if (const cudaError_t sticky = stream->device().sticky(); sticky != cudaSuccess) throw CallError(sticky);
+    return true;
   });
 }
 
