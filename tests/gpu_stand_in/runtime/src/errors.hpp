@@ -26,8 +26,8 @@ enum class Check {
 // error of the thread.
 cudaError_t call(const char* name, Check check, const std::function<void()>& body);
 
-// Runs a call that polls: its result is cudaErrorNotReady while `is_done` returns false. A thread that polls in vain waits
-// a little, so that the work that it polls for gets the processor.
+// Runs a call that polls: its result is cudaErrorNotReady while `is_done` returns false. A thread that polls in vain
+// waits a little, so that the work that it polls for gets the processor.
 cudaError_t query(const char* name, const std::function<bool()>& is_done);
 
 cudaError_t take_last_error();
