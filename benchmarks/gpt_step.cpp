@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "support/places.hpp"
+#include "support/installation.hpp"
 
 namespace triax::bench {
 

@@ -13,7 +13,7 @@
 
 #include "config/option_value.hpp"
 #include "plugin/loader.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/kernels.hpp"
 #include "triax/random.hpp"
 

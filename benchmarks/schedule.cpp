@@ -13,7 +13,7 @@
 #include "schedule/lower.hpp"
 #include "schedule/simulate.hpp"
 #include "schedule/verify.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/error.hpp"
 
 namespace {

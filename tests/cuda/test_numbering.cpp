@@ -56,15 +56,15 @@ TEST_F(Numbering, PastTwoToTheThirtyTwo) {
   plan.row0 = 1 << 20;
   plan.width = 1 << 16;
   plan.columns = 8;
-  const DropPlace place = drop_place(plan, 8 * 5 + 3); // row 5: position 2 of sample 1
-  EXPECT_EQ(place.sample, 1);
-  EXPECT_EQ(place.element, ((std::int64_t{1} << 20) + 2) * (1 << 16) + 3);
+  const DropIndex index = drop_index(plan, 8 * 5 + 3); // row 5: position 2 of sample 1
+  EXPECT_EQ(index.sample, 1);
+  EXPECT_EQ(index.element, ((std::int64_t{1} << 20) + 2) * (1 << 16) + 3);
   plan.scores = true;
   plan.heads = 4;
   plan.queries = 3;
   plan.head0 = 60000;
   plan.rows = 1 << 21;
-  const DropPlace score = drop_place(plan, 8 * (4 * 3 + 2 * 3 + 1) + 7); // sample 1, head 2, query 1
+  const DropIndex score = drop_index(plan, 8 * (4 * 3 + 2 * 3 + 1) + 7); // sample 1, head 2, query 1
   EXPECT_EQ(score.sample, 1);
   EXPECT_EQ(score.element, (std::int64_t{60002} * (1 << 21) + (1 << 20) + 1) * (1 << 16) + 7);
 }

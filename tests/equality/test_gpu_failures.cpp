@@ -99,9 +99,9 @@ TEST_F(Failures, OfAKilledRank) {
                                         "eval.batches=0 schedule.plugin=sched-1f1b",
                                         "killed")));
   const test::Outcome run = test::run_command(text("timeout 100 sh '{}'", (folder() / "kill-a-rank.sh").string()));
-  const std::string told = test::read_file(folder() / "out");
-  EXPECT_EQ(run.status, 1) << told;
-  EXPECT_THAT(told, HasSubstr("killed by signal 9"));
+  const std::string output = test::read_file(folder() / "out");
+  EXPECT_EQ(run.status, 1) << output;
+  EXPECT_THAT(output, HasSubstr("killed by signal 9"));
   EXPECT_FALSE(records_in("killed").empty());
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plugin/loader.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::test {

@@ -6,7 +6,7 @@
 
 #include "support/loaded_kernels.hpp"
 #include "support/operation_cases.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "plugin/loader.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax::test {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "support/golden.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 
 namespace triax::test {
 

@@ -26,7 +26,7 @@
 #include "control/local_store.hpp"
 #include "plugin/loader.hpp"
 #include "plugin/option_text.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/communicator.hpp"
 #include "triax/device.hpp"
 #include "triax/kernels.hpp"

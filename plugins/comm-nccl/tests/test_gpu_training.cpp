@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "support/free_port.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/cuda/device.hpp"

@@ -6,7 +6,7 @@
 
 #include "api.hpp"
 #include "results.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "support/program.hpp"
 #include "support/temp_folder.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "control/child.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/text.hpp"
 

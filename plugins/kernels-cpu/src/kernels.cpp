@@ -183,9 +183,9 @@ std::size_t CpuKernels::scratch_of_f32(const OpCall& call) const {
 
 template <class Args>
 std::size_t CpuKernels::scratch_of(const Args& args) const {
-  Widening widening({});
-  const Args wide = widened(args, widening);
-  return widening.taken() + scratch_of_f32(call_of(wide));
+  UpcastViews views({});
+  const Args wide = upcast(args, views);
+  return views.taken() + scratch_of_f32(call_of(wide));
 }
 
 std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
@@ -202,14 +202,14 @@ std::size_t CpuKernels::scratch_bytes(const OpCall& call) const {
 /// Converts the inputs to f32, runs the f32 operation, and converts its outputs back.
 template <class Args>
 void CpuKernels::run_as(const Args& args, const OpContext& context) {
-  Widening widening(context.scratch);
-  const Args wide = widened(args, widening);
-  TRIAX_REQUIRE(widening.taken() <= context.scratch.size(),
+  UpcastViews views(context.scratch);
+  const Args wide = upcast(args, views);
+  TRIAX_REQUIRE(views.taken() <= context.scratch.size(),
                 "{}: {} bytes of scratch are given, but the conversion to f32 needs {}", name_of(call_of(args).op),
-                context.scratch.size(), widening.taken());
-  for (const auto& [narrow, f32] : widening.loads()) convert(f32, narrow);
-  KernelSet::run(call_of(wide), {context.stream, widening.rest()});
-  for (const auto& [narrow, f32] : widening.stores()) convert(narrow, f32);
+                context.scratch.size(), views.taken());
+  for (const auto& [narrow, f32] : views.loads()) convert(f32, narrow);
+  KernelSet::run(call_of(wide), {context.stream, views.rest()});
+  for (const auto& [narrow, f32] : views.stores()) convert(narrow, f32);
 }
 
 void CpuKernels::run(const OpCall& call, const OpContext& context) {

@@ -6,7 +6,7 @@
 
 namespace triax::kernels_cpu {
 
-TensorView Widening::add(const TensorView& view, bool load, bool store) {
+TensorView UpcastViews::add(const TensorView& view, bool load, bool store) {
   if (view.empty() || !is_half(view.dtype())) return view;
   TRIAX_REQUIRE(std::max(load_count_, store_count_) < kMax, "an operation has more than {} views of 16 bits", kMax);
   const TensorView wide(data_, DType::f32, view.shape());
@@ -21,118 +21,118 @@ TensorView Widening::add(const TensorView& view, bool load, bool store) {
   return wide;
 }
 
-Gemm widened(const Gemm& args, Widening& to) {
+Gemm upcast(const Gemm& args, UpcastViews& to) {
   Gemm wide = args;
   wide.a = to.read(args.a);
   wide.b = to.read(args.b);
   wide.d = args.beta == 0 ? to.write(args.d) : to.update(args.d);
   return wide;
 }
-BiasAdd widened(const BiasAdd& args, Widening& to) {
+BiasAdd upcast(const BiasAdd& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.x), to.read(args.bias)};
 }
-BiasBwd widened(const BiasBwd& args, Widening& to) {
+BiasBwd upcast(const BiasBwd& args, UpcastViews& to) {
   return {to.update(args.dbias), to.read(args.dy)};
 }
-Add widened(const Add& args, Widening& to) {
+Add upcast(const Add& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.a), to.read(args.b)};
 }
-Dropout widened(const Dropout& args, Widening& to) {
+Dropout upcast(const Dropout& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.x), args.drop};
 }
-ActFwd widened(const ActFwd& args, Widening& to) {
+ActFwd upcast(const ActFwd& args, UpcastViews& to) {
   return {args.act, to.write(args.y), to.read(args.x)};
 }
-ActBwd widened(const ActBwd& args, Widening& to) {
+ActBwd upcast(const ActBwd& args, UpcastViews& to) {
   return {args.act, to.write(args.dx), to.read(args.dy), to.read(args.x)};
 }
-NormFwd widened(const NormFwd& args, Widening& to) {
+NormFwd upcast(const NormFwd& args, UpcastViews& to) {
   return {args.kind,          to.write(args.y), to.read(args.x), to.read(args.weight),
           to.read(args.bias), args.mean,        args.rstd,       args.eps};
 }
-NormBwdInput widened(const NormBwdInput& args, Widening& to) {
+NormBwdInput upcast(const NormBwdInput& args, UpcastViews& to) {
   return {args.kind, to.write(args.dx), to.read(args.dy),      to.read(args.x), to.read(args.weight),
           args.mean, args.rstd,         to.read(args.residual)};
 }
-NormBwdWeight widened(const NormBwdWeight& args, Widening& to) {
+NormBwdWeight upcast(const NormBwdWeight& args, UpcastViews& to) {
   return {args.kind, to.update(args.dweight), to.update(args.dbias), to.read(args.dy), to.read(args.x), args.mean,
           args.rstd};
 }
-SoftmaxFwd widened(const SoftmaxFwd& args, Widening& to) {
+SoftmaxFwd upcast(const SoftmaxFwd& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.x), args.scale, args.mask, args.lse};
 }
-SoftmaxBwd widened(const SoftmaxBwd& args, Widening& to) {
+SoftmaxBwd upcast(const SoftmaxBwd& args, UpcastViews& to) {
   return {to.write(args.dx), to.read(args.dy), to.read(args.y), args.scale, args.delta};
 }
-SoftmaxFromLse widened(const SoftmaxFromLse& args, Widening& to) {
+SoftmaxFromLse upcast(const SoftmaxFromLse& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.x), args.lse, args.scale, args.mask};
 }
-AttentionDelta widened(const AttentionDelta& args, Widening& to) {
+AttentionDelta upcast(const AttentionDelta& args, UpcastViews& to) {
   return {args.delta, to.read(args.dout), to.read(args.o)};
 }
-AttentionMerge widened(const AttentionMerge& args, Widening& to) {
+AttentionMerge upcast(const AttentionMerge& args, UpcastViews& to) {
   return {to.update(args.o), args.lse, to.read(args.o_more), args.lse_more};
 }
-Rope widened(const Rope& args, Widening& to) {
+Rope upcast(const Rope& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.x), args.position0, args.base, args.inverse};
 }
-EmbedFwd widened(const EmbedFwd& args, Widening&) {
+EmbedFwd upcast(const EmbedFwd& args, UpcastViews&) {
   return args; // copies rows of any type
 }
-EmbedBwd widened(const EmbedBwd& args, Widening& to) {
+EmbedBwd upcast(const EmbedBwd& args, UpcastViews& to) {
   return {to.update(args.dtable), to.read(args.dy), args.tokens, args.begin, args.valid};
 }
-XentMax widened(const XentMax& args, Widening& to) {
+XentMax upcast(const XentMax& args, UpcastViews& to) {
   return {args.max, to.read(args.logits), args.valid};
 }
-XentSums widened(const XentSums& args, Widening& to) {
+XentSums upcast(const XentSums& args, UpcastViews& to) {
   return {args.sum_exp, args.target_logit, to.read(args.logits), args.max, args.targets, args.begin, args.valid};
 }
-XentLoss widened(const XentLoss& args, Widening&) {
+XentLoss upcast(const XentLoss& args, UpcastViews&) {
   return args;
 }
-XentBwd widened(const XentBwd& args, Widening& to) {
+XentBwd upcast(const XentBwd& args, UpcastViews& to) {
   XentBwd wide = args;
   wide.logits = to.update(args.logits);
   return wide;
 }
-SumSquares widened(const SumSquares& args, Widening& to) {
+SumSquares upcast(const SumSquares& args, UpcastViews& to) {
   return {args.out, to.read(args.x)};
 }
-Scale widened(const Scale& args, Widening& to) {
+Scale upcast(const Scale& args, UpcastViews& to) {
   return {to.update(args.x), args.factor};
 }
-Nonfinite widened(const Nonfinite& args, Widening& to) {
+Nonfinite upcast(const Nonfinite& args, UpcastViews& to) {
   return {args.count, to.read(args.x)};
 }
-StepControl widened(const StepControl& args, Widening&) {
+StepControl upcast(const StepControl& args, UpcastViews&) {
   return args;
 }
 
 // The optimizers convert the working copy themselves.
-AdamW widened(const AdamW& args, Widening&) {
+AdamW upcast(const AdamW& args, UpcastViews&) {
   return args;
 }
-Sgd widened(const Sgd& args, Widening&) {
+Sgd upcast(const Sgd& args, UpcastViews&) {
   return args;
 }
-MultiAdamW widened(const MultiAdamW& args, Widening&) {
+MultiAdamW upcast(const MultiAdamW& args, UpcastViews&) {
   return args;
 }
 
-LinearFwd widened(const LinearFwd& args, Widening& to) {
+LinearFwd upcast(const LinearFwd& args, UpcastViews& to) {
   return {to.write(args.y), to.write(args.z), to.read(args.x), to.read(args.w), to.read(args.bias), args.act};
 }
-LinearBwdInput widened(const LinearBwdInput& args, Widening& to) {
+LinearBwdInput upcast(const LinearBwdInput& args, UpcastViews& to) {
   return {to.write(args.dx), to.read(args.dy), to.read(args.w), to.read(args.before), args.act};
 }
-LinearBwdWeight widened(const LinearBwdWeight& args, Widening& to) {
+LinearBwdWeight upcast(const LinearBwdWeight& args, UpcastViews& to) {
   return {to.update(args.dw), to.update(args.dbias), to.read(args.dy), to.read(args.x)};
 }
-BiasDropoutAdd widened(const BiasDropoutAdd& args, Widening& to) {
+BiasDropoutAdd upcast(const BiasDropoutAdd& args, UpcastViews& to) {
   return {to.write(args.y), to.read(args.x), to.read(args.bias), to.read(args.residual), args.drop};
 }
-BiasDropoutAddNorm widened(const BiasDropoutAddNorm& args, Widening& to) {
+BiasDropoutAddNorm upcast(const BiasDropoutAddNorm& args, UpcastViews& to) {
   BiasDropoutAddNorm wide = args;
   wide.y = to.write(args.y);
   wide.normed = to.write(args.normed);
@@ -143,11 +143,11 @@ BiasDropoutAddNorm widened(const BiasDropoutAddNorm& args, Widening& to) {
   wide.norm_bias = to.read(args.norm_bias);
   return wide;
 }
-AttentionFwd widened(const AttentionFwd& args, Widening& to) {
+AttentionFwd upcast(const AttentionFwd& args, UpcastViews& to) {
   return {to.write(args.o), args.lse,   to.read(args.q), to.read(args.k),
           to.read(args.v),  args.scale, args.mask,       args.drop};
 }
-AttentionBwd widened(const AttentionBwd& args, Widening& to) {
+AttentionBwd upcast(const AttentionBwd& args, UpcastViews& to) {
   AttentionBwd wide = args;
   wide.dq = to.write(args.dq);
   wide.dk = args.add_kv ? to.update(args.dk) : to.write(args.dk);
@@ -159,7 +159,7 @@ AttentionBwd widened(const AttentionBwd& args, Widening& to) {
   wide.o = to.read(args.o);
   return wide;
 }
-XentFused widened(const XentFused& args, Widening& to) {
+XentFused upcast(const XentFused& args, UpcastViews& to) {
   XentFused wide = args;
   wide.logits = to.read(args.logits);
   return wide;

@@ -4,9 +4,9 @@
 //
 // The caller runs the conversions. Errors: Error for an operation with more views than kMax.
 //
-//   Widening widening(scratch);                // without memory: counts
-//   const Gemm wide = widened(args, widening); // the same call on f32 views; other views are unchanged
-//   for (... : widening.loads()) ...           // convert before; stores() after
+//   UpcastViews views(scratch);                // without memory: counts
+//   const Gemm wide = upcast(args, views); // the same call on f32 views; other views are unchanged
+//   for (... : views.loads()) ...           // convert before; stores() after
 #pragma once
 
 #include <array>
@@ -25,13 +25,13 @@ inline const HalfLoops& half_loops(const Loops& loops, DType type) {
   return type == DType::bf16 ? loops.bf16 : loops.f16;
 }
 
-class Widening {
+class UpcastViews {
  public:
   struct Pair {
     TensorView narrow, wide;
   };
 
-  explicit Widening(std::span<std::byte> scratch) : data_(scratch.data()), left_(scratch.size()) {}
+  explicit UpcastViews(std::span<std::byte> scratch) : data_(scratch.data()), left_(scratch.size()) {}
 
   TensorView read(const TensorView& view) { return add(view, true, false); }
   TensorView write(const TensorView& view) { return add(view, false, true); }
@@ -52,7 +52,7 @@ class Widening {
   std::array<Pair, kMax> loads_, stores_;
 };
 
-#define TRIAX_OP(Args, name) Args widened(const Args& args, Widening& to);
+#define TRIAX_OP(Args, name) Args upcast(const Args& args, UpcastViews& to);
 TRIAX_OPERATIONS(TRIAX_OP)
 #undef TRIAX_OP
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plugin/loader.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/kernels.hpp"
 
 namespace triax {

@@ -61,29 +61,29 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
   using Shared = SharedMemory<Tile, 2>;
   const AttentionSizes& size = attention.size;
   const int part = static_cast<int>(blockIdx.x % Tile::kParts) * Tile::kPartWidth;
-  const TilePlace place =
-      tile_place(blockIdx.x / Tile::kParts, tiles_of(size.keys, Tile::kRows), size.key_heads, false);
-  const std::int64_t first = place.tile * Tile::kRows;
+  const TileCoordinates at =
+      tile_of_block(blockIdx.x / Tile::kParts, tiles_of(size.keys, Tile::kRows), size.key_heads, false);
+  const std::int64_t first = at.tile * Tile::kRows;
   const std::int64_t last = first + Tile::kRows < size.keys ? first + Tile::kRows : size.keys;
-  const std::int64_t visible = visible_keys(attention.mask, place.sample, size.keys);
+  const std::int64_t visible = visible_keys(attention.mask, at.sample, size.keys);
   const QueryPass pass = query_pass<Tile>(attention, first, visible);
   const bool drops = attention.drop.threshold != 0;
-  const auto sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[place.sample]) : 0u;
+  const auto sample = drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u;
   const float scale = attention.scale * kFromNatural<T>;
 
   // The step that was loaded last: its query head, and its tile within the pass. A head's tiles come in order, then
   // those of the next head. Both are counted, because a division of the step's number makes nvcc spill.
-  std::int64_t loaded_head = place.head * size.group(), loaded_tile = -1;
+  std::int64_t loaded_head = at.head * size.group(), loaded_tile = -1;
   const auto load_next_step = [&](int stage) {
     if (++loaded_tile == pass.tiles) {
       loaded_tile = 0;
       ++loaded_head;
     }
     const std::int64_t head = loaded_head, begin = (pass.first_tile + loaded_tile) * Tile::kColumns;
-    const std::int64_t row_of_head = (place.sample * size.heads + head) * size.queries;
-    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 0), head_of<T>(attention.q, place.sample, head),
-                                    attention.q, begin, size.queries, size.width);
-    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, place.sample, head),
+    const std::int64_t row_of_head = (at.sample * size.heads + head) * size.queries;
+    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 0), head_of<T>(attention.q, at.sample, head), attention.q,
+                                    begin, size.queries, size.width);
+    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(gradients.dout, at.sample, head),
                                     gradients.dout, begin, size.queries, size.width);
     load_statistics<Tile>(Shared::statistics(stage, 0), attention.lse + row_of_head, begin, size.queries);
     load_statistics<Tile>(Shared::statistics(stage, 1), gradients.delta + row_of_head, begin, size.queries);
@@ -94,10 +94,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
   const int row = warp_index() * Tile::kWarpRows; // first row of the warp
   Fragment<Tile::kStrips, Tile::kPartWidth> dk{}, dv{};
   if (pass.steps > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.k, place.sample, place.head), attention.k,
-                                 first, last, size.width);
-    load_tile<Tile, Tile::kRows>(Shared::resident(1), head_of<T>(attention.v, place.sample, place.head), attention.v,
-                                 first, last, size.width);
+    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.k, at.sample, at.head), attention.k, first,
+                                 last, size.width);
+    load_tile<Tile, Tile::kRows>(Shared::resident(1), head_of<T>(attention.v, at.sample, at.head), attention.v, first,
+                                 last, size.width);
     load_next_step(0);
   }
   for (int step = 0; step < pass.steps; ++step) {
@@ -132,10 +132,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     dv_scale[i / 2][i % 2] = attention.drop.scale;
     dk_scale[i / 2][i % 2] = attention.scale;
   }
-  store_fragment<Tile>(dv, dv_scale, head_of<T>(gradients.dv, place.sample, place.head), gradients.dv, first + row,
-                       size.keys, part, size.width, gradients.add_kv);
-  store_fragment<Tile>(dk, dk_scale, head_of<T>(gradients.dk, place.sample, place.head), gradients.dk, first + row,
-                       size.keys, part, size.width, gradients.add_kv);
+  store_fragment<Tile>(dv, dv_scale, head_of<T>(gradients.dv, at.sample, at.head), gradients.dv, first + row, size.keys,
+                       part, size.width, gradients.add_kv);
+  store_fragment<Tile>(dk, dk_scale, head_of<T>(gradients.dk, at.sample, at.head), gradients.dk, first + row, size.keys,
+                       part, size.width, gradients.add_kv);
 }
 
 } // namespace triax::kernels_fused

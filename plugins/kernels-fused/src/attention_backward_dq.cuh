@@ -24,15 +24,15 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
 #pragma unroll
   for (int i = 0; i < 2 * Tile::kStrips; ++i) { // rows past the last have q = dout = 0, so they give zeros with any lse
     const std::int64_t query = tile.first + row + 8 * i + lane_index() / 4;
-    const std::int64_t statistic = (tile.place.sample * size.heads + tile.place.head) * size.queries + query;
+    const std::int64_t statistic = (tile.at.sample * size.heads + tile.at.head) * size.queries + query;
     lse[i / 2][i % 2] = query < tile.last ? attention.lse[statistic] * kFromNatural<T> : 0.0f;
     delta[i / 2][i % 2] = query < tile.last ? gradients.delta[statistic] : 0.0f;
   }
   Fragment<Tile::kStrips, Tile::kPartWidth> dq{};
   if (tile.tiles > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.q, tile.place.sample, tile.place.head),
+    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
                                  attention.q, tile.first, tile.last, size.width);
-    load_tile<Tile, Tile::kRows>(Shared::resident(1), head_of<T>(gradients.dout, tile.place.sample, tile.place.head),
+    load_tile<Tile, Tile::kRows>(Shared::resident(1), head_of<T>(gradients.dout, tile.at.sample, tile.at.head),
                                  gradients.dout, tile.first, tile.last, size.width);
     tile.template load_keys<Shared>(attention, 0);
   }
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
   float dq_scale[Tile::kStrips][2];
 #pragma unroll
   for (int i = 0; i < 2 * Tile::kStrips; ++i) dq_scale[i / 2][i % 2] = attention.scale;
-  store_fragment<Tile>(dq, dq_scale, head_of<T>(gradients.dq, tile.place.sample, tile.place.head), gradients.dq,
+  store_fragment<Tile>(dq, dq_scale, head_of<T>(gradients.dq, tile.at.sample, tile.at.head), gradients.dq,
                        tile.first + row, size.queries, part, size.width);
 }
 

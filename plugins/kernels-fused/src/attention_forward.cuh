@@ -62,13 +62,13 @@ __device__ __forceinline__ void online_softmax(Fragment<Tile::kStrips, Tile::kCo
 }
 
 template <class Tile>
-__device__ __forceinline__ void write_rows(const Attention& attention, const TilePlace& place,
+__device__ __forceinline__ void write_rows(const Attention& attention, const TileCoordinates& at,
                                            Fragment<Tile::kStrips, Tile::kWidth>& out, SoftmaxRows<Tile>& rows,
                                            float scale, std::int64_t first) {
   using T = typename Tile::T;
   const AttentionSizes& size = attention.size;
   float factors[Tile::kStrips][2];
-  float* lse = attention.lse + (place.sample * size.heads + place.head) * size.queries;
+  float* lse = attention.lse + (at.sample * size.heads + at.head) * size.queries;
 #pragma unroll
   for (int row = 0; row < 2 * Tile::kStrips; ++row) {
     float sum = rows.sum[row / 2][row % 2];
@@ -80,8 +80,8 @@ __device__ __forceinline__ void write_rows(const Attention& attention, const Til
       lse[query] = sum == 0 ? -INFINITY : rows.largest[row / 2][row % 2] * scale * kToNatural<T> + logf(sum);
     }
   }
-  store_fragment<Tile>(out, factors, head_of<T>(attention.o, place.sample, place.head), attention.o, first,
-                       size.queries, 0, size.width);
+  store_fragment<Tile>(out, factors, head_of<T>(attention.o, at.sample, at.head), attention.o, first, size.queries, 0,
+                       size.width);
 }
 
 template <class Tile>
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     rows.sum[i / 2][i % 2] = 0;
   }
   if (tile.tiles > 0) {
-    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.q, tile.place.sample, tile.place.head),
+    load_tile<Tile, Tile::kRows>(Shared::resident(0), head_of<T>(attention.q, tile.at.sample, tile.at.head),
                                  attention.q, tile.first, tile.last, size.width);
     tile.template load_keys<Shared>(attention, 0);
   }
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kMinBlocks)
     if (tile.drops) drop_scores<Tile>(scores, Shared::bits(stage), row);
     add_ab<Tile>(out, scores, Shared::streamed(stage, 1));
   }
-  write_rows<Tile>(attention, tile.place, out, rows, scale, tile.first + row);
+  write_rows<Tile>(attention, tile.at, out, rows, scale, tile.first + row);
 }
 
 template <class T>

@@ -76,12 +76,13 @@ TRIAX_HD constexpr std::int64_t tiles_of(std::int64_t length, std::int64_t tile)
   return (length + tile - 1) / tile;
 }
 
-struct TilePlace {
+struct TileCoordinates {
   std::int64_t sample, head, tile;
 };
 /// One block per tile of each head. Tiles of one head are neighbours, because they read the same keys. `backwards`:
 /// starts with the last tile, which has the most work under a causal mask.
-TRIAX_HD constexpr TilePlace tile_place(std::int64_t block, std::int64_t tiles, std::int64_t heads, bool backwards) {
+TRIAX_HD constexpr TileCoordinates tile_of_block(std::int64_t block, std::int64_t tiles, std::int64_t heads,
+                                                 bool backwards) {
   const std::int64_t unit = block / tiles, tile = block % tiles;
   return {unit / heads, unit % heads, backwards ? tiles - 1 - tile : tile};
 }

@@ -116,7 +116,7 @@ __device__ __forceinline__ void make_dropout_bits(std::uint16_t* bits, const Att
 /// A block's tile of queries of one head, and the keys that they see, which the block iterates over in `tiles` tiles.
 template <class Tile>
 struct QueryTile {
-  TilePlace place;
+  TileCoordinates at;
   std::int64_t first, last, key_head; // queries [first, last)
   std::int64_t visible, seen;         // keys of the sample; keys [0, seen) that the last query sees
   int tiles;
@@ -124,15 +124,15 @@ struct QueryTile {
   std::uint32_t sample; // number of the sample, for dropout
 
   __device__ __forceinline__ QueryTile(const Attention& attention, std::int64_t block)
-      : place(tile_place(block, tiles_of(attention.size.queries, Tile::kRows), attention.size.heads, true)),
-        first(place.tile * Tile::kRows),
+      : at(tile_of_block(block, tiles_of(attention.size.queries, Tile::kRows), attention.size.heads, true)),
+        first(at.tile * Tile::kRows),
         last(first + Tile::kRows < attention.size.queries ? first + Tile::kRows : attention.size.queries),
-        key_head(place.head / attention.size.group()),
-        visible(visible_keys(attention.mask, place.sample, attention.size.keys)),
+        key_head(at.head / attention.size.group()),
+        visible(visible_keys(attention.mask, at.sample, attention.size.keys)),
         seen(seen_by(attention.mask, last - 1, visible)),
         tiles(static_cast<int>(tiles_of(seen, Tile::kColumns))),
         drops(attention.drop.threshold != 0),
-        sample(drops ? static_cast<std::uint32_t>(attention.drop.samples[place.sample]) : 0u) {}
+        sample(drops ? static_cast<std::uint32_t>(attention.drop.samples[at.sample]) : 0u) {}
 
   /// Starts to load keys, values and dropout bits of tile `index` to stage index % 2.
   template <class Shared>
@@ -140,12 +140,12 @@ struct QueryTile {
     const int stage = index & 1, width = attention.size.width;
     const std::int64_t begin = std::int64_t{index} * Tile::kColumns;
     using T = typename Tile::T;
-    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 0), head_of<T>(attention.k, place.sample, key_head),
+    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 0), head_of<T>(attention.k, at.sample, key_head),
                                     attention.k, begin, seen, width);
-    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(attention.v, place.sample, key_head),
+    load_tile<Tile, Tile::kColumns>(Shared::streamed(stage, 1), head_of<T>(attention.v, at.sample, key_head),
                                     attention.v, begin, seen, width);
     if (drops)
-      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::bits(stage), attention, sample, place.head, first,
+      make_dropout_bits<Tile, Tile::kRows, Tile::kColumns>(Shared::bits(stage), attention, sample, at.head, first,
                                                            begin);
   }
   __device__ __forceinline__ TileMask mask(const Attention& attention, int index) const {

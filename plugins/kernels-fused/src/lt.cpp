@@ -126,8 +126,8 @@ void LtProducts::describe(Plan& plan) const {
   set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
   if (shape.has_gelu()) set(plan.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.m);
   // An address with the required alignment only: the heuristic uses nothing else of it.
-  alignas(32) static std::byte place[32];
-  set_pointers(plan.product, shape, place + 16, place + 16);
+  alignas(32) static std::byte target[32];
+  set_pointers(plan.product, shape, target + 16, target + 16);
   plan.a = layout(shape.in, shape.lda(), shape.transpose_a ? shape.m : shape.k);
   plan.b = layout(shape.in, shape.ldb(), shape.transpose_b ? shape.k : shape.n);
   plan.d = layout(shape.out, shape.m, shape.n);

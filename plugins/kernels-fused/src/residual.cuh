@@ -13,9 +13,9 @@ namespace triax::kernels_fused {
 /// Bit i: element `column` + i of a row is dropped, for `count` elements. Computes each block of random words once.
 __device__ __forceinline__ unsigned dropped_bits(const cuda::DropPlan& drop, std::int64_t row, std::int64_t column,
                                                  int count) {
-  const cuda::DropPlace place = cuda::drop_place(drop, row, column);
-  const auto sample = static_cast<std::uint32_t>(drop.samples[place.sample]);
-  const auto first = static_cast<std::uint64_t>(place.element), end = first + static_cast<std::uint64_t>(count);
+  const cuda::DropIndex index = cuda::drop_index(drop, row, column);
+  const auto sample = static_cast<std::uint32_t>(drop.samples[index.sample]);
+  const auto first = static_cast<std::uint64_t>(index.element), end = first + static_cast<std::uint64_t>(count);
   unsigned bits = 0;
   for (std::uint64_t block = first / 4 * 4; block < end; block += 4) {
     const PhiloxBlock words = philox_at(drop.key, block, drop.site, sample);

@@ -80,15 +80,15 @@ TEST(AttentionPlan, BitsOfDropoutAreThoseOfTheNumbering) {
 }
 
 TEST(AttentionPlan, EveryTileHasItsBlock) {
-  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> places;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> tiles;
   for (std::int64_t block = 0; block < 2 * 3 * 5; ++block) {
-    const TilePlace at = tile_place(block, 5, 3, true);
+    const TileCoordinates at = tile_of_block(block, 5, 3, true);
     EXPECT_TRUE(at.sample < 2 && at.head < 3 && at.tile < 5);
-    places.insert({at.sample, at.head, at.tile});
+    tiles.insert({at.sample, at.head, at.tile});
   }
-  EXPECT_EQ(places.size(), 30u);
-  EXPECT_EQ(tile_place(0, 5, 3, true).tile, 4);
-  EXPECT_EQ(tile_place(0, 5, 3, false).tile, 0);
+  EXPECT_EQ(tiles.size(), 30u);
+  EXPECT_EQ(tile_of_block(0, 5, 3, true).tile, 4);
+  EXPECT_EQ(tile_of_block(0, 5, 3, false).tile, 0);
 }
 
 /// A block on sm_80 has 163 KiB of shared memory. Eight rows read at one column, 16 bytes each, must cover all 32

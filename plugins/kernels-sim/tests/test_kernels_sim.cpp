@@ -11,7 +11,7 @@
 
 #include "plugin/loader.hpp"
 #include "support/error_of.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/kernels.hpp"
 #include "triax/rank_activity.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/random.hpp"
 
 namespace triax::model_gpt_test {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plugin/loader.hpp"
-#include "support/places.hpp"
+#include "support/installation.hpp"
 #include "triax/optimizer.hpp"
 
 namespace {

@@ -46,13 +46,13 @@ inline DropPlan drop_plan(const Dropout& args) {
   return plan;
 }
 
-struct DropPlace {
+struct DropIndex {
   std::int64_t sample;  // in the microbatch
   std::int64_t element; // in the sample's global tensor
 };
 
 /// For a column of a row of the view; rows are numbered over all dimensions but the last.
-TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t row, std::int64_t column) {
+TRIAX_HD inline DropIndex drop_index(const DropPlan& plan, std::int64_t row, std::int64_t column) {
   column += plan.column0;
   if (!plan.scores) return {row % plan.batch, (plan.row0 + row / plan.batch) * plan.width + column};
   const std::int64_t head = plan.head0 + row / plan.queries % plan.heads, query = plan.row0 + row % plan.queries;
@@ -60,15 +60,15 @@ TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t row, std
 }
 
 /// For element `i` of the view, in row order.
-TRIAX_HD inline DropPlace drop_place(const DropPlan& plan, std::int64_t i) {
-  return drop_place(plan, i / plan.columns, i % plan.columns);
+TRIAX_HD inline DropIndex drop_index(const DropPlan& plan, std::int64_t i) {
+  return drop_index(plan, i / plan.columns, i % plan.columns);
 }
 
 TRIAX_HD inline bool dropped(const DropPlan& plan, std::int64_t i) {
-  const DropPlace place = drop_place(plan, i);
-  const auto element = static_cast<std::uint64_t>(place.element);
+  const DropIndex index = drop_index(plan, i);
+  const auto element = static_cast<std::uint64_t>(index.element);
   const PhiloxBlock words =
-      philox_at(plan.key, element, plan.site, static_cast<std::uint32_t>(plan.samples[place.sample]));
+      philox_at(plan.key, element, plan.site, static_cast<std::uint32_t>(plan.samples[index.sample]));
   const unsigned at = element % 4; // selected without indexing, so that the words stay in registers
   const std::uint32_t word = at == 0 ? words[0] : at == 1 ? words[1] : at == 2 ? words[2] : words[3];
   return word < plan.threshold;
