@@ -163,7 +163,8 @@ TEST_F(TrainFailures, TheErrorOfARankIsReportedOnce) {
                             "optimizer.rank=3", "optimizer.where=step"});
   EXPECT_EQ(job.wait(), 1);
   const std::string log = job.err();
-  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP: out of luck\n"
+  EXPECT_THAT(log, HasSubstr(" error: pipeline 1, data 0, tensor 1, step 2, OPT_STEP, in step() of plugin "
+                             "\"optim-faulty\": out of luck\n"
                              "rank 3:   try again\n"));
   EXPECT_EQ(log.find("out of luck"), log.rfind("out of luck"));
   EXPECT_THAT(log, HasSubstr(" error launcher: rank 3 (pipeline 1, data 0, tensor 1; "));

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/caught_error.hpp"
 #include "os/descriptor.hpp"
 #include "os/errno_text.hpp"
 #include "os/signal_name.hpp"
@@ -28,6 +29,7 @@
 #include "plugin/fault_handler.hpp"
 #include "plugin/loader.hpp"
 #include "triax/error.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::plugin {
 
@@ -67,8 +69,8 @@ os::Descriptor capture_file(ProbeOutput output) {
 std::string answer_of(const std::function<std::string()>& body) {
   try {
     return kReturned + body();
-  } catch (const std::exception& error) {
-    return kThrew + std::string(error.what());
+  } catch (...) {
+    return kThrew + std::string(caught_error().what());
   }
 }
 
@@ -85,6 +87,8 @@ std::string answer_of(const std::function<std::string()>& body) {
   }
   record_calls(&record);
   record_faults(record);
+  RankActivity activity; // so that errors name plugin and call
+  const RankActivity::Binding bound(activity);
   write_all(out, answer_of(body)); // if this fails, the parent has ended, and so does this process
   _exit(0);
 }

@@ -6,11 +6,13 @@
 #include <map>
 #include <set>
 
+#include "base/caught_error.hpp"
 #include "data/blended_dataset.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
 #include "train/collective_order.hpp"
 #include "train/rank_setup.hpp"
+#include "triax/rank_activity.hpp"
 
 namespace triax::train {
 
@@ -42,12 +44,12 @@ class Check {
   void guarded(const std::string& key, Body body) {
     try {
       body();
-    } catch (const Error& error) {
+    } catch (...) { // also out of memory
+      Error error = caught_error();
+      if (const RankActivity* activity = RankActivity::current()) error = activity->with_failed_call(error);
       const std::string of = key.empty() ? "" : key + ": ", where = error.where().empty() ? "" : error.where() + ": ";
       refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}{}", of, where, error.message())
                  .with_hint("{}", error.hint()));
-    } catch (const std::exception& error) { // such as out of memory
-      refuse(make_refusal(ErrorCode::kUnsupported, keys_of(key), "{}{}", key.empty() ? "" : key + ": ", error.what()));
     }
   }
   static std::vector<std::string> keys_of(const std::string& key) {
@@ -84,6 +86,7 @@ class Check {
   void count_parameters() {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::plan);
     const Model& model = plugins_->model();
+    const ActivityScope activity(ActivityScope::Kind::plugin_call, "layer", typeid(model));
     std::set<std::pair<int, std::string>> tied;
     for (const Tie& tie : model.ties()) tied.insert({tie.layer_b, tie.param_b});
     const LayerContext context{layout_, 0, run_.batch.micro, run_.vocab, run_.train.compute, run_.train.seed};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/caught_error.hpp"
 #include "data/blended_dataset.hpp"
 #include "executor/executor.hpp"
 #include "os/cpu_quota.hpp"
@@ -84,11 +85,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
     if (options.abort) listening.emplace(*options.abort, *this);
     try {
       start(store);
-    } catch (const Error& error) {
-      failed(error);
-      throw;
-    } catch (const std::exception& error) {
-      failed(Error(error.what()));
+    } catch (...) {
+      failed(caught_error());
       throw;
     }
   }
