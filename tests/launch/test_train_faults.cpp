@@ -106,5 +106,23 @@ TEST_F(TrainFaults, NamesPluginAndCallOfAnExceptionOfAnyType) {
   EXPECT_THAT(stepped.text, HasSubstr("step 2, OPT_STEP, in step() of plugin \"optim-faulty\": " + unknown));
 }
 
+TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
+  const std::string options = "--set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=0 --set optimizer.where=plan --set optimizer.";
+  const std::string call = "optimizer.plugin \"optim-faulty\": prepare() ", file = ", file " TEST_PLUGINS;
+  const Outcome left = train(options + "leaves=true --set optimizer.status=7");
+  EXPECT_EQ(left.status, 2);
+  EXPECT_THAT(left.text, HasSubstr(call + "called exit(7)" + file));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer turns the signal into an exit
+  EXPECT_THAT(train(options + "crashes=null").text,
+              HasSubstr(call + "crashed with SIGSEGV (Segmentation fault)" + file));
+#endif
+  const Outcome closed = train(options + "closes=true");
+  EXPECT_EQ(closed.status, 2);
+  EXPECT_THAT(closed.text, AllOf(HasSubstr("optim-faulty"), HasSubstr("closed file descriptors that it did not open"),
+                                 HasSubstr("this is a defect of the plugin")));
+}
+
 } // namespace
 } // namespace triax::test
