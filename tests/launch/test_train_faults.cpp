@@ -124,5 +124,39 @@ TEST_F(TrainFaults, NamesThePluginThatEndsTheProcessOfTheCheck) {
                                  HasSubstr("this is a defect of the plugin")));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitizer reports the signal itself
+
+TEST_F(TrainFaults, ReportsAPluginThatCrashesAndEndsWithItsSignal) {
+  const std::string options = "--json --set plugins.path=[\\\"" TEST_PLUGINS
+                              "\\\"] --set optimizer.plugin=optim-faulty --set optimizer.lr=1e-2 "
+                              "--set optimizer.rank=2 --set optimizer.where=step --set optimizer.crashes=";
+  const std::string segv = "SIGSEGV (Segmentation fault)", aborted = "SIGABRT (Aborted)";
+  const std::vector<std::tuple<std::string, int, std::string>> cases = {
+      {"null", SIGSEGV, segv}, {"stack", SIGSEGV, segv}, {"abort", SIGABRT, aborted}};
+  for (const auto& [how, signal, name] : cases) {
+    const Outcome ended = train(options + how, "2>err.txt");
+    const std::string log = read_file(work_ / "err.txt");
+    EXPECT_EQ(ended.status, 128 + signal) << log;
+    const std::string reason = "crashed with " + name + ": step 2, OPT_STEP, in step() of plugin \"optim-faulty\"";
+    const Json result = Json::parse(ended.text);
+    EXPECT_EQ(result["outcome"], "failed");
+    EXPECT_EQ(result["exit_status"], 128 + signal);
+    EXPECT_EQ(result["rank"], 2);
+    EXPECT_EQ(result["reason"], reason);
+    EXPECT_THAT(
+        log, HasSubstr(" error rank 2: " + reason + "\n  this is a defect of the plugin: report it to its author\n"));
+    EXPECT_THAT(log, HasSubstr("rank 2 (pipeline 0, data 1, tensor 0) failed after step 1\n"
+                               "  last position: step 2, OPT_STEP, in step() of plugin \"optim-faulty\"\n"));
+    const Json failure = Json::parse(read_file(work_ / "run/failure.json"));
+    EXPECT_EQ(failure["rank"], 2);
+    EXPECT_EQ(failure["reason"], reason);
+  }
+  const Outcome ended = train(options + "thread", "2>err.txt");
+  EXPECT_EQ(ended.status, 128 + SIGABRT);
+  EXPECT_THAT(read_file(work_ / "err.txt"), HasSubstr("crashed with " + aborted + ": in a thread of a plugin\n"));
+}
+
+#endif
+
 } // namespace
 } // namespace triax::test

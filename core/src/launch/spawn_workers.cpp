@@ -176,7 +176,7 @@ class LocalProcesses {
     facts.file = training_.folder.failure_file();
     training_.log.error("{}", to_text(facts));
     write_failure(facts, training_.log);
-    if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why);
+    if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why, kFailedStatus);
   }
 
   const ProcessTraining& training_;

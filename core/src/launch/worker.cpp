@@ -105,7 +105,7 @@ class OneRank {
   void report_failure(bool is_ended) {
     const control::Server* server = of_.job.server();
     const std::optional<control::Failure> failure = server ? server->failure() : std::nullopt;
-    if (of_.failed && failure) of_.failed(failure->rank, failure->why);
+    if (of_.failed && failure) of_.failed(failure->rank, failure->why, kFailedStatus);
     if (!failure || !of_.folder) return;
     FailureFacts facts = facts_of(*failure, *server, layout_, *of_.folder);
     facts.last_step = last_step_;
@@ -118,7 +118,7 @@ class OneRank {
   void report_lost_server() {
     const control::JobAbort& flag = of_.job.abort();
     const control::Server* server = of_.job.server();
-    if (of_.failed && !(server && server->failure())) of_.failed(flag.rank(), flag.reason());
+    if (of_.failed && !(server && server->failure())) of_.failed(flag.rank(), flag.reason(), kFailedStatus);
     if (!flag.raised() || flag.rank() >= 0 || (server && server->failure())) return;
     if (of_.environment.launcher == Launcher::triax) {
       of_.log.info("{}", flag.reason());

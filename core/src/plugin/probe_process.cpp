@@ -24,6 +24,7 @@
 #include "base/caught_error.hpp"
 #include "os/descriptor.hpp"
 #include "os/errno_text.hpp"
+#include "os/fault_guard.hpp"
 #include "os/library_of.hpp"
 #include "os/signal_name.hpp"
 #include "os/write_all.hpp"
@@ -125,7 +126,7 @@ std::string last_line(int file) {
 }
 
 bool is_fault(int signal) {
-  return std::ranges::find(kFaults, signal) != std::end(kFaults);
+  return std::ranges::find(os::kFaults, signal) != std::end(os::kFaults);
 }
 
 /// Names the innermost call if it has no CallScope. The pointers are those of the child. Those into libraries that
