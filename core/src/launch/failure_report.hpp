@@ -36,6 +36,7 @@ struct FailureFacts {
   std::filesystem::path file = {};        // to write the report to (train/run_folder.hpp)
   std::string_view server = kLauncher;    // what runs the job server: it failed if the failure has no rank
   control::Rejections rejections = {};    // of the job server
+  std::string hint = {};                  // the next step, if the rank's log does not have it
   bool is_ended = false;                  // this process is ended, because one of its ranks does not stop
 };
 

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "launch/start_tracker.hpp"
 #include "launch/worker_messages.hpp"
 #include "os/child_process.hpp"
+#include "os/fault_guard.hpp"
 #include "os/open_files.hpp"
 #include "train/plugins.hpp"
 #include "triax/wait_deadline.hpp"
@@ -169,14 +171,30 @@ class LocalProcesses {
     facts.rejections = server_.rejections();
     if (failed_at_)
       facts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - *failed_at_).count();
-    if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) {
-      const int status = children_[static_cast<std::size_t>(facts.failure.rank)].status();
-      if (WIFSIGNALED(status)) facts.failure.why = os::how_it_ended(status);
-    }
+    if (facts.failure.lost && facts.failure.rank != control::kNoRank && !killed_the_lost_) explain_loss(facts);
     facts.file = training_.folder.failure_file();
     training_.log.error("{}", to_text(facts));
     write_failure(facts, training_.log);
     if (training_.failed) training_.failed(facts.failure.rank, facts.failure.why, kFailedStatus);
+  }
+
+  /// The server may only have seen the end of a connection. By now all children have ended, so their statuses are
+  /// known.
+  void explain_loss(FailureFacts& facts) {
+    os::Child& child = children_[static_cast<std::size_t>(facts.failure.rank)];
+    if (!child.ended()) return;
+    const int status = child.status();
+    const std::string how = os::how_it_ended(status);
+    if (WIFEXITED(status) && facts.failure.why != how && !facts.failure.why.starts_with(control::kConnectionEnded))
+      return; // the server knows more
+    facts.failure.why = how;
+    if (WIFEXITED(status)) {
+      facts.hint = "a plugin that ends its process has a defect: report it, with the last position, to its author";
+    } else if (std::ranges::find(os::kFaults, WTERMSIG(status)) != std::end(os::kFaults)) {
+      facts.hint = "a plugin that crashes has a defect: report it, with the last position, to its author";
+    } else {
+      facts.hint = "find what sends this signal: the kernel, if memory runs out (dmesg), a batch system or a user";
+    }
   }
 
   const ProcessTraining& training_;
