@@ -95,6 +95,7 @@ TEST_F(TrainFaults, NamesPluginAndCallOfAnExceptionOfAnyType) {
   const Outcome planned = train(options + "plan");
   EXPECT_EQ(planned.status, 2);
   EXPECT_THAT(planned.text, HasSubstr("in prepare() of plugin \"optim-faulty\": out of luck\n"));
+  EXPECT_THAT(train(options + "traits").text, HasSubstr("optim-faulty, traits(): out of luck\n"));
   const Outcome planned_int = train(options + "plan --set optimizer.throws_int=true");
   EXPECT_EQ(planned_int.status, 2);
   EXPECT_THAT(planned_int.text, HasSubstr("in prepare() of plugin \"optim-faulty\": " + unknown));

@@ -8,6 +8,7 @@
 
 #include "base/caught_error.hpp"
 #include "data/blended_dataset.hpp"
+#include "plugin/call_guard.hpp"
 #include "plugin/plugin_call.hpp"
 #include "schedule/lower.hpp"
 #include "train/collective_order.hpp"
@@ -59,10 +60,18 @@ class Check {
 
   void ask_plugins() {
     plugins_ = std::make_unique<RankPlugins>(run_, layout_, 0, placement_.threads_per_rank(), log_);
-    if (run_.kernels.library) out_.device = plugins_->kernels().device_kind();
-    out_.threads = plugins_->kernels().threads();
+    ask_traits();
     const bool on_this_machine = devices_.count > 0;
     refuse(plugins_->refusals(layout_, placement_, on_this_machine));
+  }
+
+  /// Later calls of these functions are not guarded: one that throws always is refused here.
+  void ask_traits() {
+    plugin::guarded_call(run_.model.name, "info", [this] { plugins_->model().info(); });
+    plugin::guarded_call(run_.optimizer.name, "traits", [this] { plugins_->optimizer().traits(); });
+    plugin::guarded_call(run_.kernels.name, "threads", [this] { out_.threads = plugins_->kernels().threads(); });
+    if (!run_.kernels.library) return;
+    plugin::guarded_call(run_.kernels.name, "device_kind", [this] { out_.device = plugins_->kernels().device_kind(); });
   }
 
   void check_data() {

@@ -153,7 +153,12 @@ struct Rank::Impl final : control::JobAbort::Listener {
     const ActivityScope phase(ActivityScope::Kind::engine, "registering memory");
     for (const std::unique_ptr<Communicator>& communicator : communicators)
       if (auto* registration = find_extension<Registration>(*communicator))
-        for (const std::span<std::byte> block : prepared.state->blocks()) registration->add(block.data(), block.size());
+        register_blocks(*registration, typeid(*registration));
+  }
+
+  void register_blocks(Registration& registration, const std::type_info& plugin) {
+    const ActivityScope call(ActivityScope::Kind::plugin_call, "add", plugin);
+    for (const std::span<std::byte> block : prepared.state->blocks()) registration.add(block.data(), block.size());
   }
 
   Communicator& add(std::unique_ptr<Communicator> joined) {

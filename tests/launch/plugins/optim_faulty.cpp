@@ -19,9 +19,10 @@ using namespace triax;
 
 constexpr triax_option kOptions[] = {
     option_int("rank", nullptr, 0, 1000, "the rank that fails"),
-    option_string("where", nullptr, "create|plan|prepare|step",
-                  "made; given its parameters while the run is planned, or after the groups were joined; "
-                  "in its second step"),
+    option_string(
+        "where", nullptr, "create|traits|plan|prepare|step",
+        "made; asked for its traits; given its parameters while the run is planned, or after the groups were joined; "
+        "in its second step"),
     option_bool("hangs", "false", "in place of failing: it never returns from that call"),
     option_bool("exits", "false", "in place of failing: it ends the process"),
     option_bool("leaves", "false", "the same, without exit handlers"),
@@ -86,7 +87,10 @@ class Faulty final : public Optimizer {
     if (!gone_.empty()) std::ofstream{gone_};
   }
   Refusals supports(const OptimizerRequest&) const override { return {}; }
-  OptimizerTraits traits() const override { return {}; }
+  OptimizerTraits traits() const override {
+    fail_in("traits");
+    return {};
+  }
   void prepare(std::span<const ParameterShard>) override {
     ++prepared_; // planning makes the first call
     if (prepared_ == 1) fail_in("plan");
