@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <string_view>
 #include <thread>
 
 #include "launch/failure_report.hpp"
@@ -15,6 +16,7 @@
 #include "launch/worker_messages.hpp"
 #include "os/child_process.hpp"
 #include "os/fault_guard.hpp"
+#include "os/named_memory.hpp"
 #include "os/open_files.hpp"
 #include "train/plugins.hpp"
 #include "triax/wait_deadline.hpp"
@@ -28,6 +30,8 @@ constexpr std::chrono::steady_clock::duration kWorkerExitGrace =
 constexpr std::chrono::steady_clock::duration kGraceOfTheLost = std::chrono::milliseconds(500);
 constexpr std::chrono::steady_clock::duration kGraceOfTheKernel = std::chrono::seconds(2);
 constexpr int kPollMs = 50;
+// UCX creates these files in /dev/shm while ranks join, and removes their names at once. Other names are not known.
+constexpr std::string_view kUcxFiles = "ucx_shm_posix_";
 constexpr rlim_t kOtherFiles = 256; // open files besides a socket and a pipe per rank
 
 class LocalProcesses {
@@ -52,6 +56,7 @@ class LocalProcesses {
     while (!all_ended() && !must_stop_waiting()) poll_once(kPollMs);
     poll_once(0); // output and messages from the end of the last rank
     tracker_.finish();
+    left_memory_.remove();
     if (stopped_at_start_) return stopped();
     if (failed()) {
       report();
@@ -136,6 +141,10 @@ class LocalProcesses {
     signal_passed_ = true;
     stopped_at_start_ = result_.last_step() == 0; // there is no step to stop after
     if (!stopped_at_start_) return server_.stop(signal);
+    std::vector<pid_t> pids;
+    for (os::Child& child : children_)
+      if (!child.ended()) pids.push_back(child.pid());
+    left_memory_.collect(pids, kUcxFiles);
     for (os::Child& child : children_) child.kill();
   }
 
@@ -204,6 +213,7 @@ class LocalProcesses {
   StartTracker tracker_;
   std::optional<WaitDeadline> start_deadline_; // for all ranks to join
   std::vector<os::Child> children_;
+  os::NamedMemory left_memory_; // of ranks that were killed at the start
   JobResult result_;
   bool signal_passed_ = false, stopped_at_start_ = false;
   bool killed_the_lost_ = false;
